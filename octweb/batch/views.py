@@ -21,8 +21,7 @@ from octweb.batch.models import BatchPrediction, Format
 from octweb.core.parsers import TooLarge
 from octweb.core.problems import Conflict, flatten
 from octweb.core.refusals import refusals_said
-from octweb.jobs.models import RunStatus
-from octweb.jobs.queue import queue_position, worker_seen
+from octweb.jobs.waiting import wait_of
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from trainer.errors import DataError, ParameterError
@@ -212,14 +211,12 @@ def _columns(model: TreeModel) -> list[str]:
 def _context(job: BatchPrediction) -> dict[str, Any]:
     done, total = job.progress.get("rows") or 0, job.progress.get("of") or 0
     elapsed = None if job.started is None else ((job.finished or timezone.now()) - job.started).total_seconds()
-    queued = job.status == RunStatus.QUEUED
     return {
         "job": job,
         "done": done,
         "total": total,
         "elapsed": elapsed,
-        "position": queue_position(job),
-        "worker_seen": worker_seen() if queued else True,
+        "wait": wait_of(job),
         "labels": (job.summary.get("labels") or {}).items(),
         "problems": job.summary.get("problems") or [],
     }

@@ -17,6 +17,7 @@ from octweb.checking import comparing
 from octweb.checking.views import model_of
 from octweb.core.problems import Conflict, flatten
 from octweb.jobs import queue
+from octweb.jobs.waiting import wait_of
 from octweb.registry.models import TreeModel
 from trainer.convert.rival import DEEPEST
 
@@ -35,8 +36,7 @@ def _panel(request: HttpRequest, model: TreeModel, refusal: str = "", seconds: s
         "deepest": DEEPEST,
         "seconds": seconds or (job.seconds if job is not None else min(comparing.USUAL_SECONDS, comparing.longest())),
         "longest": comparing.longest(),
-        "position": queue.queue_position(job) if job is not None else None,
-        "worker_seen": queue.worker_seen(),
+        "wait": wait_of(job),
     }
     return render(request, "registry/proof/_comparison.html", context)
 

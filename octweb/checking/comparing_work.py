@@ -20,7 +20,6 @@ from octweb.jobs.models import RunStatus
 from octweb.jobs.supervisor import Refused, ResultSupervisor
 from octweb.registry.parsed import document_of
 
-START_SECONDS = 120.0  # reading the rows and compiling do not count as time of the search
 MEMORY_SLACK = 1.25  # beyond this share of the limit the child is killed
 
 
@@ -79,7 +78,7 @@ class ComparisonSupervisor(ResultSupervisor):
             raise Refused(str(error)) from error
 
     def limits(self, job: Comparison) -> tuple[float, float]:
-        return START_SECONDS + 1.1 * job.seconds, MEMORY_SLACK * settings.MAX_TRAINING_MB
+        return job.longest(), MEMORY_SLACK * settings.MAX_TRAINING_MB
 
     def complete(self, summary: dict[str, Any]) -> bool:
         return bool(summary) and not summary["compare"]["stopped"]

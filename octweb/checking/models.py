@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import models
 
-from octweb.jobs.models import Job
+from octweb.jobs.models import START_SECONDS, Job
 
 FOLDER = "proofs"  # in the store of files
 
@@ -67,6 +67,9 @@ class Comparison(Job):
 
     def __str__(self) -> str:
         return f"comparison of {self.model_id}"
+
+    def longest(self) -> float:
+        return START_SECONDS + 1.1 * self.seconds
 
     @property
     def found(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from octweb.audit import actions as audit
 from octweb.checking import actions
 from octweb.core.attachments import as_file
 from octweb.core.problems import Conflict, flatten
-from octweb.jobs.queue import queue_position, worker_seen
+from octweb.jobs.waiting import wait_of
 from octweb.registry.models import TreeModel
 
 
@@ -35,8 +35,7 @@ def _panel(request: HttpRequest, model: TreeModel, refusal: str = "", status: in
         "model": model,
         "job": job,
         "refusal": refusal,
-        "position": queue_position(job) if job is not None else None,
-        "worker_seen": worker_seen(),
+        "wait": wait_of(job),
         "proof": actions.proof_of(model),
     }
     return render(request, "registry/_check.html", context, status=status)

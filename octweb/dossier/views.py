@@ -18,7 +18,7 @@ from octweb.core.problems import Conflict, flatten
 from octweb.dossier import actions, pdf, signing
 from octweb.dossier.folder import PDF
 from octweb.dossier.models import ModelDossier
-from octweb.jobs.queue import queue_position, worker_seen
+from octweb.jobs.waiting import wait_of
 from octweb.registry.models import TreeModel
 
 
@@ -42,8 +42,7 @@ def _panel(request: HttpRequest, model: TreeModel, inside: bool, refusal: str = 
         "job": job,
         "made": made,
         "refusal": refusal,
-        "position": queue_position(job) if job is not None else None,
-        "worker_seen": worker_seen(),
+        "wait": wait_of(job),
         "texts": [
             (name, label, said.get(name, ""))
             for name, label in (*actions.TEXTS.items(), (actions.ENDS, "What would end the approval"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from octweb.core.ownership import Deletable
-from octweb.jobs.models import Job, RunStatus
+from octweb.jobs.models import START_SECONDS, Job, RunStatus
 
 
 class Experiment(Deletable):
@@ -54,6 +54,9 @@ class Candidate(Job):
     records = models.JSONField(default=list)
     trees = models.JSONField(default=dict)  # fold → nodes of its tree, until `document` has them
     document = models.TextField(blank=True)
+    gave_way = models.PositiveIntegerField(
+        default=0
+    )  # how often it went back to the queue so that a person need not wait
     model = models.ForeignKey("registry.TreeModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
     retrained = models.ForeignKey(
         "runs.TrainingRun", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
@@ -66,6 +69,32 @@ class Candidate(Job):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def urgency(self) -> int:
+        """One that has begun goes on before another one begins."""
+        return 1 if self.records else 0
+
+    @property
+    def deaths(self) -> int:
+        return self.attempt - self.gave_way
+
+    @property
+    def fit_seconds(self) -> float:
+        """The time limit of one fit."""
+        return float(self.parameters.get("time_limit") or self.experiment.time_limit)
+
+    @property
+    def lets_pass(self) -> bool:
+        return True
+
+    @classmethod
+    def held(cls) -> tuple[str, str]:
+        return "fit of an experiment", "fits of experiments"
+
+    def longest(self) -> float:
+        """After a fit it lets others go first."""
+        return START_SECONDS + 1.1 * self.fit_seconds
 
     @property
     def was_tried(self) -> bool:

@@ -1,4 +1,4 @@
-"""The task of a candidate: supervise its child."""
+"""The task of a candidate: supervise its child. It goes after what a person waits for."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from octweb.experiments.work import CandidateSupervisor
 from octweb.jobs.supervisor import stopping, worker_name
 
 
-@task()
+@task(priority=-20)
 def try_candidate(job_id: str) -> str:
     """Evaluate one candidate; returns the job's last status. A job that somebody else has is left alone."""
     return CandidateSupervisor(job_id=job_id, worker=worker_name(), stopping=stopping).run()

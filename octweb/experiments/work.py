@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
 
 from octweb.core.files import place_in
 from octweb.core.limits import allowed
 from octweb.datasets.stored import refuse_changed
 from octweb.experiments.models import Candidate
 from octweb.jobs.child import PROGRESS, Process
-from octweb.jobs.models import RunStatus
+from octweb.jobs.models import START_SECONDS, RunStatus
+from octweb.jobs.queue import more_urgent_waits
 from octweb.jobs.supervisor import Refused, ResultSupervisor
 from octweb.runs.options import arguments_of
 from trainer.errors import DataError
 
 MEMORY_SLACK = 1.25
-START_SECONDS = 120.0  # reading the file and compiling do not count as time of a fit
+PATIENCE = timedelta(seconds=1)  # a free worker would have taken the job of a person by then
 
 
 @dataclass(kw_only=True)
@@ -76,7 +80,7 @@ class CandidateChild(Process):
 
 
 class CandidateSupervisor(ResultSupervisor):
-    """One attempt at one candidate."""
+    """One attempt at one candidate. After each fit it looks whether a person waits, and if so gives its worker away."""
 
     jobs = Candidate
     noun = "evaluation"
@@ -93,9 +97,21 @@ class CandidateSupervisor(ResultSupervisor):
             raise Refused(str(error)) from error
 
     def limits(self, job: Candidate) -> tuple[float, float]:
-        each = float(job.parameters.get("time_limit") or job.experiment.time_limit)
         memory = allowed(job.parameters, "memory_limit")
-        return START_SECONDS + each * job.experiment.fits * 1.1, memory * MEMORY_SLACK
+        return START_SECONDS + job.fit_seconds * job.experiment.fits * 1.1, memory * MEMORY_SLACK
+
+    def _tick(self, child: Process) -> bool:
+        known = self.lines
+        cancel = super()._tick(child)
+        if self.lines > known:  # a fit has ended
+            self.gives_way = self.gives_way or more_urgent_waits(self.load(), timezone.now() - PATIENCE)
+        return cancel
+
+    def _finish(self, job: Any, child: Process, code: int) -> None:
+        if self.gives_way and code != 0 and not self.end_reason and self._patiently(self._not_cancelled):
+            self._patiently(lambda: self._release(gave_way=F("gave_way") + 1))
+            return
+        super()._finish(job, child, code)
 
     def keep(self, records: list[dict[str, Any]]) -> None:
         if not records:

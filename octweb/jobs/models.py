@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.db import models
 
 from octweb.core.ownership import Owned
@@ -17,6 +18,7 @@ class RunStatus(models.TextChoices):
     CANCELLED = "cancelled", "Cancelled"
 
 
+START_SECONDS = 120.0  # reading a file and compiling do not count as time of what was asked
 FINISHED = (RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLED)
 
 
@@ -47,6 +49,30 @@ class Job(Owned):
     @property
     def is_finished(self) -> bool:
         return self.status in FINISHED
+
+    @property
+    def urgency(self) -> int:
+        """What is added to the priority of its task."""
+        return 0
+
+    @property
+    def deaths(self) -> int:
+        """How many attempts have begun that did not end by the will of octweb."""
+        return self.attempt
+
+    @property
+    def lets_pass(self) -> bool:
+        """Whether `longest` counts from one pause to the next, and not from its start."""
+        return False
+
+    @classmethod
+    def held(cls) -> tuple[str, str]:
+        """What a worker is said to be busy with, as one and as many."""
+        return str(cls._meta.verbose_name), str(cls._meta.verbose_name_plural)
+
+    def longest(self) -> float | None:
+        """Seconds for which it may keep a worker from others, at most; None where nobody can say."""
+        return float(settings.MAX_BATCH_SECONDS)
 
 
 class WorkerBeat(models.Model):

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from django.apps import apps
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.module_loading import import_string
 
@@ -26,7 +27,13 @@ def job_models() -> list[type[Job]]:
 
 def send(job: Job) -> None:
     """Put the job's id, and nothing else, into the task queue."""
-    import_string(job.TASK).enqueue(str(job.pk))
+    task = import_string(job.TASK)
+    task.using(priority=task.priority + job.urgency).enqueue(str(job.pk))
+
+
+def priority_of(model: type[Job]) -> int:
+    """The priority of a kind of job: a worker takes the highest first, and among equals the oldest."""
+    return int(import_string(model.TASK).priority)
 
 
 def tidy(now: datetime) -> int:
@@ -81,14 +88,41 @@ def only_one(kind: type[Kind], *, owner: Any, model: Any, **fields: Any) -> Kind
     return job
 
 
+def ahead_of(job: Job) -> list[QuerySet[Any]]:
+    """The queued jobs of each kind that a worker takes before this one."""
+    mine, found = priority_of(type(job)), []
+    for model in job_models():
+        queued = model._default_manager.filter(status=RunStatus.QUEUED).exclude(pk=job.pk)
+        if priority_of(model) == mine:
+            found.append(queued.filter(created__lt=job.created))
+        elif priority_of(model) > mine:
+            found.append(queued)
+    return found
+
+
+def more_urgent_waits(job: Job, since: datetime) -> bool:
+    """Whether a job of a kind that goes before this one has been in the queue since then."""
+    mine = priority_of(type(job))
+    return any(
+        model._default_manager.filter(status=RunStatus.QUEUED, created__lt=since).exists()
+        for model in job_models()
+        if priority_of(model) > mine
+    )
+
+
 def queue_position(job: Job) -> int | None:
-    """1 for the job that starts next among those of its kind; None for one that is not queued."""
+    """1 for the job that starts next; None for one that is not queued."""
     if job.status != RunStatus.QUEUED:
         return None
-    return type(job)._default_manager.filter(status=RunStatus.QUEUED, created__lt=job.created).count() + 1
+    return sum(queued.count() for queued in ahead_of(job)) + 1
 
 
 def worker_seen() -> bool:
     """Whether some worker gave a sign of life lately; without one a queued job waits for ever."""
+    return workers_seen() > 0
+
+
+def workers_seen() -> int:
+    """How many workers gave a sign of life lately; each has one slot."""
     since = timezone.now() - timedelta(seconds=settings.WORKER_LEASE_SECONDS)
-    return WorkerBeat.objects.filter(seen_at__gte=since).exists()
+    return WorkerBeat.objects.filter(seen_at__gte=since).count()

@@ -99,12 +99,12 @@ def _free(model: type[Job], now: datetime) -> int:
             changed += same.update(
                 status=RunStatus.CANCELLED, finished=now, lease_until=None, error="Cancelled; its worker had died."
             )
-        elif job.attempt >= MAX_ATTEMPTS:
+        elif job.deaths >= MAX_ATTEMPTS:
             changed += same.update(
                 status=RunStatus.FAILED,
                 finished=now,
                 lease_until=None,
-                error=f"The worker died {job.attempt} times during this {name}. {model.ADVICE}",
+                error=f"The worker died {job.deaths} times during this {name}. {model.ADVICE}",
             )
         elif _send_again(same, job):
             log.warning("%s %s: its worker is gone after attempt %s, back to the queue", name, job.pk, job.attempt)

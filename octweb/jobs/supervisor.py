@@ -65,6 +65,7 @@ class Supervisor(ABC):
         self.attempt = 0
         self.lines = 0
         self.end_reason = ""
+        self.gives_way = False  # the child is to end and the job to wait again, so that others come first
         self.note = ""  # on what happened to the attempt before, first in the log
 
     def load(self) -> Any:
@@ -209,7 +210,7 @@ class Supervisor(ABC):
         if used > memory:
             self.end_reason = f"The {self.noun} process used {used:,.0f} MB, more than its limit. {self.jobs.ADVICE}"
             child.signal(signal.SIGKILL)
-        elif cancel or late or self.stopping.is_set():
+        elif cancel or late or self.gives_way or self.stopping.is_set():
             if late:
                 self.end_reason = f"The {self.noun} process did not end after its time limit and was stopped."
             child.signal(signal.SIGTERM)

@@ -17,7 +17,7 @@ from octweb.core.problems import Conflict, Unprocessable
 from octweb.datasets import actions as datasets
 from octweb.datasets.models import Dataset
 from octweb.jobs.models import FINISHED
-from octweb.jobs.queue import cancel, check_waiting, queue_position, refuse_unfinished, send, worker_seen
+from octweb.jobs.queue import cancel, check_waiting, queue_position, refuse_unfinished, send
 from octweb.registry.models import Family, TreeModel
 from octweb.registry.parsed import model_file
 from octweb.runs.models import TrainingRun
@@ -38,7 +38,6 @@ __all__ = [
     "run_again",
     "run_reachable",
     "within_limits",
-    "worker_seen",
 ]
 
 

@@ -13,13 +13,12 @@ from octweb.jobs.child import PROGRESS, Process
 from octweb.registry.parsed import document_of
 from octweb.runs.incumbents import of_earlier_attempts
 from octweb.runs.models import TrainingRun
-from octweb.runs.options import arguments_of
+from octweb.runs.options import PROOF_SECONDS, arguments_of
 from trainer.methods import get
 from trainer.proving import provable
 from trainer.tree.file import ModelFile, write
 
 START = "start.json"
-PROOF_SECONDS = 60.0  # beyond the search; a longer proof is left to the command line
 
 
 def proves(method: str) -> bool:

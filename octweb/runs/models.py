@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from django.db import models
 
+from octweb.core.limits import allowed
 from octweb.core.ownership import Deletable
-from octweb.jobs.models import Job, RunStatus
-from octweb.runs.options import INFEASIBLE
+from octweb.jobs.models import START_SECONDS, Job, RunStatus
+from octweb.runs.options import INFEASIBLE, PROOF_SECONDS
 
 
 class TrainingRun(Job, Deletable):
@@ -50,6 +51,10 @@ class TrainingRun(Job, Deletable):
     def unreachable(self) -> bool:
         """Whether the run ended with the proof that no tree keeps its constraints: an answer rather than a fault."""
         return self.status == RunStatus.FAILED and self.summary.get("status") == INFEASIBLE
+
+    def longest(self) -> float:
+        each = allowed(self.parameters, "time_limit")
+        return START_SECONDS + PROOF_SECONDS + each * (1 + self.folds) * 1.1
 
     @property
     def badge(self) -> str:

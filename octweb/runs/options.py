@@ -10,6 +10,7 @@ from trainer.errors import ParameterError
 from trainer.method import Method, Parameter
 from trainer.methods import METHODS
 
+PROOF_SECONDS = 60.0  # beyond the search; a longer proof is left to the command line
 INFEASIBLE = "infeasible"  # status that `train --json` gives, beside a reason, where it is proved that no tree keeps the constraints
 
 

@@ -14,14 +14,13 @@ from octweb.jobs.child import Process
 from octweb.jobs.models import RunStatus
 from octweb.jobs.supervisor import Refused, ResultSupervisor
 from octweb.registry import actions as registry
-from octweb.runs.child import PROOF_SECONDS, Child
+from octweb.runs.child import Child
 from octweb.runs.models import ProgressRecord, TrainingRun
 from octweb.runs.options import INFEASIBLE
 from octweb.runs.words import family_name, run_name
 from trainer.methods import get
 
 MEMORY_SLACK = 1.25  # the child watches itself; beyond this share of its limit it is killed
-START_SECONDS = 120.0  # reading the file and compiling do not count as training time
 
 
 class TrainingSupervisor(ResultSupervisor):
@@ -42,9 +41,7 @@ class TrainingSupervisor(ResultSupervisor):
             raise Refused(str(error)) from error
 
     def limits(self, job: TrainingRun) -> tuple[float, float]:
-        each = allowed(job.parameters, "time_limit")
-        memory = allowed(job.parameters, "memory_limit")
-        return START_SECONDS + PROOF_SECONDS + each * (1 + job.folds) * 1.1, memory * MEMORY_SLACK
+        return job.longest(), allowed(job.parameters, "memory_limit") * MEMORY_SLACK
 
     def keep(self, records: list[dict[str, Any]]) -> None:
         ProgressRecord.objects.bulk_create(

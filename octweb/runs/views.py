@@ -21,6 +21,7 @@ from octweb.datasets.models import Dataset
 from octweb.figures.growth import growth_figure
 from octweb.figures.progress import progress_figure
 from octweb.jobs.models import RunStatus
+from octweb.jobs.waiting import wait_of
 from octweb.runs import actions, listing
 from octweb.runs.incumbents import incumbents, outline
 from octweb.runs.models import TrainingRun
@@ -210,8 +211,10 @@ def _newest(run: TrainingRun) -> int | None:
 
 def _seen(run: TrainingRun, newest: int | None) -> str:
     """A mark of all that changes on the page of a run."""
-    changing = [run.status, run.attempt, newest, run.cancel_requested, len(run.log), run.model_id]
-    return hashlib.sha256(repr([changing, actions.queue_position(run)]).encode()).hexdigest()[:16]
+    wait = wait_of(run)
+    queue = wait and (wait.position, wait.workers, wait.words)
+    changing = [run.status, run.attempt, newest, run.cancel_requested, len(run.log), run.model_id, queue]
+    return hashlib.sha256(repr(changing).encode()).hexdigest()[:16]
 
 
 def _context(request: HttpRequest, run: TrainingRun) -> dict[str, Any]:
@@ -240,8 +243,7 @@ def _context(request: HttpRequest, run: TrainingRun) -> dict[str, Any]:
         "objective_words": objective_words(run.parameters, method),
         "reachable": reachable(run),
         "finished": run.status not in (RunStatus.QUEUED, RunStatus.RUNNING),
-        "position": actions.queue_position(run),
-        "worker_seen": actions.worker_seen() if run.status == RunStatus.QUEUED else True,
+        "wait": wait_of(run),
         "settings": [
             (p.label, setting_words(p, run.parameters[p.name]))
             for p in method.parameters

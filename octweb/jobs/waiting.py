@@ -1,0 +1,95 @@
+"""What a queued job waits for, and how long at most: a page says so instead of only a place in the queue."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from django.conf import settings
+from django.utils import timezone
+
+from octweb.core.templatetags.octweb import seconds
+from octweb.jobs.models import Job, RunStatus
+from octweb.jobs.queue import ahead_of, job_models, queue_position, workers_seen
+from trainer.tree.numbers import count_words
+
+MINUTE = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wait:
+    """Place in the queue, the workers that are alive, what they do now in words, and seconds until one is free at the latest."""
+
+    position: int
+    workers: int
+    busy: str = ""
+    longest: float | None = None
+
+    @property
+    def words(self) -> str:
+        """Why it has not started, and when it does at the latest, as things stand."""
+        if not self.busy:
+            return "a worker is free and takes it now."
+        if self.longest is None:
+            return f"it waits for {self.busy}. How long is not known: a workbench keeps its worker while somebody works at it."
+        return f"it waits for {self.busy}. As things stand it starts within {seconds(_rounded_up(self.longest))}."
+
+
+def wait_of(job: Job | None) -> Wait | None:
+    """What a queued job waits for; None for one that is not queued."""
+    position = None if job is None else queue_position(job)
+    if job is None or position is None:
+        return None
+    workers = workers_seen()
+    if not workers:
+        return Wait(position=position, workers=0)
+    running = _running()
+    free = [0.0] * max(0, workers - len(running)) + [_left(other) for other in running]
+    ahead = [_most(other) for queued in ahead_of(job) for other in queued.order_by("created")]
+    busy = _busy_words(running) if len(running) >= workers else ""
+    return Wait(position=position, workers=workers, busy=busy or _ahead_words(len(ahead)), longest=_start(free, ahead))
+
+
+def _running() -> list[Any]:
+    return [job for model in job_models() for job in model._default_manager.filter(status=RunStatus.RUNNING)]
+
+
+def _left(job: Job) -> float:
+    """Seconds for which a running job may still keep its worker; infinite where nobody can say."""
+    if job.started is None or job.lets_pass:  # it may have begun its present part just now
+        return _most(job)
+    return max(0.0, _most(job) - (timezone.now() - job.started).total_seconds())
+
+
+def _most(job: Job) -> float:
+    """Seconds for which it may keep a worker, with those in which it is to end."""
+    longest = job.longest()
+    return math.inf if longest is None else longest + settings.WORKER_GRACE_SECONDS
+
+
+def _start(free: list[float], ahead: list[float]) -> float | None:
+    """When the last of the queue starts, if each job takes as long as it may and the first free worker takes the next one."""
+    heapq.heapify(free)
+    for longest in ahead:
+        heapq.heapreplace(free, free[0] + longest)
+    return None if math.isinf(free[0]) else free[0]
+
+
+def _busy_words(running: list[Any]) -> str:
+    counts: dict[tuple[str, str], int] = {}
+    for job in running:
+        counts[job.held()] = counts.get(job.held(), 0) + 1
+    words = [count_words(count, one, many) for (one, many), count in counts.items()]
+    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def _ahead_words(count: int) -> str:
+    return f"{count_words(count, 'job')} before it" if count else ""
+
+
+def _rounded_up(value: float) -> float:
+    """To 5 s below a minute, to whole minutes above: an upper bound that does not change with every look."""
+    step = 5.0 if value < MINUTE - 5 else MINUTE
+    return max(step, math.ceil(value / step) * step)
