@@ -22,11 +22,12 @@ from tests.torture.floods import malformed, memory
 from tests.torture.kills import kills, revive
 from tests.torture.manners import bodies, disk_of_the_server_full, http_manners, master
 from tests.torture.mixed import mixed
+from tests.torture.passing import passing
 from tests.torture.site import Broken, Site
 from tests.torture.uploads import bombs, storing, uploads
 
 CAMPAIGNS: dict[str, Callable[[Site, random.Random, int, float], str]] = {
-    "kills": kills, "editing": editing, "malformed": malformed, "writers": writers, "locked": database_locked, "clock": clock_moved,
+    "kills": kills, "passing": passing, "editing": editing, "malformed": malformed, "writers": writers, "locked": database_locked, "clock": clock_moved,
     "disk": disk_full, "sigterm": sigterm, "memory": memory, "bombs": bombs, "uploads": uploads, "storing": storing,
     "http": http_manners, "bodies": bodies, "master": master, "full": disk_of_the_server_full, "mixed": mixed,
 }  # fmt: skip
