@@ -237,7 +237,7 @@ def range_words(low: float, high: float, limit: float | None, *, proof: bool) ->
     high_words = seconds(_round(high))
     words = f"{_low(low, high)} to {high_words}"
     if limit is not None and high > limit:
-        return f"{words}, more than its limit of {seconds(limit)} perhaps"
+        return f"{words}, perhaps more than its limit of {seconds(limit)}"
     return words
 
 

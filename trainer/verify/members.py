@@ -7,6 +7,7 @@ from itertools import chain
 
 import numpy as np
 
+from trainer.verify.chosen import chosen_columns
 from trainer.verify.findings import Finding, recounted
 from trainer.verify.questions import cuts_of_bins, of_column
 from trainer.verify.recount import parted
@@ -21,9 +22,10 @@ def questions_asked(model: Model, rows: Rows) -> list[Finding]:
     """One line, for methods that ask listed questions: each question of the tree parts its rows as one of these does."""
     if model["method"] not in OVER_CUTS | {"exact-numeric", "odt"}:
         return []
-    place = {c["name"]: j for j, c in enumerate(model["columns"])}
+    place, chosen = {c["name"]: j for j, c in enumerate(model["columns"])}, chosen_columns(model)
     for v, own, left in parted(model["nodes"], model["columns"], rows):
-        listed = _listed(model, rows, place[model["nodes"][v]["split"]["feature"]])
+        j = place[model["nodes"][v]["split"]["feature"]]
+        listed = _listed(model, rows, j) if chosen is None or chosen[j] else iter(())
         counted = rows.plain[own] > 0
         if listed is not None and not any(_same(q[own][counted], left[counted]) for q in listed):
             words = f"The question of node {v} is none of those that the parameters ask for."

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from trainer.verify.chosen import chosen_columns
 from trainer.verify.findings import asked, exact, items
 from trainer.verify.questions import cuts_of_bins, features, questions
 from trainer.verify.rates import Rates, rates_of
@@ -259,8 +260,8 @@ def _subsets(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, list[int]]:
     With wishes the subsets with the first one as well, since it matters which side is called yes.
     """
     topology, wished = str(asked(model, "topology") or "").strip(), bool(model["certificate"].get("wishes"))
-    if asked(model, "select") or (topology and wished):
-        raise NoProof("there are proof steps for topologies over all columns only, and without wishes")
+    if topology and wished:
+        raise NoProof("there are proof steps for topologies without wishes only")
     if asked(model, "negative_weight") not in (None, "1", 1):
         raise NoProof("the proof steps prove bounds of errors, and here those of one class count otherwise")
     made, column_of, left_out = subsets(model, rows)
@@ -272,12 +273,19 @@ def _subsets(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, list[int]]:
 
 
 def subsets(model: dict[str, Any], rows: Rows) -> tuple[list[np.ndarray], list[int], str]:
-    """The questions of `odt`, the column of each, and one that has too many, of which only single categories are asked; else nothing."""
+    """The questions of `odt`, the column of each, and one that has too many, of which only single categories are asked; else nothing.
+
+    Raises NoProof where the scope does not say which columns were chosen.
+    """
+    if (chosen := chosen_columns(model)) is None:
+        raise NoProof("the scope does not say in one way only which columns the trees may ask")
     first, left_out = 0 if model["certificate"].get("wishes") else 1, ""
     card, made, column_of = int(asked(model, "max_card") or 0), list[np.ndarray](), list[int]()
     for j, (column, values) in enumerate(zip(model["columns"], rows.columns, strict=True)):
         levels = np.unique(values)
         k = len(levels)
+        if not chosen[j]:
+            continue
         if column["kind"] != "categorical":
             made += [values > cut for cut in cuts_of_bins(values, int(model["parameters"]["bins"]))]
         elif k > 10 and 1 << (k - first) > MOST_SUBSETS:

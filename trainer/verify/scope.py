@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from trainer.verify.chosen import chosen_columns
 from trainer.verify.findings import Finding, asked, recounted
 from trainer.verify.proof_space import NoProof, Shape, depth_of, questions_of, topology_of
 from trainer.verify.questions import Questions, cuts_of_bins, questions, special_values
@@ -35,6 +36,7 @@ OLDER = (
     (re.compile(r"\(([0-9]+(?: to [0-9]+)?) a column\)"), r"(\1 per column)"),
     (re.compile(r"questions, at most ([0-9]+) a row\), subsets"), r"questions, at most \1 per row), subsets"),
     (re.compile(r"at most 1 categories in a subset"), "at most 1 category in a subset"),
+    (re.compile(r"no other columns than those that a CART tree uses \("), "no other columns than ("),
 )
 ROUNDED = (
     "some columns with more digits than can be compared exactly: lines that pass the rows by less than 1e-14 of a column's range "
@@ -95,7 +97,7 @@ def _spaces(model: dict[str, Any], rows: Rows, said: str) -> list[list[str]]:
 
 TOPOLOGY = re.compile(
     r"this topology \(([0-9]+) questions, at most ([0-9]+) per row\), subsets of ([0-9]+) columns, numeric ones in at most ([0-9]+) bins"
-    r"(, no other columns than those that a CART tree uses \(.*\))?",
+    r"(, no other columns than \(.*\))?",
     re.DOTALL,
 )
 
@@ -108,18 +110,22 @@ def _topology(model: dict[str, Any], rows: Rows, head: str) -> bool:
     size, deepest, columns, bins = map(int, found.groups()[:4])
     if bins != model["parameters"]["bins"]:
         return False
-    own = 0
-    for column, values in zip(model["columns"], rows.columns, strict=True):
-        nominal = column["kind"] == "categorical"
-        own += len(np.unique(values)) > 1 if nominal else len(cuts_of_bins(values, bins)) > 0
+    if (chosen := chosen_columns(model)) is None:
+        return False
+    parts = [
+        len(np.unique(values)) > 1 if column["kind"] == "categorical" else len(cuts_of_bins(values, bins)) > 0
+        for column, values in zip(model["columns"], rows.columns, strict=True)
+    ]
+    named = sum(part and own for part, own in zip(parts, chosen, strict=True))
     try:
         shape = topology_of(model)
     except NoProof:
         return False
     full = deepest == model["parameters"]["depth"] and size == 2**deepest - 1
     held = full if shape is None else (size, deepest) == (questions_of(shape), depth_of(shape))
-    chosen = asked(model, "select") == "cart"
-    fits = (found[5] is not None) == chosen and (columns == own or (chosen and columns < own))
+    names = ", ".join(column["name"] for column, own in zip(model["columns"], chosen, strict=True) if own)
+    listed = f", no other columns than ({names})" if asked(model, "select") == "cart" else None
+    fits = found[5] == listed and columns == named
     held = held and (shape is None or _grows(nodes, 0, shape))
     return held and fits and sum("split" in v for v in nodes) <= size
 

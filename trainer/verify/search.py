@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from trainer.verify.chosen import chosen_columns
 from trainer.verify.findings import asked, exact
 from trainer.verify.optima import Optima
 from trainer.verify.proof_counting import Counting
@@ -238,7 +239,7 @@ def _space(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, np.ndarray, i
 def _subsets(model: dict[str, Any], rows: Rows, depth: int) -> tuple[np.ndarray, np.ndarray, int, bool] | None:
     """The questions of ODT: subsets of categories, thresholds between bins; within a topology the one question at its root."""
     plain = asked(model, "negative_weight") in (None, "1", 1)
-    if asked(model, "select") or not (plain or model["certificate"].get("goal")):
+    if chosen_columns(model) is None or not (plain or model["certificate"].get("goal")):
         return None
     answers, places, left_out = subsets(model, rows)
     if len(answers) > 5 * MOST:

@@ -56,12 +56,71 @@ def test_every_optimum_is_proved(tmp_path_factory, seed):
     assert next(f for f in verify(model, data, proof) if f.claim == "proof").verdict == "refuted"
 
 
-@pytest.mark.parametrize("parameters", [{"topology": "[[[[[..].].].].]"}, {"select": "cart"}, {"negative_weight": "2"}])
+@pytest.mark.parametrize("parameters", [{"topology": "[[[[[..].].].].]"}, {"negative_weight": "2"}])
 def test_other_spaces_have_no_proof_and_say_so(tmp_path, parameters):
     _, proof, _, result = trained(tmp_path, 1, **parameters)
     assert not result.summary["proof"]["made"]
     assert result.summary["proof"]["reason"]
     assert not proof.exists()
+
+
+NAMED = re.compile(r"(.* no other columns than )\((.*?)\)(.*)")
+
+
+@seeds(40)
+def test_columns_that_cart_chose_are_a_space_of_their_own(tmp_path_factory, seed):
+    folder = tmp_path_factory.mktemp("odt")
+    used = {"select": "cart", "topology": ("", "depth-2.5", "[.[..]]", "")[seed % 4], "depth": 2}
+    used |= {"bins": 2 + seed % 4, "max_card": (0, 0, 1, 2)[seed % 4]}
+    model, proof, data, _ = trained(folder, seed, **used)
+    found = verify(model, data, proof)
+    assert bound(found).verdict == "proved", found
+    assert all(f.verdict in ("proved", "recounted") for f in found if f.role != "aside"), found
+    document = json.loads(model.read_text())
+    lead, named, rest = NAMED.fullmatch(document["certificate"]["scope"]).groups()
+    asked_columns = {v["split"]["feature"] for v in document["nodes"] if "split" in v}
+    chosen, every = named.split(", "), ["a", "b", "c", "number"]
+    for names in ([n for n in every if n in chosen and n != chosen[0]], every, ["a"], [*chosen, "d"], chosen[::-1]):
+        if names in (chosen, []):
+            continue
+        scope = f"{lead}({', '.join(names)}){rest}".replace(f"of {len(chosen)} columns", f"of {len(names)} columns")
+        document["certificate"]["scope"] = scope
+        (lie := folder / "lie.json").write_text(json.dumps(document))
+        said = verify(lie, data, proof)
+        if not all(f.verdict == "proved" for f in said if f.claim == "bound") or any(
+            f.verdict == "refuted" for f in said
+        ):
+            continue
+        # the same words are true of these columns
+        assert asked_columns <= set(names) <= set(every)
+        best = without(data, set(every) - set(names), **{k: v for k, v in used.items() if k != "select"})
+        assert best == document["certificate"]["objective"]
+
+
+def test_both_checkers_read_proofs_over_chosen_columns(tmp_path):
+    cases, holds = [], []
+    for seed in range(8):
+        model, proof, data, _ = trained(tmp_path, seed, select="cart", topology=("", "depth-2.5")[seed % 2], depth=2)
+        lines = gzip.decompress(proof.read_bytes()).decode().splitlines()
+        header = json.loads(lines[0])
+        document = json.loads(model.read_text())
+        other = document | {"certificate": document["certificate"] | {"scope": "all trees"}}
+        more = json.dumps(header | {"goal": header["goal"] + 1})
+        for said, text in ((document, lines), (document, [more, *lines[1:]]), (other, lines)):
+            model.write_text(json.dumps(said))
+            proof.write_text("\n".join(text))
+            cases.append((model.read_text(), proof.read_text(), data.read_text()))
+            holds.append(not any(f.verdict == "refuted" for f in verify(model, data, proof)))
+    assert holds == [True, False, False] * 8
+    assert page(cases) == holds
+
+
+def without(data, columns, **parameters):
+    """The objective of the best tree that does not ask these columns."""
+    kinds = {name: "categorical" for name in "abc" if name not in columns}
+    table, labels, *_ = load(data, target="class", kinds=kinds, ignore=sorted(columns))
+    request = TrainRequest(table=table, labels=labels, method="odt", parameters=parameters, test_share=0, folds=0)
+    return train(request).model.certificate["objective"]
 
 
 def test_too_many_subsets_are_left_alone(tmp_path):

@@ -50,7 +50,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         sizes = tuple(len(column.schema.categories) for column in problem.table.columns)
         draft = within_limit(draft, problem.matrix, sizes, settings["max_card"])
     given = bool(settings["topology"].strip())
-    if given and goal is None and settings["select"] == "none" and shape is not None and found.bound is not None:
+    if given and goal is None and shape is not None and found.bound is not None:
         proved, total = found.bound, problem.n
         found = replace(found, proof=lambda stop: topology_proof(groups, shape, proved, total))
     return replace(found, draft=draft, evidence=choice + found.evidence)
@@ -91,7 +91,7 @@ def _solve(
         "encoded_features": int(groups.sizes.sum()),
         "goal": goal,
     }
-    if goal is None and not settings["topology"].strip() and settings["select"] == "none" and count(groups) <= MOST:
+    if goal is None and not settings["topology"].strip() and count(groups) <= MOST:
         stated["questions"] = lambda: questions(groups)
     if settings["solver"] not in ("auto", "search") and shape is not None and len(groups.sizes):
         return solve_mip(problem, groups, shape, goal, settings, monitor, stated)
@@ -117,7 +117,7 @@ def scope(problem: Problem, shape: Shape | None, groups: Groups, settings: Setti
     limit = ""
     if settings["select"] == "cart":
         names = [problem.table.names[j] for j in groups.columns]
-        limit = f", no other columns than those that a CART tree uses ({', '.join(names)})"
+        limit = f", no other columns than ({', '.join(names)})"
     return (
         f"this topology ({shape.nodes} questions, at most {shape.depth} per row), subsets of {len(groups.sizes)} columns, "
         f"numeric ones in at most {settings['bins']} bins{limit}"

@@ -73,7 +73,8 @@ class Command(TrainingCommand):
         self.expected = before_training(method, settings, table, len(labels.classes))
         trainings = trainings_words(options["folds"], settings.get("time_limit"))
         self.stderr.write(
-            f"note: {self.expected.rows:,} rows × {self.expected.questions:,} {'questions' if method.binary else 'columns'}, about "
+            f"note: {_counted(self.expected.rows, 'row')} × "
+            f"{_counted(self.expected.questions, 'question' if method.binary else 'column')}, about "
             f"{self.expected.megabytes:,} MB; expected time: "
             + (f"in each training {self.expected.words}; {trainings}" if trainings else self.expected.words)
         )
@@ -130,3 +131,7 @@ def _check_digest(path: Path, expected: str) -> None:
             raise DataError(
                 "The stored file of this data set was changed outside octweb, so nothing is trained on it. Upload it again."
             )
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
