@@ -168,19 +168,28 @@ def wishes(model: dict[str, Any], rows: Rows) -> list[Finding]:
     top, every = certificate.get("optimum"), range(len(own))
     found: list[tuple[str, bool | None]] = []
     if top is not None:
-        best = search.without(model, rows, every) if len(own) <= MOST_WISHES else None
+        best = _without(model, rows, every)
         low, high = exact(top["objective"]), exact(top["bound"])
         sound = low <= high + TOLERANCE and top["proved"] is (top["objective"] == top["bound"])
         meets = best is None or low - TOLERANCE <= best <= high + TOLERANCE
         found.append(("optimum without wishes", (None if best is None else True) if sound and meets else False))
     for i, wish in enumerate(own):
         if wish.get("price") is not None:
-            best = search.without(model, rows, [i]) if len(own) <= MOST_WISHES else None
+            best = _without(model, rows, [i])
             fits = best is not None and abs(best - exact(certificate["objective"]) - exact(wish["price"])) <= TOLERANCE
             found.append((f"price of the wish '{wish['wish']}'", None if best is None else fits))
     words = {True: "Searched again.", False: "A search finds another value.", None: "Not searched again: too large."}
     verdicts: dict[bool | None, Verdict] = {True: "proved", False: "refuted", None: "cannot be judged"}
     return [shown(c, verdicts[holds], words[holds]) for c, holds in found]
+
+
+def _without(model: dict[str, Any], rows: Rows, dropped: Sequence[int]) -> Fraction | None:
+    """The best objective without some wishes, found by a plain search; None where that is too large."""
+    wishes = model["certificate"].get("wishes") or []
+    if wishes:
+        return search.without(model, rows, dropped) if len(wishes) <= MOST_WISHES else None
+    found, _ = search.best(model, rows)
+    return found.value if found is not None and found.whole else None
 
 
 def _bound(verdict: Verdict, detail: str) -> Finding:
