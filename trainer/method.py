@@ -20,7 +20,7 @@ from trainer.goal import Goal
 from trainer.milo import BACKENDS
 from trainer.monitor import Monitor
 from trainer.tree.nodes import Draft
-from trainer.tree.numbers import count_words
+from trainer.tree.numbers import count_words, percent_text
 
 Value = int | float | bool | str | None
 MAX_TEXT = 10_000  # characters of a parameter
@@ -331,6 +331,7 @@ DEPTH = Parameter(
 LEAF_PENALTY = Parameter(
     name="leaf_penalty", type="number", default=0.0, minimum=0, maximum=0.999, flag=True, label="Leaf penalty",
     help="Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must win 1 % of the rows.",
+    sentences=lambda v: [f"A leaf must win {percent_text(float(v['leaf_penalty']))} of the rows."] if v.get("leaf_penalty") else [],
 )  # fmt: skip
 COEFFICIENT_PENALTY = Parameter(
     name="coefficient_penalty", type="number", default=0.0, minimum=0, maximum=0.999, label="Coefficient penalty",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainer.certificate import Guarantee, Status
@@ -52,7 +52,7 @@ def _not_worth_it(file: ModelFile) -> str:
     if certificate.get("status") in ENDED:
         return "The search ended before it found a question that improves the objective."
     if certificate.get("guarantee") != Guarantee.TREE:
-        return f"No question was kept: either none{within} makes the classes purer, or pruning removed it{_priced(settings)}."
+        return f"No question was kept: either none{within} makes the classes purer, or pruning removed it{_priced(settings, ('pruning',))}."
     if certificate.get("status") != Status.OPTIMAL:
         return "The search ended before it found a question that improves the objective."
     if str(certificate.get("leaf_penalty") or "0") != "0":
@@ -86,9 +86,7 @@ def _limits_of(method: Method, settings: Settings) -> list[str]:
     return found
 
 
-def _priced(settings: Mapping[str, Any]) -> str:
+def _priced(settings: Mapping[str, Any], names: Sequence[str] = ("leaf_penalty", "paper_lambda")) -> str:
     """The prices of a leaf that the settings name."""
-    prices = [
-        name for name in ("pruning", "leaf_penalty", "paper_lambda") if str(settings.get(name) or 0) not in ("0", "0.0")
-    ]
+    prices = [name for name in names if str(settings.get(name) or 0) not in ("0", "0.0")]
     return f" ({', '.join(f'{name} {settings[name]}' for name in prices)})" if prices else ""

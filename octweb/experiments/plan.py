@@ -14,7 +14,7 @@ from trainer.methods import get
 
 FEW_ROWS = 1000  # below, no rows are held out: nested folds use them all
 HELD_OUT = 0.25
-SMALL, LARGE = (0.0005, 1.0), (0.002, 3.0)  # leaf penalties: a share of the rows, but at least so many rows
+SMALL, LARGE = (0.0005, 1.0), (0.002, 3.0)  # what a leaf must win: a share of the rows, but at least so many rows
 KINDS = ("one", "two", "many", "groups")
 
 
@@ -77,8 +77,8 @@ def _trials(dataset: Dataset, kind: str) -> Iterable[Trial]:
     small, large = (max(share, rows / max(1, dataset.rows)) for share, rows in (SMALL, LARGE))
     small, large = (float(f"{penalty:.1g}") for penalty in (small, large))
     if kind == "one":
-        yield Trial(method="cart", parameters={"depth": 3, "leaf_penalty": large})
-        yield Trial(method="cart", parameters={"depth": 6, "leaf_penalty": small})
+        yield Trial(method="cart", parameters={"depth": 3, "pruning": str(large)})
+        yield Trial(method="cart", parameters={"depth": 6, "pruning": str(small)})
         yield Trial(method="cart", parameters={"depth": 10, "pruning": "cross-validation"})
         yield Trial(method="exact", parameters={"depth": 1, "leaf_penalty": large})
         for depth in (2, 3):
@@ -89,9 +89,9 @@ def _trials(dataset: Dataset, kind: str) -> Iterable[Trial]:
             yield Trial(method="exact-numeric", parameters={"depth": 2, "leaf_penalty": large})
     elif kind == "two":
         for depth in (1, 2):
-            yield Trial(method="bivariate", parameters={"depth": depth, "leaf_penalty": large})
+            yield Trial(method="bivariate", parameters={"depth": depth, "pruning": str(large)})
     elif kind == "many":
-        yield Trial(method="oc1", parameters={"depth": 2, "leaf_penalty": large})
+        yield Trial(method="oc1", parameters={"depth": 2, "pruning": str(large)})
         yield Trial(method="cut-h", parameters={"depth": 1, "leaf_penalty": large})
     elif kind == "groups":
         yield Trial(method="odt", parameters={"depth": 2})

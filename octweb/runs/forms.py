@@ -50,9 +50,10 @@ CHOICES = {"class_weight": {"none": "the same for every row", "balanced": "more 
 
 def field_of(parameter: Parameter, dataset: Dataset) -> forms.Field:
     """A form field for a declared parameter; the declaration's own check runs again when the run is queued."""
+    own = parameter.name in SIZE and parameter.advanced  # means something else here than where it is shown first
     common: dict[str, Any] = {
-        "label": LABELS.get(parameter.name, parameter.label),
-        "help_text": HELP.get(parameter.name, parameter.help),
+        "label": parameter.label if own else LABELS.get(parameter.name, parameter.label),
+        "help_text": parameter.help if own else HELP.get(parameter.name, parameter.help),
         "required": parameter.default is not None and parameter.type not in {"boolean", "text"},
         "initial": _default(parameter),
     }
@@ -193,7 +194,7 @@ class RunForm(forms.Form):
         return [self[f"p_{name}"] for name in names if f"p_{name}" in self.fields]
 
     def size_fields(self) -> list[forms.BoundField]:
-        return self._named(SIZE)
+        return [f for f in self._named(SIZE) if not getattr(f.field, "advanced", False)]
 
     def cost_fields(self) -> list[forms.BoundField]:
         return self._named(COSTS)
@@ -208,7 +209,7 @@ class RunForm(forms.Form):
         return [f for f in self._rest() if getattr(f.field, "advanced", False)]
 
     def _rest(self) -> list[forms.BoundField]:
-        shown = {f"p_{name}" for name in (*SIZE, *COSTS, *CONSTRAINTS)}
+        shown = {f.name for f in (*self.size_fields(), *self.cost_fields(), *self.constraint_fields())}
         return [self[f] for f in self.fields if f.startswith("p_") and f not in shown]
 
 

@@ -19,8 +19,10 @@ SINGULAR = {"questions": "question", "rows": "row", "leaves": "leaf", "trees": "
 UNNAMED = {"time_limit", "memory_limit", "threads", "solver", "depth", "leaf_penalty", "seed"}
 FIRST = ("recall", "sensitivity", "specificity", "positive", "forbidden", "forbidden_pairs", "monotone")
 CONSTRAINTS = (*FIRST, *(p.name for p in SIDE_CONSTRAINTS if p.name not in FIRST))  # in the order of the page
-SIZE = ("min_leaf", "max_leaves")  # said beside the leaf penalty
-SENTENCES = {p.name: p.sentences for m in METHODS for p in m.parameters if p.sentences is not None}
+SIZE = ("leaf_penalty", "pruning", "min_leaf", "max_leaves")
+DECLARED = {
+    p.name: p for m in METHODS for p in m.parameters
+}  # of some method, for wishes that the chosen one does not take
 MOST_NAMED = 3
 MOST_CLASSES = 4  # named with their rows
 
@@ -107,8 +109,8 @@ def in_words(method: Method, values: Mapping[str, Any], *, columns: int, questio
     """What will be looked for: a headline, and sentences on questions, penalty, limits and proof."""
     return _headline(method, values), [
         f"{_questions(method, values, columns, questions)}.",
-        *_limits(values),
-        *_constraints(values),
+        *_limits(method, values),
+        *_constraints(method, values),
         _proof(method, values),
     ]
 
@@ -140,11 +142,8 @@ def _questions(method: Method, values: Mapping[str, Any], columns: int, question
     return f"A question looks at one of {among}, {how}: {whole(questions)} yes/no questions in all"
 
 
-def _limits(values: Mapping[str, Any]) -> list[str]:
-    found = []
-    if penalty := float(values.get("leaf_penalty") or 0):
-        found.append(f"A leaf must win {100 * penalty:.4g}{NARROW}% of the rows.")
-    found += _declared(SIZE, values)
+def _limits(method: Method, values: Mapping[str, Any]) -> list[str]:
+    found = _declared(method, SIZE, values)
     if values.get("class_weight") == "balanced":
         found.append("Every class counts the same, no matter how many rows it has.")
     if values.get("time_limit"):
@@ -152,14 +151,15 @@ def _limits(values: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _constraints(values: Mapping[str, Any]) -> list[str]:
+def _constraints(method: Method, values: Mapping[str, Any]) -> list[str]:
     """The sentences of all constraints that are asked for, also of those that only another method takes."""
-    return _declared([name for name in CONSTRAINTS if name not in SIZE], values)
+    return _declared(method, [name for name in CONSTRAINTS if name not in SIZE], values)
 
 
-def _declared(names: Iterable[str], values: Mapping[str, Any]) -> list[str]:
+def _declared(method: Method, names: Iterable[str], values: Mapping[str, Any]) -> list[str]:
     """What the declarations of these parameters say of the values."""
-    return [sentence for name in names if name in SENTENCES for sentence in SENTENCES[name](values)]
+    found = [method.parameter(name) or DECLARED.get(name) for name in names]
+    return [sentence for p in found if p is not None and p.sentences is not None for sentence in p.sentences(values)]
 
 
 def _proof(method: Method, values: Mapping[str, Any]) -> str:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from fractions import Fraction
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from trainer import make_classifier
 from trainer.data.problem import Names
 from trainer.errors import ParameterError
 from trainer.method import (
@@ -215,3 +218,20 @@ def test_having_changes_only_what_is_asked():
 )
 def test_decimal_numbers_are_taken_exactly(value, fraction):
     assert exact_fraction(value) == fraction
+
+
+@pytest.mark.parametrize("method", [m for m in METHODS if m.parameter("leaf_penalty")], ids=lambda m: m.id)
+def test_the_help_of_the_leaf_penalty_says_whether_the_tree_depends_on_it(method):
+    rng = np.random.default_rng(3)
+    X = rng.integers(0, 2, (60, 3)).astype(float)
+    y = (X[:, 0] != X[:, 1]).astype(int)
+    y[:6] = 1 - y[:6]
+    settings = {"depth": 2} | ({"time_limit": 30} if method.parameter("time_limit") else {})
+    if method.id == "odt":
+        X = pd.DataFrame(X.astype(int).astype(str), columns=list("abc"))
+    free, priced = (make_classifier(method.id, **settings, leaf_penalty=price).fit(X, y) for price in (0.0, 0.45))
+    same = free.tree_.to_json() == priced.tree_.to_json()
+    assert free.tree_.n_leaves > 1
+    assert same == ("The tree does not depend on it" in method.parameter("leaf_penalty").help)
+    if not same:
+        assert priced.tree_.n_leaves == 1

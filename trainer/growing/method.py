@@ -21,6 +21,7 @@ from trainer.growing.split_units import uploaded
 from trainer.method import DEPTH, LEAF_PENALTY, MIN_LEAF, Parameter, Settings, Solution, exact_fraction, having
 from trainer.monitor import Monitor
 from trainer.tree.nodes import Draft, DraftLeaf
+from trainer.tree.numbers import percent_text
 from trainer.tree.prune import alphas, alphas_between, collapses, prune, pruned_errors
 
 MIN_NODE = Parameter(
@@ -52,10 +53,21 @@ def _check_pruning(settings: Settings, names: Names) -> None:
     _alpha(settings["pruning"])
 
 
+def _pruning_words(text: str) -> list[str]:
+    """What is done to the grown tree, for somebody who is about to start it; nothing for a text that is no number yet."""
+    try:
+        alpha = _alpha(text)
+    except ParameterError:
+        return []
+    if alpha is None:
+        return ["Cross-validation chooses how many rows a leaf must win."]
+    return [f"Leaves that win fewer than {percent_text(float(alpha))} of the rows are removed."] if alpha else []
+
+
 PRUNING = Parameter(
     name="pruning", type="text", default="0", label="Pruning",
     help="Cost-complexity α: the training error rate that each leaf must save. 0 keeps the whole tree, 'cross-validation' chooses α.",
-    check=_check_pruning,
+    check=_check_pruning, sentences=lambda values: _pruning_words(str(values.get("pruning") or "0")),
 )  # fmt: skip
 PRUNING_FOLDS = Parameter(
     name="pruning_folds", type="integer", default=5, minimum=2, maximum=50, label="Pruning folds",
@@ -65,10 +77,23 @@ IMPURITY = Parameter(
     name="impurity", type="choice", default="gini", choices=("gini", "entropy", "error"), label="Impurity",
     help="The measure that a split reduces: Gini, entropy, or classification error.", advanced=True,
 )  # fmt: skip
+# growing looks at one question at a time and pruning has its own price, so that this one is only subtracted from what is reported
+REPORTED_PENALTY = having(
+    LEAF_PENALTY, advanced=True, label="Leaf penalty in the report",
+    help="Subtracted from the reported objective for every leaf, to compare it with other methods. The tree does not depend on it; "
+    "set the pruning to remove leaves that do not pay.",
+    sentences=lambda values: [_reported_words(float(values.get("leaf_penalty") or 0))] if values.get("leaf_penalty") else [],
+)  # fmt: skip
+
+
+def _reported_words(penalty: float) -> str:
+    return f"The tree does not depend on the leaf penalty; the reported objective is less {percent_text(penalty)} for each leaf."
+
+
 # what every method takes that grows a tree question by question
 GROWN = (
     having(DEPTH, default=4),
-    having(LEAF_PENALTY, advanced=True),
+    REPORTED_PENALTY,
     MIN_LEAF,
     PRUNING,
     PRUNING_FOLDS,

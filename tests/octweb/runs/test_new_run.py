@@ -178,6 +178,19 @@ def test_the_words_say_depth_thresholds_limit_and_constraints(dataset):
         assert words in text, (words, text)
 
 
+@pytest.mark.parametrize("name", ["cart", "oc1", "bivariate"])
+def test_a_penalty_that_changes_no_tree_is_not_said_to_and_not_asked_first(dataset, name):
+    method = get(name)
+    form = forms.RunForm(user=None, dataset=dataset, method=method)
+    assert "p_leaf_penalty" not in [f.name for f in form.size_fields()]
+    field = next(f for f in form.advanced_fields() if f.name == "p_leaf_penalty")
+    assert "does not depend" in field.help_text
+    text = " ".join(in_words(method, {"leaf_penalty": 0.01, "pruning": "0.02"}, columns=2, questions=7)[1])
+    assert "A leaf must win" not in text
+    assert "The tree does not depend on the leaf penalty" in text
+    assert "Leaves that win fewer than 2\u202f% of the rows are removed." in text
+
+
 def test_names_tell_runs_apart(dataset):
     method = get("exact")
     names = {
