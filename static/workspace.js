@@ -80,20 +80,15 @@ document.addEventListener("keydown", (event) => {
   if (/^[1-9]$/.test(event.key) && tab) showNode(nodeNow(), tab.dataset.tab);
 });
 
-// numbers may have thousands commas, as pages write them; any other comma is a decimal comma
-function numberOf(text) {
-  const word = text.trim().replace("−", "-");
-  return Number(/^[+-]?\d{1,3}(,\d{3})+(\.\d*)?$/.test(word) ? word.replaceAll(",", "") : word.replace(",", "."));
-}
-
 // what another threshold would cost is read off the curve below the picture
 document.addEventListener("input", (event) => {
   if (event.target.id !== "threshold-try") return;
   const says = document.getElementById("threshold-says");
   const curve = document.getElementById("threshold-figure")?.data?.[0];
-  const value = numberOf(event.target.value);
-  if (!curve || event.target.value.trim() === "" || Number.isNaN(value)) {
-    says.textContent = "";
+  const { value: text, dataset } = event.target;
+  const value = typedNumber(text, dataset.unit, dataset.decimalComma === "1");
+  if (!curve || text.trim() === "" || Number.isNaN(value)) {
+    says.textContent = curve && text.trim() !== "" ? "not a number with one meaning" : "";
     return;
   }
   let nearest = 0;

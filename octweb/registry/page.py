@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 from octweb.registry.data import Rows, rows_of
 from octweb.registry.models import TreeModel
@@ -14,13 +14,21 @@ from octweb.registry.typed_numbers import typed_number
 from trainer.certificate import Evidence, Status
 from trainer.data.reading import Reading
 from trainer.errors import TrainerError
-from trainer.table import Kind
+from trainer.table import ColumnSchema, Kind
 from trainer.tree.describe import headline, path_in_words, rules_text
+from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Node, Tree, tree_from_json
 from trainer.tree.numbers import unit
 
 WARN_POINTS = 0.03  # training accuracy this far above accuracy on unseen rows is said in a sentence
 LISTED_CATEGORIES = 200
+
+
+class NumberWriting(TypedDict):
+    """What `typed_number` needs to know of a column."""
+
+    unit: str
+    decimal_comma: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,19 +216,23 @@ def asked_columns(tree: Tree) -> list[int]:
 def typed(model: TreeModel, query: Mapping[str, str]) -> dict[str, Any]:
     """The values of the form as a record; what is not a number stays text, and predicting says what is wrong."""
     file = model_file(model)
-    forms = Reading.from_json(file.reading).columns
     record: dict[str, Any] = {}
     for j in file.tree.used_columns:
         column = file.tree.schema[j]
         text = query.get(f"try-{j}", "").strip()
         if text == "":
             continue
-        own = forms.get(column.name)
-        comma = own is not None and own.number is not None and own.number.decimal == ","
         record[column.name] = (
-            text if column.kind is Kind.CATEGORICAL else typed_number(text, unit=unit(column), decimal_comma=comma)
+            text if column.kind is Kind.CATEGORICAL else typed_number(text, **number_writing(file, column))
         )
     return record
+
+
+def number_writing(file: ModelFile, column: ColumnSchema) -> NumberWriting:
+    """How numbers of a column are typed: with its unit behind them, and whether the file of the training had decimal commas."""
+    own = Reading.from_json(file.reading).columns.get(column.name)
+    comma = own is not None and own.number is not None and own.number.decimal == ","
+    return {"unit": unit(column), "decimal_comma": comma}
 
 
 def walk(model: TreeModel, row: Any, *, title: str, actual: str | None = None, values: Any = None) -> Walk:

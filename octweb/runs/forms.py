@@ -39,7 +39,7 @@ LABELS = {
 }
 UNITS = {"leaf_penalty": "% of rows", "time_limit": "min", "depth": ""}
 HELP = {
-    "depth": "Three questions on a path give at most eight leaves.",
+    "depth": "One question gives two leaves, and each further one on a path at most doubles them.",
     "leaf_penalty": "A leaf that wins fewer rows is not worth having. 0: every leaf is allowed.",
     "min_leaf": "Smaller leaves are not made.",
     "time_limit": "The best tree found by then is kept, with its gap.",

@@ -117,12 +117,23 @@ def in_words(method: Method, values: Mapping[str, Any], *, columns: int, questio
 
 def _headline(method: Method, values: Mapping[str, Any]) -> str:
     depth = values.get("depth")
-    size = "of the topology" if values.get("topology") else f"with at most {_count(depth, 'question')} on a path"
+    size = (
+        "of the topology"
+        if values.get("topology")
+        else f"with at most {_count(depth, 'question')} on a path{_leaves(values)}"
+    )
     if method.guarantee is Guarantee.TREE:
         return f"Finds the best tree {size}"
     if method.guarantee is Guarantee.SPLITS:
         return f"Builds a tree {size}, each question the best one for its rows"
     return f"Builds a tree {size}, step by step"
+
+
+def _leaves(values: Mapping[str, Any]) -> str:
+    """How many leaves such a tree can have; nothing where the depth cannot be read, or a limit of its own is lower."""
+    depth, most = values.get("depth"), values.get("max_leaves")
+    leaves = 0 if depth is None or not 0 <= int(depth) <= 20 else 2 ** int(depth)
+    return "" if not leaves or (most and int(most) < leaves) else f", so at most {_count(leaves, 'leaf', 'leaves')}"
 
 
 def _questions(method: Method, values: Mapping[str, Any], columns: int, questions: int) -> str:

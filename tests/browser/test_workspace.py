@@ -19,6 +19,7 @@ from octweb.registry.parsed import model_file
 from octweb.serving.coding import packed
 from tests.browser.accessible import violations
 from tests.browser.pictures import picture
+from tests.octweb.registry.test_typed_numbers import EXAMPLES
 from trainer.run import TrainRequest, train
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, grow
 from trainer.tree.splits import Threshold
@@ -424,13 +425,29 @@ def test_a_cold_page_is_light_and_asks_for_nothing_twice(opened, request, which)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("1,234", "7 rows wrong"), ("1.234", "5 rows wrong"), ("1,25", "5 rows wrong")]
+    ("text", "said"),
+    [
+        ("1,234", "7 rows wrong"),
+        ("1.234", "5 rows wrong"),
+        ("1,25", "5 rows wrong"),
+        ("1 2", "not a number with one meaning"),
+    ],
 )
 def test_a_threshold_is_read_as_pages_write_numbers(browser, text, said):
     page = browser.new_page()
     page.set_content('<input id="threshold-try"><output id="threshold-says"></output><div id="threshold-figure"></div>')
     page.evaluate("document.getElementById('threshold-figure').data = [{ x: [1, 1000], y: [5, 7] }]")
-    page.add_script_tag(path=str(settings.BASE_DIR / "static" / "workspace.js"))
+    for name in ("typed_numbers.js", "workspace.js"):
+        page.add_script_tag(path=str(settings.BASE_DIR / "static" / name))
     page.fill("#threshold-try", text)
     assert page.inner_text("#threshold-says").endswith(said)
+    page.close()
+
+
+def test_the_page_reads_numbers_by_the_rule_of_the_server(browser):
+    page = browser.new_page()
+    page.add_script_tag(path=str(settings.BASE_DIR / "static" / "typed_numbers.js"))
+    for example in EXAMPLES:
+        call = "e => { const n = typedNumber(e.text, e.unit, e.decimal_comma); return Number.isNaN(n) ? null : n; }"
+        assert page.evaluate(call, example) == example["number"], example
     page.close()

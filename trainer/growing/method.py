@@ -54,7 +54,7 @@ def _check_pruning(settings: Settings, names: Names) -> None:
 
 
 def _pruning_words(text: str) -> list[str]:
-    """What is done to the grown tree, for somebody who is about to start it; nothing for a text that is no number yet."""
+    """What is done to the grown tree, for somebody who is about to start it; nothing for a text that is not a number yet."""
     try:
         alpha = _alpha(text)
     except ParameterError:

@@ -9,6 +9,7 @@ from django.utils.module_loading import import_string
 
 from octweb.figures.split import split_figures
 from octweb.registry.claims import claims
+from octweb.registry.page import number_writing
 from octweb.registry.workspace import node, rowsets
 from octweb.registry.workspace.scene import Scene
 from octweb.registry.workspace.tab import ADDED, Tab
@@ -20,12 +21,13 @@ MAX_DESCRIBED_ROWS = 20_000  # rows of a node up to which the note of its pictur
 def _question(scene: Scene) -> dict[str, Any]:
     found = node.threshold_costs(scene)
     own = None
-    if found is not None:
+    if found is not None and scene.node.split is not None:
         cuts, wrong, threshold = found
         own = {
             "fewest": int(wrong.min()),
             "at": number_text(float(cuts[int(wrong.argmin())]), full=True),
             "threshold": threshold,
+            **number_writing(scene.file, scene.tree.schema[scene.node.split.used[0]]),
         }
     return {
         "pictures": _pictures(scene),

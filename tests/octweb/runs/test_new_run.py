@@ -178,6 +178,17 @@ def test_the_words_say_depth_thresholds_limit_and_constraints(dataset):
         assert words in text, (words, text)
 
 
+@pytest.mark.parametrize(
+    ("depth", "most", "words"),
+    [(0, None, "one leaf"), (2, None, "four leaves"), (4, 20, "16 leaves"), (4, 5, ""), (None, None, "")],
+)
+def test_the_words_say_how_many_leaves_the_chosen_depth_gives(depth, most, words):
+    headline, _ = in_words(get("exact"), {"depth": depth, "max_leaves": most}, columns=2, questions=7)
+    assert ("so at most" in headline) == bool(words)
+    assert headline.endswith(words)
+    assert "eight" not in forms.HELP["depth"]
+
+
 @pytest.mark.parametrize("name", ["cart", "oc1", "bivariate"])
 def test_a_penalty_that_changes_no_tree_is_not_said_to_and_not_asked_first(dataset, name):
     method = get(name)
