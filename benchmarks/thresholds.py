@@ -1,6 +1,6 @@
 """How many thresholds per column of numbers should have: unseen accuracy and time to proof of the exact search, beside CART.
 
-python benchmarks/thresholds.py [NAME …] [--bins 5 9 17 33 0] [--depth 3] [--folds 5] [--limit 60]
+python benchmarks/thresholds.py [NAME …] [--bins 5 9 17 33 0] [--depth 3] [--folds 5] [--repeats 1] [--limit 60]
 
 Five stratified folds; a fold is fitted once for each number of bins (k bins make k − 1 thresholds, 0 stands for all) and for CART of the same depth,
 all without a leaf penalty, as the form of a new run begins.  One thread; wall seconds of a fit, the longest of the folds.
@@ -9,6 +9,7 @@ all without a leaf penalty, as the form of a new run begins.  One thread; wall s
 from __future__ import annotations
 
 import argparse
+import itertools
 import time
 
 import numpy as np
@@ -33,17 +34,17 @@ TABLES = (
 )
 
 
-def fitted(method: str, X: np.ndarray, y: np.ndarray, folds: int, **settings) -> tuple[float, float, int]:
+def fitted(method: str, X: np.ndarray, y: np.ndarray, folds: int, repeats: int, **settings) -> tuple[float, float, int]:
     """Accuracy on unseen rows, the longest seconds of a fit, and of how many folds the tree is proved."""
-    fold = stratified_folds(y, folds, 0)
     right, longest, proved = 0, 0.0, 0
-    for f in range(folds):
+    for seed, f in itertools.product(range(repeats), range(folds)):
+        fold = stratified_folds(y, folds, seed)
         begun = time.perf_counter()
         model = make_classifier(method, **settings).fit(X[fold != f], y[fold != f])
         longest = max(longest, time.perf_counter() - begun)
         right += int((model.predict(X[fold == f]) == y[fold == f]).sum())
         proved += model.certificate_.status == "optimal"
-    return right / len(y), longest, proved
+    return right / len(y) / repeats, longest, proved
 
 
 def main() -> None:
@@ -53,9 +54,10 @@ def main() -> None:
     parser.add_argument("--bins", type=int, nargs="*", default=[5, 9, 17, 33, 0])
     parser.add_argument("--depth", type=int, default=3)
     parser.add_argument("--folds", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=1, help="with other folds")
     parser.add_argument("--limit", type=float, default=60.0)
     options = parser.parse_args()
-    folder = data_folder()
+    folder, fits = data_folder(), options.folds * options.repeats
     if folder is None:
         print("The data sets are not here; set OCTWEB_BENCH_DATA.")
         return
@@ -67,17 +69,15 @@ def main() -> None:
         X, y = numeric(folder, name)
         kept = ~np.isnan(X).any(axis=1)
         X, y = X[kept], y[kept]
-        share, seconds, _ = fitted("cart", X, y, options.folds, depth=options.depth)
+        share, seconds, _ = fitted("cart", X, y, options.folds, options.repeats, depth=options.depth)
         print(f"| {name} {X.shape} | cart | all | {share:.4f} | {seconds:.2f} | |", flush=True)
         for bins in options.bins:
             scheme = {"bins": bins} if bins else {"binarise": "all-thresholds"}
             settings = {"depth": options.depth, "time_limit": options.limit, **scheme}
-            share, seconds, proved = fitted("exact", X, y, options.folds, **settings)
+            share, seconds, proved = fitted("exact", X, y, options.folds, options.repeats, **settings)
             asked = bins - 1 if bins else "all"
-            print(
-                f"| {name} | exact | {asked} | {share:.4f} | {seconds:.2f} | {proved} of {options.folds} |", flush=True
-            )
-            if proved < options.folds:
+            print(f"| {name} | exact | {asked} | {share:.4f} | {seconds:.2f} | {proved} of {fits} |", flush=True)
+            if proved < fits:
                 break
 
 

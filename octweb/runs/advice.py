@@ -175,7 +175,7 @@ def asks(method: Method) -> str:
 
 def _one_column(dataset: Dataset, values: Mapping[str, Any]) -> str:
     """The method for the best tree of questions about one column."""
-    if any(_asked(values, name) and not get("exact").parameter(name) for name in SIDE):
+    if any(asked(values, name) and not get("exact").parameter(name) for name in SIDE):
         return "bendoct-accelerated"
     numbers = len(feature_columns(dataset, "numeric"))
     depth = values.get("depth")
@@ -185,13 +185,13 @@ def _one_column(dataset: Dataset, values: Mapping[str, Any]) -> str:
         and small
         and depth is not None
         and int(depth) <= ALL_THRESHOLDS_DEPTH
-        and not any(_asked(values, name) for name in LIMITS)
+        and not any(asked(values, name) for name in LIMITS)
     ):
         return "exact-numeric"
     return "exact"
 
 
-def _asked(values: Mapping[str, Any], name: str) -> bool:
+def asked(values: Mapping[str, Any], name: str) -> bool:
     """Whether a constraint is asked for: a value other than the one that asks for nothing."""
     value = values.get(name)
     return value not in (None, "", "none", False) and not (name == "min_leaf" and int(value) <= 1)

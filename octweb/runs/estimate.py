@@ -164,7 +164,8 @@ def seconds_of(method: Method, size: Size) -> float:
         "cart": 4e-8 * sort * d,
         "oc1": 2e-5 * n * p * min(2**d, 32),
         "bivariate": 1.5e-7 * n * p * p * d + 2e-6 * n * p,
-        "exact": 1e-8 * (n * F * F / 8 + K * F * F) * (0.2 * F) ** max(0, d - 2) / max(1, d - 1),
+        # the last three levels cost about as much as pairs of questions; each level above asks a part of the questions again
+        "exact": 1.8e-10 * (n + 350 * K) * F * F * (0.22 * F) ** max(0, d - 3),
         "exact-numeric": 1e-10 * n * (n * p) ** max(0, d - 1) * p**0.5,
         "odt": 2e-7 * n * F * 4 ** min(d, 8),
         "bendoct-accelerated": 1e-5 * n * F * 3 ** (2 * d - 3),

@@ -14,6 +14,8 @@ from octweb.datasets.models import Dataset
 from octweb.registry.models import TreeModel
 from octweb.runs.advice import feature_columns
 from octweb.runs.constraint_fields import ColumnsField, MinutesField, PairsField, PercentField, PickField, RecallField
+from octweb.runs.thresholds import HELP as HELP_BINS
+from octweb.runs.thresholds import Chosen, chooses, chosen_bins
 from octweb.runs.words import CONSTRAINTS
 from trainer.data.folds import MOST_FOLDS, MOST_HELD_OUT
 from trainer.method import MAX_TEXT, Method, Parameter
@@ -134,10 +136,14 @@ class RunForm(forms.Form):
         self, *args: Any, user: Any, dataset: Dataset, method: Method, wishes: tuple[str, ...] = (), **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
+        self.user = user
         self.dataset = dataset
         self.method = method
         for parameter in offered(method, wishes):
             self.fields[f"p_{parameter.name}"] = field_of(parameter, dataset)
+        if chooses(method):
+            bins = self.fields["p_bins"]
+            bins.required, bins.initial, bins.help_text = False, None, HELP_BINS
         if method.warm_start:
             field = forms.ModelChoiceField(
                 queryset=TreeModel.objects.kept().filter(owner=user, dataset=dataset).select_related("family"),
@@ -169,14 +175,21 @@ class RunForm(forms.Form):
         """Arguments for `runs.enqueue`."""
         values = self.cleaned_data
         evaluation = values["evaluation"]
+        parameters = {p.name: values.get(f"p_{p.name}") for p in self.method.parameters}
+        if chooses(self.method) and parameters["bins"] is None:
+            parameters["bins"] = self.chosen_bins(parameters).bins
         return {
             "method": self.method.id,
-            "parameters": {p.name: values.get(f"p_{p.name}") for p in self.method.parameters},
+            "parameters": parameters,
             "test_share": values["test_percent"] / 100 if evaluation == "test" else 0.0,
             "folds": values["folds"] if evaluation == "folds" else 0,
             "name": values["name"],
             "warm_start": values.get(START),
         }
+
+    def chosen_bins(self, values: Mapping[str, Any]) -> Chosen:
+        """The number of thresholds for these data, where none is typed."""
+        return chosen_bins(user=self.user, dataset=self.dataset, method=self.method, values=values)
 
     def so_far(self) -> dict[str, Any]:
         """The values that can be read by now, by parameter; nothing is marked as wrong yet."""

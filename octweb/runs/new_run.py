@@ -20,6 +20,7 @@ from octweb.runs import actions, advice
 from octweb.runs.advice import Answers
 from octweb.runs.estimate import estimate, trainings_words
 from octweb.runs.forms import RunForm, carried, kept
+from octweb.runs.thresholds import chooses
 from octweb.runs.words import class_words, in_words
 from trainer.errors import DataError, ParameterError
 from trainer.method import Method
@@ -218,6 +219,10 @@ def _context(request: HttpRequest, dataset: Dataset, choice: Choice, form: RunFo
 def said(user: Any, dataset: Dataset, method: Method, form: RunForm) -> dict[str, Any]:
     """In words, and the estimate, from what can be read of the form."""
     values = _readable(form, method)
+    why = ""
+    if chooses(method) and values["bins"] is None:
+        chosen = form.chosen_bins(values)
+        values["bins"], why = chosen.bins, chosen.why
     evaluation = values.get("evaluation", "test")
     share = (values.get("test_percent") or 25) / 100 if evaluation == "test" else 0.0
     expected = estimate(user=user, dataset=dataset, method=method, values=values, test_share=share)
@@ -230,7 +235,7 @@ def said(user: Any, dataset: Dataset, method: Method, form: RunForm) -> dict[str
     return {
         "expected": expected,
         "headline": headline,
-        "sentences": sentences,
+        "sentences": [sentences[0], *filter(None, [why]), *sentences[1:]],
         "unseen_rows": dataset.rows - expected.rows,
         "unseen_folds": folds,
         "trainings": trainings_words(folds, None if limit is None else float(limit)),
@@ -242,7 +247,7 @@ def said(user: Any, dataset: Dataset, method: Method, form: RunForm) -> dict[str
 
 def _readable(form: RunForm, method: Method) -> dict[str, Any]:
     """Values by parameter: defaults, over them what is typed and can be read."""
-    defaults = {p.name: p.default for p in method.parameters}
+    defaults = {p.name: p.default for p in method.parameters} | ({"bins": None} if chooses(method) else {})
     if form.is_bound:
         shown = RunForm(form.data, user=None, dataset=form.dataset, method=form.method, wishes=_wishes_of(form))
         return defaults | {k: v for k, v in shown.so_far().items() if v is not None}

@@ -62,6 +62,8 @@ def family_name(dataset: str, method: Method) -> str:
 def _differing(parameter: Parameter, value: Any) -> str:
     if parameter.name == "binarise":
         return str(value).replace("-", " ")
+    if parameter.name == "bins":
+        return f"{value} quantiles"
     if parameter.name == "class_weight":
         return f"class weights {value}"
     if parameter.name == "min_leaf":

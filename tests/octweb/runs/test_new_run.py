@@ -130,7 +130,7 @@ def test_percent_and_minutes_become_what_the_trainer_reads(browser, state, datas
     browser.post(reverse("runs:new"), data)
     run = TrainingRun.objects.get()
     assert (run.parameters["leaf_penalty"], run.parameters["time_limit"]) == (0.002, 150.0)
-    assert run.name == "Small, Exact search, depth 3, penalty 0.2\u202f%"
+    assert run.name == "Small, Exact search, depth 3, penalty 0.2\u202f%, 33 quantiles"
 
 
 def test_pickers_become_the_constraints_of_the_run(browser, state):
@@ -300,7 +300,7 @@ def test_one_switch_keeps_rows_with_empty_cells(browser, owner, media):
     found = empty_cells.of(dataset)
     assert found.columns == ("a",)
     assert found.numbers == ("n",)
-    page = browser.get(reverse("runs:new"), {"dataset": dataset.pk})
+    page = browser.get(reverse("runs:new"), {"dataset": dataset.pk, "p_bins": "5"})
     assert f"{found.dropped} of 40 rows have empty cells" in page.content.decode()
     data = _sent(page.context) | {"empty_as_category": "on"}
     # the form says what the switch would change, and changes nothing before the start

@@ -1,0 +1,92 @@
+"""The number of thresholds is chosen for the data and the depth, said with its reason, and gives way to what is typed."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from django.urls import reverse
+
+from octweb.datasets import actions as datasets
+from octweb.runs.estimate import Size, seconds_of
+from octweb.runs.models import TrainingRun
+from octweb.runs.thresholds import LADDER, QUICK, chosen_bins
+from trainer.methods import get
+
+pytestmark = pytest.mark.django_db
+EXACT = get("exact")
+
+
+@pytest.fixture
+def wide(owner, media):
+    """Twelve columns of 300 different numbers."""
+    lines = [",".join([*(f"c{j}" for j in range(12)), "class"])]
+    lines += [",".join([*(str((i * (j + 7)) % 307) for j in range(12)), "ab"[i % 2]]) for i in range(300)]
+    text = "\n".join(lines).encode()
+    return datasets.create(owner=owner, file=io.BytesIO(text), source_name="wide.csv", target="class")
+
+
+def bins(owner, dataset, **values):
+    return chosen_bins(user=owner, dataset=dataset, method=EXACT, values=values)
+
+
+def test_deeper_trees_and_larger_tables_get_fewer_thresholds_each_with_its_reason(owner, wide):
+    found = [bins(owner, wide, depth=depth) for depth in range(1, 8)]
+    counts = [chosen.bins for chosen in found]
+    assert counts == sorted(counts, reverse=True)
+    assert (counts[2], counts[-1]) == (LADDER[0], LADDER[-1])
+    assert len(set(counts)) > 2
+    assert found[2].why.startswith("32 thresholds per column were chosen")
+    assert "more were not better" in found[2].why
+    assert "even so, the proof may take longer than" in found[-1].why
+    middle = next(chosen for chosen in found if LADDER[-1] < chosen.bins < LADDER[0])
+    assert "with more it may take longer" in middle.why
+    wide.rows = 100_000_000
+    assert bins(owner, wide, depth=3).bins < LADDER[0]
+
+
+def test_what_the_cost_model_does_not_know_gets_few(owner, wide):
+    for values in ({"recall": "a: 0.6"}, {"max_leaves": 4}, {"forbidden": "c1"}, {"max_columns": 2}):
+        chosen = bins(owner, wide, **values)
+        assert (chosen.bins, "a limit makes the search longer" in chosen.why) == (LADDER[-1], True)
+    assert bins(owner, wide, recall="", max_leaves=None).bins == LADDER[0]
+
+
+def test_columns_of_few_values_get_no_more_than_they_have(owner, media):
+    text = "a,b,class\n" + "".join(f"{i % 2},{'xyz'[i % 3]},{'pq'[i % 2]}\n" for i in range(60))
+    dataset = datasets.create(owner=owner, file=io.BytesIO(text.encode()), source_name="few.csv", target="class")
+    chosen = bins(owner, dataset)
+    assert (chosen.bins, chosen.why) == (LADDER[-1], "")
+
+
+def test_a_run_takes_what_the_form_said_or_what_is_typed(client, owner, wide):
+    client.force_login(owner)
+    page = client.get(reverse("runs:new"), {"dataset": wide.pk, "method": "exact"})
+    text = page.content.decode()
+    assert "at most 32 thresholds for a column of numbers" in text
+    assert "32 thresholds per column were chosen for these data" in text
+    assert page.context["form"]["p_bins"].value() is None
+    data = {
+        "dataset": str(wide.pk), "method": "exact", "own": "1", "evaluation": "none", "p_depth": "3", "p_leaf_penalty": "0",
+        "p_min_leaf": "1", "p_time_limit": "1", "p_class_weight": "none", "p_binarise": "quantile-thresholds",
+        "p_optimal_trees": "0", "p_threads": "1", "p_seed": "0",
+    }  # fmt: skip
+    for typed, wanted in (("", 33), ("5", 5), ("12", 12)):
+        answer = client.post(reverse("runs:new"), data | {"p_bins": typed, "name": f"typed {typed}"})
+        assert answer.status_code == 302, answer.context["form"].errors
+        assert TrainingRun.objects.get(name=f"typed {typed}".strip()).parameters["bins"] == wanted
+    deep = client.post(reverse("runs:advice"), data | {"p_bins": "", "p_depth": "7"}).content.decode()
+    assert "at most four thresholds for a column of numbers" in deep
+    assert "may take longer" in deep
+
+
+def test_the_cost_model_is_near_what_was_measured():
+    """Processor seconds of one thread on shared tables; the estimate may be off by its spread, a factor of four or so."""
+    measured = {  # rows, questions, classes, depth → seconds
+        (14980, 448, 2, 3): 0.86, (10459, 598, 2, 3): 0.45, (19020, 320, 2, 3): 0.44, (569, 960, 2, 3): 0.26, (10459, 183, 2, 4): 1.8,
+        (10459, 352, 2, 4): 12.3, (17898, 128, 2, 4): 1.9, (653, 219, 2, 4): 0.74, (336, 162, 8, 4): 0.73, (5620, 236, 10, 4): 1.6,
+    }  # fmt: skip
+    for (n, F, K, d), seconds in measured.items():
+        estimated = seconds_of(EXACT, Size(n=n, p=10, F=F, K=K, d=d))
+        assert seconds / 4 < estimated < seconds * 4 + 0.3, (n, F, K, d, estimated)
+    assert seconds_of(EXACT, Size(n=14980, p=14, F=448, K=2, d=3)) < QUICK
