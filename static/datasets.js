@@ -50,7 +50,7 @@
       words.textContent = event.loaded < event.total ? `${Math.round(bar.value)}\u202f% sent` : "Reading the file…";
     });
     request.addEventListener("load", () => {
-      if (request.status === 201) window.location.assign(request.response.url);
+      if (request.response?.url) window.location.assign(request.response.url);
       else showError(request.response?.error || `The server refused the file (status ${request.status}).`, request.response?.problems);
     });
     request.addEventListener("error", () => showError("The connection broke off. Nothing was stored; try again."));

@@ -58,6 +58,9 @@ document.addEventListener("toggle", (event) => {
   tip.style.left = `${Math.max(8, Math.min(badge.left, window.innerWidth - tip.offsetWidth - 8))}px`;
 }, true);
 
+// a form that was refused begins at its first marked field
+if (document.activeElement === document.body) document.querySelector("main .invalid :is(input:not([type=hidden]), select, textarea)")?.focus();
+
 // a part that is fetched again every few seconds keeps what a reader has there: the focus, how far a table is scrolled, what is unfolded
 (() => {
   const FOCUSABLE = "a[href], button, input, select, textarea, summary, [tabindex]";

@@ -109,7 +109,6 @@ def new(request: HttpRequest) -> HttpResponse:
     form = UploadForm(
         request.POST or None, request.FILES or None, user=request.user, initial={"model": chosen} if chosen else None
     )
-    status = 200
     if request.method == "POST" and form.is_valid():
         values = form.cleaned_data
         try:
@@ -134,7 +133,6 @@ def new(request: HttpRequest) -> HttpResponse:
             form.add_error("file", str(error))
         except TooLarge as error:
             form.add_error("file", str(error.detail))
-            status = 413
         except Conflict as error:
             form.add_error(None, str(error.detail))
     model = _chosen(request, chosen)
@@ -146,7 +144,7 @@ def new(request: HttpRequest) -> HttpResponse:
         "max_rows": settings.MAX_ROWS,
         "days": settings.KEEP_PREDICTIONS_DAYS,
     }
-    return render(request, "batch/new.html", context, status=422 if form.errors and status == 200 else status)
+    return render(request, "batch/new.html", context)
 
 
 @login_required

@@ -83,7 +83,7 @@ def dataset_new(request: HttpRequest) -> HttpResponse:
         return render(request, "datasets/new.html", context)
     by_script = request.headers.get("X-Requested-With") == "XMLHttpRequest"
     file = request.FILES.get("file")
-    status = 422
+    status = 200
     try:
         if file is None:
             raise DataError("Choose a file first.")
@@ -94,7 +94,7 @@ def dataset_new(request: HttpRequest) -> HttpResponse:
         context |= {"error": str(error), "problems": error.problems}
     except (TooLarge, Busy) as error:
         context |= {"error": str(error.detail), "problems": ()}
-        status = error.status_code
+        status = 503 if isinstance(error, Busy) else 200
     if by_script:
         return JsonResponse({"error": context["error"], "problems": list(context["problems"])}, status=status)
     return render(request, "datasets/new.html", context, status=status)
@@ -112,7 +112,7 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
         first = actions.staged_rows(upload, PREVIEW_ROWS)
     except DataError as error:
         context |= {"error": str(error), "problems": error.problems}
-        return render(request, "datasets/preview.html", context, status=422)
+        return render(request, "datasets/preview.html", context)
     guesses = staged.guesses
     names = [guess.name for guess in guesses]
     seen = seen_mark(reading, names)
@@ -155,7 +155,7 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
         "empties": any(guess.missing for guess in guesses),
         "chosen_out": sorted(set(choice.ignore or ()) - {choice.target or guessed}, key=names.index),
     }
-    return render(request, "datasets/preview.html", context, status=422 if "error" in context else 200)
+    return render(request, "datasets/preview.html", context)
 
 
 def _chosen(post: QueryDict | None, data: QueryDict, staged: Staged, names: list[str]) -> tuple[Choice, str | None]:
@@ -256,7 +256,6 @@ def dataset_version(request: HttpRequest, pk: Any) -> HttpResponse:
     """A new version from a file with the same columns."""
     dataset = _dataset(request, pk)
     context: dict[str, Any] = {"dataset": dataset, "limit": settings.MAX_UPLOAD_BYTES // 10**6}
-    status = 200
     if request.method == "POST":
         file = request.FILES.get("file")
         try:
@@ -267,11 +266,9 @@ def dataset_version(request: HttpRequest, pk: Any) -> HttpResponse:
             return redirect("datasets:detail", made.pk)
         except DataError as error:
             context |= {"error": str(error), "problems": error.problems}
-            status = 422
         except TooLarge as error:
             context |= {"error": str(error.detail), "problems": ()}
-            status = 413
-    return render(request, "datasets/version.html", context, status=status)
+    return render(request, "datasets/version.html", context)
 
 
 @login_required
@@ -295,7 +292,7 @@ def dataset_edit(request: HttpRequest, pk: Any) -> HttpResponse:
         "policies": list(MissingPolicy),
         "name": dataset.name,
     }
-    return render(request, "datasets/edit.html", context, status=422 if "error" in context else 200)
+    return render(request, "datasets/edit.html", context)
 
 
 @login_required

@@ -62,7 +62,7 @@ def settings(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
         "approved": model.state == State.APPROVED,
         "address": request.build_absolute_uri(reverse("public-page", args=[guidance.key])),
     }
-    return render(request, "decide/public_settings.html", context, status=422 if trouble else 200)
+    return render(request, "decide/public_settings.html", context)
 
 
 def _change(request: HttpRequest, model: TreeModel) -> None:

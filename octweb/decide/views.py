@@ -32,8 +32,7 @@ def decision_page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     asked = asked_of(scene, form, actions.marks_of(scene.model))
     if form.get("format") == "json":
         return _json(scene, asked)
-    found = context(scene, asked)
-    return render(request, "decide/decision.html", found, status=200 if found["decision"] else 422)
+    return render(request, "decide/decision.html", context(scene, asked))
 
 
 def _address(query: QueryDict) -> QueryDict:

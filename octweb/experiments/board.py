@@ -188,11 +188,9 @@ def honest_words(found: Board) -> str:
             f"{percent(found.honest.accuracy)} of the rows of that fold ({found.honest.correct:,} of {found.honest.n:,}{span(found.honest.interval)}). "
             f"{same} of {len(found.honest.picks)} of these choices were the same."
         )
-    rows = round(experiment.dataset.rows * experiment.test_share)
     if experiment.chosen_id is None:
-        return (
-            f"About {rows:,} rows were kept out of all of this. They are measured once, when you open the first tree."
-        )
+        rows = experiment.held_out_rows
+        return f"{rows:,} rows were kept out of all of this. They are measured once, when you open the first tree."
     test = held_out(experiment)
     if test is None:
         return "No rows were held out."

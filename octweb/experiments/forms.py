@@ -13,7 +13,7 @@ from octweb.experiments.models import fits_of
 from octweb.experiments.plan import HELD_OUT, evaluation
 from octweb.runs import advice
 from octweb.runs.constraint_fields import MinutesField
-from trainer.data.folds import MOST_FOLDS
+from trainer.data.folds import MOST_FOLDS, held_out_of
 
 CHECKS = (
     ("auto", "Choose to fit the number of rows"),
@@ -28,7 +28,11 @@ class ExperimentForm(forms.Form):
     name = forms.CharField(
         max_length=200, required=False, label="Name", help_text="If left empty: best tree for the data set."
     )
-    kinds = forms.MultipleChoiceField(label="What may a tree ask?", widget=forms.CheckboxSelectMultiple)
+    kinds = forms.MultipleChoiceField(
+        label="What may a tree ask?",
+        widget=forms.CheckboxSelectMultiple,
+        error_messages={"required": "Tick at least one kind of question."},
+    )
     time_limit = MinutesField(min_value=0, initial=LONGEST_FIT, label="Longest time of one fit", help_text="A fit that reaches its limit keeps its best tree and its gap.")  # fmt: skip
     folds = forms.IntegerField(min_value=3, max_value=MOST_FOLDS, initial=FOLDS, label="Folds")
     check = forms.ChoiceField(
@@ -58,7 +62,8 @@ class ExperimentForm(forms.Form):
         if not self.is_bound:
             return initial
         self.is_valid()
-        return initial | {name: v for name, v in self.cleaned_data.items() if name in initial and v}
+        nothing = {} if self.data.getlist("kinds") else {"kinds": []}
+        return initial | {name: v for name, v in self.cleaned_data.items() if name in initial and v} | nothing
 
     def request(self) -> dict[str, Any]:
         """Arguments for `experiments.start`."""
@@ -82,4 +87,5 @@ class ExperimentForm(forms.Form):
         _, nested = evaluation(self.dataset)
         if nested:
             return "These data have few rows, so none is held out: the choice is made again without each fold (nested folds)."
-        return f"{round(self.dataset.rows * HELD_OUT):,} rows are held out of everything and measured once, when you choose a tree."
+        rows = sum(held_out_of(n, HELD_OUT) for n in self.dataset.profile["class_counts"])
+        return f"{rows:,} rows are held out of everything and measured once, when you choose a tree."

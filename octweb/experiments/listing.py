@@ -36,5 +36,5 @@ def _entry(experiment: Experiment) -> Entry:
         owner=experiment.owner,
         created=experiment.created,
         started=min((c.started for c in candidates if c.started), default=None),
-        note=f"experiment: {done} of {len(candidates)} tried",
+        tried=f"{done} of {len(candidates)}",
     )

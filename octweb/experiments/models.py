@@ -6,6 +6,7 @@ from django.db import models
 
 from octweb.core.ownership import Deletable
 from octweb.jobs.models import START_SECONDS, Job, RunStatus
+from trainer.data.folds import held_out_of
 
 
 class Experiment(Deletable):
@@ -32,6 +33,11 @@ class Experiment(Deletable):
     def fits(self) -> int:
         """Trees that each candidate grows: one per fold, one per pair of folds where nested, and one on all rows that train."""
         return fits_of(self.folds, self.nested)
+
+    @property
+    def held_out_rows(self) -> int:
+        """Rows that take no part in the choice: of each class a share, as the training holds them out."""
+        return sum(held_out_of(rows, self.test_share) for rows in self.dataset.profile["class_counts"])
 
 
 def fits_of(folds: int, nested: bool) -> int:

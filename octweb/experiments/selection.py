@@ -13,7 +13,8 @@ from octweb.registry.models import TreeModel
 from octweb.registry.selection import Selection
 from trainer.evaluate.intervals import wilson
 
-TOO_HIGH = "The accuracy of a tree that was chosen in this way is rather too high than too low."
+TOO_HIGH = "A tree that is chosen because it does well looks better than it is."
+AGAIN = "The choice was made again without each fold in turn: the tree that was then recommended is"
 
 
 def selection_of(model: TreeModel) -> Selection | None:
@@ -50,9 +51,9 @@ def _nested(candidate: Candidate, found: Board) -> dict[str, Any]:
     }
     worth = f"right for {percent(honest.accuracy)} of the rows of that fold ({honest.correct:,} of {honest.n:,}{span(honest.interval)})"
     if found.chosen is not None and found.chosen.candidate.pk == candidate.pk:
-        words = f"It was chosen by its folds. {TOO_HIGH} A tree that is chosen in the same way without each fold in turn is {worth}."
+        words = f"It was chosen by its folds. {TOO_HIGH} {AGAIN} {worth}."
         return known | {"words": words}
-    words = f"It is not the one that the rule of the experiment takes. {TOO_HIGH} What the rule takes without each fold in turn is {worth}."
+    words = f"The experiment recommends another one. {TOO_HIGH} {AGAIN} {worth}."
     return {"fair": False, "words": words}
 
 

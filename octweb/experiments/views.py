@@ -25,6 +25,8 @@ from octweb.experiments.plan import plan
 from octweb.figures.experiment import experiment_figure
 from octweb.jobs.models import RunStatus
 from octweb.jobs.queue import worker_seen
+from octweb.runs.listing import SORTS as LIST_SORTS
+from octweb.runs.listing import ordered
 from trainer.errors import ParameterError
 
 
@@ -40,9 +42,10 @@ def _candidate(request: HttpRequest, pk: Any) -> Candidate:
 @require_GET
 def experiment_list(request: HttpRequest) -> HttpResponse:
     words = request.GET.get("q", "").strip()[:200]
-    found = sorted(entries(request.user, words, ""), key=lambda e: e.created, reverse=True)
-    page = Paginator(found, 30).get_page(request.GET.get("page"))
-    return render(request, "experiments/list.html", {"page": page, "words": words})
+    sort = request.GET.get("sort", "newest")
+    page = Paginator(ordered(entries(request.user, words, ""), sort), 30).get_page(request.GET.get("page"))
+    shown = {"page": page, "words": words, "sort": sort, "sorts": LIST_SORTS.items(), "placeholder": "name, data set"}
+    return render(request, "experiments/list.html", shown)
 
 
 @login_required
@@ -76,7 +79,7 @@ def experiment_new(request: HttpRequest) -> HttpResponse:
     }
     if request.headers.get("HX-Request"):
         return render(request, "experiments/_plan.html", context)
-    return render(request, "experiments/new.html", context, status=422 if form.errors else 200)
+    return render(request, "experiments/new.html", context)
 
 
 @login_required
@@ -173,7 +176,7 @@ def _context(request: HttpRequest, experiment: Experiment) -> dict[str, Any]:
         "elapsed": elapsed(experiment, found.lines),
         "can_go_on": found.finished
         and any(x.candidate.status in (RunStatus.CANCELLED, RunStatus.FAILED) for x in found.lines),
-        "training_rows": round(experiment.dataset.rows * (1 - experiment.test_share)),
+        "training_rows": experiment.dataset.rows - experiment.held_out_rows,
         "worker_seen": worker_seen() if found.status == RunStatus.QUEUED else True,
         "lease": settings.WORKER_LEASE_SECONDS,
         "seen": seen,

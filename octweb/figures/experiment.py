@@ -13,6 +13,7 @@ ASIDE = 1.05  # candidates of the same size stand beside each other: so far apar
 AIR = 0.14  # of the height of what is drawn, above and below it: the words of two candidates stand there
 # pixels: the plot on a phone, a bold letter, and the ring with its distance
 NARROWEST, LETTER, ROUND = 290, 7, 24
+AWAY = 14  # from a candidate whose bar is shorter than its ring
 
 
 def experiment_figure(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -161,6 +162,7 @@ def _words(p: dict[str, Any], text: str, side: str, end: float, *, above: bool) 
     return {
         "text": text, "showarrow": False, "x": math.log10(p["x"]), "y": end, "xanchor": side,  # Plotly wants the logarithm for words
         "yanchor": "bottom" if above else "top", "xshift": {"left": -12, "right": 12}.get(side, 0),
+        "yshift": AWAY if above else -AWAY,
         "font": {"size": 12, "color": "var(--ink)"}, "bgcolor": "var(--card)", "borderpad": 1,
     }  # fmt: skip
 

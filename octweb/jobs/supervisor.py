@@ -34,6 +34,10 @@ log = logging.getLogger(__name__)
 TICK = 0.5
 NOTE = "note"  # in the summary of a job
 AGAIN = "note: the system killed attempt {attempt}, probably because memory ran out; the job was tried again once."
+UNHEARD = "The {noun} process did not end within {seconds:.0f} s of being asked to, and was ended without a result."
+PATIENT = (
+    6  # times the grace: one step of a solver on a busy machine may take longer than the grace of a worker that ends
+)
 DATABASE_PATIENCE = 60.0  # seconds for which a database that is away is waited for
 
 stopping = threading.Event()  # set by the worker command when it is asked to end
@@ -200,9 +204,18 @@ class Supervisor(ABC):
                 return code
             if terminated is None:
                 terminated = self._reason_to_stop(child, cancel, time.monotonic() - started > limit, memory)
-            elif time.monotonic() - terminated > settings.WORKER_GRACE_SECONDS:
+            elif time.monotonic() - terminated > (grace := self._grace(started + limit - terminated)):
+                self.end_reason = self.end_reason or UNHEARD.format(noun=self.noun, seconds=grace)
                 child.signal(signal.SIGKILL)
             child.pause(TICK)
+
+    def _grace(self, left: float) -> float:
+        """Seconds in which the child may store what it has: longer for a person who stops it `left` seconds before its limit.
+
+        Those who wait for the worker wait no longer than without the stop, and a worker that ends cannot wait.
+        """
+        grace = float(settings.WORKER_GRACE_SECONDS)
+        return grace if self.stopping.is_set() else min(PATIENT * grace, grace + max(0.0, left))
 
     def _reason_to_stop(self, child: Process, cancel: bool, late: bool, memory: float) -> float | None:
         """Ask the child to end if there is a reason; returns the time at which it was asked."""

@@ -46,7 +46,7 @@ def wishes(request: HttpRequest) -> HttpResponse:
         "address": settings.ADDRESS,
         "ended": wish.failures >= MOST_FAILURES,
     }
-    return render(request, "notify/wishes.html", context, status=422 if error else 200)
+    return render(request, "notify/wishes.html", context)
 
 
 def _test(request: HttpRequest, wish: Wish) -> None:

@@ -58,7 +58,6 @@ def model_bring(request: HttpRequest) -> HttpResponse:
     }
     if request.method != "POST":
         return render(request, "registry/bring.html", context)
-    status = 422
     try:
         model = bring(
             owner=request.user,
@@ -81,8 +80,7 @@ def model_bring(request: HttpRequest) -> HttpResponse:
         context |= {"error": str(error), "problems": ()}
     except APIException as error:
         context |= {"error": str(error.detail), "problems": ()}
-        status = error.status_code
-    return render(request, "registry/bring.html", context, status=status)
+    return render(request, "registry/bring.html", context)
 
 
 def _file(request: HttpRequest) -> Any:

@@ -169,7 +169,7 @@ def _answer(request: HttpRequest, model: TreeModel, step: Any, done: str, *, at:
     except PermissionDenied as error:
         refused, status = str(error), 403
     except APIException as error:
-        refused, status = "; ".join(e["detail"] for e in flatten(error.detail)), error.status_code
+        refused = "; ".join(e["detail"] for e in flatten(error.detail))
     if refused and from_review:
         return _shown(request, _model(request, model.pk), refused=refused, at=at, status=status)
     if refused:

@@ -39,7 +39,7 @@ class Entry:
     started: datetime | None = None
     objective: float | None = None
     gap: float | None = None
-    note: str = ""
+    tried: str = ""  # what an experiment has tried
 
     @property
     def unreachable(self) -> bool:
@@ -55,6 +55,11 @@ def entries(user: Any, *, words: str = "", status: str = "", sort: str = "newest
     found = [_entry(run) for run in _runs(user, words, status)]
     for source in SOURCES:
         found += source(user, words, status)
+    return ordered(found, sort)
+
+
+def ordered(found: list[Entry], sort: str) -> list[Entry]:
+    """The rows in one of SORTS; newest first for any other word."""
     keys: dict[str, Callable[[Entry], Any]] = {
         "name": lambda e: e.name.lower(),
         "dataset": lambda e: (e.dataset.lower(), e.name.lower()),

@@ -190,7 +190,7 @@ def _shown(dataset: Dataset, as_category: bool) -> tuple[str, str]:
 
 def _page(request: HttpRequest, dataset: Dataset, choice: Choice, form: RunForm, stored: Dataset) -> HttpResponse:
     context = _context(request, dataset, choice, form, stored) | {"form": form}
-    return render(request, "runs/new.html", context, status=422 if form.errors else 200)
+    return render(request, "runs/new.html", context)
 
 
 def _context(request: HttpRequest, dataset: Dataset, choice: Choice, form: RunForm, stored: Dataset) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def guide(request: HttpRequest) -> HttpResponse:
         "rate": settings.REST_FRAMEWORK["DEFAULT_THROTTLE_RATES"]["user"],
         **_example(request),
     }
-    return render(request, "serving/guide.html", context, status=422 if form.errors else 200)
+    return render(request, "serving/guide.html", context)
 
 
 @login_required

@@ -272,19 +272,19 @@ def explorer(request: HttpRequest, pk: Any) -> HttpResponse:
         try:
             actions.ask_good_trees(bench, explore.request_of(request.POST))
         except ParameterError as error:
-            return _explorer(request, bench, explore.typed(request.POST) | explore.marked(error.errors), status=422)
+            return _explorer(request, bench, explore.typed(request.POST) | explore.marked(error.errors))
         except (TrainerError, APIException) as error:
             messages.error(request, _said(error))
         return redirect("workbench:explorer", bench.pk)
     return _explorer(request, bench, {})
 
 
-def _explorer(request: HttpRequest, bench: Workbench, more: dict[str, Any], *, status: int = 200) -> HttpResponse:
+def _explorer(request: HttpRequest, bench: Workbench, more: dict[str, Any]) -> HttpResponse:
     """The page, or only what changes while trees are counted; `more`: what was typed, and why it was refused."""
     context = explore.context(bench) | {"bench": bench, "workers_seen": worker_seen()} | more
     context["pair"] = explore.pair(context.get("found") or {}, request.GET)
     name = "workbench/_explorer.html" if request.headers.get("HX-Request") else "workbench/explorer.html"
-    return render(request, name, context, status=status)
+    return render(request, name, context)
 
 
 def _said(error: Exception) -> str:

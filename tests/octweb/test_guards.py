@@ -137,7 +137,7 @@ def test_names_of_nothing_are_refused(page, owner, dataset, name):
         (reverse("serving:guide"), {"name": name, "scope": "predict"}),
     ):
         answer = page.post(address, body)
-        assert answer.status_code == 422, address
+        assert answer.status_code == 200, address
     dataset.refresh_from_db()
     assert dataset.name == "good"
     assert not [*TrainingRun.objects.all(), *Experiment.objects.all(), *Workbench.objects.all()]

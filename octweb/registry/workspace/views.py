@@ -46,9 +46,7 @@ def scene_of(request: HttpRequest, pk: uuid.UUID) -> Scene:
 @gzip_page  # the tree as a list is long; Django adds random bytes, so that the length gives nothing away
 def detail(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """The page in the mode that the address names; by POST with the answer for a row that was typed."""
-    context = workspace(scene_of(request, pk))
-    failed = (context.get("trouble") and not context.get("walk")) or context.get("try_trouble")
-    return render(request, "registry/detail.html", context, status=422 if failed else 200)
+    return render(request, "registry/detail.html", workspace(scene_of(request, pk)))
 
 
 @login_required

@@ -126,17 +126,17 @@ def test_a_link_carries_a_row_number_and_no_values(model, owner, client):
     assert client.get(address, {"format": "json", **values}).json() == first, "values in an address are not read"
 
 
-@pytest.mark.parametrize(("words", "status"), [("many", 422), ("", 422)])
-def test_what_cannot_be_read_is_said(model, owner, client, words, status):
+@pytest.mark.parametrize("words", ["many", ""])
+def test_what_cannot_be_read_is_said(model, owner, client, words):
     client.force_login(owner)
     form = typed(model, rows_of(model).matrix[0])
     tree = model_file(model).tree
     j = next(j for j in tree.used_columns if tree.schema[j].name == "score")
     answer = ask(client, model, **{**form, f"try-{j}": words})
-    assert answer.status_code == status
+    assert answer.status_code == 200
     assert "score" in answer.content.decode()
     assert "What would change" not in answer.content.decode()
-    assert ask(client, model, row="99999").status_code == 422
+    assert "What would change" not in ask(client, model, row="99999").content.decode()
 
 
 def test_costs_decide_between_columns_and_are_said(model, owner, client):
@@ -165,7 +165,7 @@ def test_costs_decide_between_columns_and_are_said(model, owner, client):
     assert 'value="0.25"' in shown
     for odd, words in (("dear", "is not a number"), ("0", "a cost is a number"), ("-1", "a cost is a number")):
         answer = ask(client, model, **form, **{f"cost-{place['score']}": odd})
-        assert answer.status_code == 422
+        assert answer.status_code == 200
         assert words in answer.content.decode()
 
 
@@ -182,7 +182,7 @@ def test_the_order_of_changes_is_asked_for_and_said(model, owner, client):
     assert "however many columns they touch" in shown
     assert "however many columns they touch" not in ask(client, model, **form).content.decode()
     odd = ask(client, model, **form, least="money")
-    assert odd.status_code == 422
+    assert odd.status_code == 200
     assert "is not one of columns, total" in odd.content.decode()
 
 
@@ -221,7 +221,7 @@ def test_rows_are_shown_to_nobody_who_may_not_see_them(model, owner, staff, stra
     page = ask(client, model, **form).content.decode()
     assert "Training rows most like it" not in page
     assert '<rect class="bar' not in page
-    assert ask(client, model, row="5").status_code == 422
+    assert ask(client, model, row="5").status_code == 200
     assert 'name="line"' not in page
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import numpy as np
 import pytest
 from django.urls import reverse
 from django.utils import timezone
@@ -18,6 +19,8 @@ from octweb.jobs.models import RunStatus
 from octweb.registry.models import TreeModel
 from octweb.registry.selection import selection_of
 from octweb.runs.models import TrainingRun
+from tests.octweb.experiments.conftest import TWO
+from trainer.data.folds import holdout
 from trainer.errors import ParameterError
 from trainer.methods import get
 
@@ -110,7 +113,9 @@ def test_rows_held_out_are_looked_at_when_the_first_tree_is_opened(experiment, c
     finish(candidates[0], [0.9, 0.8, 1.0])
     finish(candidates[1], [0.5, 0.5, 0.5])
     assert held_out(experiment) is None
-    assert "kept out of all of this" in honest_words(board(experiment))
+    counts = experiment.dataset.profile["class_counts"]
+    kept_out = holdout(np.repeat(range(len(counts)), counts), experiment.test_share, 0)[1]
+    assert f"{len(kept_out)} rows were kept out of all of this" in honest_words(board(experiment))
     model = actions.open_candidate(candidates[0])
     assert actions.open_candidate(candidates[0]).pk == model.pk
     actions.open_candidate(candidates[1])
@@ -197,6 +202,14 @@ def test_one_row_in_the_list_of_runs(browser, experiment, candidates):
     assert "Best tree" in browser.get(reverse("runs:list"), {"q": "small best", "status": "queued"}).content.decode()
 
 
+def test_the_list_of_experiments_is_sorted(browser, owner, dataset, experiment):
+    later = actions.start(owner=owner, dataset=dataset, candidates=TWO, folds=3, test_share=0.25, name="Another")
+    for sort, first in (("", later), ("oldest", experiment), ("name", later), ("nonsense", later)):
+        page = browser.get(reverse("experiments:list"), {"sort": sort})
+        assert next(iter(page.context["page"])).pk == first.pk, sort
+    assert "0 of 2" in page.content.decode()
+
+
 def test_pages_before_during_and_after(browser, experiment, candidates, finish):
     url = reverse("experiments:detail", args=[experiment.pk])
     assert "Nothing is finished yet" in browser.get(url).content.decode()
@@ -207,6 +220,7 @@ def test_pages_before_during_and_after(browser, experiment, candidates, finish):
     text = browser.get(live, {"seen": seen}).content.decode()
     assert "recommended" in text
     assert "so far" in text
+    assert f'<dd class="why">{candidates[0].name}</dd>' in text  # the highest, told apart from others of its method
     assert browser.get(reverse("experiments:chart", args=[experiment.pk])).json()["data"]
     answer = browser.post(reverse("experiments:open", args=[candidates[0].pk]))
     assert answer.url.startswith("/models/")
@@ -233,7 +247,10 @@ def test_start_from_the_page_and_the_plan_that_it_shows(browser, dataset):
     assert browser.post(url, data).status_code == 302
     experiment = Experiment.objects.get()
     assert (experiment.nested, experiment.time_limit, experiment.fits) == (True, 30.0, 7)
-    assert browser.post(url, data | {"kinds": []}).status_code == 422
+    refused = browser.post(url, data | {"kinds": []})
+    assert refused.status_code == 200
+    assert "Tick at least one kind of question." in refused.content.decode()
+    assert not refused.context["planned"].trials  # the plan does not promise what nobody asked for
 
 
 @pytest.mark.parametrize("name", ["detail", "live", "chart"])

@@ -47,7 +47,7 @@ def test_candidates_run_to_a_recommendation_and_an_honest_estimate(owner, datase
     assert browser.get(f"/api/v1/models/{model.pk}/").json()["selection"]["accuracy"] == known.accuracy
     passed_over = selection_of(actions.open_candidate(other.candidate))
     assert passed_over.accuracy is None
-    assert "not the one that the rule" in passed_over.words
+    assert "The experiment recommends another one" in passed_over.words
     assert model.leaves == found.chosen.leaves
     assert model.unseen_accuracy == pytest.approx(found.chosen.score.mean)
     for (

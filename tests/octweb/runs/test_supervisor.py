@@ -17,6 +17,7 @@ from django_tasks_db.models import DBTaskResult
 from octweb.jobs import queue, reaper
 from octweb.jobs import supervisor as supervisors
 from octweb.jobs.models import RunStatus
+from octweb.jobs.supervisor import PATIENT
 from octweb.registry import actions as registry
 from octweb.runs import actions
 from octweb.runs.child import START, Child
@@ -67,10 +68,8 @@ def test_a_child_that_is_late_is_asked_to_end_and_keeps_its_tree(supervised, mon
     assert run.model.leaves >= 1
 
 
-def test_a_child_that_does_not_listen_is_killed_after_its_grace(supervised, monkeypatch, settings):
-    run, supervisor = supervised
-    settings.WORKER_GRACE_SECONDS = 0.5
-    monkeypatch.setattr(supervisor, "limits", lambda job: (0.0, 1e9))
+def make_deaf(supervisor, monkeypatch):
+    """Give a supervisor a child that does not listen when it is asked to end."""
     real = supervisor.prepare
 
     def deaf(job):
@@ -79,6 +78,26 @@ def test_a_child_that_does_not_listen_is_killed_after_its_grace(supervised, monk
         return child
 
     monkeypatch.setattr(supervisor, "prepare", deaf)
+
+
+def test_who_stops_a_run_is_patient_with_it_and_reads_why_nothing_was_kept(supervised, monkeypatch, settings):
+    run, supervisor = supervised
+    settings.WORKER_GRACE_SECONDS = 0.1
+    assert [supervisor._grace(left) for left in (1000, 0.2, -5)] == pytest.approx([PATIENT * 0.1, 0.3, 0.1])
+    make_deaf(supervisor, monkeypatch)
+    TrainingRun.objects.filter(pk=run.pk).update(cancel_requested=True)
+    assert supervisor.run() == RunStatus.CANCELLED
+    run.refresh_from_db()
+    assert "did not end within 1 s of being asked to" in run.error
+    supervisor.stopping.set()  # the worker itself ends, which does not wait
+    assert supervisor._grace(1000) == 0.1
+
+
+def test_a_child_that_does_not_listen_is_killed_after_its_grace(supervised, monkeypatch, settings):
+    run, supervisor = supervised
+    settings.WORKER_GRACE_SECONDS = 0.5
+    monkeypatch.setattr(supervisor, "limits", lambda job: (0.0, 1e9))
+    make_deaf(supervisor, monkeypatch)
     begin = time.monotonic()
     assert supervisor.run() == RunStatus.FAILED
     assert time.monotonic() - begin < 600
