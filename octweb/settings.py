@@ -192,6 +192,7 @@ DEFAULT_FROM_EMAIL = text("OCTWEB_MAIL_FROM", "octweb@localhost")
 ADDRESS = text("OCTWEB_ADDRESS", "").rstrip("/")  # for links in messages; a worker is not asked under any address
 
 LANGUAGE_CODE = "en-gb"
+FORMAT_MODULE_PATH = ["octweb.core.formats"]
 TIME_ZONE = text("OCTWEB_TIME_ZONE", "UTC")
 USE_I18N = False
 USE_TZ = True

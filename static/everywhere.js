@@ -39,15 +39,17 @@
     const number = ++asked;
     let hits = [];
     let answered = true;
+    let all = true;
     if (text.trim()) {
       const answer = await fetch(`${find.dataset.url}?format=json&q=${encodeURIComponent(text)}`).catch(() => null);
       answered = Boolean(answer?.ok);
-      hits = answered ? (await answer.json()).hits : [];
+      if (answered) ({ hits, all } = await answer.json());
+      if (!all) hits.push({ kind: "search", name: "All that was found", about: "the first of each kind are above", url: `${find.dataset.url}?q=${encodeURIComponent(text)}` });
     }
-    if (number === asked) show(hits, text, answered);
+    if (number === asked) show(hits, text, answered, all);
   }
 
-  function show(hits, text, answered) {
+  function show(hits, text, answered, all) {
     const [input, list, words] = dialog.children;
     list.textContent = "";
     hits.forEach((hit, i) => {
@@ -67,7 +69,7 @@
     list.hidden = !hits.length;
     input.setAttribute("aria-expanded", String(hits.length > 0));
     if (hits.length) input.setAttribute("aria-activedescendant", "search-hit-0"); else input.removeAttribute("aria-activedescendant");
-    words.textContent = !answered ? "The server does not answer. Type on to ask again." : hits.length ? `${hits.length} found. Arrows choose, Enter opens.` : text.trim() ? `Nothing has “${text.trim()}” in its name.` : "Type a part of a name.";
+    words.textContent = !answered ? "The server does not answer. Type on to ask again." : hits.length ? `${all ? `${hits.length} found` : "More were found than are shown"}. Arrows choose, Enter opens.` : text.trim() ? `Nothing has “${text.trim()}” in its name.` : "Type a part of a name.";
   }
 
   function keys(event) {

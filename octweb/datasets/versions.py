@@ -61,8 +61,13 @@ def changes(dataset: Dataset) -> list[Change]:
     if before is None:
         return []
     found = []
-    if before.rows != dataset.rows:
-        found.append(Change(where="rows", before=f"{before.rows:,}", now=f"{dataset.rows:,}"))
+    for where, numbers in (
+        ("rows", [d.rows for d in (before, dataset)]),
+        ("rows left out for empty cells", [d.profile.get("rows_dropped") or 0 for d in (before, dataset)]),
+        ("rows that repeat another", [d.profile.get("duplicate_rows") or 0 for d in (before, dataset)]),
+    ):
+        if numbers[0] != numbers[1]:
+            found.append(Change(where=where, before=f"{numbers[0]:,}", now=f"{numbers[1]:,}"))
     return [*found, *_classes(before, dataset), *_columns(before, dataset)]
 
 
@@ -73,7 +78,9 @@ def _classes(before: Dataset, now: Dataset) -> list[Change]:
     for label in dict.fromkeys([*old, *new]):
         was, has = old.get(label), new.get(label)
         if was is None or has is None or abs(was - has) >= POINTS:
-            found.append(Change(where=f"class {label}", before=_percent(was, "not there"), now=_percent(has, "gone")))
+            found.append(
+                Change(where=f"share of {label}", before=_percent(was, "not there"), now=_percent(has, "gone"))
+            )
     return found
 
 
@@ -124,7 +131,7 @@ def _empty(dataset: Dataset, name: str) -> float:
 
 
 def _percent(share: float | None, otherwise: str) -> str:
-    return otherwise if share is None else f"{100 * share:.1f} % of the rows"
+    return otherwise if share is None else f"{100 * share:.1f}\u202f%"
 
 
 def _name(dataset: Dataset) -> str:

@@ -62,7 +62,7 @@ class ExperimentForm(forms.Form):
         if not self.is_bound:
             return initial
         self.is_valid()
-        nothing = {} if self.data.getlist("kinds") else {"kinds": []}
+        nothing: dict[str, Any] = {} if self.data.getlist("kinds") else {"kinds": []}
         return initial | {name: v for name, v in self.cleaned_data.items() if name in initial and v} | nothing
 
     def request(self) -> dict[str, Any]:

@@ -48,7 +48,9 @@ def search_page(request: HttpRequest) -> HttpResponse:
     """The page, or with `?format=json` what the field shows."""
     text = request.GET.get("q", "").replace("\x00", "").strip()[:200]
     if request.GET.get("format") == "json":
-        return JsonResponse({"hits": [asdict(hit) for hit in search(request.user, text, EACH)]})
+        hits = search(request.user, text, EACH + 1)
+        shown = [hit for i, hit in enumerate(hits) if [h.kind for h in hits[:i]].count(hit.kind) < EACH]
+        return JsonResponse({"hits": [asdict(hit) for hit in shown], "all": len(shown) == len(hits)})
     return render(request, "home/search.html", {"text": text, "hits": search(request.user, text, ON_PAGE)})
 
 

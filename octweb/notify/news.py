@@ -37,13 +37,18 @@ def on_end(sender: Any, job_id: str, **_: Any) -> None:
 
 def tell(user: Any, message: dict[str, str]) -> None:
     """Send the message in the ways that the user wishes; what does not arrive is noted and harms nothing."""
-    wish = Wish.objects.filter(user=user).first()
+    wish = Wish.objects.select_related("user").filter(user=user).first()
     if wish is None or not user.is_active:
         return
-    if wish.email and user.email and settings.EMAIL_HOST:
-        _mail(user, message)
+    if by_mail(wish):
+        mail(user, message)
     if wish.webhook and wish.failures < MOST_FAILURES:
         deliver(wish, message)
+
+
+def by_mail(wish: Wish) -> bool:
+    """Whether the user wishes mails, has an address, and this server sends any."""
+    return bool(wish.email and wish.user.email and settings.EMAIL_HOST)
 
 
 def deliver(wish: Wish, message: dict[str, str]) -> bool:
@@ -58,7 +63,8 @@ def deliver(wish: Wish, message: dict[str, str]) -> bool:
     return True
 
 
-def _mail(user: Any, message: dict[str, str]) -> None:
+def mail(user: Any, message: dict[str, str]) -> bool:
+    """Send to the address of the account; whether the mail server took it."""
     words = message["words"]
     body = f"{message['name']}: {words}.\n" + (f"\n{message['url']}\n" if "url" in message else "")
     try:
@@ -66,6 +72,8 @@ def _mail(user: Any, message: dict[str, str]) -> None:
         send_mail(subject, body, settings.DEFAULT_FROM_EMAIL, [user.email])
     except OSError as error:
         log.warning("a mail to user %s was not sent: %s", user.pk, error)
+        return False
+    return True
 
 
 def _message(kind: str, pk: Any, name: str, status: str, words: str) -> dict[str, str]:

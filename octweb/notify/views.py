@@ -12,8 +12,10 @@ from django.shortcuts import redirect, render
 
 from octweb.demo.visits import refuse
 from octweb.notify.models import Wish
-from octweb.notify.news import MOST_FAILURES, deliver
+from octweb.notify.news import MOST_FAILURES, by_mail, deliver, mail
 from octweb.notify.webhook import Undelivered, checked
+
+TEST = {"event": "test", "id": "", "name": "A test", "status": "sent", "words": "sent"}
 
 
 @login_required
@@ -23,19 +25,18 @@ def wishes(request: HttpRequest) -> HttpResponse:
     error = ""
     if request.method == "POST":
         refuse(user, "Messages by mail or webhook")
-        url = request.POST.get("webhook", "").strip()[:500]
+        wish.webhook = request.POST.get("webhook", "").strip()[
+            :500
+        ]  # what is typed stays in the field, also if it is refused
         wish.email = "email" in request.POST
         try:
-            if url:
-                checked(url)
-            if url != wish.webhook:
-                wish.failures, wish.trouble = 0, ""
-            wish.webhook = url
+            if wish.webhook:
+                checked(wish.webhook)
+            wish.failures, wish.trouble = 0, ""
             wish.save()
-            if "test" in request.POST and url:
+            messages.success(request, "Kept.")
+            if "test" in request.POST:
                 _test(request, wish)
-            else:
-                messages.success(request, "Kept.")
             return redirect("notify")
         except Undelivered as refusal:
             error = str(refusal)
@@ -50,9 +51,17 @@ def wishes(request: HttpRequest) -> HttpResponse:
 
 
 def _test(request: HttpRequest, wish: Wish) -> None:
-    arrived = deliver(wish, {"event": "test", "id": "", "name": "A test", "status": "sent", "words": "sent"})
-    wish.refresh_from_db()
-    if arrived:
-        messages.success(request, "The test arrived.")
-    else:
-        messages.warning(request, f"The test did not arrive. {wish.trouble}")
+    """A message in each of the ways that the user wishes, and how it went."""
+    if wish.webhook:
+        if deliver(wish, TEST):
+            messages.success(request, "The test arrived at the address.")
+        else:
+            wish.refresh_from_db()
+            messages.warning(request, f"The test did not arrive. {wish.trouble}")
+    if by_mail(wish):
+        if mail(wish.user, TEST):
+            messages.success(request, f"A test was sent to {wish.user.email}.")
+        else:
+            messages.warning(request, "The test could not be sent by e-mail. The log of the server says why.")
+    if not wish.webhook and not by_mail(wish):
+        messages.info(request, "Nothing was sent: choose e-mail or an address.")

@@ -239,12 +239,12 @@ class TreeModelAdmin(ReadOnly):
 
     @admin.action(description="Ask back, with a note")
     def ask_back_chosen(self, request: HttpRequest, queryset) -> HttpResponse:
-        words = ("Ask back models", "Given back to their owners will be", "Say what is missing")
+        words = ("Ask back models", "These go back to their owners", "Say what is missing")
         return self._with_reason(request, queryset, actions.ask_back, "asked back", words)
 
     @admin.action(description="Reject, with a reason")
     def reject_chosen(self, request: HttpRequest, queryset) -> HttpResponse:
-        words = ("Reject models", "Rejected will be", "Say why")
+        words = ("Reject models", "These are rejected", "Say why")
         return self._with_reason(request, queryset, actions.reject, "rejected", words)
 
     def _with_reason(

@@ -34,7 +34,8 @@ class Changed:
 class Difference:
     """A version beside the one that is served. `training` and `unseen` are None if the rows cannot be read.
 
-    `other_data` says that the served version was trained on another data set, which may have had some of these rows.
+    `other_data` says that the served version was trained on another data set, which may have had some of these rows; `learned` is the
+    number of the unseen rows that the served version was trained on, where that is known.
     """
 
     served: TreeModel
@@ -43,6 +44,7 @@ class Difference:
     unseen: Changed | None = None
     examples: tuple[dict[str, Any], ...] = ()
     other_data: bool = False
+    learned: int = 0
 
 
 def difference(model: TreeModel, served: TreeModel) -> Difference:
@@ -71,7 +73,10 @@ def _rows(model: TreeModel, served: TreeModel, rows: Rows) -> dict[str, Any]:
     now, actual = classes[new.predict(rows.matrix[here])], classes[rows.codes[here]]
     training = np.isin(here, rows.training)
     differs = np.flatnonzero(now != then)
+    before = rows_of(served) if model.dataset_id == served.dataset_id else None
+    learned = 0 if before is None else np.isin(rows.numbers[here][~training], before.numbers[before.training]).sum()
     return {
+        "learned": int(learned),
         "training": _count(now[training], then[training], actual[training]),
         "unseen": _count(now[~training], then[~training], actual[~training]) if (~training).any() else None,
         "examples": tuple(

@@ -135,6 +135,8 @@ class ReviewEvent(models.Model):
     @property
     def step(self) -> str:
         """What was done, in a word or two."""
+        if self.before == State.IN_REVIEW and self.after == State.DRAFT:
+            return "Taken back" if self.by_id == self.model.owner_id else "Asked back"
         return "Served name" if self.before == self.after else self.get_after_display()
 
 

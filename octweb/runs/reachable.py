@@ -8,6 +8,7 @@ from typing import Any
 
 from octweb.core.templatetags.octweb import NARROW
 from octweb.runs.models import TrainingRun
+from octweb.runs.words import recalls
 
 STEPS = 10**6  # shares are lowered to a multiple of this part, so that rounding asks for no row too much
 
@@ -59,5 +60,4 @@ def _lowered(text: str, short: float) -> str:
 
 def _found(text: str) -> str:
     """Recalls such as 'yes: 0.9; no: 0.8' in words: '90 % of yes and 80 % of no'."""
-    named = (item.rpartition(":") for item in text.split(";"))
-    return " and ".join(f"{100 * float(share):.3g}{NARROW}% of {name.strip()}" for name, _, share in named)
+    return " and ".join(f"{share} of {name}" for name, share in recalls(text))

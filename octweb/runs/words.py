@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 
 from octweb.core.templatetags.octweb import NARROW, seconds, whole
@@ -82,9 +83,17 @@ def setting_words(parameter: Parameter, value: Any) -> str:
         return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if parameter.name == "recall":
+        return "; ".join(f"{name} {share}" for name, share in recalls(str(value)))
     text = f"{value:.12g}" if isinstance(value, float) else str(value)
     unit = SINGULAR.get(parameter.unit, parameter.unit) if text == "1" else parameter.unit
     return f"{text} {unit}" if unit else text
+
+
+def recalls(text: str) -> list[tuple[str, str]]:
+    """Classes and the shares of them that must be found, of 'yes: 0.9; no: 0.8', as percentages with every digit."""
+    named = (item.rpartition(":") for item in text.split(";") if item.strip())
+    return [(name.strip(), f"{(100 * Decimal(share.strip())).normalize():f}{NARROW}%") for name, _, share in named]
 
 
 def objective_words(parameters: Mapping[str, Any], method: Method) -> str:

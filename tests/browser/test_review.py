@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from django.urls import reverse
 
+from octweb.datasets import actions as datasets
 from octweb.experiments import actions as experiments
 from octweb.jobs.models import RunStatus
 from octweb.registry import actions as registry
@@ -17,6 +18,7 @@ from tests.browser.accessible import violations
 from tests.browser.test_walk import overflow, sign_in
 from tests.octweb.runs.conftest import CSV, csv_file, dataset  # noqa: F401
 from tests.octweb.small_models import trained
+from trainer.run import TrainRequest, train
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 FOCUSED = "document.activeElement.id || document.activeElement.textContent.trim()"
@@ -304,6 +306,73 @@ def test_what_opens_over_a_page_closes_with_escape_and_gives_the_focus_back(as_u
     page.keyboard.press("Enter")
     page.keyboard.press("Shift+Tab")  # a menu that the focus leaves is closed
     until(page, f"{open_now} === 0")
+
+
+def test_a_refused_form_takes_the_focus_keeps_what_was_typed_and_leaves_the_console_empty(
+    as_user,
+    live_server,
+    owner,
+    dataset,  # noqa: F811
+    tmp_path,
+):
+    olga = as_user("olga", width=380)
+    olga.emulate_media(color_scheme="dark")
+    olga.goto(f"{live_server.url}/notifications/")
+    olga.fill("#webhook", "ftp://night")
+    press(olga, "Save")
+    assert (olga.evaluate(FOCUSED), olga.input_value("#webhook")) == ("webhook", "ftp://night")
+    olga.goto(f"{live_server.url}{reverse('experiments:new')}?dataset={dataset.pk}")
+    for tick in olga.locator("[name=kinds]").all():
+        tick.uncheck()
+    olga.locator("#plan >> text=Nothing: tick").wait_for()
+    assert olga.is_disabled("#plan button")
+    olga.evaluate("document.getElementById('experiment-form').submit()")
+    olga.locator("text=Tick at least one kind of question.").wait_for()
+    assert olga.evaluate(FOCUSED) == "id_kinds_0"
+    other = tmp_path / "other.csv"
+    other.write_text(CSV.replace("height", "length", 1))
+    olga.goto(live_server.url + reverse("datasets:version", args=[dataset.pk]))
+    olga.set_input_files("#file", str(other))
+    press(olga, "Store as version 2")
+    olga.locator("[role=alert]").wait_for()
+    assert olga.evaluate(FOCUSED) == "file"
+    assert violations(olga) == []
+
+
+# what stands to the right of a phone's screen, and words that are broken within
+OUT_OF_SIGHT = """(s => [...document.querySelectorAll(s)].filter((e) => e.checkVisibility()
+  && e.getBoundingClientRect().right > innerWidth).map((e) => e.textContent.trim()))"""
+
+
+def grown_on(dataset, depth):  # noqa: F811
+    table, labels = datasets.load(dataset)
+    asked = TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": depth}, test_share=0.25)
+    return train(asked).model.to_json()
+
+
+def test_on_a_phone_what_decides_is_in_sight(as_user, live_server, owner, dataset, experiment):  # noqa: F811
+    three = [
+        registry.register(owner=owner, document=grown_on(dataset, depth), dataset=dataset, title=f"Of depth {depth}")
+        for depth in (1, 2, 3)
+    ]
+    gone = small(owner, dataset, "Gone")
+    registry.delete(gone)
+    olga = as_user("olga", width=380)
+    olga.emulate_media(color_scheme="dark")
+    ticks = "&".join(f"models={model.pk}" for model in three)
+    olga.goto(f"{live_server.url}/models/compare/?{ticks}")
+    assert "only the second right" in olga.evaluate(
+        "[...document.querySelectorAll('.stacked td')].map((e) => getComputedStyle(e, '::before').content).join()"
+    )
+    assert olga.evaluate(f"{OUT_OF_SIGHT}('.stacked td')") == []
+    assert max(box.bounding_box()["height"] for box in olga.locator(".aligned .badge").all()) <= 26  # one line each
+    for place, selector in (("/experiments/", "td .badge"), ("/deleted/", "td .btn")):
+        olga.goto(live_server.url + place)
+        assert olga.locator(selector).count() == 1
+        assert olga.evaluate(f"{OUT_OF_SIGHT}('{selector}')") == [], place
+        assert olga.locator(selector).bounding_box()["height"] <= 44, place  # its words on one line
+        assert violations(olga) == []
+        assert overflow(olga) <= 0
 
 
 def test_the_tab_key_goes_as_one_reads(as_user, live_server, owner, dataset):  # noqa: F811

@@ -37,6 +37,13 @@ def test_from_the_model_to_the_answers(client, model, media, owner, work):
     assert not BatchPrediction.objects.exists()
 
 
+def test_without_a_model_the_form_says_so(client, stranger, media):
+    client.force_login(stranger)
+    text = client.get("/predictions/new/").content.decode()
+    assert "There is no model that you may call yet" in text
+    assert 'type="file"' not in text
+
+
 def test_what_the_form_refuses(client, model, media, owner, settings):
     client.force_login(owner)
     for body, status, words in (

@@ -45,6 +45,15 @@ def test_differences_are_said(first):
     assert found["colour"] == ("2 categories", "3 categories")
 
 
+def test_rows_that_were_left_out_or_repeat_another_are_differences(first):
+    rows = FIRST.splitlines()
+    made = version(first, "\n".join([*rows, ",r,p", "1,,q", rows[1], rows[1]]) + "\n")
+    found = {c.where: (c.before, c.now) for c in versions.changes(made)}
+    repeated = first.profile["duplicate_rows"]
+    assert found["rows left out for empty cells"] == ("0", "2")
+    assert found["rows that repeat another"] == (str(repeated), str(repeated + 2))
+
+
 def test_a_reading_that_is_repeated_gives_no_counts_of_the_file_before(owner, media):
     text = "size;class\n" + "".join(f"{i % 10},5 kg;{'pq'[i % 3 == 0]}\n" for i in range(60))
     made = actions.create(

@@ -48,6 +48,15 @@ def test_search_finds_every_kind_by_a_part_of_its_name(browser, run, register):
     assert "height" in browser.get("/search/", {"q": "heig"}).content.decode()
 
 
+def test_the_field_says_whether_it_shows_all_that_was_found(browser, owner, dataset):  # noqa: F811
+    ask = lambda: browser.get("/search/", {"q": "try", "format": "json"}).json()  # noqa: E731
+    for i in range(6):
+        runs.enqueue(owner=owner, dataset=dataset, method="cart", name=f"Try {i}")
+    assert (len(ask()["hits"]), ask()["all"]) == (6, True)
+    runs.enqueue(owner=owner, dataset=dataset, method="cart", name="Try 6")
+    assert (len(ask()["hits"]), ask()["all"]) == (6, False)
+
+
 def test_search_shows_nothing_of_others(client, stranger, run, register):
     register(title="Small tree")
     client.force_login(stranger)

@@ -8,6 +8,7 @@ import json
 import threading
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from unittest import mock
 
 import pytest
 from django.core import mail
@@ -165,10 +166,29 @@ def test_mail_goes_where_it_is_configured_and_wished(owner, ended_run, settings)
 def test_the_page_keeps_wishes_and_refuses_bad_addresses(client, owner, hook):
     url, received = hook
     client.force_login(owner)
-    assert client.post(reverse("notify"), {"webhook": "gopher://x"}).status_code == 200
+    refused = client.post(reverse("notify"), {"webhook": "gopher://x"})
+    assert refused.status_code == 200
+    assert 'value="gopher://x"' in refused.content.decode()  # what was typed can be mended
     assert not Wish.objects.exists()
     assert client.post(reverse("notify"), {"webhook": url, "test": "1"}).status_code == 302
     assert len(received) == 1
     assert "HMAC" in client.get(reverse("notify")).content.decode()
+    Wish.objects.update(failures=MOST_FAILURES, trouble="No answer.")
+    client.post(reverse("notify"), {"webhook": url})  # "save to try again"
+    assert (Wish.objects.get().failures, Wish.objects.get().trouble) == (0, "")
     client.post(reverse("notify"), {"webhook": ""})
     assert Wish.objects.get().webhook == ""
+
+
+def test_a_test_goes_every_way_that_was_chosen(client, owner, settings):
+    client.force_login(owner)
+    answer = client.post(reverse("notify"), {"webhook": "", "test": "1"}, follow=True).content.decode()
+    assert "Nothing was sent" in answer
+    owner.email, settings.EMAIL_HOST = "olga@example.org", "mail.example.org"
+    owner.save()
+    answer = client.post(reverse("notify"), {"email": "on", "test": "1"}, follow=True).content.decode()
+    assert "A test was sent to olga@example.org." in answer
+    assert mail.outbox[0].to == ["olga@example.org"]
+    with mock.patch("octweb.notify.news.send_mail", side_effect=ConnectionRefusedError):
+        answer = client.post(reverse("notify"), {"email": "on", "test": "1"}, follow=True).content.decode()
+    assert "could not be sent by e-mail" in answer

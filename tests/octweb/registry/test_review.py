@@ -77,10 +77,31 @@ def test_rows_are_counted_as_one_by_one(second, served):
         assert (e["called"], e["actual"]) == ("row", model_file(second).tree.classes[rows.codes[place]])
 
 
-def trained_on(register, dataset, depth):  # noqa: F811
+def test_unseen_rows_that_the_served_version_learned_from_are_said_to_favour_it(client, register, owner, staff):
+    file = io.BytesIO(CSV.encode())
+    data = datasets.create(owner=owner, file=file, source_name="a.csv", name="A", target="class")
+    model, same = (trained_on(register, data, depth) for depth in (1, 2))
+    everything = trained_on(register, data, 2, held_out=0.0)
+    assert difference(model, same).learned == 0  # the same rows were held out of both
+    found = difference(model, everything)
+    assert found.learned == found.unseen.rows > 0
+    actions.ask_for_approval(everything, by=everything.owner)
+    actions.approve(everything, by=staff)
+    words = " ".join(page(client, staff, model).content.decode().split())
+    assert f"trained on {found.learned} of the {found.learned} unseen rows, which favours it" in words
+
+
+def test_the_history_tells_asking_back_from_taking_back(second, staff, owner):
+    actions.ask_back(second, by=staff, reason="Which counters?")
+    assert second.events.last().step == "Asked back"
+    second.events.update(by=owner)
+    assert second.events.last().step == "Taken back"
+
+
+def trained_on(register, dataset, depth, held_out=0.25):  # noqa: F811
     table, labels = datasets.load(dataset)
     parameters = {"depth": depth}
-    found = train(TrainRequest(table=table, labels=labels, method="cart", parameters=parameters, test_share=0.25))
+    found = train(TrainRequest(table=table, labels=labels, method="cart", parameters=parameters, test_share=held_out))
     return register(dataset=dataset, document=found.model.to_json())
 
 

@@ -259,6 +259,7 @@ def test_the_spread_shrinks_with_runs_that_agree_and_not_with_those_that_differ(
     [
         (0.1, 0.6, None, "under 1\u202fs"),
         (0.4, 6, None, "0.4 to 6\u202fs"),
+        (0.4, 6, 5, "0.4 to 6\u202fs, perhaps more than its limit of 5\u202fs"),
         (700, 9000, 600, "more than 10:00\u202fmin: it stops at its limit, before a proof"),
     ],
 )
@@ -283,6 +284,17 @@ def test_what_can_be_reached_becomes_settings(owner, dataset, parameters, summar
     run.summary = {"status": "infeasible"} | summary
     found = reachable(run)
     assert (found and found.parameters) == (changed and parameters | changed)
+
+
+def test_recalls_are_said_as_percentages_with_every_digit(owner, dataset):
+    asked = {"recall": "yes: 0.99; no: 1"}
+    run = actions.enqueue(owner=owner, dataset=dataset, method="exact")
+    run.parameters, run.status = asked, RunStatus.FAILED
+    run.summary = {"status": "infeasible", "best": 0.0403145, "best_of": "shortfall of the recalls"}
+    # not "95 %", which is more than can be reached
+    assert reachable(run).words == "with at least 94.9685\u202f% of yes and 95.9685\u202f% of no found"
+    name = run_name("Small", get("exact"), get("exact").settings({"depth": 2} | asked).to_json())
+    assert name == "Small, Exact search, depth 2, least recall yes 99\u202f%; no 100\u202f%"
 
 
 def test_folds_say_how_many_trainings_they_are(browser, state):

@@ -253,6 +253,9 @@ def test_constraints_that_no_tree_keeps_are_no_failure_of_the_program(browser, o
     )
     run.summary = {"status": INFEASIBLE, "best": 0.05}
     run.save()
+    assert (
+        "proved: no tree keeps the constraints" in browser.get(reverse("runs:detail", args=[run.pk])).content.decode()
+    )
     for address in (reverse("runs:list"), reverse("datasets:detail", args=[dataset.pk])):
         listed = browser.get(address).content.decode()
         assert "Not reachable</button>" in listed

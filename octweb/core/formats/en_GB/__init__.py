@@ -1,0 +1,1 @@
+"""English; see `octweb.core.formats`."""
