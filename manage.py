@@ -1,6 +1,7 @@
 #!/usr/bin/env python
 """The command line of octweb: `manage.py train`, `predict`, `worker`, and Django's own commands."""
 
+import gc
 import os
 import sys
 
@@ -8,6 +9,7 @@ from octweb.core.early import speak_if_ended
 
 
 def main() -> None:
+    gc.disable()  # what is loaded stays; `CoreConfig.ready` switches it on again
     speak_if_ended(next(iter(sys.argv[1:]), None))
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "octweb.settings")
     # many small products: threads only cost time; must be said before NumPy is imported

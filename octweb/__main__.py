@@ -5,6 +5,7 @@ Data are stored in the user's data folder, or in the folder that `--data FOLDER`
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -29,6 +30,7 @@ Commands of Django, such as migrate, work as well: octweb help --commands lists 
 
 def main() -> None:
     """Run the command that the arguments of this process name."""
+    gc.disable()  # what is loaded stays; `CoreConfig.ready` switches it on again
     try:
         arguments, folder = without_data(sys.argv[1:])
     except ValueError as error:

@@ -1,12 +1,14 @@
-"""A command that is told to end while it loads says so, and ends by the signal."""
+"""A command that is told to end while it loads says so, and ends by the signal; garbage is looked for again once it has loaded."""
 
 from __future__ import annotations
 
+import gc
 import signal
 import subprocess
 import sys
 
 import pytest
+from django.apps import apps
 
 from octweb.core.early import WORDS
 from tests.conftest import ROOT
@@ -24,3 +26,12 @@ def test_a_signal_while_a_command_loads(number, command, words):
         assert (done.returncode, done.stderr) == (-number, words)
     else:
         assert WORDS not in done.stderr
+
+
+def test_garbage_is_looked_for_again_once_the_application_is_ready():
+    gc.disable()
+    try:
+        apps.get_app_config("core").ready()
+        assert gc.isenabled()
+    finally:
+        gc.enable()
