@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import subprocess
 import sys
@@ -54,6 +55,7 @@ def test_every_command_with_a_data_of_its_own_keeps_it():
     assert sorted(name for name, p in parsers.items() if "--data" in p._option_string_actions) == sorted(OWN_DATA)
 
 
+@functools.cache
 def imported(package: str) -> set[str]:
     """The top names of all that the modules of a package import, outside the standard library and itself."""
     found = set()
@@ -66,6 +68,10 @@ def imported(package: str) -> set[str]:
     return found - sys.stdlib_module_names - {package}
 
 
+# which package brings a module: the search of the whole environment is made once
+owners_of_modules = functools.cache(packages_distributions)
+
+
 def plain(requirement: str) -> str:
     return re.match(r"[\w.-]+", requirement)[0].lower().replace("_", "-")
 
@@ -73,7 +79,7 @@ def plain(requirement: str) -> str:
 def test_what_the_library_alone_needs_is_what_the_page_says():
     page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
     said = set(re.search(r"the library needs -->.*?pip install (numpy[^\n]*)", page, re.DOTALL)[1].split())
-    owners = packages_distributions()
+    owners = owners_of_modules()
     # mlflow is of an extra, and its pins are not octweb's, so that it is in the clients' environment alone; plotly is for `plot`
     assert "`plot` of a tree needs plotly" in page
     assert {plain(owners[name][0]) for name in imported("trainer") - {"mlflow", "plotly"}} == said
@@ -81,7 +87,7 @@ def test_what_the_library_alone_needs_is_what_the_page_says():
 
 @pytest.mark.parametrize("package", ["trainer", "octweb"])
 def test_the_wheel_needs_every_package_that_is_imported(package):
-    owners = packages_distributions()
+    owners = owners_of_modules()
     files = [
         ROOT / f"{name}.in"
         for name in (

@@ -6,10 +6,8 @@ It leaves a picture of every page where one is wanted (`python -m docs.pictures`
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
+import signal
 import urllib.error
 import urllib.request
 
@@ -18,6 +16,7 @@ import pytest
 from tests.browser.pictures import picture
 from tests.conftest import ROOT
 from tests.octweb.runs.test_worker import wait_for
+from tests.processes import start as start_process
 from trainer.methods import METHODS
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -26,17 +25,17 @@ SECOND = "bivariate" if any(m.id == "bivariate" for m in METHODS) else "odt"
 
 
 @pytest.fixture
-def worker(media, live_server):
+def worker(media, live_server, tmp_path_factory):
     from django.db import connection
 
-    environment = os.environ | {
+    environment = {
         "OCTWEB_TEST_DATABASE": str(connection.settings_dict["NAME"]),
         "OCTWEB_TEST_FILES": str(media),
     }
-    command = [sys.executable, str(ROOT / "tests" / "worker_on_test_database.py"), "--interval", "0.2"]
-    process = subprocess.Popen(command, env=environment, cwd=ROOT)
+    script = ROOT / "tests" / "worker_on_test_database.py"
+    process = start_process(script, "--interval", "0.2", folder=tmp_path_factory.mktemp("worker"), **environment)
     yield process
-    process.terminate()
+    process.send_signal(signal.SIGTERM)
     process.wait(300)
 
 

@@ -21,7 +21,7 @@ from trainer.tree.nodes import DraftBranch, DraftLeaf, Tree, grow
 from trainer.tree.pmml import NAMESPACE, to_pmml
 from trainer.tree.splits import Linear, Subset, Threshold
 
-TREES = 120
+TREES = 80
 SPACE = f"{{{NAMESPACE}}}"
 
 

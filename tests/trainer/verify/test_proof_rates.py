@@ -97,7 +97,7 @@ def head(goal: int) -> Lines:
     return [{"format": "octweb-proof", "version": 6, "rows": "rows", "scale": 1, "goal": goal}]
 
 
-@seeds(90)
+@seeds(60)
 def test_one_step_shows_the_best_tree_with_equal_rates_and_nothing_more(seed):
     space = table(seed)
     best, unit = Brute(space).least(), space.penalty.denominator
