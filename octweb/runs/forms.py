@@ -50,9 +50,14 @@ HELP = {
 CHOICES = {"class_weight": {"none": "the same for every row", "balanced": "more in rare classes (balanced)"}}
 
 
+def reported_only(parameter: Parameter) -> bool:
+    """Whether it is the leaf penalty of a method whose tree does not depend on it."""
+    return parameter.name == "leaf_penalty" and parameter.advanced
+
+
 def field_of(parameter: Parameter, dataset: Dataset) -> forms.Field:
     """A form field for a declared parameter; the declaration's own check runs again when the run is queued."""
-    own = parameter.name in SIZE and parameter.advanced  # means something else here than where it is shown first
+    own = reported_only(parameter)  # means something else here than where it is shown first
     common: dict[str, Any] = {
         "label": parameter.label if own else LABELS.get(parameter.name, parameter.label),
         "help_text": parameter.help if own else HELP.get(parameter.name, parameter.help),
@@ -207,7 +212,7 @@ class RunForm(forms.Form):
         return [self[f"p_{name}"] for name in names if f"p_{name}" in self.fields]
 
     def size_fields(self) -> list[forms.BoundField]:
-        return [f for f in self._named(SIZE) if not getattr(f.field, "advanced", False)]
+        return self._named(tuple(n for n in SIZE if (p := self.method.parameter(n)) is None or not reported_only(p)))
 
     def cost_fields(self) -> list[forms.BoundField]:
         return self._named(COSTS)
@@ -249,7 +254,8 @@ def carried(data: QueryDict, form: RunForm, before: RunForm | None) -> QueryDict
         mine = _shown(form, name)
         old = None if before is None or name not in before.fields else _shown(before, name)
         if old is None:
-            if field.widget.value_omitted_from_data(data, {}, name) or isinstance(field, forms.BooleanField):
+            empty = field.required and data.get(name) == ""  # another method chooses for the data
+            if empty or field.widget.value_omitted_from_data(data, {}, name) or isinstance(field, forms.BooleanField):
                 _put(out, name, mine)
         elif not isinstance(old, list) and data.get(name) == old != mine:
             _put(out, name, mine)

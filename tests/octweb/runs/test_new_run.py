@@ -193,7 +193,7 @@ def test_the_words_say_how_many_leaves_the_chosen_depth_gives(depth, most, words
 def test_a_penalty_that_changes_no_tree_is_not_said_to_and_not_asked_first(dataset, name):
     method = get(name)
     form = forms.RunForm(user=None, dataset=dataset, method=method)
-    assert "p_leaf_penalty" not in [f.name for f in form.size_fields()]
+    assert [f.name for f in form.size_fields()] == ["p_depth", "p_min_leaf", "p_time_limit"]
     field = next(f for f in form.advanced_fields() if f.name == "p_leaf_penalty")
     assert "does not depend" in field.help_text
     text = " ".join(in_words(method, {"leaf_penalty": 0.01, "pruning": "0.02"}, columns=2, questions=7)[1])

@@ -80,6 +80,23 @@ def test_a_run_takes_what_the_form_said_or_what_is_typed(client, owner, wide):
     assert "may take longer" in deep
 
 
+def test_an_empty_field_becomes_the_default_of_a_method_that_does_not_choose(client, owner, wide):
+    """Also by way of a method that knows no thresholds, whose form keeps the empty field hidden."""
+    client.force_login(owner)
+    data = {
+        "dataset": str(wide.pk),
+        "evaluation": "none",
+        "p_bins": "",
+        "p_depth": "3",
+        "own": "1",
+        "shown_method": "cart",
+    }
+    for method in ("odt", "bendoct"):
+        form = client.post(reverse("runs:advice"), data | {"method": method}).context["form"]
+        assert form["p_bins"].value() == str(get(method).parameter("bins").default)
+        assert "p_bins" not in form.errors
+
+
 def test_the_cost_model_is_near_what_was_measured():
     """Processor seconds of one thread on shared tables; the estimate may be off by its spread, a factor of four or so."""
     measured = {  # rows, questions, classes, depth → seconds
