@@ -27,10 +27,13 @@ class Questions:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.splits: Sequence[Split] = in_short_decimals(problem, [_left_is_yes(f) for f in problem.binary.features])
-        self.encoded = len(self.splits)
-        self.columns: list[int] = [split.used[0] for split in self.splits]
-        self._answers: list[np.ndarray] = [goes_left(split, problem.matrix) for split in self.splits]
+        exact = [_left_is_yes(f) for f in problem.binary.features]
+        self.encoded = len(exact)
+        self.held: list[Split] = []
+        short = cache(lambda question: in_short_decimals(problem, [exact[question]])[0])
+        self.splits: Sequence[Split] = MadeSplits(self.encoded, short, self.held)
+        self.columns: list[int] = [split.used[0] for split in exact]
+        self._answers: list[np.ndarray] = [goes_left(split, problem.matrix) for split in exact]
 
     @property
     def bits(self) -> BitArray:
@@ -48,7 +51,7 @@ class Questions:
         for number, known in enumerate(self.splits):
             if known == split:
                 return number
-        self.splits = [*self.splits, split]
+        self.held.append(split)
         self.columns.append(split.used[0])
         self._answers.append(goes_left(split, self.problem.matrix))
         return len(self.splits) - 1

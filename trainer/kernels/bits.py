@@ -1,4 +1,4 @@
-"""Words of 64 yes/no answers: their population count, turning rows into columns, and packing."""
+"""Words of 64 yes/no answers: their population count, turning rows into columns, packing, and drawing some of the answers together."""
 
 from __future__ import annotations
 
@@ -38,6 +38,42 @@ def transpose(a):
                 a[k + j] ^= t
         j >>= 1
         m ^= m << u64(j)
+
+
+@kernel
+def moves_of(mask, moves):
+    """Write the six moves that bring the bits under `mask` to the low end of a word (Warren, Hacker's Delight, 7-4).
+
+    Move i shifts the bits that it names by 2^i places; the bits outside of `mask` are to be cleared first.
+    """
+    outside = ~mask << u64(1)
+    for i in range(6):
+        odd = outside
+        for step in (1, 2, 4, 8, 16, 32):
+            odd ^= odd << u64(step)
+        moves[i] = odd & mask
+        mask = mask ^ moves[i] | moves[i] >> u64(1 << i)
+        outside &= ~odd
+
+
+@kernel
+def drawn_together(words, mask, moves, out):
+    """The bits of some words under `mask`, at the low end of each, in their order; moves as `moves_of` gives them."""
+    m0, m1, m2, m3, m4, m5 = moves[0], moves[1], moves[2], moves[3], moves[4], moves[5]
+    for q in range(len(words)):
+        x = words[q] & mask
+        t = x & m0
+        x = x ^ t | t >> u64(1)
+        t = x & m1
+        x = x ^ t | t >> u64(2)
+        t = x & m2
+        x = x ^ t | t >> u64(4)
+        t = x & m3
+        x = x ^ t | t >> u64(8)
+        t = x & m4
+        x = x ^ t | t >> u64(16)
+        t = x & m5
+        out[q] = x ^ t | t >> u64(32)
 
 
 def pack_bits(X: BitArray) -> np.ndarray:

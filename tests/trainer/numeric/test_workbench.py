@@ -9,7 +9,15 @@ import pytest
 
 from tests.seeds import seeds
 from tests.trainer.exact.test_workbench import INFINITE, Brute, _plain, random_wishes
-from tests.trainer.oracles.workbench import is_smallest_conflict, kept, places, plain, random_table
+from tests.trainer.oracles.workbench import (
+    check_stopped_lists,
+    column_prices,
+    is_smallest_conflict,
+    kept,
+    places,
+    plain,
+    random_table,
+)
 from trainer.data.problem import Problem
 from trainer.families.numeric.search import solve_numeric
 from trainer.families.numeric.workbench import prefix as prefixes
@@ -76,26 +84,21 @@ def test_values_prices_and_conflicts_are_those_of_enumeration(seed):
 
 @seeds(120)
 def test_price_lists_give_the_cheapest_question_of_each_column(seed):
-    _, bench, texts, wishes, brute, rng = instance(seed)
+    problem, bench, texts, wishes, brute, rng = instance(seed)
     found = bench.complete(texts)
     if not found.found:
         return
     tree = plain(found.tree)
     place = str(rng.choice([p for p, _ in places(tree)]))
-    path = [dict(places(tree))[place[:k]][0] for k in range(len(place))]
     spoken = [_plain(w) for w in wishes if not (w.place == place and w.item.verb in ("ask", "leaf"))]
-    spoken += [("ask", place[:k], q, brute.columns[q], None, None) for k, q in enumerate(path)]
-    trees = [(t, brute.cost(t, spoken)) for t in brute.trees if kept(t, spoken, brute.columns)]
-    least, want = min(cost for _, cost in trees), {}
-    for t, cost in trees:
-        part = dict(places(t)).get(place)
-        if part is not None:
-            column = brute.columns[part[0]]
-            want[column] = min(want.get(column, INFINITE), cost - least)
+    want = column_prices(brute, tree, place, spoken)
     got = list(bench.price_list(place or "root", texts, tree=found.tree))
     assert all(p.proved for p in got)
     assert {brute.columns[p.question]: p.price for p in got} == want
     assert all(p.tree[0] == p.question for p in got)
+    if seed % 4 == 0:
+        depth = 3 if seed % 8 == 3 else 2
+        check_stopped_lists(lambda: NumericWorkbench(problem, depth=depth), bench, texts, found.tree, place, want)
 
 
 def test_what_is_proved_of_one_threshold_spares_those_beside_it(monkeypatch):

@@ -128,6 +128,42 @@ def plain(tree):
     return (tree[0], plain(tree[1]), plain(tree[2])) if isinstance(tree, tuple) else None
 
 
+def column_prices(brute, tree, place, spoken):
+    """For each column the price of its cheapest question at the place, below the questions of `tree`, by all trees.
+
+    spoken: the wishes but those that ask or settle the place itself.
+    """
+    path = [dict(places(tree))[place[:k]][0] for k in range(len(place))]
+    spoken = spoken + [("ask", place[:k], q, brute.columns[q], None, None) for k, q in enumerate(path)]
+    trees = [(t, brute.cost(t, spoken)) for t in brute.trees if kept(t, spoken, brute.columns)]
+    least, found = min(cost for _, cost in trees), {}
+    for t, price in trees:
+        part = dict(places(t)).get(place)
+        if part is not None:
+            column = brute.columns[part[0]]
+            found[column] = min(found.get(column, price - least), price - least)
+    return found
+
+
+def check_stopped_lists(fresh, warm, texts, tree, place, want):
+    """Price lists that are stopped early or late, of new benches and of one that has searched before.
+
+    What is called proved is the price of enumeration, and everything else a bound of it.
+    """
+    for patience in (0, 0, 1, 2, 3, 5, 8, 20, 60):
+        bench = warm if patience == 0 and warm is not None else fresh()
+        warm, left = None, iter(range(patience))
+        got = list(bench.price_list(place or "root", texts, tree=tree, stop=lambda left=left: next(left, None) is None))
+        columns = [bench.space.questions.columns[line.question] for line in got]
+        assert len(set(columns)) == len(columns)
+        assert set(columns) >= set(want)
+        for column, line in zip(columns, got, strict=True):
+            if line.proved:
+                assert line.price == want[column]
+            elif column in want:
+                assert line.price <= want[column]
+
+
 def is_smallest_conflict(conflict, best, infinite) -> bool:
     """Whether no tree keeps all these wishes, and one keeps them without any one of them; `best` is the least cost under wishes."""
     without = [[w for w in conflict if w is not left] for left in conflict]

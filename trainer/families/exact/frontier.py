@@ -17,7 +17,7 @@ from trainer.dtypes import BitArray, CodeArray, CountArray
 from trainer.families.exact.instance import build
 from trainer.families.exact.kernels import frontier as dp_frontier
 from trainer.families.exact.kernels import node as dp_node
-from trainer.families.exact.kernels.sides import row_major
+from trainer.families.exact.kernels.signed import differences
 from trainer.families.exact.kernels.three import Budget
 from trainer.families.exact.search import ExactOptions, Search
 from trainer.kernels.members import members
@@ -118,12 +118,12 @@ class FrontierSearch:
         self, node: dp_node.Node, P: np.ndarray, lb: np.ndarray, best: np.ndarray, choice: np.ndarray, stoppable: bool
     ) -> None:
         s, state = self.search, np.zeros(3, np.int64)
-        Rn, before = row_major(node), 0
+        D, before = differences(node, P, s.min_leaf), 0
         frontier = dp_frontier.Frontier(best, choice, self.most)
         pairs = s.slice_size(node.columns.shape[1], len(node.valid))
         budget = Budget(pairs, s.flag if stoppable else s.no_flag)
         while True:
-            dp_frontier.three_frontier(node, P, Rn, s.costs, lb, frontier, state, budget)
+            dp_frontier.three_frontier(node, P, D, s.costs, lb, frontier, state, budget)
             s.twos += int(state[dp_frontier.TWOS]) - before
             before = int(state[dp_frontier.TWOS])
             if not state[dp_frontier.STOPPED] or (stoppable and s.stopped()):

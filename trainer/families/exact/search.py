@@ -21,8 +21,8 @@ from trainer.errors import DataError
 from trainer.families.exact.instance import ExactInstance
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.kernels import whole as dp_whole
-from trainer.families.exact.kernels.bounds import Sides, count_bounds, inherit, node_bounds, share
-from trainer.families.exact.kernels.sides import row_major
+from trainer.families.exact.kernels.bounds import Sides, child_bounds, count_bounds, inherit, node_bounds, share
+from trainer.families.exact.kernels.signed import differences
 from trainer.families.exact.kernels.three import BEST, CHOICE, STOPPED, TWOS, Budget, Kept, binomial_table, three
 from trainer.families.exact.kernels.two import best_two, own_values, price
 from trainer.kernels.members import members
@@ -252,7 +252,8 @@ class Search:
 
     def _own_two(self, frame: _Frame) -> int:
         e = np.empty(4, np.int64)
-        own_values(frame.node, frame.P, self.min_leaf, e)
+        children = own_values(frame.node, frame.P, self.min_leaf, e)
+        child_bounds(frame.node, children, self.costs, self.bounds, Sides(frame.lower, frame.exact))
         return int(price(e, self.instance.unit, self.instance.leaf, 4))
 
     def _whole(self, rows: np.ndarray, path: tuple[int, ...], height: int, ub: int, stoppable: bool) -> Known:
@@ -298,14 +299,14 @@ class Search:
 
     def _run_three(self, frame: _Frame, path: tuple[int, ...], state: np.ndarray, stoppable: bool) -> None:
         literals = np.array(path, np.int64)
-        Rn = row_major(frame.node)
+        D = differences(frame.node, frame.P, self.min_leaf)
         table = self.table if len(path) == self.depth - 3 else self.no_table
         kept, sides = Kept(literals, self.binomials, table), Sides(frame.lower, frame.exact)
         pairs = self.slice_size(frame.node.columns.shape[1], len(frame.node.valid))
         budget = Budget(pairs, self.flag if stoppable else self.no_flag)
         before = 0
         while True:
-            three(frame.node, frame.P, Rn, self.costs, kept, sides, state, budget)
+            three(frame.node, frame.P, D, self.costs, kept, sides, state, budget)
             self.twos += int(state[TWOS]) - before
             before = int(state[TWOS])
             if not path:

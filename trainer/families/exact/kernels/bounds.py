@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from trainer.families.exact.kernels.node import MIRRORED
 from trainer.kernels.compiled import kernel
 
 
@@ -42,6 +43,28 @@ def node_bounds(node, unit, leaf, height, bounds):
 
 
 @kernel
+def _sort(counts):
+    """Descending, in place: there are few, and numba's own sort takes longer."""
+    for k in range(1, len(counts)):
+        value, at = counts[k], k
+        while at > 0 and counts[at - 1] < value:
+            counts[at] = counts[at - 1]
+            at -= 1
+        counts[at] = value
+
+
+@kernel
+def _side(node, p, s, counts):
+    """Write the class weights of a side, descending; returns their sum."""
+    size = np.int64(0)
+    for k in range(len(counts)):
+        counts[k] = node.ones[k, p] if s else node.totals[k] - node.ones[k, p]
+        size += counts[k]
+    _sort(counts)
+    return size
+
+
+@kernel
 def count_bounds(node, unit, leaf, height, bounds, sides):
     """Lower bounds of both sides of every split: leaf count, equivalent points, support; exact[s, p] = 1 where tight.
 
@@ -54,22 +77,18 @@ def count_bounds(node, unit, leaf, height, bounds, sides):
     most = 1 << height
     for p in range(m):
         for s in range(2):
-            size = 0
-            for k in range(classes):
-                counts[k] = node.ones[k, p] if s else node.totals[k] - node.ones[k, p]
-                size += counts[k]
+            size = _side(node, p, s, counts)
             floor = 0
             if use_equal:
                 floor = node.equal_ones[p] if s else node.equal - node.equal_ones[p]
-            counts.sort()
-            as_leaf = (size - counts[classes - 1]) * unit + leaf
+            as_leaf = (size - counts[0]) * unit + leaf
             best = as_leaf
             if not (use_support and size * unit <= 2 * leaf):
-                top = counts[classes - 1]
+                top = counts[0]
                 for t in range(2, most + 1):
                     wrong = floor
                     if use_classes and t <= classes:
-                        top += counts[classes - t]
+                        top += counts[t - 1]
                         wrong = max(wrong, size - top)
                     best = min(best, wrong * unit + t * leaf)
                     if t >= classes:
@@ -79,22 +98,71 @@ def count_bounds(node, unit, leaf, height, bounds, sides):
 
 
 @kernel
+def child_bounds(node, children, costs, bounds, sides):
+    """Lower bounds of both sides of every split where these have two levels; exact[s, p] = 1 where one or two leaves are best.
+
+    children: of `best_children`, so that trees of two leaves are known; more leaves leave the errors that count_bounds knows.
+    """
+    unit, leaf = costs[0], costs[1]
+    lb, exact = sides
+    classes, m = node.ones.shape
+    counts = np.empty(classes, np.int64)
+    for p in range(m):
+        for s in range(2):
+            if exact[s, p]:
+                continue
+            size = _side(node, p, s, counts)
+            wrong = np.int64(0)
+            if bounds[0]:
+                wrong = node.equal_ones[p] if s else node.equal - node.equal_ones[p]
+            known = (size - counts[0]) * unit + leaf
+            correct = children[s][p]
+            if correct >= 0:
+                known = min(known, (size - correct) * unit + 2 * leaf)
+            more, top = known, counts[0]
+            for t in range(2, 5):
+                top += counts[t - 1] if t <= classes else 0
+                if t > 2:
+                    more = min(more, (max(wrong, size - top) if bounds[1] else wrong) * unit + t * leaf)
+            lb[s, p], exact[s, p] = max(lb[s, p], more), more == known
+
+
+@kernel
 def share(node, P, p, s, value, unit, lb):
     """Similarity: a tree for x_q = r does for x_p = s too, wrong at most on the rows of the latter outside the former."""
     classes, m = node.ones.shape
-    size_p = 0
+    size, inside = np.int64(0), np.zeros(m, np.int64)
     for k in range(classes):
-        size_p += node.ones[k, p] if s else node.totals[k] - node.ones[k, p]
-    for q in range(m):
-        if q == p:
-            continue
-        inside = 0
+        size += node.ones[k, p] if s else node.totals[k] - node.ones[k, p]
+        _add_both(P, k, p, inside)
+        inside[p] += node.ones[k, p]
+    if not s:
+        inside[:] = -inside
         for k in range(classes):
-            both = P[k, min(p, q), max(p, q)]
-            inside += both if s else node.ones[k, q] - both
-        # rows of side (p, s) with x_q = 1: outside of side (q, 0); the others are outside of side (q, 1)
-        lb[0, q] = max(lb[0, q], value - inside * unit)
-        lb[1, q] = max(lb[1, q], value - (size_p - inside) * unit)
+            ones = node.ones[k]
+            for q in range(m):
+                inside[q] += ones[q]
+    # rows of side (p, s) with x_q = 1: outside of side (q, 0); the others are outside of side (q, 1)
+    zero, one = lb[0], lb[1]
+    for q in range(m):
+        zero[q] = max(zero[q], value - inside[q] * unit)
+        one[q] = max(one[q], value - (size - inside[q]) * unit)
+
+
+@kernel
+def _add_both(P, k, p, out):
+    """Add the weight of class k with x_p = x_q = 1 to out[q], q not p."""
+    m = len(out)
+    row, target = P[k, p, p + 1 :], out[p + 1 :]
+    for q in range(len(target)):
+        target[q] += row[q]
+    if m <= MIRRORED:
+        row = P[k, p]
+        for q in range(p):
+            out[q] += row[q]
+    else:
+        for q in range(p):
+            out[q] += P[k, q, p]
 
 
 @kernel

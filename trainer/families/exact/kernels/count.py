@@ -148,7 +148,7 @@ def emptied(bag):
 
 
 @kernel
-def _leaf(counts, layout):
+def leaf_of(counts, layout):
     """Majority (the first of equals), cost and key of a leaf with these weights of kinds; FAR if it must not answer so."""
     top, most, total, v = 0, np.int64(-1), np.int64(0), 0
     for k in range(len(layout.ends)):
@@ -181,7 +181,7 @@ def _options(node, P, f, s, height, min_leaf, layout, options):
     side, one, zero = np.empty(kinds, np.int64), np.empty(kinds, np.int64), np.empty(kinds, np.int64)
     for k in range(kinds):
         side[k] = node.ones[k, f] if s else node.totals[k] - node.ones[k, f]
-    tops[s], costs[m], keys[m] = _leaf(side, layout)
+    tops[s], costs[m], keys[m] = leaf_of(side, layout)
     least = costs[m]
     for g in range(m):
         costs[g] = FAR
@@ -196,8 +196,8 @@ def _options(node, P, f, s, height, min_leaf, layout, options):
             outside += zero[k]
         if inside == 0 or outside == 0 or inside < min_leaf or outside < min_leaf:
             continue
-        top1, cost1, key1 = _leaf(one, layout)
-        top0, cost0, key0 = _leaf(zero, layout)
+        top1, cost1, key1 = leaf_of(one, layout)
+        top0, cost0, key0 = leaf_of(zero, layout)
         if top0 == top1 and not layout.idle:
             continue
         costs[g], keys[g] = cost0 + cost1, (key0 + key1) | layout.bits[node.features[g]]
@@ -251,7 +251,7 @@ def count_two(node, P, height, min_leaf, layout, budget):
     """N(D, height, c) for c ≤ budget and a height of two at most: keys, costs, counts, ascending by cost."""
     m = len(node.features)
     bag = new_bag(16)
-    _, cost, key = _leaf(node.totals.astype(np.int64), layout)
+    _, cost, key = leaf_of(node.totals.astype(np.int64), layout)
     if cost <= budget:
         bag = _put(bag, key, cost, 1)
     if height == 0:
@@ -313,7 +313,7 @@ def options_two(node, P, height, min_leaf, layout, budget):
 
 
 @kernel
-def three_sums(node, P, Rn, costs, kept, sides, budget, flag):
+def three_sums(node, P, D, costs, kept, sides, budget, flag):
     """Raise the lower bounds of both sides of each question to the least costs of height two where their sum may be ≤ budget.
 
     costs: int64 (unit, leaf, min_leaf, use_similarity, scale). kept: what the search knows by path, times `scale`; an empty table without.
@@ -328,7 +328,7 @@ def three_sums(node, P, Rn, costs, kept, sides, budget, flag):
             continue
         look_up(kept, node.features[p], p, costs[4], sides)
         if not (exact[0, p] and exact[1, p]) and lb[0, p] + lb[1, p] <= budget:
-            both_sides(node, P, Rn, p, min_leaf, e0, e1)
+            both_sides(node, P, D, p, min_leaf, e0, e1)
             lb[0, p], lb[1, p] = price(e0, unit, leaf, 4), price(e1, unit, leaf, 4)
             exact[0, p] = exact[1, p] = 1
         if similar:

@@ -105,7 +105,7 @@ def settle(best, choice):
 
 
 @kernel
-def three_frontier(node, P, Rn, costs, lb, frontier, state, budget):
+def three_frontier(node, P, D, costs, lb, frontier, state, budget):
     """The frontier of a node of height three; resumes at state[NEXT], ends when the budget is spent; costs as in `dp.three`."""
     min_leaf, similar = costs[2], costs[3]
     best, choice, most = frontier
@@ -117,7 +117,7 @@ def three_frontier(node, P, Rn, costs, lb, frontier, state, budget):
             return
         p = state[NEXT]
         if promising(lb[0, p], lb[1, p], best, most):
-            both_sides(node, P, Rn, p, min_leaf, e0, e1)
+            both_sides(node, P, D, p, min_leaf, e0, e1)
             at_most(e0)
             at_most(e1)
             lb[0, p], lb[1, p] = e0, e1

@@ -65,10 +65,10 @@ BEST, CHOICE, NEXT, TWOS, STOPPED = 0, 1, 2, 3, 4
 
 
 @kernel
-def three(node, P, Rn, costs, kept, sides, state, budget):
+def three(node, P, D, costs, kept, sides, state, budget):
     """Best split of a node whose subtrees have depth two; resumes at state[NEXT] and ends when the budget is spent.
 
-    costs: int64 (unit, leaf, min_leaf, use_similarity).  state: best cost so far (an upper bound to beat), chosen position,
+    D: of `differences`. costs: int64 (unit, leaf, min_leaf, use_similarity).  state: best cost so far (an upper bound to beat), chosen position,
     next position, depth-two solves, whether the budget ended it.  What `sides` hold stays valid.
     """
     path, binomials, table = kept
@@ -93,7 +93,7 @@ def three(node, P, Rn, costs, kept, sides, state, budget):
                 if table[at1]:
                     lb[1, p], exact[1, p] = table[at1] - 1, 1
             if not (exact[0, p] and exact[1, p]) and lb[0, p] + lb[1, p] < state[BEST]:
-                both_sides(node, P, Rn, p, min_leaf, e0, e1)
+                both_sides(node, P, D, p, min_leaf, e0, e1)
                 lb[0, p], lb[1, p] = price(e0, unit, leaf, 4), price(e1, unit, leaf, 4)
                 exact[0, p] = exact[1, p] = 1
                 done += 1

@@ -146,9 +146,10 @@ def best_children(node, P, min_leaf):
 
 @kernel
 def own_values(node, P, min_leaf, e):
-    """e[t] of the node itself."""
+    """e[t] of the node itself; returns its best children."""
     left, right = best_children(node, P, min_leaf)
     values(node.ones, node.totals, left, right, min_leaf, e)
+    return left, right
 
 
 @kernel

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trainer.families.exact.kernels.bounds import Sides, count_bounds, inherit, node_bounds, share
+from trainer.families.exact.kernels.bounds import Sides, child_bounds, count_bounds, inherit, node_bounds, share
 from trainer.families.exact.kernels.node import Data, pair_counts, prepare, split_rows
-from trainer.families.exact.kernels.sides import row_major
+from trainer.families.exact.kernels.signed import differences
 from trainer.families.exact.kernels.three import BEST, CHOICE, STOPPED, TWOS, Budget, Kept, place, three
 from trainer.families.exact.kernels.two import own_values, price
 from trainer.kernels.compiled import kernel
@@ -92,7 +92,8 @@ def _three_of(given, node, P, as_leaf, kept, ub, flag, answer):
     unit, leaf, min_leaf = given.costs[0], given.costs[1], given.costs[2]
     sides = _opened(given, node, 3)
     e, state = np.empty(4, np.int64), np.zeros(5, np.int64)
-    own_values(node, P, min_leaf, e)
+    children = own_values(node, P, min_leaf, e)
+    child_bounds(node, children, given.costs, given.bounds, sides)
     own = price(e, unit, leaf, 4)
     if given.costs[3]:
         inherit(node, own, unit, sides.lower)
@@ -102,7 +103,7 @@ def _three_of(given, node, P, as_leaf, kept, ub, flag, answer):
     if as_leaf <= best and as_leaf < ub:
         best, root = as_leaf, NO_SPLIT
     state[BEST], state[CHOICE] = best, -1
-    three(node, P, row_major(node), given.costs, kept, sides, state, Budget(1 << 40, flag))
+    three(node, P, differences(node, P, min_leaf), given.costs, kept, sides, state, Budget(1 << 40, flag))
     answer[SOLVED] = state[TWOS]
     if state[CHOICE] >= 0:
         root = node.features[state[CHOICE]]

@@ -6,8 +6,8 @@ rest of the tree costs as little as it can. The budget belongs to the way to a s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ KEY_ROOM = 1 << 26  # keys that all kept lists may hold together, some 24 bytes 
 
 @dataclass
 class Entry:
-    """The trees of a subproblem by key, ascending by cost, complete up to `budget`; `parts` are the pairs below each question."""
+    """The trees of a subproblem by key, ascending by cost, complete up to `budget`."""
 
     height: int
     keys: np.ndarray
@@ -36,10 +36,29 @@ class Entry:
     counts: np.ndarray  # int64, or Python integers where these would not hold them
     total: int
     budget: int
-    leaf: tuple[int, int] | None = None  # key and class of the single leaf, where it is cheap enough
-    parts: list[tuple[int, Entry, Entry]] = field(default_factory=list)
+    # of places above two levels: key and class of the single leaf, where it is cheap enough, and the pairs below each question
+    opened: Opened | None = None
+    open: Callable[[], Opened] | None = None
     choices: dict[int, Any] | None = None  # filled in by those who list trees
     ranges: Asked | None = None
+
+    @property
+    def leaf(self) -> tuple[int, int] | None:
+        """Key and class of the single leaf, where it is cheap enough."""
+        return self._parts()[0]
+
+    @property
+    def parts(self) -> list[tuple[int, Entry, Entry]]:
+        """The pairs below each question (question, yes, no); counted when they are first asked for. Raises Stopped."""
+        return self._parts()[1]
+
+    def _parts(self) -> Opened:
+        if self.opened is None:
+            self.opened = (None, []) if self.open is None else self.open()
+        return self.opened
+
+
+Opened = tuple[tuple[int, int] | None, list[tuple[int, Entry, Entry]]]
 
 
 class Counter:
@@ -84,11 +103,38 @@ class Counter:
             return known
         if self.space.stopped():
             raise Stopped
-        found = self._small(rows, height, budget) if height <= self.counted else self._large(rows, path, height, budget)
+        found = self._counted(rows, path, height, budget)
         self.memo[key] = found
         self.held += len(found.keys) - (0 if known is None else len(known.keys))
         if self.held > KEY_ROOM:
             raise Stopped
+        return found
+
+    def _counted(self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, budget: int) -> Entry:
+        if height <= self.counted:
+            return self._small(rows, height, budget)
+        if height == 3 and path and self._plain:
+            found = self._three(rows, path, budget)
+            if found is not None:
+                return found
+        return self._large(rows, path, height, budget)
+
+    @property
+    def _plain(self) -> bool:
+        """Whether rows are counted by class, and every question by itself."""
+        return self.keys.layout.idle and not self.reduce and self.kinds.places is None
+
+    def _three(self, rows: np.ndarray, path: tuple[int, ...], budget: int) -> Entry | None:
+        """A place of height three in one call; None where 64 bits might not hold its counts. Its parts are counted when they are needed."""
+        keys, costs, counts, most = places.count_three(
+            self.given(rows), self._costs, self._kept(path, 3), self.keys.layout, budget, KEY_ROOM, self.space.flag
+        )
+        if len(keys) > KEY_ROOM or self.space.stopped():
+            raise Stopped
+        if most >= MOST_INT64:
+            return None
+        found = Entry(3, keys, costs, counts, int(counts.sum()), budget)
+        found.open = lambda: self._large(rows, path, 3, budget)._parts()
         return found
 
     def _key(self, rows: np.ndarray) -> bytes:
@@ -115,7 +161,7 @@ class Counter:
 
     def leaf(self, rows: np.ndarray) -> tuple[int, int, int]:
         """Class, cost (FAR if the filters bar it) and key of the leaf of some rows."""
-        label, cost, key = kc._leaf(self.kinds.counts(rows), self.keys.layout)
+        label, cost, key = kc.leaf_of(self.kinds.counts(rows), self.keys.layout)
         return int(label), int(cost), int(key)
 
     def _small(self, rows: np.ndarray, height: int, budget: int) -> Entry:
@@ -148,7 +194,7 @@ class Counter:
                 self._without_idle(bag, yes, no, question, budget)
         keys, costs, counts, total = bag.emptied()
         leaf = (key, label) if cost <= budget else None
-        return Entry(height, keys, costs, counts, total, budget, leaf, parts)
+        return Entry(height, keys, costs, counts, total, budget, (leaf, parts))
 
     def _without_idle(self, bag: Bag, yes: np.ndarray, no: np.ndarray, question: int, budget: int) -> None:
         a, b = self.leaf(yes), self.leaf(no)
@@ -160,7 +206,7 @@ class Counter:
     ) -> list[tuple[int, tuple[int, int]]]:
         """Questions below which some tree is within the budget, with the least costs of (yes, no)."""
         known = None if self._base is None else self._base.memo.get((height, self._key(rows)))
-        if known is not None and known.budget >= budget:
+        if known is not None and known.budget >= budget and known.opened is not None:
             lows = [(q, (int(yes.costs[0]), int(no.costs[0]))) for q, yes, no in known.parts]
             return [(q, low) for q, low in lows if sum(low) <= budget]
         given = (self.space.instance.data, rows, self.mask, self.space.min_leaf, self.reduce)

@@ -42,12 +42,12 @@ class TopologyCompleter(ColumnCompleter):
             items = kept | {Item("ask", place, -1, column)}
             found = self._least(items, FAR)
             if found.exact and found.upper < FAR:
-                yield self._line(self._tree(self.prefix.top(items), found), place, found, base)
+                yield self._line(self._tree(self.prefix.top(items), found), place, found, base, least.exact)
             elif found.lower < FAR and (some := self._some(column)) is not None:
                 price = max(Fraction(0), self.space.exact_cost(found.lower) - base)
                 yield QuestionPrice(question=some, price=price, proved=False)
 
-    def _line(self, tree: LabelledShape, place: str, found: Found, base: Fraction) -> QuestionPrice:
+    def _line(self, tree: LabelledShape, place: str, found: Found, base: Fraction, proved: bool) -> QuestionPrice:
         part, rows = tree, self.space.all_rows
         for letter in place:
             assert isinstance(part, tuple)
@@ -56,7 +56,7 @@ class TopologyCompleter(ColumnCompleter):
         assert isinstance(part, tuple)
         errors, leaves = self.space.cost_of(part, rows)
         price = max(Fraction(0), self.space.exact_cost(found.upper) - base)
-        return QuestionPrice(question=part[0], price=price, proved=True, errors=errors, leaves=leaves, tree=part)
+        return QuestionPrice(question=part[0], price=price, proved=proved, errors=errors, leaves=leaves, tree=part)
 
     def _some(self, column: int) -> int | None:
         """Some question about a column."""

@@ -1,0 +1,87 @@
+"""Depth-two optima of both sides of a split, by differences between two classes and by counts of each class, against plain counting."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tests.seeds import seeds
+from trainer.families.exact.instance import build
+from trainer.families.exact.kernels.bounds import share
+from trainer.families.exact.kernels.node import pair_counts, prepare
+from trainer.families.exact.kernels.packed import packed_side
+from trainer.families.exact.kernels.sides import both_sides
+from trainer.families.exact.kernels.signed import differences
+from trainer.kernels.bits import drawn_together, moves_of
+
+
+def node_of(seed, *, rows=90, questions=9):
+    """A node of random rows with weights, its pair counts, and its instance."""
+    rng = np.random.default_rng(seed)
+    X = (rng.random((rows, questions)) < rng.uniform(0.1, 0.9, questions)).astype(np.uint8)
+    weights = rng.integers(1, 40, rows) if seed % 2 else None
+    y = rng.integers(0, 2, rows)
+    g = build(X, y, n_classes=2, weights=weights, leaf_cost=Fraction(1), depth=3)
+    some = np.arange(len(g.rows), dtype=np.int32)[rng.random(len(g.rows)) < rng.uniform(0.05, 1)]
+    node = prepare(g.data, some, np.ones(questions, np.uint8), 1, True, True)
+    m = len(node.features)
+    P = np.empty((2, m, m), np.int32)
+    pair_counts(node, P)
+    return g, some, node, P
+
+
+@seeds(60)
+def test_differences_give_what_counts_of_each_class_give(seed):
+    _, _, node, P = node_of(seed, rows=[90, 700][seed % 3 == 0])
+    D, none = differences(node, P, 1), np.empty((0, 0), np.int32)
+    for p in range(len(node.features)):
+        found, counted = np.empty((2, 4), np.int64), np.empty((2, 4), np.int64)
+        both_sides(node, P, D, p, 1, found[0], found[1])
+        both_sides(node, P, none, p, 1, counted[0], counted[1])
+        assert (found == np.minimum.accumulate(counted, axis=1)).all()
+
+
+@pytest.mark.parametrize("questions", [40, 300])
+def test_many_questions_are_the_same_problem(questions):
+    """Above 256 questions only half of the pair counts are kept; the bounds of similar sides and the optima read them all the same."""
+    g, some, node, P = node_of(1, rows=200, questions=questions)
+    m = len(node.features)
+    bits = (g.rows[some][:, node.features >> 6] >> (node.features & 63).astype(np.uint64)) & np.uint64(1)
+    weights = np.int64(1) << g.shifts[some].astype(np.int64)
+    signs = np.where(g.classes[some] == 0, weights, -weights)
+    D = differences(node, P, 1)
+    assert ((bits.T.astype(np.int64) * signs) @ bits.astype(np.int64) == D).all()
+    lower = np.zeros((2, m), np.int64)
+    share(node, P, m // 2, 0, 1000, 1, lower)
+    side = bits[:, m // 2] == 0
+    ones = weights[side] @ bits[side].astype(np.int64)
+    assert (lower == np.maximum(0, 1000 - np.array([ones, weights[side].sum() - ones]))).all()
+
+
+@seeds(40)
+@pytest.mark.parametrize("mixed", [False, True])
+def test_rows_that_are_drawn_together_are_the_rows_of_the_side(seed, mixed):
+    _, _, node, _ = node_of(seed, rows=[90, 700][seed % 3 == 0])
+    for s in (0, 1):
+        packed = packed_side(node, 0, s, mixed)
+        assert len(packed.columns) <= len(node.columns)
+        for f in range(len(node.features)):
+            found = sum(
+                int(w).bit_count() << int(k) for w, (_, k) in zip(packed.columns[:, f], packed.segment, strict=True)
+            )
+            masks = node.columns[:, 0] if s else node.valid & ~node.columns[:, 0]
+            words = node.columns[:, f] & masks
+            assert found == sum(int(w).bit_count() << int(k) for w, (_, k) in zip(words, node.segment, strict=True))
+
+
+@seeds(20)
+def test_bits_are_drawn_together_in_their_order(seed):
+    rng = np.random.default_rng(seed)
+    word, mask = rng.integers(0, 1 << 63, 2, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    moves, out = np.empty(6, np.uint64), np.empty(1, np.uint64)
+    moves_of(mask, moves)
+    drawn_together(np.array([word]), mask, moves, out)
+    held = [int(word) >> k & 1 for k in range(64) if int(mask) >> k & 1]
+    assert int(out[0]) == sum(bit << k for k, bit in enumerate(held))

@@ -1,0 +1,86 @@
+"""Kernels: the bit columns of one side of a split of a node, its rows drawn together into few words.
+
+A word holds rows of one power of two of the weights; of one class, too, unless classes are mixed: then `second` marks the rows
+of class 1, so that one count of bits tells the difference between two classes.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from trainer.kernels.bits import ctpop, drawn_together, moves_of
+from trainer.kernels.compiled import kernel
+
+i32 = np.int32
+u64 = np.uint64
+SHIFTS = 64  # more than there are powers of two
+
+
+class Packed(NamedTuple):
+    """Rows in words, as those of a node."""
+
+    columns: np.ndarray  # uint64 (words, p)
+    segment: np.ndarray  # int32 (words, 2): class, shift; the class is 0 where classes are mixed
+    second: np.ndarray  # uint64 (words,), rows of class 1 where classes are mixed, else 0
+
+
+@kernel
+def packed_side(node, p, s, mixed):
+    """The rows of a node with x_p = s."""
+    words, m = node.columns.shape
+    masks, numbers = np.empty(words, u64), np.zeros(SHIFTS * len(node.totals), np.int64)
+    for w in range(words):
+        masks[w] = node.columns[w, p] if s else node.valid[w] & ~node.columns[w, p]
+        numbers[_segment(node.segment[w], mixed)] += np.int64(ctpop(masks[w]))
+    packed, place = _empty(numbers, m)
+    moves, bits = np.empty(6, u64), np.empty(m, u64)
+    for w in range(words):
+        number = np.int64(ctpop(masks[w]))
+        if number == 0:
+            continue
+        moves_of(masks[w], moves)
+        drawn_together(node.columns[w], masks[w], moves, bits)
+        held = _segment(node.segment[w], mixed)
+        second = (~u64(0) >> u64(64 - number)) if mixed and node.segment[w, 0] else u64(0)
+        at, low = place[held] >> 6, place[held] & 63
+        _join(packed, at, bits, second, low)
+        if low + number > 64:
+            _join(packed, at + 1, bits, second, low - 64)
+        place[held] += number
+    return packed
+
+
+@kernel
+def _segment(segment, mixed):
+    return np.int64(segment[1] if mixed else SHIFTS * segment[0] + segment[1])
+
+
+@kernel
+def _empty(numbers, m):
+    """Room for so many rows of each segment, and the place of the first row of each, in bits."""
+    place = np.empty(len(numbers), np.int64)
+    used = np.int64(0)
+    for k in range(len(numbers)):
+        place[k] = 64 * used
+        used += (numbers[k] + 63) >> 6
+    segment = np.empty((used, 2), i32)
+    for k in range(len(numbers)):
+        for w in range(place[k] >> 6, (place[k] + numbers[k] + 63) >> 6):
+            segment[w, 0], segment[w, 1] = k // SHIFTS, k % SHIFTS
+    return Packed(np.zeros((used, m), u64), segment, np.zeros(used, u64)), place
+
+
+@kernel
+def _join(packed, w, bits, second, low):
+    """Join bits to a word, the first one at `low`; as many as `low` is below 0 are left out, since the word before has them."""
+    row = packed.columns[w]
+    if low >= 0:
+        packed.second[w] |= second << u64(low)
+        for q in range(len(row)):
+            row[q] |= bits[q] << u64(low)
+    else:
+        packed.second[w] |= second >> u64(-low)
+        for q in range(len(row)):
+            row[q] |= bits[q] >> u64(-low)
