@@ -49,6 +49,22 @@ document.addEventListener("submit", (event) => {
   if (question && !window.confirm(question)) event.preventDefault();
 });
 
+// a list that was sorted or searched comes back with the focus on the field that asked for it
+(() => {
+  const here = (id) => `${window.location.pathname} ${id}`;
+  document.addEventListener("submit", (event) => {
+    const field = document.activeElement;
+    if (event.target.method !== "get" || !field.id || !event.target.contains(field)) return;
+    try { sessionStorage.setItem("asked", here(field.id)); } catch { /* then the page begins at its top */ }
+  });
+  try {
+    const asked = sessionStorage.getItem("asked") ?? "";
+    sessionStorage.removeItem("asked");
+    const field = document.getElementById(asked.split(" ").pop());
+    if (field && asked === here(field.id)) field.focus();
+  } catch { /* as above */ }
+})();
+
 // a popover opens where the browser puts it; keep it beside its badge
 document.addEventListener("toggle", (event) => {
   const tip = event.target;

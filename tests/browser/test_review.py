@@ -366,6 +366,11 @@ def test_on_a_phone_what_decides_is_in_sight(as_user, live_server, owner, datase
     )
     assert olga.evaluate(f"{OUT_OF_SIGHT}('.stacked td')") == []
     assert max(box.bounding_box()["height"] for box in olga.locator(".aligned .badge").all()) <= 26  # one line each
+    olga.goto(f"{live_server.url}/experiments/")
+    olga.focus("#sort")
+    olga.keyboard.press("ArrowDown")
+    olga.wait_for_url("**sort=oldest")
+    assert olga.evaluate(FOCUSED) == "sort"  # so the next order is one more key away
     for place, selector in (("/experiments/", "td .badge"), ("/deleted/", "td .btn")):
         olga.goto(live_server.url + place)
         assert olga.locator(selector).count() == 1
