@@ -350,13 +350,15 @@ def grown_on(dataset, depth):  # noqa: F811
     return train(asked).model.to_json()
 
 
-def test_on_a_phone_what_decides_is_in_sight(as_user, live_server, owner, dataset, experiment):  # noqa: F811
+def test_on_a_phone_what_decides_is_in_sight(as_user, live_server, owner, staff, dataset, experiment):  # noqa: F811
     three = [
         registry.register(owner=owner, document=grown_on(dataset, depth), dataset=dataset, title=f"Of depth {depth}")
         for depth in (1, 2, 3)
     ]
     gone = small(owner, dataset, "Gone")
     registry.delete(gone)
+    registry.ask_for_approval(three[0], by=owner)
+    registry.reject(three[0], by=staff, reason="Too many are missed, and nobody said what that costs.")
     olga = as_user("olga", width=380)
     olga.emulate_media(color_scheme="dark")
     ticks = "&".join(f"models={model.pk}" for model in three)
@@ -366,6 +368,10 @@ def test_on_a_phone_what_decides_is_in_sight(as_user, live_server, owner, datase
     )
     assert olga.evaluate(f"{OUT_OF_SIGHT}('.stacked td')") == []
     assert max(box.bounding_box()["height"] for box in olga.locator(".aligned .badge").all()) <= 26  # one line each
+    for place in ("/", reverse("registry:review-page", args=[three[0].pk])):
+        olga.goto(live_server.url + place)
+        assert olga.locator(".stacked td >> text=nobody said").is_visible(), place
+        assert olga.evaluate(f"{OUT_OF_SIGHT}('.stacked td')") == [], place
     olga.goto(f"{live_server.url}/experiments/")
     olga.focus("#sort")
     olga.keyboard.press("ArrowDown")
