@@ -19,7 +19,7 @@ import pyarrow.csv as pacsv
 from trainer.data import layout as layouts
 from trainer.data.csv_scan import Excess, Scan, Sniffed, scan, sniff
 from trainer.data.file_bytes import ReadLimits, decode, refuse_other_formats
-from trainer.data.raw import Detected, RawTable, first_of, flat
+from trainer.data.raw import Detected, RawTable, first_of, flat, too_long
 from trainer.errors import DataError
 
 DELIMITER_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
@@ -187,12 +187,12 @@ def _check(body: bytes, found: Scan, guess: Sniffed, header: bool, limits: ReadL
     width = int(found.fields[0])
     rows = len(found.starts) - int(header)
     if width > limits.columns:
-        raise DataError(f"The file has {width} columns; at most {limits.columns} are read. Leave columns out.")
+        raise DataError(f"The file has {width:,} columns; at most {limits.columns:,} are read. Leave columns out.")
     if rows > limits.rows:
-        raise DataError(f"The file has {rows} rows; at most {limits.rows} are read. Take a sample of the rows.")
+        raise DataError(f"The file has {rows:,} rows; at most {limits.rows:,} are read. Take a sample of the rows.")
     if rows * width > limits.cells:
         raise DataError(
-            f"The file has {rows * width} cells; at most {limits.cells} are read. Leave rows or columns out."
+            f"The file has {rows * width:,} cells; at most {limits.cells:,} are read. Leave rows or columns out."
         )
     problems: list[str] = []
     names = _header_names(body, found, guess.delimiter, problems) if header else _numbered(width)
@@ -222,18 +222,21 @@ def _check(body: bytes, found: Scan, guess: Sniffed, header: bool, limits: ReadL
 def _excess(excess: Excess, limits: ReadLimits) -> DataError:
     if excess.records:
         return DataError(
-            f"The file has more than {limits.rows} rows; at most {limits.rows} are read. Take a sample of the rows."
+            f"The file has more than {limits.rows:,} rows; at most {limits.rows:,} are read. Take a sample of the rows."
         )
     why = "a quote opens in it and is not closed" if excess.quoted else "is it a table of rows at all?"
     return DataError(
-        f"Line {excess.line} is longer than {limits.line_bytes} bytes, which is the limit: {why}.",
-        problems=(f"Line {excess.line}: longer than {limits.line_bytes} bytes.",),
+        f"Line {excess.line} is longer than {limits.line_bytes:,} bytes, which is the limit: {why}.",
+        problems=(f"Line {excess.line}: longer than {limits.line_bytes:,} bytes.",),
     )
 
 
 def _header_names(body: bytes, found: Scan, delimiter: str, problems: list[str]) -> tuple[str, ...]:
     names = tuple(name.strip() for name in _record(body, found, 0, delimiter))
     line = found.lines[0]
+    if long := too_long(names):
+        problems += [f"Line {line}: {words}" for words in long]
+        return names
     for name, times in Counter(names).items():
         if name and times > 1:
             places = ", ".join(str(j) for j, other in enumerate(names, 1) if other == name)

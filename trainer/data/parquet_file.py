@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trainer.data.file_bytes import PARQUET_MAGIC, ReadLimits
-from trainer.data.raw import TYPED, Detected, RawTable, first_of, flat
+from trainer.data.raw import TYPED, Detected, RawTable, first_of, flat, too_long
 from trainer.errors import DataError
 
 PARQUET = Detected(
@@ -42,12 +42,12 @@ def _check_parquet(file: pq.ParquetFile, limits: ReadLimits) -> None:
     rows, width = file.metadata.num_rows, len(file.schema_arrow.names)
     if rows > limits.rows or width > limits.columns or rows * width > limits.cells:
         raise DataError(
-            f"The file has {rows} rows and {width} columns; at most {limits.rows} rows, {limits.columns} columns and "
-            f"{limits.cells} cells are read. Leave rows or columns out."
+            f"The file has {rows:,} rows and {width:,} columns; at most {limits.rows:,} rows, {limits.columns:,} columns and "
+            f"{limits.cells:,} cells are read. Leave rows or columns out."
         )
     size = sum(file.metadata.row_group(g).total_byte_size for g in range(file.metadata.num_row_groups))
     if size > limits.unpacked_bytes:
-        raise DataError(f"The file unpacks to {size} bytes; at most {limits.unpacked_bytes} are read.")
+        raise DataError(f"The file unpacks to {size:,} bytes; at most {limits.unpacked_bytes:,} are read.")
 
 
 def is_parquet(path: Path) -> bool:
@@ -83,7 +83,9 @@ class ParquetPieces:
     def __init__(self, path: Path, limits: ReadLimits | None = None) -> None:
         limits = limits or ReadLimits()
         if (size := path.stat().st_size) > limits.bytes:
-            raise DataError(f"The file has {size} bytes; at most {limits.bytes} are read. Leave rows or columns out.")
+            raise DataError(
+                f"The file has {size:,} bytes; at most {limits.bytes:,} are read. Leave rows or columns out."
+            )
         with _damaged_parquet():
             self._file = pq.ParquetFile(path, pre_buffer=False)
             try:
@@ -146,7 +148,9 @@ def _piece(batch: pa.RecordBatch, names: Collection[str], before: int) -> RawTab
 
 
 def _parquet_problems(schema: pa.Schema, rows: int) -> list[str]:
-    problems = []
+    problems = [f"{words[0].upper()}{words[1:]}" for words in too_long(schema.names)]
+    if problems:
+        return problems
     if len(schema) == 0 or rows == 0:
         problems.append(f"The file has {len(schema)} columns and {rows} rows: there is nothing to learn from.")
     for place, name in enumerate(schema.names, 1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -11,7 +12,17 @@ import pyarrow.compute as pc
 
 from trainer.data import layout as layouts
 
+MOST_NAME = 1000  # characters of a column's name, which stands in every tree, answer and page
 TYPED = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
+
+
+def too_long(names: Sequence[str]) -> list[str]:
+    """A sentence for each name of a column that is longer than one may be."""
+    return [
+        f"the name of column {place:,} has {len(name):,} characters; at most {MOST_NAME:,} are possible. Shorten it."
+        for place, name in enumerate(names, 1)
+        if len(name) > MOST_NAME
+    ]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -118,7 +118,7 @@ def _check_rows(
             names = [schema[j].name for j in sorted(used)]
             lower = suggestion(str(strange), [own.name for own in schema]).partition(" Its columns are:")[0]
             raise RowError(
-                f"rows[{i}]: column '{_short(strange)}' is not known.{lower} This model needs {len(names)} "
+                f"rows[{i}]: column '{_short(strange)}' is not known.{lower} Leave it out or correct its name: this model needs {len(names)} "
                 f"{'column' if len(names) == 1 else 'columns'}: {', '.join(names)}.",
                 row=i,
                 column=str(strange),

@@ -5,11 +5,15 @@ from __future__ import annotations
 import time
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from trainer.data.csv_file import read_csv
+from trainer.data.raw import MOST_NAME
+from trainer.data.reader import read
 from trainer.data.reading import reading_of
 from trainer.data.spreadsheet import as_text
+from trainer.errors import DataError
 from trainer.verify.rows import NUMBER
 
 LENGTH = 60_000  # in proportion: a second for all; by its square: minutes
@@ -72,3 +76,21 @@ def test_no_memory_for_a_thread_is_no_memory_and_not_a_bad_file(monkeypatch):
     monkeypatch.setattr("trainer.data.csv_file.pacsv.read_csv", refuse)
     with pytest.raises(MemoryError):
         read_csv(b"x,class\n1,a\n2,b\n")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_name_of_a_column_may_be_long_but_not_megabytes(tmp_path, kind):
+    """It stands in every tree, answer and page."""
+
+    def read_named(name: str):
+        path = tmp_path / f"table.{kind}"
+        if kind == "csv":
+            path.write_text(f"a,{name},c\n1,2,3\n4,5,6\n")
+        else:
+            pq.write_table(pa.table({"a": [1, 4], name: [2, 5], "c": [3, 6]}), path)
+        return read(path)
+
+    assert len(read_named("b" * MOST_NAME).names[1]) == MOST_NAME
+    with pytest.raises(DataError, match=r"name of column 2 has 5,000,000 characters; at most 1,000") as error:
+        read_named("b" * 5_000_000)
+    assert len(str(error.value)) < 300
