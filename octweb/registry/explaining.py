@@ -19,7 +19,7 @@ from octweb.registry import marks, units
 from octweb.registry.api import callable_model, rows_of
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
-from trainer.data.reading.values import plain_values
+from trainer.data.reading.values import plain_values, sources_named
 from trainer.data.rows import parse_rows
 from trainer.errors import ParameterError
 from trainer.explain.flip import Flipper
@@ -85,7 +85,9 @@ class ModelExplain(APIView):
         model = callable_model(request, pk, document=False)
         tree = model_file(model).tree
         rows, allowed, wanted = _asked(request.data, tree, marks.MARKS(model))
-        parsed = parse_rows(tree.schema, tree.used_columns, plain_values(model_file(model).reading, rows))
+        reading = model_file(model).reading
+        with sources_named(reading):
+            parsed = parse_rows(tree.schema, tree.used_columns, plain_values(reading, rows))
         known, source = units.statistics_of(model, inside=may_see_rows(request.user, model))
         cost = _costs(request.data)
         try:

@@ -10,7 +10,7 @@ import numpy as np
 
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
-from trainer.data.reading.values import plain_values
+from trainer.data.reading.values import plain_values, sources_named
 from trainer.data.rows import parse_rows
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.tree.describe import path_in_words
@@ -58,7 +58,9 @@ def leaf_answer(tree: Tree, leaf: int) -> dict[str, Any]:
 
 def predict_rows(model: TreeModel, rows: Sequence[Any]) -> Predictions:
     """Predict records of column → value, texts in the form of the file; raises RowError naming row and column."""
-    return predict_plain(model, plain_values(model_file(model).reading, rows))
+    reading = model_file(model).reading
+    with sources_named(reading):
+        return predict_plain(model, plain_values(reading, rows))
 
 
 def predict_plain(model: TreeModel, rows: Sequence[Any]) -> Predictions:

@@ -6,6 +6,7 @@ import orjson
 import pytest
 
 from octweb.registry import actions
+from octweb.registry.parsed import model_file
 from trainer.data.reader import load
 from trainer.run import TrainRequest, train
 
@@ -115,3 +116,22 @@ def test_the_protocol_takes_plain_numbers_and_says_so(messy, client_of, owner):
     answer = v2(client_of(owner), messy, columns, TEXTS | {"debt": "BYTES"})
     assert answer.status_code == 400
     assert "column 'debt' must be a plain number such as 1234.5; it is '1.234,5 €'" in answer.json()["error"]
+
+
+def test_a_missing_date_is_named_as_in_the_file(messy, client_of, owner):
+    """Whoever sends rows of the file knows "when", and not the columns that were made from it."""
+    client = client_of(owner)
+    row = {name: cell for name, cell in cells(1).items() if name not in ("class", "when")}
+    assert any(messy_column.startswith("when ") for messy_column in _used(messy))
+    for door in ("predict", "explain"):
+        body = orjson.dumps({"rows": [row]})
+        answer = client.post(f"/api/v1/models/{messy.pk}/{door}/", body, content_type="application/json")
+        assert answer.status_code == 422
+        assert "It is made from 'when': send that column." in answer.json()["detail"]
+    debtless = {name: cell for name, cell in cells(1).items() if name not in ("class", "debt")}
+    assert "It is made from" not in v1(client, messy, [debtless]).json()["detail"]
+
+
+def _used(model) -> list[str]:
+    tree = model_file(model).tree
+    return [tree.schema[j].name for j in tree.used_columns]

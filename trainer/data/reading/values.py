@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from trainer.data.cells import MARKS, WHOLE_WORD
@@ -22,6 +23,19 @@ def plain_values(reading: Mapping[str, Any] | None, rows: Sequence[Any]) -> Sequ
     if not columns or not isinstance(rows, list | tuple):
         return rows
     return [_plain_row(columns, i, row) if type(row) is dict else row for i, row in enumerate(rows)]
+
+
+@contextmanager
+def sources_named(reading: Mapping[str, Any] | None) -> Iterator[None]:
+    """A RowError about a column that was made from one of the file says from which: whoever sends rows of the file knows only that."""
+    try:
+        yield
+    except RowError as error:
+        own = next((c for c in Reading.from_json(reading).columns.values() if error.column in c.names), None)
+        if own is None or own.name == error.column:
+            raise
+        words = f"{error} It is made from '{own.name}': send that column."
+        raise RowError(words, row=error.row, column=error.column) from error
 
 
 def _plain_row(columns: Sequence[ColumnReading], i: int, row: dict[str, Any]) -> dict[str, Any]:
