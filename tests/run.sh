@@ -45,11 +45,11 @@ for one in "${warming[@]}"; do wait "$one"; done
 bash tests/with_postgres.sh "$BIN/python" -m tests.hosts --runs 3 >"$hosts" 2>&1 &
 campaign=$!
 echo "== tests (SQLite)"
-"$BIN/python" -m pytest -n 4 --dist loadfile --no-loadscope-reorder --instances "${INSTANCES:-5}" "$@"
+"$BIN/python" -m pytest -n 3 --dist loadfile --no-loadscope-reorder --instances "${INSTANCES:-5}" "$@"
 
 echo "== tests of the application (PostgreSQL)"
 bash tests/with_postgres.sh "$BIN/python" -m pytest tests/octweb/{jobs,runs,batch,datasets,experiments,registry,workbench,checking,core,demo} \
-    -m "not slow" --only-database -n 4 --dist loadfile --no-loadscope-reorder
+    -m "not slow" --only-database -n 3 --dist loadfile --no-loadscope-reorder
 
 echo "== several hosts (PostgreSQL, a bucket, network namespaces where they are permitted)"
 wait "$campaign" && status=0 || status=$?
