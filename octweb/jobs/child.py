@@ -133,6 +133,13 @@ class Process(ABC):
         except psutil.Error:
             return 0.0
 
+    def has_reported(self) -> bool:
+        """Whether there is progress to read behind `offset`."""
+        try:
+            return (self.folder / PROGRESS).stat().st_size > self.offset
+        except OSError:
+            return False
+
     def read_progress(self) -> tuple[list[dict[str, Any]], int]:
         """Progress records after `offset`, and the offset behind them; a half-written last line waits for the next call.
 

@@ -32,6 +32,7 @@ from octweb.jobs.signals import ended
 log = logging.getLogger(__name__)
 
 TICK = 0.5
+LOOK = 0.05  # seconds between two looks for the first report, which a person waits for
 NOTE = "note"  # in the summary of a job
 AGAIN = "note: the system killed attempt {attempt}, probably because memory ran out; the job was tried again once."
 UNHEARD = "The {noun} process did not end within {seconds:.0f} s of being asked to, and was ended without a result."
@@ -207,7 +208,16 @@ class Supervisor(ABC):
             elif time.monotonic() - terminated > (grace := self._grace(started + limit - terminated)):
                 self.end_reason = self.end_reason or UNHEARD.format(noun=self.noun, seconds=grace)
                 child.signal(signal.SIGKILL)
-            child.pause(TICK)
+            self._pause(child)
+
+    def _pause(self, child: Process) -> None:
+        """Wait for the next tick, the end of the child, or its first report."""
+        end = time.monotonic() + TICK
+        while not child.offset and child.poll() is None and time.monotonic() < end - LOOK:
+            child.pause(LOOK)
+            if child.has_reported():
+                return
+        child.pause(max(0.0, end - time.monotonic()))
 
     def _grace(self, left: float) -> float:
         """Seconds in which the child may store what it has: longer for a person who stops it `left` seconds before its limit.

@@ -16,6 +16,7 @@ from django_tasks_db.models import DBTaskResult
 
 from octweb.jobs import queue, reaper
 from octweb.jobs import supervisor as supervisors
+from octweb.jobs.child import PROGRESS
 from octweb.jobs.models import RunStatus
 from octweb.jobs.supervisor import PATIENT
 from octweb.registry import actions as registry
@@ -66,6 +67,25 @@ def test_a_child_that_is_late_is_asked_to_end_and_keeps_its_tree(supervised, mon
     assert supervisor.run() in {RunStatus.CANCELLED, RunStatus.SUCCEEDED}
     run.refresh_from_db()
     assert run.model.leaves >= 1
+
+
+def test_the_first_report_is_told_at_once(supervised, monkeypatch):
+    run, supervisor = supervised
+    monkeypatch.setattr(supervisors, "TICK", 600.0)
+    seen, real = [], supervisor.prepare
+
+    def reports_and_goes_on(job):
+        child = real(job)
+        line = json.dumps({"t": 0.1, "phase": "search"})
+        child.command = lambda: ["sh", "-c", f"echo '{line}' > '{child.folder / PROGRESS}'; sleep 5"]
+        monkeypatch.setattr(supervisor, "keep", lambda records: seen.append((len(records), child.poll())))
+        return child
+
+    monkeypatch.setattr(supervisor, "prepare", reports_and_goes_on)
+    assert supervisor.run() == RunStatus.FAILED  # it leaves no tree
+    assert (1, None) in seen  # while the child ran, long before the next tick
+    run.refresh_from_db()
+    assert run.progress["phase"] == "search"
 
 
 def make_deaf(supervisor, monkeypatch):
