@@ -21,9 +21,12 @@
   let open = [];
   document.addEventListener("htmx:beforeSwap", (event) => {
     if (event.detail.requestConfig?.elt?.id !== "run-form") return;
-    // fields that were typed into since the request left keep what they have now
+    // fields that were changed since the request left keep what they have now
     typed.clear();
-    for (const [name, value] of entries()) if (name.startsWith("p_") && sent.has(name) && sent.get(name) !== value) typed.set(name, value);
+    const now = entries();
+    for (const name of new Set([...sent.keys(), ...now.keys()])) {
+      if (name.startsWith("p_") && sent.get(name) !== now.get(name)) typed.set(name, now.get(name));
+    }
     open = [...form().querySelectorAll("details[open]")].map((d) => d.id);
   });
   const typed = new Map();
@@ -32,14 +35,22 @@
   document.addEventListener("htmx:oobAfterSwap", settle);
   function settle() {
     if (!form()) return;
-    for (const [name, value] of typed) {
-      const field = form().elements[name];
-      if (field && "value" in field && field.type !== "checkbox" && !value.includes("\n")) field.value = value;
-    }
+    for (const [name, value] of typed) keep(name, value);
     for (const id of open) { const d = document.getElementById(id); if (d) d.open = true; }
     const state = document.getElementById("form-state").dataset;
     for (const [name, value] of [["method", state.method], ["ask", state.ask], ["sure", state.sure]]) {
+      // a card that was chosen since the request left stays chosen: the next request, which is about to leave, tells of it
+      const chosen = new FormData(form()).get(name);
+      if (sent.has(name) && sent.get(name) !== chosen) continue;
       for (const radio of form().querySelectorAll(`input[type="radio"][name="${name}"]`)) radio.checked = radio.value === value;
+    }
+  }
+
+  function keep(name, value) {
+    const ticked = (value ?? "").split("\n");
+    for (const field of form().querySelectorAll(`[name="${CSS.escape(name)}"]`)) {
+      if (field.type === "checkbox" || field.type === "radio") field.checked = value !== undefined && ticked.includes(field.value);
+      else if (value !== undefined && ticked.length === 1) field.value = value;
     }
   }
 

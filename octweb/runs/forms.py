@@ -28,6 +28,7 @@ EVALUATION = (
     ("folds", "Cross-validate"),
     ("none", "Only training rows"),
 )
+TOUCHED = "touched"  # hidden fields of the form, each with the name of a field
 SIZE = ("depth", "leaf_penalty", "min_leaf", "time_limit")
 COSTS = ("class_weight", "negative_weight")
 MOST_GROUPS = 20  # values of a column that forms the groups of a fairness constraint
@@ -248,6 +249,8 @@ def carried(data: QueryDict, form: RunForm, before: RunForm | None) -> QueryDict
     new one has begin with their defaults.
     """
     out = data.copy()
+    touched = touched_fields(data, before)
+    out.setlist(TOUCHED, touched)
     for name, field in form.fields.items():
         if not name.startswith("p_"):
             continue
@@ -257,9 +260,16 @@ def carried(data: QueryDict, form: RunForm, before: RunForm | None) -> QueryDict
             empty = field.required and data.get(name) == ""  # another method chooses for the data
             if empty or field.widget.value_omitted_from_data(data, {}, name) or isinstance(field, forms.BooleanField):
                 _put(out, name, mine)
-        elif not isinstance(old, list) and data.get(name) == old != mine:
+        elif name not in touched and not isinstance(old, list) and data.get(name) == old != mine:
             _put(out, name, mine)
     return out
+
+
+def touched_fields(data: QueryDict, before: RunForm | None) -> list[str]:
+    """Fields that somebody has typed into, now or earlier: what is typed may be the default of a method on the way."""
+    fields = {} if before is None else {n: _shown(before, n) for n in before.fields if n.startswith("p_") and n in data}
+    changed = {n for n, shown in fields.items() if isinstance(shown, str) and data.get(n) != shown}
+    return sorted(changed | {n for n in data.getlist(TOUCHED) if n.startswith("p_") and n in data})
 
 
 def kept(data: QueryDict, form: RunForm) -> list[tuple[str, str]]:

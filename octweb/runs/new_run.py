@@ -19,7 +19,7 @@ from octweb.registry.reach import latest_reach
 from octweb.runs import actions, advice
 from octweb.runs.advice import Answers
 from octweb.runs.estimate import estimate, trainings_words
-from octweb.runs.forms import RunForm, carried, kept
+from octweb.runs.forms import TOUCHED, RunForm, carried, kept
 from octweb.runs.thresholds import chooses
 from octweb.runs.words import class_words, in_words
 from trainer.errors import DataError, ParameterError
@@ -207,6 +207,7 @@ def _context(request: HttpRequest, dataset: Dataset, choice: Choice, form: RunFo
         "groups": advice.groups_of_methods(),
         "method_count": sum(len(methods) for _, methods in advice.groups_of_methods()),
         "kept": kept(request.POST, form) if request.method == "POST" else [],
+        "touched": form.data.getlist(TOUCHED) if isinstance(form.data, QueryDict) else [],
         "workers_seen": queue.worker_seen(),
         "reach": latest_reach(request.user, dataset) if method.parameter("sensitivity") else None,
         "empties": empty_cells.of(stored),

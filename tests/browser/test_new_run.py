@@ -110,3 +110,23 @@ def test_answers_settings_and_words_change_in_place(page, live_server, owner, da
     page.click("#start-bar button")
     page.wait_for_selector("text=in the queue")
     assert page.trouble == []
+
+
+def test_a_card_chosen_while_an_answer_is_under_way_stays_chosen(page, live_server, owner, dataset):  # noqa: F811
+    sign_in(page, live_server.url, "olga")
+    page.goto(f"{live_server.url}/runs/new/?dataset={dataset.pk}")
+    page.click("#constraints summary")
+    held = []
+    page.route("**/runs/new/advice/", lambda route: route.continue_() if held else held.append(route))
+    with page.expect_request("**/runs/new/advice/"):
+        page.fill("#id_p_depth", "2")
+    page.locator('#constraints input[name="p_forbidden"]').first.uncheck()
+    page.get_by_text("Quick", exact=True).click()
+    held[0].continue_()  # its answer comes before the next request leaves
+    shown(page, "cart")
+    assert page.is_checked('input[name="sure"][value="quick"]')
+    page.get_by_text("Proved", exact=True).first.click()
+    page.wait_for_selector('input[name="shown_sure"][value="proved"]', state="attached")
+    assert page.input_value("#id_p_depth") == "2"
+    assert not page.locator('#constraints input[name="p_forbidden"]').first.is_checked()
+    assert page.trouble == []

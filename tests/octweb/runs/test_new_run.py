@@ -61,7 +61,7 @@ def _sent(context):
             and value != ""
         ):
             data[field.name] = "on" if value is True else str(value)
-    return data | dict(context["kept"])
+    return data | dict(context["kept"]) | {"touched": context["touched"]}
 
 
 def test_every_method_is_in_the_table_and_has_words():
@@ -110,6 +110,13 @@ def test_nothing_that_was_typed_is_lost(state):
     assert context["form"]["p_depth"].value() == "4"
     assert ("p_min_leaf", "7") in context["kept"]
     assert state(method="cart")["form"]["p_min_leaf"].value() == "7"
+
+
+def test_what_is_typed_stays_if_it_is_the_default_of_a_method_on_the_way(state):
+    assert state(p_depth="2")["method"].id == "exact-numeric"
+    assert get("exact-numeric").parameter("depth").default == 2
+    state(sure="quick")
+    assert state(sure="proved")["form"]["p_depth"].value() == "2"
 
 
 def test_an_untouched_default_becomes_the_default_of_the_new_method(state):
