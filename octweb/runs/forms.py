@@ -258,7 +258,8 @@ def carried(data: QueryDict, form: RunForm, before: RunForm | None) -> QueryDict
         old = None if before is None or name not in before.fields else _shown(before, name)
         if old is None:
             empty = field.required and data.get(name) == ""  # another method chooses for the data
-            if empty or field.widget.value_omitted_from_data(data, {}, name) or isinstance(field, forms.BooleanField):
+            left = isinstance(mine, str) and name in data and name not in touched  # the default of a method on the way
+            if empty or left or field.widget.value_omitted_from_data(data, {}, name) or isinstance(field, forms.BooleanField):
                 _put(out, name, mine)
         elif name not in touched and not isinstance(old, list) and data.get(name) == old != mine:
             _put(out, name, mine)

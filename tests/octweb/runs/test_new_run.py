@@ -119,6 +119,13 @@ def test_what_is_typed_stays_if_it_is_the_default_of_a_method_on_the_way(state):
     assert state(sure="proved")["form"]["p_depth"].value() == "2"
 
 
+def test_a_default_of_a_method_on_the_way_is_not_taken_for_typed(state):
+    state(ask="groups")
+    assert state.data["method"] == "odt"
+    state(ask="one", sure="quick")
+    assert state(sure="proved")["form"]["p_bins"].value() == ""  # as many thresholds as can be proved soon
+
+
 def test_an_untouched_default_becomes_the_default_of_the_new_method(state):
     assert state(method="flowoct")["form"]["p_depth"].value() == "2"
     assert state(method="cart")["form"]["p_depth"].value() == "4"
