@@ -259,7 +259,12 @@ def carried(data: QueryDict, form: RunForm, before: RunForm | None) -> QueryDict
         if old is None:
             empty = field.required and data.get(name) == ""  # another method chooses for the data
             left = isinstance(mine, str) and name in data and name not in touched  # the default of a method on the way
-            if empty or left or field.widget.value_omitted_from_data(data, {}, name) or isinstance(field, forms.BooleanField):
+            if (
+                empty
+                or left
+                or field.widget.value_omitted_from_data(data, {}, name)
+                or isinstance(field, forms.BooleanField)
+            ):
                 _put(out, name, mine)
         elif name not in touched and not isinstance(old, list) and data.get(name) == old != mine:
             _put(out, name, mine)

@@ -120,10 +120,12 @@ def test_what_is_typed_stays_if_it_is_the_default_of_a_method_on_the_way(state):
 
 
 def test_a_default_of_a_method_on_the_way_is_not_taken_for_typed(state):
-    state(ask="groups")
-    assert state.data["method"] == "odt"
-    state(ask="one", sure="quick")
-    assert state(sure="proved")["form"]["p_bins"].value() == ""  # as many thresholds as can be proved soon
+    state(ask="groups", p_bins="")
+    state(ask="one", p_depth="2")
+    assert state(sure="quick")["kept"]
+    shown = state(sure="proved")
+    assert shown["method"].id == "exact"
+    assert shown["form"]["p_bins"].value() == ""  # as many thresholds as can be proved soon
 
 
 def test_an_untouched_default_becomes_the_default_of_the_new_method(state):
