@@ -108,7 +108,7 @@ def experiment_chart(request: HttpRequest, pk: Any) -> HttpResponse:
 @login_required
 @require_POST
 def experiment_stop(request: HttpRequest, pk: Any) -> HttpResponse:
-    return _do(request, _experiment(request, pk), actions.stop, "Stopped; the results so far are kept.")
+    return _do(request, _experiment(request, pk), actions.stop, "It stops; the results so far are kept.")
 
 
 @login_required
@@ -174,6 +174,9 @@ def _context(request: HttpRequest, experiment: Experiment) -> dict[str, Any]:
         "honest": honest_words(found),
         "outline": tree_of(found.chosen) if found.chosen else None,
         "elapsed": elapsed(experiment, found.lines),
+        "stopping": any(
+            c.cancel_requested and c.status == RunStatus.RUNNING for c in (x.candidate for x in found.lines)
+        ),
         "can_go_on": found.finished
         and any(x.candidate.status in (RunStatus.CANCELLED, RunStatus.FAILED) for x in found.lines),
         "training_rows": experiment.dataset.rows - experiment.held_out_rows,

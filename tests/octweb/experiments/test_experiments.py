@@ -224,8 +224,14 @@ def test_pages_before_during_and_after(browser, experiment, candidates, finish):
     assert browser.get(reverse("experiments:chart", args=[experiment.pk])).json()["data"]
     answer = browser.post(reverse("experiments:open", args=[candidates[0].pk]))
     assert answer.url.startswith("/models/")
-    browser.post(reverse("experiments:stop", args=[experiment.pk]))
+    Candidate.objects.filter(pk=candidates[1].pk).update(status="running")
+    text = browser.post(reverse("experiments:stop", args=[experiment.pk]), follow=True).content.decode()
+    assert "It stops; the results so far are kept." in text
+    assert "Stopping…" in text
+    assert "You can close this page" not in text
+    Candidate.objects.filter(pk=candidates[1].pk).update(status="cancelled")
     text = browser.get(url).content.decode()
+    assert "Stopping…" not in text
     assert "stopped by you after 0 of 4 fits" in text
     assert "Go on" in text
     assert "<dt>Tried</dt><dd>1 <small>of 2</small></dd>" in text  # what was stopped was not tried
