@@ -60,9 +60,8 @@ class Candidate(Job):
     records = models.JSONField(default=list)
     trees = models.JSONField(default=dict)  # fold → nodes of its tree, until `document` has them
     document = models.TextField(blank=True)
-    gave_way = models.PositiveIntegerField(
-        default=0
-    )  # how often it went back to the queue so that a person need not wait
+    # how often it went back to the queue so that a person need not wait
+    gave_way = models.PositiveIntegerField(default=0)
     model = models.ForeignKey("registry.TreeModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
     retrained = models.ForeignKey(
         "runs.TrainingRun", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"

@@ -36,9 +36,7 @@ LOOK = 0.05  # seconds between two looks for the first report, which a person wa
 NOTE = "note"  # in the summary of a job
 AGAIN = "note: the system killed attempt {attempt}, probably because memory ran out; the job was tried again once."
 UNHEARD = "The {noun} process did not end within {seconds:.0f} s of being asked to, and was ended without a result."
-PATIENT = (
-    6  # times the grace: one step of a solver on a busy machine may take longer than the grace of a worker that ends
-)
+PATIENT = 6  # times the grace: one step of a solver on a busy machine may take longer than a worker that ends has
 DATABASE_PATIENCE = 60.0  # seconds for which a database that is away is waited for
 
 stopping = threading.Event()  # set by the worker command when it is asked to end

@@ -25,9 +25,8 @@ def wishes(request: HttpRequest) -> HttpResponse:
     error = ""
     if request.method == "POST":
         refuse(user, "Messages by mail or webhook")
-        wish.webhook = request.POST.get("webhook", "").strip()[
-            :500
-        ]  # what is typed stays in the field, also if it is refused
+        # what is typed stays in the field, also if it is refused
+        wish.webhook = request.POST.get("webhook", "").strip()[:500]
         wish.email = "email" in request.POST
         try:
             if wish.webhook:

@@ -257,18 +257,21 @@ def carried(data: QueryDict, form: RunForm, before: RunForm | None) -> QueryDict
         mine = _shown(form, name)
         old = None if before is None or name not in before.fields else _shown(before, name)
         if old is None:
-            empty = field.required and data.get(name) == ""  # another method chooses for the data
-            left = isinstance(mine, str) and name in data and name not in touched  # the default of a method on the way
-            if (
-                empty
-                or left
-                or field.widget.value_omitted_from_data(data, {}, name)
-                or isinstance(field, forms.BooleanField)
-            ):
-                _put(out, name, mine)
-        elif name not in touched and not isinstance(old, list) and data.get(name) == old != mine:
+            fresh = _begins_anew(field, mine, data, name, touched)
+        else:
+            fresh = name not in touched and not isinstance(old, list) and data.get(name) == old != mine
+        if fresh:
             _put(out, name, mine)
     return out
+
+
+def _begins_anew(field: forms.Field, mine: Any, data: QueryDict, name: str, touched: list[str]) -> bool:
+    """Whether a field that the method before does not have begins with its default."""
+    if isinstance(field, forms.BooleanField) or field.widget.value_omitted_from_data(data, {}, name):
+        return True
+    if field.required and data.get(name) == "":  # another method chooses for the data
+        return True
+    return isinstance(mine, str) and name in data and name not in touched  # the default of a method on the way
 
 
 def touched_fields(data: QueryDict, before: RunForm | None) -> list[str]:

@@ -21,9 +21,8 @@ UNNAMED = {"time_limit", "memory_limit", "threads", "solver", "depth", "leaf_pen
 FIRST = ("recall", "sensitivity", "specificity", "positive", "forbidden", "forbidden_pairs", "monotone")
 CONSTRAINTS = (*FIRST, *(p.name for p in SIDE_CONSTRAINTS if p.name not in FIRST))  # in the order of the page
 SIZE = ("leaf_penalty", "pruning", "min_leaf", "max_leaves")
-DECLARED = {
-    p.name: p for m in METHODS for p in m.parameters
-}  # of some method, for wishes that the chosen one does not take
+# of some method, for wishes that the chosen one does not take
+DECLARED = {p.name: p for m in METHODS for p in m.parameters}
 MOST_NAMED = 3
 MOST_CLASSES = 4  # named with their rows
 

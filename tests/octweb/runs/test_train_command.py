@@ -128,7 +128,7 @@ def test_the_cost_is_said_before_the_search(tmp_path):
     assert (expected["rows"], expected["questions"]) == (40, 7)
     assert 0 < expected["low"] < expected["high"]
     assert expected["megabytes"] > 0
-    assert "note: 40 rows × 7 questions, about " in err.getvalue()
+    assert "note: 40 rows × seven questions, about " in err.getvalue()
     assert "3 trainings of up to 10\u202fs each: one on all rows, and one for each fold" in err.getvalue()
 
 

@@ -18,6 +18,7 @@ from trainer.proving import ProofLimits
 from trainer.run import TrainRequest, TrainResult, progress_writer, save, train, training_problem
 from trainer.tree.describe import rules_text
 from trainer.tree.file import read
+from trainer.tree.numbers import count_words
 
 
 class Command(TrainingCommand):
@@ -73,8 +74,8 @@ class Command(TrainingCommand):
         self.expected = before_training(method, settings, table, len(labels.classes))
         trainings = trainings_words(options["folds"], settings.get("time_limit"))
         self.stderr.write(
-            f"note: {_counted(self.expected.rows, 'row')} × "
-            f"{_counted(self.expected.questions, 'question' if method.binary else 'column')}, about "
+            f"note: {count_words(self.expected.rows, 'row')} × "
+            f"{count_words(self.expected.questions, 'question' if method.binary else 'column')}, about "
             f"{self.expected.megabytes:,} MB; expected time: "
             + (f"in each training {self.expected.words}; {trainings}" if trainings else self.expected.words)
         )
@@ -131,7 +132,3 @@ def _check_digest(path: Path, expected: str) -> None:
             raise DataError(
                 "The stored file of this data set was changed outside octweb, so nothing is trained on it. Upload it again."
             )
-
-
-def _counted(n: int, noun: str) -> str:
-    return f"{n:,} {noun}{'' if n == 1 else 's'}"
