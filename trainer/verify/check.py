@@ -13,6 +13,7 @@ from typing import Any
 
 from trainer.errors import ModelFileError
 from trainer.verify import claims, recount, wishes
+from trainer.verify.crossed import crossed
 from trainer.verify.fewest import fewest
 from trainer.verify.findings import Finding, damage
 from trainer.verify.impurity import splits
@@ -72,6 +73,7 @@ def _of_tree(model: dict[str, Any], data: Data, proof: Path | None) -> list[Find
     found += [
         *recount.digests(model, rows),
         *recount.metrics(model, data, every),
+        *crossed(model, data),
         *restrictions(model, counts, rows, leaf),
     ]
     found += [

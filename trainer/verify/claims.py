@@ -26,6 +26,14 @@ PARTS = """format format_version version name method target classes columns node
     training_rows reading"""
 CERTIFICATE = """method guarantee status objective bound gap mip_gap scope splits_proved splits correct n leaves depth leaf_penalty evidence
     coefficient_penalty goal wishes optimum"""
+SETS, METRICS = (
+    "train test cross_validation",
+    "n correct accuracy confusion folds finished ended accuracies deviation leaves",
+)
+ROWS, NODE = (
+    "used held_out folds weights fold_trees",
+    "id counts split left right class impurity impurity_bound measure",
+)
 TOLD = "mip bound-met cases subset-search topology-choice greedy proof distance planes"  # of the search; `bound` counts planes again
 
 
@@ -322,10 +330,13 @@ def _pairs(model: dict[str, Any], part: dict[str, Any], rows: Rows) -> list[Find
 
 
 def unknown(model: dict[str, Any]) -> list[Finding]:
-    """One line for each part of the file or the certificate that this checker does not know."""
-    certificate = {*CERTIFICATE.split(), *ASIDE.split()}
-    odd = [name for name in model if name not in PARTS.split()]
-    return [_unknown(name) for name in [*odd, *(name for name in model["certificate"] if name not in certificate)]]
+    """One line for each part of the file that this checker does not know."""
+    metrics = model.get("metrics") or {}
+    places = [("", model, PARTS), ("", model["certificate"], f"{CERTIFICATE} {ASIDE}"), ("metrics ", metrics, SETS)]
+    places += [(f"metrics {name} ", metrics.get(name) or {}, METRICS) for name in SETS.split()]
+    places += [("rows ", model.get("rows") or {}, ROWS), *(("nodes ", node, NODE) for node in model["nodes"])]
+    odd = (place + name for place, own, known in places for name in own if name not in known.split())
+    return [_unknown(name) for name in dict.fromkeys(odd)]
 
 
 def _unknown(name: str) -> Finding:

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from trainer.verify.findings import TOLERANCE, Finding, columns_of, exact, recounted
-from trainer.verify.rows import Data, Rows, weighed
-from trainer.verify.structure import tree_trouble
+from trainer.verify.rows import Data, Rows
 
 Counts = list[list[int]]  # of each node the weight of each class
 
@@ -189,18 +188,12 @@ def metrics(model: dict[str, Any], data: Data, leaf: np.ndarray) -> list[Finding
     train = ~data.held_out
     for name, chosen, weights in (("train", train, data.rows.weights), ("test", data.held_out, data.rows.plain)):
         if name in given:
-            confusion = _confusion(model, model["nodes"], data.rows.labels[chosen], leaf[chosen], weights[chosen])
-            out.append(_metric(f"metrics {name}", given[name], confusion))
-    if crossed := given.get("cross_validation"):
-        out.append(_crossed(model, data, crossed))
-    for name in sorted(set(given) - {"train", "test", "cross_validation"}):
-        out.append(
-            Finding(claim=f"metrics {name}", verdict="cannot be judged", detail="This set of rows is not known.")
-        )
+            confusion = confusion_of(model, model["nodes"], data.rows.labels[chosen], leaf[chosen], weights[chosen])
+            out.append(metric(f"metrics {name}", given[name], confusion))
     return out
 
 
-def _confusion(
+def confusion_of(
     model: dict, nodes: Sequence[dict], labels: np.ndarray, leaf: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
     said = np.array([-1 if "split" in v else model["classes"].index(v["class"]) for v in nodes])
@@ -209,54 +202,9 @@ def _confusion(
     return found
 
 
-def _metric(claim: str, given: dict[str, Any], confusion: np.ndarray) -> Finding:
+def metric(claim: str, given: dict[str, Any], confusion: np.ndarray) -> Finding:
     n, correct = int(confusion.sum()), int(np.trace(confusion))
     own: dict[str, Any] = {"n": n, "correct": correct, "confusion": confusion.tolist()}
     holds = n > 0 and all(given.get(name, value) == value for name, value in own.items())
     holds = holds and ("accuracy" not in given or abs(exact(given["accuracy"]) - Fraction(correct, n)) <= TOLERANCE)
     return recounted(claim, holds, f"{correct} of {n} rows are right")
-
-
-def _crossed(model: dict[str, Any], data: Data, given: dict[str, Any]) -> Finding:
-    """The trees of the folds over the rows that each of them had not seen."""
-    claim, trees = "metrics cross_validation", (model.get("rows") or {}).get("fold_trees")
-    if trees is None:
-        words = "The file does not hold the trees of the folds."
-        return Finding(claim=claim, verdict="cannot be judged", detail=words)
-    accuracies = given.get("accuracies") or []
-    if (
-        not len(accuracies) == len(trees) == given.get("finished", given["folds"])
-        or given["folds"] != model["parameters"]["folds"]
-    ):
-        return recounted(claim, False, f"{len(trees)} trees and {len(accuracies)} accuracies are listed.")
-    if trouble := next((t for t in (tree_trouble(model, nodes)[0] for nodes in trees) if t), ""):
-        return recounted(claim, False, f"The tree of a fold is not a tree: {trouble}")
-    whole = np.zeros((len(model["classes"]),) * 2, np.int64)
-    for f, nodes in enumerate(trees):
-        unseen = data.rows.take(data.fold == f)
-        if trouble := _fold_trouble(model, data, f, nodes):
-            return recounted(claim, False, trouble)
-        own = _confusion(model, nodes, unseen.labels, route(nodes, model["columns"], unseen), unseen.plain)
-        if abs(exact(accuracies[f]) - Fraction(int(np.trace(own)), int(own.sum()))) > TOLERANCE:
-            return recounted(claim, False, f"Fold {f + 1} has {np.trace(own)} of {own.sum()} rows right.")
-        whole += own
-    sizes = [sum("split" not in v for v in nodes) for nodes in trees]
-    mean = sum(map(exact, accuracies), Fraction(0)) / max(1, len(accuracies))
-    holds = given.get("leaves", sizes) == sizes
-    if given.get("accuracy") is not None:
-        spread = math.sqrt(sum((exact(a) - mean) ** 2 for a in accuracies) / (len(accuracies) - 1))
-        holds = holds and abs(exact(given["accuracy"]) - mean) <= TOLERANCE
-        holds = holds and abs(float(given["deviation"]) - spread) <= float(TOLERANCE)
-        rest = {name: value for name, value in given.items() if name != "accuracy"}
-        holds = holds and _metric(claim, rest, whole).verdict == "recounted"
-    return recounted(claim, holds, f"The trees of {len(trees)} folds were run over the rows that they had not seen.")
-
-
-def _fold_trouble(model: dict[str, Any], data: Data, f: int, nodes: Sequence[dict]) -> str:
-    """What is wrong with the counts of the tree of a fold, which trained on the rows of the others; empty if nothing is."""
-    seen = data.rows.take(data.fold != f)
-    weights = weighed(model, seen.labels, seen.plain, np.ones(len(seen), bool))
-    counts = class_counts(nodes, route(nodes, model["columns"], seen), seen.labels, weights, len(model["classes"]))
-    if any(node["counts"] != own or "impurity" in node for node, own in zip(nodes, counts, strict=True)):
-        return f"The tree of fold {f + 1} is not reached by the rows that it lists, or claims something of its own."
-    return ""

@@ -202,7 +202,7 @@ def _roles(model: dict[str, Any], labels: np.ndarray) -> tuple[np.ndarray, np.nd
     odd = any(own is not None and not isinstance(own, str) for own in signs) or not isinstance(kept["used"], int)
     if odd or not all(isinstance(own, list) for own in lists):
         raise TypeError("'rows' does not list them as it should")
-    held_out = np.array([sign == "1" for sign in kept.get("held_out") or "0" * n])
+    held_out = np.array(["01".index(sign) == 1 for sign in kept.get("held_out") or "0" * n])
     fold = np.array([FOLD_SIGNS.index(sign) for sign in kept.get("folds") or ""] or [-1] * n)
     weights = np.array(kept.get("weights") or [1] * n, np.int64)
     sizes = {len(held_out), len(fold), len(weights), int(kept["used"])}
@@ -215,15 +215,25 @@ def _roles(model: dict[str, Any], labels: np.ndarray) -> tuple[np.ndarray, np.nd
     said = [recounted("rows", True, f"{n} rows have no gaps, as listed.", "basis")]
     if kept.get("weights"):
         said.append(recounted("weights", True, f"Rows count as the file says, {int(weights.sum())} in all."))
-    every, out = (np.bincount(y, minlength=len(model["classes"])).tolist() for y in (labels, labels[held_out]))
     if share or held_out.any():
+        every, out = (np.bincount(y, minlength=len(model["classes"])).tolist() for y in (labels, labels[held_out]))
         right = all(b == min(m - 1, round(share * m)) for m, b in zip(every, out, strict=True) if m)
-        said.append(recounted("rows held out", right, f"{int(held_out.sum())} of {n} rows; each class has its share."))
+        words = f"{int(held_out.sum())} of {n} rows; each class has its share."
+        said.append(_chosen("rows held out", right, words, same=bool((held_out == _drawn(labels, share, seed)).all())))
     if folds or fold.max() >= 0:
-        parts = np.bincount(np.maximum(fold, 0))
-        even = len(parts) == folds and int(fold.min()) >= 0 and int(np.ptp(parts)) <= 1
-        said.append(recounted("folds", even, f"{len(parts)} folds of {parts.min()} to {parts.max()} rows."))
+        parts = np.array([np.bincount(fold[labels == k], minlength=folds) for k in np.unique(labels)])
+        even = len(parts[0]) == folds and all(np.ptp(own) <= 1 for own in [*parts, parts.sum(axis=0)])
+        words = f"{folds} folds of {parts.sum(axis=0).min()} to {parts.sum(axis=0).max()} rows, each class dealt out evenly."
+        said.append(_chosen("folds", even, words, same=even and bool((fold == _dealt(labels, folds, seed)).all())))
     return held_out, fold, weights, said
+
+
+def _chosen(claim: str, right: bool, words: str, *, same: bool) -> Finding:
+    """Rows are chosen by the seed. Others may be those of another NumPy, or have been picked: the numbers hold, and are not proved."""
+    if same or not right:
+        return recounted(claim, right, words)
+    words += " The seed of the file gives other ones, so that who chose them is not known."
+    return Finding(claim=claim, verdict="cannot be judged", detail=words)
 
 
 def _drawn(labels: np.ndarray, share: float, seed: int) -> np.ndarray:

@@ -16,7 +16,7 @@ CUTS = "max_leaves everywhere several"
 CUT_H = f"{PLANES} {CUTS} then_fewest pareto balanced connect tight full_routing symmetry"
 COMMON = "seed depth time_limit memory_limit threads test_share folds"
 WHOLE = "depth bins max_leaves min_leaf max_columns max_card min_node folds seed"
-MOST = {"bins": 1000, "depth": 100}
+MOST = {"bins": 1000, "depth": 100, "test_share": 0.9, "folds": 50}
 # method: what it can claim, its kinds of splits (t: threshold, i: interval, s: subset, l: linear), its parameters
 METHODS = {
     "cart": ("heuristic", "ts", GROWN),
