@@ -13,8 +13,8 @@
     dialog.setAttribute("aria-label", "Search");
     const input = document.createElement("input");
     input.type = "search";
-    input.placeholder = "Data set, column, run, experiment, model";
-    for (const [name, value] of [["role", "combobox"], ["aria-label", "Find a data set, column, run, experiment or model"], ["aria-expanded", "false"], ["aria-controls", "search-hits"], ["aria-autocomplete", "list"], ["maxlength", "200"]]) input.setAttribute(name, value);
+    input.placeholder = "Data set, column, run, model, predicted file …";
+    for (const [name, value] of [["role", "combobox"], ["aria-label", "Find a data set, column, run, experiment, workbench, model or predicted file"], ["aria-expanded", "false"], ["aria-controls", "search-hits"], ["aria-autocomplete", "list"], ["maxlength", "200"]]) input.setAttribute(name, value);
     const list = document.createElement("ul");
     list.id = "search-hits";
     list.setAttribute("role", "listbox");

@@ -12,6 +12,11 @@ from octweb.audit.models import Head, Record
 from octweb.demo.visits import visit_of
 
 ONLY = 1  # the key of the one head
+SUBJECTS = {
+    "treemodel": "model",
+    "trainingrun": "run",
+    "batchprediction": "prediction",
+}  # by the name of the class; others have their own
 
 
 def hold() -> Head:
@@ -23,7 +28,7 @@ def hold() -> Head:
 
 
 def record(what: str, thing: Any, *, by: Any, name: str = "", **details: Any) -> Record:
-    """Add a record about a model or a data set, in the transaction that is under way; `by` is a user, or None for the system.
+    """Add a record about a model, a data set or another thing that can be deleted, in the transaction that is under way; `by` is a user, or None for the system.
 
     Details are texts, whole numbers, truth values and None. The chain stays when a visitor of the demo is deleted: it gets none of
     the names that a visitor chose.
@@ -38,7 +43,7 @@ def record(what: str, thing: Any, *, by: Any, name: str = "", **details: Any) ->
             at=timezone.now(),
             by=_plain(by.get_username() if by is not None else "")[:150],
             what=what,
-            subject={"treemodel": "model"}.get(thing._meta.model_name, thing._meta.model_name),
+            subject=SUBJECTS.get(thing._meta.model_name, thing._meta.model_name),
             subject_id=thing.pk,
             name=_plain(name or str(thing))[:320],
             details={key: _plain(value) if isinstance(value, str) else value for key, value in details.items()},

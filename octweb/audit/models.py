@@ -16,7 +16,7 @@ class Record(models.Model):
     at = models.DateTimeField()
     by = models.CharField(max_length=150, blank=True)
     what = models.CharField(max_length=30)
-    subject = models.CharField(max_length=20)  # model or dataset
+    subject = models.CharField(max_length=20)  # model, dataset, run, experiment, workbench or prediction
     subject_id = models.UUIDField(db_index=True)
     name = models.CharField(max_length=320)
     details = models.JSONField(default=dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -11,17 +12,19 @@ from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import default_storage
 from django.db import transaction
+from django.utils import timezone
 from rest_framework.exceptions import ValidationError
 
 from octweb.batch.explained import check
 from octweb.batch.models import FOLDER, BatchPrediction, Format
-from octweb.core import files
+from octweb.core import deleting, files
 from octweb.core.faults import StoreUnavailable
 from octweb.core.names import file_name
 from octweb.core.parsers import TooLarge
+from octweb.core.problems import Conflict
 from octweb.datasets.actions import suffix
 from octweb.jobs import queue
-from octweb.jobs.models import FINISHED
+from octweb.jobs.models import FINISHED, RunStatus
 from octweb.registry.models import TreeModel
 from trainer.data.file_bytes import GZIP_MAGIC, PARQUET_MAGIC, refuse_other_formats
 from trainer.errors import DataError
@@ -91,8 +94,41 @@ def cancel(job: BatchPrediction) -> BatchPrediction:
 
 
 def delete(job: BatchPrediction) -> None:
-    """Remove a finished job with its files, which go once the database agreed."""
-    queue.refuse_unfinished(job)
+    """Hide a job, which can be brought back for some weeks; one that waits or runs is stopped, and keeps its file for that."""
+    with transaction.atomic():
+        deleting.hide(job)
+        under_way = BatchPrediction.objects.filter(pk=job.pk, cancel_requested=False).exclude(status__in=FINISHED)
+        under_way.update(goes_on=True)
+        with contextlib.suppress(Conflict):  # it has ended
+            queue.cancel(job)
+
+
+def bring_back(job: BatchPrediction) -> None:
+    """Show a deleted job again, with its answers; one that was stopped by deleting starts again."""
+    with transaction.atomic():
+        deleting.bring_back(job)
+        BatchPrediction.objects.filter(pk=job.pk).update(kept_from=timezone.now())
+        go_on(job)
+
+
+def go_on(job: BatchPrediction) -> None:
+    """Queue a job again that was stopped by deleting it and was brought back; any other one stays as it is."""
+    stopped = BatchPrediction.objects.filter(pk=job.pk, status=RunStatus.CANCELLED, goes_on=True, deleted_at=None)
+    with transaction.atomic():
+        if stopped.update(
+            status=RunStatus.QUEUED,
+            goes_on=False,
+            cancel_requested=False,
+            attempt=0,
+            worker="",
+            finished=None,
+            error="",
+        ):
+            transaction.on_commit(lambda: queue.send(job))
+
+
+def _remove(job: BatchPrediction) -> None:
+    """Remove a job for good with its files, which go once the database agreed."""
     folder = job.folder
     with transaction.atomic():
         job.delete()
@@ -118,13 +154,17 @@ def remove_files(folder: str) -> None:
 
 def tidy(now: datetime) -> int:
     """Remove what is older than it is kept, and files without a row, which a killed process or a removed account left."""
-    old = BatchPrediction.objects.filter(
-        status__in=FINISHED, finished__lt=now - timedelta(days=settings.KEEP_PREDICTIONS_DAYS)
-    )
-    jobs = list(old)
+    jobs = [*BatchPrediction.objects.filter(deleted_at__lt=now - deleting.KEPT_FOR), *_expired(now)]
     for job in jobs:
-        delete(job)
+        _remove(job)
     return len(jobs) + _remove_orphans(now)
+
+
+def _expired(now: datetime) -> list[BatchPrediction]:
+    """Jobs whose answers are no longer kept; what was deleted is kept as long as it can be brought back."""
+    before = now - timedelta(days=settings.KEEP_PREDICTIONS_DAYS)
+    ended = BatchPrediction.objects.kept().filter(status__in=FINISHED, finished__lt=before)
+    return list(ended.exclude(kept_from__gte=before))
 
 
 def _remove_orphans(now: datetime) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+from django.db import transaction
 from django.http import FileResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field, extend_schema_view
@@ -16,6 +17,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.reverse import reverse
 
+from octweb.audit import actions as audit
 from octweb.batch import actions
 from octweb.batch.files import MEDIA_TYPES, result_file
 from octweb.batch.models import BatchPrediction, Format
@@ -218,7 +220,9 @@ class BatchPredictionViewSet(
         return answer
 
     def perform_destroy(self, instance: BatchPrediction) -> None:
-        actions.delete(instance)
+        with transaction.atomic():
+            actions.delete(instance)
+            audit.record("deleted", instance, by=self.request.user)
 
     @extend_schema(request=None, responses={200: BatchPredictionSerializer} | PROBLEMS(401, 403, 404, 409, 429))
     @action(detail=True, methods=["post"])

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db import models
 
+from octweb.core.ownership import Deletable
 from octweb.jobs.models import Job, RunStatus
 from trainer.explain.least import COLUMNS, ORDERS
 
@@ -20,14 +21,14 @@ class Format(models.TextChoices):
     PARQUET = "parquet", "Parquet"
 
 
-class BatchPrediction(Job):
+class BatchPrediction(Job, Deletable):
     """What was uploaded, for which model, and the answers; the uploaded file goes when the job has ended."""
 
     TASK = "octweb.batch.tasks.predict_batch"
     TIDY = "octweb.batch.actions.tidy"
     ADVICE = "Send the rows in several files, or as Parquet."
 
-    model = models.ForeignKey("registry.TreeModel", on_delete=models.CASCADE, related_name="+")
+    model = models.ForeignKey("registry.TreeModel", on_delete=models.CASCADE, related_name="predictions")
     source = models.FileField(max_length=200)
     source_name = models.CharField(max_length=255)
     source_bytes = models.BigIntegerField(default=0)
@@ -39,6 +40,8 @@ class BatchPrediction(Job):
     least = models.CharField(max_length=10, choices=ORDERS, default=COLUMNS)  # which change is the smallest
     result = models.FileField(max_length=200, blank=True)
     result_bytes = models.BigIntegerField(default=0)
+    goes_on = models.BooleanField(default=False)  # deleting stopped it: it starts again where it is brought back
+    kept_from = models.DateTimeField(null=True, blank=True)  # when it was brought back
 
     class Meta(Job.Meta):
         abstract = False
@@ -60,4 +63,6 @@ class BatchPrediction(Job):
     @property
     def kept_until(self) -> datetime | None:
         """When the answers are removed."""
-        return None if self.finished is None else self.finished + timedelta(days=settings.KEEP_PREDICTIONS_DAYS)
+        if self.finished is None:
+            return None
+        return max(self.finished, self.kept_from or self.finished) + timedelta(days=settings.KEEP_PREDICTIONS_DAYS)

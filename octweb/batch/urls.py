@@ -12,5 +12,4 @@ urlpatterns = [
     path("<uuid:pk>/live/", views.live, name="live"),
     path("<uuid:pk>/result/", views.result, name="result"),
     path("<uuid:pk>/cancel/", views.cancel, name="cancel"),
-    path("<uuid:pk>/delete/", views.delete, name="delete"),
 ]

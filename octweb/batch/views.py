@@ -18,6 +18,7 @@ from rest_framework.exceptions import ValidationError
 from octweb.batch import actions
 from octweb.batch.files import result_file
 from octweb.batch.models import BatchPrediction, Format
+from octweb.core.lists import narrowed
 from octweb.core.parsers import TooLarge
 from octweb.core.problems import Conflict, flatten
 from octweb.core.refusals import refusals_said
@@ -29,7 +30,13 @@ from trainer.explain.least import COLUMNS, ORDERS
 from trainer.explain.permission import split_argument
 from trainer.explain.statistics import split_cost
 
-MODELS_SHOWN = 200
+LIST_SORTS = {
+    "newest": ("newest first", "-created"),
+    "oldest": ("oldest first", "created"),
+    "name": ("file", "source_name"),
+    "model": ("model", "model__title"),
+    "status": ("status", "status"),
+}
 
 
 class UploadForm(forms.Form):
@@ -98,8 +105,10 @@ def _job(request: HttpRequest, pk: Any) -> BatchPrediction:
 @require_GET
 def job_list(request: HttpRequest) -> HttpResponse:
     jobs = BatchPrediction.objects.visible_to(request.user).select_related("owner", "model__family")
-    page = Paginator(jobs.defer("model__document"), 30).get_page(request.GET.get("page"))
-    return render(request, "batch/list.html", {"page": page})
+    fields = ("source_name", "model__title", "model__family__name")
+    jobs, shown = narrowed(jobs.defer("model__document"), request.GET, fields=fields, sorts=LIST_SORTS)
+    page = Paginator(jobs, 30).get_page(request.GET.get("page"))
+    return render(request, "batch/list.html", shown | {"page": page})
 
 
 @login_required
@@ -176,17 +185,6 @@ def cancel(request: HttpRequest, pk: Any) -> HttpResponse:
     with refusals_said(request):
         actions.cancel(job)
         messages.info(request, "Stopped." if job.is_finished else "Stopping.")
-    return redirect("batch:detail", job.pk)
-
-
-@login_required
-@require_POST
-def delete(request: HttpRequest, pk: Any) -> HttpResponse:
-    job = _job(request, pk)
-    with refusals_said(request):
-        actions.delete(job)
-        messages.info(request, "The prediction was deleted with its files.")
-        return redirect("batch:list")
     return redirect("batch:detail", job.pk)
 
 

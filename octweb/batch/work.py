@@ -12,6 +12,7 @@ from django.core.files import File
 from django.core.files.storage import default_storage
 from django.db import transaction
 
+from octweb.batch.actions import go_on
 from octweb.batch.explained import wishes_of
 from octweb.batch.models import BatchPrediction
 from octweb.core import files
@@ -116,6 +117,8 @@ class PredictionSupervisor(ResultSupervisor):
     def run(self) -> str:
         status = super().run()
         job = BatchPrediction.objects.filter(pk=self.job_id, status__in=FINISHED).first()
-        if job is not None:
+        if job is not None and job.goes_on and job.status == RunStatus.CANCELLED:
+            go_on(job)  # if somebody has brought it back already
+        elif job is not None:
             files.remove(default_storage, job.source.name)
         return status

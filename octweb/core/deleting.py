@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import PROTECT, ProtectedError
+from django.db.models import CASCADE, PROTECT, ProtectedError
 from django.utils import timezone
 
 from octweb.core.ownership import Deletable
@@ -50,10 +50,24 @@ def bring_back(thing: Deletable) -> None:
     thing.save(update_fields=["deleted_at"])
 
 
+def _takes_along(thing: Deletable) -> bool:
+    """Whether removing it would remove something that can be deleted, and brought back, by itself."""
+    return any(
+        relation.related_model._default_manager.filter(**{relation.field.name: thing}).exists()
+        for relation in thing._meta.related_objects
+        if relation.on_delete is CASCADE and issubclass(relation.related_model, Deletable)
+    )
+
+
 def purge(model: type[Deletable], now: datetime) -> int:
-    """Remove for good what was deleted long enough ago; returns how much was removed."""
+    """Remove for good what was deleted long enough ago; returns how much was removed.
+
+    What was made with it, and would go with it, is kept in its own right: the thing stays, hidden, until that is gone.
+    """
     removed = 0
     for thing in model._default_manager.filter(deleted_at__lt=now - KEPT_FOR):
+        if _takes_along(thing):
+            continue
         try:
             thing.delete()
         except ProtectedError:

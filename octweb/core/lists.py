@@ -8,6 +8,18 @@ from typing import Any
 from django.db.models import F, Q, QuerySet
 from django.http import QueryDict
 
+from octweb.core.methods import method_has
+
+
+def with_words(found: QuerySet, words: str, fields: Sequence[str]) -> QuerySet:
+    """The rows that have every word in one of the fields; a field called method also has the title of the method."""
+    for word in words.split():
+        condition = Q()
+        for field in fields:
+            condition |= method_has(word) if field == "method" else Q(**{f"{field}__icontains": word})
+        found = found.filter(condition)
+    return found
+
 
 def narrowed(
     found: QuerySet, query: QueryDict, *, fields: Sequence[str], sorts: Mapping[str, tuple[str, str]]
@@ -17,11 +29,7 @@ def narrowed(
     `sorts` has for each key its words and the field, with a minus for falling; rows without a value come last.
     """
     words = query.get("q", "").replace("\x00", "").strip()[:200]
-    for word in words.split():
-        condition = Q()
-        for field in fields:
-            condition |= Q(**{f"{field}__icontains": word})
-        found = found.filter(condition)
+    found = with_words(found, words, fields)
     sort = query.get("sort", "")
     if sort not in sorts:
         sort = next(iter(sorts))

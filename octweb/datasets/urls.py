@@ -14,5 +14,4 @@ urlpatterns = [
     path("<uuid:pk>/", views.dataset_detail, name="detail"),
     path("<uuid:pk>/version/", views.dataset_version, name="version"),
     path("<uuid:pk>/edit/", views.dataset_edit, name="edit"),
-    path("<uuid:pk>/delete/", views.dataset_delete, name="delete"),
 ]

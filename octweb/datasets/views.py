@@ -9,18 +9,15 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
-from django.db import transaction
 from django.db.models import Count, Q
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
-from octweb.audit import actions as audit
 from octweb.core.lists import narrowed
 from octweb.core.parsers import TooLarge
 from octweb.core.problems import Busy, Conflict, Unprocessable
-from octweb.core.refusals import refusals_said
 from octweb.datasets import actions, empty_cells, samples, versions
 from octweb.datasets.choice import Choice, Reading, Staged
 from octweb.datasets.forms import (
@@ -293,19 +290,6 @@ def dataset_edit(request: HttpRequest, pk: Any) -> HttpResponse:
         "name": dataset.name,
     }
     return render(request, "datasets/edit.html", context)
-
-
-@login_required
-@require_POST
-def dataset_delete(request: HttpRequest, pk: Any) -> HttpResponse:
-    dataset = _dataset(request, pk)
-    with refusals_said(request):
-        with transaction.atomic():
-            actions.delete(dataset)
-            audit.record("deleted", dataset, by=request.user)
-        messages.info(request, f"{dataset.name} was deleted.")
-        return redirect("datasets:list")
-    return redirect("datasets:detail", dataset.pk)
 
 
 def _choices(guesses: Any, choice: Choice, units: dict[str, str]) -> list[dict[str, Any]]:

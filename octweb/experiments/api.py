@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db import transaction
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import mixins, serializers, viewsets
 from rest_framework.decorators import action
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from octweb.audit import actions as audit
 from octweb.core.api import PROBLEMS, Name, Text
 from octweb.datasets.models import Dataset
 from octweb.experiments import actions
@@ -188,7 +190,9 @@ class ExperimentViewSet(mixins.DestroyModelMixin, viewsets.GenericViewSet):
         return self._answer(form.save(), 201)
 
     def perform_destroy(self, instance: Experiment) -> None:
-        actions.delete(instance)
+        with transaction.atomic():
+            actions.delete(instance)
+            audit.record("deleted", instance, by=self.request.user)
 
     @extend_schema(request=None, responses={200: ExperimentSerializer} | PROBLEMS(401, 403, 404, 409, 429))
     @action(detail=True, methods=["post"])

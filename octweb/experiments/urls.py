@@ -13,7 +13,6 @@ urlpatterns = [
     path("<uuid:pk>/chart/", views.experiment_chart, name="chart"),
     path("<uuid:pk>/stop/", views.experiment_stop, name="stop"),
     path("<uuid:pk>/go-on/", views.experiment_go_on, name="go-on"),
-    path("<uuid:pk>/delete/", views.experiment_delete, name="delete"),
     path("candidates/<uuid:pk>/open/", views.candidate_open, name="open"),
     path("candidates/<uuid:pk>/retrain/", views.candidate_retrain, name="retrain"),
 ]

@@ -119,17 +119,6 @@ def experiment_go_on(request: HttpRequest, pk: Any) -> HttpResponse:
 
 @login_required
 @require_POST
-def experiment_delete(request: HttpRequest, pk: Any) -> HttpResponse:
-    experiment = _experiment(request, pk)
-    with refusals_said(request):
-        actions.delete(experiment)
-        messages.info(request, "The experiment was deleted; models that were opened stay.")
-        return redirect("experiments:list")
-    return redirect("experiments:detail", experiment.pk)
-
-
-@login_required
-@require_POST
 def candidate_open(request: HttpRequest, pk: Any) -> HttpResponse:
     candidate = _candidate(request, pk)
     with refusals_said(request):

@@ -1,4 +1,4 @@
-"""Search over data sets, columns, runs, experiments and models: a page, and the answers of the field that Ctrl K opens."""
+"""Search over data sets, columns, runs, experiments, workbenches, models and predicted files: a page, and the answers of the field that Ctrl K opens."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
-from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
+from octweb.batch.models import BatchPrediction
 from octweb.core.badges import STATES
+from octweb.core.lists import with_words
 from octweb.datasets.models import Dataset
 from octweb.experiments.models import Experiment
 from octweb.registry.models import TreeModel
 from octweb.runs.models import TrainingRun
+from octweb.workbench.models import Workbench
 
 EACH = 6  # of a kind in the field; the page shows more
 ON_PAGE = 40
@@ -36,10 +38,7 @@ class Hit:
 
 def search(user: Any, text: str, each: int) -> list[Hit]:
     """What the user may see and has every word in its name, at most `each` of a kind."""
-    words = text.split()
-    if not words:
-        return []
-    return [hit for source in (_datasets, _columns, _runs, _experiments, _models) for hit in source(user, words, each)]
+    return [hit for source in SOURCES for hit in source(user, text, each)] if text.split() else []
 
 
 @login_required
@@ -54,27 +53,18 @@ def search_page(request: HttpRequest) -> HttpResponse:
     return render(request, "home/search.html", {"text": text, "hits": search(request.user, text, ON_PAGE)})
 
 
-def _matching(found: QuerySet, words: list[str], *fields: str) -> QuerySet:
-    for word in words:
-        condition = Q()
-        for field in fields:
-            condition |= Q(**{f"{field}__icontains": word})
-        found = found.filter(condition)
-    return found
-
-
-def _datasets(user: Any, words: list[str], each: int) -> Iterable[Hit]:
+def _datasets(user: Any, words: str, each: int) -> Iterable[Hit]:
     found = Dataset.objects.visible_to(user).defer("profile", "columns")
-    for d in _matching(found, words, "name", "source_name", "target")[:each]:
+    for d in with_words(found, words, ("name", "source_name", "target"))[:each]:
         about = f"{d.rows:,} rows, predicts {d.target}"
         yield Hit(kind="data set", name=d.name, about=about, url=reverse("datasets:detail", args=[d.pk]))
 
 
-def _columns(user: Any, words: list[str], each: int) -> Iterable[Hit]:
+def _columns(user: Any, words: str, each: int) -> Iterable[Hit]:
     count = 0
     for d in Dataset.objects.visible_to(user).only("pk", "name", "columns")[:SEARCHED]:
         for column in d.columns:
-            if count < each and all(word.lower() in column["name"].lower() for word in words):
+            if count < each and all(word.lower() in column["name"].lower() for word in words.split()):
                 count += 1
                 about = f"{column['kind']}, in {d.name}"
                 yield Hit(
@@ -85,26 +75,42 @@ def _columns(user: Any, words: list[str], each: int) -> Iterable[Hit]:
                 )
 
 
-def _runs(user: Any, words: list[str], each: int) -> Iterable[Hit]:
+def _runs(user: Any, words: str, each: int) -> Iterable[Hit]:
     found = (
         TrainingRun.objects.visible_to(user)
         .only("pk", "name", "status", "summary", "method", "dataset__name")
         .select_related("dataset")
     )
-    for run in _matching(found, words, "name", "dataset__name", "method")[:each]:
+    for run in with_words(found, words, ("name", "dataset__name", "method"))[:each]:
         yield Hit(
             kind="run", name=str(run), about=STATES[run.badge].words.lower(), url=reverse("runs:detail", args=[run.pk])
         )
 
 
-def _experiments(user: Any, words: list[str], each: int) -> Iterable[Hit]:
+def _experiments(user: Any, words: str, each: int) -> Iterable[Hit]:
     found = Experiment.objects.visible_to(user).select_related("dataset").defer("dataset__profile", "dataset__columns")
-    for e in _matching(found, words, "name", "dataset__name")[:each]:
+    for e in with_words(found, words, ("name", "dataset__name"))[:each]:
         yield Hit(kind="experiment", name=e.name, about=e.dataset.name, url=reverse("experiments:detail", args=[e.pk]))
 
 
-def _models(user: Any, words: list[str], each: int) -> Iterable[Hit]:
+def _models(user: Any, words: str, each: int) -> Iterable[Hit]:
     found = TreeModel.objects.readable_by(user).defer("document").select_related("family")
-    for m in _matching(found, words, "title", "family__name", "method")[:each]:
+    for m in with_words(found, words, ("title", "family__name", "method"))[:each]:
         about = f"{m.family.name} version {m.version}, {m.get_state_display().lower()}"
         yield Hit(kind="model", name=m.title, about=about, url=reverse("registry:detail", args=[m.pk]))
+
+
+def _workbenches(user: Any, words: str, each: int) -> Iterable[Hit]:
+    found = Workbench.objects.visible_to(user).select_related("dataset").defer("dataset__profile", "dataset__columns")
+    for b in with_words(found, words, ("name", "dataset__name", "method"))[:each]:
+        yield Hit(kind="workbench", name=str(b), about=b.dataset.name, url=reverse("workbench:detail", args=[b.pk]))
+
+
+def _predictions(user: Any, words: str, each: int) -> Iterable[Hit]:
+    found = BatchPrediction.objects.visible_to(user).select_related("model__family").defer("model__document")
+    for job in with_words(found, words, ("source_name", "model__title", "model__family__name"))[:each]:
+        about = f"{STATES[job.status].words.lower()}, by {job.model}"
+        yield Hit(kind="predicted file", name=job.source_name, about=about, url=reverse("batch:detail", args=[job.pk]))
+
+
+SOURCES = (_datasets, _columns, _runs, _experiments, _workbenches, _models, _predictions)

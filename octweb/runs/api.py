@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 
+from django.db import transaction
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import mixins, viewsets
 from rest_framework.decorators import action
@@ -12,6 +13,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from octweb.audit import actions as audit
 from octweb.core.api import PROBLEMS
 from octweb.jobs.models import RunStatus
 from octweb.runs import actions
@@ -85,7 +87,9 @@ class RunViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.Destro
         return Response(RunSerializer(form.save()).data, status=201)
 
     def perform_destroy(self, instance: TrainingRun) -> None:
-        actions.delete(instance)
+        with transaction.atomic():
+            actions.delete(instance)
+            audit.record("deleted", instance, by=self.request.user)
 
     @extend_schema(request=None, responses={200: RunSerializer} | PROBLEMS(401, 403, 404, 409, 429))
     @action(detail=True, methods=["post"])

@@ -10,6 +10,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 from django.urls import reverse
 
+from octweb.core.methods import method_has, title_of
 from octweb.jobs.models import RunStatus
 from octweb.runs.models import TrainingRun
 
@@ -39,6 +40,7 @@ class Entry:
     started: datetime | None = None
     objective: float | None = None
     gap: float | None = None
+    method_id: str = ""  # of a run: what commands and programs call it
     tried: str = ""  # what an experiment has tried
 
     @property
@@ -79,7 +81,7 @@ def _runs(user: Any, words: str, status: str) -> QuerySet:
         if status == RunStatus.FAILED:
             runs = runs.exclude(pk__in=TrainingRun.objects.filter(unreachable).values("pk"))
     for word in words.split():
-        runs = runs.filter(Q(name__icontains=word) | Q(dataset__name__icontains=word) | Q(method__icontains=word))
+        runs = runs.filter(Q(name__icontains=word) | Q(dataset__name__icontains=word) | method_has(word))
     return runs[:MOST]
 
 
@@ -92,7 +94,8 @@ def _entry(run: TrainingRun) -> Entry:
         url=reverse("runs:detail", args=[run.pk]),
         name=str(run),
         dataset=run.dataset.name,
-        method=run.method,
+        method=title_of(run.method),
+        method_id=run.method,
         badge=run.badge,
         owner=run.owner,
         created=run.created,

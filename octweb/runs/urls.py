@@ -17,5 +17,4 @@ urlpatterns = [
     path("<uuid:pk>/again/", views.run_again, name="again"),
     path("<uuid:pk>/on/<uuid:other>/", views.run_on, name="on"),
     path("<uuid:pk>/reachable/", views.run_reachable, name="reachable"),
-    path("<uuid:pk>/delete/", views.run_delete, name="delete"),
 ]

@@ -21,7 +21,7 @@ from octweb.datasets.models import Dataset
 from octweb.figures.growth import growth_figure
 from octweb.figures.progress import progress_figure
 from octweb.jobs.models import RunStatus
-from octweb.jobs.waiting import wait_of
+from octweb.jobs.waiting import Wait, wait_of
 from octweb.runs import actions, listing
 from octweb.runs.incumbents import incumbents, outline
 from octweb.runs.models import TrainingRun
@@ -58,7 +58,8 @@ def run_list(request: HttpRequest) -> HttpResponse:
 @login_required
 @require_GET
 def run_detail(request: HttpRequest, pk: Any) -> HttpResponse:
-    return render(request, "runs/detail.html", _context(request, _run(request, pk)))
+    run = _run(request, pk)
+    return render(request, "runs/detail.html", _context(request, run, wait_of(run)))
 
 
 @login_required
@@ -66,9 +67,10 @@ def run_detail(request: HttpRequest, pk: Any) -> HttpResponse:
 def run_live(request: HttpRequest, pk: Any) -> HttpResponse:
     """The part of the page that changes: 204 while there is nothing new, which is found out without reading any record."""
     run = TrainingRun.objects.get_visible(request.user, pk)
-    if request.GET.get("seen") == _seen(run, _newest(run)):
+    wait = wait_of(run)
+    if request.GET.get("seen") == _seen(run, _newest(run), wait):
         return HttpResponse(status=204)
-    return render(request, "runs/_live.html", _context(request, _run(request, pk)))
+    return render(request, "runs/_live.html", _context(request, _run(request, pk), wait))
 
 
 @login_required
@@ -138,17 +140,6 @@ def run_reachable(request: HttpRequest, pk: Any) -> HttpResponse:
     return redirect("runs:detail", run.pk)
 
 
-@login_required
-@require_POST
-def run_delete(request: HttpRequest, pk: Any) -> HttpResponse:
-    run = _run(request, pk)
-    with refusals_said(request):
-        actions.delete(run)
-        messages.info(request, "The run was deleted; its model, if it had one, stays.")
-        return redirect("runs:list")
-    return redirect("runs:detail", run.pk)
-
-
 def _records(run: TrainingRun) -> list[dict[str, Any]]:
     """Progress records of the last attempt, thinned out evenly where there are very many."""
     records = [
@@ -209,15 +200,15 @@ def _newest(run: TrainingRun) -> int | None:
     return run.records.filter(attempt=run.attempt).order_by("-line").values_list("line", flat=True).first()
 
 
-def _seen(run: TrainingRun, newest: int | None) -> str:
+def _seen(run: TrainingRun, newest: int | None, wait: Wait | None) -> str:
     """A mark of all that changes on the page of a run."""
-    wait = wait_of(run)
     queue = wait and (wait.position, wait.workers, wait.words)
     changing = [run.status, run.attempt, newest, run.cancel_requested, len(run.log), run.model_id, queue]
     return hashlib.sha256(repr(changing).encode()).hexdigest()[:16]
 
 
-def _context(request: HttpRequest, run: TrainingRun) -> dict[str, Any]:
+def _context(request: HttpRequest, run: TrainingRun, wait: Wait | None) -> dict[str, Any]:
+    """`wait` is worked out once, by whoever asks: it looks at the whole queue."""
     newest = _newest(run)  # before the records: one that comes in between is shown by the next look
     records = [] if newest is None else _records(run)
     method = get(run.method)
@@ -243,13 +234,13 @@ def _context(request: HttpRequest, run: TrainingRun) -> dict[str, Any]:
         "objective_words": objective_words(run.parameters, method),
         "reachable": reachable(run),
         "finished": run.status not in (RunStatus.QUEUED, RunStatus.RUNNING),
-        "wait": wait_of(run),
+        "wait": wait,
         "settings": [
             (p.label, setting_words(p, run.parameters[p.name]))
             for p in method.parameters
             if run.parameters.get(p.name) is not None
         ],
         "log_lines": run.log.strip().splitlines()[-20:],
-        "seen": _seen(run, newest),
+        "seen": _seen(run, newest, wait),
         "lease": settings.WORKER_LEASE_SECONDS,
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -12,6 +13,7 @@ from django.db.models import Max
 from django.utils import timezone
 from rest_framework.exceptions import ValidationError
 
+from octweb.core import deleting
 from octweb.core.names import checked_name
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.datasets.models import Dataset
@@ -269,11 +271,19 @@ def proof_step(bench: Workbench, model: TreeModel) -> Step | None:
     return bench.steps.filter(kind=Kind.PROOF, request__model=str(model.pk)).last()
 
 
+def saved(bench: Workbench) -> int:
+    """How many versions were saved here and are still there."""
+    models = bench.steps.filter(kind=Kind.PROOF).values_list("request__model", flat=True)
+    return TreeModel.objects.kept().filter(pk__in=list(models)).count()
+
+
 def wake(bench: Workbench) -> bool:
     """Put a workbench that sleeps into the queue; True if it slept."""
     with transaction.atomic():
-        slept = Workbench.objects.filter(pk=bench.pk, status__in=FINISHED).update(
-            status=RunStatus.QUEUED, attempt=0, worker="", cancel_requested=False, finished=None, error=""
+        slept = (
+            Workbench.objects.kept()
+            .filter(pk=bench.pk, status__in=FINISHED)
+            .update(status=RunStatus.QUEUED, attempt=0, worker="", cancel_requested=False, finished=None, error="")
         )
         if slept:
             transaction.on_commit(lambda: queue.send(bench))
@@ -292,8 +302,23 @@ def close(bench: Workbench) -> None:
 
 
 def delete(bench: Workbench) -> None:
-    """Remove a workbench with its steps; its process ends by itself."""
-    bench.delete()
+    """Hide a workbench, which can be brought back for some weeks; its process is asked to end."""
+    with transaction.atomic():
+        deleting.hide(bench)
+        with contextlib.suppress(Conflict):  # it sleeps
+            close(bench)
+
+
+def bring_back(bench: Workbench) -> None:
+    """Show a deleted workbench again; a search that was stopped by deleting goes on. Raises Conflict without its data set."""
+    with transaction.atomic():
+        deleting.bring_back(bench)
+        wake_if_needed(bench)
+
+
+def tidy(now: datetime) -> int:
+    """Remove for good the workbenches that were deleted long ago."""
+    return deleting.purge(Workbench, now)
 
 
 def pinned(model: TreeModel, place: str) -> str:

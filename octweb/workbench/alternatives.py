@@ -41,7 +41,7 @@ def _counts(model: TreeModel) -> bool:
 
 
 def _bench(model: TreeModel, owner: Any) -> Workbench | None:
-    return Workbench.objects.filter(base=model, owner_id=owner).order_by("created").last()
+    return Workbench.objects.kept().filter(base=model, owner_id=owner).order_by("created").last()
 
 
 def _context(scene: Scene) -> dict[str, Any]:

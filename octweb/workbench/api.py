@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from django.db import transaction
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_field, extend_schema_view
 from rest_framework import mixins, serializers, viewsets
@@ -13,6 +14,7 @@ from rest_framework.exceptions import NotFound, ValidationError
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from octweb.audit import actions as audit
 from octweb.core.api import PROBLEMS, Name
 from octweb.datasets.models import Dataset
 from octweb.figures.good_trees import questions_figure, tolerance_figure
@@ -201,7 +203,9 @@ class WorkbenchViewSet(
         return bench
 
     def perform_destroy(self, instance: Workbench) -> None:
-        actions.delete(instance)
+        with transaction.atomic():
+            actions.delete(instance)
+            audit.record("deleted", instance, by=self.request.user)
 
     @extend_schema(request=NewWorkbenchSerializer, responses={201: WorkbenchSerializer} | BAD, parameters=[WAIT])
     def create(self, request: Request) -> Response:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from django.db import models
 
+from octweb.core.ownership import Deletable
 from octweb.jobs.models import Job
 from trainer.workbench import counts_good_trees
 
@@ -29,15 +30,16 @@ class StepState(models.TextChoices):
     FAILED = "failed", "Failed"
 
 
-class Workbench(Job):
+class Workbench(Job, Deletable):
     """What is edited on which rows; `position` is the number of the step with the wishes that hold now, 0 before the first."""
 
     TASK = "octweb.workbench.tasks.edit"
+    TIDY = "octweb.workbench.actions.tidy"
     ADVICE = "Ask for less memory or a smaller depth."
 
-    dataset = models.ForeignKey("datasets.Dataset", on_delete=models.CASCADE, related_name="+")
+    dataset = models.ForeignKey("datasets.Dataset", on_delete=models.PROTECT, related_name="workbenches")
     base = models.ForeignKey(  # the version that the editing began with
-        "registry.TreeModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+        "registry.TreeModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="workbenches"
     )
     name = models.CharField(max_length=200, blank=True)
     method = models.CharField(max_length=40, default="exact")  # one of trainer.workbench.EDITABLE

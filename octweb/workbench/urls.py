@@ -16,6 +16,5 @@ urlpatterns = [
     path("<uuid:pk>/prices/", views.bench_prices, name="prices"),
     path("<uuid:pk>/unseen/", views.bench_unseen, name="unseen"),
     path("<uuid:pk>/save/", views.bench_save, name="save"),
-    path("<uuid:pk>/delete/", views.bench_delete, name="delete"),
     path("<uuid:pk>/good-trees/", views.explorer, name="explorer"),
 ]

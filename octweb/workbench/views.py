@@ -13,6 +13,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 from rest_framework.exceptions import APIException
 
+from octweb.core.lists import narrowed
+from octweb.core.methods import title_of
 from octweb.core.problems import flatten
 from octweb.jobs.queue import worker_seen
 from octweb.registry.models import TreeModel
@@ -21,6 +23,14 @@ from octweb.workbench.canvas import canvas
 from octweb.workbench.models import Kind, StepState, Workbench
 from trainer.errors import ParameterError, TrainerError
 from trainer.workbench import EDITABLE
+
+LIST_SORTS = {
+    "used": ("last used", "-used"),
+    "newest": ("newest first", "-created"),
+    "name": ("name", "name"),
+    "dataset": ("data set", "dataset__name"),
+    "method": ("method", "method"),
+}
 
 
 def _bench(request: HttpRequest, pk: Any) -> Workbench:
@@ -34,10 +44,12 @@ def _bench(request: HttpRequest, pk: Any) -> Workbench:
 def bench_list(request: HttpRequest) -> HttpResponse:
     found = Workbench.objects.visible_to(request.user).select_related("dataset", "owner", "base__family")
     models = TreeModel.objects.visible_to(request.user).filter(method__in=EDITABLE).exclude(dataset=None)
-    context = {
+    fields = ("name", "dataset__name", "base__family__name", "method")
+    found, shown = narrowed(found, request.GET, fields=fields, sorts=LIST_SORTS)
+    context = shown | {
         "page": Paginator(found, 30).get_page(request.GET.get("page")),
         "models": models.select_related("family").defer("document")[:50],
-        "methods": EDITABLE,
+        "methods": [title_of(name) for name in EDITABLE],
     }
     return render(request, "workbench/list.html", context)
 
@@ -254,14 +266,6 @@ def bench_save(request: HttpRequest, pk: Any) -> HttpResponse:
         "Its proof follows within a minute, if it is not too long.",
     )
     return redirect("registry:detail", model.pk)
-
-
-@login_required
-@require_POST
-def bench_delete(request: HttpRequest, pk: Any) -> HttpResponse:
-    actions.delete(_bench(request, pk))
-    messages.success(request, "The workbench is deleted; saved versions stay.")
-    return redirect("workbench:list")
 
 
 @login_required

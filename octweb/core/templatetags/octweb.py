@@ -10,6 +10,7 @@ from django import template
 
 from octweb.core import badges
 from octweb.core.badges import Badge
+from octweb.core.methods import title_of
 from octweb.core.navigation import places
 from octweb.core.words import sentence
 from trainer.tree.describe import number_text
@@ -65,6 +66,12 @@ def significant(value: Any, digits: int = 4) -> str:
 def exact(value: Any) -> str:
     """A number with every digit, as a threshold is written."""
     return number_text(float(value), full=True)
+
+
+@register.filter
+def method_title(value: Any) -> str:
+    """The title of a method of this id."""
+    return title_of(str(value))
 
 
 @register.simple_tag

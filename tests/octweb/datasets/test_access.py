@@ -10,9 +10,9 @@ from octweb.datasets.models import Dataset, Upload
 from tests.octweb.datasets.files import API, api
 
 pytestmark = pytest.mark.django_db
-OF_ONE = {"detail": "get", "edit": "get", "preview": "get", "delete": "post", "discard": "post", "version": "get"}
+OF_ONE = {"detail": "get", "edit": "get", "preview": "get", "discard": "post", "version": "get"}
 OF_ALL = {"list": "get", "new": "get", "sample": "post"}
-CHANGES = {"edit": {"name": "taken"}, "preview": {"confirm": "1"}, "delete": {}, "discard": {}, "version": {}}
+CHANGES = {"edit": {"name": "taken"}, "preview": {"confirm": "1"}, "discard": {}, "version": {}}
 OF_API = [("get", ""), ("get", "rows/"), ("get", "download/"), ("patch", ""), ("delete", "")]
 
 

@@ -111,12 +111,13 @@ def test_an_edit_that_does_not_fit_changes_nothing(page, dataset):
 
 
 def test_delete_waits_for_the_runs(page, dataset, run, media, django_capture_on_commit_callbacks):
-    answer = page.post(address("delete", dataset), follow=True)
+    delete = reverse("delete", args=["dataset", dataset.pk])
+    answer = page.post(delete, follow=True)
     assert "1 run uses this data set" in answer.content.decode()
     assert Dataset.objects.exists()
     run.delete()
     with django_capture_on_commit_callbacks(execute=True):
-        assert page.post(address("delete", dataset)).url == reverse("datasets:list")
+        assert page.post(delete).url == reverse("datasets:list")
     assert not Dataset.objects.kept().exists()
     assert page.get(address("detail", dataset)).status_code == 404
 

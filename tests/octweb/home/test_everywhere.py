@@ -9,6 +9,7 @@ from django.template import engines
 from django.urls import reverse
 from django.utils import timezone
 
+from octweb.batch import actions as batch
 from octweb.core.problems import Conflict
 from octweb.core.words import GLOSSARY
 from octweb.datasets.models import Dataset
@@ -17,6 +18,8 @@ from octweb.registry import actions as registry
 from octweb.registry.models import TreeModel
 from octweb.runs import actions as runs
 from octweb.runs.models import TrainingRun
+from octweb.workbench import actions as workbenches
+from tests.octweb.batch.conftest import rows_csv
 from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media")]
@@ -175,6 +178,43 @@ def test_lists_are_searched_and_sorted(browser, run, register):
     assert "No data set matches." in browser.get("/datasets/", {"q": "nothing"}).content.decode()
     for sort in ("newest", "oldest", "name", "dataset", "status"):
         assert "First try" in browser.get("/runs/", {"sort": sort, "q": "first"}).content.decode()
+
+
+@pytest.mark.usefixtures("run")
+def test_methods_have_their_titles_and_are_found_by_title_and_id(browser, owner, dataset):  # noqa: F811
+    runs.enqueue(owner=owner, dataset=dataset, method="exact-numeric", name="Other one")
+    page = browser.get("/runs/", {"q": "other"}).content.decode()
+    assert "Exact search over all thresholds" in page
+    assert "exact-numeric" in page
+    for words in ("over all thresholds", "exact-numeric", "search numeric"):
+        page = browser.get("/runs/", {"q": words}).content.decode()
+        assert ("Other one" in page, "First try" in page) == (True, False)
+    assert ("run", "Other one") in hits(browser, "exact thresholds")
+
+
+def test_workbenches_and_predicted_files_are_searched_and_sorted(browser, owner, dataset, model):  # noqa: F811
+    for name in ("Aardvark", "Zebra"):
+        workbenches.open_for(owner=owner, dataset=dataset, name=name)
+        batch.enqueue(owner=owner, model=model, file=rows_csv(), source_name=f"{name}.csv")
+    for address in ("/workbenches/", "/predictions/"):
+        page = browser.get(address, {"sort": "name"}).content.decode()
+        assert page.index("Aardvark") < page.index("Zebra")
+        page = browser.get(address, {"sort": "newest"}).content.decode()
+        assert page.index("Zebra") < page.index("Aardvark")
+        assert "Zebra" not in browser.get(address, {"q": "aard"}).content.decode()
+        assert "matches." in browser.get(address, {"q": "nothing"}).content.decode()
+
+
+def test_the_page_of_a_queued_run_looks_at_the_queue_once(browser, owner, dataset, monkeypatch):  # noqa: F811
+    from octweb.runs import views
+
+    run, asked, wait_of = runs.enqueue(owner=owner, dataset=dataset, method="cart"), [], views.wait_of
+    monkeypatch.setattr(views, "wait_of", lambda job: asked.append(job) or wait_of(job))
+    page = browser.get(reverse("runs:live", args=[run.pk]))
+    assert "in the queue" in page.content.decode()
+    browser.get(reverse("runs:detail", args=[run.pk]))
+    assert browser.get(reverse("runs:live", args=[run.pk]), {"seen": page.context["seen"]}).status_code == 204
+    assert len(asked) == 3
 
 
 @pytest.mark.parametrize(("phase", "left"), [("search", 70.0), ("fold 2 of 10", None), ("proof", None)])

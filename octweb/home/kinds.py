@@ -1,0 +1,127 @@
+"""What can be deleted and brought back: how, which page follows, and what is said of what depends on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from octweb.batch import actions as batch
+from octweb.batch.models import BatchPrediction
+from octweb.core.deleting import bring_back
+from octweb.core.ownership import Deletable
+from octweb.datasets import actions as datasets
+from octweb.datasets.models import Dataset
+from octweb.experiments import actions as experiments
+from octweb.experiments.models import Experiment
+from octweb.registry import actions as registry
+from octweb.registry.models import TreeModel
+from octweb.runs import actions as runs
+from octweb.runs.models import TrainingRun
+from octweb.workbench import actions as workbenches
+from octweb.workbench.models import Workbench
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """A kind of thing, and all that a page needs to delete one and to bring it back."""
+
+    model: type[Deletable]
+    noun: str
+    delete: Callable[[Any], None]
+    page: str
+    after: str
+    depends: Callable[[Any], list[str]]
+    bring_back: Callable[[Any], None] = bring_back
+
+
+def users_of(thing: Any) -> list[tuple[str, str]]:
+    """Where the runs, experiments and workbenches of a data set are listed, each with the words of a link."""
+    if not isinstance(thing, Dataset):
+        return []
+    found = [("runs:list", "See its runs and experiments")] if _uses(thing, "runs", "experiments") else []
+    found += [("workbench:list", "See its workbenches")] if _uses(thing, "workbenches") else []
+    return [(f"{reverse(page)}?{urlencode({'q': thing.name})}", words) for page, words in found]
+
+
+def _uses(dataset: Dataset, *names: str) -> bool:
+    return any(getattr(dataset, name).kept().exists() for name in names)
+
+
+def _of_dataset(dataset: Dataset) -> list[str]:
+    models = dataset.models.kept().count()
+    were = "was" if models == 1 else "were"
+    return [f"{_count(models, 'model')} {were} trained on it: they stay, without their rows."] if models else []
+
+
+def _of_run(run: TrainingRun) -> list[str]:
+    return ["Its progress goes with it."] + ([f"Its model, {run.model}, stays."] if run.model_id else [])
+
+
+def _of_experiment(experiment: Experiment) -> list[str]:
+    opened = experiment.candidates.exclude(model=None).count()
+    were = "was" if opened == 1 else "were"
+    stay = [f"{_count(opened, 'model')} that {were} opened stay."] if opened else []
+    return ["Its leaderboard goes with it.", *stay]
+
+
+def _of_model(model: TreeModel) -> list[str]:
+    found = []
+    if shares := model.shares.count():
+        found.append(f"It is shared with {_count(shares, 'person', 'people')}, who can no longer use it.")
+    if predicted := model.predictions.kept().count():
+        stays = "its answers stay" if predicted == 1 else "their answers stay"
+        found.append(f"{_count(predicted, 'file')} predicted with it: {stays}; a file that still waits is refused.")
+    if edited := model.workbenches.kept().count():
+        stays = "stays and can be worked at" if edited == 1 else "stay and can be worked at"
+        found.append(f"{_count(edited, 'workbench', 'workbenches')} that began with it {stays}.")
+    return found
+
+
+def _of_workbench(bench: Workbench) -> list[str]:
+    found = [f"Its {_count(bench.steps.count(), 'step')}, with all wishes and prices, go with it."]
+    if saved := workbenches.saved(bench):
+        was = "that was saved from it stays" if saved == 1 else "that were saved from it stay"
+        found.append(f"{_count(saved, 'version')} {was}.")
+    return found + ([] if bench.is_finished else ["Its process ends; a search under way goes on when it is back."])
+
+
+def _of_prediction(job: BatchPrediction) -> list[str]:
+    if not job.is_finished:
+        return ["It has not ended. Deleting stops it; when it is brought back it starts from the beginning."]
+    return ["Its answers go with it."] if job.is_ready else []
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+KINDS = {
+    "dataset": Kind(
+        model=Dataset, noun="data set", delete=datasets.delete,
+        page="datasets:detail", after="datasets:list", depends=_of_dataset,
+    ),
+    "run": Kind(
+        model=TrainingRun, noun="run", delete=runs.delete,
+        page="runs:detail", after="runs:list", depends=_of_run,
+    ),
+    "experiment": Kind(
+        model=Experiment, noun="experiment", delete=experiments.delete,
+        page="experiments:detail", after="experiments:list", depends=_of_experiment,
+    ),
+    "workbench": Kind(
+        model=Workbench, noun="workbench", delete=workbenches.delete, bring_back=workbenches.bring_back,
+        page="workbench:detail", after="workbench:list", depends=_of_workbench,
+    ),
+    "model": Kind(
+        model=TreeModel, noun="model", delete=registry.delete,
+        page="registry:detail", after="registry:list", depends=_of_model,
+    ),
+    "prediction": Kind(
+        model=BatchPrediction, noun="predicted file", delete=batch.delete, bring_back=batch.bring_back,
+        page="batch:detail", after="batch:list", depends=_of_prediction,
+    ),
+}  # fmt: skip
