@@ -12,7 +12,7 @@ const map = document.getElementById("map-figure");
 const AIR = 8; // pixels around a picture that is fitted
 const LEAST = 0.1;
 const MOST = 2.5;
-const LARGEST = 1.5; // a small tree is enlarged to this scale where there is room
+const LARGEST = 1.25; // a small tree is enlarged to this scale where there is room
 const ABOVE = 0.4; // the part of the free height that lies above a picture
 let nodes = []; // as the figure's layout.meta names them
 let closed = []; // branches that are folded up
@@ -158,8 +158,8 @@ function level(change) {
 function show() {
   layer.style.transform = `translate(${place.x}px, ${place.y}px) scale(${place.scale})`;
   document.getElementById("zoom-now").textContent = `${Math.round(100 * place.scale)} %`;
-  for (const button of document.querySelectorAll('[data-canvas="fit"]')) button.setAttribute("aria-pressed", String(fitted));
-  for (const button of document.querySelectorAll('[data-canvas="all"]')) button.setAttribute("aria-pressed", String(closed.length === 0));
+  for (const button of document.querySelectorAll('[data-canvas="fit"]')) button.setAttribute("aria-pressed", String(fitted && auto));
+  for (const button of document.querySelectorAll('[data-canvas="all"]')) button.setAttribute("aria-pressed", String(!auto && closed.length === 0)); // one of the two, never both
   showFrame();
 }
 

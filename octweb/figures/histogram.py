@@ -25,9 +25,9 @@ def histogram_figure(
     *,
     title: str,
     cuts: Sequence[float] = (),
-    head: str = "",
+    heads: tuple[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Plotly JSON of the finite `values` (n,) by class `codes` (n,); ink lines at `cuts`, `head` in words above them."""
+    """Plotly JSON of the finite `values` (n,) by class `codes` (n,); ink lines at `cuts`, above them the two sides in words, left and right."""
     finite = np.isfinite(values)
     values, codes = values[finite], codes[finite]
     lines = [float(c) for c in cuts if np.isfinite(c)]
@@ -48,7 +48,7 @@ def histogram_figure(
                 }
             )
     layout = frame(
-        height=320,
+        height=300,
         barmode="stack",
         bargap=0,
         margin={"l": 48, "r": 12, "t": 56 if lines else 32, "b": 44},
@@ -60,8 +60,8 @@ def histogram_figure(
     )
     if lines:
         layout["xaxis"]["range"] = _span(at, widths, lines)
-    if head and lines:
-        layout["annotations"] = [cut_head(head, sum(x / len(lines) for x in lines), layout["xaxis"]["range"])]
+    if heads and lines:
+        layout["annotations"] = side_words(heads, one_cut=len(lines) == 1)
     return {"data": traces, "layout": layout}
 
 
@@ -78,19 +78,24 @@ def cut_line(x: float) -> dict[str, Any]:
     }
 
 
-def cut_head(text: str, x: float, span: Sequence[float]) -> dict[str, Any]:
-    """Words above a cut, kept inside the picture when the cut lies near an end."""
-    place = (x / 2 - span[0] / 2) / (span[1] / 2 - span[0] / 2)
-    anchor = "left" if place < 0.3 else "right" if place > 0.7 else "center"
+def side_words(heads: tuple[str, str], *, one_cut: bool) -> list[dict[str, Any]]:
+    """The rows of each side above the picture: of one cut at both ends, so that no width cuts them off; else in the middle."""
+    if one_cut:
+        return [_word(heads[0], 0, "left"), _word(heads[1], 1, "right")]
+    return [_word(" | ".join(heads), 0.5, "center")]
+
+
+def _word(text: str, x: float, anchor: str) -> dict[str, Any]:
     return {
         "text": text,
         "x": x,
         "y": 1,
+        "xref": "paper",
         "yref": "paper",
         "xanchor": anchor,
         "yanchor": "bottom",
         "showarrow": False,
-        "font": {"size": 12, "color": "var(--ink)"},
+        "font": {"size": 11, "color": "var(--ink)"},
     }
 
 

@@ -142,15 +142,13 @@ def _sentence(found: Pair) -> str:
     low, high = sorted(100 * end if part.first >= part.second else -100 * end for end in part.interval)
     span = f"95\u202f% interval {low:.1f} to {high:.1f}".replace("-", "−")
     where = f"On {part.n:,} rows that neither has seen"
+    test = f"(McNemar's test, p = {part.p:.2g})"
+    if part.first == part.second:
+        return f"{where}, both trees are right equally often ({span}) {test}: neither can be called better."
+    ahead = f"{where}, the accuracy of {_name(better)} is {points:.1f} points above that of {_name(worse)} ({span})"
     if part.p > LEVEL:
-        return (
-            f"{where}, the two differ by {points:.1f} points ({span}). That is within chance (McNemar's test, "
-            f"p = {part.p:.2g}): neither can be called better."
-        )
-    return (
-        f"{where}, {_name(better)} is right on {points:.1f} points more than {_name(worse)} ({span}). That is more than chance "
-        f"explains (McNemar's test, p = {part.p:.2g})."
-    )
+        return f"{ahead}. That is within chance {test}: neither can be called better."
+    return f"{ahead}. That is more than chance explains {test}."
 
 
 def _name(model: TreeModel) -> str:

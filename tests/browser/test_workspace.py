@@ -139,6 +139,9 @@ def cards(page):
     )
 
 
+# a table whose frame has no room for its rows, and a way to the data set whose end is missing
+WHOLE = """[...document.querySelectorAll('#inspector .scroll')].filter((e) => e.clientHeight < e.firstElementChild.offsetHeight)
+    .concat([...document.querySelectorAll('.strip .crumb')].filter((e) => e.scrollWidth > e.clientWidth)).map((e) => e.textContent.trim())"""
 VIEWS = ((380, "light"), (380, "dark"), (1440, "light"), (1600, "dark"))
 BETWEEN = (420, 600, 740, 800, 1024, 1200)
 CUT = """['.appbar', '.strip', '.modes', '.foot'].filter((s) => { const e = document.querySelector(s);
@@ -174,6 +177,14 @@ def test_every_mode_is_accessible_and_fits(opened, small):
         page.goto(page.base)
         cards(page)
         assert page.evaluate("document.documentElement.scrollHeight <= innerHeight"), width
+        assert page.evaluate(WHOLE) == [], width
+    assert [page.locator(f'[data-canvas="{b}"]').get_attribute("aria-pressed") for b in ("fit", "all")] == [
+        "true",
+        "false",
+    ]
+    page.click('[data-canvas="all"]')
+    page.wait_for_selector('[data-canvas="all"][aria-pressed="true"]')
+    assert page.locator('[data-canvas="fit"]').get_attribute("aria-pressed") == "false"
 
 
 @pytest.mark.parametrize("which", ["twenty", "wide"])

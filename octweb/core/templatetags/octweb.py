@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import re
 from dataclasses import asdict
 from typing import Any
 
 from django import template
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString, mark_safe
 
 from octweb.core import badges
 from octweb.core.badges import Badge
@@ -17,6 +20,7 @@ from trainer.tree.describe import number_text
 
 register = template.Library()
 NARROW = "\u202f"
+WORD_ENDS = re.compile(r"(?<=_)|(?<=[a-z])(?=[A-Z])")
 
 
 @register.filter
@@ -72,6 +76,12 @@ def exact(value: Any) -> str:
 def method_title(value: Any) -> str:
     """The title of a method of this id."""
     return title_of(str(value))
+
+
+@register.filter
+def breakable(name: str) -> SafeString:
+    """A name that may go on in the next line after an underscore and where LikeThis a word begins."""
+    return format_html_join(mark_safe("<wbr>"), "{}", ((piece,) for piece in WORD_ENDS.split(name)))
 
 
 @register.simple_tag

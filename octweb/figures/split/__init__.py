@@ -35,7 +35,7 @@ def split_figures(tree: Tree, node_id: int, X: FloatArray, codes: CodeArray) -> 
 def _linear_pictures(scene: Scene, split: Linear) -> list[dict[str, Any]]:
     if len(split.features) == 2 and max(split.levels) < 0 and len(set(split.features)) == 2:
         return [plane_picture(scene, split), *single_column(scene, split)]
-    return [coefficient_picture(scene, split), sum_picture(scene, split)]
+    return [sum_picture(scene, split), coefficient_picture(scene, split)]
 
 
 # the pictures of each kind of split; the kinds are those of `trainer.tree.splits.KINDS`

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from octweb.figures.histogram import histogram_figure
 from octweb.figures.split.scene import (
     Scene,
@@ -28,8 +30,10 @@ def interval_pictures(scene: Scene, split: Interval) -> list[dict[str, Any]]:
 
 def _column_picture(scene: Scene, feature: int, cuts: Sequence[float]) -> dict[str, Any]:
     values = scene.X[:, feature]
+    yes, no = scene.heads
+    heads = (yes, no) if np.isfinite(cuts[-1]) else (no, yes)  # an interval without an upper end: yes is on the right
     figure = histogram_figure(
-        values, scene.codes, scene.tree.classes, title=scene.name(feature), cuts=cuts, head=scene.head
+        values, scene.codes, scene.tree.classes, title=scene.name(feature), cuts=cuts, heads=heads
     )
     return {
         "title": f"{rule_words(scene)} and the {rows_words(len(values))} that reach it",

@@ -14,7 +14,7 @@ import numpy as np
 from octweb.figures.histogram import histogram_figure
 from octweb.figures.plane import cut_segment, half_plane
 from octweb.figures.split.impurity import best_threshold, gini_rows
-from octweb.figures.split.scene import Scene, impurity_words, rows_words, sentence, weighed_codes_words
+from octweb.figures.split.scene import Scene, impurity_words, rows_words, sentence, side_heads, weighed_codes_words
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.tree.describe import number_text, split_text
 from trainer.tree.picture.names import named
@@ -96,6 +96,7 @@ def _rings(points: FloatArray) -> dict[str, Any]:
         "type": "scatter",
         "mode": "markers",
         "name": "nearest to the line",
+        "showlegend": False,  # the note names the rings; so long an entry would put each class on a line of its own
         "x": points[:, 0].tolist(),
         "y": points[:, 1].tolist(),
         "marker": {"symbol": "circle-open", "size": 14, "color": "var(--ink)", "line": {"width": 1.75}},
@@ -197,16 +198,17 @@ def single_column(scene: Scene, split: Linear) -> list[dict[str, Any]]:
         return []
     impurity, feature, cut = min(found)
     values = scene.X[:, feature]
-    yes = int((values <= cut).sum())
-    head = f"yes · {yes:,} rows | no · {len(values) - yes:,} rows"
+    heads = side_heads(int((values <= cut).sum()), len(values))
     line = gini_rows(scene.codes, scene.left, len(scene.tree.classes))
     before = gini_rows(scene.codes, np.ones(len(values), bool), len(scene.tree.classes))
     note = sentence(
         f"The better of the two columns alone: {split_text(Threshold(feature=feature, threshold=cut), scene.tree.schema)}.",
-        f"Gini impurity in rows: {before:.1f} before the split, {impurity:.1f} with this column, {line:.1f} with the line;"
+        f"Gini impurity in rows: {before:,.1f} before the split, {impurity:,.1f} with this column, {line:,.1f} with the line;"
         " 0 means that both sides are pure.",
     )
-    figure = histogram_figure(values, scene.codes, scene.tree.classes, title=scene.name(feature), cuts=[cut], head=head)
+    figure = histogram_figure(
+        values, scene.codes, scene.tree.classes, title=scene.name(feature), cuts=[cut], heads=heads
+    )
     return [{"title": "The better single column, for comparison", "note": note, "figure": figure}]
 
 

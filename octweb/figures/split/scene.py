@@ -31,16 +31,16 @@ class Scene:
         return f"{short(column.name, 40)} ({column.unit})" if column.unit else short(column.name, 40)
 
     @property
-    def head(self) -> str:
-        yes = int(self.left.sum())
-        return f"yes · {yes:,} rows | no · {len(self.left) - yes:,} rows"
+    def heads(self) -> tuple[str, str]:
+        """Both answers with their rows."""
+        return side_heads(int(self.left.sum()), len(self.left))
 
 
 def impurity_words(scene: Scene) -> str:
     classes = len(scene.tree.classes)
     before = gini_rows(scene.codes, np.ones(len(scene.codes), bool), classes)
     after = gini_rows(scene.codes, scene.left, classes)
-    return f"Gini impurity in rows: {before:.1f} before, {after:.1f} after the split."
+    return f"Gini impurity in rows: {before:,.1f} before, {after:,.1f} after the split."
 
 
 def codes_words(scene: Scene, feature: int) -> str:
@@ -91,6 +91,10 @@ def missing_words(values: FloatArray) -> str:
 
 def rule_words(scene: Scene) -> str:
     return split_text(scene.node.split, scene.tree.schema) if scene.node.split else ""
+
+
+def side_heads(yes: int, rows: int) -> tuple[str, str]:
+    return f"yes · {rows_words(yes)}", f"no · {rows_words(rows - yes)}"
 
 
 def rows_words(n: int) -> str:

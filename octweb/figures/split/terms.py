@@ -38,7 +38,7 @@ def coefficient_picture(scene: Scene, split: Linear) -> dict[str, Any]:
     sizes = [size for size, _ in shown]
     layout = frame(
         height=84 + 40 * len(shown),
-        margin={"l": 48, "r": 12, "t": 12, "b": 44},
+        margin={"l": 48, "r": 12, "t": 24, "b": 44},
         bargap=0.35,
         xaxis=axis("per standard deviation", zeroline=True, zerolinecolor="var(--ink)", range=_air(sizes)),
         yaxis=axis(
@@ -74,7 +74,7 @@ def sum_picture(scene: Scene, split: Linear) -> dict[str, Any]:
         scene.tree.classes,
         title="weighted sum of the columns",
         cuts=[split.threshold],
-        head=scene.head,
+        heads=scene.heads,
     )
     return {
         "title": f"The sum of the {rows_words(len(total))} that reach it",

@@ -59,7 +59,15 @@ def _group(scene: Scene, label: str, rows: np.ndarray, classes: int) -> dict[str
         n = int((actual == k).sum())
         hit = int(((actual == k) & (predicted == k)).sum())
         share = hit / n if n else None
-        found.append({"share": share, "interval": wilson(hit, n), "look": swatch(k, classes), "rows": n})
+        found.append(
+            {
+                "label": scene.tree.classes[k],
+                "share": share,
+                "interval": wilson(hit, n),
+                "look": swatch(k, classes),
+                "rows": n,
+            }
+        )
     return {
         "label": label,
         "rows": len(rows),

@@ -27,6 +27,7 @@ from trainer.tree.picture.palette import swatch
 from trainer.workbench import EDITABLE
 
 MAP_FROM = 17  # leaves from which a small map is shown: beyond a complete tree of depth 4 the first view may be folded
+LEGEND_NAME = 32  # letters of the name of a class in the legend of the canvas
 OUTLINE_TO = 300  # nodes up to which the tree is given as a list, too
 
 
@@ -47,7 +48,7 @@ def _tree(scene: Scene) -> dict[str, Any]:
                 "look": swatch(k, len(tree.classes)),
                 "share": counts[k] / max(1, sum(counts)),
             }
-            for k, (full, label) in enumerate(zip(tree.classes, short_names(tree.classes), strict=True))
+            for k, (full, label) in enumerate(zip(tree.classes, short_names(tree.classes, LEGEND_NAME), strict=True))
         ],
         "levels": tree.depth,
         "walk": walk,

@@ -13,10 +13,13 @@ import numpy as np
 from octweb.registry.workspace import performance
 from octweb.registry.workspace.scene import TRAINING, UNSEEN, Scene
 from trainer.data.spreadsheet import text_line
-from trainer.table import Kind
+from trainer.table import ColumnSchema, Kind
 from trainer.tree.describe import category_text, number_text
+from trainer.tree.picture.names import short_names
+from trainer.tree.picture.palette import swatch
 
 PAGE = 50
+HEAD_NAME = 28  # letters of the name of a column at the head of its values: two or three lines
 LINE, ACTUAL, PREDICTED, LEAF = "line", "actual", "predicted", "leaf"
 
 
@@ -85,7 +88,8 @@ def table(scene: Scene, asked: RowQuery) -> dict[str, Any]:
     shown = found[(page - 1) * PAGE : page * PAGE]
     columns = _columns(scene, asked.node)
     heads = [_head(asked, LINE, line_word(scene)), _head(asked, ACTUAL, "actual"), _head(asked, PREDICTED, "predicted")]
-    heads += [_head(asked, f"c{j}", scene.tree.schema[j].name, unit=scene.tree.schema[j].unit) for j in columns]
+    names = short_names([c.name for c in scene.tree.schema], HEAD_NAME)
+    heads += [_head(asked, f"c{j}", names[j], of=scene.tree.schema[j]) for j in columns]
     return {
         "asked": asked,
         "heads": heads,
@@ -163,18 +167,21 @@ def _row(scene: Scene, i: int, columns: list[int]) -> dict[str, Any]:
         "leaf": int(scene.leaf_of[i]),
         "actual": tree.classes[actual],
         "actual_code": actual,
+        "actual_look": swatch(actual, len(tree.classes)),
         "predicted": tree.classes[predicted],
         "predicted_code": predicted,
+        "predicted_look": swatch(predicted, len(tree.classes)),
         "wrong": actual != predicted,
         "cells": [_cell(tree.schema[j], float(rows.matrix[i, j])) for j in columns],
     }
 
 
-def _head(asked: RowQuery, key: str, words: str, unit: str = "") -> dict[str, Any]:
+def _head(asked: RowQuery, key: str, words: str, of: ColumnSchema | None = None) -> dict[str, Any]:
     here = asked.sort == key
     return {
         "words": words,
-        "unit": unit,
+        "full": of.name if of else words,
+        "unit": of.unit if of else "",
         "number": key.startswith("c") or key == LINE,
         "sorted": ("descending" if asked.descending else "ascending") if here else "none",
         "address": asked.address(sort=key, descending=here and not asked.descending, page=1),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -23,8 +24,8 @@ from tests.seeds import seeds
 from trainer.table import ColumnSchema, Kind
 from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
 from trainer.tree.numbers import shortest_between
-from trainer.tree.picture.palette import class_styles, short
-from trainer.tree.splits import Linear, Split, Threshold, goes_left
+from trainer.tree.picture.palette import class_styles, short, without_legend
+from trainer.tree.splits import Interval, Linear, Split, Threshold, goes_left
 
 
 @seeds(40)
@@ -101,6 +102,29 @@ def test_a_large_scatter_is_a_sample_and_says_so():
     drawn = sum(len(t["x"]) for t in picture["figure"]["data"] if t["name"] != "nearest to the line")
     assert 4_990 <= drawn <= 5_000
     assert f"{drawn:,} of {np.isfinite(X[:, 0]).sum():,} rows are drawn" in picture["note"]
+
+
+def test_the_rows_of_both_sides_stand_at_the_ends_of_the_picture():
+    """Anchored at the cut they would be cut off on a phone."""
+    tree, X, codes = one_split("threshold", n=6000)
+    picture = split_figures(tree, 0, X, codes)[0]
+    yes, no = picture["figure"]["layout"]["annotations"]
+    left = int(goes_left(tree.nodes[0].split, X).sum())
+    assert (yes["text"], yes["x"], yes["xanchor"]) == (f"yes · {left:,} rows", 0, "left")
+    assert (no["text"], no["x"], no["xanchor"]) == (f"no · {len(X) - left:,} rows", 1, "right")
+    assert re.search(r"rows: \d,\d{3}\.\d before", picture["note"])
+    split = Interval(feature=0, low=0.1, high=np.inf)
+    tree = replace(tree, nodes=(replace(tree.nodes[0], split=split), *tree.nodes[1:]))
+    ends = split_figures(tree, 0, X, codes)[0]["figure"]["layout"]["annotations"]
+    assert [e["text"].split()[0] for e in ends] == ["no", "yes"]
+
+
+def test_a_chart_without_its_legend_keeps_the_height_of_its_plot():
+    tree, X, codes = one_split("threshold")
+    figure = split_figures(tree, 0, X, codes)[0]["figure"]
+    with_legend, without = figure["layout"], without_legend(figure)["layout"]
+    assert without["height"] < with_legend["height"]
+    assert without["height"] - without["margin"]["t"] == with_legend["height"] - with_legend["margin"]["t"]
 
 
 def test_a_subset_shows_every_row_in_its_group():
@@ -237,7 +261,8 @@ def test_bars_of_odd_columns_are_finite_seen_and_not_cut(seed):
     if len(distinct) > 1:
         assert widths.max() / 2 > distinct[-1] / 3000 - distinct[0] / 3000
     json.dumps(
-        histogram_figure(values, np.zeros(n, np.int32), ("a",), title="x", cuts=cuts, head="cut"), allow_nan=False
+        histogram_figure(values, np.zeros(n, np.int32), ("a",), title="x", cuts=cuts, heads=("yes", "no")),
+        allow_nan=False,
     )
 
 

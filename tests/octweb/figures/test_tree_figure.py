@@ -216,6 +216,17 @@ def test_a_threshold_is_not_alone_on_a_line():
         assert wrap("a_column_with_a_long_name ≤ 0", width, 12, 9)[-1] != "0"
 
 
+@pytest.mark.parametrize("name", ["MSinceMostRecentInqexcl7days", "number_of_satisfactory_trades"])
+def test_a_name_is_whole_on_a_card_where_that_takes_no_more_lines(name):
+    tree = tree_of(2, classes=2)
+    schema = (replace(tree.schema[0], name=name, unit=""), *tree.schema[1:])
+    nodes = (replace(tree.nodes[0], split=Threshold(feature=0, threshold=0.5)), *tree.nodes[1:])
+    lines = place(replace(tree, schema=schema, nodes=nodes)).boxes[0].lines
+    assert len(lines) == 2
+    assert "".join(lines).replace(" ", "") == f"{name}≤0.5"
+    assert not re.search("[a-z]$", lines[0]) or lines[1][0].isupper(), "a word is not broken"
+
+
 NUMBERS = ("0.00000000000000000011", "−3.6999999999999984", "655,604,658,758,059.2", "6.445452249693526E+24")
 
 

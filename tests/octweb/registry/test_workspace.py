@@ -324,6 +324,12 @@ def test_two_trees_are_compared_on_rows_that_neither_has_seen(table, owner, clie
         assert part.neither == int((~right[0] & ~right[1]).sum())
     assert "interval" in found.sentence
     assert ("neither can be called better" in found.sentence) == (found.parts[0].p > 0.05)
+    unseen = found.parts[0]
+    assert unseen.first != unseen.second
+    ahead = small if unseen.first > unseen.second else large
+    for either in (found, pair(large, small)):  # the interval is of the difference that is named, whatever the order
+        assert f"the accuracy of {ahead.title} (version {ahead.version}) is" in either.sentence
+    assert found.sentence == pair(large, small).sentence
     assert pair(small, small).sentence.startswith("The two trees give the same answer")
     client.force_login(owner)
     address = f"models={small.pk}&models={large.pk}"

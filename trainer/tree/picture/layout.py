@@ -205,9 +205,16 @@ def _plan(tree: Tree, brief: Tree, closed: frozenset[int]) -> _Plan:
         if split is not None:
             words = rule(brief, split)
             plan.numbers[i] = math.ceil(number_width(words, FONT)) + 2 * PAD
-            most = LINES if split.among else NUMBER_LINES
-            plan.lines[i] = tuple(wrap(words, plan.width(tree.nodes[i]) - 2 * PAD, FONT, most))
+            plan.lines[i] = _card_lines(tree, words, split, plan.width(tree.nodes[i]) - 2 * PAD)
     return plan
+
+
+def _card_lines(tree: Tree, words: str, split: Split, width: float) -> tuple[str, ...]:
+    """The lines of a question: with whole names where they take no more lines than the short ones in `words`."""
+    if split.among:
+        return tuple(wrap(words, width, FONT, LINES))
+    short, whole = wrap(words, width, FONT, NUMBER_LINES), wrap(rule(tree, split), width, FONT, NUMBER_LINES)
+    return tuple(whole if len(whole) <= len(short) else short)
 
 
 def _down(plan: _Plan, nodes: Sequence[Node], room: float) -> tuple[list[float], float]:

@@ -13,8 +13,10 @@ COLOURS = 8
 MAX_CLASSES = 20  # beyond, the last of them is "Other"
 SHAPES = ("circle", "triangle-up", "square", "diamond", "cross", "x", "pentagon", "star")
 NAME_LENGTH = 22
+LEGEND_LINE = 22  # pixels of a legend that takes one line
 FONT = 'Inter, ui-sans-serif, system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
 NUMBER = re.compile(rf"(≤ )?{MINUS}?\d[\d,]*(\.\d+)?(E[+-]\d+)?")  # as a question writes it
+WORD_BEGINS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 CUT_NUMBER = re.compile(rf"(^| )(≤ )?{MINUS}?\d[\d.,E+-]*$")  # it would be read as another number
 NARROW, WIDE = "fijlrtI.,:;'|!()[] ·-", "mwMW%@×≤∞…"
 
@@ -72,8 +74,12 @@ def swatch(k: int, classes: int) -> str:
 
 
 def without_legend(figure: dict[str, Any]) -> dict[str, Any]:
-    """The figure for a page that names the classes itself."""
-    return {**figure, "layout": {**figure["layout"], "showlegend": False}}
+    """The figure for a page that names the classes itself; the line of the legend is taken out of a chart that has one."""
+    layout = {**figure["layout"], "showlegend": False}
+    if figure["layout"].get("showlegend") and "height" in layout and "margin" in layout:
+        layout["height"] -= LEGEND_LINE
+        layout["margin"] = {**layout["margin"], "t": max(0, layout["margin"]["t"] - LEGEND_LINE)}
+    return {**figure, "layout": layout}
 
 
 def _style(k: int, name: str) -> ClassStyle:
@@ -118,7 +124,7 @@ def fit(text: str, width: float, size: float) -> str:
 
 
 def wrap(text: str, width: float, size: float, lines: int) -> list[str]:
-    """`text` in at most `lines` lines of `width` pixels, broken at spaces, underscores and units; the last ends in … where cut."""
+    """`text` in at most `lines` lines of `width` pixels, broken at spaces, underscores, units and where LikeThis a word begins; the last ends in … where cut."""
     done: list[str] = []
     line = ""
     for piece in _pieces(text):
@@ -144,6 +150,7 @@ def number_width(text: str, size: float) -> float:
 
 def _pieces(text: str) -> list[str]:
     """Where a line may end. A threshold stays with its sign: alone on a line it says nothing."""
+    text = WORD_BEGINS.sub("\0", text)
     for end in ("_", " ", THIN):
         text = text.replace(end, f"{end}\0")
     return text.replace("≤ \0", "≤ ").split("\0")
