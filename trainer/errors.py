@@ -11,11 +11,17 @@ def listed(names: Sequence[str], most: int = 20) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
-def closest(name: str, names: Sequence[str]) -> str:
-    """' Did you mean ...?' if one of the names is near, else nothing."""
+def nearest(name: str, names: Sequence[str]) -> str | None:
+    """The one of the names that is written most like `name`, if any is near."""
     lower = {n.lower(): n for n in reversed(names)}
     close = difflib.get_close_matches(name.lower()[:200], list(lower)[:2000], n=1)
-    return f" Did you mean '{lower[close[0]]}'?" if close else ""
+    return lower[close[0]] if close else None
+
+
+def closest(name: str, names: Sequence[str]) -> str:
+    """' Did you mean ...?' if one of the names is near, else nothing."""
+    near = nearest(name, names)
+    return "" if near is None else f" Did you mean '{near}'?"
 
 
 class TrainerError(Exception):

@@ -19,7 +19,7 @@ class Reading:
     """How to read a file; None means detected.
 
     `given` is what was said about its cells and about the lines around the table, as `trainer.data.reading.Given` writes it; `kept` is the
-    reading of an earlier version, which is repeated.
+    reading of an earlier version, which is repeated, and `columns` are its columns, which the file must have.
     """
 
     delimiter: str | None = None
@@ -27,11 +27,13 @@ class Reading:
     header: bool = True
     given: Mapping[str, Any] = field(default_factory=dict)
     kept: Mapping[str, Any] | None = None
+    columns: Collection[str] | None = None
 
     def to_json(self) -> dict[str, Any]:
         record: dict[str, Any] = {"delimiter": self.delimiter, "encoding": self.encoding, "header": self.header}
         record |= {"given": dict(self.given)} if self.given else {}
-        return record | ({} if self.kept is None else {"kept": dict(self.kept)})
+        record |= {} if self.kept is None else {"kept": dict(self.kept)}
+        return record | ({} if self.columns is None else {"columns": list(self.columns)})
 
     @property
     def decimal(self) -> str:

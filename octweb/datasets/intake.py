@@ -23,6 +23,7 @@ from octweb.core.orphans import exit_with_parent
 from octweb.datasets.choice import Choice, Reading
 from octweb.datasets.model_rows import arrays_of
 from octweb.datasets.record import column_records, profile_record
+from octweb.datasets.same_columns import check_same_columns
 from trainer.data.build import LoadReport
 from trainer.data.file_bytes import ReadLimits
 from trainer.data.infer import GuessedColumn, guess_target, infer
@@ -80,7 +81,10 @@ def describe(rows: Path, choice: Choice, kept: dict[str, Any]) -> dict[str, Any]
 def create(source: Path, reading: Reading, limits: ReadLimits, rows: Path, choice: Choice) -> dict[str, Any]:
     """Both steps at once: read `source` into `rows` and describe it. Raises DataError."""
     raw = _read(source, reading, limits)
-    description = _describe(raw, choice, _reading(raw, reading))
+    own = _reading(raw, reading)
+    if reading.columns is not None:
+        check_same_columns(raw.names, reading.columns, own.for_target(choice.target))
+    description = _describe(raw, choice, own)
     write_raw(raw, rows)
     return description
 

@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from octweb.core import files
 from octweb.datasets import actions
 from octweb.datasets.choice import Reading, choice_of
 from octweb.datasets.models import Dataset
-from trainer.errors import DataError
 
 POINTS = 0.01  # shares of classes, and of empty cells, that differ by less are not worth a line
 AS_BEFORE = "as in the version before"
@@ -34,14 +32,8 @@ def new_version(dataset: Dataset, *, owner, file: BinaryIO, source_name: str) ->
         source_name=source_name,
         name=_name(dataset),
         choice=choice_of(dataset.columns, dataset.target),
-        reading=Reading(kept=_repeated(dataset.reading)),
+        reading=Reading(kept=_repeated(dataset.reading), columns=[c["name"] for c in dataset.columns]),
     )
-    old, new = ([c["name"] for c in d.columns] for d in (dataset, made))
-    if set(old) != set(new):
-        storage, stored = made.file.storage, made.file.name
-        made.delete()
-        files.remove(storage, stored)
-        raise DataError(_other_columns(old, new))
     made.previous = dataset
     made.version = dataset.version + 1
     made.save(update_fields=["previous", "version"])
@@ -136,13 +128,3 @@ def _percent(share: float | None, otherwise: str) -> str:
 
 def _name(dataset: Dataset) -> str:
     return f"{dataset.base_name}, version {dataset.version + 1}"
-
-
-def _other_columns(old: list[str], new: list[str]) -> str:
-    """Which columns are missing and which are new."""
-    parts = []
-    if missing := [c for c in old if c not in new]:
-        parts.append(f"it lacks {', '.join(missing[:10])}")
-    if more := [c for c in new if c not in old]:
-        parts.append(f"it also has {', '.join(more[:10])}")
-    return f"A new version has the same columns; {' and '.join(parts)}. Upload it as a separate data set."

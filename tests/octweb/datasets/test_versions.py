@@ -75,11 +75,19 @@ def test_columns_may_stand_in_another_order(first):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda text: text.replace("size", "width", 1), "no column 'size'"),
-        (lambda text: text.replace(",class", ",class2", 1), "class"),
+        (
+            lambda text: text.replace("size,colour", "sizes,tint", 1),
+            "Missing: size, colour. New: sizes, tint. If 'sizes' is 'size' by another name, give it the old name",
+        ),
+        (lambda text: text.replace("size,", "width,", 1), "Missing: size. New: width. If only names have changed"),
+        (lambda text: text.replace(",class", ",class2", 1), "If 'class2' is 'class' by another name"),
+        (
+            lambda text: "\n".join(line.split(",", 1)[1] for line in text.splitlines()),
+            "Missing: size. Add what is missing to the file, or upload it as a separate data set",
+        ),
         (
             lambda text: "\n".join(f"{line},{'more' if i == 0 else i % 2}" for i, line in enumerate(text.splitlines())),
-            "also has more",
+            "New: more. Take what is new out of the file",
         ),
     ],
 )
@@ -89,6 +97,28 @@ def test_other_columns_are_refused_and_nothing_is_stored(first, media, change, w
         version(first, change(FIRST))
     assert Dataset.objects.count() == 1
     assert stored_files(media) == before
+
+
+def test_each_column_that_is_missing_or_new_is_named_on_the_page(client, first):
+    client.force_login(first.owner)
+    file = io.BytesIO(FIRST.replace("size,colour", "sizes,tint", 1).encode())
+    file.name = "b.csv"
+    page = client.post(reverse("datasets:version", args=[first.pk]), {"file": file}).content.decode()
+    for words in (
+        "perhaps &#x27;sizes&#x27; is its new name",
+        "&#x27;colour&#x27; is missing.",
+        "&#x27;tint&#x27; is new.",
+    ):
+        assert words in page
+
+
+def test_a_column_that_is_read_as_several_is_missing_by_its_own_name(owner, media):
+    rows = "".join(f"2024-0{1 + i % 9}-{10 + i % 18},{i % 7},{'pq'[i % 3 == 0]}\n" for i in range(60))
+    file = io.BytesIO(f"day,size,class\n{rows}".encode())
+    made = actions.create(owner=owner, file=file, source_name="a.csv", name="Days", target="class")
+    assert version(made, f"day,size,class\n{rows}").version == 2
+    with pytest.raises(DataError, match=r"Missing: day\. New: date\. "):
+        version(made, f"date,size,class\n{rows}")
 
 
 def test_by_page_and_the_same_trained_again(client, first, owner, stranger):

@@ -1,0 +1,52 @@
+"""Whether a file has the columns of an earlier version, and what to do where it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from trainer.data.reading import Reading
+from trainer.errors import DataError, listed, nearest
+
+SEPARATE = "upload it as a separate data set"
+MOST = 10  # columns named in one sentence
+
+
+def check_same_columns(names: Sequence[str], columns: Collection[str], reading: Reading) -> None:
+    """`names` are those of the file, `columns` those of the version before, as `reading` makes them.
+
+    Raises DataError that names what is missing, what is new, and which may be the same by another name.
+    """
+    made_of = {made: own.name for own in reading.columns.values() for made in own.names}
+    wanted = list(dict.fromkeys(made_of.get(name, name) for name in columns))
+    missing = [name for name in wanted if name not in names]
+    more = [name for name in names if name not in wanted]
+    if missing or more:
+        raise DataError(_words(missing, more), problems=_problems(missing, more))
+
+
+def _words(missing: list[str], more: list[str]) -> str:
+    found = [f"{label}: {listed(some, MOST)}." for label, some in (("Missing", missing), ("New", more)) if some]
+    return f"A new version has the columns of the version before. {' '.join(found)} {_advice(missing, more)}"
+
+
+def _advice(missing: list[str], more: list[str]) -> str:
+    near = [(name, new) for name in missing if (new := nearest(name, more)) is not None]
+    if near:
+        return (
+            f"If '{near[0][1]}' is '{near[0][0]}' by another name, give it the old name in the first line of the file. "
+            f"Else {SEPARATE}."
+        )
+    if missing and more:
+        return f"If only names have changed, give the columns their old names in the first line of the file. Else {SEPARATE}."
+    if missing:
+        return f"Add what is missing to the file, or {SEPARATE}."
+    return f"Take what is new out of the file, or {SEPARATE}."
+
+
+def _problems(missing: list[str], more: list[str]) -> tuple[str, ...]:
+    """One line for each column, for the list below the sentence."""
+    lines = []
+    for name in missing:
+        near = nearest(name, more)
+        lines.append(f"'{name}' is missing" + (f"; perhaps '{near}' is its new name." if near else "."))
+    return (*lines, *(f"'{name}' is new." for name in more))[: 2 * MOST]
