@@ -18,6 +18,7 @@ from rest_framework.exceptions import ValidationError
 from octweb.batch import actions
 from octweb.batch.files import result_file
 from octweb.batch.models import BatchPrediction, Format
+from octweb.core.forms import SaidForm
 from octweb.core.lists import narrowed
 from octweb.core.parsers import TooLarge
 from octweb.core.problems import Conflict, flatten
@@ -39,7 +40,7 @@ LIST_SORTS = {
 }
 
 
-class UploadForm(forms.Form):
+class UploadForm(SaidForm):
     """A model, a file and how the answers are written."""
 
     model = forms.ModelChoiceField(queryset=TreeModel.objects.none(), label="Model", empty_label=None)

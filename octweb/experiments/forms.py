@@ -7,6 +7,7 @@ from typing import Any
 from django import forms
 from django.conf import settings
 
+from octweb.core.forms import SaidForm
 from octweb.datasets.models import Dataset
 from octweb.experiments.actions import FOLDS, LONGEST_FIT
 from octweb.experiments.models import fits_of
@@ -22,7 +23,7 @@ CHECKS = (
 )
 
 
-class ExperimentForm(forms.Form):
+class ExperimentForm(SaidForm):
     """What trees may ask, how long one fit may take, and how the choice is checked."""
 
     name = forms.CharField(

@@ -62,6 +62,7 @@ def register(*, owner, document: dict[str, Any], dataset, title: str, name: str 
             title=(title or model.name or family.name)[:200],
             dataset=dataset,
             method=model.method[:50],
+            ignored=[] if dataset is None else [c["name"] for c in dataset.columns if c["role"] == "ignored"],
             document=text,
             sha256=hashlib.sha256(text.encode()).hexdigest(),
             **_copied(model),

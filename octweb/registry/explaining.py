@@ -19,6 +19,7 @@ from octweb.registry import marks, units
 from octweb.registry.api import callable_model, rows_of
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
+from octweb.registry.predicting import without_ignored
 from trainer.data.reading.values import plain_values, sources_named
 from trainer.data.rows import parse_rows
 from trainer.errors import ParameterError
@@ -86,6 +87,7 @@ class ModelExplain(APIView):
         tree = model_file(model).tree
         rows, allowed, wanted = _asked(request.data, tree, marks.MARKS(model))
         reading = model_file(model).reading
+        rows, _ = without_ignored(model, rows)
         with sources_named(reading):
             parsed = parse_rows(tree.schema, tree.used_columns, plain_values(reading, rows))
         known, source = units.statistics_of(model, inside=may_see_rows(request.user, model))

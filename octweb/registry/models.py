@@ -90,6 +90,8 @@ class TreeModel(Deletable):
     state = models.CharField(max_length=20, choices=State, default=State.DRAFT)
     # since when callers reach it by name; the version of a name that was served last answers to the name without a number
     served_since = models.DateTimeField(null=True, blank=True, editable=False)
+    # columns of the data set that took no part in the training: whoever sends whole rows of the file may send them
+    ignored = models.JSONField(default=list, blank=True)
     document = models.TextField()
     sha256 = models.CharField(max_length=64)
     # copies from the document for lists and filters

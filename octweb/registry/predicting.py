@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from octweb.registry.parsed import model_file
 from trainer.data.reading.values import plain_values, sources_named
 from trainer.data.rows import parse_rows
 from trainer.dtypes import CodeArray, FloatArray
+from trainer.errors import listed
 from trainer.tree.describe import path_in_words
 from trainer.tree.nodes import Tree
 
@@ -59,8 +60,23 @@ def leaf_answer(tree: Tree, leaf: int) -> dict[str, Any]:
 def predict_rows(model: TreeModel, rows: Sequence[Any]) -> Predictions:
     """Predict records of column → value, texts in the form of the file; raises RowError naming row and column."""
     reading = model_file(model).reading
+    rows, notes = without_ignored(model, rows)
     with sources_named(reading):
-        return predict_plain(model, plain_values(reading, rows))
+        found = predict_plain(model, plain_values(reading, rows))
+    return replace(found, notes=(*notes, *found.notes)) if notes else found
+
+
+def without_ignored(model: TreeModel, rows: Sequence[Any]) -> tuple[Sequence[Any], tuple[str, ...]]:
+    """The rows without the columns of the file that took no part in the training and without the classes, and a note on them."""
+    file = model_file(model)
+    aside = {*model.ignored, file.target} - {own.name for own in file.tree.schema}
+    if not isinstance(rows, list | tuple):
+        return rows, ()
+    sent = {name for row in rows if type(row) is dict for name in aside & row.keys()}
+    if not sent:
+        return rows, ()
+    kept = [{k: v for k, v in row.items() if k not in aside} if type(row) is dict else row for row in rows]
+    return kept, (f"Columns that took no part in the training are ignored: {listed(sorted(sent))}.",)
 
 
 def predict_plain(model: TreeModel, rows: Sequence[Any]) -> Predictions:

@@ -9,6 +9,7 @@ from django import forms
 from django.forms.utils import ErrorDict
 from django.http import QueryDict
 
+from octweb.core.forms import SaidForm
 from octweb.core.limits import server_limits
 from octweb.datasets.models import Dataset
 from octweb.registry.models import TreeModel
@@ -121,7 +122,7 @@ def _of_type(parameter: Parameter, common: dict[str, Any]) -> forms.Field:
     return field
 
 
-class RunForm(forms.Form):
+class RunForm(SaidForm):
     """Data set, evaluation and the method's own parameters, with the wishes that would choose another method."""
 
     name = forms.CharField(

@@ -16,6 +16,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
+from octweb.core.forms import SaidForm
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.registry import snippets
 from octweb.registry.data import example_row
@@ -38,7 +39,7 @@ ERRORS = (
 )
 
 
-class TokenForm(forms.Form):
+class TokenForm(SaidForm):
     """What a new token is for, and how long."""
 
     name = forms.CharField(
