@@ -62,6 +62,7 @@ function stay(at) {
   const node = nodes.find((v) => v.id === anchorId);
   if (at && node) place = { ...place, x: at[0] - place.scale * node.box[0], y: at[1] - place.scale * node.box[1] };
   show();
+  for (const id of [node?.left, node?.right, node?.id]) intoSight(id); // what was opened is seen, its question above all
 }
 
 // ---- cards over the picture: they take clicks and the keyboard, and screen readers read them
@@ -156,6 +157,7 @@ function level(change) {
 // ---- place and scale
 
 function show() {
+  about.hidden = true; // it would stand where its card was
   layer.style.transform = `translate(${place.x}px, ${place.y}px) scale(${place.scale})`;
   document.getElementById("zoom-now").textContent = `${Math.round(100 * place.scale)} %`;
   for (const button of document.querySelectorAll('[data-canvas="fit"]')) button.setAttribute("aria-pressed", String(fitted && auto));
@@ -178,6 +180,12 @@ function zoom(factor, at = { x: view.clientWidth / 2, y: view.clientHeight / 2 }
   show();
 }
 
+// whoever zooms by keys keeps the card that has the keyboard in sight
+function zoomed(factor) {
+  zoom(factor);
+  intoSight(Number(document.activeElement?.closest?.(".hit")?.dataset.node));
+}
+
 function full() {
   const node = nodes.find((v) => v.id === chosen) ?? nodes[0];
   const [left, top, width, height] = node.box;
@@ -192,7 +200,7 @@ function intoSight(id) {
   const [left, top, width, height] = node.box.map((n) => n * place.scale);
   const beyond = (start, length, room) => (start < AIR ? AIR - start : start + length > room - AIR ? room - AIR - start - length : 0);
   const dx = beyond(place.x + left, width, view.clientWidth);
-  const dy = beyond(place.y + top, height, view.clientHeight);
+  const dy = beyond(place.y + top, height, roomHeight());
   if (!dx && !dy) return;
   place = { ...place, x: place.x + dx, y: place.y + dy };
   fitted = false;
@@ -299,8 +307,8 @@ function asText() {
 }
 
 const acts = {
-  in: () => zoom(1.25),
-  out: () => zoom(0.8),
+  in: () => zoomed(1.25),
+  out: () => zoomed(0.8),
   full,
   fit: () => { auto = true; ask(); },
   all: () => { auto = false; closed = []; ask(); },

@@ -66,12 +66,23 @@ async function draw(element) {
   }
   await window.Plotly.react(element, drawn.data, drawn.layout, { ...CONFIG, responsive: false });
   const container = element.querySelector(".svg-container");
+  if (!natural) namesInside(element);
   if (natural && container) container.style.width = `${drawn.layout.width}px`; // and the style sheet centres it
   offer(element);
   wire(element);
   if (natural) {
     buttons(element);
     mark(element);
+  }
+}
+
+// On a phone the name of a point may end beyond the picture: it is moved back into it.
+function namesInside(element) {
+  const edge = element.getBoundingClientRect().right;
+  for (const name of element.querySelectorAll(".textpoint text")) {
+    name.style.transform = "";
+    const beyond = name.getBoundingClientRect().right - edge;
+    if (beyond > 0) name.style.transform = `translateX(${-beyond}px)`;
   }
 }
 

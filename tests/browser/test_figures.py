@@ -28,7 +28,7 @@ def specimens():
         "frontier": frontier_figure(
             [
                 {"name": "one split", "leaves": 2, "accuracy": 0.953, "sd": 0.012, "id": 1, "claim": "proved"},
-                {"name": "depth 2", "leaves": 4, "accuracy": 0.931, "sd": 0.02, "id": 2, "claim": "gap"},
+                {"name": "a tree of depth 2 (version 3)", "leaves": 4, "accuracy": 0.931, "sd": 0.02, "id": 2, "claim": "gap"},
                 {"name": "bivariate", "leaves": 6, "accuracy": 0.96, "sd": 0.021, "id": 3, "claim": "heuristic"},
             ]
         ),
@@ -55,6 +55,10 @@ def test_figures_are_drawn_without_errors_or_page_overflow(figure_page, theme, w
         page.wait_for_selector(f"#{name} .main-svg")
     assert page.problems == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    outside = """[...document.querySelectorAll('#frontier .textpoint text')].filter((name) =>
+        name.getBoundingClientRect().right > name.closest('.figure').getBoundingClientRect().right + 1).map((e) => e.textContent)"""
+    assert page.locator("#frontier .textpoint text").count() == 3
+    assert page.evaluate(outside) == []
     drawn = page.evaluate(
         """() => ({ink: getComputedStyle(document.documentElement).getPropertyValue('--c1').trim(),
             bar: document.querySelector('#tree-6 .fills path.js-fill').style.fill})"""

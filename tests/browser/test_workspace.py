@@ -150,6 +150,18 @@ MORE_BADGES = """(() => { const title = document.querySelector('.strip .title');
     while (title.children.length < 4) title.append(title.firstElementChild.cloneNode(true)); })()"""
 
 
+# of the card that has the keyboard and the two below it: those that do not lie in the canvas above the small map
+HIDDEN = """(() => {
+    const view = document.getElementById('view').getBoundingClientRect();
+    const map = document.getElementById('minimap')?.getBoundingClientRect();
+    const node = document.getElementById('tree-figure').layout.meta.nodes.find((v) => v.id === Number(document.activeElement.dataset.node));
+    return [node.id, node.left, node.right].filter((id) => {
+        const box = document.querySelector(`.hit[data-node="${id}"]`).getBoundingClientRect();
+        return box.left < view.left || box.right > view.right || box.top < view.top || box.bottom > (map?.top ?? view.bottom);
+    });
+})()"""
+
+
 def test_every_mode_is_accessible_and_fits(opened, small):
     """One load for each mode; the width and the theme change on the open page."""
     page, found = opened(small), []
@@ -211,6 +223,7 @@ def test_a_large_tree_is_whole_at_first_and_folds(opened, request, which):
     focused = "document.activeElement.dataset.node + document.activeElement.getAttribute('aria-expanded')"
     opened_now = page.evaluate(focused)
     assert opened_now.endswith("true")  # the keyboard is still at the branch
+    assert page.evaluate(HIDDEN) == [], "what was opened is seen, and not behind the small map"
     page.keyboard.press("Space")
     page.wait_for_function("n => document.querySelectorAll('.hit').length === n", arg=before)
     assert page.evaluate(focused) == opened_now.replace("true", "false")
@@ -280,6 +293,12 @@ def test_keys_walk_choose_and_change_tabs(opened, small):
     page.reload()
     page.wait_for_selector(f'#inspector header[data-node="{left}"]')
     assert page.is_visible("#inspector .rows-panel")
+    page.locator(f'.hit[data-node="{left}"]').focus()
+    for _ in range(3):
+        page.keyboard.press("+")
+    card, view = (page.locator(at).bounding_box() for at in (".hit:focus", "#view"))
+    assert view["x"] <= card["x"] <= card["x"] + card["width"] <= view["x"] + view["width"]
+    assert view["y"] <= card["y"] <= card["y"] + card["height"] <= view["y"] + view["height"]
     page.keyboard.press("?")
     page.wait_for_selector("#keys[open]")
 

@@ -166,7 +166,7 @@ def _shares(scene: Scene) -> str:
         v = scene.tree.nodes[child]
         if v.rows:
             share = 100 * v.counts[v.label] / v.rows
-            words.append(f"{answer}: {share:.1f}\u202f% {short(scene.tree.classes[v.label])}")
+            words.append(f"{answer}: {share:.1f}\u202f% are {short(scene.tree.classes[v.label])}")
     return f"{'; '.join(words)}." if words else ""
 
 
