@@ -28,7 +28,14 @@ def specimens():
         "frontier": frontier_figure(
             [
                 {"name": "one split", "leaves": 2, "accuracy": 0.953, "sd": 0.012, "id": 1, "claim": "proved"},
-                {"name": "a tree of depth 2 (version 3)", "leaves": 4, "accuracy": 0.931, "sd": 0.02, "id": 2, "claim": "gap"},
+                {
+                    "name": "a tree of depth 2 (version 3)",
+                    "leaves": 4,
+                    "accuracy": 0.931,
+                    "sd": 0.02,
+                    "id": 2,
+                    "claim": "gap",
+                },
                 {"name": "bivariate", "leaves": 6, "accuracy": 0.96, "sd": 0.021, "id": 3, "claim": "heuristic"},
             ]
         ),
