@@ -194,6 +194,10 @@ def test_every_mode_is_accessible_and_fits(opened, small):
         "true",
         "false",
     ]
+    page.click('[data-canvas="text"]')
+    low = page.locator(".canvas > .legend").bounding_box()
+    assert page.locator("#as-text").bounding_box()["y"] >= low["y"] + low["height"], "the legend stays in sight"
+    page.click('[data-canvas="text"]')
     page.click('[data-canvas="all"]')
     page.wait_for_selector('[data-canvas="all"][aria-pressed="true"]')
     assert page.locator('[data-canvas="fit"]').get_attribute("aria-pressed") == "false"
@@ -375,6 +379,8 @@ def test_many_columns_are_named_by_what_tells_them_apart(opened, planes):
     words = page.inner_text("#inspector .pane")
     assert "region_" in words
     page.click("#inspector summary")
+    broken = "[...document.querySelectorAll('.terms td.q')].filter((e) => e.getBoundingClientRect().width < 120).length"
+    assert page.evaluate(broken) == 0, "names are not broken in the middle of their words"
     rows = page.locator("#inspector details tbody tr").count()
     assert f"Weighs {rows} columns" in page.inner_text("#inspector header")
     assert "Best single column of all" in words

@@ -216,6 +216,15 @@ def test_a_threshold_is_not_alone_on_a_line():
         assert wrap("a_column_with_a_long_name ≤ 0", width, 12, 9)[-1] != "0"
 
 
+def test_small_leaves_name_classes_by_what_tells_them_apart():
+    tree = tree_of(40, classes=20, seed=3)
+    tree = replace(tree, classes=tuple(f"species {k:02d}" for k in range(20)))
+    words = " ".join(_words(tree_figure(tree, room=(900, 600), closed=()))["text"])
+    for leaf in tree.leaves:
+        assert f"<b>…{leaf.label:02d}</b>" in words
+    assert "species…" not in words
+
+
 @pytest.mark.parametrize("name", ["MSinceMostRecentInqexcl7days", "number_of_satisfactory_trades"])
 def test_a_name_is_whole_on_a_card_where_that_takes_no_more_lines(name):
     tree = tree_of(2, classes=2)

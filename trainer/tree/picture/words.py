@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from trainer.tree.nodes import Node
 from trainer.tree.picture.layout import (
     AWAY,
     BAR,
+    CLASS_NAME,
     FONT,
     LINE,
     PAD,
@@ -24,6 +26,7 @@ from trainer.tree.picture.layout import (
     leaves_below,
     strip_top,
 )
+from trainer.tree.picture.names import short_names
 from trainer.tree.picture.outline import counts_text
 from trainer.tree.picture.palette import escape, fit, text_width
 
@@ -107,7 +110,7 @@ def _leaf_words(words: _Text, placed: Placed, box: Box, unseen: Unseen) -> None:
     first = box.top + 8 + LINE / 2
     share = leaf_share(v)
     beside_share = 0 if box.stacked else text_width(share, FONT) + 6
-    name = fit(placed.brief.classes[v.label], box.inner - SWATCH - 5 - beside_share, FONT)
+    name = _class_name(placed, v.label, box.inner - SWATCH - 5 - beside_share)
     words.add(f"<b>{escape(name)}</b>", start + SWATCH + 5, first, size=FONT, colour="var(--ink)")
     if box.stacked:
         words.add(f"<b>{share}</b>", start, first + LINE, colour="var(--ink)")
@@ -116,6 +119,21 @@ def _leaf_words(words: _Text, placed: Placed, box: Box, unseen: Unseen) -> None:
         words.add(f"<b>{share}</b>", end, first, at="left", size=FONT, colour="var(--ink)")
     if not box.compact:
         words.add(escape(_below_leaf(placed, box, unseen)), start, bar_top(box) + BAR + 4 + LINE / 2)
+
+
+def _class_name(placed: Placed, label: int, room: float) -> str:
+    """The name of a class in this room: where it is too long, what it shares with others goes first ("…10" of "species 10")."""
+    name = placed.brief.classes[label]
+    for length in range(CLASS_NAME, 2, -1):
+        if text_width(name, FONT) <= room:
+            return name
+        name = _names(placed.tree.classes, length)[label]
+    return fit(placed.brief.classes[label], room, FONT)
+
+
+@functools.lru_cache(maxsize=64)  # the leaves of a tree ask for the same names
+def _names(classes: tuple[str, ...], length: int) -> tuple[str, ...]:
+    return tuple(short_names(classes, length))
 
 
 def _below_leaf(placed: Placed, box: Box, unseen: Unseen) -> str:
