@@ -21,6 +21,7 @@ from trainer.data.folds import check_evaluation, holdout, rows_record, stratifie
 from trainer.data.problem import Problem
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.goal import Goal
+from trainer.kept_tree import Left, kept
 from trainer.method import Method, Settings, Solution
 from trainer.methods import METHODS, get
 from trainer.monitor import Monitor, Sink
@@ -47,6 +48,7 @@ class TrainRequest:
 
     `warm_start` is a tree to begin with, its columns and classes matched by name. Folds begin without it: it may have seen
     their held-out rows. `proof` is the file that the proof of the bound is written to, within `proof_limits`.
+    `left` is what a training of this request had found when it was killed: it is kept, and nothing is searched.
     """
 
     table: Table
@@ -60,6 +62,7 @@ class TrainRequest:
     warm_start: Tree | None = None
     proof: Path | None = None
     proof_limits: ProofLimits = field(default_factory=ProofLimits)
+    left: Left | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +92,7 @@ def train(
     monitor = Monitor(limits_of(settings), sink)
     if on_start is not None:
         on_start(monitor)
-    tree, certificate, solution = fit(method, problem, settings, monitor)
+    tree, certificate, solution = fit(method, problem, settings, monitor, request.left)
     monitor.report(
         phase=CHECK,
         incumbent=certificate.objective,
@@ -102,7 +105,7 @@ def train(
         test = request.table.take(test_rows).matrix()
         metrics["test"] = metrics_of(tree, test, request.labels.codes[test_rows], _weights(request, test_rows))
     fold = fold_trees = None
-    if request.folds and not monitor.cancelled:
+    if request.folds and not monitor.cancelled and request.left is None:
         fold = stratified_folds(request.labels.codes, request.folds, settings.get("seed", 0))
         metrics["cross_validation"], trees = _cross_validate(method, request, settings, monitor, fold)
         small = sum(len(one.nodes) for one in trees) <= MAX_FOLD_NODES
@@ -139,13 +142,18 @@ def nodes_of_fold(tree: Tree) -> list[dict[str, Any]]:
     return [{name: value for name, value in node.items() if name not in bounds} for node in tree.to_json()]
 
 
-def fit(method: Method, problem: Problem, settings: Settings, monitor: Monitor) -> tuple[Tree, Certificate, Solution]:
-    """Solve, build the tree, and certify it from the rows: no number of a solver is believed without a recount."""
+def fit(
+    method: Method, problem: Problem, settings: Settings, monitor: Monitor, left: Left | None = None
+) -> tuple[Tree, Certificate, Solution]:
+    """Solve, build the tree, and certify it from the rows: no number of a solver is believed without a recount.
+
+    `left`: what a killed training had found, instead of a search.
+    """
     if method.two_classes and problem.n_classes > 2:  # for one class a leaf is right
         raise ParameterError({"method": f"'{method.id}' takes two classes; this target has {problem.n_classes}."})
     if problem.n_classes > 1:
         method.check(settings, problem.names)
-    solution = solve(method, problem, settings, monitor)
+    solution = solve(method, problem, settings, monitor) if left is None else kept(method, problem, settings, left)
     tree = problem.tree(solution.draft)
     if method.guarantee is Guarantee.TREE:
         simpler = problem.tree(simplify(tree))

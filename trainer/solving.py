@@ -106,8 +106,12 @@ def _started(work: Callable[[], None]) -> threading.Thread:
 
 
 def _leaf_is_allowed(method: Method, settings: Settings) -> bool:
-    changed = [name for name in DEMANDS if (p := method.parameter(name)) is not None and settings[name] != p.default]
-    return not method.complete and not changed and leaf_fits(settings)
+    return not method.complete and not demands_more(method, settings) and leaf_fits(settings)
+
+
+def demands_more(method: Method, settings: Settings) -> bool:
+    """Whether something else than accuracy is maximised."""
+    return any((p := method.parameter(name)) is not None and settings[name] != p.default for name in DEMANDS)
 
 
 def _left_behind(method: Method, thread: threading.Thread, monitor: Monitor, *, known: bool) -> Solution:

@@ -68,6 +68,8 @@ class Supervisor(ABC):
         self.attempt = 0
         self.lines = 0
         self.end_reason = ""
+        self.lost = ""  # what is lost with a child that was killed, in words
+        self.late = False  # asked to end since its time was over
         self.gives_way = False  # the child is to end and the job to wait again, so that others come first
         self.note = ""  # on what happened to the attempt before, first in the log
 
@@ -232,6 +234,7 @@ class Supervisor(ABC):
             self.end_reason = f"The {self.noun} process used {used:,.0f} MB, more than its limit. {self.jobs.ADVICE}"
             child.signal(signal.SIGKILL)
         elif cancel or late or self.gives_way or self.stopping.is_set():
+            self.late = late
             if late:
                 self.end_reason = f"The {self.noun} process did not end after its time limit and was stopped."
             child.signal(signal.SIGTERM)
@@ -304,6 +307,10 @@ class ResultSupervisor(Supervisor):
     def store(self, job: Any, child: Process, summary: dict[str, Any]) -> None:
         """Store what came out and end the job with `end`, both or neither."""
 
+    def kept_of(self, child: Process, cancelled: bool) -> dict[str, Any]:
+        """The summary of a result that was made of what a killed child had reported; nothing where there is none."""
+        return {}
+
     def on_failure(self, child: Process) -> dict[str, Any]:
         """What else is written to the row of a job that failed."""
         return {}
@@ -317,9 +324,11 @@ class ResultSupervisor(Supervisor):
         if code == -signal.SIGKILL and not self.end_reason and not self.note and self._patiently(self._not_cancelled):
             self._patiently(lambda: self._release(summary={NOTE: AGAIN.format(attempt=self.attempt)}))
             return
+        cancelled = self._patiently(lambda: not self._not_cancelled())
+        if code == -signal.SIGKILL and (kept := self.kept_of(child, cancelled)):
+            code, summary = 0, kept
         if code != 0 or not child.result.exists():
-            error = self.end_reason or _why(code, child.log(), self.noun)
-            cancelled = self._patiently(lambda: not self._not_cancelled())
+            error = f"{self.end_reason or _why(code, child.log(), self.noun)} {self.lost}".strip()
             status = RunStatus.CANCELLED if cancelled else RunStatus.FAILED
             self._patiently(lambda: self.end(status, error=error, log=self._log(child), **self.on_failure(child)))
             return
@@ -328,10 +337,10 @@ class ResultSupervisor(Supervisor):
 
 def _why(code: int, log: str, noun: str) -> str:
     """Why a child failed: what it said last, unless it was killed in the middle of its work."""
-    return _death(code, noun) if code < 0 else _last_line(log) or _death(code, noun)
+    return _death(code, noun) if code < 0 else last_line(log) or _death(code, noun)
 
 
-def _last_line(text: str) -> str:
+def last_line(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("note:")]
     return lines[-1].removeprefix("CommandError: ") if lines else ""
 

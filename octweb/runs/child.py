@@ -31,6 +31,9 @@ class Child(Process):
     """A training."""
 
     data: Path = Path()  # the table; set with the other inputs
+    ended: str = (
+        ""  # why an earlier process of this attempt was killed; then only the tree that it had reported is kept
+    )
 
     def write_inputs(self) -> None:
         run: TrainingRun = self.job
@@ -54,6 +57,14 @@ class Child(Process):
         """Where the proof is written, if one can be made in the time that it may take."""
         return self.folder / "proof.jsonl.gz"
 
+    def _how(self) -> list[str]:
+        """Search, with news and a proof; or keep what the news say."""
+        progress = self.folder / PROGRESS
+        if self.ended:
+            return [f"--killed={progress}", f"--ended={self.ended}"]
+        proof = [f"--proof={self.proof}", f"--proof-seconds={PROOF_SECONDS}"] if proves(self.job.method) else []
+        return [f"--progress={progress}", *proof]
+
     def command(self) -> list[str]:
         run: TrainingRun = self.job
         # no shell; every value is one argument, and names that start with a dash stay values
@@ -71,8 +82,7 @@ class Child(Process):
             f"--schema={self.folder / 'schema.json'}",
             f"--reading={self.folder / 'reading.json'}",
             f"--output={self.result}",
-            f"--progress={self.folder / PROGRESS}",
-            *([f"--proof={self.proof}", f"--proof-seconds={PROOF_SECONDS}"] if proves(run.method) else []),
+            *self._how(),
             "--json",
             "--",
             str(self.data),

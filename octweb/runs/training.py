@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from dataclasses import replace
 from typing import Any
 
 from django.db import transaction
@@ -10,17 +12,20 @@ from django.db import transaction
 from octweb.checking.actions import keep_proof
 from octweb.core.faults import Damaged
 from octweb.core.limits import allowed
-from octweb.jobs.child import Process
+from octweb.jobs.child import PROGRESS, Process
 from octweb.jobs.models import RunStatus
-from octweb.jobs.supervisor import Refused, ResultSupervisor
+from octweb.jobs.supervisor import TICK, Refused, ResultSupervisor, last_line
 from octweb.registry import actions as registry
 from octweb.runs.child import Child
 from octweb.runs.models import ProgressRecord, TrainingRun
 from octweb.runs.options import INFEASIBLE
 from octweb.runs.words import family_name, run_name
+from trainer.certificate import Status
 from trainer.methods import get
 
 MEMORY_SLACK = 1.25  # the child watches itself; beyond this share of its limit it is killed
+KEEP_SECONDS = 120.0  # in which the tree of a killed training must be counted again
+NOT_KEPT = "The tree that it had found is lost: to count it again took more than the run may take."
 
 
 class TrainingSupervisor(ResultSupervisor):
@@ -55,6 +60,23 @@ class TrainingSupervisor(ResultSupervisor):
     def complete(self, summary: dict[str, Any]) -> bool:
         return summary.get("status") not in {None, "cancelled"}
 
+    def kept_of(self, child: Process, cancelled: bool) -> dict[str, Any]:
+        """The last tree that the killed training had reported, as a result; a process with the same limits makes it."""
+        if not isinstance(child, Child) or not (child.folder / PROGRESS).exists():
+            return {}
+        again = replace(child, process=None, ended=_ended(cancelled, self.late))
+        again.proof.unlink(missing_ok=True)  # it may have been cut off, and is about more than is kept
+        again.start()
+        until = time.monotonic() + KEEP_SECONDS
+        while again.poll() is None and time.monotonic() < until and again.megabytes() < self.limits(child.job)[1]:
+            again.pause(TICK)
+        code = again.poll()
+        again.kill()
+        if code == 0 and again.result.exists():
+            return again.summary()
+        self.lost = last_line(again.log()) if code == 1 else NOT_KEPT
+        return {}
+
     def on_failure(self, child: Process) -> dict[str, Any]:
         summary = child.summary()
         return {"summary": summary} if summary.get("status") == INFEASIBLE else {}
@@ -69,6 +91,13 @@ class TrainingSupervisor(ResultSupervisor):
             if isinstance(child, Child):
                 keep_proof(model, child.proof)
             self.end(status, model=model, family=model.family, summary=summary | self.noted(), log=self._log(child))
+
+
+def _ended(cancelled: bool, late: bool) -> str:
+    """Why a training was killed, as its claim says it."""
+    if cancelled:
+        return str(Status.CANCELLED)
+    return str(Status.TIME_LIMIT if late else Status.MEMORY_LIMIT)
 
 
 def _name(job: TrainingRun) -> str | None:

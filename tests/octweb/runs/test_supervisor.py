@@ -14,6 +14,7 @@ from django.db import OperationalError, connection
 from django.utils import timezone
 from django_tasks_db.models import DBTaskResult
 
+from octweb.checking.actions import proof_of
 from octweb.jobs import queue, reaper
 from octweb.jobs import supervisor as supervisors
 from octweb.jobs.child import PROGRESS
@@ -43,6 +44,38 @@ def test_a_child_beyond_its_memory_is_killed_with_a_reason(supervised, monkeypat
     run.refresh_from_db()
     assert "more than its limit" in run.error
     assert run.model is None
+
+
+def test_a_training_that_is_killed_for_its_memory_keeps_the_last_tree_that_it_reported(supervised, monkeypatch):
+    run, supervisor = supervised
+    real = supervisor._reason_to_stop
+
+    def too_much_once_there_is_a_tree(child, cancel, late, memory):
+        known = TrainingRun.objects.get(pk=run.pk).progress.get("incumbent") is not None
+        return real(child, cancel, late, 1.0 if known else memory)
+
+    monkeypatch.setattr(supervisor, "_reason_to_stop", too_much_once_there_is_a_tree)
+    assert supervisor.run() == RunStatus.SUCCEEDED
+    run.refresh_from_db()
+    records = list(run.records.order_by("line").values_list("record", flat=True))
+    trees, bounds = [r for r in records if "tree" in r], [r["bound"] for r in records if r.get("bound") is not None]
+    assert run.model.status == run.summary["status"] == "memory_limit"
+    assert run.summary["correct"] == trees[-1]["correct"]
+    assert run.model.bound == max(min(bounds), run.model.objective)
+    claim = json.loads(run.model.document)["certificate"]
+    assert "killed" in claim["note"]
+    assert claim["unproved"]
+    assert proof_of(run.model) is None
+
+
+def test_a_tree_that_was_not_written_down_is_said_to_be_lost(supervised, monkeypatch):
+    run, supervisor = supervised
+    TrainingRun.objects.filter(pk=run.pk).update(summary={"note": "killed once before"})  # it is not tried again
+    line = json.dumps({"t": 3.0, "phase": "search", "incumbent": 0.9, "leaves": 700})
+    with_command(supervisor, monkeypatch, "sh", "-c", f"echo '{line}' > {PROGRESS}; kill -9 $$")
+    assert supervisor.run() == RunStatus.FAILED
+    run.refresh_from_db()
+    assert run.error.endswith("of 700 leaves, is lost: the progress holds smaller trees only.")
 
 
 def test_a_stored_file_that_is_gone_is_said_in_words(supervised):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,18 @@ from octweb.core.badges import splits_words
 from octweb.core.orphans import exit_with_parent
 from octweb.runs.command import TrainingCommand, with_schema
 from octweb.runs.estimate import before_training, trainings_words
+from trainer.certificate import Status
 from trainer.errors import DataError
+from trainer.kept_tree import Left, left_in
 from trainer.methods import METHODS, get
+from trainer.monitor import Monitor
 from trainer.proving import ProofLimits
 from trainer.run import TrainRequest, TrainResult, progress_writer, save, train, training_problem
 from trainer.tree.describe import rules_text
 from trainer.tree.file import read
 from trainer.tree.numbers import count_words
+
+ENDS = [str(status) for status in (Status.MEMORY_LIMIT, Status.TIME_LIMIT, Status.CANCELLED)]
 
 
 class Command(TrainingCommand):
@@ -49,6 +55,17 @@ class Command(TrainingCommand):
         parser.add_argument(
             "--proof-size", type=float, metavar="MB", default=50.0, help="the largest proof that is written (50)"
         )
+        parser.add_argument(
+            "--killed",
+            metavar="PROGRESS",
+            help="search nothing: keep the last tree that a training with these arguments had written to this progress file when it was killed",
+        )
+        parser.add_argument(
+            "--ended",
+            choices=ENDS,
+            default=str(Status.MEMORY_LIMIT),
+            help="with --killed: what ended it (memory_limit)",
+        )
         parser.add_argument("--progress", metavar="FILE", help="append one JSON line for each event")
 
     def run(self, options: dict[str, Any]) -> None:
@@ -58,6 +75,7 @@ class Command(TrainingCommand):
         if options["sha256"]:
             _check_digest(Path(options["data"]), options["sha256"])
         table, labels = self.data(options)
+        start = read(options["warm_start"]).tree if options["warm_start"] else None
         request = TrainRequest(
             table=table,
             labels=labels,
@@ -66,8 +84,9 @@ class Command(TrainingCommand):
             test_share=options["test_share"],
             folds=options["folds"],
             name=options["name"],
-            warm_start=read(options["warm_start"]).tree if options["warm_start"] else None,
+            warm_start=start,
             proof=Path(options["proof"]) if options["proof"] else None,
+            left=left_in(Path(options["killed"]), start) if options["killed"] else None,
             proof_limits=ProofLimits(seconds=options["proof_seconds"], size=int(options["proof_size"] * 1_000_000)),
         )
         settings = method.settings(raw)
@@ -79,12 +98,14 @@ class Command(TrainingCommand):
             f"{self.expected.megabytes:,} MB; expected time: "
             + (f"in each training {self.expected.words}; {trainings}" if trainings else self.expected.words)
         )
-        result = self._train(request, options["progress"])
+        result = self._train(request, options["progress"], Status(options["ended"]))
         if options["output"]:
             save(result.model, options["output"])
         self._print(result, options)
 
-    def _train(self, request: TrainRequest, progress: str | None) -> TrainResult:
+    def _train(self, request: TrainRequest, progress: str | None, ended: Status) -> TrainResult:
+        if request.left is not None:
+            return train(request, on_start=partial(_stand, request.left, ended))
         if not progress:
             return train(request, on_start=self.interrupts.on_start)
         problem = training_problem(request)
@@ -124,6 +145,12 @@ class Command(TrainingCommand):
                 if written["made"]
                 else f"no proof: {written['reason']}"
             )
+
+
+def _stand(left: Left, ended: Status, monitor: Monitor) -> None:
+    """Put the clock where that of the killed training stood, and say why it ended."""
+    monitor.started -= left.seconds
+    monitor.stop(ended)
 
 
 def _check_digest(path: Path, expected: str) -> None:

@@ -1,0 +1,102 @@
+"""What is kept of a training that was killed: its last tree, counted again, and nothing that was not shown."""
+
+from __future__ import annotations
+
+import io
+import json
+from functools import partial
+
+import numpy as np
+import pytest
+
+from tests.octweb.small_models import small_table
+from trainer.certificate import Status
+from trainer.errors import SolverError
+from trainer.kept_tree import left_in
+from trainer.run import TrainRequest, progress_writer, train, training_problem
+from trainer.table import Labels
+
+
+@pytest.fixture
+def request_():
+    table, labels = small_table()
+    return TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 2, "leaf_penalty": 0.01})
+
+
+@pytest.fixture
+def progress(request_, tmp_path):
+    """The file of a training that ended; its lines are as they were on the way."""
+    stream, problem = io.StringIO(), training_problem(request_)
+    train(request_, sink=progress_writer(stream, lambda: problem))
+    path = tmp_path / "progress.jsonl"
+    path.write_text(stream.getvalue())
+    return path
+
+
+def keep(request_, left):
+    from dataclasses import replace
+
+    return train(replace(request_, left=left), on_start=partial(_stop, Status.MEMORY_LIMIT))
+
+
+def _stop(why, monitor):
+    monitor.stop(why)
+
+
+def test_the_last_tree_is_kept_with_its_bound_and_never_called_optimal(request_, progress):
+    whole = train(request_)
+    found = keep(request_, left_in(progress))
+    assert found.tree.to_json() == whole.tree.to_json()
+    assert found.certificate.status is Status.MEMORY_LIMIT
+    assert found.certificate.bound == pytest.approx(whole.certificate.bound)
+    assert found.certificate.unproved
+    assert found.summary["status"] == "memory_limit"
+
+
+def test_a_line_that_was_cut_off_is_left_out(request_, progress):
+    lines = [line for line in progress.read_text().splitlines() if "tree" in json.loads(line)]
+    progress.write_text(lines[0] + "\n" + lines[0][: len(lines[0]) // 2])
+    assert keep(request_, left_in(progress)).certificate.correct == json.loads(lines[0])["correct"]
+
+
+def test_what_is_not_there_is_said(tmp_path):
+    path = tmp_path / "progress.jsonl"
+    path.write_text('{"t": 0.1, "phase": "start"}\n')
+    with pytest.raises(SolverError, match="no tree yet"):
+        left_in(path)
+    path.write_text('{"t": 0.1, "incumbent": 0.5}\n')
+    with pytest.raises(SolverError, match="not written down"):
+        left_in(path)
+    path.write_text('{"t": 0.1, "leaves": 1200}\n')
+    with pytest.raises(SolverError, match=r"1,200 leaves, is lost"):
+        left_in(path)
+    path.write_text('{"t": 0.1, "leaves": 2, "tree": [{"id": 0}], "columns": [], "classes": ["a"]}\n')
+    with pytest.raises(SolverError, match="cannot be read"):
+        left_in(path)
+
+
+def test_the_tree_that_it_began_with_is_kept_only_where_it_is_the_best_so_far(request_, tmp_path):
+    whole, path = train(request_), tmp_path / "progress.jsonl"
+    for worth, kept in ((whole.certificate.objective, True), (0.999, False)):
+        path.write_text(json.dumps({"t": 0.1, "incumbent": worth}) + "\n")
+        left = left_in(path, whole.tree)
+        if kept:
+            assert keep(request_, left).tree.to_json() == whole.tree.to_json()
+            continue
+        with pytest.raises(SolverError, match="not the one that it began with"):
+            keep(request_, left)
+
+
+def test_a_bound_below_the_tree_is_not_believed(request_, progress):
+    with progress.open("a") as stream:
+        stream.write('{"t": 1.0, "bound": 0.01}\n')
+    with pytest.raises(SolverError, match="lies below"):
+        keep(request_, left_in(progress))
+
+
+def test_where_only_the_search_knows_nothing_is_kept(progress):
+    table, labels = small_table()
+    yes = Labels(name="class", classes=("no", "yes"), codes=np.minimum(labels.codes, 1))
+    request = TrainRequest(table=table, labels=yes, method="odt", parameters={"depth": 2, "sensitivity": 0.5})
+    with pytest.raises(SolverError, match="only the search itself"):
+        keep(request, left_in(progress))
