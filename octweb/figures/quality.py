@@ -35,7 +35,7 @@ def calibration_figure(points: Sequence[dict[str, Any]], classes: Sequence[str])
             data.append(_leaf_points(own, style, most))
     layout = frame(
         height=HEIGHT,
-        margin={"l": 52, "r": 12, "t": 12, "b": 44},
+        margin={"l": 52, "r": 22, "t": 12, "b": 44},
         xaxis=axis("promised: share among training rows", range=[left - 2, 102], **PERCENT),
         yaxis=axis("seen on unseen rows", range=[bottom - 2, 102], **PERCENT),
         hovermode="closest",
@@ -83,7 +83,7 @@ def roc_figure(curve: Any, positive: str, negative: str, *, own: tuple[int, int]
     hover, (one, other) = _cut_words(curve, positive, negative), short_names([positive, negative])
     layout = frame(
         height=HEIGHT,
-        margin={"l": 52, "r": 12, "t": 12, "b": 44},
+        margin={"l": 52, "r": 22, "t": 12, "b": 44},
         xaxis=_share_axis(f"share of {other}", f"predicted {one}", range=[-2, 102]),
         yaxis=_share_axis(f"share of {one}", "found", range=[-2, 104]),
         hovermode="closest",
@@ -101,7 +101,7 @@ def recall_figure(curve: Any, positive: str, negative: str, *, own: tuple[int, i
     share = 100 * curve.positives / max(1, curve.positives + curve.negatives)
     layout = frame(
         height=HEIGHT,
-        margin={"l": 52, "r": 12, "t": 12, "b": 44},
+        margin={"l": 52, "r": 22, "t": 12, "b": 44},
         xaxis=_share_axis(f"share of {one}", "found", range=[-2, 102]),
         yaxis=_share_axis("right among those", f"predicted {one}", range=[-2, 104]),
         hovermode="closest",

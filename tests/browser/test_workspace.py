@@ -327,6 +327,11 @@ def test_a_cell_of_the_confusion_matrix_opens_its_rows(opened, small):
     assert "leaf" in page.inner_text("#cell-rows .ways li >> nth=0")
     page.wait_for_selector("#calibration .main-svg")
     page.wait_for_selector("#roc .main-svg")
+    page.set_viewport_size({"width": 380, "height": 900})
+    page.wait_for_function("document.getElementById('roc').clientWidth < 380")
+    last = "[...document.querySelectorAll('#roc .xtick text')].filter((t) => t.checkVisibility()).at(-1).textContent"
+    page.wait_for_function(f"{last}.startsWith('100')")
+    page.set_viewport_size({"width": 1440, "height": 900})
     picture(page, "workspace-performance", whole=False)
     page.select_option("#group", "noise")
     page.wait_for_selector("#groups >> text=The tree does not ask about this column")

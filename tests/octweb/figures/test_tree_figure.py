@@ -356,3 +356,14 @@ def test_words_beside_bands_stay_in_the_picture_and_apart(leaves, larger, room):
         assert left >= 0
         assert right <= figure["layout"]["width"]
         assert all(b <= left or right <= a for at, a, b in found if at == y and (a, b) != (left, right))
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("MSinceMost…excl7days ≤ 0.5", ["MSinceMost", "…excl7days", "≤ 0.5"]),
+        ("…cars_region_24_in… ≤ 0", ["…cars_", "region_24_", "in… ≤ 0"]),
+    ],
+)
+def test_what_is_left_out_of_a_name_stays_with_what_is_beside_it(text, lines):
+    assert wrap(text, 96, FONT, 12) == lines

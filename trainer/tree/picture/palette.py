@@ -16,7 +16,7 @@ NAME_LENGTH = 22
 LEGEND_LINE = 22  # pixels of a legend that takes one line
 FONT = 'Inter, ui-sans-serif, system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
 NUMBER = re.compile(rf"(≤ )?{MINUS}?\d[\d,]*(\.\d+)?(E[+-]\d+)?")  # as a question writes it
-WORD_BEGINS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=\w)(?=…)")
+WORD_BEGINS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=\w)(?=…\w)")
 CUT_NUMBER = re.compile(rf"(^| )(≤ )?{MINUS}?\d[\d.,E+-]*$")  # it would be read as another number
 NARROW, WIDE = "fijlrtI.,:;'|!()[] ·-", "mwMW%@×≤∞…"
 
@@ -124,7 +124,7 @@ def fit(text: str, width: float, size: float) -> str:
 
 
 def wrap(text: str, width: float, size: float, lines: int) -> list[str]:
-    """`text` in at most `lines` lines of `width` pixels, broken at spaces, underscores, units, where LikeThis a word begins, and before …; the last ends in … where cut."""
+    """`text` in at most `lines` lines of `width` pixels, broken at spaces, underscores, units, where LikeThis a word begins, and where … is followed by one; the last ends in … where cut."""
     done: list[str] = []
     line = ""
     for piece in _pieces(text):
