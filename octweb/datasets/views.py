@@ -237,6 +237,8 @@ def dataset_detail(request: HttpRequest, pk: Any) -> HttpResponse:
         "empty_cells": sum(c["empty"] for c in dataset.columns),
         "runs": dataset.runs.kept().select_related("model")[:20],
         "models": dataset.models.kept().select_related("family")[:20],
+        "experiments": dataset.experiments.kept()[:20],
+        "workbenches": dataset.workbenches.kept().order_by("-used")[:20],
         "ignored": [c for c in dataset.columns if c["role"] == "ignored"],
         "previous": dataset.previous if dataset.previous and dataset.previous.deleted_at is None else None,
         "later": dataset.later.kept().first(),

@@ -110,7 +110,9 @@ def open_candidate(candidate: Candidate) -> TreeModel:
         experiment = locked.experiment
         if experiment.chosen_id is None:
             Experiment.objects.filter(pk=experiment.pk, chosen=None).update(chosen=locked, chosen_at=timezone.now())
-        if locked.model_id is not None:
+        if locked.model is not None:
+            if locked.model.deleted_at is not None:
+                raise Conflict("The model of this candidate was deleted. Bring it back under “Recently deleted”.")
             return locked.model
         method = get(locked.method)
         model = registry.register(

@@ -9,6 +9,7 @@ import pytest
 from django.urls import reverse
 from django.utils import timezone
 
+from octweb.core.deleting import bring_back
 from octweb.core.problems import Conflict
 from octweb.experiments import actions
 from octweb.experiments.board import board, held_out, honest_words, points, reasons
@@ -16,6 +17,7 @@ from octweb.experiments.models import Candidate, Experiment
 from octweb.experiments.plan import evaluation, plan
 from octweb.figures.experiment import experiment_figure
 from octweb.jobs.models import RunStatus
+from octweb.registry import actions as registry
 from octweb.registry.models import TreeModel
 from octweb.registry.selection import selection_of
 from octweb.runs.models import TrainingRun
@@ -163,6 +165,16 @@ def test_the_first_tree_opened_stays_the_choice(experiment, candidates, finish):
     actions.open_candidate(candidates[0])
     experiment.refresh_from_db()
     assert experiment.chosen == candidates[1]
+
+
+def test_a_candidate_whose_model_was_deleted_says_how_it_comes_back(experiment, candidates, finish):
+    finish(candidates[0], [0.9, 0.8, 1.0])
+    model = actions.open_candidate(candidates[0])
+    registry.delete(model)
+    with pytest.raises(Conflict, match="Recently deleted"):
+        actions.open_candidate(candidates[0])
+    bring_back(model)
+    assert actions.open_candidate(candidates[0]).pk == model.pk
 
 
 def test_stop_keeps_what_is_done_and_go_on_takes_the_rest(experiment, candidates, finish):

@@ -18,6 +18,8 @@ from octweb.jobs.models import RunStatus
 from octweb.jobs.queue import tidy
 from octweb.registry import actions as registry
 from octweb.registry.models import TreeModel
+from octweb.runs import actions as runs
+from octweb.runs.models import TrainingRun
 from octweb.workbench import actions as workbenches
 from octweb.workbench.models import StepState, Workbench
 from tests.octweb.batch.conftest import job, work  # noqa: F401
@@ -225,6 +227,25 @@ def test_what_was_deleted_counts_for_a_visitor(owner, bench, job):  # noqa: F811
     workbenches.delete(bench)
     batch.delete(job)
     assert held(owner) == before
+
+
+def test_the_page_of_a_data_set_lists_what_would_hold_it(browser, owner, bench):
+    listed = page(browser, "datasets:detail", bench.dataset_id)
+    assert reverse("workbench:detail", args=[bench.pk]) in listed
+    assert "No experiments yet" in listed
+    workbenches.delete(bench)
+    assert "Workbenches</h2>" not in page(browser, "datasets:detail", bench.dataset_id)
+
+
+def test_a_run_does_not_lead_to_a_deleted_model(browser, owner, dataset, model):  # noqa: F811
+    run = runs.cancel(runs.enqueue(owner=owner, dataset=dataset, method="cart"))
+    TrainingRun.objects.filter(pk=run.pk).update(model=model, status=RunStatus.SUCCEEDED)
+    address = reverse("registry:detail", args=[model.pk])
+    assert address in page(browser, "runs:detail", run.pk)
+    registry.delete(model)
+    shown = page(browser, "runs:detail", run.pk)
+    assert address not in shown
+    assert "Its model was deleted." in shown
 
 
 def test_search_finds_both_until_they_are_deleted(browser, bench, job):  # noqa: F811
