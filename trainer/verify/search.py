@@ -220,7 +220,7 @@ def _space(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, np.ndarray, i
         return found.matrix, found.columns, depth, True
     if method == "exact-numeric":
         small = sum(len(np.unique(values)) for values in rows.columns) <= MOST
-        found = questions(model, rows, "all-thresholds" if small else "quantile-thresholds", 10)
+        found = questions(_without_special(model), rows, "all-thresholds" if small else "quantile-thresholds", 10)
         return found.matrix, found.columns, depth, small
     if method == "odt":
         return _subsets(model, rows, depth)
@@ -231,9 +231,15 @@ def _space(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, np.ndarray, i
             steps = np.diff(np.unique(values))
             if len(steps) and not steps.min() > (0.0051 if far else 1e-5) * np.ptp(values):
                 return None
-        found = questions(model, rows, "quantile-thresholds", 5)
+        found = questions(_without_special(model), rows, "quantile-thresholds", 5)
         return found.matrix, found.columns, depth, False
     return None
+
+
+def _without_special(model: dict[str, Any]) -> dict[str, Any]:
+    """The model with columns in which no value is special: thresholds and planes ask for none of them by itself."""
+    columns = [{name: value for name, value in column.items() if name != "special"} for column in model["columns"]]
+    return model | {"columns": columns}
 
 
 def _subsets(model: dict[str, Any], rows: Rows, depth: int) -> tuple[np.ndarray, np.ndarray, int, bool] | None:

@@ -15,6 +15,7 @@ from trainer.data.codes import codes_text, likely_codes, parse_codes
 from trainer.data.encoding import Scheme, encode_binary
 from trainer.data.infer import infer
 from trainer.data.read_file import read
+from trainer.data.reader import load
 from trainer.errors import DataError
 from trainer.run import TrainRequest, save, train
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table
@@ -22,7 +23,7 @@ from trainer.tree.describe import rules_text
 from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
 from trainer.tree.picture.figure import tree_figure
 from trainer.tree.splits import Interval
-from trainer.verify import verify
+from trainer.verify import verdict, verify
 from trainer.verify.questions import questions
 from trainer.verify.rows import Rows
 
@@ -123,6 +124,17 @@ def test_trees_over_columns_with_codes_are_verified(method, tmp_path):
         if method == "exact":
             assert "special value" in result.certificate.scope
             assert result.certificate.status == "optimal"
+
+
+@pytest.mark.parametrize("method", ["exact-numeric", "cut-h", "odt", "bivariate"])
+def test_methods_that_ask_for_no_single_value_are_searched_without(method, tmp_path):
+    """One value among the others tells the class, and no threshold or plane can ask for it."""
+    data, model = tmp_path / "rows.csv", tmp_path / "model.json"
+    data.write_text("x,z,y\n" + "".join(f"{i % 9},{i % 4},{'ab'[(i % 9 == 4) ^ (i % 12 == 7)]}\n" for i in range(60)))
+    table, labels, *_ = load(data, target="y", special={"x": (4.0,)})
+    result = train(TrainRequest(table=table, labels=labels, method=method, parameters={"depth": 1}))
+    save(result.model, model)
+    assert verdict(verify(model, data)) == "proved"
 
 
 def test_the_command_declares_them_and_refuses_what_is_not_a_number(tmp_path):

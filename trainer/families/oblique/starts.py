@@ -78,7 +78,7 @@ def first_trees(
         try:
             with Inner(monitor, seconds / len(wanted)) as inner:
                 draft = method.solve(problem, method.settings(raw), inner).draft
+            take(draft)  # which fails for a tree that asks for a special value by itself
         except TrainerError:
             continue
-        take(draft)
     return trees
