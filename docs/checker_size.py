@@ -18,7 +18,7 @@ PARTS = {
     "steps of proofs about hyperplanes": "proof_planes proof_points proof_labels fewest",
     "searches of its own: small spaces, lines in two columns, rows in planes": "search optima impurity lines planes",
     "reads the table": "rows tables reading",
-    "counts the tree, the restrictions and the words of the claims again": "recount crossed structure restrictions wishes scope chosen members claims",
+    "counts the tree, the restrictions and the words of the claims again": "recount crossed tree structure restrictions wishes scope chosen members claims",
     "puts lines together": "__init__ check findings",
 }
 DECIDES = list(PARTS)[:3]  # they work out what is proved

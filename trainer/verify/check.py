@@ -15,7 +15,7 @@ from trainer.errors import ModelFileError
 from trainer.verify import claims, recount, wishes
 from trainer.verify.crossed import crossed
 from trainer.verify.fewest import fewest
-from trainer.verify.findings import Finding, damage
+from trainer.verify.findings import Finding, damage, unjudged
 from trainer.verify.impurity import splits
 from trainer.verify.members import questions_asked
 from trainer.verify.proof import proof_findings
@@ -24,6 +24,7 @@ from trainer.verify.rows import Data, load
 from trainer.verify.scope import scope
 from trainer.verify.structure import structure
 
+REST = "all further claims"
 UNREAD = "The file of rows is not the file of the training, or its rows are in another order. Give the file that was uploaded."
 
 
@@ -36,12 +37,12 @@ def verify(model_path: str | Path, data_path: str | Path, proof_path: str | Path
     with damage():
         found = structure(model)
     if any(f.verdict == "refuted" for f in found):
-        return [*found, _unjudged("They describe a tree, but this is not a tree, or not a tree of this method.")]
+        return [*found, unjudged(REST, "They describe a tree, but this is not a tree, or not a tree of this method.")]
     with damage():
         data = load(Path(data_path), model)
     found += data.findings
     if any(f.verdict == "refuted" for f in data.findings):
-        return [*found, _unjudged(UNREAD)]
+        return [*found, unjudged(REST, UNREAD)]
     with damage():
         return [*found, *_of_tree(model, data, None if proof_path is None else Path(proof_path))]
 
@@ -66,39 +67,22 @@ def _read(path: Path) -> dict[str, Any]:
 def _of_tree(model: dict[str, Any], data: Data, proof: Path | None) -> list[Finding]:
     """What the rows say about every claim of a tree with a valid structure."""
     rows, nodes = data.training, model["nodes"]
-    every = recount.route(nodes, model["columns"], data.rows)
-    leaf = every[~data.held_out]
-    counts = recount.class_counts(nodes, leaf, rows.labels, rows.weights, len(model["classes"]))
-    found = [recount.node_counts(nodes, counts), *recount.objective(model, counts)]
-    found += [
-        *recount.digests(model, rows),
-        *recount.metrics(model, data, every),
-        *crossed(model, data),
-        *restrictions(model, counts, rows, leaf),
-    ]
-    found += [
-        *wishes.kept(model),
-        scope(model, rows),
-        *questions_asked(model, rows),
-        claims.prices(model, counts[0]),
-        claims.status(model),
-        *claims.gap(model["certificate"]),
-    ]
+    leaf, counts = recount.counted(model, nodes, rows)
+    found = [recount.node_counts(nodes, counts), *recount.objective(model, counts), *recount.digests(model, rows)]
+    found += [*recount.metrics(model, data, counts), *crossed(model, data), *restrictions(model, counts, rows, leaf)]
+    found += [*wishes.kept(model), scope(model, rows), *questions_asked(model, rows)]
+    found += [claims.prices(model, counts[0]), claims.status(model), *claims.gap(model["certificate"])]
     if any(f.verdict == "refuted" for f in found):
-        return [*found, _unjudged("The count differs from the file.")]
+        return [*found, unjudged(REST, "The count differs from the file.")]
     shown = [] if proof is None else proof_findings(model, rows, proof)
     proved = {f.claim for f in shown if f.verdict == "proved"}
     own = [
         *claims.bound(model, rows, proved),
         *claims.wishes(model, rows),
-        *splits(model, rows, counts, leaf),
+        *splits(model, rows, counts),
         *claims.evidence(model, rows, proved),
         *fewest(model, rows, counts, proof),
     ]
     replaced = {f.claim for f in shown}
     own = [f for f in own if f.claim not in replaced or f.verdict == "refuted"] + shown
     return [*found, *own, *claims.optimal(model, own), *claims.unknown(model), *claims.provenance(model)]
-
-
-def _unjudged(detail: str) -> Finding:
-    return Finding(claim="all further claims", verdict="cannot be judged", detail=detail)

@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 
 from trainer.verify import search
-from trainer.verify.findings import TOLERANCE, Finding, Verdict, asked, exact, recounted, shown
+from trainer.verify.findings import TOLERANCE, Finding, Verdict, asked, exact, recounted, shown, unjudged
 from trainer.verify.planes import ceiling, disputed, groups
-from trainer.verify.recount import class_counts, node_counts, penalty, route, terms, value_of
+from trainer.verify.proof_frontier import by_leaves
+from trainer.verify.proof_space import OBLIQUE
+from trainer.verify.recount import counted, node_counts, penalty, terms, value_of
 from trainer.verify.rows import Rows
 from trainer.verify.structure import METHODS, tree_trouble
+from trainer.verify.tree import leaves
 
 MANY = "It is about many trees, which were not searched again."
 THINNED = 2000  # pairs of a frontier, of which a file may leave some out
@@ -56,7 +59,7 @@ def status(model: dict[str, Any]) -> Finding:
         trouble = "'optimal' is said although a part of the claim is open."
     elif guarantee != "tree" and (bound is not None or gap is not None):
         trouble = f"'{model['method']}' has no bound for the whole tree."
-    words = f"'{own}'" + (f"(a gap of {certificate['mip_gap']} was asked for)" if wanted else "")
+    words = f"'{own}'" + (f" (a gap of {certificate['mip_gap']} was asked for)" if wanted else "")
     return recounted("status", not trouble, trouble or words)
 
 
@@ -147,9 +150,9 @@ def bound(model: dict[str, Any], rows: Rows, proved: Set[str] = frozenset()) -> 
         return [_bound("refuted", "It lies below the objective of the tree itself.")]
     whole = not any(asked(model, name) for name in ("recall", "fairness", "balanced"))
     whole = whole and not certificate.get("wishes")  # a single leaf is a tree
-    if whole and method in search.SAME_OBJECTIVE | search.OBLIQUE and claimed < single - TOLERANCE:
+    if whole and method in search.SAME_OBJECTIVE | OBLIQUE and claimed < single - TOLERANCE:
         return [_bound("refuted", "It lies below the objective of a single leaf.")]
-    if method in search.OBLIQUE:
+    if method in OBLIQUE:
         if disputed(model, rows):
             return [_bound("refuted", "The errors that it names for rows in a plane differ from those counted there.")]
         if (proof := ceiling(model, rows, penalty(model))) <= claimed + TOLERANCE:
@@ -221,7 +224,7 @@ def evidence(model: dict[str, Any], rows: Rows, proved: Set[str] = frozenset()) 
             out.append(_unknown(f"evidence '{kind[:40]}'"))
     if told:
         words = f"What the search tells of itself: {', '.join(told)}."
-        out.append(Finding(claim="evidence", verdict="cannot be judged", detail=words, role="aside"))
+        out.append(unjudged("evidence", words, "aside"))
     return out
 
 
@@ -238,51 +241,40 @@ def _costs(model: dict[str, Any], part: dict[str, Any], kind: str, n: int) -> Fi
 
 def _frontier(model: dict[str, Any], part: dict[str, Any], kind: str, rows: Rows, searched: bool) -> list[Finding]:
     """The trees of a frontier are run over the rows; its bounds are searched again if that is small."""
-    n, points = int(rows.weights.sum()), part["points"]
+    points = part["points"]
     for p in points:
-        trouble = (
-            ""
-            if part["n"] == n and p["correct"] <= p["bound"] <= n and p["proved"] == (p["correct"] == p["bound"])
-            else "numbers"
-        )
-        if not trouble and p.get("tree"):
-            trouble, _ = tree_trouble(model, p["tree"])
-            counts = (
-                []
-                if trouble
-                else class_counts(
-                    p["tree"],
-                    route(p["tree"], model["columns"], rows),
-                    rows.labels,
-                    rows.weights,
-                    len(model["classes"]),
-                )
-            )
-            own = (sum("split" not in v for v in p["tree"]), value_of(model, p["tree"], counts)[0]) if counts else ()
-            size = p.get("coefficients", terms(model, p["tree"])) == terms(model, p["tree"]) if counts else True
-            if counts and node_counts(p["tree"], counts).verdict == "refuted":
-                trouble = "the counts of its nodes"
-            trouble = trouble or ("" if own == (p["leaves"], p["correct"]) and size else f"{own} leaves and rows right")
-        if trouble:
+        if trouble := _point_trouble(model, part, p, rows):
             return [recounted(kind, False, f"The point with {p['leaves']} leaves does not hold ({trouble}).")]
     words = f"{len(points)} points are consistent, and agree with their trees."
     best = search.frontier(model, rows) if searched and kind == "leaf-frontier" else None
     if best is None:
         return [shown(kind, "cannot be judged", f"{words} The bounds were not searched again.")]
-    top = {p["leaves"]: p for p in points}
+    top = {p["leaves"]: p["correct"] for p in points}
     if list(top) != sorted(top) or int(part["most"]) < max(top, default=0):
         return [recounted(kind, False, "Its points are out of order, or larger than its largest size.")]
-    open_ = {u["leaves"]: u["bound"] for u in part.get("unsettled", [])}
-    known = 0
-    for t in range(1, int(part["most"]) + 1):
+    for t, bound in by_leaves(part):
         right = best[min(t, len(best)) - 1]
-        if t in top:
-            known = top[t]["correct"]
-        if right > (top[t]["bound"] if t in top else open_.get(t, known)):
+        if right > bound:
             return [recounted(kind, False, f"A tree of {t} leaves has {right} rows right.")]
-        if t in top and top[t]["correct"] > right:
+        if top.get(t, 0) > right:
             return [recounted(kind, False, f"No tree of {t} leaves has more than {right} rows right.")]
     return [shown(kind, "proved", f"{words} A plain search finds no better trees.")]
+
+
+def _point_trouble(model: dict[str, Any], part: dict[str, Any], p: dict[str, Any], rows: Rows) -> str:
+    """What is wrong with a point of a frontier, or with its tree; empty if nothing is."""
+    n, tree = int(rows.weights.sum()), p.get("tree")
+    if part["n"] != n or not p["correct"] <= p["bound"] <= n or p["proved"] != (p["correct"] == p["bound"]):
+        return "numbers"
+    trouble = tree_trouble(model, tree)[0] if tree else ""
+    if trouble or not tree:
+        return trouble
+    _, counts = counted(model, tree, rows)
+    if node_counts(tree, counts).verdict == "refuted":
+        return "the counts of its nodes"
+    own, size = (len(leaves(tree)), value_of(model, tree, counts)[0]), terms(model, tree)
+    fits = own == (p["leaves"], p["correct"]) and p.get("coefficients", size) == size
+    return "" if fits else f"{own} leaves and rows right"
 
 
 def _optima(model: dict[str, Any], part: dict[str, Any], rows: Rows) -> list[Finding]:
@@ -293,7 +285,7 @@ def _optima(model: dict[str, Any], part: dict[str, Any], rows: Rows) -> list[Fin
     if len(listed) != min(int(said), int(model["parameters"]["optimal_trees"])):
         return [recounted(claim, False, f"{len(listed)} of {said} trees are listed.")]
     words = "The listed trees are words, which were not run over the rows."
-    told = [Finding(claim="listed trees", verdict="cannot be judged", detail=words)] if listed else []
+    told = [unjudged("listed trees", words)] if listed else []
     number = search.optimal_trees(model, rows)
     if number is None:
         return [shown(claim, "cannot be judged", MANY), *told]
@@ -324,9 +316,8 @@ def _pairs(model: dict[str, Any], part: dict[str, Any], rows: Rows) -> list[Find
         wrong = wrong or not own <= set(reached) or (len(reached) <= THINNED and len(own) < len(reached))
     if wrong:
         return [recounted("frontier", False, "A search finds other pairs.")]
-    return [
-        shown("frontier", "proved", f"All trees were searched again: {len(reached)} pairs are not beaten by others.")
-    ]
+    words = f"All trees were searched again: {len(reached)} pairs are not beaten by others."
+    return [shown("frontier", "proved", words)]
 
 
 def unknown(model: dict[str, Any]) -> list[Finding]:
@@ -340,11 +331,10 @@ def unknown(model: dict[str, Any]) -> list[Finding]:
 
 
 def _unknown(name: str) -> Finding:
-    return Finding(claim=name, verdict="cannot be judged", detail="This checker does not know what it claims.")
+    return unjudged(name, "This checker does not know what it claims.")
 
 
 def provenance(model: dict[str, Any]) -> list[Finding]:
     """What the file says about how it was made, which no check of rows can confirm."""
     told = [name for name in ASIDE.split() if model["certificate"].get(name) not in (None, "", {}, 0)]
-    words = f"Told, not checked: {', '.join(told)}."
-    return [Finding(claim="how it was made", verdict="cannot be judged", detail=words, role="aside")] if told else []
+    return [unjudged("how it was made", f"Told, not checked: {', '.join(told)}.", "aside")] if told else []

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify.findings import TOLERANCE, Finding, exact, recounted
+from trainer.verify.findings import TOLERANCE, Finding, exact, recounted, unjudged
 from trainer.verify.members import questions_asked
-from trainer.verify.recount import class_counts, confusion_of, metric, node_counts, route
+from trainer.verify.recount import confusion_of, counted, metric, node_counts
 from trainer.verify.restrictions import restrictions
 from trainer.verify.rows import Data, weighed
 from trainer.verify.structure import structure
+from trainer.verify.tree import leaves
 
 CLAIM = "metrics cross_validation"
 
@@ -26,8 +27,7 @@ def crossed(model: dict[str, Any], data: Data) -> list[Finding]:
     if not given and not trees:
         return []
     if trees is None:
-        words = "The file does not hold the trees of the folds."
-        return [Finding(claim=CLAIM, verdict="cannot be judged", detail=words)]
+        return [unjudged(CLAIM, "The file does not hold the trees of the folds.")]
     listed, folds = given.get("accuracies") or [], model["parameters"]["folds"]
     if given and (not len(listed) == len(trees) == given.get("finished", folds) or given["folds"] != folds):
         return [recounted(CLAIM, False, f"{len(trees)} trees and {len(listed)} accuracies are listed.")]
@@ -40,19 +40,18 @@ def crossed(model: dict[str, Any], data: Data) -> list[Finding]:
 
 def _fold(model: dict[str, Any], data: Data, f: int, nodes: list[dict[str, Any]]) -> np.ndarray | str:
     """The confusion matrix of the rows of a fold, or what is wrong with its tree: what must hold of the tree of the file, but no bound."""
-    seen, unseen = data.rows.take(data.fold != f), data.rows.take(data.fold == f)
+    seen = data.rows.take(data.fold != f)
     rows = replace(seen, weights=weighed(model, seen.labels, seen.plain, np.ones(len(seen), bool)))
     # the columns that the data chose may be others here, so that the scope says nothing of them
     own = model | {"nodes": nodes, "certificate": model["certificate"] | {"scope": ""}}
     found = structure(own)
     if all(finding.verdict != "refuted" for finding in found):
-        leaf = route(nodes, model["columns"], rows)
-        counts = class_counts(nodes, leaf, rows.labels, rows.weights, len(model["classes"]))
+        leaf, counts = counted(model, nodes, rows)
         found = [node_counts(nodes, counts), *restrictions(own, counts, rows, leaf), *questions_asked(own, rows)]
     trouble = next((finding.detail for finding in found if finding.verdict == "refuted"), "")
     if trouble or any("impurity" in node for node in nodes):
         return f"The tree of fold {f + 1} does not hold: {trouble or 'it claims something of its own.'}"
-    return confusion_of(model, nodes, unseen.labels, route(nodes, model["columns"], unseen), unseen.plain)
+    return confusion_of(model, nodes, counted(model, nodes, data.rows.take(data.fold == f).unweighted)[1])
 
 
 def _means(given: dict[str, Any], trees: list[Any], tables: list[np.ndarray], words: str) -> Finding:
@@ -61,7 +60,7 @@ def _means(given: dict[str, Any], trees: list[Any], tables: list[np.ndarray], wo
     for f, (said, right) in enumerate(zip(map(exact, given.get("accuracies") or own), own, strict=True)):
         if abs(said - right) > TOLERANCE:
             return recounted(CLAIM, False, f"Fold {f + 1} has {float(right):.6g} of its rows right.")
-    sizes = [sum("split" not in v for v in nodes) for nodes in trees]
+    sizes = [len(leaves(nodes)) for nodes in trees]
     if given.get("leaves", sizes) != sizes:
         return recounted(CLAIM, False, f"The trees of the folds have {sizes} leaves.")
     means = {

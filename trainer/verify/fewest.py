@@ -19,6 +19,7 @@ from trainer.verify.proof_space import BadProof, NoProof
 from trainer.verify.proof_steps import read_proof
 from trainer.verify.recount import Counts, penalty, value_of
 from trainer.verify.rows import Rows
+from trainer.verify.tree import leaves
 
 CLAIM = "fewest leaves"
 
@@ -28,7 +29,7 @@ def fewest(model: dict[str, Any], rows: Rows, counts: Counts, proof: Path | None
     if not asked(model, "then_fewest") or model["certificate"].get("status") != "optimal":
         return []
     value = value_of(model, model["nodes"], counts)[1]
-    most = sum("split" not in v for v in model["nodes"]) - 1  # leaves of a smaller tree
+    most = len(leaves(model["nodes"])) - 1  # leaves of a smaller tree
     if most == 0:
         return [shown(CLAIM, "proved", "No tree has fewer leaves than one.")]
     smaller = model | {"parameters": model["parameters"] | {"max_leaves": most}}

@@ -39,6 +39,11 @@ def recounted(claim: str, holds: bool, detail: str, role: Role = "claim") -> Fin
     return Finding(claim=claim, verdict="recounted" if holds else "refuted", detail=detail, role=role)
 
 
+def unjudged(claim: str, detail: str, role: Role = "claim") -> Finding:
+    """The finding of a claim that nothing is known of."""
+    return Finding(claim=claim, verdict="cannot be judged", detail=detail, role=role)
+
+
 def shown(claim: str, verdict: Verdict, detail: str) -> Finding:
     """The finding of a claim that a proof is needed for."""
     return Finding(claim=claim, verdict=verdict, detail=detail, role="optimality")

@@ -14,17 +14,18 @@ import numpy as np
 from trainer.verify.findings import TOLERANCE, Finding, asked, exact, recounted, shown
 from trainer.verify.lines import sides, whole
 from trainer.verify.questions import features
-from trainer.verify.recount import Counts
+from trainer.verify.recount import Counts, parted
 from trainer.verify.rows import Rows
 from trainer.verify.structure import METHODS
+from trainer.verify.tree import branches
 
 WORK = 300_000_000  # squares of points in a plane, over all pairs of features and nodes
 SLACK = float(TOLERANCE)
 
 
-def splits(model: dict[str, Any], rows: Rows, counts: Counts, leaf: np.ndarray) -> list[Finding]:
-    """The lines on impurities and on splits that are said to be proved; `leaf` is the leaf of each training row."""
-    certificate, found = model["certificate"], [v for v in model["nodes"] if "split" in v]
+def splits(model: dict[str, Any], rows: Rows, counts: Counts) -> list[Finding]:
+    """The lines on impurities and on splits that are said to be proved."""
+    certificate, found = model["certificate"], branches(model["nodes"])
     named = [v for v in found if v.get("impurity") is not None]
     out = [_recounted(model, named, counts)] if named else []
     if METHODS[model["method"]][0] != "splits":
@@ -35,7 +36,7 @@ def splits(model: dict[str, Any], rows: Rows, counts: Counts, leaf: np.ndarray) 
     met = [v for v in bounded if exact(v["impurity"]) - exact(v["impurity_bound"]) <= TOLERANCE * _size(v)]
     if (len(found), len(met)) != (certificate.get("splits"), certificate.get("splits_proved")):
         return [*out, recounted("splits", False, f"{len(met)} of {len(found)} splits meet their bounds.")]
-    return [*out, *_bounds(model, rows, bounded, len(met), _members(model, leaf))] if bounded else out
+    return [*out, *_bounds(model, rows, bounded, len(met))] if bounded else out
 
 
 def _size(node: dict[str, Any]) -> int:
@@ -65,35 +66,22 @@ def phi(measure: str, counts: np.ndarray) -> np.ndarray:
     return np.maximum(0.0, logs[0] - logs[1].sum(axis=1))
 
 
-def _members(model: dict[str, Any], leaf: np.ndarray) -> dict[int, np.ndarray]:
-    """Which training rows reach each node."""
-    reach: dict[int, np.ndarray] = {}
-    for v in reversed(model["nodes"]):
-        reach[v["id"]] = reach[v["left"]] | reach[v["right"]] if "split" in v else leaf == v["id"]
-    return reach
-
-
-def _bounds(
-    model: dict[str, Any], rows: Rows, bounded: list[dict[str, Any]], met: int, reach: dict[int, np.ndarray]
-) -> list[Finding]:
-    left, proved = WORK, 0
-    certain = "are not counted" not in str(
-        model["certificate"].get("scope")
-    )  # lines that pass very near to rows count, too
+def _bounds(model: dict[str, Any], rows: Rows, bounded: list[dict[str, Any]], met: int) -> list[Finding]:
+    left, proved, reach = WORK, 0, {v: own for v, own, _ in parted(model["nodes"], model["columns"], rows)}
+    # lines that pass very near to rows count, too
+    certain = "are not counted" not in str(model["certificate"].get("scope"))
     for v in sorted(bounded, key=_size):  # small ones first, so that many are proved
-        bound, own = float(v["impurity_bound"]) - SLACK * _size(v), rows.take(reach[v["id"]])
-        sweep = _Sweep(model, own)
+        bound, sweep = float(v["impurity_bound"]) - SLACK * _size(v), _Sweep(model, rows.take(reach[v["id"]]))
+        words = f"Node {v['id']} claims that no split is below {v['impurity_bound']};"
         if bound > sweep.single():
-            words = f"Node {v['id']} claims that no split is below {v['impurity_bound']}; a threshold has {sweep.single():.9g}."
-            return [shown("splits", "refuted", words)]
+            return [shown("splits", "refuted", f"{words} a threshold has {sweep.single():.9g}.")]
         if bound <= 0:
             proved += 1
             continue
         best = sweep.pairs(left)
         left -= sweep.work
         if best is not None and bound > best and certain:
-            words = f"Node {v['id']} claims that no split is below {v['impurity_bound']}; a line has {best:.9g}."
-            return [shown("splits", "refuted", words)]
+            return [shown("splits", "refuted", f"{words} a line has {best:.9g}.")]
         proved += best is not None and bound <= best
     words = f"{met} splits meet their bounds; {proved} of {len(bounded)} bounds were proved again by plain sweeps"
     words += "." if proved == len(bounded) else ", the other nodes are too large for that."

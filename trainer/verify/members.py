@@ -9,18 +9,17 @@ import numpy as np
 
 from trainer.verify.chosen import chosen_columns
 from trainer.verify.findings import Finding, recounted
+from trainer.verify.proof_space import QUESTIONS, THRESHOLDS
 from trainer.verify.questions import cuts_of_bins, of_column
 from trainer.verify.recount import parted
 from trainer.verify.restrictions import Model
 from trainer.verify.rows import Rows
 from trainer.verify.wishes import answers, numbered, wishes_of
 
-OVER_CUTS = {"exact", "flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"}
-
 
 def questions_asked(model: Model, rows: Rows) -> list[Finding]:
     """One line, for methods that ask listed questions: each question of the tree parts its rows as one of these does."""
-    if model["method"] not in OVER_CUTS | {"exact-numeric", "odt"}:
+    if model["method"] not in QUESTIONS | THRESHOLDS | {"odt"}:
         return []
     place, chosen = {c["name"]: j for j, c in enumerate(model["columns"])}, chosen_columns(model)
     for v, own, left in parted(model["nodes"], model["columns"], rows):
@@ -41,7 +40,7 @@ def _same(one: np.ndarray, other: np.ndarray) -> bool:
 def _listed(model: Model, rows: Rows, j: int) -> Iterator[np.ndarray] | None:
     """The answers to the questions about a column, bool (n,) each, one after the other; None if every question of its kind is one."""
     values, method, nominal = rows.columns[j], model["method"], model["columns"][j]["kind"] == "categorical"
-    if method in OVER_CUTS:
+    if method in QUESTIONS:
         found: Iterable[np.ndarray] = of_column(model, rows, j)
     elif nominal == (method == "odt"):  # `odt` asks for any subset of the categories, `exact-numeric` for any threshold
         return None

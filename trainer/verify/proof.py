@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from trainer.verify.findings import TOLERANCE, Finding, exact
+from trainer.verify.findings import TOLERANCE, Finding, exact, recounted, shown
 from trainer.verify.proof_frontier import frontier_findings
 from trainer.verify.proof_planes import check_planes
 from trainer.verify.proof_points import plane_space
-from trainer.verify.proof_space import BadProof, NoProof, read_space
+from trainer.verify.proof_space import OBLIQUE, BadProof, NoProof, read_space
 from trainer.verify.proof_steps import check_proof, read_proof
 from trainer.verify.rows import Rows
-from trainer.verify.search import OBLIQUE
 
 
 def proof_findings(model: dict[str, Any], rows: Rows, proof_path: Path) -> list[Finding]:
@@ -26,18 +25,17 @@ def proof_findings(model: dict[str, Any], rows: Rows, proof_path: Path) -> list[
     except NoProof as reason:
         return [_open(f"The proof was not checked: {reason}.")]
     except BadProof as reason:
-        return [Finding(claim="proof", verdict="refuted", detail=f"{reason}.")]
+        return [recounted("proof", False, f"{reason}.")]
     n = int(rows.weights.sum())
-    shown = 1 - proved.cost / n  # the best objective that the proof leaves open
+    best = 1 - proved.cost / n  # the best objective that the proof leaves open
     steps = f"{proved.steps} steps hold" if proved.steps != 1 else "one step holds"
     if claimed is None:
-        return [_open(f"The proof shows that no tree exceeds {float(shown):.12g}, and the file claims no bound.")]
-    words = f"{steps}: no tree exceeds {shown} = {float(shown):.12g}."
-    if shown > exact(claimed) + TOLERANCE:
+        return [_open(f"The proof shows that no tree exceeds {float(best):.12g}, and the file claims no bound.")]
+    words = f"{steps}: no tree exceeds {best} = {float(best):.12g}."
+    if best > exact(claimed) + TOLERANCE:
         return [_open(f"{words} The file claims {claimed}, which the proof does not show.")]
-    own = [Finding(claim="bound", verdict="proved", detail=words, role="optimality")]
-    return own + (frontier_findings(model, proved.errors, n) if proved.errors else [])
+    return [shown("bound", "proved", words)] + (frontier_findings(model, proved.errors, n) if proved.errors else [])
 
 
 def _open(words: str) -> Finding:
-    return Finding(claim="bound", verdict="cannot be judged", detail=words, role="optimality")
+    return shown("bound", "cannot be judged", words)

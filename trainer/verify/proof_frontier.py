@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from trainer.verify.findings import Finding, Verdict
+from trainer.verify.findings import Finding, shown
 from trainer.verify.proof_space import BadProof
 
 VERSION = 4
@@ -48,26 +48,21 @@ def frontier_findings(model: dict[str, Any], goals: Sequence[int], n: int) -> li
     found = []
     for part in model["certificate"].get("evidence") or []:
         kind = part.get("kind")
-        if kind not in ("leaf-frontier", "coefficient-frontier"):
+        if kind == "leaf-frontier":
+            claims = by_leaves(part)
+        elif kind == "coefficient-frontier":  # each question has a coefficient
+            claims = [(p["coefficients"] + 1, p["bound"]) for p in part["points"]]
+        else:
             continue
-        # each question has a coefficient
-        claims = (
-            _by_leaves(part)
-            if kind == "leaf-frontier"
-            else [(p["coefficients"] + 1, p["bound"]) for p in part["points"]]
-        )
         open_ = next((t for t, right in claims if n - goals[min(t, len(goals)) - 1] > right), None)
-        words = (
-            "No tree of any size has more rows right than it says."
-            if open_ is None
-            else f"Nothing proves what it says of {open_} leaves."
-        )
-        verdict: Verdict = "proved" if open_ is None else "cannot be judged"
-        found.append(Finding(claim=kind, verdict=verdict, detail=f"Steps: {words}", role="optimality"))
+        if open_ is None:
+            found.append(shown(kind, "proved", "Steps: No tree of any size has more rows right than it says."))
+        else:
+            found.append(shown(kind, "cannot be judged", f"Steps: Nothing proves what it says of {open_} leaves."))
     return found
 
 
-def _by_leaves(part: dict[str, Any]) -> list[tuple[int, int]]:
+def by_leaves(part: dict[str, Any]) -> list[tuple[int, int]]:
     """Numbers of leaves, and the most rows that a tree of at most so many can have right: a size without a point is like the one before."""
     points = {p["leaves"]: p for p in part["points"]}
     open_ = {u["leaves"]: u["bound"] for u in part.get("unsettled", [])}

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from trainer.verify.findings import asked, exact
-from trainer.verify.proof_space import NoProof, digest
+from trainer.verify.proof_space import NoProof, digest, distant
 from trainer.verify.questions import features
 from trainer.verify.rows import Rows
 
@@ -77,7 +77,7 @@ def plane_space(model: dict[str, Any], rows: Rows) -> PlaneSpace:
     depth = int(model["parameters"]["depth"])
     if depth > DEEPEST:
         raise NoProof(f"trees of hyperplanes deeper than {DEEPEST} are not checked")
-    distant = model["method"] == "oct-h" or (model["method"] == "s-oct" and asked(model, "big_m") is not None)
+    far = distant(model)
     kept, n = rows.weights > 0, int(rows.weights.sum())
     places: dict[tuple[float, ...], int] = {}
     table = np.column_stack([column[kept] for column in rows.columns]).tolist() if rows.columns else [[]] * kept.sum()
@@ -86,14 +86,14 @@ def plane_space(model: dict[str, Any], rows: Rows) -> PlaneSpace:
     np.add.at(counts, (np.array(point), rows.labels[kept]), rows.weights[kept])
     first = np.flatnonzero(kept)[np.unique(np.array(point), return_index=True)[1]]
     made = [values for _, values in features(model, rows)]
-    if not distant:
+    if not far:
         _near_decimals(made)
-    robust = distant and asked(model, "scaling") == "robust"
+    robust = far and asked(model, "scaling") == "robust"
     certificate = model["certificate"]
     return PlaneSpace(
         values=np.column_stack([values[first] for values in made]) if made else np.zeros((len(first), 0)),
-        exactly=Fraction if distant else _decimal,
-        near=[_unit(values, robust) * (DISTANCE - SLACK) if distant else Fraction(0) for values in made],
+        exactly=Fraction if far else _decimal,
+        near=[_unit(values, robust) * (DISTANCE - SLACK) if far else Fraction(0) for values in made],
         counts=counts,
         depth=depth,
         leaves=_most_leaves(model, counts, depth),

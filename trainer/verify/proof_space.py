@@ -15,13 +15,14 @@ import numpy as np
 
 from trainer.verify.chosen import chosen_columns
 from trainer.verify.findings import asked, exact, items
-from trainer.verify.questions import cuts_of_bins, features, questions
+from trainer.verify.questions import cuts_of_bins, features, matrix, questions
 from trainer.verify.rates import Rates, rates_of
+from trainer.verify.restrictions import pairs, recalls, ways
 from trainer.verify.rows import Rows
 from trainer.verify.wishes import Wish, answers, numbered, wishes_of, with_parted
 
 QUESTIONS = {"exact", "flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"}
-THRESHOLDS = {"exact-numeric"}
+THRESHOLDS, OBLIQUE = {"exact-numeric"}, {"cut-h", "cutw-h", "s-oct", "oct-h"}
 MOST_SUBSETS = 1000  # questions of `odt`
 
 
@@ -129,6 +130,11 @@ def space_of(model: dict[str, Any], rows: Rows, X: np.ndarray, columns: list[int
     )
 
 
+def distant(model: dict[str, Any]) -> bool:
+    """Whether the rows keep a distance from the planes of the method."""
+    return model["method"] == "oct-h" or (model["method"] == "s-oct" and asked(model, "big_m") is not None)
+
+
 def depth_of(shape: Shape) -> int:
     """Questions on the longest path of a topology."""
     return 0 if shape is None else 1 + max(map(depth_of, shape))
@@ -179,9 +185,8 @@ def _turned(model: dict[str, Any], rows: Rows, yes: np.ndarray, column: int) -> 
 
 def _recalls(model: dict[str, Any], rows: Rows) -> tuple[tuple[int, int], ...]:
     found = []
-    for text in items(asked(model, "recall")):
-        name, _, share = text.rpartition(":")
-        k = model["classes"].index(name.strip())
+    for name, share in recalls(model):
+        k = model["classes"].index(name)
         size = int(rows.weights[rows.labels == k].sum())
         found.append((k, math.floor(size * (1 - exact(share)))))
     return tuple(found)
@@ -190,9 +195,8 @@ def _recalls(model: dict[str, Any], rows: Rows) -> tuple[tuple[int, int], ...]:
 def _rising(model: dict[str, Any], rows: Rows, X: np.ndarray, columns: list[int]) -> np.ndarray | None:
     """Raises NoProof where a monotone column is not asked by thresholds."""
     names, found = [c["name"] for c in model["columns"]], np.zeros(len(columns), np.int64)
-    for text in items(asked(model, "monotone")):
-        name, _, way = text.rpartition(" ")
-        j = names.index(name.strip())
+    for name, way in ways(model):
+        j = names.index(name)
         for q in np.flatnonzero(np.array(columns) == j).tolist():
             values, yes = rows.columns[j], X[:, q]
             if model["columns"][j]["kind"] == "categorical" or (
@@ -210,13 +214,11 @@ def _answers(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, list[int]]:
         return _subsets(model, rows)
     if method in THRESHOLDS:
         made = list(features(model, rows))
-        X = np.array([x for _, x in made], np.float64).reshape(len(made), len(rows)).T
-        columns = [j for j, _ in made]
+        X, columns = matrix([x for _, x in made], rows, np.float64), [j for j, _ in made]
         return _cut(X, columns, rows) if model["certificate"].get("wishes") else (X, columns)
     if method not in QUESTIONS or asked(model, "binarise") is None:
         raise NoProof(f"there are no proof steps for the trees of '{method}' yet")
-    found = questions(model, rows)
-    return found.matrix, found.columns.tolist()
+    return questions(model, rows)
 
 
 def _cut(X: np.ndarray, columns: list[int], rows: Rows) -> tuple[np.ndarray, list[int]]:
@@ -224,9 +226,7 @@ def _cut(X: np.ndarray, columns: list[int], rows: Rows) -> tuple[np.ndarray, lis
     cuts = [(f, cut) for f, x in enumerate(X.T) for cut in np.unique(x[rows.weights > 0])[:-1]]
     if len(cuts) > MOST_SUBSETS:
         raise NoProof(f"there are more thresholds than the {MOST_SUBSETS} that are checked together with wishes")
-    return np.array([X[:, f] > cut for f, cut in cuts], bool).reshape(len(cuts), len(X)).T, [
-        columns[f] for f, _ in cuts
-    ]
+    return matrix([X[:, f] > cut for f, cut in cuts], rows), [columns[f] for f, _ in cuts]
 
 
 def digest(rows: Rows) -> str:
@@ -248,8 +248,8 @@ def _apart(model: dict[str, Any], column_of: list[int]) -> np.ndarray | None:
     names = [c["name"] for c in model["columns"]]
     columns = np.array(column_of, np.int64)
     apart = np.zeros((len(columns), len(columns)), bool)
-    for item in items(asked(model, "forbidden_pairs")):
-        first, second = (columns == names.index(name.strip()) for name in item.split("+"))
+    for pair in pairs(model):
+        first, second = (columns == names.index(name) for name in pair)
         apart |= np.outer(first, second) | np.outer(second, first)
     return apart if apart.any() else None
 
@@ -269,7 +269,7 @@ def _subsets(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, list[int]]:
         raise NoProof(f"column '{left_out}' has more subsets than the {MOST_SUBSETS} that are checked")
     if len(made) > MOST_SUBSETS:
         raise NoProof(f"there are more subsets than the {MOST_SUBSETS} that are checked")
-    return np.array(made, bool).reshape(len(made), len(rows)).T, column_of
+    return matrix(made, rows), column_of
 
 
 def subsets(model: dict[str, Any], rows: Rows) -> tuple[list[np.ndarray], list[int], str]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,24 +15,22 @@ from trainer.verify.rows import Rows
 SCHEMES = ("quantile-thresholds", "quantile-buckets", "all-thresholds", "none")
 
 
-@dataclass(frozen=True)
-class Questions:
-    """`matrix`: bool (n, m), the answers; `columns`: int64 (m,), the column of the model that each asks about."""
+class Questions(NamedTuple):
+    """`matrix`: bool (n, m), the answers; `columns`: the column of the model that each asks about."""
 
     matrix: np.ndarray
-    columns: np.ndarray
+    columns: list[int]
 
 
 def questions(model: dict[str, Any], rows: Rows, scheme: str | None = None, bins: int | None = None) -> Questions:
     """The encoding that the parameters ask for, or the one of `scheme` and `bins`; a row of weight w counts w times in quantiles."""
-    answers: list[np.ndarray] = []
-    places: list[int] = []
-    for j in range(len(model["columns"])):
-        found = list(of_column(model, rows, j, scheme, bins))
-        answers += found
-        places += [j] * len(found)
-    matrix = np.array(answers, dtype=bool).reshape(len(answers), len(rows)).T
-    return Questions(matrix, np.array(places, np.int64))
+    found = [(j, yes) for j in range(len(model["columns"])) for yes in of_column(model, rows, j, scheme, bins)]
+    return Questions(matrix([yes for _, yes in found], rows), [j for j, _ in found])
+
+
+def matrix(answers: Sequence[np.ndarray], rows: Rows, kind: type = bool) -> np.ndarray:
+    """The answers of all questions, (n, m), from those of each."""
+    return np.array(answers, kind).reshape(len(answers), len(rows)).T
 
 
 def of_column(
@@ -41,12 +38,10 @@ def of_column(
 ) -> Iterator[np.ndarray]:
     """The answers to the questions about one column, bool (n,) each, as `questions` takes them; each is made when it is asked for."""
     parameters = model.get("parameters") or {}
-    scheme = scheme or parameters.get("binarise", "quantile-thresholds")
+    scheme, bins = scheme or parameters.get("binarise", "quantile-thresholds"), int(bins or parameters.get("bins") or 5)
     if scheme not in SCHEMES:
         raise ValueError(f"there is no encoding {str(scheme)[:40]!r}")
-    return _of_column(
-        model["columns"][j], rows.columns[j], rows.plain, scheme, int(bins or parameters.get("bins") or 5)
-    )
+    return _of_column(model["columns"][j], rows.columns[j], rows.plain, scheme, bins)
 
 
 def _of_column(column: dict, values: np.ndarray, weights: np.ndarray, scheme: str, bins: int) -> Iterator[np.ndarray]:
@@ -61,10 +56,8 @@ def _of_column(column: dict, values: np.ndarray, weights: np.ndarray, scheme: st
         return
     codes = np.isin(values, column.get("special") or [])
     ordinary, own = values[~codes], weights[~codes]
-    found = (
-        [] if codes.any() and (len(np.unique(ordinary)) < 2 or not own.any()) else _cuts(ordinary, own, scheme, bins)
-    )
-    yield from ((values > a) & (values <= b) for a, b in found)
+    if not codes.any() or (len(np.unique(ordinary)) > 1 and own.any()):
+        yield from ((values > a) & (values <= b) for a, b in _cuts(ordinary, own, scheme, bins))
     yield from (values == code for code in np.unique(values[codes]))
 
 

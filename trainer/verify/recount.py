@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify.findings import TOLERANCE, Finding, columns_of, exact, recounted
+from trainer.verify.findings import TOLERANCE, Finding, exact, recounted
 from trainer.verify.rows import Data, Rows
+from trainer.verify.tree import branches, leaves, places, used
 
 Counts = list[list[int]]  # of each node the weight of each class
 
@@ -58,16 +59,14 @@ def _goes_left(split: dict, columns: Sequence[dict], values: Sequence[np.ndarray
     return np.isin(value, [names.index(word) for word in split["categories"]])
 
 
-def class_counts(
-    nodes: Sequence[dict], leaf: np.ndarray, labels: np.ndarray, weights: np.ndarray, classes: int
-) -> Counts:
-    """The class counts of every node."""
-    counts = np.zeros((len(nodes), classes), np.int64)
-    np.add.at(counts, (leaf, labels), weights)
-    for i in reversed(range(len(nodes))):  # children come after their parent
-        if "split" in nodes[i]:
-            counts[i] = counts[nodes[i]["left"]] + counts[nodes[i]["right"]]
-    return counts.tolist()
+def counted(model: dict[str, Any], nodes: Sequence[dict], rows: Rows) -> tuple[np.ndarray, Counts]:
+    """The leaf of each row, and the class counts of every node."""
+    leaf = route(nodes, model["columns"], rows)
+    counts = np.zeros((len(nodes), len(model["classes"])), np.int64)
+    np.add.at(counts, (leaf, rows.labels), rows.weights)
+    for v in reversed(branches(nodes)):  # children come after their parent
+        counts[v["id"]] = counts[v["left"]] + counts[v["right"]]
+    return leaf, counts.tolist()
 
 
 def node_counts(nodes: Sequence[dict], counts: Counts) -> Finding:
@@ -86,9 +85,9 @@ def penalty(model: dict[str, Any]) -> Fraction:
 def value_of(model: dict[str, Any], nodes: Sequence[dict], counts: Counts) -> tuple[int, Fraction]:
     """The rows that are right in their leaf, and the objective of the certificate without a goal."""
     classes = model["classes"]
-    leaves = [v["id"] for v in nodes if "split" not in v]
-    correct = sum(counts[i][classes.index(nodes[i]["class"])] for i in leaves)
-    value = Fraction(correct, sum(counts[0])) - penalty(model) * len(leaves)
+    own = leaves(nodes)
+    correct = sum(counts[v["id"]][classes.index(v["class"])] for v in own)
+    value = Fraction(correct, sum(counts[0])) - penalty(model) * len(own)
     if model["certificate"].get("coefficient_penalty"):
         value -= exact(model["certificate"]["coefficient_penalty"]) * terms(model, nodes)
     return correct, value
@@ -101,9 +100,8 @@ def objective(model: dict[str, Any], counts: Counts) -> list[Finding]:
     if certificate.get("goal"):
         value, kept = _goal(certificate["goal"], model["classes"], counts, nodes)
         out.append(recounted("required shares", kept, "Sensitivity and specificity recounted."))
-    leaves = [v for v in nodes if "split" not in v]
-    depth = _depth(nodes)
-    for claim, own in (("correct", correct), ("leaves", len(leaves)), ("depth", depth), ("n", sum(counts[0]))):
+    depth = max(map(len, places(nodes)))
+    for claim, own in (("correct", correct), ("leaves", len(leaves(nodes))), ("depth", depth), ("n", sum(counts[0]))):
         if claim in certificate:
             out.append(
                 recounted(claim, certificate[claim] == own, f"recounted {own}, claimed {certificate[claim]}", "basis")
@@ -114,21 +112,12 @@ def objective(model: dict[str, Any], counts: Counts) -> list[Finding]:
     return out
 
 
-def _depth(nodes: Sequence[dict]) -> int:
-    depth = {0: 0}
-    for v in nodes:
-        if "split" in v:
-            depth[v["left"]] = depth[v["right"]] = depth[v["id"]] + 1
-    return max(depth.values())
-
-
 def _goal(goal: dict[str, Any], classes: list[str], counts: Counts, nodes: Sequence[dict]) -> tuple[Fraction, bool]:
     """The maximised share, and whether the required ones are kept."""
     k = classes.index(goal["positive"])
-    leaves = [v for v in nodes if "split" not in v]
     positives, negatives = counts[0][k], sum(counts[0]) - counts[0][k]
-    tp = sum(counts[v["id"]][k] for v in leaves if v["class"] == classes[k])
-    tn = sum(sum(counts[v["id"]]) - counts[v["id"]][k] for v in leaves if v["class"] != classes[k])
+    tp = sum(counts[v["id"]][k] for v in leaves(nodes) if v["class"] == classes[k])
+    tn = sum(sum(counts[v["id"]]) - counts[v["id"]][k] for v in leaves(nodes) if v["class"] != classes[k])
     return goal_value(goal, tp, positives, tn, negatives)
 
 
@@ -148,7 +137,7 @@ def terms(model: dict[str, Any], nodes: Sequence[dict]) -> int:
     """The number of terms in all splits: for a sum its terms; for a set of categories the smaller of the set and its complement, at least one."""
     levels = {c["name"]: len(c.get("categories") or []) for c in model["columns"]}
     found = 0
-    for split in (v["split"] for v in nodes if "split" in v):
+    for split in (v["split"] for v in branches(nodes)):
         if split["kind"] == "linear":
             found += len(split["features"])
         elif split["kind"] == "subset":
@@ -165,9 +154,8 @@ def digests(model: dict[str, Any], rows: Rows) -> list[Finding]:
     if not said:
         return []
     names = [c["name"] for c in model["columns"]]
-    used = sorted({names.index(name) for v in model["nodes"] if "split" in v for name in columns_of(v["split"])})
     state = _mixed((rows.labels + 1).astype(np.uint64))
-    for j in used:
+    for j in sorted(map(names.index, used(model["nodes"]))):
         state = _mixed(state ^ ((rows.columns[j] + 0.0).astype("<f8").view("<u8").astype(np.uint64) + np.uint64(j + 1)))
     own = base64.b64encode(np.unique((state >> np.uint64(32)).astype("<u4")).tobytes()).decode()
     return [recounted("training_rows", own == said, "The digests of the training rows were made again.")]
@@ -182,23 +170,22 @@ def _mixed(x: np.ndarray) -> np.ndarray:
 # -- metrics -----------------------------------------------------------------------------------------------------------
 
 
-def metrics(model: dict[str, Any], data: Data, leaf: np.ndarray) -> list[Finding]:
-    """The accuracies on each set of rows; `leaf` is the leaf of every usable row."""
-    given, out = model.get("metrics") or {}, []
-    train = ~data.held_out
-    for name, chosen, weights in (("train", train, data.rows.weights), ("test", data.held_out, data.rows.plain)):
-        if name in given:
-            confusion = confusion_of(model, model["nodes"], data.rows.labels[chosen], leaf[chosen], weights[chosen])
-            out.append(metric(f"metrics {name}", given[name], confusion))
-    return out
+def metrics(model: dict[str, Any], data: Data, counts: Counts) -> list[Finding]:
+    """The accuracies on the rows that trained, which `counts` are of, and on those held out."""
+    given, unseen = model.get("metrics") or {}, data.rows.take(data.held_out)
+    sets = {"train": lambda: counts, "test": lambda: counted(model, model["nodes"], unseen.unweighted)[1]}
+    return [
+        metric(f"metrics {name}", given[name], confusion_of(model, model["nodes"], own()))
+        for name, own in sets.items()
+        if name in given
+    ]
 
 
-def confusion_of(
-    model: dict, nodes: Sequence[dict], labels: np.ndarray, leaf: np.ndarray, weights: np.ndarray
-) -> np.ndarray:
-    said = np.array([-1 if "split" in v else model["classes"].index(v["class"]) for v in nodes])
-    found = np.zeros((len(model["classes"]), len(model["classes"])), np.int64)
-    np.add.at(found, (labels, said[leaf]), weights)
+def confusion_of(model: dict[str, Any], nodes: Sequence[dict], counts: Counts) -> np.ndarray:
+    """How many rows of each class the tree predicts as each class."""
+    found = np.zeros((len(model["classes"]),) * 2, np.int64)
+    for v in leaves(nodes):
+        found[:, model["classes"].index(v["class"])] += counts[v["id"]]
     return found
 
 

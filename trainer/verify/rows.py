@@ -7,14 +7,14 @@ import math
 import re
 from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from trainer.errors import DataError
-from trainer.verify.findings import Finding, recounted
+from trainer.verify.findings import Finding, recounted, unjudged
 from trainer.verify.reading import judged, plain, skipped_lines, sources
 from trainer.verify.tables import Piece, readings
 
@@ -42,6 +42,11 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    @property
+    def unweighted(self) -> Rows:
+        """The same without the weights of classes."""
+        return replace(self, weights=self.plain)
 
     def take(self, chosen: np.ndarray) -> Rows:
         """The chosen rows (indices or a mask)."""
@@ -195,7 +200,7 @@ def _roles(model: dict[str, Any], labels: np.ndarray) -> tuple[np.ndarray, np.nd
     kept = model.get("rows")
     if kept is None:  # an older file: the rule that held when it was made
         words = "This older file does not list them; they follow from the seed."
-        said = [Finding(claim="rows held out", verdict="recounted", detail=words)] if share or folds else []
+        said = [recounted("rows held out", True, words)] if share or folds else []
         return _drawn(labels, share, seed), _dealt(labels, folds, seed), np.ones(n, np.int64), said
     signs = [kept.get(name) for name in ("held_out", "folds")]
     lists = [kept.get(name) or [] for name in ("weights", "fold_trees")]
@@ -232,8 +237,7 @@ def _chosen(claim: str, right: bool, words: str, *, same: bool) -> Finding:
     """Rows are chosen by the seed. Others may be those of another NumPy, or have been picked: the numbers hold, and are not proved."""
     if same or not right:
         return recounted(claim, right, words)
-    words += " The seed of the file gives other ones, so that who chose them is not known."
-    return Finding(claim=claim, verdict="cannot be judged", detail=words)
+    return unjudged(claim, words + " The seed of the file gives other ones, so that who chose them is not known.")
 
 
 def _drawn(labels: np.ndarray, share: float, seed: int) -> np.ndarray:

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from trainer.verify.chosen import chosen_columns
-from trainer.verify.findings import Finding, asked, recounted
-from trainer.verify.proof_space import NoProof, Shape, depth_of, questions_of, topology_of
+from trainer.verify.findings import Finding, asked, recounted, unjudged
+from trainer.verify.proof_space import OBLIQUE, NoProof, Shape, depth_of, distant, questions_of, topology_of
 from trainer.verify.questions import Questions, cuts_of_bins, questions, special_values
 from trainer.verify.restrictions import words_of
 from trainer.verify.rows import Rows
 from trainer.verify.structure import METHODS
+from trainer.verify.tree import branches
 
 LEAD = {
     "tree": "all trees with",
@@ -48,8 +49,7 @@ def scope(model: dict[str, Any], rows: Rows) -> Finding:
     """Whether the file's claim is about the trees that its parameters ask for, all restrictions named."""
     said = _in_words_of_today(str(model["certificate"].get("scope") or ""))
     if model.get("rows") is None and not said.startswith(tuple(LEAD.values())):
-        words = "This older file words it differently; the parameters count."
-        return Finding(claim="scope", verdict="cannot be judged", detail=words, role="aside")
+        return unjudged("scope", "This older file words it differently; the parameters count.", "aside")
     if model["method"] == "converted":
         return recounted("scope", said == MADE, f"The file says: {said or 'nothing'}; '{MADE}' is all that is known.")
     lead = LEAD[METHODS[model["method"]][0]]
@@ -81,9 +81,9 @@ def _spaces(model: dict[str, Any], rows: Rows, said: str) -> list[list[str]]:
         if limits := _limits(model):
             head = head.removesuffix(", " + ", ".join(limits))
         return [[head if _topology(model, rows, head) else f"another topology than {head}"]]
-    if method == "oct-h" or (method == "s-oct" and asked(model, "big_m") is not None):
+    if distant(model):
         return [[FAR_ROBUST if asked(model, "scaling") == "robust" else FAR]]
-    if method in ("cut-h", "cutw-h", "s-oct"):
+    if method in OBLIQUE:
         return [[NEAR]]
     kinds = [c["kind"] == "categorical" for c in model["columns"]]
     if method == "exact-numeric":
@@ -127,7 +127,7 @@ def _topology(model: dict[str, Any], rows: Rows, head: str) -> bool:
     listed = f", no other columns than ({names})" if asked(model, "select") == "cart" else None
     fits = found[5] == listed and columns == named
     held = held and (shape is None or _grows(nodes, 0, shape))
-    return held and fits and sum("split" in v for v in nodes) <= size
+    return held and fits and len(branches(nodes)) <= size
 
 
 def _grows(nodes: Sequence[dict[str, Any]], at: int, shape: Shape) -> bool:
@@ -147,7 +147,7 @@ def _grows(nodes: Sequence[dict[str, Any]], at: int, shape: Shape) -> bool:
 def _of_questions(model: dict[str, Any], found: Questions, rows: Rows, kinds: list[bool]) -> list[str]:
     out = []
     codes = [special_values(column, own) for column, own in zip(model["columns"], rows.columns, strict=True)]
-    sizes = (np.bincount(found.columns, minlength=len(kinds)) - codes).tolist()
+    sizes = (np.bincount(np.array(found.columns, np.int64), minlength=len(kinds)) - codes).tolist()
     plain = [
         not kind and set(np.unique(own).tolist()) <= {0.0, 1.0} for kind, own in zip(kinds, rows.columns, strict=True)
     ]

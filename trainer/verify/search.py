@@ -18,9 +18,19 @@ from trainer.verify.findings import asked, exact
 from trainer.verify.optima import Optima
 from trainer.verify.proof_counting import Counting
 from trainer.verify.proof_rows import FAR
-from trainer.verify.proof_space import NoProof, Space, read_space, space_of, subsets
+from trainer.verify.proof_space import (
+    OBLIQUE,
+    QUESTIONS,
+    THRESHOLDS,
+    NoProof,
+    Space,
+    distant,
+    read_space,
+    space_of,
+    subsets,
+)
 from trainer.verify.proof_within import TooLarge, Within
-from trainer.verify.questions import questions
+from trainer.verify.questions import matrix, questions
 from trainer.verify.recount import goal_value, penalty
 from trainer.verify.restrictions import not_searched
 from trainer.verify.rows import Rows
@@ -31,9 +41,7 @@ VISITS = 20_000  # its subproblems
 MOST_SETS = 40  # of columns
 FEW, PART_DEPTH = 60, 3  # questions and depth of a part
 MOST = 400  # questions beyond which no whole search is tried
-OVER_QUESTIONS = {"exact", "flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"}
-SAME_OBJECTIVE = OVER_QUESTIONS - {"binoct"}
-OBLIQUE = {"cut-h", "cutw-h", "s-oct", "oct-h"}
+SAME_OBJECTIVE = QUESTIONS - {"binoct"}
 
 
 @dataclass(frozen=True)
@@ -57,9 +65,7 @@ def best(model: dict[str, Any], rows: Rows) -> tuple[Found | None, str]:
         return None, f"the trees of '{model['method']}' are not those of the plain search"
     X, columns, depth, whole = found
     try:
-        space = (
-            read_space(model, rows) if wishes else space_of(model, rows, X, columns.tolist(), penalty(model) + extra)
-        )
+        space = read_space(model, rows) if wishes else space_of(model, rows, X, columns, penalty(model) + extra)
     except NoProof as reason:
         return None, str(reason)
     cost, all_of_it = _searched(replace(space, kind="questions", depth=depth))
@@ -97,54 +103,58 @@ def pairs(model: dict[str, Any], rows: Rows, positive: str) -> tuple[int, int, l
 
     None if the space is not searched whole.
     """
-    found = _space(model, rows)
-    if found is None or not found[3] or not_searched(model) or len(model["classes"]) != 2:
+    space = _whole(model, rows, Fraction(0))
+    if space is None or len(model["classes"]) != 2:
         return None
     k = model["classes"].index(positive)
-    sizes = [int(rows.weights[rows.labels == label].sum()) for label in (k, 1 - k)]
-    try:
-        space = space_of(model, rows, found[0], found[1].tolist(), Fraction(0))
-        space = replace(space, kind="questions", recalls=((k, sizes[0]), (1 - k, sizes[1])))
-        counting = Counting(space, 1, 0)
-        vectors = Within(counting, VISITS).cover(counting.root(), _height(space, counting), FAR).tolist()
-    except (NoProof, TooLarge):
-        return None
-    return sizes[0], sizes[1], [(sizes[0] - v[1], sizes[1] - v[2]) for v in vectors]
+    p, n = (int(rows.weights[rows.labels == label].sum()) for label in (k, 1 - k))
+    vectors = _vectors(replace(space, recalls=((k, p), (1 - k, n))))
+    return None if vectors is None else (p, n, [(p - v[1], n - v[2]) for v in vectors])
 
 
 def optimal_trees(model: dict[str, Any], rows: Rows) -> int | None:
     """How many trees have the best objective and, among these, the fewest leaves; None if the space is not searched whole."""
-    found = _space(model, rows)
-    if found is None or not found[3] or not_searched(model):
+    space = _whole(model, rows, penalty(model))
+    if space is None:
         return None
+    scale = (1 << space.depth) + 1  # more than the leaves of a tree, so that they only decide between equal objectives
+    counting = Counting(space, scale * space.penalty.denominator, scale * space.penalty.numerator + 1)
     try:
-        space = replace(space_of(model, rows, found[0], found[1].tolist(), penalty(model)), kind="questions")
-        scale = (
-            1 << space.depth
-        ) + 1  # more than the leaves of a tree, so that they only decide between equal objectives
-        counting = Counting(space, scale * space.penalty.denominator, scale * space.penalty.numerator + 1)
         return Optima(counting, VISITS).of(counting.root(), _height(space, counting))[1]
-    except (NoProof, TooLarge):
+    except TooLarge:
         return None
 
 
 def frontier(model: dict[str, Any], rows: Rows) -> list[int] | None:
     """For 1, 2, … leaves the most rows that a tree of at most so many has right; None if the space is not searched whole."""
-    found = _space(model, rows)
-    if found is None or not found[3] or not_searched(model) or asked(model, "max_columns") is not None:
+    space = _whole(model, rows, Fraction(0))
+    if space is None or space.max_columns is not None:
         return None
-    try:
-        space = space_of(model, rows, found[0], found[1].tolist(), Fraction(0))
-    except NoProof:
-        return None
-    space = replace(space, kind="questions", max_leaves=1 << 30, recalls=(), rates=None)
-    try:
-        counting = Counting(space, 1, 0)
-        vectors = Within(counting, VISITS).cover(counting.root(), _height(space, counting), FAR).tolist()
-    except TooLarge:
+    vectors = _vectors(replace(space, max_leaves=1 << 30, recalls=(), rates=None))
+    if vectors is None:
         return None
     n, most = int(rows.weights.sum()), max(v[-1] for v in vectors)
     return [n - min(v[0] for v in vectors if v[-1] <= t) for t in range(1, most + 1)]
+
+
+def _whole(model: dict[str, Any], rows: Rows, price: Fraction) -> Space | None:
+    """The space with this price of a leaf, if all of its questions are asked and all of its restrictions kept; else None."""
+    found = _space(model, rows)
+    if found is None or not found[3] or not_searched(model):
+        return None
+    try:
+        return replace(space_of(model, rows, found[0], found[1], price), kind="questions")
+    except NoProof:
+        return None
+
+
+def _vectors(space: Space) -> list[list[int]] | None:
+    """The vectors of all trees, errors first; None where they are too many."""
+    counting = Counting(space, 1, 0)
+    try:
+        return Within(counting, VISITS).cover(counting.root(), _height(space, counting), FAR).tolist()
+    except TooLarge:
+        return None
 
 
 def _chosen(X: np.ndarray, Y: np.ndarray, most: int) -> np.ndarray:
@@ -212,37 +222,30 @@ def _height(space: Space, counting: Counting) -> int:
     return depth
 
 
-def _space(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, np.ndarray, int, bool] | None:
+def _space(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, list[int], int, bool] | None:
     """Answers, their columns, the depth, and whether these are all questions of the space."""
     method, depth = model["method"], int(model["parameters"]["depth"])
-    if method in OVER_QUESTIONS:
-        found = questions(model, rows)
-        return found.matrix, found.columns, depth, True
-    if method == "exact-numeric":
-        small = sum(len(np.unique(values)) for values in rows.columns) <= MOST
-        found = questions(_without_special(model), rows, "all-thresholds" if small else "quantile-thresholds", 10)
-        return found.matrix, found.columns, depth, small
+    if method in QUESTIONS:
+        return *questions(model, rows), depth, True
     if method == "odt":
         return _subsets(model, rows, depth)
-    if method in OBLIQUE:
-        # nearer values than a plane must part need not be told apart
-        far = method == "oct-h" or (method == "s-oct" and asked(model, "big_m") is not None)
-        for values in rows.columns:
-            steps = np.diff(np.unique(values))
-            if len(steps) and not steps.min() > (0.0051 if far else 1e-5) * np.ptp(values):
-                return None
-        found = questions(_without_special(model), rows, "quantile-thresholds", 5)
-        return found.matrix, found.columns, depth, False
+    # no value is special for thresholds and planes: they ask for none by itself
+    plain = model | {"columns": [column | {"special": []} for column in model["columns"]]}
+    if method in THRESHOLDS:
+        small = sum(len(np.unique(values)) for values in rows.columns) <= MOST
+        return *questions(plain, rows, "all-thresholds" if small else "quantile-thresholds", 10), depth, small
+    if method in OBLIQUE and all(_apart(model, values) for values in rows.columns):
+        return *questions(plain, rows, "quantile-thresholds", 5), depth, False
     return None
 
 
-def _without_special(model: dict[str, Any]) -> dict[str, Any]:
-    """The model with columns in which no value is special: thresholds and planes ask for none of them by itself."""
-    columns = [{name: value for name, value in column.items() if name != "special"} for column in model["columns"]]
-    return model | {"columns": columns}
+def _apart(model: dict[str, Any], values: np.ndarray) -> bool:
+    """Whether planes may part all values of a column: nearer ones need not be told apart."""
+    steps = np.diff(np.unique(values))
+    return not len(steps) or bool(steps.min() > (0.0051 if distant(model) else 1e-5) * np.ptp(values))
 
 
-def _subsets(model: dict[str, Any], rows: Rows, depth: int) -> tuple[np.ndarray, np.ndarray, int, bool] | None:
+def _subsets(model: dict[str, Any], rows: Rows, depth: int) -> tuple[np.ndarray, list[int], int, bool] | None:
     """The questions of ODT: subsets of categories, thresholds between bins; within a topology the one question at its root."""
     plain = asked(model, "negative_weight") in (None, "1", 1)
     if chosen_columns(model) is None or not (plain or model["certificate"].get("goal")):
@@ -250,6 +253,5 @@ def _subsets(model: dict[str, Any], rows: Rows, depth: int) -> tuple[np.ndarray,
     answers, places, left_out = subsets(model, rows)
     if len(answers) > 5 * MOST:
         return None
-    X = np.array(answers, dtype=bool).reshape(len(answers), len(rows)).T
     whole = not asked(model, "topology")
-    return X, np.array(places, np.int64), depth if whole else 1, whole and not left_out
+    return matrix(answers, rows), places, depth if whole else 1, whole and not left_out

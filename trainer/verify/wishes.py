@@ -15,6 +15,7 @@ import numpy as np
 
 from trainer.verify.findings import Finding, columns_of, recounted
 from trainer.verify.rows import Rows
+from trainer.verify.tree import branches, places, under
 
 
 @dataclass(frozen=True)
@@ -110,34 +111,30 @@ def kept(model: dict[str, Any]) -> list[Finding]:
 
 
 def _holds(model: dict[str, Any], wish: Wish) -> tuple[bool, str]:
-    nodes, at = model["nodes"], 0
-    for letter in wish.place:
-        if "split" not in nodes[at]:
-            return wish.verb != "ask", "The tree does not have this place."
-        at = nodes[at]["left" if letter == "y" else "right"]
-    node = nodes[at]
-    if wish.verb == "ask":
-        name = model["columns"][wish.column]["name"]
-        if "split" not in node or columns_of(node["split"]) != [name]:
-            return False, f"There is no question about '{name}' at this place."
-        return wish.split is None or _is(node["split"], wish.split), "The question at this place was compared."
+    found = places(model["nodes"])
+    if wish.place not in found:
+        return wish.verb != "ask", "The tree does not have this place."
+    node, part = found[wish.place], under(found, wish.place)
     if wish.verb == "leaf":
         own, label = node.get("class"), None if wish.label < 0 else model["classes"][wish.label]
         return "split" not in node and label in (None, own), f"There is a leaf of class '{own}' at this place."
-    below = _below(nodes, at)
     if wish.verb == "depth":
-        height = max(level for level, _ in below)
+        height = max(map(len, part))
         return height <= wish.height, f"The part of the tree at this place has height {height}."
     name = model["columns"][wish.column]["name"]
+    here = "split" in node and columns_of(node["split"]) == [name]
+    if wish.verb == "ask":
+        if not here:
+            return False, f"There is no question about '{name}' at this place."
+        return wish.split is None or _is(node["split"], wish.split), "The question at this place was compared."
     if wish.verb == "avoid":
-        return "split" not in node or columns_of(node["split"]) != [name], "The question at this place was compared."
-    if wish.verb == "together":
-        assert wish.split is not None
-        asked = [v["split"] for _, v in below if "split" in v and columns_of(v["split"]) == [name]]
-        sent = [wish.split[1] & frozenset(split.get("categories", ())) for split in asked]
-        return all(own in (frozenset(), wish.split[1]) for own in sent), "Every question there and below was checked."
-    used = {column for _, v in below if "split" in v for column in columns_of(v["split"])}
-    return name not in used, "Every question there and below was checked."
+        return not here, "The question at this place was compared."
+    asks = [v["split"] for v in branches(list(part.values())) if name in columns_of(v["split"])]
+    if wish.verb == "forbid":
+        return not asks, "Every question there and below was checked."
+    assert wish.split is not None  # of what stays together
+    sent = [wish.split[1] & frozenset(split.get("categories", ())) for split in asks]
+    return all(own in (frozenset(), wish.split[1]) for own in sent), "Every question there and below was checked."
 
 
 def _is(split: dict[str, Any], wanted: tuple[str, Any]) -> bool:
@@ -151,15 +148,6 @@ def _is(split: dict[str, Any], wanted: tuple[str, Any]) -> bool:
         math.inf if split.get("high") is None else split["high"],
     )
     return split["kind"] == "interval" and ends == value
-
-
-def _below(nodes: Sequence[dict[str, Any]], at: int, level: int = 0) -> list[tuple[int, dict[str, Any]]]:
-    node = nodes[at]
-    found = [(level, node)]
-    if "split" in node:
-        for side in ("left", "right"):
-            found += _below(nodes, node[side], level + 1)
-    return found
 
 
 def answers(wish: Wish, model: dict[str, Any], rows: Rows) -> np.ndarray:

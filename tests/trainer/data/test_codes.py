@@ -96,7 +96,7 @@ def test_the_checker_makes_the_same_questions(seed, scheme):
     rows = Rows(columns=[c.values for c in table.columns], labels=labels.codes, weights=own, plain=own)
     found = questions(model, rows)
     assert found.matrix.tolist() == encoding.bits(table).astype(bool).tolist()
-    assert found.columns.tolist() == [f.column for f in encoding.features]
+    assert found.columns == [f.column for f in encoding.features]
     x = table.columns[0].values
     asked = [f for f in encoding.features if f.test is encodings.Test.SPECIAL]
     assert len(asked) == len(set(x) & set(table.schema[0].special))
