@@ -10,14 +10,16 @@ import numpy as np
 
 from trainer.verify import search
 from trainer.verify.findings import TOLERANCE, Finding, Verdict, asked, exact, recounted, shown, unjudged
-from trainer.verify.planes import ceiling, disputed, groups
+from trainer.verify.planes import ceiling, disputed, errors_in_planes, groups
 from trainer.verify.proof_frontier import by_leaves
-from trainer.verify.proof_space import OBLIQUE
 from trainer.verify.recount import counted, node_counts, penalty, terms, value_of
 from trainer.verify.rows import Rows
-from trainer.verify.structure import METHODS, tree_trouble
+from trainer.verify.structure import METHODS, OBLIQUE, tree_trouble
 from trainer.verify.tree import leaves
 
+GOALS = {
+    "sensitivity": "the least sensitivity", "specificity": "the least specificity", "weight": "the weight of the other class",
+}  # fmt: skip
 MANY = "It is about many trees, which were not searched again."
 THINNED = 2000  # pairs of a frontier, of which a file may leave some out
 MOST_WISHES = 10  # beyond which prices are not searched again
@@ -29,14 +31,10 @@ PARTS = """format format_version version name method target classes columns node
     training_rows reading"""
 CERTIFICATE = """method guarantee status objective bound gap mip_gap scope splits_proved splits correct n leaves depth leaf_penalty evidence
     coefficient_penalty goal wishes optimum"""
-SETS, METRICS = (
-    "train test cross_validation",
-    "n correct accuracy confusion folds finished ended accuracies deviation leaves",
-)
-ROWS, NODE = (
-    "used held_out folds weights fold_trees",
-    "id counts split left right class impurity impurity_bound measure",
-)
+SETS = "train test cross_validation"
+METRICS = "n correct accuracy confusion folds finished ended accuracies deviation leaves"
+ROWS = "used held_out folds weights fold_trees"
+NODE = "id counts split left right class impurity impurity_bound measure"
 TOLD = "mip bound-met cases subset-search topology-choice greedy proof distance planes"  # of the search; `bound` counts planes again
 
 
@@ -78,18 +76,15 @@ def prices(model: dict[str, Any], sizes: Sequence[int]) -> Finding:
     pairs.append((exact(given.get("coefficient_penalty") or 0), exact(extra or 0), "the price of a coefficient"))
     goal, wanted = certificate.get("goal") or {}, _goal(model, sizes) if model["method"] == "odt" else {}
     goal = goal and {"weight": 1} | goal
-    for name in ("sensitivity", "specificity", "weight"):
+    for name, words in GOALS.items():
         asks, has = (-1 if of.get(name) is None else of[name] for of in (wanted, goal))
-        pairs.append(
-            (exact(asks), exact(has), f"the least {name}" if name != "weight" else "the weight of the other class")
-        )
+        pairs.append((exact(asks), exact(has), words))
     odd = next((words for wanted, own, words in pairs if abs(wanted - own) > TOLERANCE), "")
     odd = next((words for _, own, words in pairs[:2] if own < 0), odd)  # no training rewards leaves
     if any(wanted.get(name) != goal.get(name) for name in ("positive", "maximise")):
         odd = "the positive class, or the goal"
-    return recounted(
-        "what is maximised", not odd, f"The parameters ask otherwise for {odd}." if odd else "As the parameters ask."
-    )
+    words = f"The parameters ask otherwise for {odd}." if odd else "As the parameters ask."
+    return recounted("what is maximised", not odd, words)
 
 
 def _goal(model: dict[str, Any], sizes: Sequence[int]) -> dict[str, Any]:
@@ -129,10 +124,8 @@ def optimal(model: dict[str, Any], bound: list[Finding]) -> list[Finding]:
     if model["certificate"].get("status") != "optimal":
         return []
     own: Verdict = next((f.verdict for f in bound if f.claim == "bound"), "cannot be judged")
-    words = "It rests on the bound, which the tree meets" + (
-        " up to the gap." if model["certificate"].get("mip_gap") else "."
-    )
-    return [shown("optimal", own, words)]
+    gap = " up to the gap" if model["certificate"].get("mip_gap") else ""
+    return [shown("optimal", own, f"It rests on the bound, which the tree meets{gap}.")]
 
 
 def bound(model: dict[str, Any], rows: Rows, proved: Set[str] = frozenset()) -> list[Finding]:
@@ -153,9 +146,10 @@ def bound(model: dict[str, Any], rows: Rows, proved: Set[str] = frozenset()) -> 
     if whole and method in search.SAME_OBJECTIVE | OBLIQUE and claimed < single - TOLERANCE:
         return [_bound("refuted", "It lies below the objective of a single leaf.")]
     if method in OBLIQUE:
-        if disputed(model, rows):
+        counted_again = errors_in_planes(model, rows)
+        if disputed(model, counted_again):
             return [_bound("refuted", "The errors that it names for rows in a plane differ from those counted there.")]
-        if (proof := ceiling(model, rows, penalty(model))) <= claimed + TOLERANCE:
+        if (proof := ceiling(model, rows, penalty(model), counted_again)) <= claimed + TOLERANCE:
             words = "Equal rows share a leaf, t leaves predict t classes"
             words += ", errors on disjoint sets of rows add up" if groups(model) else ""
             return [_bound("proved", f"{words}: no tree exceeds {float(proof):.12g}.")]
@@ -230,12 +224,8 @@ def evidence(model: dict[str, Any], rows: Rows, proved: Set[str] = frozenset()) 
 
 def _costs(model: dict[str, Any], part: dict[str, Any], kind: str, n: int) -> Finding:
     """Cost and bound in rows are the objective and the bound in other words."""
-    certificate = model["certificate"]
-    own = [
-        (n * (1 - exact(certificate[name])), exact(part[other]))
-        for name, other in (("objective", "cost"), ("bound", "bound"))
-    ]
-    holds = all(abs(a - b) <= n * TOLERANCE for a, b in own)
+    objective, bound = (n * (1 - exact(model["certificate"][name])) for name in ("objective", "bound"))
+    holds = max(abs(objective - exact(part["cost"])), abs(bound - exact(part["bound"]))) <= n * TOLERANCE
     return recounted(kind, holds, f"cost {part['cost']} and bound {part['bound']}, in rows")
 
 
@@ -295,10 +285,7 @@ def _optima(model: dict[str, Any], part: dict[str, Any], rows: Rows) -> list[Fin
 def _pairs(model: dict[str, Any], part: dict[str, Any], rows: Rows) -> list[Finding]:
     """Right rows of both classes: of each pair, of what lies between, and whether any is missing."""
     listed = [(int(tp), int(tn), int(top)) for tp, tn, top in part["pairs"]]
-    flags = len(listed) == len(part["proved"]) and all(
-        flag is (tn == top) for flag, (_, tn, top) in zip(part["proved"], listed, strict=True)
-    )
-    if not flags or (part["finished"] and not all(part["proved"])):
+    if part["proved"] != [tn == top for _, tn, top in listed] or (part["finished"] and not all(part["proved"])):
         return [recounted("frontier", False, "Its pairs and what it says of them do not fit together.")]
     found = search.pairs(model, rows, part["positive"])
     if found is None:

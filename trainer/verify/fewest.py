@@ -11,7 +11,7 @@ from typing import Any
 
 from trainer.verify import search
 from trainer.verify.findings import Finding, asked, shown
-from trainer.verify.planes import ceiling
+from trainer.verify.planes import ceiling, errors_in_planes
 from trainer.verify.proof_frontier import cost_of
 from trainer.verify.proof_planes import check_planes
 from trainer.verify.proof_points import plane_space
@@ -37,7 +37,7 @@ def fewest(model: dict[str, Any], rows: Rows, counts: Counts, proof: Path | None
     if found is not None and found.value >= value:
         return [shown(CLAIM, "refuted", f"A search finds a tree of at most {most} leaves that is as good.")]
     words = f"no tree of at most {most} {'leaf' if most == 1 else 'leaves'} is as good."
-    if ceiling(smaller, rows, penalty(model)) < value:
+    if ceiling(smaller, rows, penalty(model), errors_in_planes(model, rows)) < value:
         return [shown(CLAIM, "proved", f"Equal rows share a leaf, t leaves predict t classes: {words}")]
     if proof is not None and _shown(model, smaller, rows, value, proof):
         return [shown(CLAIM, "proved", f"The blocks of the proof show that {words}")]

@@ -25,14 +25,9 @@ def whole(values: np.ndarray) -> np.ndarray | None:
     """
     levels, place = np.unique(values, return_inverse=True)
     written = [Fraction(repr(v)) for v in levels.tolist()]
-    size = BESIDE * (Fraction(float(levels[-1])) - Fraction(float(levels[0])))
-    if (
-        max(
-            abs((w - written[0]) - (Fraction(v) - Fraction(float(levels[0]))))
-            for w, v in zip(written, levels.tolist(), strict=True)
-        )
-        > size
-    ):
+    stored = [Fraction(v) for v in levels.tolist()]
+    moved = max(abs((w - written[0]) - (v - stored[0])) for w, v in zip(written, stored, strict=True))
+    if moved > BESIDE * (stored[-1] - stored[0]):
         return None
     scale = math.lcm(*(w.denominator for w in written))
     found = [int((w - written[0]) * scale) for w in written]

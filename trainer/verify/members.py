@@ -9,11 +9,11 @@ import numpy as np
 
 from trainer.verify.chosen import chosen_columns
 from trainer.verify.findings import Finding, recounted
-from trainer.verify.proof_space import QUESTIONS, THRESHOLDS
 from trainer.verify.questions import cuts_of_bins, of_column
 from trainer.verify.recount import parted
 from trainer.verify.restrictions import Model
 from trainer.verify.rows import Rows
+from trainer.verify.structure import QUESTIONS, THRESHOLDS
 from trainer.verify.wishes import answers, numbered, wishes_of
 
 

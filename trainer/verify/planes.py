@@ -7,27 +7,28 @@ them, which then goes to one side of it or the other between two neighbours on i
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from trainer.verify.lines import whole
 from trainer.verify.questions import features
 from trainer.verify.rows import Rows
 
 LARGEST = 200
-BESIDE = Fraction(1, 10**9)
 RANGE = 1 << 28  # products of differences are exact in int64
 
 
-def ceiling(model: dict[str, Any], rows: Rows, penalty: Fraction) -> Fraction:
+Counted = tuple[list[int], dict[int, list[int]]]  # rows of sets, and errors of each set for one to four leaves
+
+
+def ceiling(model: dict[str, Any], rows: Rows, penalty: Fraction, counted: Counted | None) -> Fraction:
     """An objective that no tree exceeds, from equal rows, the sizes of the classes, and errors counted again in planes."""
     n, classes = int(rows.weights.sum()), len(model["classes"])
     sizes = sorted(np.bincount(rows.labels, rows.weights, classes).astype(int).tolist(), reverse=True)
     depth, asked = int(model["parameters"]["depth"]), model["parameters"].get("max_leaves")
-    counted = errors_in_planes(groups(model), [x for _, x in features(model, rows)], rows, classes)
     inside, errors = counted if counted is not None else ([], {})
     held = int(rows.weights[inside].sum())
     outer = _together(rows, np.setdiff1d(np.arange(len(rows)), inside), classes)
@@ -40,9 +41,8 @@ def ceiling(model: dict[str, Any], rows: Rows, penalty: Fraction) -> Fraction:
     return max(found)
 
 
-def disputed(model: dict[str, Any], rows: Rows) -> bool:
+def disputed(model: dict[str, Any], counted: Counted | None) -> bool:
     """True if a set named by the certificate has other errors than the certificate says, as far as they can be counted."""
-    counted = errors_in_planes(groups(model), [x for _, x in features(model, rows)], rows, len(model["classes"]))
     if counted is None:
         return False
     claimed = [list(group.get("errors", ())) for group in groups(model)]
@@ -64,16 +64,11 @@ def _together(rows: Rows, chosen: np.ndarray, classes: int) -> int:
     return sum(max(counts) for counts in tally.values())
 
 
-def errors_in_planes(
-    sets: Sequence[dict[str, Any]], weighed: Sequence[np.ndarray], data: Rows, classes: int
-) -> tuple[list[int], dict[int, list[int]]] | None:
-    """The rows of all sets, and for one to four leaves the least weight of errors of each; None if a set is not as it must be.
-
-    `weighed` are the numbers that hyperplanes weigh, a category being a column of 0 and 1.
-    """
-    used: set[int] = set()
+def errors_in_planes(model: dict[str, Any], data: Rows) -> Counted | None:
+    """The rows of all sets, and for one to four leaves the least weight of errors of each; None if a set is not as it must be."""
+    weighed, used = [x for _, x in features(model, data)], set[int]()
     errors: dict[int, list[int]] = {t: [] for t in range(1, 5)}
-    for group in sets:
+    for group in groups(model):
         rows = [int(i) for i in group["rows"]]
         if not rows or used & set(rows) or len(set(rows)) < len(rows) or not all(0 <= i < len(data) for i in rows):
             return None
@@ -83,7 +78,7 @@ def errors_in_planes(
             return None
         place: dict[tuple[int, int], int] = {}
         where = [place.setdefault(point, len(place)) for point in points]
-        counts = np.zeros((len(place), classes), np.int64)
+        counts = np.zeros((len(place), len(model["classes"])), np.int64)
         np.add.at(counts, (np.array(where), data.labels[rows]), data.weights[rows])
         if len(place) > LARGEST:
             return None
@@ -94,40 +89,27 @@ def errors_in_planes(
 
 def coordinates(rows: list[int], weighed: Sequence[np.ndarray]) -> list[tuple[int, int]] | None:
     """Whole coordinates of the rows in a plane that holds them, or None if they span more or are too wide."""
-    columns = []
-    for feature in weighed:
-        values = feature[rows].tolist()
-        if len(set(values)) > 1:
-            first = Fraction(repr(values[0]))
-            columns.append([Fraction(repr(v)) - first for v in values])
-            binary = [Fraction(v) - Fraction(values[0]) for v in values]
-            if max(abs(b - d) for b, d in zip(binary, columns[-1], strict=True)) > BESIDE * (max(binary) - min(binary)):
-                return None  # what lies on a line as decimals need not do so as the numbers that trees compare
+    axes: list[list[int]] = []
     basis: list[
         tuple[int, list[Fraction]]
     ] = []  # a row with a 1, and the column that has it and is 0 at the rows before
-    axes = []
-    for column in columns:
-        rest = list(column)
+    for values in (feature[rows] for feature in weighed):
+        column = whole(values) if len(np.unique(values)) > 1 else np.zeros(len(rows), np.int64)
+        if column is None:
+            return None
+        axis = [int(x) - int(column[0]) for x in column]
+        rest = [Fraction(x) for x in axis]
         for at, unit in basis:
-            if rest[at]:
-                factor = rest[at]
-                rest = [x - factor * u for x, u in zip(rest, unit, strict=True)]
+            rest = [x - rest[at] * u for x, u in zip(rest, unit, strict=True)] if rest[at] else rest
         at = next((i for i, x in enumerate(rest) if x), -1)
         if at < 0:
             continue
-        if len(basis) == 2:
+        if len(basis) == 2 or max(map(abs, axis)) > RANGE:
             return None
         basis.append((at, [x / rest[at] for x in rest]))
-        axes.append(column)
-    found = []
-    for axis in axes:
-        scale = math.lcm(*(x.denominator for x in axis))
-        found.append([int(x * scale) for x in axis])
-        if max(map(abs, found[-1])) > RANGE:
-            return None
-    found += [[0] * len(rows)] * (2 - len(found))
-    return list(zip(*found, strict=True))
+        axes.append(axis)
+    axes += [[0] * len(rows)] * (2 - len(axes))
+    return list(zip(*axes, strict=True))
 
 
 def partings(points: list[tuple[int, int]]) -> np.ndarray:

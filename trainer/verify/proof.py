@@ -9,9 +9,10 @@ from trainer.verify.findings import TOLERANCE, Finding, exact, recounted, shown
 from trainer.verify.proof_frontier import frontier_findings
 from trainer.verify.proof_planes import check_planes
 from trainer.verify.proof_points import plane_space
-from trainer.verify.proof_space import OBLIQUE, BadProof, NoProof, read_space
+from trainer.verify.proof_space import BadProof, NoProof, read_space
 from trainer.verify.proof_steps import check_proof, read_proof
 from trainer.verify.rows import Rows
+from trainer.verify.structure import OBLIQUE
 
 
 def proof_findings(model: dict[str, Any], rows: Rows, proof_path: Path) -> list[Finding]:

@@ -94,9 +94,8 @@ class Counting(Table):
         frame = Frame(self, part, part.allowed)
         if height == 0 or not len(frame.columns):
             return self.leaf_cost(part)
-        return int(
-            frame.two(frame.pairs, frame.totals, frame.second, frame.first, height)[min(leaves, 1 << height) - 1]
-        )
+        costs = frame.two(frame.pairs, frame.totals, frame.second, frame.first, height)
+        return int(costs[min(leaves, 1 << height) - 1])
 
     # -- splits ----------------------------------------------------------------------------------------------------------
 
@@ -112,17 +111,9 @@ class Counting(Table):
         sides = Sides(self, frame, height - 1, plans)
         if height > 3:
             sides.look_up(part, known)
-        while True:
-            short = np.flatnonzero(sides.sums() < bound)
-            if not len(short):
-                return
-            q = int(short[np.argmin(sides.sums()[short])])
-            if height > 3 or q in sides.done:
-                name = int(frame.columns[q])
-                raise BadProof(
-                    f"the two sides of question {name} are proved to cost {int(sides.sums()[q])}, not {bound}"
-                )
-            sides.count(q)
+        if (q := sides.short(bound, countable=height <= 3)) is not None:
+            name, least = int(frame.columns[q]), int(sides.sums()[q])
+            raise BadProof(f"the two sides of question {name} are proved to cost {least}, not {bound}")
 
 
 def _plans(leaves: int, most: int) -> list[tuple[int, int]]:
@@ -256,13 +247,11 @@ class Sides:
         self.leaves = sorted({t for plan in plans for t in plan})
         self.at = [(self.leaves.index(a), self.leaves.index(b)) for a, b in plans]
         self.done: set[int] = set()
-        most, yes = 1 << height, frame.ones
-        no = frame.totals[:, None] - yes
+        limits = [min(t, 1 << height) for t in self.leaves]
+        no = frame.totals[:, None] - frame.ones, frame.excess - frame.excess_ones
+        yes = frame.ones, frame.excess_ones
         self.bounds = np.array(
-            [
-                [c.floors(sizes, excess, min(t, most)) for t in self.leaves]
-                for sizes, excess in ((no, frame.excess - frame.excess_ones), (yes, frame.excess_ones))
-            ]
+            [[c.floors(sizes, excess, t) for t in limits] for sizes, excess in (no, yes)]
         )  # (2, leaves, m)
 
     def sums(self) -> np.ndarray:
@@ -271,6 +260,17 @@ class Sides:
         for a, b in self.at[1:]:
             least = np.minimum(least, self.bounds[0, a] + self.bounds[1, b])
         return least
+
+    def short(self, bound: int, *, countable: bool = True) -> int | None:
+        """A question whose sides are not proved to cost the bound, also when both are counted, if they can be; None without any."""
+        while True:
+            sums = self.sums()
+            q = int(sums.argmin())
+            if sums[q] >= bound:
+                return None
+            if not countable or q in self.done:
+                return q
+            self.count(q)
 
     def rows(self, q: int, yes: int) -> np.ndarray:
         """The rows on a side of question q."""

@@ -5,7 +5,7 @@ See docs/proof-format.md, "Frontiers".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -28,14 +28,6 @@ def read_goals(header: dict[str, Any], most: int) -> list[int] | None:
     if not isinstance(goals, list) or not fits or not all(type(g) is int and 0 <= g < LARGEST for g in goals):
         raise BadProof("'goals' are not whole numbers, at most one for each number of leaves")
     return goals
-
-
-def errors_shown(goals: Sequence[int], most: int, shown: Callable[[int], int]) -> None:
-    """Raises BadProof unless `shown`, the errors that are proved for at most t leaves, reaches all goals; the last one holds up to `most`."""
-    for t, goal in enumerate(goals, start=1):
-        last = most if t == len(goals) else t
-        if shown(last) < goal:
-            raise BadProof(f"nothing proves {goal} errors of trees with at most {last} leaves")
 
 
 def cost_of(goals: Sequence[int], leaf: Fraction, branching: Fraction = Fraction(0)) -> Fraction:

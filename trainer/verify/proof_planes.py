@@ -17,7 +17,7 @@ from trainer.verify.proof_frontier import cost_of, read_goals
 from trainer.verify.proof_labels import MOST, Tree, holds, labels, read_tree, trees
 from trainer.verify.proof_points import PlaneSpace
 from trainer.verify.proof_space import BadProof
-from trainer.verify.proof_steps import FORMAT, Proved, whole
+from trainer.verify.proof_steps import Proved, accept, held, numbers, whole
 
 VERSIONS = (3, 4)
 DIGITS = re.compile("[1-9][0-9]{0,3999}")  # of a weight too large for a number of JSON
@@ -47,7 +47,7 @@ class Block:
     """
 
     def __init__(self, space: PlaneSpace, shown: Shown) -> None:
-        self.shown, self.counts = shown, space.counts
+        self.shown, self.space = shown, space
         self.trees: dict[int, Tree] = {}
         self.wrong: dict[int, list[int]] = {}  # of each point at a place: the least that it costs
         self._number(1, shown.tree)
@@ -61,7 +61,7 @@ class Block:
 
     def _number(self, v: int, tree: Tree) -> None:
         self.trees[v] = tree
-        self.wrong[v] = (self.counts.sum(axis=1) - self.counts[:, sorted(labels(tree))].max(axis=1)).tolist()
+        self.wrong[v] = self.space.wrong(labels(tree)).tolist()
         if not isinstance(tree, int):
             self._number(2 * v, tree[0])
             self._number(2 * v + 1, tree[1])
@@ -126,33 +126,20 @@ class Block:
 def check_planes(lines: Iterator[tuple[int, dict[str, Any]]], space: PlaneSpace) -> Proved:
     """The bound that a proof shows for a space of hyperplanes; raises BadProof, which names the first line that does not hold."""
     _, header = next(lines, (0, {}))
-    _accept(header, space)
+    accept(header, VERSIONS, "about hyperplanes, version 3 or 4", space.digest)
+    if header.get("scale") != 1 or type(header["scale"]) is not int:
+        raise BadProof("the scale of a proof about hyperplanes is 1")
     goals = read_goals(header, space.leaves)
     goal = Fraction(0 if goals else whole(header, "goal", 0), lcm(space.penalty.denominator, space.charge.denominator))
     check = _Check(space)
-    for number, record in lines:
-        try:
-            check.add(number, record)
-        except BadProof as reason:
-            raise BadProof(f"line {number}: {reason}") from None
-        check.count += 1
+    count = held(lines, check.add)
     if check.block is not None:
         raise BadProof("the last block has open cases")
     if goals is None:
         check.finish(lambda t: space.needed(goal, t))
-        return Proved(goal, check.count)
+        return Proved(goal, count)
     check.finish(lambda t: goals[min(t, len(goals)) - 1])
-    return Proved(cost_of(goals, space.penalty, space.charge), check.count, tuple(goals))
-
-
-def _accept(header: dict[str, Any], space: PlaneSpace) -> None:
-    """Raises BadProof if the header is not of this format or of these rows."""
-    if header.get("format") != FORMAT or type(header.get("version")) is not int or header["version"] not in VERSIONS:
-        raise BadProof("the file is not a proof about hyperplanes, version 3 or 4")
-    if header.get("rows") != space.digest:
-        raise BadProof("the proof was made for another table: its fingerprint is not that of these rows")
-    if header.get("scale") != 1 or type(header["scale"]) is not int:
-        raise BadProof("the scale of a proof about hyperplanes is 1")
+    return Proved(cost_of(goals, space.penalty, space.charge), count, tuple(goals))
 
 
 class _Check:
@@ -163,7 +150,7 @@ class _Check:
         self.vectors: dict[int, Vector] = {}
         self.shown: dict[int, Shown] = {}
         self.block: Block | None = None
-        self.number = self.count = 0  # line of the block; lines
+        self.number = 0  # line of the block
 
     def add(self, number: int, record: dict[str, Any]) -> None:
         """Keep a vector, begin a block, or go on in the one that is open; raises BadProof."""
@@ -206,11 +193,9 @@ class _Check:
 
     def _begin(self, number: int, record: dict[str, Any]) -> None:
         space = self.space
-        size, listed = len(space.counts), record.get("points")
+        size, listed = len(space.counts), numbers(record, "points")
         every = range(size) if listed is None else listed
-        if listed is not None and not (
-            isinstance(listed, list) and all(type(p) is int and 0 <= p < size for p in listed)
-        ):
+        if max(every, default=0) >= size:
             raise BadProof("'points' are not points")
         tree = read_tree(record.get("tree"), space.depth, space.counts.shape[1])
         self.block, self.number = Block(space, Shown(tree, frozenset(every), whole(record, "bound", 0))), number
@@ -238,8 +223,7 @@ class _Check:
 
     def _errors(self, tree: Tree) -> int:
         """What is shown of the trees with these labels."""
-        counts = self.space.counts
-        wrong = counts.sum(axis=1) - counts[:, sorted(labels(tree))].max(axis=1)
+        wrong = self.space.wrong(labels(tree))
         found = [int(wrong.sum())]
         for one in self.shown.values():
             if holds(one.tree, tree):

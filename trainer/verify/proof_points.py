@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -52,6 +52,10 @@ class PlaneSpace:
     def present(self) -> list[int]:
         """The classes that occur; no leaf does better with another label."""
         return [int(k) for k in np.flatnonzero(self.counts.any(axis=0))]
+
+    def wrong(self, labels: Collection[int]) -> np.ndarray:
+        """Of each point the weight that is wrong at least where only these classes are predicted."""
+        return self.counts.sum(axis=1) - self.counts[:, sorted(labels)].max(axis=1)
 
     def meets(self, left: Weights, right: Weights) -> bool:
         """True if these weighted means show that no hyperplane of the space parts the points."""

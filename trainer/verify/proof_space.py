@@ -19,10 +19,9 @@ from trainer.verify.questions import cuts_of_bins, features, matrix, questions
 from trainer.verify.rates import Rates, rates_of
 from trainer.verify.restrictions import pairs, recalls, ways
 from trainer.verify.rows import Rows
+from trainer.verify.structure import QUESTIONS, THRESHOLDS
 from trainer.verify.wishes import Wish, answers, numbered, wishes_of, with_parted
 
-QUESTIONS = {"exact", "flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"}
-THRESHOLDS, OBLIQUE = {"exact-numeric"}, {"cut-h", "cutw-h", "s-oct", "oct-h"}
 MOST_SUBSETS = 1000  # questions of `odt`
 
 
@@ -143,11 +142,6 @@ def depth_of(shape: Shape) -> int:
 def leaves_of(shape: Shape) -> int:
     """The most leaves of its trees."""
     return 1 if shape is None else sum(map(leaves_of, shape))
-
-
-def questions_of(shape: Shape) -> int:
-    """The most questions of its trees."""
-    return leaves_of(shape) - 1
 
 
 def topology_of(model: dict[str, Any]) -> Shape:

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from trainer.verify.proof_counting import Counting
-from trainer.verify.proof_frontier import cost_of, errors_shown, read_goals
+from trainer.verify.proof_frontier import cost_of, read_goals
 from trainer.verify.proof_rows import FAR, Part
 from trainer.verify.proof_space import BadProof, Space
 from trainer.verify.proof_sweep import Sweep
@@ -45,22 +45,7 @@ class Proved:
 Columns = tuple[int, ...] | None
 Span = tuple[int, int]
 ANY: Span = (0, FAR)
-
-
-class Engine(Protocol):
-    """What the steps need of a way to count."""
-
-    @property
-    def deepest(self) -> int: ...
-
-    unit: int
-
-    def root(self, columns: Columns = None, span: Span = ANY) -> Part: ...
-    def follow(self, path: list[int], columns: Columns = None, span: Span = ANY) -> Part: ...
-    def weight_of(self, rows: np.ndarray) -> int: ...
-    def floor(self, part: Part, height: int, leaves: int) -> int: ...
-    def count(self, part: Part, height: int, leaves: int, bound: int) -> int: ...
-    def split(self, part: Part, height: int, leaves: int, bound: int, known: Any) -> None: ...
+Engine = Counting | Sweep  # ways to count
 
 
 @dataclass(frozen=True)
@@ -91,8 +76,8 @@ def read_proof(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def check_proof(lines: Iterator[tuple[int, dict[str, Any]]], space: Space) -> Proved:
     """The bound that a proof shows for a space; raises BadProof, which names the first line that does not hold."""
-    number, header = next(lines, (0, {}))
-    _accept(header, space)
+    _, header = next(lines, (0, {}))
+    accept(header, VERSIONS, "of version 1, 2, 4, 5 or 6", space.digest)
     most = 1 << min(space.depth, 62)
     leaves = most if space.max_leaves is None else min(most, space.max_leaves)
     goals = read_goals(header, leaves)
@@ -100,22 +85,20 @@ def check_proof(lines: Iterator[tuple[int, dict[str, Any]]], space: Space) -> Pr
     goal = 0 if goals else whole(header, "goal", 0)
     engine: Engine = Sweep(space, unit, leaf) if space.kind == "thresholds" else Counting(space, unit, leaf)
     check = _Check(space, engine)
-    for number, record in lines:
-        try:
-            check.add(number, record)
-            check.count += 1
-        except BadProof as reason:
-            raise BadProof(f"line {number}: {reason}") from None
+    steps = held(lines, check.add)
     height = min(space.depth, engine.deepest)
     if goals is not None:
         root, largest = engine.root(), min(leaves, 1 << height)
-        errors_shown(goals, largest, lambda t: max(check.known(root, height, t), engine.floor(root, height, t)))
-        return Proved(cost_of(goals, space.penalty), check.count, tuple(goals))
+        for t, goal in enumerate(goals, start=1):
+            last = largest if t == len(goals) else t  # the last goal is one of all larger trees
+            if max(check.known(root, height, last), engine.floor(root, height, last)) < goal:
+                raise BadProof(f"nothing proves {goal} errors of trees with at most {last} leaves")
+        return Proved(cost_of(goals, space.penalty), steps, tuple(goals))
     if check.case(None, (), height) < goal:
         raise BadProof(f"no step proves the goal {goal} for all rows")
     # unit * errors + leaf * leaves >= goal, less the one that each leaf costs above the penalty
     paid = Fraction(goal - (min(leaves, 1 << height) if scale > 1 else 0), scale)
-    return Proved(Fraction(-(-paid.numerator // paid.denominator), unit // scale), check.count)
+    return Proved(Fraction(-(-paid.numerator // paid.denominator), unit // scale), steps)
 
 
 class _Check:
@@ -127,7 +110,6 @@ class _Check:
         self.held: dict[bytes, list[_Step]] = {}
         self.covers: dict[tuple[object, ...], list[tuple[int, Cover]]] = {}  # within them, with their heights
         self.cases: dict[tuple[Columns, Columns], list[tuple[int, int]]] = {}  # heights and bounds
-        self.count = 0  # of all steps
         self.within = Within(engine) if isinstance(engine, Counting) else None
 
     def known(self, part: Part, height: int, leaves: int) -> int:
@@ -144,11 +126,9 @@ class _Check:
     def case(self, columns: Columns, asked: tuple[int, ...], height: int) -> int:
         """What is proved of the trees that ask `asked` and nothing but `columns` (None: all); fewer columns than may be asked."""
         space, engine = self.space, self.engine
-        sets = [columns]
-        if space.max_columns is not None and len(asked) >= space.max_columns:
-            sets.append(asked)
+        few = space.max_columns is not None and len(asked) >= space.max_columns
         found = [bound for own, bound in self.cases.get((columns, asked), ()) if own >= height]
-        for some in sets:
+        for some in [columns, asked] if few else [columns]:
             part = engine.root(some)
             own = min(height, part.room)  # a wish may limit the depth of all trees
             leaves = 1 << min(own, 62) if space.max_leaves is None else min(1 << min(own, 62), space.max_leaves)
@@ -167,7 +147,7 @@ class _Check:
         leaves = min(most, whole(record, "leaves", 1)) if "leaves" in record else most
         if bound >= MOST_COST or height > 1000:
             raise BadProof("its bound or height is too large")
-        listed = _numbers(record, "columns")
+        listed = numbers(record, "columns")
         columns = None if listed is None else self._columns(set(listed))
         if reason == "topology":
             return self._topology(path, bound)
@@ -188,7 +168,7 @@ class _Check:
                 raise BadProof("only trees of depth two are counted")
             proved = engine.count(part, height, leaves, bound)
         elif reason == "similar":
-            proved = _similar(record, part, height, leaves, engine, self.steps, self.space)
+            proved = self._similar(record, part, height, leaves)
         elif height < 1:
             raise BadProof("a leaf has no split")
         else:
@@ -207,7 +187,7 @@ class _Check:
         return None if every <= some else tuple(sorted(some & every))
 
     def _classes(self, record: dict[str, Any]) -> Span:
-        found = _numbers(record, "classes")
+        found = numbers(record, "classes")
         if found is None:
             return ANY
         if len(found) != 2 or found[0] > found[1]:
@@ -228,7 +208,7 @@ class _Check:
         self.covers.setdefault(part.within, []).append((far, cover))
 
     def _case(self, record: dict[str, Any], path: list[int], columns: Columns, height: int, bound: int) -> None:
-        asked, column = tuple(sorted(set(_numbers(record, "with") or ()))), whole(record, "column", 0)
+        asked, column = tuple(sorted(set(numbers(record, "with") or ()))), whole(record, "column", 0)
         if path or self.space.max_columns is None:
             raise BadProof("only the trees of all rows are told apart by columns, and only if their number is limited")
         every = set(self.space.column_of.tolist())
@@ -249,20 +229,17 @@ class _Check:
             raise BadProof(f"a tree of the topology costs less than {bound}")
         self.cases.setdefault((None, ()), []).append((1 << 20, bound))
 
-
-def _similar(
-    record: dict[str, Any], part: Part, height: int, leaves: int, engine: Engine, steps: dict[int, _Step], space: Space
-) -> int:
-    """The bound of an earlier step less what its further rows can cost."""
-    other = steps.get(whole(record, "of", 1))
-    if other is None:
-        raise BadProof("the step that it names does not come before it")
-    base = other.follow()
-    if other.height < height or other.leaves < leaves or (part.allowed & ~base.allowed).any():
-        raise BadProof("the step that it names covers fewer trees")
-    if space.min_leaf > 1 and (part.rows & ~base.rows).any():
-        raise BadProof("the step that it names lacks rows, and leaves have a smallest size")
-    return other.bound - engine.unit * engine.weight_of(base.rows & ~part.rows)
+    def _similar(self, record: dict[str, Any], part: Part, height: int, leaves: int) -> int:
+        """The bound of an earlier step less what its further rows can cost."""
+        other = self.steps.get(whole(record, "of", 1))
+        if other is None:
+            raise BadProof("the step that it names does not come before it")
+        base = other.follow()
+        if other.height < height or other.leaves < leaves or (part.allowed & ~base.allowed).any():
+            raise BadProof("the step that it names covers fewer trees")
+        if self.space.min_leaf > 1 and (part.rows & ~base.rows).any():
+            raise BadProof("the step that it names lacks rows, and leaves have a smallest size")
+        return other.bound - self.engine.unit * self.engine.weight_of(base.rows & ~part.rows)
 
 
 def whole(record: dict[str, Any], name: str, least: int) -> int:
@@ -273,7 +250,7 @@ def whole(record: dict[str, Any], name: str, least: int) -> int:
     return value
 
 
-def _numbers(record: dict[str, Any], name: str) -> tuple[int, ...] | None:
+def numbers(record: dict[str, Any], name: str) -> tuple[int, ...] | None:
     """A list of whole numbers, or None where it is not there."""
     value = record.get(name)
     if value is None:
@@ -287,12 +264,24 @@ def _fits(value: object) -> bool:
     return type(value) is int and 0 <= value < MOST_COST
 
 
-def _accept(header: dict[str, Any], space: Space) -> None:
-    """Raises BadProof if the header is not of this format or of these rows."""
-    if header.get("format") != FORMAT or header.get("version") not in VERSIONS or type(header["version"]) is not int:
-        raise BadProof("the file is not a proof of version 1, 2, 4, 5 or 6")
-    if header.get("rows") != space.digest:
+def accept(header: dict[str, Any], versions: tuple[int, ...], kind: str, digest: str) -> None:
+    """Raises BadProof if the header is not of these versions of the format, which are of this kind, or not of these rows."""
+    if header.get("format") != FORMAT or type(header.get("version")) is not int or header["version"] not in versions:
+        raise BadProof(f"the file is not a proof {kind}")
+    if header.get("rows") != digest:
         raise BadProof("the proof was made for another table: its fingerprint is not that of these rows")
+
+
+def held(lines: Iterator[tuple[int, dict[str, Any]]], add: Callable[[int, dict[str, Any]], None]) -> int:
+    """How many lines there are, all of which hold; raises BadProof, which names the first one that does not."""
+    count = 0
+    for number, record in lines:
+        try:
+            add(number, record)
+        except BadProof as reason:
+            raise BadProof(f"line {number}: {reason}") from None
+        count += 1
+    return count
 
 
 def _prices(header: dict[str, Any], space: Space, errors: bool) -> tuple[int, int, int]:

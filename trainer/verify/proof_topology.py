@@ -5,8 +5,6 @@ See docs/proof-format.md, "Topologies".
 
 from __future__ import annotations
 
-import numpy as np
-
 from trainer.verify.proof_counting import Counting, Frame, Sides
 from trainer.verify.proof_rows import Part
 from trainer.verify.proof_space import NoProof, Shape, depth_of, leaves_of
@@ -39,22 +37,14 @@ class Topologies:
         """Both sides are counted: a topology of depth two or less is all trees of so many leaves."""
         a, b = map(leaves_of, shape)
         sides = Sides(self.c, frame, 2, [(a, b)] if a == b else [(a, b), (b, a)])
-        while True:
-            short = np.flatnonzero(sides.sums() < bound)
-            if not len(short):
-                return True
-            q = int(short[np.argmin(sides.sums()[short])])
-            if q in sides.done:
-                return False
-            sides.count(q)
+        return sides.short(bound) is None
 
     def _four(self, part: Part, frame: Frame, shape: tuple[Shape, Shape], bound: int) -> bool:
         """One side is counted, and the other one must cost what is missing."""
         small, large = sorted(shape, key=depth_of)
         if depth_of(small) > 2 or depth_of(large) > 3 or self.c.X.shape[1] > MOST_QUESTIONS:
-            raise NoProof(
-                "topologies of four questions are checked with a side of at most two, and up to 100 questions"
-            )
+            words = "topologies of four questions are checked with a side of at most two"
+            raise NoProof(f"{words}, and up to {MOST_QUESTIONS} questions")
         yes = frame.X != 0
         for a in range(len(frame.columns)):
             for answer in (False, True):

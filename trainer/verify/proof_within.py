@@ -176,11 +176,10 @@ class Within:
         """The questions that may stand here: bool over all questions."""
         asks = [w for w in part.wishes if w.verb == "ask" and not w.place]
         here = [w.number for w in part.wishes if w.verb == "held" and not w.place]
-        found = part.allowed & (
-            (np.arange(len(part.allowed)) < self.space.encoded) | np.isin(np.arange(len(part.allowed)), here)
-        )
+        numbers = np.arange(len(part.allowed))
+        found = part.allowed & ((numbers < self.space.encoded) | np.isin(numbers, here))
         if named := {w.number for w in asks} - {-1}:
-            found = part.allowed & np.isin(np.arange(len(found)), list(named) if len(named) == 1 else [])
+            found = part.allowed & np.isin(numbers, list(named) if len(named) == 1 else [])
         for w in asks:
             found &= self.space.column_of == w.column
         for w in part.wishes:
@@ -197,11 +196,9 @@ class Within:
         rising = None if self.space.rising is None else self.space.rising[frame.columns[usable]]
         span = range(part.span[0], min(part.span[1] + 1, self.c.classes))
         for k, other in itertools.product(span, span):
-            fits = (
-                np.ones(yes.shape[1], bool)
-                if rising is None or k == other
-                else (rising == 0) | ((rising > 0) == (k < other))
-            )
+            fits = np.ones(yes.shape[1], bool)
+            if rising is not None and k != other:
+                fits = (rising == 0) | ((rising > 0) == (k < other))
             if fits.any():
                 a, b = (self.made(s[:, fits], np.full(int(fits.sum()), label)) for s, label in ((no, k), (yes, other)))
                 yield self.kept(a + b, FAR)

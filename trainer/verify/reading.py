@@ -19,7 +19,7 @@ from trainer.verify.tables import Around, Piece
 
 BLANKS = "\u00a0\u2007\u2009\u202f"
 UNSEEN = "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
-GAPS = {"", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "?"}
+GAPS = frozenset(["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "?"])
 CLOCK = re.compile(
     r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:[.,][0-9]{1,9})?)?\s?([AaPp]\.?[Mm]\.?)?\s?(Z|UTC|[+-][0-9]{2}:?[0-9]{2})?$"
 )
@@ -97,46 +97,29 @@ def judged(model: dict[str, Any], around: Around | None) -> list[Finding]:
 
 def _values_gone(record: dict[str, Any]) -> list[str]:
     """The words for "missing" that are numbers or dates in the form of the column."""
-    read = {"number": _number, "date": _day}.get(record["taken_for"])
-    return [
-        str(word) for word in record.get("missing") or () if read is not None and read(str(word), record) is not None
-    ]
+    read = FORMS.get(record["taken_for"])
+    words = map(str, record.get("missing") or ())
+    return [word for word in words if read is not None and read(word, record) is not None]
 
 
 def _source(name: str, record: dict[str, Any]) -> Source:
-    missing = frozenset(str(word) for word in record.get("missing") or ())
-    kind = record["taken_for"]
-    if kind == "number":
-        return Source(name, (name,), lambda word: (_said(_number, name, word, record, missing),))
+    missing, kind = frozenset(str(word) for word in record.get("missing") or ()), record["taken_for"]
     if kind == "plain":
         return Source(name, (name,), lambda word: ("" if word in missing else word,))
-    if kind != "date":
+    if kind not in FORMS:
         raise DataError(f"The model reads column '{name}' in a way that is not known: {str(kind)[:40]}.")
-    made = _made(name, record)
-    nothing = ("",) * len(made)
+    read, made = FORMS[kind], _made(name, record) if kind == "date" else (name,)
+    form = f"dates as {record['form']}" if kind == "date" else "numbers in another form"
 
     def texts(word: str) -> Sequence[str]:
         if word in GAPS or word in missing:
-            return nothing
-        found = _day(word, record)
+            return ("",) * len(made)
+        found = read(word, record)
         if found is None or len(found) != len(made):
-            raise DataError(
-                f"Column '{name}' holds dates as {record['form']} in the model; the file has '{word[:60]}' there."
-            )
+            raise DataError(f"Column '{name}' holds {form} in the model; the file has '{word[:60]}' there.")
         return found
 
     return Source(name, made, texts)
-
-
-def _said(read: Any, name: str, word: str, record: dict[str, Any], missing: frozenset[str]) -> str:
-    if word in GAPS or word in missing:
-        return ""
-    found = read(word, record)
-    if found is None:
-        raise DataError(
-            f"Column '{name}' holds numbers in another form in the model; the file has '{word[:60]}' there."
-        )
-    return str(found)
 
 
 def _tidy(word: str) -> str:
@@ -147,13 +130,13 @@ def _tidy(word: str) -> str:
     return word.replace("\u2212", "-").replace("\u2019", "'").replace("\u02bc", "'").strip()
 
 
-def _number(word: str, record: dict[str, Any]) -> str | None:
+def _number(word: str, record: dict[str, Any]) -> Sequence[str] | None:
     """The plain text of a number with this decimal sign, thousands separator and unit; None for any other word."""
     text = _tidy(word)
     positive = _unmarked(text, str(record.get("negative") or ""))
     if positive is not None:
         plain = _number(positive, record | {"negative": ""})
-        return None if plain is None or plain[0] in "+-" else "-" + plain
+        return None if plain is None or plain[0][0] in "+-" else ("-" + plain[0],)
     sign, rest = _signed(text)
     unit = str(record.get("unit") or "")
     if unit:
@@ -174,7 +157,7 @@ def _number(word: str, record: dict[str, Any]) -> str | None:
     digits = _whole(whole, record["thousands"])
     if digits is None or not _digits(part, empty=bool(whole)) or (not whole and not point):
         return None
-    return sign + digits + ("." if point else "") + part + exponent
+    return (sign + digits + ("." if point else "") + part + exponent,)
 
 
 def _unmarked(text: str, style: str) -> str | None:
@@ -251,9 +234,7 @@ def _date(text: str, form: str) -> datetime.date | None:
         cut = re.findall("[A-Za-z]+|[0-9]+", text)
         between = re.split("[A-Za-z]+|[0-9]+", text)
         wanted = re.split("yyyy|yy|mmm|mm|dd", form)
-        if [sign.replace(".", "") for sign in between] != [
-            sign.replace(".", "") for sign in wanted
-        ] and between != wanted:
+        if [sign.replace(".", "") for sign in between] != [sign.replace(".", "") for sign in wanted]:
             return None
     if len(cut) != len(names):
         return None
@@ -272,3 +253,6 @@ def _date(text: str, form: str) -> datetime.date | None:
 def _month(name: str) -> int:
     known = [name.lower() in (month, month[:3]) for month in MONTHS]
     return known.index(True) + 1 if any(known) else 0
+
+
+FORMS: dict[str, Callable[[str, dict[str, Any]], Sequence[str] | None]] = {"number": _number, "date": _day}

@@ -103,9 +103,8 @@ def objective(model: dict[str, Any], counts: Counts) -> list[Finding]:
     depth = max(map(len, places(nodes)))
     for claim, own in (("correct", correct), ("leaves", len(leaves(nodes))), ("depth", depth), ("n", sum(counts[0]))):
         if claim in certificate:
-            out.append(
-                recounted(claim, certificate[claim] == own, f"recounted {own}, claimed {certificate[claim]}", "basis")
-            )
+            words = f"recounted {own}, claimed {certificate[claim]}"
+            out.append(recounted(claim, certificate[claim] == own, words, "basis"))
     if certificate.get("objective") is not None:
         words = f"recomputed {value} = {float(value):.12g}, claimed {certificate['objective']}"
         out.append(recounted("objective", abs(exact(certificate["objective"]) - value) <= TOLERANCE, words, "basis"))
@@ -173,12 +172,11 @@ def _mixed(x: np.ndarray) -> np.ndarray:
 def metrics(model: dict[str, Any], data: Data, counts: Counts) -> list[Finding]:
     """The accuracies on the rows that trained, which `counts` are of, and on those held out."""
     given, unseen = model.get("metrics") or {}, data.rows.take(data.held_out)
-    sets = {"train": lambda: counts, "test": lambda: counted(model, model["nodes"], unseen.unweighted)[1]}
-    return [
-        metric(f"metrics {name}", given[name], confusion_of(model, model["nodes"], own()))
-        for name, own in sets.items()
-        if name in given
-    ]
+    found = {"train": counts} if "train" in given else {}
+    if "test" in given:
+        found["test"] = counted(model, model["nodes"], unseen.unweighted)[1]
+    tables = {name: confusion_of(model, model["nodes"], own) for name, own in found.items()}
+    return [metric(f"metrics {name}", given[name], table) for name, table in tables.items()]
 
 
 def confusion_of(model: dict[str, Any], nodes: Sequence[dict], counts: Counts) -> np.ndarray:

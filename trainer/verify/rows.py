@@ -15,10 +15,9 @@ import numpy as np
 
 from trainer.errors import DataError
 from trainer.verify.findings import Finding, recounted, unjudged
-from trainer.verify.reading import judged, plain, skipped_lines, sources
+from trainer.verify.reading import GAPS, judged, plain, skipped_lines, sources
 from trainer.verify.tables import Piece, readings
 
-MARKS = {"", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "?"}
 TRUTH = dict.fromkeys(("true", "True", "TRUE"), 1.0) | dict.fromkeys(("false", "False", "FALSE"), 0.0)
 NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,5})?", re.ASCII)
 FOLD_SIGNS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -102,9 +101,8 @@ def _data(model: dict[str, Any], pieces: Iterable[Piece]) -> Data:
         raise DataError("Every row of the file has a gap in a column of the model.")
     if not full.all():
         values, target = [own[full] for own in values], target[full]
-    strange = [
-        c["name"] for c, own in zip(model["columns"], values, strict=True) if "categories" in c and (own < 0).any()
-    ]
+    odd = ["categories" in c and (own < 0).any() for c, own in zip(model["columns"], values, strict=True)]
+    strange = [c["name"] for c, own in zip(model["columns"], odd, strict=True) if own]
     strange += [model["target"]] * bool((target < 0).any())
     labels = np.maximum(target, 0).astype(np.int32)
     held_out, fold, plain, said = _roles(model, labels)
@@ -148,7 +146,7 @@ def _numbers(cells: Sequence[str], name: str) -> list[float]:
 
 
 def _number(cell: str, name: str) -> float:
-    if cell in MARKS:
+    if cell in GAPS:
         return math.nan
     if cell in TRUTH:
         return TRUTH[cell]
@@ -161,10 +159,10 @@ def _number(cell: str, name: str) -> float:
 def _codes(column: dict[str, Any], words: list[str]) -> np.ndarray:
     """The value of each word of a column: its position among the categories, NaN for a gap, -1 where it is not listed."""
     place = {word: float(code) for code, word in enumerate(column["categories"])}
-    marks = MARKS
-    others = [word for word in words if word not in MARKS]
+    marks = GAPS
+    others = [word for word in words if word not in GAPS]
     if others and 2 * sum(re.fullmatch("[A-Z]{2}", word) is not None for word in others) >= len(others):
-        marks = MARKS - {"NA"}  # a value among other codes of two letters
+        marks = GAPS - {"NA"}  # a value among other codes of two letters
     gap = place.get(MISSING, -1.0) if column.get("missing") == "category" else math.nan
     return np.array([gap if word in marks else place.get(word, -1.0) for word in words])
 
@@ -182,12 +180,8 @@ def _fingerprint(model: dict[str, Any], rows: Rows) -> Finding:
     digest.update(repr((model["target"], tuple(model["classes"]))).encode())
     digest.update(rows.labels.astype("<i4").tobytes())
     same = digest.hexdigest() == model.get("fingerprint")
-    words = (
-        f"SHA-256 of {len(rows)} rows is the same as in the training."
-        if same
-        else "These are not the rows of the training."
-    )
-    return recounted("data", same, words, "basis")
+    words = f"SHA-256 of {len(rows)} rows is the same as in the training."
+    return recounted("data", same, words if same else "These are not the rows of the training.", "basis")
 
 
 # -- which rows trained, and what each counts --------------------------------------------------------------------------

@@ -10,11 +10,11 @@ import numpy as np
 
 from trainer.verify.chosen import chosen_columns
 from trainer.verify.findings import Finding, asked, recounted, unjudged
-from trainer.verify.proof_space import OBLIQUE, NoProof, Shape, depth_of, distant, questions_of, topology_of
+from trainer.verify.proof_space import NoProof, Shape, depth_of, distant, leaves_of, topology_of
 from trainer.verify.questions import Questions, cuts_of_bins, questions, special_values
 from trainer.verify.restrictions import words_of
 from trainer.verify.rows import Rows
-from trainer.verify.structure import METHODS
+from trainer.verify.structure import METHODS, OBLIQUE, THRESHOLDS
 from trainer.verify.tree import branches
 
 LEAD = {
@@ -85,14 +85,12 @@ def _spaces(model: dict[str, Any], rows: Rows, said: str) -> list[list[str]]:
         return [[FAR_ROBUST if asked(model, "scaling") == "robust" else FAR]]
     if method in OBLIQUE:
         return [[NEAR]]
-    kinds = [c["kind"] == "categorical" for c in model["columns"]]
-    if method == "exact-numeric":
-        texts = (
-            ("all thresholds of", "numeric column", kinds.count(False)),
-            ("single categories of", "other column", sum(kinds)),
-        )
-        return [[f"{verb} {_counted(n, noun)}" for verb, noun, n in texts if n]]
-    return [_of_questions(model, questions(model, rows), rows, kinds)]
+    if method in THRESHOLDS:
+        others = sum(column["kind"] == "categorical" for column in model["columns"])
+        texts = ("all thresholds of", "numeric column"), ("single categories of", "other column")
+        numbers = len(model["columns"]) - others, others
+        return [[f"{verb} {_counted(n, noun)}" for (verb, noun), n in zip(texts, numbers, strict=True) if n]]
+    return [_of_questions(model, questions(model, rows), rows)]
 
 
 TOPOLOGY = re.compile(
@@ -108,9 +106,8 @@ def _topology(model: dict[str, Any], rows: Rows, head: str) -> bool:
     if found is None:
         return head == "no question" and len(nodes) == 1
     size, deepest, columns, bins = map(int, found.groups()[:4])
-    if bins != model["parameters"]["bins"]:
-        return False
-    if (chosen := chosen_columns(model)) is None:
+    chosen = chosen_columns(model)
+    if bins != model["parameters"]["bins"] or chosen is None:
         return False
     parts = [
         len(np.unique(values)) > 1 if column["kind"] == "categorical" else len(cuts_of_bins(values, bins)) > 0
@@ -122,7 +119,7 @@ def _topology(model: dict[str, Any], rows: Rows, head: str) -> bool:
     except NoProof:
         return False
     full = deepest == model["parameters"]["depth"] and size == 2**deepest - 1
-    held = full if shape is None else (size, deepest) == (questions_of(shape), depth_of(shape))
+    held = full if shape is None else (size, deepest) == (leaves_of(shape) - 1, depth_of(shape))
     names = ", ".join(column["name"] for column, own in zip(model["columns"], chosen, strict=True) if own)
     listed = f", no other columns than ({names})" if asked(model, "select") == "cart" else None
     fits = found[5] == listed and columns == named
@@ -139,28 +136,33 @@ def _grows(nodes: Sequence[dict[str, Any]], at: int, shape: Shape) -> bool:
         return False
     one, two = shape
     ways = [(node["left"], node["right"]), (node["right"], node["left"])]
-    return any(_grows(nodes, a, one) and _grows(nodes, b, two) for a, b in ways) or any(
-        _grows(nodes, at, side) for side in shape
-    )
+    if any(_grows(nodes, at, side) for side in shape):
+        return True
+    return any(_grows(nodes, a, one) and _grows(nodes, b, two) for a, b in ways)
 
 
-def _of_questions(model: dict[str, Any], found: Questions, rows: Rows, kinds: list[bool]) -> list[str]:
+def _of_questions(model: dict[str, Any], found: Questions, rows: Rows) -> list[str]:
+    sizes = np.bincount(np.array(found.columns, np.int64), minlength=len(rows.columns)).tolist()
+    numeric, codes, levels, truths = list[int](), 0, 0, 0
+    for column, own, size in zip(model["columns"], rows.columns, sizes, strict=True):
+        if column["kind"] == "categorical":
+            levels += size
+        elif set(np.unique(own).tolist()) <= {0.0, 1.0}:
+            truths += size
+        else:
+            special = special_values(column, own)
+            codes += special
+            numeric += [size - special] if size > special else []
     out = []
-    codes = [special_values(column, own) for column, own in zip(model["columns"], rows.columns, strict=True)]
-    sizes = (np.bincount(np.array(found.columns, np.int64), minlength=len(kinds)) - codes).tolist()
-    plain = [
-        not kind and set(np.unique(own).tolist()) <= {0.0, 1.0} for kind, own in zip(kinds, rows.columns, strict=True)
-    ]
-    numeric = sorted(size for size, kind, two in zip(sizes, kinds, plain, strict=True) if size and not kind and not two)
     if numeric:
-        each = f"{numeric[0]}" if numeric[0] == numeric[-1] else f"{numeric[0]} to {numeric[-1]}"
+        each = f"{min(numeric)}" if min(numeric) == max(numeric) else f"{min(numeric)} to {max(numeric)}"
         noun = "interval" if asked(model, "binarise") == "quantile-buckets" else "threshold"
         out.append(f"{_counted(sum(numeric), noun)} ({each} per column)")
-    if sum(codes):
-        out.append(_counted(sum(codes), "special value"))
-    if levels := sum(size for size, kind in zip(sizes, kinds, strict=True) if kind):
+    if codes:
+        out.append(_counted(codes, "special value"))
+    if levels:
         out.append("1 category" if levels == 1 else f"{levels} categories")
-    if truths := sum(size for size, two in zip(sizes, plain, strict=True) if two):
+    if truths:
         out.append(_counted(truths, "yes/no column"))
     return out or ["no question"]
 

@@ -18,22 +18,13 @@ from trainer.verify.findings import asked, exact
 from trainer.verify.optima import Optima
 from trainer.verify.proof_counting import Counting
 from trainer.verify.proof_rows import FAR
-from trainer.verify.proof_space import (
-    OBLIQUE,
-    QUESTIONS,
-    THRESHOLDS,
-    NoProof,
-    Space,
-    distant,
-    read_space,
-    space_of,
-    subsets,
-)
+from trainer.verify.proof_space import NoProof, Space, distant, read_space, space_of, subsets
 from trainer.verify.proof_within import TooLarge, Within
 from trainer.verify.questions import matrix, questions
 from trainer.verify.recount import goal_value, penalty
 from trainer.verify.restrictions import not_searched
 from trainer.verify.rows import Rows
+from trainer.verify.structure import OBLIQUE, QUESTIONS, THRESHOLDS
 
 WORK = 2e8  # rows times questions that a search may look at
 CELLS = 3e7  # rows times questions that are held as numbers
@@ -188,14 +179,9 @@ def _part(space: Space) -> Space:
     usable = np.flatnonzero(space.allowed[: space.encoded])
     chosen = np.sort(usable[_chosen(space.X[:, usable], Y, max(1, few))])
     own = np.append(chosen, np.arange(space.encoded, space.X.shape[1]))
-    moved = [
-        replace(
-            w,
-            number=w.number - space.encoded + len(chosen) if w.number >= 0 else -1,
-            parted=tuple(np.flatnonzero(np.isin(own, w.parted)).tolist()),
-        )
-        for w in space.wishes
-    ]
+    place = {int(q): i for i, q in enumerate(own)} | {-1: -1}  # of each question that is kept
+    parted = [tuple(sorted(place[q] for q in w.parted if q in place)) for w in space.wishes]
+    moved = [replace(w, number=place[w.number], parted=p) for w, p in zip(space.wishes, parted, strict=True)]
     return replace(
         space, X=space.X[:, own], allowed=space.allowed[own], columns=space.column_of[own], yes_left=space.left[own],
         apart=None if space.apart is None else space.apart[np.ix_(own, own)], wishes=tuple(moved), depth=depth,

@@ -16,6 +16,9 @@ CUTS = "max_leaves everywhere several"
 CUT_H = f"{PLANES} {CUTS} then_fewest pareto balanced connect tight full_routing symmetry"
 COMMON = "seed depth time_limit memory_limit threads test_share folds"
 WHOLE = "depth bins max_leaves min_leaf max_columns max_card min_node folds seed"
+# what the methods that claim something of all trees ask: yes/no questions, thresholds, hyperplanes; `odt` asks for subsets
+QUESTIONS = {"exact", "flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"}
+THRESHOLDS, OBLIQUE = {"exact-numeric"}, {"cut-h", "cutw-h", "s-oct", "oct-h"}
 MOST = {"bins": 1000, "depth": 100, "test_share": 0.9, "folds": 50}
 # method: what it can claim, its kinds of splits (t: threshold, i: interval, s: subset, l: linear), its parameters
 METHODS = {
@@ -45,33 +48,31 @@ METHODS = {
 def structure(model: dict[str, Any]) -> list[Finding]:
     """The findings that need no rows; what is of a wrong type raises TypeError, LookupError or ValueError."""
     _check_names(model)
+    given = model.get("parameters") or {}
     for name in WHOLE.split():
-        if not isinstance((model.get("parameters") or {}).get(name) or 0, int):
+        if not isinstance(given.get(name) or 0, int):
             raise TypeError(f"the parameter '{name}' is not a whole number")
-    if (bins := (model.get("parameters") or {}).get("bins")) is not None and bins < 2:
+    if given.get("bins") is not None and given["bins"] < 2:
         raise ValueError("fewer than two bins")  # not the bins of a file that names none
     for name, most in MOST.items():  # no training allows more, and counting so far would take for ever
-        if ((model.get("parameters") or {}).get(name) or 0) > most:
+        if (given.get(name) or 0) > most:
             raise ValueError(f"the parameter '{name}' is over {most}")
     trouble, deepest = tree_trouble(model, model["nodes"])
     limit = None if asked(model, "topology") else asked(model, "depth")  # a topology takes the place of the depth
     if not trouble and limit is not None and deepest > limit:
         trouble = f"The tree has depth {deepest}, over the limit {limit}."
-    return [
-        recounted("structure", not trouble, trouble or f"{len(model['nodes'])} nodes, depth {deepest}.", "basis"),
-        _method(model),
-    ]
+    words = trouble or f"{len(model['nodes'])} nodes, depth {deepest}."
+    return [recounted("structure", not trouble, words, "basis"), _method(model)]
 
 
 def _check_names(model: dict[str, Any]) -> None:
     names = [model["target"], *model["classes"]]
     for column in model["columns"]:
-        names += [column["name"], column["kind"], *(column.get("categories") or [])]
-        if column["kind"] not in ("numeric", "binary", "categorical") or ("categories" in column) != (
-            column["kind"] == "categorical"
-        ):
+        kind, categories = column["kind"], column.get("categories") or []
+        names += [column["name"], kind, *categories]
+        if kind not in ("numeric", "binary", "categorical") or ("categories" in column) != (kind == "categorical"):
             raise ValueError(f"the kind of column {column['name']!r} is not known, or does not go with its categories")
-        if len(set(column.get("categories") or [])) < len(column.get("categories") or []):
+        if len(set(categories)) < len(categories):
             raise ValueError(f"a category of column {column['name']!r} appears twice")
     if wrong := [name for name in names if not isinstance(name, str)]:
         raise TypeError(f"{str(wrong[0])[:80]} is not a name")

@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +58,11 @@ def readings(
                 except (UnicodeError, csv.Error):
                     break  # the encoding is another one, or there is no end of a quote
                 names = [name.strip() for name in header]
-                way = _Way(path, encoding, delimiter, without)
+                read = partial(_csv, path, encoding, delimiter, without)
                 if set(wanted) <= set(names):
-                    yield _csv(way, [names.index(name) for name in wanted], skip=True), around
+                    yield read([names.index(name) for name in wanted], skip=True), around
                 elif all(NUMBERED.fullmatch(name) and int(name[7:]) <= len(names) for name in wanted):
-                    yield _csv(way, [int(name[7:]) - 1 for name in wanted], skip=False), around
+                    yield read([int(name[7:]) - 1 for name in wanted], skip=False), around
 
 
 def _encodings(head: bytes) -> list[str]:
@@ -97,16 +98,6 @@ def _around(path: Path, encoding: str, delimiter: str, skipped: frozenset[int], 
     return Around(len(skipped), tuple(number for number in rows if number >= (last or number + 1)), apart)
 
 
-@dataclass(frozen=True)
-class _Way:
-    """How a CSV file is read."""
-
-    path: Path
-    encoding: str
-    delimiter: str
-    without: frozenset[int]
-
-
 def _records(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
     """The records; lines with nothing but spaces are left out."""
     csv.field_size_limit(sys.maxsize)
@@ -115,17 +106,19 @@ def _records(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
             yield record
 
 
-def _csv(way: _Way, places: list[int], *, skip: bool) -> Iterator[Piece]:
-    with _text(way.path, way.encoding) as lines:
+def _csv(
+    path: Path, encoding: str, delimiter: str, without: frozenset[int], places: list[int], *, skip: bool
+) -> Iterator[Piece]:
+    with _text(path, encoding) as lines:
         try:
-            records = _records(_without(lines, way.without), way.delimiter)
+            records = _records(_without(lines, without), delimiter)
             first = next(records)
             for piece in _pieces(records if skip else itertools.chain([first], records)):
                 if wrong := next((r for r in piece if len(r) != len(first)), None):
                     raise DataError(f"A row of the file has {len(wrong)} values, the first one has {len(first)}.")
                 yield [[record[j].strip() for record in piece] for j in places]
         except (UnicodeError, csv.Error, EOFError, gzip.BadGzipFile) as error:
-            raise DataError(f"The file of rows cannot be read as {way.encoding}: {error}.") from error
+            raise DataError(f"The file of rows cannot be read as {encoding}: {error}.") from error
 
 
 def _pieces(records: Iterator[list[str]]) -> Iterator[list[list[str]]]:
