@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 from typing import Any
 
 from trainer.verify.findings import asked
@@ -11,7 +10,7 @@ from trainer.verify.findings import asked
 BEFORE = re.compile(
     r" columns, numeric ones in at most [0-9]+ bins, no other columns than (?:those that a CART tree uses )?\("
 )
-MOST_STEPS = 100_000
+MOST_WAYS = 5000
 
 
 def chosen_columns(model: dict[str, Any]) -> list[bool] | None:
@@ -25,29 +24,19 @@ def chosen_columns(model: dict[str, Any]) -> list[bool] | None:
     start = BEFORE.search(said)
     if start is None:
         return None
-    names = [str(column["name"]) for column in model["columns"]]
-    ways = []
-    for step, way in enumerate(_ways(said[start.end() :], names)):
-        if way is not None:
-            ways.append(set(way))
-        if step > MOST_STEPS or len(ways) > 1:
+    names, text = [str(column["name"]) for column in model["columns"]], said[start.end() :]
+
+    def closed(end: int) -> bool:
+        return text[end:] == ")" or text.startswith("), ", end)
+
+    # lists that the text begins with, and where they end; those that a bracket closes
+    ways, listed = [(0, frozenset[int]())], [frozenset[int]()] if closed(0) else []
+    for j, name in enumerate(names):
+        for at, way in list(ways):
+            word = f", {name}" if way else name
+            if text.startswith(word, at):
+                ways.append((at + len(word), way | {j}))
+                listed += [way | {j}] if closed(at + len(word)) else []
+        if len(ways) > MOST_WAYS or len(listed) > 1:
             return None
-    return [j in ways[0] for j in range(len(names))] if ways else None
-
-
-def _ways(text: str, names: Sequence[str]) -> Iterator[tuple[int, ...] | None]:
-    """Every list of columns, in their order, that the text begins with and a bracket closes; None for each attempt that ends otherwise."""
-    if text == ")" or text.startswith("), "):
-        yield ()
-    stack: list[tuple[int, tuple[int, ...]]] = [(0, ())]
-    while stack:
-        at, way = stack.pop()
-        for j in range(way[-1] + 1 if way else 0, len(names)):
-            end = at + len(names[j])
-            if not text.startswith(names[j], at):
-                continue
-            if text[end:] == ")" or text.startswith("), ", end):
-                yield (*way, j)
-            if text.startswith(", ", end):
-                stack.append((end + 2, (*way, j)))
-        yield None
+    return [j in listed[0] for j in range(len(names))] if listed else None

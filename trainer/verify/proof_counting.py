@@ -97,6 +97,11 @@ class Counting(Table):
         costs = frame.two(frame.pairs, frame.totals, frame.second, frame.first, height)
         return int(costs[min(leaves, 1 << height) - 1])
 
+    def cost(self, errors: np.ndarray, leaves: Any) -> np.ndarray:
+        """The cost of so many errors, infinite ones of no tree, with so many leaves: int64."""
+        found = np.isfinite(errors)
+        return np.where(found, leaves * self.leaf + self.unit * np.where(found, errors, 0).astype(np.int64), FAR)
+
     # -- splits ----------------------------------------------------------------------------------------------------------
 
     def split(self, part: Part, height: int, leaves: int, bound: int, known: Known) -> None:
@@ -168,43 +173,36 @@ class Frame:
 
     def side_costs(self) -> np.ndarray:
         """The least costs (2, m) of the no and the yes side of each question with at most one more."""
-        c, whole = self.counting, self.ones.sum(axis=0)
-        single = (self.total - whole - (self.totals[:, None] - self.ones).max(axis=0), whole - self.ones.max(axis=0))
-        ones = np.array([np.diagonal(p) for p in self.pairs])
-        yes, no = self._seconds(self.pairs, self.totals, ones, whole, self.second)
-        more = [np.where(e >= FAR, FAR, 2 * c.leaf + c.unit * np.where(e >= FAR, 0, e)) for e in (no, yes)]
-        return np.array([np.minimum(c.leaf + c.unit * a, b) for a, b in zip(single, more, strict=True)])
+        whole, ones = self.ones.sum(axis=0), np.array([np.diagonal(p) for p in self.pairs])
+        no, yes = self._singles(self.totals, self.ones, whole)
+        yes_two, no_two = self._seconds(self.pairs, self.totals, ones, whole, self.second)
+        both = (no, no_two), (yes, yes_two)
+        return np.array([np.minimum(self.counting.cost(one, 1), self.counting.cost(two, 2)) for one, two in both])
 
     def two(
         self, pairs: np.ndarray, totals: np.ndarray, second: np.ndarray | None, first: np.ndarray, height: int = 2
     ) -> np.ndarray:
         """The least cost with at most 1, 2, 3 and 4 leaves, int64 (4,), from counts of pairs by class."""
-        c = self.counting
-        ones = np.array([np.diagonal(p) for p in pairs])
-        total = int(totals.sum())
-        least = np.empty(4, np.int64)
-        least[:] = c.leaf + c.unit * (total - int(totals.max()))
-        whole = ones.sum(axis=0).astype(np.int64)
+        c, ones, total = self.counting, np.array([np.diagonal(p) for p in pairs]), int(totals.sum())
+        whole, errors = ones.sum(axis=0), np.array([total - totals.max(), np.inf, np.inf, np.inf])
         usable = first & (whole >= c.min_leaf) & (total - whole >= c.min_leaf)
-        if height == 0 or not usable.any():
-            return least
-        yes_leaf = whole - ones.max(axis=0).astype(np.int64)
-        no_leaf = total - whole - (totals[:, None] - ones).max(axis=0).astype(np.int64)
-        first_error = np.where(usable, yes_leaf + no_leaf, FAR)
-        least[1:] = np.minimum(least[1:], 2 * c.leaf + _priced(first_error.min(), c.unit))
-        if height == 1:
-            return least
-        yes_two, no_two = self._seconds(pairs, totals, ones, whole, second)
-        three = np.where(usable, np.minimum(_sum(yes_two, no_leaf), _sum(yes_leaf, no_two)), FAR).min()
-        four = np.where(usable, _sum(yes_two, no_two), FAR).min()
-        least[2:] = np.minimum(least[2:], 3 * c.leaf + _priced(three, c.unit))
-        least[3] = min(int(least[3]), 4 * c.leaf + _priced(four, c.unit))
-        return least
+        if height > 0 and usable.any():
+            no, yes = self._singles(totals, ones, whole)
+            errors[1] = (no + yes)[usable].min()
+        if height > 1 and usable.any():
+            yes_two, no_two = self._seconds(pairs, totals, ones, whole, second)
+            errors[2] = np.minimum(yes_two + no, yes + no_two)[usable].min()
+            errors[3] = (yes_two + no_two)[usable].min()
+        return np.minimum.accumulate(c.cost(errors, np.arange(1, 5)))
+
+    def _singles(self, totals: np.ndarray, ones: np.ndarray, whole: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The errors of a leaf on the no and on the yes side of each question."""
+        return totals.sum() - whole - (totals[:, None] - ones).max(axis=0), whole - ones.max(axis=0)
 
     def _seconds(
         self, pairs: np.ndarray, totals: np.ndarray, ones: np.ndarray, whole: np.ndarray, second: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Least errors of the yes and of the no side of each first question when a second one parts it."""
+        """Least errors of the yes and of the no side of each first question when a second one parts it; infinite if none does."""
         both = reduce(np.maximum, pairs)  # rows that a leaf for yes-yes classifies correctly
         alone = [size[:, None] - own for size, own in zip(ones, pairs, strict=True)]
         only = reduce(np.maximum, alone)  # yes to the first, no to the second
@@ -220,22 +218,7 @@ class Frame:
             no[np.minimum(rest, held[None, :] - size) < c.min_leaf] = -np.inf
         if second is not None:
             yes[~second] = no[~second] = -np.inf
-        yes_best, no_best = yes.max(axis=1), no.max(axis=1)
-        total = int(totals.sum())
-        return _errors(whole, yes_best), _errors(total - whole, no_best)
-
-
-def _errors(size: np.ndarray, right: np.ndarray) -> np.ndarray:
-    found = np.isfinite(right)
-    return np.where(found, size - np.where(found, right, 0).astype(np.int64), FAR)
-
-
-def _sum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return np.where((a >= FAR) | (b >= FAR), FAR, a + b)
-
-
-def _priced(errors: np.int64, unit: int) -> int:
-    return FAR if int(errors) >= FAR else int(errors) * unit
+        return whole - yes.max(axis=1), totals.sum() - whole - no.max(axis=1)
 
 
 class Sides:
