@@ -197,7 +197,7 @@ def _rising(model: dict[str, Any], rows: Rows, X: np.ndarray, columns: list[int]
                 values[~yes].size and values[yes].size and values[~yes].max() >= values[yes].min()
             ):
                 raise NoProof(f"the monotone column '{names[j]}' is not asked by thresholds")
-            found[q] = 1 if way == "up" else -1
+            found[q] = 1 if way == "rising" else -1
     return found if found.any() else None
 
 

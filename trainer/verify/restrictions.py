@@ -81,9 +81,9 @@ def pairs(model: Model) -> list[tuple[str, str]]:
 
 
 def ways(model: Model) -> list[tuple[str, str]]:
-    """Columns along which the classes only rise, or fall; and which of both."""
+    """Columns, and whether the classes are only rising or falling along each."""
     found = [text.rpartition(" ") for text in items(asked(model, "monotone"))]
-    return [(name.strip(), way) for name, _, way in found]
+    return [(name.strip(), "rising" if way == "up" else "falling") for name, _, way in found]
 
 
 # -- words of a scope --------------------------------------------------------------------------------------------------
@@ -102,6 +102,11 @@ def _at_most(name: str, one: str, many: str, what: str = "", none: int | None = 
 def _over(name: str, least: int, words: str) -> Words:
     """Words for a smallest number, with its place in them; up to `least` it asks for nothing."""
     return lambda model: [words.format(asked(model, name))] if (asked(model, name) or least) > least else []
+
+
+def _each(listed: Callable[[Model], list[tuple[str, str]]], words: str) -> Words:
+    """Words for each thing that a parameter lists, with the two parts of it in them."""
+    return lambda model: [words.format(*one) for one in listed(model)]
 
 
 def _at_least_share(name: str) -> Words:
@@ -192,7 +197,7 @@ def _ordered(seen: Seen) -> list[Held]:
     for text, (name, way) in zip(items(asked(seen.model, "monotone")), ways(seen.model), strict=True):
         asks = [place for place, v in found.items() if "split" in v and columns_of(v["split"]) == [name]]
         sides = [[_labels(seen.model, found, place + letter) for letter in "yn"] for place in asks]
-        rises = all(max(low) <= min(high) for low, high in (own[::-1] if way == "down" else own for own in sides))
+        rises = all(max(low) <= min(high) for low, high in (own[::-1] if way == "falling" else own for own in sides))
         held.append((f"monotone {text}", rises, "The leaves on both sides of every question were compared."))
     return held
 
@@ -214,28 +219,12 @@ RESTRICTIONS = (
         lambda model: [f"no question on {name}" for name in items(asked(model, "forbidden"))],
         _none_forbidden,
     ),
-    Restriction(
-        "forbidden_pairs",
-        lambda model: [f"no path with both {a} and {b}" for a, b in pairs(model)],
-        _pairs_apart,
-        side=True,
-    ),
-    Restriction(
-        "recall", lambda model: [f"recall of {name} ≥ {share}" for name, share in recalls(model)], _recalls, side=True
-    ),
+    Restriction("forbidden_pairs", _each(pairs, "no path with both {} and {}"), _pairs_apart, side=True),
+    Restriction("recall", _each(recalls, "recall of {} ≥ {}"), _recalls, side=True),
     Restriction("fairness", _fairness_words, _fair, beside="fairness_column fairness_class fairness_delta", side=True),
+    Restriction("monotone", _each(ways, "classes only {1} along {0}"), _ordered, side=True),
     Restriction(
-        "monotone",
-        lambda model: [
-            f"classes only {'rising' if way == 'up' else 'falling'} along {name}" for name, way in ways(model)
-        ],
-        _ordered,
-        side=True,
-    ),
-    Restriction(
-        "balanced",
-        lambda model: ["every path with as many questions as the depth allows"] if asked(model, "balanced") else [],
-        searched=False,
+        "balanced", _over("balanced", 0, "every path with as many questions as the depth allows"), searched=False
     ),
     Restriction("sensitivity", _at_least_share("sensitivity")),
     Restriction("specificity", _at_least_share("specificity")),
