@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 from pathlib import Path
 from subprocess import CompletedProcess
+
+from django.db import connection
 
 from octweb.jobs.child import environment_of_child
 from octweb.jobs.fork_server import AT_LOADING, Forked, living
 from tests.conftest import ROOT
 
 MANAGE = ROOT / "manage.py"
+WORKER = ROOT / "tests" / "worker_on_test_database.py"
 
 
 def start(script: Path, *arguments: object, folder: Path, **environment: str) -> Forked:
@@ -26,6 +30,13 @@ def start(script: Path, *arguments: object, folder: Path, **environment: str) ->
     process = server.start(command, folder, os.environ | environment)
     assert process is not None
     return process
+
+
+def start_worker(*arguments: str, folder: Path, files: Path) -> Forked:
+    """A worker on the database of the running test, whose address no fork knows by itself, as no child does."""
+    database = {key: value for key, value in connection.settings_dict.items() if key not in ("TEST", "ATOMIC_REQUESTS")}
+    environment = {"OCTWEB_TEST_DATABASE": json.dumps(database, default=str), "OCTWEB_TEST_FILES": str(files)}
+    return start(WORKER, *arguments, folder=folder, **environment)
 
 
 def manage(*arguments: object, folder: Path | None = None) -> CompletedProcess[str]:

@@ -1,5 +1,7 @@
 """`manage.py worker` on the database of a running test; pytest made its name."""
 
+import contextlib
+import json
 import os
 import sys
 from pathlib import Path
@@ -9,8 +11,9 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "octweb.settings"
 
 import django
 from django.conf import settings
+from django.db import connections
 
-settings.DATABASES["default"]["NAME"] = os.environ["OCTWEB_TEST_DATABASE"]
+settings.DATABASES["default"] |= json.loads(os.environ["OCTWEB_TEST_DATABASE"])
 settings.MEDIA_ROOT = os.environ["OCTWEB_TEST_FILES"]
 # neither a lease nor a grace is over because the machine is slow: tests end leases themselves
 settings.WORKER_LEASE_SECONDS = settings.WORKER_GRACE_SECONDS = 600
@@ -21,6 +24,8 @@ settings.STORAGES["default"] = {
 if "OCTWEB_TEST_HOLD" in os.environ:
     settings.COMMAND = [sys.executable, str(Path(__file__).with_name("held_child.py"))]
 django.setup()
+with contextlib.suppress(AttributeError):
+    del connections["default"]  # a fork has one that was made for the database of the fork server
 
 from django.core.management import call_command
 

@@ -14,9 +14,8 @@ import urllib.request
 import pytest
 
 from tests.browser.pictures import picture
-from tests.conftest import ROOT
 from tests.octweb.runs.test_worker import wait_for
-from tests.processes import start as start_process
+from tests.processes import start_worker
 from trainer.methods import METHODS
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -26,14 +25,7 @@ SECOND = "bivariate" if any(m.id == "bivariate" for m in METHODS) else "odt"
 
 @pytest.fixture
 def worker(media, live_server, tmp_path_factory):
-    from django.db import connection
-
-    environment = {
-        "OCTWEB_TEST_DATABASE": str(connection.settings_dict["NAME"]),
-        "OCTWEB_TEST_FILES": str(media),
-    }
-    script = ROOT / "tests" / "worker_on_test_database.py"
-    process = start_process(script, "--interval", "0.2", folder=tmp_path_factory.mktemp("worker"), **environment)
+    process = start_worker("--interval", "0.2", folder=tmp_path_factory.mktemp("worker"), files=media)
     yield process
     process.send_signal(signal.SIGTERM)
     process.wait(300)

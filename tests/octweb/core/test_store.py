@@ -150,6 +150,8 @@ def test_a_file_of_rows_is_predicted_elsewhere_and_downloaded_here(bucket, owner
     lines = b"".join(answer.streaming_content).decode().splitlines()
     assert len(lines) == CSV.count("\n")
     batch.delete(BatchPrediction.objects.get(pk=job.pk))
+    assert len(bucket()) == 1, "deleting can be undone for thirty days"
+    batch.tidy(timezone.now() + timedelta(days=31))
     assert bucket() == []
 
 

@@ -78,6 +78,7 @@ def test_one_worker_does_the_run_before_the_candidate_is_done(slow, quick_run, w
     assert len(Candidate.objects.get(pk=slow.pk).records) == 3
 
 
+@pytest.mark.one_database
 def test_a_stop_is_not_taken_for_giving_way(slow, quick_run, monkeypatch):
     quick_run()
     real = CandidateSupervisor._tick
@@ -92,6 +93,7 @@ def test_a_stop_is_not_taken_for_giving_way(slow, quick_run, monkeypatch):
     assert supervise(CandidateSupervisor, slow) == RunStatus.CANCELLED
 
 
+@pytest.mark.one_database
 def test_other_candidates_are_no_reason_to_give_way(slow, owner, hard_dataset):  # noqa: F811
     other = actions.start(owner=owner, dataset=hard_dataset, candidates=[SLOW], folds=3, test_share=0.25)
     other.candidates.update(created=timezone.now() - EARLIER)

@@ -57,6 +57,7 @@ def get(client, user, model, query=""):
     return client.get(f"/models/{model.pk}/{query}")
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(("method", "parameters"), CASES)
 def test_the_page_in_its_modes(client, register, dataset, owner, method, parameters):
     model = register(document=trained(method, folds=3, **parameters), dataset=dataset)
@@ -121,6 +122,7 @@ def test_checked_again_from_the_file(register, dataset, cart_document):
     assert check_again(register()) is None
 
 
+@pytest.mark.one_database
 def test_the_rows_of_a_large_table_are_read_by_another_process_and_stay_on_the_disk(
     register, dataset, monkeypatch, settings
 ):

@@ -37,6 +37,7 @@ def supervised(owner, media, hard_dataset):
     return run, TrainingSupervisor(job_id=str(run.pk), worker="here", stopping=threading.Event())
 
 
+@pytest.mark.one_database
 def test_a_child_beyond_its_memory_is_killed_with_a_reason(supervised, monkeypatch):
     run, supervisor = supervised
     monkeypatch.setattr(supervisor, "limits", lambda job: (600.0, 5.0))

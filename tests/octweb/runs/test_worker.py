@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from datetime import timedelta
 
@@ -21,8 +19,7 @@ from octweb.registry.models import TreeModel
 from octweb.runs import actions
 from octweb.runs.child import Child
 from octweb.runs.models import TrainingRun
-from tests.conftest import ROOT
-from tests.processes import start as start_process
+from tests.processes import start_worker
 
 pytestmark = [pytest.mark.django_db(transaction=True)]
 
@@ -76,21 +73,12 @@ def end_other_sessions():
 @pytest.fixture
 def worker(settings, media, transactional_db, tmp_path_factory):
     """Starts real worker processes on the test database; they are killed at the end of the test."""
-    from django.db import connection
-
     processes = []
 
     def start():
-        database = connection.settings_dict["NAME"]
-        environment = {"OCTWEB_TEST_DATABASE": str(database), "OCTWEB_TEST_FILES": str(media)}
-        script = ROOT / "tests" / "worker_on_test_database.py"
-        arguments = [str(script), "--interval", "0.1", "--reap-every", "0.5"]
-        if connection.vendor == "postgresql":  # a fork knows no address of a database, as no child does
-            command = [sys.executable, *arguments]
-            processes.append(subprocess.Popen(command, env=os.environ | environment, cwd=ROOT))
-        else:
-            folder = tmp_path_factory.mktemp("worker")
-            processes.append(start_process(*arguments, folder=folder, **environment))
+        folder = tmp_path_factory.mktemp("worker")
+        arguments = ("--interval", "0.1", "--reap-every", "0.5")
+        processes.append(start_worker(*arguments, folder=folder, files=media))
         return processes[-1]
 
     yield start

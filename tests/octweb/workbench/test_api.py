@@ -77,6 +77,7 @@ def test_each_bad_call_is_refused(api, model, owner, path, body, status):
     assert answer.json()["detail"]
 
 
+@pytest.mark.one_database
 def test_good_trees_agree_with_the_tree_shown_and_treat_groups_alike(api, model, serve):
     made = api.post(URL, {"model": str(model.pk)}, format="json").json()
     address, bench = f"{URL}{made['id']}/", Workbench.objects.get()

@@ -279,6 +279,7 @@ def test_other_methods_are_refused_and_limits_on_the_whole_tree_are_taken(owner,
         actions.ask(bench, Kind.GOOD, wishes=[], request={"slack": "0.2"})
 
 
+@pytest.mark.one_database
 def test_a_model_over_all_thresholds_is_edited_and_saved(owner, dataset, serve):
     from octweb.registry import actions as registry
 
@@ -307,6 +308,7 @@ def test_a_model_over_all_thresholds_is_edited_and_saved(owner, dataset, serve):
     assert actions.open_for(owner=owner, model=model).method == "exact-numeric"
 
 
+@pytest.mark.one_database
 def test_a_model_over_subsets_is_edited_and_saved(owner, dataset, serve):
     from octweb.registry import actions as registry
 
@@ -354,6 +356,7 @@ CASES = [
 ]
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(("method", "parameters", "wishes"), CASES)
 def test_a_saved_version_gets_its_proof_and_is_proved(owner, dataset, serve, tmp_path, method, parameters, wishes):
     bench = actions.open_for(owner=owner, dataset=dataset, method=method, parameters=parameters, test_share=0.25)
