@@ -1,13 +1,13 @@
 """Which kernels trainings still compile after the methods named on the command line were warmed, as JSON: kernel to training.
 
-python -m tests.trainer.other_trainings METHOD ...    (a program of its own: what a process has compiled, it has compiled for good)
+python -m tests.trainer.other_trainings METHOD ... [--only METHOD]    (a program of its own: what a process has compiled, it has compiled for good)
 """
 
 from __future__ import annotations
 
+import argparse
 import gc
 import json
-import sys
 from typing import Any
 
 import numpy as np
@@ -60,11 +60,17 @@ def sample(rows: int) -> tuple[Table, Labels]:
 
 def main() -> None:
     """Warm, train, and print what was compiled in between."""
-    for method in sys.argv[1:]:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("methods", nargs="*")
+    parser.add_argument("--only", help="train with this method alone")
+    given = parser.parse_args()
+    for method in given.methods:
         warm(method)
     before = signatures()
     more = {}
     for method, settings in TRAININGS:
+        if given.only not in (None, method):
+            continue
         table, labels = sample(35 if method == "cut-h" else 130)
         train(TrainRequest(table=table, labels=labels, method=method, parameters=settings))
         now = signatures()

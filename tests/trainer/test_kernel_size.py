@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import trainer
@@ -11,11 +12,18 @@ ARGUMENTS, LINES = 8, 60
 ROOT = Path(trainer.__file__).parent
 
 
+@cache
+def functions(source: str) -> list[ast.FunctionDef]:
+    """The functions of a module, which are asked for by several tests."""
+    return [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
+
+
 def kernels(source: str) -> list[ast.FunctionDef]:
     """The compiled functions of a module."""
-    functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
     return [
-        f for f in functions if any(ast.unparse(d).partition("(")[0] in ("kernel", "njit") for d in f.decorator_list)
+        f
+        for f in functions(source)
+        if any(ast.unparse(d).partition("(")[0] in ("kernel", "njit") for d in f.decorator_list)
     ]
 
 
@@ -38,8 +46,7 @@ def test_kernels_have_few_arguments_and_lines():
 
 def long_functions(source: str) -> set[str]:
     """The names of the functions, compiled or not, with too many lines."""
-    functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
-    return {f.name for f in functions if (f.end_lineno or 0) - f.lineno + 1 > LINES}
+    return {f.name for f in functions(source) if (f.end_lineno or 0) - f.lineno + 1 > LINES}
 
 
 def test_no_function_has_many_lines():

@@ -37,7 +37,8 @@ def request(seed: int, rows: int = 60, **options) -> TrainRequest:
 @pytest.mark.parametrize("method", TAKING, ids=lambda m: m.id)
 def test_the_value_is_that_of_a_search_without_a_start(method: Method):
     slow = method.id in ("oct", "binoct", "flowoct")  # these take seconds for more
-    asked = {"rows": 16 if slow else 60, "parameters": {"depth": 2}}
+    # bendoct takes six searches of half a second over 60 rows
+    asked = {"rows": 16 if slow else 30 if method.id == "bendoct" else 60, "parameters": {"depth": 2}}
     for seed in range(1 if slow else 2):
         cold = train(request(seed, method=method.id, **asked))
         for start in (train(request(seed, method="cart", **asked)).tree, cold.tree):

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tests.trainer.verify.test_proof_planes import changes
-from tests.trainer.verify.test_second_checker import page
+from tests.trainer.verify.test_second_checker import page, proved_alone
 from trainer.bundle import bundle
 from trainer.data.reader import load
 from trainer.proving import ProofLimits
@@ -96,11 +96,9 @@ def test_both_checkers_say_the_same_of_a_proof_whatever_is_changed_in_it(tmp_pat
     for k in range(1, len(lines)):
         changed = changes(lines[k], random.Random(k), len(lines))
         proofs += [[*lines[:k], *own, *lines[k + 1 :]] for own in ([], *([one] for one in changed[::3]))]
-    here, cases = [], []
-    for own in proofs:
-        file.write_text("\n".join(map(json.dumps, own)) + "\n")
-        here.append(next(f.verdict for f in verify(model, data, file) if f.claim in ("bound", "proof")) == "proved")
-        cases.append((model.read_text(), file.read_text(), data.read_text()))
+    texts = ["\n".join(map(json.dumps, own)) + "\n" for own in proofs]
+    here = proved_alone(model, data, texts, tmp_path)
+    cases = [(model.read_text(), text, data.read_text()) for text in texts]
     assert here[0]
     assert sum(here) < len(here) / 2
     assert page(cases) == here

@@ -133,6 +133,20 @@ def page(cases: list[tuple[str, str, str]]) -> list[bool]:
     return [all(holds for holds, _ in said) for said in json.loads(done.stdout)]
 
 
+def proved_alone(model: Path, data: Path, texts: list[str], folder: Path) -> list[bool]:
+    """Whether each proof, by itself, shows the bound of the model.
+
+    The whole check would, beside each that does not, search for the bound and for the price of each wish by itself.
+    """
+    document = json.loads(model.read_text())
+    rows, path, holds = read_rows(data, document).training, folder / "changed.jsonl", []
+    for text in texts:
+        path.write_text(text)
+        found = [f.verdict for f in proof_findings(document, rows, path) if f.claim in ("bound", "proof")]
+        holds.append(found == ["proved"])
+    return holds
+
+
 def raised(head: dict[str, Any], more: int) -> dict[str, Any]:
     """The head with its goal, or all of its goals, by so much higher."""
     if "goals" in head:
@@ -172,14 +186,7 @@ def test_both_checkers_agree_on_every_change_of_a_proof(files, tmp_path):
         changed = changed[:5] + [changed[i] for i in sorted(rng.permutation(np.arange(5, len(changed)))[: CHANGES - 5])]
     texts = ["\n".join(json.dumps(line) for line in one) for one in changed]
     said = page([(model.read_text(), text, data.read_text()) for text in texts])
-    document = json.loads(model.read_text())
-    rows = read_rows(data, document).training
-    path = tmp_path / "changed.jsonl"
-    for text, holds in zip(texts, said, strict=True):
-        path.write_text(text)
-        # the proof alone: without one that holds, the whole check would search for the bound and the wishes again for each change
-        bound = [f.verdict for f in proof_findings(document, rows, path) if f.claim in ("bound", "proof")]
-        assert (bound == ["proved"]) == holds, text
+    assert proved_alone(model, data, texts, tmp_path) == said
     assert said[:3] == [False] * 3
     assert not said[4] or len(lines) == 1
 
