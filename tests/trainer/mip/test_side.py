@@ -21,7 +21,7 @@ from trainer.families.mip.first_tree import starting
 from trainer.families.mip.flowoct import FlowOCT
 from trainer.families.mip.instance import Instance
 from trainer.families.mip.oct_model import OCT
-from trainer.families.mip.side import SideConstraint, relaxations
+from trainer.families.mip.side import Relaxed, SideConstraint, relaxations
 from trainer.families.mip.side.columns import MaxColumns, RelaxedColumns
 from trainer.families.mip.side.fairness import EqualRates, RelaxedRates
 from trainer.families.mip.side.leaves import MaxLeaves, RelaxedLeaves
@@ -142,25 +142,59 @@ def test_rows_and_judgement_agree_on_every_tree(seed):
         assert (form.model.violated(form.assignment(tree)) is None) == form.admits(tree)
 
 
+Judged = list[tuple[Fraction, Fraction]]
+
+
+def judged(inst: Instance) -> Judged:
+    """Value and difference of rates of every labelled tree."""
+    free = EqualRates(label=1, delta=Fraction(1))
+    return [(inst.value(tree), free.difference(inst, tree)) for tree in all_trees(inst, labels=True)]
+
+
+def best_within(trees: Judged, delta: Fraction) -> Fraction:
+    """The best value of a tree whose rates differ by at most `delta`."""
+    return max(value for value, difference in trees if difference <= delta)
+
+
+@cache
+def few_rows(seed: int) -> tuple[Instance, Judged]:
+    """Rows of two groups that are few enough for the differences of rates to be counted, and all trees of depth one."""
+    r = np.random.default_rng(seed)
+    n = 7
+    X = (r.random((n, 2)) < 0.5).astype(np.uint8)
+    inst = instances.build(
+        X, np.append([0, 1], r.integers(0, 2, n - 2)).astype(np.int32), depth=1, kappa=Fraction(0),
+        weight=r.integers(1, 3, n), group=(np.arange(n) % 2).astype(np.int32),
+    )  # fmt: skip
+    return inst, judged(inst)
+
+
 @pytest.mark.parametrize("formulation", ["oct", "flowoct", "bendoct"])
 @pytest.mark.parametrize("name", ["scip", "highs"])
 def test_a_tolerance_a_hair_below_or_on_a_difference_is_kept_exactly(name, formulation):
     for seed in range(3):
-        r = np.random.default_rng(seed)
-        n = 7
-        X = (r.random((n, 2)) < 0.5).astype(np.uint8)
-        inst = instances.build(
-            X, np.append([0, 1], r.integers(0, 2, n - 2)).astype(np.int32), depth=1, kappa=Fraction(0),
-            weight=r.integers(1, 3, n), group=(np.arange(n) % 2).astype(np.int32),
-        )  # fmt: skip
-        free = EqualRates(label=1, delta=Fraction(1))
-        met = {free.difference(inst, tree) for tree in all_trees(inst, labels=True)}
-        for delta in met:
+        inst, trees = few_rows(seed)
+        for met in {difference for _, difference in trees}:
             for near in (Fraction(0), -Fraction(1, 10**9), Fraction(1, 10**9)):
-                side = [EqualRates(label=1, delta=max(Fraction(0), delta + near))]
-                found = optimise(FORMULATIONS[formulation](inst, side=side), backend(name))
-                assert found.value == found.bound == best_value(inst, side), (seed, delta, near)
-                assert side[0].holds(inst, found.tree)
+                delta = max(Fraction(0), met + near)
+                side = EqualRates(label=1, delta=delta)
+                found = optimise(FORMULATIONS[formulation](inst, side=[side]), backend(name))
+                assert found.value == found.bound == best_within(trees, delta), (seed, met, near)
+                assert side.holds(inst, found.tree)
+
+
+@cache
+def many_rows(seed: int) -> tuple[Instance, Judged, Fraction]:
+    """Groups too large for the differences to be counted, all trees of depth two, and the difference of the best one."""
+    r = np.random.default_rng(seed)
+    cells = np.array([(a, b, k) for a in (0, 1) for b in (0, 1) for k in (0, 1)])
+    weight = r.multinomial((2_001, 300_000, 10**6, 10**8)[seed], r.dirichlet(np.ones(len(cells)))) + 1
+    inst = instances.build(
+        cells[:, :2].astype(np.uint8), cells[:, 2].astype(np.int32), depth=2,
+        kappa=Fraction(int(weight.sum()), 1000), weight=weight, group=cells[:, 0].astype(np.int32),
+    )  # fmt: skip
+    best = max(all_trees(inst), key=inst.value)
+    return inst, judged(inst), EqualRates(label=1, delta=Fraction(1)).difference(inst, best)
 
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)
@@ -170,16 +204,7 @@ def test_rates_of_groups_too_large_to_be_counted_in_a_row_are_kept_exactly(name,
     cut_off = 0
     # HiGHS solves anew for each tree that is cut off, and OCT has the slowest models
     for seed in (1, 3) if name == "scip" and not formulation.startswith("oct") else (1,):
-        r = np.random.default_rng(seed)
-        cells = np.array([(a, b, k) for a in (0, 1) for b in (0, 1) for k in (0, 1)])
-        weight = r.multinomial((2_001, 300_000, 10**6, 10**8)[seed], r.dirichlet(np.ones(len(cells)))) + 1
-        inst = instances.build(
-            cells[:, :2].astype(np.uint8), cells[:, 2].astype(np.int32), depth=2,
-            kappa=Fraction(int(weight.sum()), 1000), weight=weight, group=cells[:, 0].astype(np.int32),
-        )  # fmt: skip
-        free = EqualRates(label=1, delta=Fraction(1))
-        best = max(all_trees(inst), key=inst.value)
-        difference = free.difference(inst, best)
+        inst, trees, difference = many_rows(seed)
         hairs = [difference * (1 - Fraction(4, 10**7)), difference]
         if name == "scip":
             hairs += [difference + Fraction(1, 10**9), Fraction(1, 20)]
@@ -188,7 +213,7 @@ def test_rates_of_groups_too_large_to_be_counted_in_a_row_are_kept_exactly(name,
             assert side[0].rough(inst)
             form = FORMULATIONS[formulation](inst, side=side)
             found = optimise(form, backend(name), starts=form.first([greedy.cart(inst)]))
-            assert found.value == found.bound == best_value(inst, side), (seed, float(delta))
+            assert found.value == found.bound == best_within(trees, delta), (seed, float(delta))
             assert side[0].holds(inst, found.tree)
             cut_off += found.outcome.rows.get("not-admitted", 0)
     assert cut_off > 0
@@ -257,21 +282,27 @@ def test_infeasible_stays_infeasible_where_what_can_be_reached_is_not_found_out(
     assert found.value.best is None
 
 
-def check_complete(name: str, seed: int) -> bool:
-    """BinOCT: every node branches and leaves cost nothing."""
+@cache
+def complete_case(seed: int) -> tuple[Instance, list[SideConstraint], Fraction | None]:
+    """A constrained instance without a price of leaves, and the value of its best admitted complete tree."""
     inst, side = constrained(seed)
     inst = replace(inst, kappa=Fraction(0))
+    complete = (t for t in all_trees(inst, labels=True) if len(t.leaves) == 1 << inst.depth)
+    return inst, side, max((inst.value(t) for t in complete if all(c.holds(inst, t) for c in side)), default=None)
+
+
+def check_complete(name: str, seed: int) -> bool:
+    """BinOCT: every node branches and leaves cost nothing."""
+    inst, side, best = complete_case(seed)
     if not len(inst.F):
         return False
-    complete = [t for t in all_trees(inst, labels=True) if len(t.leaves) == 1 << inst.depth]
-    values = [inst.value(t) for t in complete if all(c.holds(inst, t) for c in side)]
     form = BinOCT(inst, side=side)
-    if not values:
+    if best is None:
         with pytest.raises(InfeasibleError):
             optimise(form, backend(name), starts=[greedy.cart(inst)])
         return False
     found = optimise(form, backend(name), starts=[greedy.cart(inst)])
-    assert found.value == found.bound == max(values), (seed, side)
+    assert found.value == found.bound == best, (seed, side)
     assert form.admits(found.tree)
     return True
 
@@ -287,6 +318,24 @@ def test_the_best_complete_tree_of_many_instances(count, name):
     assert sum(check_complete(name, seed) for seed in range(1000, 1000 + count)) > 0.3 * count
 
 
+@cache
+def contradicting(seed: int) -> tuple[Instance, list[tuple[Relaxed, list[SideConstraint], Fraction | None]]]:
+    """Constraints that exclude each other; for each kind that is given up, its least price among the trees that keep the others."""
+    inst, _ = constrained(seed)
+    side: list[SideConstraint] = [
+        MaxLeaves(limit=2),
+        *(ClassRecall(label=k, share=Fraction(4 + seed % 3, 6)) for k in inst.K),
+        EqualRates(label=inst.classes - 1, delta=Fraction(1, 10), only_label=True),
+        MaxColumns(limit=1, columns=tuple(range(len(inst.F)))),
+    ][: 3 + seed % 4]
+    trees = list(all_trees(inst, labels=True))
+    found = []
+    for relaxed, kept in relaxations(side):
+        prices = (relaxed.price(inst, t) for t in trees if all(c.holds(inst, t) for c in kept))
+        found.append((relaxed, kept, min(prices, default=None)))
+    return inst, found
+
+
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 @pytest.mark.parametrize("name", ["scip", "gurobi"])
 def test_what_can_be_reached_where_constraints_contradict_each_other(name, formulation):
@@ -294,17 +343,9 @@ def test_what_can_be_reached_where_constraints_contradict_each_other(name, formu
     make = FORMULATIONS[formulation]
     kinds = set()
     for seed in range(4 if formulation.startswith("oct") else 8):
-        inst, _ = constrained(seed)
-        side: list[SideConstraint] = [
-            MaxLeaves(limit=2),
-            *(ClassRecall(label=k, share=Fraction(4 + seed % 3, 6)) for k in inst.K),
-            EqualRates(label=inst.classes - 1, delta=Fraction(1, 10), only_label=True),
-            MaxColumns(limit=1, columns=tuple(range(len(inst.F)))),
-        ][: 3 + seed % 4]
-        trees = list(all_trees(inst, labels=True))
-        for relaxed, kept in relaxations(side):
+        inst, given_up = contradicting(seed)
+        for relaxed, kept, price in given_up:
             kinds.add(type(relaxed))
-            prices = [relaxed.price(inst, t) for t in trees if all(c.holds(inst, t) for c in kept)]
             found = least_price(inst, relaxed, kept, lambda s, i=inst: make(i, side=s), backend(name), Options())
-            assert found == min(prices, default=None), (seed, relaxed)
+            assert found == price, (seed, relaxed)
     assert kinds == {RelaxedRecalls, RelaxedRates, RelaxedLeaves, RelaxedColumns}
