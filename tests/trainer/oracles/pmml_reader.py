@@ -6,14 +6,19 @@ For NAME.pmml reads NAME.rows.json (a list of rows) and writes NAME.out.json: on
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
 from jpmml_evaluator import make_evaluator
 from jpmml_evaluator.jpype import JPypeBackend
 
+# a second of work: code that is compiled quickly, and one thread that clears memory
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 
 def main(folder: Path) -> None:
+    os.environ["JAVA_TOOL_OPTIONS"] = QUICK
     backend = JPypeBackend()
     for path in sorted(folder.glob("*.pmml")):
         evaluator = make_evaluator(str(path), backend=backend)

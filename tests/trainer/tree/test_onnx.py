@@ -16,8 +16,15 @@ from trainer.tree.splits import Linear, Subset, Threshold
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime runs the exported model")
 
 
-def session(tree: Tree, inputs: str) -> object:
-    return onnxruntime.InferenceSession(to_onnx(tree, inputs), providers=["CPUExecutionProvider"])
+def session(tree: Tree, inputs: str, options: object = None) -> object:
+    return onnxruntime.InferenceSession(to_onnx(tree, inputs), options, providers=["CPUExecutionProvider"])
+
+
+def alone() -> object:
+    """Options of a session without threads of its own, which cost more than these few rows."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    return options
 
 
 def feed(tree: Tree, matrix: np.ndarray) -> dict[str, np.ndarray]:
@@ -44,14 +51,16 @@ def check(tree: Tree, matrix: np.ndarray, outputs: list[np.ndarray]) -> None:
 def test_every_row_reaches_its_leaf_from_one_tensor(block):
     for seed in range(20 * block, 20 * (block + 1)):
         tree, matrix = random_tree(seed)
-        check(tree, matrix, session(tree, "tensor").run(["label", "probabilities", "leaf"], {"X": matrix}))
+        check(tree, matrix, session(tree, "tensor", alone()).run(["label", "probabilities", "leaf"], {"X": matrix}))
 
 
 @pytest.mark.parametrize("block", range(10))
 def test_every_row_reaches_its_leaf_from_columns(block):
     for seed in range(20 * block, 20 * (block + 1)):
         tree, matrix = random_tree(seed)
-        check(tree, matrix, session(tree, "columns").run(["label", "probabilities", "leaf"], feed(tree, matrix)))
+        check(
+            tree, matrix, session(tree, "columns", alone()).run(["label", "probabilities", "leaf"], feed(tree, matrix))
+        )
 
 
 def test_one_row_and_no_rows():
