@@ -57,10 +57,10 @@ def mixed_instance(seed: int, *, features: bool = False, max_depth: int = 3, dee
     return mixed_instance(seed + 100_008, features=True, max_depth=max_depth, deep=deep)
 
 
-def affordable_instance(name: str, seed: int, *, bounded: bool = False) -> Instance:
+def affordable_instance(name: str, seed: int, *, bounded: bool = False, features: bool = False) -> Instance:
     """`mixed_instance` for a back end: HiGHS solves anew for every lazy row, so it gets one deep one where no bounds help."""
     small = name == "highs" and not bounded
-    return mixed_instance(seed, max_depth=2 if small else 3, deep=1 if small else 6)
+    return mixed_instance(seed, features=features, max_depth=2 if small else 3, deep=1 if small else 6)
 
 
 def best_value(inst: Instance) -> Fraction:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.seeds import seeds
-from tests.trainer.mip.cases import affordable_instance, all_trees, best_value, mixed_instance, random_instance
+from tests.trainer.mip.cases import affordable_instance, all_trees, best_value, random_instance
 from trainer.families.mip.bendoct import BendOCT
 from trainer.families.mip.bendoct_accelerated import PAPER, AcceleratedBendOCT
 from trainer.families.mip.instance import Instance
@@ -138,7 +138,7 @@ def test_points_that_are_no_better_or_no_trees_do_no_harm(name, formulation):
     """A tree no better than the first one, scores that no tree earns, two questions at one node, a label without its leaf."""
     asked: list[int] = []
     for seed in range(24):
-        inst = mixed_instance(3 * seed, features=True)
+        inst = affordable_instance(name, 3 * seed, bounded=formulation != "without path bounds", features=True)
         form = FORMULATIONS[formulation](inst)
         s = form.structure
         stump = form.assignment(inst.stump())

@@ -366,7 +366,7 @@ SCIP_GIVES_UP = [
     ("oct", {"depth": 2, "bins": 3}),
     ("binoct", {"depth": 2, "bins": 3}),
     ("odt", {"depth": 2, "bins": 3, "solver": "scip"}),
-    ("oct-h", {"depth": 1, "first_trees": "cart"}),
+    ("oct-h", {"depth": 1, "first_trees": "cart", "search_seconds": 0.3}),
 ]
 
 

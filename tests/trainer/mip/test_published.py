@@ -98,14 +98,13 @@ def test_every_other_solver_proves_what_the_exact_search_proves(data_folder, nam
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["monk3", "iris_QT_5"])
-def test_oct_and_binoct_prove_what_the_exact_search_proves(data_folder, name):
+def test_oct_and_binoct_prove_what_the_exact_search_proves(data_folder):
     """BinOCT knows complete trees and no price of a leaf."""
-    X, y = table(data_folder, name)
+    X, y = table(data_folder, "iris_QT_5")
     for formulation, penalty in ((OCT, Fraction(1, 50)), (BinOCT, Fraction(0))):
         inst = instances.build(X, y, depth=2, kappa=penalty * len(y))
         found = optimise(formulation(inst), backend("scip"), starts=[greedy.cart(inst)])
-        assert found.value == found.bound == starting(inst, "exact", 6000.0).bound, (name, formulation)
+        assert found.value == found.bound == starting(inst, "exact", 6000.0).bound, formulation
 
 
 @pytest.mark.slow
