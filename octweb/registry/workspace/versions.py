@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from octweb.core.methods import title_of
 from octweb.registry.actions import returned
 from octweb.registry.claims import claims
 from octweb.registry.models import ReviewEvent, State, TreeModel
@@ -30,7 +31,7 @@ def versions(scene: Scene) -> list[dict[str, Any]]:
             {
                 "model": model,
                 "claims": claims(model),
-                "what": ", ".join([model.method, *_settings(dict(file.parameters))]),
+                "what": ", ".join([title_of(model.method), *_settings(dict(file.parameters))]),
                 "wrong": train["n"] - train["correct"] if train.get("n") else None,
                 "here": model.pk == scene.model.pk,
             }

@@ -75,7 +75,7 @@ def test_a_killed_worker_loses_nothing(worker, new_job, hold):  # noqa: F811
     wait_for(lambda: psutil.Process(process.pid).children() == [])
 
 
-def test_a_killed_child_fails_the_job_and_cancel_leaves_no_result(worker, new_job):  # noqa: F811
+def test_a_killed_child_fails_the_job_cancel_leaves_no_result_and_what_is_deleted_goes_on(worker, new_job, hold):  # noqa: F811
     job, process = new_job(), worker()
     for attempt in (1, 2):
         wait_for(lambda attempt=attempt: now(job).attempt == attempt and held(job))
@@ -90,6 +90,14 @@ def test_a_killed_child_fails_the_job_and_cancel_leaves_no_result(worker, new_jo
     wait_for(lambda: not default_storage.exists(now(other).source.name))
     assert not now(other).result
     assert default_storage.listdir(now(other).folder)[1] == []
+    deleted = new_job()
+    wait_for(lambda: held(deleted))
+    actions.delete(now(deleted))
+    wait_for(lambda: now(deleted).status == RunStatus.CANCELLED)
+    hold.unlink()
+    actions.bring_back(now(deleted))
+    wait_for(lambda: now(deleted).status == RunStatus.SUCCEEDED)
+    assert now(deleted).summary["rows"] == ROWS
 
 
 def test_a_lost_lease_leaves_no_result(job, work, monkeypatch):

@@ -299,6 +299,7 @@ def test_compare_says_what_the_numbers_say(client, register, dataset, owner, str
     text = client.get("/models/compare/").content.decode()
     best = max((big, small), key=lambda m: (m.unseen_accuracy, -m.leaves))
     assert f"{best.title} (version {best.version}) has the highest accuracy on unseen rows" in text
+    assert "CART, version 1" in " ".join(text.split())
     assert text.count("on the frontier</td>") == (2 if big.unseen_accuracy > small.unseen_accuracy else 1)
     assert client.get(f"/models/compare/?dataset={dataset.pk}").status_code == 200
     client.force_login(stranger)
