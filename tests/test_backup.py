@@ -14,13 +14,15 @@ from tests.conftest import ROOT
 FILL = """
 import io, json, django; django.setup()
 from django.contrib.auth import get_user_model
+from django.core.management import call_command
 from octweb.datasets import actions
 from tests.octweb.runs.conftest import CSV
+call_command("migrate", interactive=False, verbosity=0)
 user = get_user_model().objects.create_user("olga", password="a long password")
 actions.create(owner=user, file=io.BytesIO(CSV.encode()), source_name="small.csv", target="class")
 """
 LOOK = """
-import json, django; django.setup()
+import json, django; django.setup()  # twice in the first process, which changes nothing
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from octweb.datasets import actions
@@ -53,9 +55,8 @@ def place(tmp_path):
 
 def test_what_was_backed_up_is_there_after_restoring(place, tmp_path):
     before, after, copy = place("before"), place("after"), str(tmp_path / "copy")
-    assert call(before, sys.executable, "manage.py", "migrate", "--no-input", "-v0").returncode == 0
-    done = call(before, sys.executable, "-c", FILL)
-    assert done.returncode == 0, done.stderr
+    filled = call(before, sys.executable, "-c", FILL + LOOK)
+    assert filled.returncode == 0, filled.stderr
     done = call(before, "deploy/backup.sh", copy)
     assert done.returncode == 0, done.stderr
     assert oct(os.stat(copy).st_mode & 0o777) == "0o700"
@@ -66,7 +67,7 @@ def test_what_was_backed_up_is_there_after_restoring(place, tmp_path):
     assert (tmp_path / "near" / "octweb.sqlite3").exists()
     done = call(after, "deploy/restore.sh", copy)
     assert done.returncode == 0, done.stderr
-    seen = [json.loads(call(e, sys.executable, "-c", LOOK).stdout.splitlines()[-1]) for e in (before, after)]
+    seen = [json.loads(one.stdout.splitlines()[-1]) for one in (filled, call(after, sys.executable, "-c", LOOK))]
     assert seen[1]["file"].startswith(str(tmp_path / "after"))
     assert [s | {"file": ""} for s in seen] == [{"password": True, "rows": 120, "key": seen[0]["key"], "file": ""}] * 2
     # what exists is not overwritten, and a damaged copy is refused

@@ -244,7 +244,6 @@ def _filled(site: Site, other: Site, folder: Path) -> str:
         other.token = site.token  # the same database; the disk of the files is full
     else:
         other.set_up()
-        other.token = other.manage("token", "admin", "--name", "torture").strip().splitlines()[-1]
     other.start_web()
     if (before := other.upload("before", small_csv()))[0] != 201 or other.call("GET", "/readyz")[0] != 200:
         raise Broken(f"an empty disk: {before}")
