@@ -159,10 +159,9 @@ def test_a_model_with_its_proof_is_proved(files):
     findings = verify(model, data, proof)
     assert verdict(findings) == "proved", findings
     assert next(f for f in findings if f.claim == "bound").verdict == "proved"
-    assert page([(model.read_text(), gzip.decompress(proof.read_bytes()).decode(), data.read_text())]) == [True]
 
 
-def test_both_checkers_agree_on_every_change_of_a_proof(files, tmp_path):
+def test_both_checkers_prove_a_proof_and_agree_on_every_change_of_it(files, tmp_path):
     model, proof, data = files
     lines = [json.loads(line) for line in gzip.decompress(proof.read_bytes()).decode().splitlines()]
     rng = np.random.default_rng(0)
@@ -184,9 +183,10 @@ def test_both_checkers_agree_on_every_change_of_a_proof(files, tmp_path):
                 )
     if len(changed) > CHANGES:
         changed = changed[:5] + [changed[i] for i in sorted(rng.permutation(np.arange(5, len(changed)))[: CHANGES - 5])]
-    texts = ["\n".join(json.dumps(line) for line in one) for one in changed]
-    said = page([(model.read_text(), text, data.read_text()) for text in texts])
-    assert proved_alone(model, data, texts, tmp_path) == said
+    texts = ["\n".join(json.dumps(line) for line in one) for one in (lines, *changed)]
+    whole, *said = page([(model.read_text(), text, data.read_text()) for text in texts])
+    assert proved_alone(model, data, texts, tmp_path) == [whole, *said]
+    assert whole
     assert said[:3] == [False] * 3
     assert not said[4] or len(lines) == 1
 
