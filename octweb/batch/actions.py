@@ -154,6 +154,8 @@ def remove_files(folder: str) -> None:
 
 def tidy(now: datetime) -> int:
     """Remove what is older than it is kept, and files without a row, which a killed process or a removed account left."""
+    for job in BatchPrediction.objects.kept().filter(status=RunStatus.CANCELLED, goes_on=True):
+        go_on(job)  # its worker died while it was being stopped, and nobody else has heard that it is back
     jobs = [*BatchPrediction.objects.filter(deleted_at__lt=now - deleting.KEPT_FOR), *_expired(now)]
     for job in jobs:
         _remove(job)

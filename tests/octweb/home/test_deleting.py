@@ -16,6 +16,7 @@ from octweb.core.deleting import purge
 from octweb.datasets import actions as datasets
 from octweb.jobs.models import RunStatus
 from octweb.jobs.queue import tidy
+from octweb.jobs.reaper import reap
 from octweb.registry import actions as registry
 from octweb.registry.models import TreeModel
 from octweb.runs import actions as runs
@@ -116,6 +117,17 @@ def test_a_file_that_comes_back_while_it_is_being_stopped_starts_again_when_it_h
     work(job)
     assert now(job).status == RunStatus.QUEUED
     assert work(job) == "succeeded"
+
+
+def test_a_file_that_comes_back_while_its_worker_is_dead_starts_again(job):  # noqa: F811
+    jobs = BatchPrediction.objects.filter(pk=job.pk)
+    jobs.update(status=RunStatus.RUNNING, attempt=1, lease_until=timezone.now() - timedelta(minutes=1))
+    batch.delete(now(job))
+    batch.bring_back(now(job))
+    reap()
+    assert now(job).status == RunStatus.CANCELLED
+    tidy(timezone.now())
+    assert now(job).status == RunStatus.QUEUED
 
 
 def test_a_file_that_was_cancelled_before_stays_cancelled(browser, job):  # noqa: F811
