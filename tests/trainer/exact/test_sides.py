@@ -35,7 +35,9 @@ def node_of(seed, *, rows=90, questions=9):
 @seeds(60)
 def test_differences_give_what_counts_of_each_class_give(seed):
     _, _, node, P = node_of(seed, rows=[90, 700][seed % 3 == 0])
-    D, none = differences(node, P, 1), np.empty((0, 0), np.int32)
+    D, none = differences(node, P, 1), differences(node, P, 2)
+    assert len(D.whole)
+    assert not len(none.whole)
     for p in range(len(node.features)):
         found, counted = np.empty((2, 4), np.int64), np.empty((2, 4), np.int64)
         both_sides(node, P, D, p, 1, found[0], found[1])
@@ -51,8 +53,9 @@ def test_many_questions_are_the_same_problem(questions):
     bits = (g.rows[some][:, node.features >> 6] >> (node.features & 63).astype(np.uint64)) & np.uint64(1)
     weights = np.int64(1) << g.shifts[some].astype(np.int64)
     signs = np.where(g.classes[some] == 0, weights, -weights)
-    D = differences(node, P, 1)
-    assert ((bits.T.astype(np.int64) * signs) @ bits.astype(np.int64) == D).all()
+    D = differences(node, P, 1).whole
+    assert ((bits.T.astype(np.int64) * signs) @ bits.astype(np.int64) == D[:, :m]).all()
+    assert not D[:, m:].any()
     lower = np.zeros((2, m), np.int64)
     share(node, P, m // 2, 0, 1000, 1, lower)
     side = bits[:, m // 2] == 0
@@ -65,7 +68,7 @@ def test_many_questions_are_the_same_problem(questions):
 def test_rows_that_are_drawn_together_are_the_rows_of_the_side(seed, mixed):
     _, _, node, _ = node_of(seed, rows=[90, 700][seed % 3 == 0])
     for s in (0, 1):
-        packed = packed_side(node, 0, s, mixed)
+        packed = packed_side(node, node.columns, 0, s, mixed)
         assert len(packed.columns) <= len(node.columns)
         for f in range(len(node.features)):
             found = sum(

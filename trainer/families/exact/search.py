@@ -21,7 +21,8 @@ from trainer.errors import DataError
 from trainer.families.exact.instance import ExactInstance
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.kernels import whole as dp_whole
-from trainer.families.exact.kernels.bounds import Sides, child_bounds, count_bounds, inherit, node_bounds, share
+from trainer.families.exact.kernels.bounds import Sides, child_bounds, count_bounds, inherit, node_bounds
+from trainer.families.exact.kernels.firsts import Firsts, firsts_of, floors_of, learn, told
 from trainer.families.exact.kernels.signed import differences
 from trainer.families.exact.kernels.three import BEST, CHOICE, STOPPED, TWOS, Budget, Kept, binomial_table, three
 from trainer.families.exact.kernels.two import best_two, own_values, price
@@ -31,6 +32,7 @@ from trainer.tree.shapes import Shape
 SLICE_NS = 5e7
 COUNTED = 20_000_000  # counts of pairs of questions between two looks at the clock
 TREE_SECONDS = 0.5
+NEWS_SECONDS = 0.02  # the bound of a root takes longer than a brief side of it
 INFINITE = np.int64(1) << np.int64(62)
 SHALLOWER = -1  # the best tree of this height is the best tree of the height below
 
@@ -79,6 +81,7 @@ class _Frame:
     lower: np.ndarray  # int64 (2, p)
     exact: np.ndarray  # uint8 (2, p)
     leaf: int
+    firsts: Firsts  # empty but for nodes of height four
 
     def bound(self) -> int:
         """Valid whatever was searched: a leaf, or a split with sides that cost no less than their bounds."""
@@ -123,10 +126,12 @@ class Search:
         self.root_sides: dict[int, tuple[int, int]] = {}
         self.lock = threading.Lock()
         self.told = -math.inf  # when a tree was last passed on
+        self.heard = -math.inf  # when costs and bounds were last told
         self.untold = False
         self.drawn: tuple[tuple[int, int, int], Shape] | None = None  # an incumbent and its tree
         self.root_shapes: dict[int, Shape] = {}  # trees of one and two levels for all rows
         self.no_flag = np.zeros(1, np.int64)
+        self.no_floors = np.zeros(0, np.int64)
         self.bounds = np.array([o.equivalent, o.class_count, o.support], np.uint8)
         questions = int(np.count_nonzero(self.allowed))
         # nodes of height three, and of height four, that end before the next look at the clock
@@ -177,6 +182,10 @@ class Search:
         dp_node.mirror(node, P)
         return P
 
+    def _none_known(self) -> np.ndarray:
+        """Floors of which nothing is known yet."""
+        return np.zeros(self.instance.features, np.int64)
+
     def _frame(self, node: dp_node.Node, height: int, P: np.ndarray | None = None) -> _Frame:
         g, m = self.instance, len(node.features)
         if P is None:
@@ -184,7 +193,8 @@ class Search:
             dp_node.pair_counts(node, P)
         lower, exact = np.zeros((2, m), np.int64), np.zeros((2, m), np.uint8)
         count_bounds(node, g.unit, g.leaf, height - 1, self.bounds, Sides(lower, exact))
-        return _Frame(node, P, lower, exact, self._leaf(node))
+        firsts = firsts_of(m, g.features, height == 4 and self.similar)
+        return _Frame(node, P, lower, exact, self._leaf(node), firsts)
 
     def _leaf(self, node: dp_node.Node) -> int:
         total = int(node.totals.sum())
@@ -211,15 +221,22 @@ class Search:
             self.memo[key] = known
         return known
 
-    def solve(self, rows: np.ndarray, path: tuple[int, ...], height: int, ub: int, stoppable: bool = True) -> Known:
-        """E(rows, height) if below `ub`, else a lower bound of at least `ub` (less only if the search was stopped)."""
+    def solve(
+        self, rows: np.ndarray, path: tuple[int, ...], height: int, ub: int, stoppable: bool = True,
+        floors: np.ndarray | None = None,
+    ) -> Known:  # fmt: skip
+        """E(rows, height) if below `ub`, else a lower bound of at least `ub` (less only if the search was stopped).
+
+        floors: at height three, what is known of each first question, and what is found of it (see `kernels.three`).
+        """
         key = self._key(rows, path, height)
         known = self.memo.get(key)
         if known is not None and (known.exact or known.lower >= ub):
             return known
         self.nodes += 1
+        floors = self._none_known() if floors is None else floors
         if (height == 3 and path and self.brief) or (height == 4 and height < self.depth and self.brief_four):
-            return self._remember(key, self._whole(rows, path, height, ub, stoppable))
+            return self._remember(key, self._whole(rows, path, height, ub, stoppable, floors))
         node = self.prepare(rows)
         leaf, floor = self.node_bounds(node, height)
         if len(node.features) == 0 or height == 0 or floor >= leaf:
@@ -233,7 +250,7 @@ class Search:
             return self._remember(key, self._small(node, P, rows, height))
         frame = self._frame(node, height, P)
         if height == 3:
-            return self._remember(key, self._three(frame, path, ub, stoppable))
+            return self._remember(key, self._three(frame, path, ub, stoppable, floors))
         return self._remember(key, self._branch(frame, rows, path, height, ub, stoppable))
 
     def _small(self, node: dp_node.Node, P: np.ndarray, rows: np.ndarray, height: int) -> Known:
@@ -256,13 +273,15 @@ class Search:
         child_bounds(frame.node, children, self.costs, self.bounds, Sides(frame.lower, frame.exact))
         return int(price(e, self.instance.unit, self.instance.leaf, 4))
 
-    def _whole(self, rows: np.ndarray, path: tuple[int, ...], height: int, ub: int, stoppable: bool) -> Known:
+    def _whole(
+        self, rows: np.ndarray, path: tuple[int, ...], height: int, ub: int, stoppable: bool, floors: np.ndarray
+    ) -> Known:
         """A node of height three or four in one call."""
         answer, literals = np.empty(dp_whole.ANSWERS, np.int64), np.array(path, np.int64)
         table = self.table if len(path) == self.depth - height else self.no_table
         flag = self.flag if stoppable else self.no_flag
         if height == 3:
-            dp_whole.whole_three(self.given, rows, literals, table, ub, flag, answer)
+            dp_whole.whole_three(self.given, rows, literals, table, floors, ub, flag, answer)
         else:
             caches = dp_whole.Caches(table, self.known, self.starts)
             dp_whole.whole_four(self.given, rows, literals, caches, ub, flag, answer)
@@ -276,14 +295,14 @@ class Search:
         """Depth-two pairs over m questions and 64 * words rows that take about 50 ms."""
         return max(1, int(SLICE_NS / (m * m * (0.8 + 0.12 * words) * self.instance.n_classes / 2 + 2000)))
 
-    def _three(self, frame: _Frame, path: tuple[int, ...], ub: int, stoppable: bool) -> Known:
+    def _three(self, frame: _Frame, path: tuple[int, ...], ub: int, stoppable: bool, floors: np.ndarray) -> Known:
         own = self._own_two(frame)
         self._inherit(frame, own)
         best, choice = (own, SHALLOWER) if own < ub else (ub, None)
         if frame.leaf < best or (frame.leaf == best < ub):
             best, choice = frame.leaf, None
         state = np.array([best, -2, 0, 0, 0], np.int64)
-        self._run_three(frame, path, state, stoppable)
+        self._run_three(frame, path, state, stoppable, floors)
         if state[STOPPED]:
             return Known(frame.bound(), False)
         if state[CHOICE] >= 0:
@@ -297,7 +316,10 @@ class Search:
         if self.similar:
             inherit(frame.node, lower, self.instance.unit, frame.lower)
 
-    def _run_three(self, frame: _Frame, path: tuple[int, ...], state: np.ndarray, stoppable: bool) -> None:
+    def _run_three(
+        self, frame: _Frame, path: tuple[int, ...], state: np.ndarray, stoppable: bool, floors: np.ndarray | None = None
+    ) -> None:
+        floors = self._none_known() if floors is None else floors
         literals = np.array(path, np.int64)
         D = differences(frame.node, frame.P, self.min_leaf)
         table = self.table if len(path) == self.depth - 3 else self.no_table
@@ -306,7 +328,7 @@ class Search:
         budget = Budget(pairs, self.flag if stoppable else self.no_flag)
         before = 0
         while True:
-            three(frame.node, frame.P, D, self.costs, kept, sides, state, budget)
+            three(frame.node, frame.P, D, self.costs, kept, sides, floors, state, budget)
             self.twos += int(state[TWOS]) - before
             before = int(state[TWOS])
             if not path:
@@ -323,6 +345,7 @@ class Search:
         if height == self.depth:
             self.root_lower = max(self.root_lower, frame.bound())
         self.report(min(cost, self.incumbent[0]), self.root_lower, self.nodes + self.twos)
+        self.heard = time.perf_counter()
         self._show()
 
     def _show(self) -> None:
@@ -357,7 +380,9 @@ class Search:
     ) -> Known:
         best, choice = (frame.leaf, None) if frame.leaf < ub else (ub, None)
         if self.options.deepening:
-            below = self.solve(rows, path, height - 1, best, stoppable)
+            floors = self._none_known()
+            below = self.solve(rows, path, height - 1, best, stoppable, floors)
+            learn(frame.firsts, -1, floors)
             if below.exact and below.lower < best:
                 best, choice = below.lower, SHALLOWER
             self._inherit(frame, below.lower)
@@ -370,10 +395,13 @@ class Search:
                 if stoppable and self.stopped():
                     break
                 found = self._attempt(frame, rows, path, height, p, _constant(best), stoppable)
-                if found < best:
+                better = found < best
+                if better:
                     best, choice = found, int(frame.node.features[p])
-                if not path:
+                if not path and (better or time.perf_counter() - self.heard >= NEWS_SECONDS):
                     self._root_news(frame, best, choice, height)
+            if not path:
+                self._root_news(frame, best, choice, height)
         if not path and height == self.depth:
             self.root_sides = dict(
                 zip(frame.node.features.tolist(), zip(*frame.lower.tolist(), strict=True), strict=True)
@@ -397,15 +425,17 @@ class Search:
         parts = dp_node.split_rows(self.instance.rows, rows, feature)
         first = 0 if len(parts[0]) >= len(parts[1]) else 1
         for s in (first, 1 - first):
+            floors = self.no_floors
             if not exact[s, p]:
                 target = most() - int(lower[1 - s, p])
-                literal = 2 * feature + s
-                child = self.solve(parts[s], tuple(sorted((*path, literal))), height - 1, target, stoppable)
+                literals = tuple(sorted((*path, 2 * feature + s)))
+                floors = floors_of(frame.node, frame.P, p, s, self.instance.unit, frame.firsts)
+                child = self.solve(parts[s], literals, height - 1, target, stoppable, floors)
                 if child.exact or child.lower > lower[s, p]:
                     lower[s, p] = max(child.lower, int(lower[s, p]))
                     exact[s, p] = child.exact
             if self.similar:
-                share(frame.node, frame.P, p, s, lower[s, p], self.instance.unit, lower)
+                told(frame.node, frame.P, p, s, lower[s, p], self.costs, frame.firsts, floors, lower)
             if lower[0, p] + lower[1, p] >= most():
                 return int(INFINITE)
         return int(lower[0, p] + lower[1, p]) if exact[0, p] and exact[1, p] else int(INFINITE)

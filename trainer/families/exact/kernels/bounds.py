@@ -127,9 +127,9 @@ def child_bounds(node, children, costs, bounds, sides):
             lb[s, p], exact[s, p] = max(lb[s, p], more), more == known
 
 
-@kernel
-def share(node, P, p, s, value, unit, lb):
-    """Similarity: a tree for x_q = r does for x_p = s too, wrong at most on the rows of the latter outside the former."""
+@kernel(inline="always")
+def inside_of(node, P, p, s):
+    """Weight of the rows with x_p = s, and of those of them with x_q = 1, int64 (m,)."""
     classes, m = node.ones.shape
     size, inside = np.int64(0), np.zeros(m, np.int64)
     for k in range(classes):
@@ -142,9 +142,16 @@ def share(node, P, p, s, value, unit, lb):
             ones = node.ones[k]
             for q in range(m):
                 inside[q] += ones[q]
+    return size, inside
+
+
+@kernel
+def share(node, P, p, s, value, unit, lb):
+    """Similarity: a tree for x_q = r does for x_p = s too, wrong at most on the rows of the latter outside the former."""
+    size, inside = inside_of(node, P, p, s)
     # rows of side (p, s) with x_q = 1: outside of side (q, 0); the others are outside of side (q, 1)
     zero, one = lb[0], lb[1]
-    for q in range(m):
+    for q in range(len(inside)):
         zero[q] = max(zero[q], value - inside[q] * unit)
         one[q] = max(one[q], value - (size - inside[q]) * unit)
 

@@ -15,7 +15,6 @@ from trainer.kernels.compiled import kernel
 
 i32 = np.int32
 u64 = np.uint64
-SHIFTS = 64  # more than there are powers of two
 
 
 class Packed(NamedTuple):
@@ -24,25 +23,29 @@ class Packed(NamedTuple):
     columns: np.ndarray  # uint64 (words, p)
     segment: np.ndarray  # int32 (words, 2): class, shift; the class is 0 where classes are mixed
     second: np.ndarray  # uint64 (words,), rows of class 1 where classes are mixed, else 0
+    plain: bool  # whether every row has weight 1
 
 
 @kernel
-def packed_side(node, p, s, mixed):
-    """The rows of a node with x_p = s."""
-    words, m = node.columns.shape
-    masks, numbers = np.empty(words, u64), np.zeros(SHIFTS * len(node.totals), np.int64)
+def packed_side(node, columns, p, s, mixed):
+    """The rows of a node with x_p = s; columns: those of the node, with empty ones behind them or without."""
+    words, m = columns.shape
+    shifts = np.int64(1)
     for w in range(words):
-        masks[w] = node.columns[w, p] if s else node.valid[w] & ~node.columns[w, p]
-        numbers[_segment(node.segment[w], mixed)] += np.int64(ctpop(masks[w]))
-    packed, place = _empty(numbers, m)
+        shifts = max(shifts, np.int64(node.segment[w, 1] + 1))
+    masks, numbers = np.empty(words, u64), np.zeros(shifts if mixed else shifts * len(node.totals), np.int64)
+    for w in range(words):
+        masks[w] = columns[w, p] if s else node.valid[w] & ~columns[w, p]
+        numbers[_segment(node.segment, w, shifts, mixed)] += np.int64(ctpop(masks[w]))
+    packed, place = _empty(numbers, shifts, m)
     moves, bits = np.empty(6, u64), np.empty(m, u64)
     for w in range(words):
         number = np.int64(ctpop(masks[w]))
         if number == 0:
             continue
         moves_of(masks[w], moves)
-        drawn_together(node.columns[w], masks[w], moves, bits)
-        held = _segment(node.segment[w], mixed)
+        drawn_together(columns[w], masks[w], moves, bits)
+        held = _segment(node.segment, w, shifts, mixed)
         second = (~u64(0) >> u64(64 - number)) if mixed and node.segment[w, 0] else u64(0)
         at, low = place[held] >> 6, place[held] & 63
         _join(packed, at, bits, second, low)
@@ -53,13 +56,13 @@ def packed_side(node, p, s, mixed):
 
 
 @kernel
-def _segment(segment, mixed):
-    return np.int64(segment[1] if mixed else SHIFTS * segment[0] + segment[1])
+def _segment(segment, w, shifts, mixed):
+    return np.int64(segment[w, 1] if mixed else shifts * segment[w, 0] + segment[w, 1])
 
 
 @kernel
-def _empty(numbers, m):
-    """Room for so many rows of each segment, and the place of the first row of each, in bits."""
+def _empty(numbers, shifts, m):
+    """Room for so many rows of each segment, a class and one of some powers of two, and the place of the first row of each, in bits."""
     place = np.empty(len(numbers), np.int64)
     used = np.int64(0)
     for k in range(len(numbers)):
@@ -68,8 +71,8 @@ def _empty(numbers, m):
     segment = np.empty((used, 2), i32)
     for k in range(len(numbers)):
         for w in range(place[k] >> 6, (place[k] + numbers[k] + 63) >> 6):
-            segment[w, 0], segment[w, 1] = k // SHIFTS, k % SHIFTS
-    return Packed(np.zeros((used, m), u64), segment, np.zeros(used, u64)), place
+            segment[w, 0], segment[w, 1] = k // shifts, k % shifts
+    return Packed(np.zeros((used, m), u64), segment, np.zeros(used, u64), shifts == 1), place
 
 
 @kernel

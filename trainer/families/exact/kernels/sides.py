@@ -22,7 +22,7 @@ def both_sides(node, P, D, p, min_leaf, e0, e1):
 
     D: as `differences` gives it.
     """
-    if len(D):
+    if len(D.whole):
         signed_sides(node, D, p, e0, e1)
     else:
         _counted_sides(node, P, p, min_leaf, e0, e1)
@@ -48,7 +48,7 @@ def _counted_sides(node, P, p, min_leaf, e0, e1):
         tl[k] = i32(node.totals[k] - ts[k])
     sl, sr = np.full(m, -1, i32), np.full(m, -1, i32)
     ll, lr = np.full(m, -1, i32), np.full(m, -1, i32)
-    _children(packed_side(node, p, s, False), P, min_leaf, (small, ts, sl, sr), (large, tl, ll, lr))
+    _children(packed_side(node, node.columns, p, s, False), P, min_leaf, (small, ts, sl, sr), (large, tl, ll, lr))
     values(small, ts, sl, sr, min_leaf, e1 if s else e0)
     values(large, tl, ll, lr, min_leaf, e0 if s else e1)
 

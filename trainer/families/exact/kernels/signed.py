@@ -3,12 +3,13 @@
 d(Z)     weight of class 0 less that of class 1 in the rows Z    D[p,q] d of the rows with x_p = x_q = 1
 M_t      largest sum of |d| over the leaves of a tree with at most t leaves: its errors are e_t = (weight - M_t) / 2
 
-A leaf of the rows Z makes (weight - |d(Z)|) / 2 errors. Of the splits of Z into rows of difference c and d(Z) - c the best has the
-smallest or the largest c, since |c| + |d(Z) - c| = max(|d(Z)|, |2c - d(Z)|). So the least and the largest difference are all that
-is needed of the pairs of a question.
+A leaf of the rows Z makes (weight - |d(Z)|) / 2 errors. A split of Z into rows of difference c and d(Z) - c has |c| + |d(Z) - c| =
+max(|d(Z)|, |2c - d(Z)|), so the largest |2c - d(Z)| is all that is needed of the pairs of a question.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,96 +20,144 @@ from trainer.kernels.compiled import kernel
 
 i32 = np.int32
 u64 = np.uint64
-FEW_WORDS = 3  # of the smaller side, up to which counting each pair twice is faster than writing pairs down
+FEW_WORDS = 12
+LANES = 8  # numbers that a processor treats together; loops over a part of them would go one by one
+
+
+class Differences(NamedTuple):
+    """What is read of a node of two classes; empty ones behind the questions fill whole lanes, and leave all splits as they are."""
+
+    columns: np.ndarray  # uint64 (words, lanes), those of the node
+    whole: np.ndarray  # int32 (p, lanes), D; without rows where there are more than two classes, or a smallest leaf
 
 
 @kernel
 def differences(node, P, min_leaf):
-    """D of a node, int32 (p, p); without rows where there are more than two classes, or a smallest leaf."""
+    """The differences of a node."""
     classes, m = node.ones.shape
     if classes != 2 or min_leaf > 1:
-        return np.empty((0, 0), i32)
-    D = np.empty((m, m), i32)
+        return Differences(node.columns, np.empty((0, 0), i32))
+    wide = (m + LANES - 1) // LANES * LANES
+    columns, D = np.empty((len(node.columns), wide), u64), np.empty((m, wide), i32)
+    for w in range(len(columns)):
+        for q in range(m):
+            columns[w, q] = node.columns[w, q]
+        columns[w, m:] = u64(0)
     for f in range(m):
         first = 0 if m <= MIRRORED else f + 1
-        zero, one, row = P[0, f, first:], P[1, f, first:], D[f, first:]
+        zero, one, row = P[0, f, first:], P[1, f, first:], D[f, first:m]
         for q in range(len(row)):
             row[q] = i32(zero[q] - one[q])
         for q in range(f + 1, m if first else 0):
             D[q, f] = D[f, q]
         D[f, f] = i32(node.ones[0, f] - node.ones[1, f])
-    return D
+        D[f, m:] = i32(0)
+    return Differences(columns, D)
 
 
 @kernel
-def best_difference(own, low, high):
-    """|d| of the two leaves of the best split of rows with difference `own`, by the least and the largest difference of a part."""
-    return max(max(own, -own), max(2 * high - own, own - 2 * low))
+def _count(A, second, f, first, row):
+    """row[q], q ≥ first: difference of the rows with x_f = x_q = 1, plus the weight of class 1; of plain rows."""
+    used = len(A)
+    some = used & 3
+    if some == 1:
+        _one_word(A, second, f, first, row)
+    elif some == 2:
+        _two_words(A, second, f, first, row)
+    elif some == 3:
+        _three_words(A, second, f, first, row)
+    else:
+        row[first:] = i32(0)
+    for w in range(some, used, 4):
+        _add_four(A, second, w, f, first, row)
 
 
 @kernel
-def _count(packed, f, first, row):
-    """row[q], q ≥ first: difference of the rows with x_f = x_q = 1, plus the weight of class 1."""
-    row = row[first:]
-    used = len(packed.columns)
-    odd = used & 1
-    if odd:
-        a, u, x, shift = (
-            packed.columns[0, first:],
-            packed.columns[0, f],
-            packed.second[0],
-            np.int64(packed.segment[0, 1]),
-        )
-        for q in range(len(row)):
-            row[q] = np.int64(ctpop((a[q] & u) ^ x)) << shift
-    for w in range(odd, used, 2):
-        a, b = packed.columns[w, first:], packed.columns[w + 1, first:]
-        u, v, x, y = packed.columns[w, f], packed.columns[w + 1, f], packed.second[w], packed.second[w + 1]
-        i, j = np.int64(packed.segment[w, 1]), np.int64(packed.segment[w + 1, 1])
-        if w == 0:
-            for q in range(len(row)):
-                row[q] = (np.int64(ctpop((a[q] & u) ^ x)) << i) + (np.int64(ctpop((b[q] & v) ^ y)) << j)
-        else:
-            for q in range(len(row)):
-                row[q] += (np.int64(ctpop((a[q] & u) ^ x)) << i) + (np.int64(ctpop((b[q] & v) ^ y)) << j)
+def _count_weighted(packed, f, first, row):
+    """As `_count`, of rows of any weight."""
+    A = packed.columns
+    row[first:] = i32(0)
+    for w in range(len(A)):
+        u, x, shift = A[w, f], packed.second[w], i32(packed.segment[w, 1])
+        for q in range(u64(first), u64(len(row))):  # unsigned, as a place that may be negative is looked at one by one
+            row[q] += i32(i32(ctpop((A[w, q] & u) ^ x)) << shift)
+
+
+# Words that are counted together have their bits added up byte by byte first.
 
 
 @kernel
-def _whole(packed, base, C):
-    """Write C[f, q], the differences of the pairs of a packed side, from each pair once."""
-    m = len(C)
-    row = np.empty(m, np.int64)
+def _one_word(A, second, f, first, row):
+    a, x = A[0, f], second[0]
+    for q in range(u64(first), u64(len(row))):  # unsigned, as a place that may be negative is looked at one by one
+        row[q] = i32(ctpop((A[0, q] & a) ^ x))
+
+
+@kernel
+def _two_words(A, second, f, first, row):
+    a, b, x, y = A[0, f], A[1, f], second[0], second[1]
+    for q in range(u64(first), u64(len(row))):  # unsigned, as a place that may be negative is looked at one by one
+        row[q] = i32(ctpop((A[0, q] & a) ^ x) + ctpop((A[1, q] & b) ^ y))
+
+
+@kernel
+def _three_words(A, second, f, first, row):
+    a, b, c, x, y, z = A[0, f], A[1, f], A[2, f], second[0], second[1], second[2]
+    for q in range(u64(first), u64(len(row))):  # unsigned, as a place that may be negative is looked at one by one
+        row[q] = i32(ctpop((A[0, q] & a) ^ x) + ctpop((A[1, q] & b) ^ y) + ctpop((A[2, q] & c) ^ z))
+
+
+@kernel
+def _add_four(A, second, w, f, first, row):
+    a, b, c, d = A[w, f], A[w + 1, f], A[w + 2, f], A[w + 3, f]
+    x, y, z, t = second[w], second[w + 1], second[w + 2], second[w + 3]
+    for q in range(u64(first), u64(len(row))):  # unsigned, as a place that may be negative is looked at one by one
+        one, two = ctpop((A[w, q] & a) ^ x), ctpop((A[w + 1, q] & b) ^ y)
+        three, four = ctpop((A[w + 2, q] & c) ^ z), ctpop((A[w + 3, q] & d) ^ t)
+        row[q] += i32(one + two + three + four)
+
+
+@kernel
+def _whole(packed, C):
+    """Write C[f, q], what `_count` gives of the pairs of a packed side, from each pair once."""
+    m, wide = C.shape
+    row = np.empty(wide, i32)
     for f in range(m):
-        _count(packed, f, f, row)
-        source, target = row[f:], C[f, f:]
-        for q in range(m - f):
-            target[q] = i32(source[q] - base)
-        for q in range(m - f):
-            C[f + q, f] = target[q]
+        if packed.plain:
+            _count(packed.columns, packed.second, f, f, row)
+        else:
+            _count_weighted(packed, f, f, row)
+        for q in range(f, wide):
+            C[f, q] = row[q]
+        for q in range(f + 1, m):
+            C[q, f] = row[q]
 
 
 @kernel
-def _ends(c, base, whole, small, large):
-    """Least and largest difference of the pairs of a question: in the small side where it is 1 and where it is 0, and so in the large one."""
-    low1, low0, far1, far0 = i32(0), i32(0), i32(0), i32(0)
-    high1, high0, top1, top0 = i32(0), i32(0), i32(0), i32(0)
+def _furthest(c, whole, f, small, large, own):
+    """The largest |2c - own| of the pairs of a question, in the small side where it is 1 and where it is 0, and so in the large one.
+
+    c: of `_count`; small and own hold its weight of class 1, too, and large is less by it.
+    """
+    near1, near0, far1, far0 = i32(0), i32(0), i32(0), i32(0)
+    one, zero, rest, other = own
     for q in range(len(c)):
-        one = i32(c[q] - base)
-        zero, rest = i32(small[q] - one), i32(whole[q] - one)
-        other = i32(large[q] - rest)
-        low1, high1 = min(low1, one), max(high1, one)
-        low0, high0 = min(low0, zero), max(high0, zero)
-        far1, top1 = min(far1, rest), max(top1, rest)
-        far0, top0 = min(far0, other), max(top0, other)
-    return low1, high1, low0, high0, far1, top1, far0, top0
+        both = c[q]
+        a, b = i32(small[q] - both), i32(whole[f, q] - both)
+        d = i32(large[q] - b)
+        near1, near0 = max(near1, abs(i32(both + both - one))), max(near0, abs(i32(a + a - zero)))
+        far1, far0 = max(far1, abs(i32(b + b - rest))), max(far0, abs(i32(d + d - other)))
+    return near1, near0, far1, far0
 
 
 @kernel
-def _improve(M, own, whole, ends):
-    """Take over what the trees that ask a question first make of M[1..3]; own, whole: d where it is 1, and of all rows."""
-    low1, high1, low0, high0 = ends
+def _improve(M, own, whole, one, zero):
+    """Take over what the trees that ask a question first make of M[1..3]; own, whole: d where it is 1, and of all rows.
+
+    one, zero: the largest |2c - d| of the pairs where it is 1, and where it is 0.
+    """
     rest = whole - own
-    one, zero = best_difference(own, low1, high1), best_difference(rest, low0, high0)
+    one, zero = max(abs(own), np.int64(one)), max(abs(rest), np.int64(zero))
     M[1] = max(M[1], abs(own) + abs(rest))
     M[2] = max(M[2], max(one + abs(rest), abs(own) + zero))
     M[3] = max(M[3], one + zero)
@@ -121,34 +170,47 @@ def _errors(M, weight, e):
 
 
 @kernel
-def signed_sides(node, D, p, e0, e1):
-    """e[t] of both sides of split p, t leaves at most."""
+def _apart(D, p, s, base, small, large):
+    """Write the differences of both sides of split p where each question is 1, that of the side s plus `base`, the other less it."""
     m = len(D)
+    for q in range(m):
+        own = D[p, q] if s else i32(D[q, q] - D[p, q])
+        small[q], large[q] = i32(own + base), i32(D[q, q] - own - base)
+    small[m:], large[m:] = base, -base
+
+
+@kernel
+def signed_sides(node, differ, p, e0, e1):
+    """e[t] of both sides of split p, t leaves at most."""
+    D = differ.whole
+    m, wide = D.shape
     ones, weight = np.int64(node.ones[0, p]) + node.ones[1, p], np.int64(node.totals[0]) + node.totals[1]
     s = 1 if 2 * ones <= weight else 0
-    packed = packed_side(node, p, s, True)
-    small, large = np.empty(m, i32), np.empty(m, i32)
-    for q in range(m):
-        small[q] = D[p, q] if s else i32(D[q, q] - D[p, q])
-        large[q] = i32(D[q, q] - small[q])
+    packed = packed_side(node, differ.columns, p, s, True)
+    base = i32(node.ones[1, p] if s else node.totals[1] - node.ones[1, p])
+    small, large, row = np.empty(wide, i32), np.empty(wide, i32), np.empty(wide, i32)
+    _apart(D, p, s, base, small, large)
     d = np.int64(node.totals[0]) - node.totals[1]
     near = np.int64(D[p, p]) if s else d - D[p, p]
-    M, N = np.full(4, abs(near), np.int64), np.full(4, abs(d - near), np.int64)
-    base = np.int64(0)
-    for w in range(len(packed.second)):
-        base += np.int64(ctpop(packed.second[w])) << np.int64(packed.segment[w, 1])
-    row, C = np.empty(m, np.int64), np.empty((0, 0), i32)
-    if len(packed.columns) > FEW_WORDS:
-        C = np.empty((m, m), i32)
-        _whole(packed, base, C)
+    far = d - near
+    M, N = np.full(4, abs(near), np.int64), np.full(4, abs(far), np.int64)
+    C = np.empty((m if len(packed.columns) > FEW_WORDS else 0, wide), i32)
+    if len(C):
+        _whole(packed, C)
+    A, second = packed.columns, packed.second
     for f in range(m):
         if len(C):
-            ends = _ends(C[f], 0, D[f], small, large)
+            for q in range(wide):
+                row[q] = C[f, q]
+        elif packed.plain:
+            _count(A, second, f, 0, row)
         else:
-            _count(packed, f, 0, row)
-            ends = _ends(row, base, D[f], small, large)
-        _improve(M, np.int64(small[f]), near, ends[:4])
-        _improve(N, np.int64(large[f]), d - near, ends[4:])
+            _count_weighted(packed, f, 0, row)
+        one, rest = np.int64(small[f]) - base, np.int64(large[f]) + base
+        own = i32(one + 2 * base), i32(near - one), i32(rest - 2 * base), i32(far - rest)
+        near1, near0, far1, far0 = _furthest(row, D, f, small, large, own)
+        _improve(M, one, near, near1, near0)
+        _improve(N, rest, far, far1, far0)
     size = ones if s else weight - ones
     _errors(M, size, e1 if s else e0)
     _errors(N, weight - size, e0 if s else e1)

@@ -65,11 +65,12 @@ BEST, CHOICE, NEXT, TWOS, STOPPED = 0, 1, 2, 3, 4
 
 
 @kernel
-def three(node, P, D, costs, kept, sides, state, budget):
+def three(node, P, D, costs, kept, sides, floors, state, budget):
     """Best split of a node whose subtrees have depth two; resumes at state[NEXT] and ends when the budget is spent.
 
     D: of `differences`. costs: int64 (unit, leaf, min_leaf, use_similarity).  state: best cost so far (an upper bound to beat), chosen position,
     next position, depth-two solves, whether the budget ended it.  What `sides` hold stays valid.
+    floors int64 (features,): least cost of a tree that asks a question first, as far as it is known; raised to what is found.
     """
     path, binomials, table = kept
     lb, exact = sides
@@ -83,11 +84,12 @@ def three(node, P, D, costs, kept, sides, state, budget):
             state[STOPPED] = 1
             return
         p = state[NEXT]
-        if lb[0, p] + lb[1, p] < state[BEST]:
+        first = node.features[p]
+        if lb[0, p] + lb[1, p] < state[BEST] and floors[first] < state[BEST]:
             at0, at1 = np.int64(-1), np.int64(-1)
             if cached:
-                at0 = place(path, 2 * node.features[p], binomials)
-                at1 = place(path, 2 * node.features[p] + 1, binomials)
+                at0 = place(path, 2 * first, binomials)
+                at1 = place(path, 2 * first + 1, binomials)
                 if table[at0]:
                     lb[0, p], exact[0, p] = table[at0] - 1, 1
                 if table[at1]:
@@ -106,6 +108,7 @@ def three(node, P, D, costs, kept, sides, state, budget):
                         share(node, P, p, s, lb[s, p], unit, lb)
             if exact[0, p] and exact[1, p] and lb[0, p] + lb[1, p] < state[BEST]:
                 state[BEST], state[CHOICE] = lb[0, p] + lb[1, p], p
+        floors[first] = max(floors[first], lb[0, p] + lb[1, p])
         state[NEXT] += 1
     state[STOPPED] = 0
 

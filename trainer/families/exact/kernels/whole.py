@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trainer.families.exact.kernels.bounds import Sides, child_bounds, count_bounds, inherit, node_bounds, share
+from trainer.families.exact.kernels.firsts import firsts_of, floors_of, learn
 from trainer.families.exact.kernels.node import Data, pair_counts, prepare, split_rows
 from trainer.families.exact.kernels.signed import differences
 from trainer.families.exact.kernels.three import BEST, CHOICE, STOPPED, TWOS, Budget, Kept, place, three
@@ -87,8 +88,8 @@ def _ended(best, root, ub, stopped, as_leaf, lb, answer):
 
 
 @kernel
-def _three_of(given, node, P, as_leaf, kept, ub, flag, answer):
-    """The best tree of height three of a node that may have splits."""
+def _three_of(given, node, P, as_leaf, kept, floors, ub, flag, answer):
+    """The best tree of height three of a node that may have splits; floors as in `three`."""
     unit, leaf, min_leaf = given.costs[0], given.costs[1], given.costs[2]
     sides = _opened(given, node, 3)
     e, state = np.empty(4, np.int64), np.zeros(5, np.int64)
@@ -103,7 +104,7 @@ def _three_of(given, node, P, as_leaf, kept, ub, flag, answer):
     if as_leaf <= best and as_leaf < ub:
         best, root = as_leaf, NO_SPLIT
     state[BEST], state[CHOICE] = best, -1
-    three(node, P, differences(node, P, min_leaf), given.costs, kept, sides, state, Budget(1 << 40, flag))
+    three(node, P, differences(node, P, min_leaf), given.costs, kept, sides, floors, state, Budget(1 << 40, flag))
     answer[SOLVED] = state[TWOS]
     if state[CHOICE] >= 0:
         root = node.features[state[CHOICE]]
@@ -111,15 +112,18 @@ def _three_of(given, node, P, as_leaf, kept, ub, flag, answer):
 
 
 @kernel
-def whole_three(given, rows, path, table, ub, flag, answer):
-    """E(rows, 3) if below `ub`, else a bound; table: the cache of depth-two subtrees one literal below `path`, empty for none."""
+def whole_three(given, rows, path, table, floors, ub, flag, answer):
+    """E(rows, 3) if below `ub`, else a bound; table: the cache of depth-two subtrees one literal below `path`, empty for none.
+
+    floors as in `three`.
+    """
     node, settled = _begun(given, rows, 3, ub, answer)
     if settled:
         return
     m = len(node.features)
     P = np.empty((given.data.classes, m, m), i32)
     pair_counts(node, P)
-    _three_of(given, node, P, answer[COST], Kept(path, given.binomials, table), ub, flag, answer)
+    _three_of(given, node, P, answer[COST], Kept(path, given.binomials, table), floors, ub, flag, answer)
 
 
 @kernel
@@ -136,7 +140,7 @@ def _extended(path, literal):
 
 
 @kernel
-def _side(given, rows, path, literal, caches, ub, flag, answer):
+def _side(given, rows, path, literal, caches, floors, ub, flag, answer):
     """E(rows, 3) of a side, from the cache where that is enough: the lower bound, and whether it is exact."""
     at, held, known = np.int64(-1), np.int64(0), caches.known
     if len(known):
@@ -144,7 +148,7 @@ def _side(given, rows, path, literal, caches, ub, flag, answer):
         held = known[at]
     if not (held & 1) and (held >> 1) < ub:
         sub = np.empty(ANSWERS, np.int64)
-        whole_three(given, rows, _extended(path, literal), caches.table, ub, flag, sub)
+        whole_three(given, rows, _extended(path, literal), caches.table, floors, ub, flag, sub)
         answer[SOLVED] += sub[SOLVED]
         answer[NODES] += 1
         held = max(held, 2 * sub[COST] + sub[EXACT])
@@ -164,9 +168,11 @@ def whole_four(given, rows, path, caches, ub, flag, answer):
     pair_counts(node, P)
     lb, exact = _opened(given, node, 4)
     best, root = min(ub, as_leaf), NO_SPLIT
+    firsts = firsts_of(m, len(given.allowed), given.costs[3] != 0)
     if given.deepen:
-        sub = np.empty(ANSWERS, np.int64)
-        _three_of(given, node, P, as_leaf, Kept(path, given.binomials, caches.table[:0]), best, flag, sub)
+        sub, floors = np.empty(ANSWERS, np.int64), np.zeros(len(given.allowed), np.int64)
+        _three_of(given, node, P, as_leaf, Kept(path, given.binomials, caches.table[:0]), floors, best, flag, sub)
+        learn(firsts, len(firsts.highest) - 1, floors)
         answer[SOLVED] += sub[SOLVED]
         answer[NODES] += 1
         if sub[EXACT] and sub[COST] < best:
@@ -185,7 +191,9 @@ def whole_four(given, rows, path, caches, ub, flag, answer):
         for s in (first, 1 - first):
             if not exact[s, p]:
                 rest = best - lb[1 - s, p]
-                value, proved = _side(given, parts[s], path, 2 * feature + s, caches, rest, flag, answer)
+                floors = floors_of(node, P, p, s, unit, firsts)
+                value, proved = _side(given, parts[s], path, 2 * feature + s, caches, floors, rest, flag, answer)
+                learn(firsts, 2 * p + s, floors)
                 if proved or value > lb[s, p]:
                     lb[s, p], exact[s, p] = max(lb[s, p], value), proved
             if given.costs[3]:

@@ -213,10 +213,12 @@ class Counter:
         questions, lower = places.viable(given, height, self._costs, self._kept(path, height), budget, self.space.flag)
         if self.space.stopped():
             raise Stopped
-        found, sides = [], self.space.root_sides if path == () else {}
+        found, sides, scale = [], self.space.root_sides if path == () else {}, self.space.instance.scale
         for question, no, yes in zip(questions.tolist(), *lower.tolist(), strict=True):
-            low = [max(no, sides[question][0]), max(yes, sides[question][1])] if question in sides else [no, yes]
-            if sum(low) > budget:
+            searched = sides.get(question, (0, 0))
+            low = [max(no, searched[0] // scale), max(yes, searched[1] // scale)]
+            # rounded apart, two bounds that are above the budget together may fall short of it by one
+            if sum(low) > budget or sum(searched) >= (budget + 1) * scale:
                 continue
             if height > 3:
                 low = self._least(rows, path, height, question, low, budget)

@@ -105,10 +105,9 @@ class Space(editing.Space):
 
     @property
     def root_sides(self) -> dict[int, tuple[int, int]]:
-        """Lower bounds of the costs of (no, yes) below questions at the root, as far as they were searched; in 1/Q rows."""
+        """Lower bounds of the costs of (no, yes) below questions at the root, as far as they were searched; in the search's integers."""
         search = self._searches.get((NONE_BANNED, True))
-        scale = self.instance.scale
-        return {} if search is None else {q: (no // scale, yes // scale) for q, (no, yes) in search.root_sides.items()}
+        return {} if search is None else search.root_sides
 
     def solve(
         self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, banned: frozenset[int], ub: int = FAR

@@ -1,0 +1,70 @@
+"""Bounds of each first question of a side, from what was found of similar sides, against the best trees with that question."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from tests.seeds import seeds
+from trainer.families.exact.instance import build
+from trainer.families.exact.kernels.firsts import firsts_of, floors_of, learn
+from trainer.families.exact.kernels.node import split_rows
+from trainer.families.exact.search import INFINITE, Search
+
+
+def random_search(seed, **other):
+    """A search over random rows, half of them with weights."""
+    rng = np.random.default_rng(seed)
+    X = (rng.random((70, 7)) < rng.uniform(0.1, 0.9, 7)).astype(np.uint8)
+    weights = rng.integers(1, 4, 70) if seed % 2 else None
+    y = (X[:, 0] ^ X[:, 1] & X[:, 2]) ^ (rng.random(70) < 0.2)
+    g = build(X, y.astype(int), n_classes=2, weights=weights, leaf_cost=Fraction(3), depth=4)
+    return Search(instance=g, depth=4, **other)
+
+
+def floors_found(search, rows, path):
+    """What a search of height three tells of each first question."""
+    floors = np.zeros(search.instance.features, np.int64)
+    search.solve(rows, path, 3, int(INFINITE), floors=floors)
+    return floors
+
+
+def best_with(search, rows, literal, first):
+    """The cost of the best tree of height three that asks a question first; infinite where it does not part the rows."""
+    parts = split_rows(search.instance.rows, rows, first)
+    if not len(parts[0]) or not len(parts[1]):
+        return int(INFINITE)
+    paths = [tuple(sorted((literal, 2 * first + s))) for s in (0, 1)]
+    return sum(search.solve(*at, 2, int(INFINITE)).lower for at in zip(parts, paths, strict=True))
+
+
+@seeds(12)
+def test_what_is_known_of_similar_sides_bounds_each_first_question(seed):
+    search = random_search(seed)
+    g = search.instance
+    rows = np.arange(len(g.rows), dtype=np.int32)
+    frame = search._frame(search.prepare(rows), 4)
+    features = frame.node.features.tolist()
+    sides = [split_rows(g.rows, rows, f) for f in features]
+    firsts = firsts_of(len(sides), g.features, True)
+    for p, parts in enumerate(sides):
+        for s in (0, 1):
+            learn(firsts, 2 * p + s, floors_found(search, parts[s], (2 * features[p] + s,)))
+    learn(firsts, -1, floors_found(search, rows, ()))
+    above = 0
+    for p, parts in enumerate(sides):
+        for s in (0, 1):
+            floors = floors_of(frame.node, frame.P, p, s, g.unit, firsts)
+            best = [best_with(search, parts[s], 2 * features[p] + s, f) for f in range(g.features)]
+            assert (floors <= best).all()
+            above += np.count_nonzero(floors > search.node_bounds(search.prepare(parts[s]), 3)[0])
+    assert above > len(sides)  # more than a single leaf costs: they rule questions out
+
+
+def test_nothing_is_kept_with_a_smallest_leaf_or_where_it_would_be_too_much():
+    search = random_search(1, min_leaf=3)
+    frame = search._frame(search.prepare(np.arange(len(search.instance.rows), dtype=np.int32)), 4)
+    assert len(frame.firsts.least) == 0
+    assert not floors_of(frame.node, frame.P, 0, 1, search.instance.unit, frame.firsts).any()
+    assert len(firsts_of(3000, 3000, True).least) == 0
