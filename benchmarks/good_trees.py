@@ -1,6 +1,6 @@
 """Counting all good trees against TreeFARMS and PRAXIS, the same yes/no tables, one after the other on one core; and the first 1,000 trees.
 
-Usage: GOOD_TREES_PYTHON=/path/of/venv/bin/python python benchmarks/good_trees.py [--limit 120] [--sets NAME ...] [--programs NAME ...]
+Usage: GOOD_TREES_PYTHON=/path/of/venv/bin/python python benchmarks/good_trees.py [--limit 120] [--sets NAME ...] [--programs NAME ...] [--ties]
 
 The peers need versions of their own, so they run in their own environment: `python -m venv V && V/bin/pip install treefarms tree-praxis`,
 then GOOD_TREES_PYTHON=V/bin/python. Without it only octweb is measured. All trees with at most four questions on a path, within 5 % of the
@@ -18,6 +18,9 @@ both do it twice each time and the faster one counts, so that neither pays for c
 that takes more than a second runs once. Times are medians, and the ratio is that of the medians. A peer
 gets `--limit` seconds of the processor and `--memory` GB; "> 120" means that it was stopped then, and the ratio is "more than". Where
 TreeFARMS was stopped, its second run, which takes as long at least, is left out.
+
+`--ties` only counts tic-tac-toe with three levels by TreeFARMS and by ours, with the classes both ways round and with the columns in another
+order: a leaf without a majority gets the class 1 in TreeFARMS and the first one in ours, and its set depends on that and not on the order.
 """
 
 from __future__ import annotations
@@ -32,6 +35,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -72,6 +76,24 @@ def child(program: str, path: str, limit: float, memory: float) -> int:
     if seconds < BRIEF:
         seconds = min(seconds, best(count, 1)[0])
     print("RESULT " + json.dumps({"seconds": seconds, "count": int(number)}), flush=True)
+    return 0
+
+
+def ties(path: str) -> int:
+    """Count three levels with TreeFARMS, the classes both ways round and the columns in both orders."""
+    import pandas as pd
+    from treefarms import TREEFARMS as Model
+
+    table = pd.read_csv(path)
+    settings = {
+        "regularization": float(PENALTY), "rashomon_bound_multiplier": float(SLACK), "depth_budget": 4, "verbose": False, "worker_limit": 1,
+    }  # fmt: skip
+    for columns in (1, -1):
+        X = table.drop(columns="target").iloc[:, ::columns]
+        for one in (1, 0):
+            count = Model(settings).fit(X, (table["target"] == one).astype(int)).get_tree_count()
+            order = "as published" if columns == 1 else "the other way round"
+            print(f"\nTIES columns {order}, ties to class {one}: {count}", flush=True)
     return 0
 
 
@@ -194,6 +216,25 @@ def verdict(found: dict[str, dict[str, dict[str, Any]]]) -> None:
         )
 
 
+def tied(options: argparse.Namespace, path: Path) -> int:
+    """Print what TreeFARMS counts with three levels, and what ours does without idle questions."""
+    from trainer.data.problem import Problem
+    from trainer.data.reader import load
+    from trainer.families.exact.workbench.bench import Workbench
+
+    table, labels, _ = load(path, target="target")
+    for first in (0, 1):
+        codes = labels.codes if first == 0 else 1 - labels.codes
+        given = replace(labels, codes=codes)
+        bench = Workbench(Problem(table=table, labels=given, leaf_penalty=Fraction(PENALTY)), depth=3)
+        print(f"octweb, ties to class {first}: {bench.good_trees(slack=SLACK).without_idle}")
+    if options.python:
+        command = [options.python, __file__, "--ties", "--path", str(path)]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        print(*(line.removeprefix("TIES ") for line in said.splitlines() if line.startswith("TIES ")), sep="\n")
+    return 0
+
+
 def first_trees(folder: Path, repeats: int) -> None:
     """Seconds to the first 1,000 trees on ten encodings, the search for the best tree included."""
     print(f"\n| table | first {TREES:,} trees, s | listed |\n|---|---|---|")
@@ -216,9 +257,12 @@ def main() -> int:
     parser.add_argument("--python", default=os.environ.get("GOOD_TREES_PYTHON", ""))
     parser.add_argument("--child", choices=PROGRAMS, help=argparse.SUPPRESS)
     parser.add_argument("--path", help=argparse.SUPPRESS)
+    parser.add_argument("--ties", action="store_true", help="which class TreeFARMS gives leaves without a majority")
     options = parser.parse_args()
     if options.child:
         return child(options.child, options.path, options.limit, options.memory)
+    if options.ties and options.path:
+        return ties(options.path)
     from common import encodings
 
     folder = encodings()
@@ -228,6 +272,8 @@ def main() -> int:
         print(
             "The peers are not here: make an environment for them and set GOOD_TREES_PYTHON; see the top of this file."
         )
+    if options.ties:
+        return tied(options, folder / "encoded" / "tic-tac-toe_enc.csv.gz")
     best(lambda: bench_on(folder / "encoded" / "monk1_enc.csv.gz")().best_trees(TREES), 1)  # compiles
     print("| table | program | trees | processor s | ÷ ours |\n|---|---|---|---|---|")
     verdict({name: compare(options, name, folder / "encoded" / f"{name}_enc.csv.gz") for name in options.sets})
