@@ -81,7 +81,7 @@ class _Frame:
     lower: np.ndarray  # int64 (2, p)
     exact: np.ndarray  # uint8 (2, p)
     leaf: int
-    firsts: Firsts  # empty but for nodes of height four
+    firsts: Firsts  # without lines except for nodes of height four
 
     def bound(self) -> int:
         """Valid whatever was searched: a leaf, or a split with sides that cost no less than their bounds."""
