@@ -34,7 +34,7 @@ def node_of(seed, *, rows=90, questions=9):
 
 @seeds(60)
 def test_differences_give_what_counts_of_each_class_give(seed):
-    _, _, node, P = node_of(seed, rows=[90, 700][seed % 3 == 0])
+    _, _, node, P = node_of(seed, rows=[90, 700, 5000][seed % 3])
     D, none = differences(node, P, 1), differences(node, P, 2)
     assert len(D.whole)
     assert not len(none.whole)

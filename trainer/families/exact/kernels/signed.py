@@ -59,7 +59,7 @@ def differences(node, P, min_leaf):
 def _count(A, second, f, first, row):
     """row[q], q ≥ first: difference of the rows with x_f = x_q = 1, plus the weight of class 1; of plain rows."""
     used = len(A)
-    some = used & 3
+    some = min(used, 2 + used % 2)
     if some == 1:
         _one_word(A, second, f, first, row)
     elif some == 2:
@@ -68,8 +68,8 @@ def _count(A, second, f, first, row):
         _three_words(A, second, f, first, row)
     else:
         row[first:] = i32(0)
-    for w in range(some, used, 4):
-        _add_four(A, second, w, f, first, row)
+    for w in range(some, used, 2):
+        _add_two(A, second, w, f, first, row)
 
 
 @kernel
@@ -108,13 +108,10 @@ def _three_words(A, second, f, first, row):
 
 
 @kernel
-def _add_four(A, second, w, f, first, row):
-    a, b, c, d = A[w, f], A[w + 1, f], A[w + 2, f], A[w + 3, f]
-    x, y, z, t = second[w], second[w + 1], second[w + 2], second[w + 3]
-    for q in range(u64(first), u64(len(row))):  # unsigned, as a place that may be negative is looked at one by one
-        one, two = ctpop((A[w, q] & a) ^ x), ctpop((A[w + 1, q] & b) ^ y)
-        three, four = ctpop((A[w + 2, q] & c) ^ z), ctpop((A[w + 3, q] & d) ^ t)
-        row[q] += i32(one + two + three + four)
+def _add_two(A, second, w, f, first, row):
+    a, b, x, y = A[w, f], A[w + 1, f], second[w], second[w + 1]
+    for q in range(u64(first), u64(len(row))):
+        row[q] += i32(ctpop((A[w, q] & a) ^ x) + ctpop((A[w + 1, q] & b) ^ y))
 
 
 @kernel
