@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 from octweb.datasets import actions
 from octweb.datasets.choice import Reading, choice_of
 from octweb.datasets.models import Dataset
+from trainer.tree.numbers import points_text
 
 POINTS = 0.01  # shares of classes, and of empty cells, that differ by less are not worth a line
 AS_BEFORE = "as in the version before"
@@ -93,7 +94,7 @@ def _column(name: str, was: dict[str, Any], has: dict[str, Any], before: Dataset
         found.append(Change(where=name, before=was["kind"], now=has["kind"]))
     empty = [_empty(d, name) for d in (before, now)]
     if abs(empty[0] - empty[1]) >= POINTS:
-        words = [f"{100 * share:.1f} % empty" for share in empty]
+        words = [f"{points_text(share)} % empty" for share in empty]
         found.append(Change(where=name, before=words[0], now=words[1]))
     if was.get("minimum") is None or has.get("minimum") is None:
         if was["distinct"] != has["distinct"]:
@@ -123,7 +124,7 @@ def _empty(dataset: Dataset, name: str) -> float:
 
 
 def _percent(share: float | None, otherwise: str) -> str:
-    return otherwise if share is None else f"{100 * share:.1f}\u202f%"
+    return otherwise if share is None else f"{points_text(share)}\u202f%"
 
 
 def _name(dataset: Dataset) -> str:

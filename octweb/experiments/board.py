@@ -19,6 +19,7 @@ from trainer.certificate import OPTIMAL_GAP, Guarantee, Status
 from trainer.evaluate import Choice, Honest, Record, Score, choose, honest
 from trainer.methods import get
 from trainer.tree.file import from_json
+from trainer.tree.numbers import points_text
 from trainer.tree.picture.outline import tree_outline
 
 COLUMNS = {"one column": 1, "groups of categories": 1, "two columns": 2, "many columns": 3}
@@ -298,9 +299,11 @@ def _honest(experiment: Experiment, lines: Sequence[Line]) -> Honest | None:
 
 def percent(share: float) -> str:
     """A share in words."""
-    return f"{100 * share:.1f}{NARROW}%"
+    return f"{points_text(share)}{NARROW}%"
 
 
 def span(interval: tuple[float, float] | None) -> str:
     """An interval in words, behind counts in brackets."""
-    return "" if interval is None else f"; 95{NARROW}% interval {100 * interval[0]:.1f} to {100 * interval[1]:.1f}"
+    return (
+        "" if interval is None else f"; 95{NARROW}% interval {points_text(interval[0])} to {points_text(interval[1])}"
+    )

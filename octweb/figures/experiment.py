@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from trainer.tree.numbers import points_text
 from trainer.tree.picture.palette import axis, escape, frame, short
 
 ASIDE = 1.05  # candidates of the same size stand beside each other: so far apart, as a factor of leaves
@@ -177,7 +178,7 @@ def _leader(p: dict[str, Any], end: float) -> dict[str, Any]:
 
 def _hover(p: dict[str, Any]) -> str:
     name = escape(short(str(p["name"]), 60))
-    return f"<b>{name}</b><br>{100 * p['accuracy']:.1f} ± {100 * p['error']:.1f}\u202f%<br>{_leaves(p)}"
+    return f"<b>{name}</b><br>{points_text(p['accuracy'])} ± {100 * p['error']:.1f}\u202f%<br>{_leaves(p)}"
 
 
 def _leaves(p: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from trainer.tree.numbers import points_text
 from trainer.tree.picture.palette import axis, count_axis, escape, frame, short, text_width
 
 WIDE, HIGH = 900, 280  # the room of a picture in pixels, as far as names are kept apart
@@ -119,7 +120,7 @@ def _over(a: tuple[float, float, float, float], b: tuple[float, float, float, fl
 def _hover(p: dict[str, Any]) -> str:
     spread = f" ± {100 * p['sd']:.1f}" if p.get("sd") is not None else ""
     leaves = "1 leaf" if p["leaves"] == 1 else f"{p['leaves']:,} leaves"
-    return f"<b>{escape(str(p['name']))}</b><br>{100 * p['accuracy']:.1f}\u202f%{spread}<br>{leaves}"
+    return f"<b>{escape(str(p['name']))}</b><br>{points_text(p['accuracy'])}\u202f%{spread}<br>{leaves}"
 
 
 def _frontier(known: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

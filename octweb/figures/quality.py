@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from trainer.tree.numbers import points_text
 from trainer.tree.picture.names import short_names
 from trainer.tree.picture.palette import axis, class_styles, escape, frame, short, whole_ticks
 
@@ -62,9 +63,9 @@ def _leaf_points(points: Sequence[dict[str, Any]], style: Any, most: int) -> dic
         },
         "customdata": [p["leaf"] for p in points],
         "hovertext": [
-            f"<b>leaf {p['leaf']}: {escape(p['label'])}</b><br>promised {100 * p['promised']:.1f}\u202f%<br>"
-            f"seen {100 * p['seen']:.1f}\u202f% of {p['rows']:,} rows<br>"
-            f"95\u202f% interval {100 * p['interval'][0]:.1f} to {100 * p['interval'][1]:.1f}"
+            f"<b>leaf {p['leaf']}: {escape(p['label'])}</b><br>promised {points_text(p['promised'])}\u202f%<br>"
+            f"seen {points_text(p['seen'])}\u202f% of {p['rows']:,} rows<br>"
+            f"95\u202f% interval {points_text(p['interval'][0])} to {points_text(p['interval'][1])}"
             for p in points
         ],
         "hovertemplate": "%{hovertext}<extra></extra>",
@@ -116,7 +117,7 @@ def recall_figure(curve: Any, positive: str, negative: str, *, own: tuple[int, i
 def _cut_words(curve: Any, positive: str, negative: str) -> list[str]:
     words = []
     for score, tp, fp in zip(curve.score.tolist(), curve.tp.tolist(), curve.fp.tolist(), strict=True):
-        head = f"never {escape(positive)}" if math.isinf(score) else f"leaves with at least {100 * score:.1f}\u202f%"
+        head = f"never {escape(positive)}" if math.isinf(score) else f"leaves with at least {points_text(score)}\u202f%"
         words.append(
             f"<b>{head}</b><br>{tp:,} of {curve.positives:,} rows {escape(positive)} found<br>"
             f"{fp:,} of {curve.negatives:,} rows {escape(negative)} taken for it"

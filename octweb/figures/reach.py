@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trainer.tree.numbers import points_text
 from trainer.tree.picture.palette import axis, frame
 
 
@@ -105,7 +106,9 @@ def marker_size(points: int, is_chosen: bool) -> int:
 def words(point: dict[str, Any]) -> str:
     """A point in words."""
     proof = "proved" if point["proved"] else f"not proved: {open_question(point)}"
-    return f"sensitivity {100 * point['sensitivity']:.1f} %, specificity {100 * point['specificity']:.1f} %, {proof}"
+    return (
+        f"sensitivity {points_text(point['sensitivity'])} %, specificity {points_text(point['specificity'])} %, {proof}"
+    )
 
 
 def open_question(point: dict[str, Any], digits: int = 1) -> str:

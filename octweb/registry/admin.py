@@ -31,6 +31,7 @@ from octweb.registry.models import Family, ReviewEvent, TreeModel
 from octweb.registry.parsed import model_file
 from trainer.errors import TrainerError
 from trainer.tree.describe import rules_text
+from trainer.tree.numbers import points_text
 from trainer.tree.picture.outline import tree_outline
 
 
@@ -294,7 +295,7 @@ class FamilyAdmin(ReadOnly):
 
 
 def _outline(node: dict[str, Any], answer: str) -> SafeString:
-    words = f"{node['rule']}?" if "rule" in node else f"{node['label']}, {100 * node['share']:.1f} %"
+    words = f"{node['rule']}?" if "rule" in node else f"{node['label']}, {points_text(node['share'])} %"
     children = format_html_join("", "{}", ((_outline(c["node"], c["answer"]),) for c in node["children"]))
     inner = format_html("<ul>{}</ul>", children) if node["children"] else ""
     return format_html(

@@ -14,6 +14,7 @@ from trainer.explain.permission import Permission
 from trainer.explain.statistics import ColumnStatistics, coarse, statistics_of_tree
 from trainer.tree.describe import number_text, rules_text
 from trainer.tree.file import ModelFile
+from trainer.tree.numbers import points_text
 
 STYLES = ("tokens.css", "carried.css", "questionnaire.css")
 SCRIPTS = ("tree_engine.js", "tree_picture.js", "questionnaire.js", "carried.js")
@@ -78,7 +79,7 @@ def claims(subject: Subject) -> list[tuple[str, str]]:
         if found.get("n"):
             lines.append((name, f"{found['correct']:,} of {found['n']:,} right"))
     if crossed.get("accuracy") is not None:
-        lines.append(("Cross-validation", f"{100 * crossed['accuracy']:.1f} % right"))
+        lines.append(("Cross-validation", f"{points_text(crossed['accuracy'])} % right"))
     lines += [("Rows that trained it", file.fingerprint), ("Model file", f"sha256 {subject.sha256}")]
     return [(name, value) for name, value in lines if value]
 

@@ -9,6 +9,7 @@ from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.workspace.performance import unseen_interval
 from octweb.registry.workspace.scene import Scene
+from trainer.tree.numbers import points_text
 
 
 def compared(models: list[TreeModel]) -> dict[str, Any]:
@@ -45,7 +46,7 @@ def _span(row: dict[str, Any]) -> str:
     """The 95 % interval in words; nothing if none is known."""
     scene = Scene(model=row["model"], user=None, inside=False)
     interval = unseen_interval(scene)
-    return "" if interval is None else f", 95 % interval {100 * interval[0]:.1f} to {100 * interval[1]:.1f}"
+    return "" if interval is None else f", 95 % interval {points_text(interval[0])} to {points_text(interval[1])}"
 
 
 def _beats(other: dict[str, Any], row: dict[str, Any]) -> bool:
@@ -64,7 +65,7 @@ def findings(rows: list[dict[str, Any]]) -> dict[str, str]:
         }
     best = evaluated[0]
     smaller = [r for r in rows if r["leaves"] < best["leaves"]]
-    main = f"{best['model'].title} (version {best['model'].version}) has the highest accuracy on unseen rows ({100 * best['unseen']:.1f} %{_span(best)})"
+    main = f"{best['model'].title} (version {best['model'].version}) has the highest accuracy on unseen rows ({points_text(best['unseen'])} %{_span(best)})"
     if not smaller:
         main += " and no tree here is smaller."
     else:

@@ -22,6 +22,7 @@ from octweb.workbench import actions, alternatives, explore, page
 from octweb.workbench.canvas import canvas
 from octweb.workbench.models import Kind, StepState, Workbench
 from trainer.errors import ParameterError, TrainerError
+from trainer.tree.numbers import points_text
 from trainer.workbench import EDITABLE
 
 LIST_SORTS = {
@@ -243,7 +244,7 @@ def bench_unseen(request: HttpRequest, pk: Any) -> HttpResponse:
         else:
             messages.info(
                 request,
-                f"{found['correct']:,} of {found['n']:,} unseen rows are right ({100 * found['accuracy']:.1f} %). "
+                f"{found['correct']:,} of {found['n']:,} unseen rows are right ({points_text(found['accuracy'])} %). "
                 f"Looked at {bench.unseen_looks} times; each look makes them less unseen, so the number is kept with the model.",
             )
     except APIException as error:

@@ -14,6 +14,9 @@ from trainer.table import ColumnSchema
 MINUS, TIMES, THIN = "−", "×", "\u202f"
 LETTERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 DIGITS = 3
+MOST_DECIMALS = (
+    8  # of a share in percent, one row in ten thousand million; what is closer to none or all has been rounded itself
+)
 MAX_DIGITS = 17  # enough to tell any two doubles apart
 TENS = 1e15  # from here on powers of ten are shorter than digits
 SMALLEST = -6  # as are they below 10^-6
@@ -44,6 +47,14 @@ def number_text(value: float, digits: int = DIGITS, *, full: bool = False) -> st
 def percent_text(share: float) -> str:
     """`share` in percent, with up to four digits: 0.125 is "12.5 %" with a narrow space."""
     return f"{100 * share:.4g}{THIN}%"
+
+
+def points_text(share: float, digits: int = 1) -> str:
+    """`share` in percent without the unit: 0.9332 is "93.3". Only all reads "100.0" and only none "0.0": 0.9996 is "99.96"."""
+    telling = (
+        d for d in range(digits, MOST_DECIMALS + 1) if not 0 < share < 1 or round(100 * share, d) not in (0, 100)
+    )
+    return f"{100 * share:.{next(telling, digits)}f}".replace("-", MINUS)
 
 
 def count_words(number: int | str, one: str, many: str = "") -> str:

@@ -17,6 +17,7 @@ from octweb.core.methods import title_of
 from octweb.core.navigation import places
 from octweb.core.words import sentence
 from trainer.tree.describe import number_text
+from trainer.tree.numbers import points_text
 
 register = template.Library()
 NARROW = "\u202f"
@@ -26,15 +27,13 @@ WORD_ENDS = re.compile(r"(?<=_)|(?<=[a-z])(?=[A-Z])")
 @register.filter
 def percent(value: Any, digits: int = 1) -> str:
     """0.9332 → 93.3 %; a missing value is said in words."""
-    if value is None or value == "":
-        return "not evaluated"
-    return f"{100 * float(value):.{digits}f}{NARROW}%".replace("-", "−")
+    return "not evaluated" if value is None or value == "" else f"{points_text(float(value), digits)}{NARROW}%"
 
 
 @register.filter
 def points(value: Any, digits: int = 1) -> str:
     """0.9332 → 93.3: a share among others, with the unit beside them."""
-    return f"{100 * float(value):.{digits}f}".replace("-", "−")
+    return points_text(float(value), digits)
 
 
 @register.filter

@@ -15,6 +15,7 @@ from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
 from trainer.tree.code import to_python, to_sql
 from trainer.tree.describe import number_text, path_in_words, rules_text, split_text
 from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
+from trainer.tree.numbers import points_text
 from trainer.tree.splits import Interval, Linear, Subset, Threshold
 
 SCHEMA = (
@@ -44,6 +45,17 @@ def test_full_numbers_read_back_to_the_same_double(seed):
     rng = np.random.default_rng(seed)
     value = float(rng.normal() * 10.0 ** rng.integers(-30, 30))
     assert float(number_text(value, full=True).replace("−", "-").replace(",", "")) == value
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (0, "0.0"), (1, "100.0"), (0.9332, "93.3"), (0.9996, "99.96"), (0.999997, "99.9997"), (1 - 1e-16, "100.0"),
+        (0.00004, "0.004"), (-0.02, "−2.0"), (1.5, "150.0"),
+    ],
+)  # fmt: skip
+def test_only_all_reads_as_all_and_only_none_as_none(share, text):
+    assert points_text(share) == text
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from trainer.methods import METHODS, get
 from trainer.run import TrainRequest, save, train
 from trainer.table import Kind
 from trainer.tree.file import write_atomically
+from trainer.tree.numbers import points_text
 
 USAGE, FAILED = 2, 1
 CONNECT_SECONDS = 10
@@ -133,7 +134,7 @@ class Command(BaseCommand):
             raise CommandError("no fold of any method ended with a tree", returncode=FAILED)
 
     def _news(self, record: Record, done: int, total: int) -> None:
-        end = record.error or f"{100 * record.accuracy:.1f} %, {record.leaves} leaves, {record.seconds:.2f} s"
+        end = record.error or f"{points_text(record.accuracy)} %, {record.leaves} leaves, {record.seconds:.2f} s"
         self.stderr.write(f"{done}/{total} {record.dataset}, {record.variant}, fold {record.fold + 1}: {end}")
 
 
