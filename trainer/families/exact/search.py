@@ -24,7 +24,7 @@ from trainer.families.exact.kernels import whole as dp_whole
 from trainer.families.exact.kernels.bounds import Sides, child_bounds, count_bounds, inherit, node_bounds
 from trainer.families.exact.kernels.firsts import Firsts, firsts_of, floors_of, learn, told
 from trainer.families.exact.kernels.signed import differences
-from trainer.families.exact.kernels.three import BEST, CHOICE, STOPPED, TWOS, Budget, Kept, binomial_table, three
+from trainer.families.exact.kernels.three import BEST, CHOICE, STOPPED, TWOS, Budget, Found, Kept, binomial_table, three
 from trainer.families.exact.kernels.two import best_two, own_values, price
 from trainer.kernels.members import members
 from trainer.tree.shapes import Shape
@@ -281,7 +281,8 @@ class Search:
         table = self.table if len(path) == self.depth - height else self.no_table
         flag = self.flag if stoppable else self.no_flag
         if height == 3:
-            dp_whole.whole_three(self.given, rows, literals, table, floors, ub, flag, answer)
+            asked = dp_whole.Asked(ub, floors, flag)
+            dp_whole.whole_three(self.given, rows, literals, table, asked, answer)
         else:
             caches = dp_whole.Caches(table, self.known, self.starts)
             dp_whole.whole_four(self.given, rows, literals, caches, ub, flag, answer)
@@ -323,12 +324,16 @@ class Search:
         literals = np.array(path, np.int64)
         D = differences(frame.node, frame.P, self.min_leaf)
         table = self.table if len(path) == self.depth - 3 else self.no_table
-        kept, sides = Kept(literals, self.binomials, table), Sides(frame.lower, frame.exact)
+        kept, sides, found = (
+            Kept(literals, self.binomials, table),
+            Sides(frame.lower, frame.exact),
+            Found(state, floors),
+        )
         pairs = self.slice_size(frame.node.columns.shape[1], len(frame.node.valid))
         budget = Budget(pairs, self.flag if stoppable else self.no_flag)
         before = 0
         while True:
-            three(frame.node, frame.P, D, self.costs, kept, sides, floors, state, budget)
+            three(frame.node, frame.P, D, self.costs, kept, sides, found, budget)
             self.twos += int(state[TWOS]) - before
             before = int(state[TWOS])
             if not path:
@@ -435,7 +440,7 @@ class Search:
                     lower[s, p] = max(child.lower, int(lower[s, p]))
                     exact[s, p] = child.exact
             if self.similar:
-                told(frame.node, frame.P, p, s, lower[s, p], self.costs, frame.firsts, floors, lower)
+                told(frame.node, frame.P, 2 * p + s, lower[s, p], self.costs, frame.firsts, floors, lower)
             if lower[0, p] + lower[1, p] >= most():
                 return int(INFINITE)
         return int(lower[0, p] + lower[1, p]) if exact[0, p] and exact[1, p] else int(INFINITE)

@@ -60,20 +60,30 @@ def look_up(kept, feature, p, scale, sides):
             sides.lower[s, p], sides.exact[s, p] = (held - 1) // scale, 1
 
 
-# positions in the state of `three`
+class Found(NamedTuple):
+    """What is found of a node; a call goes on from there.
+
+    state int64 (5,): best cost so far (an upper bound to beat), chosen position, next position, depth-two solves, whether the budget ended it.
+    floors int64 (features,): least cost of a tree that asks a question first, as far as it is known.
+    """
+
+    state: np.ndarray
+    floors: np.ndarray
+
+
+# positions in a state
 BEST, CHOICE, NEXT, TWOS, STOPPED = 0, 1, 2, 3, 4
 
 
 @kernel
-def three(node, P, D, costs, kept, sides, floors, state, budget):
+def three(node, P, D, costs, kept, sides, found, budget):
     """Best split of a node whose subtrees have depth two; resumes at state[NEXT] and ends when the budget is spent.
 
-    D: of `differences`. costs: int64 (unit, leaf, min_leaf, use_similarity).  state: best cost so far (an upper bound to beat), chosen position,
-    next position, depth-two solves, whether the budget ended it.  What `sides` hold stays valid.
-    floors int64 (features,): least cost of a tree that asks a question first, as far as it is known; raised to what is found.
+    D: of `differences`. costs: int64 (unit, leaf, min_leaf, use_similarity).  What `sides` hold stays valid.
     """
     path, binomials, table = kept
     lb, exact = sides
+    state, floors = found
     unit, leaf, min_leaf, similar = costs[0], costs[1], costs[2], costs[3]
     m = len(node.features)
     e0, e1 = np.empty(4, np.int64), np.empty(4, np.int64)

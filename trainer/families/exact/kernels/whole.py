@@ -14,7 +14,7 @@ from trainer.families.exact.kernels.bounds import Sides, child_bounds, count_bou
 from trainer.families.exact.kernels.firsts import firsts_of, floors_of, learn
 from trainer.families.exact.kernels.node import Data, pair_counts, prepare, split_rows
 from trainer.families.exact.kernels.signed import differences
-from trainer.families.exact.kernels.three import BEST, CHOICE, STOPPED, TWOS, Budget, Kept, place, three
+from trainer.families.exact.kernels.three import BEST, CHOICE, STOPPED, TWOS, Budget, Found, Kept, place, three
 from trainer.families.exact.kernels.two import own_values, price
 from trainer.kernels.compiled import kernel
 
@@ -48,6 +48,14 @@ class Caches(NamedTuple):
     table: np.ndarray
     known: np.ndarray
     starts: np.ndarray
+
+
+class Asked(NamedTuple):
+    """What is asked of a node of height three."""
+
+    ub: int  # what a tree has to cost less than
+    floors: np.ndarray  # of `Found`
+    flag: np.ndarray  # of `Budget`
 
 
 @kernel
@@ -88,9 +96,10 @@ def _ended(best, root, ub, stopped, as_leaf, lb, answer):
 
 
 @kernel
-def _three_of(given, node, P, as_leaf, kept, floors, ub, flag, answer):
-    """The best tree of height three of a node that may have splits; floors as in `three`."""
+def _three_of(given, node, P, as_leaf, kept, asked, answer):
+    """The best tree of height three of a node that may have splits."""
     unit, leaf, min_leaf = given.costs[0], given.costs[1], given.costs[2]
+    ub, floors, flag = asked
     sides = _opened(given, node, 3)
     e, state = np.empty(4, np.int64), np.zeros(5, np.int64)
     children = own_values(node, P, min_leaf, e)
@@ -104,7 +113,8 @@ def _three_of(given, node, P, as_leaf, kept, floors, ub, flag, answer):
     if as_leaf <= best and as_leaf < ub:
         best, root = as_leaf, NO_SPLIT
     state[BEST], state[CHOICE] = best, -1
-    three(node, P, differences(node, P, min_leaf), given.costs, kept, sides, floors, state, Budget(1 << 40, flag))
+    D, found, budget = differences(node, P, min_leaf), Found(state, floors), Budget(1 << 40, flag)
+    three(node, P, D, given.costs, kept, sides, found, budget)
     answer[SOLVED] = state[TWOS]
     if state[CHOICE] >= 0:
         root = node.features[state[CHOICE]]
@@ -112,18 +122,15 @@ def _three_of(given, node, P, as_leaf, kept, floors, ub, flag, answer):
 
 
 @kernel
-def whole_three(given, rows, path, table, floors, ub, flag, answer):
-    """E(rows, 3) if below `ub`, else a bound; table: the cache of depth-two subtrees one literal below `path`, empty for none.
-
-    floors as in `three`.
-    """
-    node, settled = _begun(given, rows, 3, ub, answer)
+def whole_three(given, rows, path, table, asked, answer):
+    """E(rows, 3) if below `ub`, else a bound; table: the cache of depth-two subtrees one literal below `path`, empty for none."""
+    node, settled = _begun(given, rows, 3, asked.ub, answer)
     if settled:
         return
     m = len(node.features)
     P = np.empty((given.data.classes, m, m), i32)
     pair_counts(node, P)
-    _three_of(given, node, P, answer[COST], Kept(path, given.binomials, table), floors, ub, flag, answer)
+    _three_of(given, node, P, answer[COST], Kept(path, given.binomials, table), asked, answer)
 
 
 @kernel
@@ -140,15 +147,15 @@ def _extended(path, literal):
 
 
 @kernel
-def _side(given, rows, path, literal, caches, floors, ub, flag, answer):
+def _side(given, rows, path, literal, caches, asked, answer):
     """E(rows, 3) of a side, from the cache where that is enough: the lower bound, and whether it is exact."""
     at, held, known = np.int64(-1), np.int64(0), caches.known
     if len(known):
         at = caches.starts[len(path) + 1] + place(path, literal, given.binomials)
         held = known[at]
-    if not (held & 1) and (held >> 1) < ub:
+    if not (held & 1) and (held >> 1) < asked.ub:
         sub = np.empty(ANSWERS, np.int64)
-        whole_three(given, rows, _extended(path, literal), caches.table, floors, ub, flag, sub)
+        whole_three(given, rows, _extended(path, literal), caches.table, asked, sub)
         answer[SOLVED] += sub[SOLVED]
         answer[NODES] += 1
         held = max(held, 2 * sub[COST] + sub[EXACT])
@@ -171,7 +178,8 @@ def whole_four(given, rows, path, caches, ub, flag, answer):
     firsts = firsts_of(m, len(given.allowed), given.costs[3] != 0)
     if given.deepen:
         sub, floors = np.empty(ANSWERS, np.int64), np.zeros(len(given.allowed), np.int64)
-        _three_of(given, node, P, as_leaf, Kept(path, given.binomials, caches.table[:0]), floors, best, flag, sub)
+        kept = Kept(path, given.binomials, caches.table[:0])
+        _three_of(given, node, P, as_leaf, kept, Asked(best, floors, flag), sub)
         learn(firsts, len(firsts.highest) - 1, floors)
         answer[SOLVED] += sub[SOLVED]
         answer[NODES] += 1
@@ -192,7 +200,8 @@ def whole_four(given, rows, path, caches, ub, flag, answer):
             if not exact[s, p]:
                 rest = best - lb[1 - s, p]
                 floors = floors_of(node, P, p, s, unit, firsts)
-                value, proved = _side(given, parts[s], path, 2 * feature + s, caches, floors, rest, flag, answer)
+                asked = Asked(rest, floors, flag)
+                value, proved = _side(given, parts[s], path, 2 * feature + s, caches, asked, answer)
                 learn(firsts, 2 * p + s, floors)
                 if proved or value > lb[s, p]:
                     lb[s, p], exact[s, p] = max(lb[s, p], value), proved
