@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 import os
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from tests.trainer.oracles.exact import best_cost, random_binary
 from trainer.families.exact import search
-from trainer.families.exact.search import Search
+from trainer.families.exact.instance import build
+from trainer.families.exact.search import INFINITE, UNKNOWN_PATH, Search
 from trainer.families.exact.solve import ExactOptions, solve_binary
 
 SWITCHES = (
@@ -59,6 +61,33 @@ def test_every_combination_of_bounds_and_caches_gives_the_same_optimum(part):
 def test_leaves_keep_their_smallest_size():
     for seed in range(150):
         check(seed, depth=1 + seed % 6, min_leaf=2 + seed % 4)
+
+
+@pytest.mark.parametrize("dataset_cache", [True, False])
+@pytest.mark.parametrize("one_call", [True, False])
+@pytest.mark.parametrize("depth", [4, 5])
+def test_rows_that_no_answers_led_to_leave_the_caches_by_path_alone(depth, one_call, dataset_cache):
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, y = rng.integers(0, 2, (80, 5)).astype(np.uint8), rng.integers(0, 2, 80).astype(np.int32)
+        g = build(X, y, n_classes=2, weights=None, leaf_cost=Fraction(1, 3), depth=depth)
+        s = Search(instance=g, depth=depth, options=ExactOptions(dataset_cache=dataset_cache, one_call=one_call))
+        s.solve(np.arange(len(g.rows), dtype=np.int32), (), depth, int(INFINITE))
+        tables = s.table.copy(), s.known.copy()
+        assert tables[0].any()
+        for height in (3, 4):
+            for _ in range(2):
+                rows = np.flatnonzero((rng.random(32) < 0.7)[g.rows[:, 0]]).astype(np.int32)  # equal rows stay together
+                found = s.solve(rows, UNKNOWN_PATH, height, int(INFINITE))
+                assert (found.exact, g.true_cost(found.lower)) == (True, cost_of(g, rows, height)), (seed, height)
+        assert np.array_equal(tables[0], s.table)
+        assert np.array_equal(tables[1], s.known)
+
+
+def cost_of(g, rows, height):
+    """The cost of the best tree for rows of an instance, by the plain recurrence."""
+    bits = np.unpackbits(g.rows[rows].view(np.uint8), axis=1, bitorder="little")[:, : g.features]
+    return best_cost(bits, g.classes[rows], 1 << g.shifts[rows].astype(np.int64), 2, height, Fraction(1, 3))[0]
 
 
 @pytest.mark.parametrize("stop_at", [2, 3])

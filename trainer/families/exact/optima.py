@@ -18,7 +18,7 @@ import numpy as np
 from trainer.dtypes import BitArray, CodeArray, CountArray
 from trainer.families.exact.instance import build
 from trainer.families.exact.kernels import node as dp_node
-from trainer.families.exact.search import INFINITE, ExactOptions, Search
+from trainer.families.exact.search import INFINITE, UNKNOWN_PATH, ExactOptions, Search
 from trainer.tree.shapes import Shape
 
 
@@ -46,7 +46,7 @@ class _Optima:
 
     def value(self, rows: np.ndarray, height: int, ub: int = int(INFINITE)) -> int:
         """E(rows, height), or a value of at least `ub`."""
-        known = self.search.solve(rows, (-1,), height, ub)
+        known = self.search.solve(rows, UNKNOWN_PATH, height, ub)
         if self.search.stopped():
             raise _Stopped
         return known.lower
@@ -66,7 +66,7 @@ class _Optima:
             return leaf, []
         frame = s._frame(node, height)
         if height == 3:
-            s._run_three(frame, (-1,), np.array([cost + 1, -2, 0, 0, 0], np.int64), True)
+            s._run_three(frame, UNKNOWN_PATH, np.array([cost + 1, -2, 0, 0, 0], np.int64), True)
         found = []
         for p in range(len(node.features)):
             low = [int(frame.lower[0, p]), int(frame.lower[1, p])]

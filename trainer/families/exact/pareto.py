@@ -17,7 +17,7 @@ from trainer.constraints import Constraints
 from trainer.families.exact.instance import ExactInstance
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.kernels import pareto as dp_pareto
-from trainer.families.exact.search import INFINITE, Search
+from trainer.families.exact.search import INFINITE, UNKNOWN_PATH, Search
 from trainer.tree.shapes import LabelledShape
 
 NO_LIMIT = int(INFINITE) - 1
@@ -116,7 +116,7 @@ class ParetoSearch:
         frame = self.search._frame(node, height)
         if height == 3:
             state = np.array([min(ub, NO_LIMIT), -2, 0, 0, 0], np.int64)
-            self.search._run_three(frame, (0,), state, True)
+            self.search._run_three(frame, UNKNOWN_PATH, state, True)
         return frame.lower
 
     def _large(self, rows: np.ndarray, node: dp_node.Node, height: int, allowed: np.ndarray, ub: int) -> Front:
@@ -162,7 +162,7 @@ class ParetoSearch:
         low = [int(lower[0]), int(lower[1])]
         if height > 3 and self.costs[0]:
             for side in (0, 1):
-                low[side] = max(low[side], s.solve(parts[side], (0,), height - 1, ub - low[1 - side]).lower)
+                low[side] = max(low[side], s.solve(parts[side], UNKNOWN_PATH, height - 1, ub - low[1 - side]).lower)
                 if s.stopped() or low[0] + low[1] >= ub:
                     return None
         first = 0 if len(parts[0]) <= len(parts[1]) else 1

@@ -15,7 +15,7 @@ import numpy as np
 
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.kernels.bounds import share
-from trainer.families.exact.search import INFINITE, Search
+from trainer.families.exact.search import INFINITE, UNKNOWN_PATH, Search
 from trainer.method import Proof
 
 Step = dict[str, Any]
@@ -51,7 +51,7 @@ def prove(search: Search, bound: int, stop: Callable[[], bool] = lambda: False) 
 def part_steps(search: Search, rows: np.ndarray, height: int, bound: int, stop: Callable[[], bool]) -> list[Step]:
     """The steps that prove `bound` for some rows, with paths from there. Raises ProofTooLarge."""
     writer = _Writer(search, stop)
-    writer.prove(rows, (-1,), height, bound)  # a path that no table is kept for
+    writer.prove(rows, UNKNOWN_PATH, height, bound)
     return [step | {"path": step["path"][1:]} for step in writer.steps]
 
 

@@ -34,6 +34,7 @@ COUNTED = 20_000_000  # counts of pairs of questions between two looks at the cl
 TREE_SECONDS = 0.5
 NEWS_SECONDS = 0.02  # the bound of a root takes longer than a brief side of it
 INFINITE = np.int64(1) << np.int64(62)
+UNKNOWN_PATH = (-1,)  # of rows that were not reached by answers of this search: no cache by path is read or written
 SHALLOWER = -1  # the best tree of this height is the best tree of the height below
 
 
@@ -157,6 +158,10 @@ class Search:
             costs=self.costs, binomials=self.binomials,
         )  # fmt: skip
 
+    def _table_of(self, path: tuple[int, ...], height: int) -> np.ndarray:
+        """The cache of depth-two subtrees, for nodes so deep that these are as deep as the search; else an empty one."""
+        return self.table if _known_path(path) and len(path) == self.depth - height else self.no_table
+
     @property
     def size(self) -> int:
         """Bytes that it holds: its rows and what it has learned."""
@@ -206,7 +211,7 @@ class Search:
         return int(leaf), int(floor)
 
     def _key(self, rows: np.ndarray, path: tuple[int, ...], height: int) -> Any:
-        if self.options.dataset_cache:
+        if self.options.dataset_cache or not _known_path(path):
             return height, members(rows, len(self.instance.rows)).tobytes()
         return height, path
 
@@ -227,6 +232,7 @@ class Search:
     ) -> Known:  # fmt: skip
         """E(rows, height) if below `ub`, else a lower bound of at least `ub` (less only if the search was stopped).
 
+        path: the literals that all of these rows, and no others, keep, ascending; UNKNOWN_PATH for any other rows.
         floors: at height three, what is known of each first question, and what is found of it (see `kernels.three`).
         """
         key = self._key(rows, path, height)
@@ -278,13 +284,14 @@ class Search:
     ) -> Known:
         """A node of height three or four in one call."""
         answer, literals = np.empty(dp_whole.ANSWERS, np.int64), np.array(path, np.int64)
-        table = self.table if len(path) == self.depth - height else self.no_table
+        table = self._table_of(path, height)
         flag = self.flag if stoppable else self.no_flag
         if height == 3:
             asked = dp_whole.Asked(ub, floors, flag)
             dp_whole.whole_three(self.given, rows, literals, table, asked, answer)
         else:
-            caches = dp_whole.Caches(table, self.known, self.starts)
+            within = _known_path(path) and len(path) <= self.depth - height
+            caches = dp_whole.Caches(table, self.known if within else self.no_table, self.starts)
             dp_whole.whole_four(self.given, rows, literals, caches, ub, flag, answer)
         cost, exact, root, solved, nodes = answer.tolist()
         self.twos += solved
@@ -323,12 +330,8 @@ class Search:
         floors = self._none_known() if floors is None else floors
         literals = np.array(path, np.int64)
         D = differences(frame.node, frame.P, self.min_leaf)
-        table = self.table if len(path) == self.depth - 3 else self.no_table
-        kept, sides, found = (
-            Kept(literals, self.binomials, table),
-            Sides(frame.lower, frame.exact),
-            Found(state, floors),
-        )
+        kept = Kept(literals, self.binomials, self._table_of(path, 3))
+        sides, found = Sides(frame.lower, frame.exact), Found(state, floors)
         pairs = self.slice_size(frame.node.columns.shape[1], len(frame.node.valid))
         budget = Budget(pairs, self.flag if stoppable else self.no_flag)
         before = 0
@@ -520,6 +523,10 @@ class Search:
         P = self.pairs(node, False)
         assert P is not None
         return self._two(node, P, height)[0]
+
+
+def _known_path(path: tuple[int, ...]) -> bool:
+    return min(path, default=0) >= 0
 
 
 def _constant(value: int) -> Callable[[], int]:

@@ -16,7 +16,7 @@ from trainer.editing.questions import Questions
 from trainer.editing.space import FAR, NONE_BANNED, Asked
 from trainer.families.exact.instance import ExactInstance
 from trainer.families.exact.kernels import node as dp_node
-from trainer.families.exact.search import ExactOptions, Known, Search
+from trainer.families.exact.search import UNKNOWN_PATH, ExactOptions, Known, Search
 from trainer.families.exact.workbench.rows import instance_of
 from trainer.tree.shapes import Shape
 
@@ -132,7 +132,7 @@ class Space(editing.Space):
         """The tables by path are for places that are as deep as their height says."""
         if path is not None and len(path) == self.depth - height:
             return self.search(banned, paths=True), path
-        return self.search(banned, paths=False), (-1,)
+        return self.search(banned, paths=False), UNKNOWN_PATH
 
     @property
     def nodes(self) -> int:
