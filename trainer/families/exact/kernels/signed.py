@@ -20,7 +20,8 @@ from trainer.kernels.compiled import kernel
 
 i32 = np.int32
 u64 = np.uint64
-FEW_WORDS = 12
+# words of the smaller side up to which to count each pair twice is faster than to write pairs down: with few questions, and with more
+FEW_QUESTIONS, FEW_WORDS, FEW_WORDS_OF_MANY = 128, 12, 3
 LANES = 8  # numbers that a processor treats together; loops over a part of them would go one by one
 
 
@@ -120,14 +121,17 @@ def _whole(packed, C):
     m, wide = C.shape
     row = np.empty(wide, i32)
     for f in range(m):
+        first = f // LANES * LANES  # whole lanes; what is left of f is written again, the same
         if packed.plain:
-            _count(packed.columns, packed.second, f, f, row)
+            _count(packed.columns, packed.second, f, first, row)
         else:
-            _count_weighted(packed, f, f, row)
-        for q in range(f, wide):
-            C[f, q] = row[q]
-        for q in range(f + 1, m):
-            C[q, f] = row[q]
+            _count_weighted(packed, f, first, row)
+        source, target = row[first:], C[f, first:]  # parts, as a loop from f on would go one by one
+        for q in range(len(source)):
+            target[q] = source[q]
+        source, below = row[f:m], C[f:, f]
+        for q in range(len(source)):
+            below[q] = source[q]
 
 
 @kernel
@@ -191,14 +195,14 @@ def signed_sides(node, differ, p, e0, e1):
     near = np.int64(D[p, p]) if s else d - D[p, p]
     far = d - near
     M, N = np.full(4, abs(near), np.int64), np.full(4, abs(far), np.int64)
-    C = np.empty((m if len(packed.columns) > FEW_WORDS else 0, wide), i32)
+    few = FEW_WORDS if m <= FEW_QUESTIONS else FEW_WORDS_OF_MANY
+    C = np.empty((m if len(packed.columns) > few else 0, wide), i32)
     if len(C):
         _whole(packed, C)
     A, second = packed.columns, packed.second
     for f in range(m):
         if len(C):
-            for q in range(wide):
-                row[q] = C[f, q]
+            row = C[f]
         elif packed.plain:
             _count(A, second, f, 0, row)
         else:
