@@ -13,10 +13,12 @@ from django.core.management import execute_from_command_line
 
 django.setup()
 
+from octweb.core.orphans import exit_with_parent
 from octweb.jobs.management.commands.fork_server import become, load_and_serve
 
 if (order := load_and_serve()) is not None:
     become(order)
+    exit_with_parent()  # a worker, too: otherwise it would look for jobs for ever where the tests were killed
     if order["arguments"][0].endswith(".py"):
         sys.argv = order["arguments"]
         runpy.run_path(sys.argv[0], run_name="__main__")
