@@ -11,7 +11,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from octweb.core.templatetags.octweb import NARROW
+from octweb.core.templatetags.octweb import NARROW, percent
 from octweb.experiments.models import Candidate, Experiment
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.runs import advice
@@ -295,11 +295,6 @@ def _honest(experiment: Experiment, lines: Sequence[Line]) -> Honest | None:
     }
     kinds = {line.label: (line.score.columns, line.score.claim) for line in lines if line.score is not None}
     return honest(records, kinds, experiment.folds)
-
-
-def percent(share: float) -> str:
-    """A share in words."""
-    return f"{points_text(share)}{NARROW}%"
 
 
 def span(interval: tuple[float, float] | None) -> str:

@@ -7,7 +7,8 @@ from typing import Any
 from django.db.models import Q
 from django.urls import reverse
 
-from octweb.experiments.board import Board, board, held_out, percent, span
+from octweb.core.templatetags.octweb import percent
+from octweb.experiments.board import Board, board, held_out, span
 from octweb.experiments.models import Candidate, Experiment
 from octweb.registry.models import TreeModel
 from octweb.registry.selection import Selection

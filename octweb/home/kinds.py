@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.urls import reverse
+from django.utils.text import capfirst
 
 from octweb.batch import actions as batch
 from octweb.batch.models import BatchPrediction
@@ -23,6 +24,7 @@ from octweb.runs import actions as runs
 from octweb.runs.models import TrainingRun
 from octweb.workbench import actions as workbenches
 from octweb.workbench.models import Workbench
+from trainer.tree.numbers import count_words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +56,11 @@ def _uses(dataset: Dataset, *names: str) -> bool:
 def _of_dataset(dataset: Dataset) -> list[str]:
     models = dataset.models.kept().count()
     were = "was" if models == 1 else "were"
-    return [f"{_count(models, 'model')} {were} trained on it: they stay, without their rows."] if models else []
+    return (
+        [capfirst(f"{count_words(models, 'model')} {were} trained on it: they stay, without their rows.")]
+        if models
+        else []
+    )
 
 
 def _of_run(run: TrainingRun) -> list[str]:
@@ -64,28 +70,32 @@ def _of_run(run: TrainingRun) -> list[str]:
 def _of_experiment(experiment: Experiment) -> list[str]:
     opened = experiment.candidates.exclude(model=None).count()
     were = "was" if opened == 1 else "were"
-    stay = [f"{_count(opened, 'model')} that {were} opened stay."] if opened else []
+    stay = [capfirst(f"{count_words(opened, 'model')} that {were} opened stay.")] if opened else []
     return ["Its leaderboard goes with it.", *stay]
 
 
 def _of_model(model: TreeModel) -> list[str]:
     found = []
     if shares := model.shares.count():
-        found.append(f"It is shared with {_count(shares, 'person', 'people')}, who can no longer use it.")
+        found.append(f"It is shared with {count_words(shares, 'person', 'people')}, who can no longer use it.")
     if predicted := model.predictions.kept().count():
         stays = "its answers stay" if predicted == 1 else "their answers stay"
-        found.append(f"{_count(predicted, 'file')} predicted with it: {stays}; a file that still waits is refused.")
+        found.append(
+            capfirst(
+                f"{count_words(predicted, 'file')} predicted with it: {stays}; a file that still waits is refused."
+            )
+        )
     if edited := model.workbenches.kept().count():
         stays = "stays and can be worked at" if edited == 1 else "stay and can be worked at"
-        found.append(f"{_count(edited, 'workbench', 'workbenches')} that began with it {stays}.")
+        found.append(capfirst(f"{count_words(edited, 'workbench', 'workbenches')} that began with it {stays}."))
     return found
 
 
 def _of_workbench(bench: Workbench) -> list[str]:
-    found = [f"Its {_count(bench.steps.count(), 'step')}, with all wishes and prices, go with it."]
+    found = [f"Its {count_words(bench.steps.count(), 'step')}, wishes and prices go with it."]
     if saved := workbenches.saved(bench):
         was = "that was saved from it stays" if saved == 1 else "that were saved from it stay"
-        found.append(f"{_count(saved, 'version')} {was}.")
+        found.append(capfirst(f"{count_words(saved, 'version')} {was}."))
     return found + ([] if bench.is_finished else ["Its process ends; a search under way goes on when it is back."])
 
 
@@ -93,10 +103,6 @@ def _of_prediction(job: BatchPrediction) -> list[str]:
     if not job.is_finished:
         return ["It has not ended. Deleting stops it; when it is brought back it starts from the beginning."]
     return ["Its answers go with it."] if job.is_ready else []
-
-
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 KINDS = {

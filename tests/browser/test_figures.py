@@ -126,6 +126,7 @@ def test_a_change_of_theme_redraws(figure_page):
         "document.documentElement.dataset.theme = 'dark'; document.dispatchEvent(new CustomEvent('octweb:theme'))"
     )
     page.wait_for_function(f"{colour} !== {json.dumps(before)}")
+    assert page.problems == []
 
 
 def test_a_figure_behind_an_address_is_fetched_when_seen_and_on_reload(figure_page, site):
@@ -146,6 +147,7 @@ def test_a_figure_behind_an_address_is_fetched_when_seen_and_on_reload(figure_pa
 def test_a_figure_that_cannot_be_fetched_says_so(figure_page):
     page = figure_page({}, body='<div id="gone" class="figure" data-figure-url="gone.json"></div>')
     page.wait_for_selector("text=The picture could not be loaded")
+    assert page.locator("#gone .main-svg").count() == 0
 
 
 @pytest.mark.parametrize("format", ["svg", "png"])

@@ -128,7 +128,7 @@ def test_a_leaf_keeps_class_share_and_rows_at_every_size(leaves):
         (3, 4, "75.0\u202f% of 4"),
         (6, 6, "100\u202f% of 6"),
         (0, 3, "0\u202f% of 3"),
-        (4999, 5000, "99.9\u202f% of 5,000"),
+        (4999, 5000, "99.98\u202f% of 5,000"),
     ],
 )
 def test_leaves_say_how_many_unseen_rows_are_right(right, n, said):

@@ -139,7 +139,7 @@ def test_a_file_that_was_cancelled_before_stays_cancelled(browser, job):  # noqa
 
 def test_a_workbench_comes_back_with_its_steps_and_goes_on(browser, client_of, owner, bench, serve):  # noqa: F811
     address, api = reverse("workbench:detail", args=[bench.pk]), client_of(owner)
-    assert "1 step, with all wishes and prices" in page(browser, "delete", "workbench", bench.pk)
+    assert "Its one step, wishes and prices go with it" in page(browser, "delete", "workbench", bench.pk)
     assert delete(browser, "workbench", bench).url == reverse("workbench:list")
     assert now(bench).status == RunStatus.CANCELLED
     assert address not in page(browser, "workbench:list")
@@ -207,7 +207,7 @@ def test_a_workbench_and_its_data_set_go_and_come_back_in_order(browser, bench):
 def test_answers_stay_when_their_model_is_deleted_and_removed(browser, model, job, work):  # noqa: F811
     work(job)
     asked = page(browser, "delete", "model", model.pk)
-    assert "1 file predicted with it: its answers stay" in asked
+    assert "One file predicted with it: its answers stay" in asked
     registry.delete(model)
     assert "(deleted)" in page(browser, "batch:list")
     assert reverse("registry:detail", args=[model.pk]) not in page(browser, "batch:detail", job.pk)
@@ -220,7 +220,7 @@ def test_answers_stay_when_their_model_is_deleted_and_removed(browser, model, jo
 
 def test_a_workbench_stays_without_the_model_that_it_began_with(browser, owner, model, bench):
     Workbench.objects.filter(pk=bench.pk).update(base=model)
-    assert "1 workbench that began with it stays" in page(browser, "delete", "model", model.pk)
+    assert "One workbench that began with it stays" in page(browser, "delete", "model", model.pk)
     registry.delete(model)
     assert "(deleted)" in page(browser, "workbench:list")
     assert reverse("registry:detail", args=[model.pk]) not in page(browser, "workbench:detail", bench.pk)

@@ -97,7 +97,7 @@ def test_deleting_asks_and_says_what_depends_on_it(browser, run, register):
     assert "1 run cannot exist without it" in browser.get(url).content.decode()
     assert browser.post(url).url == reverse("datasets:detail", args=[run.dataset_id])
     browser.post(reverse("delete", args=["run", run.pk]))
-    assert "1 model was trained on it" in browser.get(url).content.decode()
+    assert "One model was trained on it" in browser.get(url).content.decode()
     assert browser.post(url).url == reverse("datasets:list")
     assert browser.get(reverse("datasets:detail", args=[run.dataset_id])).status_code == 404
     assert browser.get(reverse("registry:detail", args=[model.pk])).status_code == 200

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainer.tree.nodes import Node
+from trainer.tree.numbers import points_text
 from trainer.tree.picture.layout import (
     AWAY,
     BAR,
@@ -157,10 +158,8 @@ def leaf_share(v: Node) -> str:
 
 
 def _percent(part: float, whole: float) -> str:
-    """A share in percent with one digit; 100 and 0 are written where all or none are meant, and nowhere else."""
-    if part in (0, whole):
-        return "0\u202f%" if part == 0 else "100\u202f%"
-    return f"{min(99.9, max(0.1, 100 * part / whole)):.1f}\u202f%"
+    """A share in percent; all and none have no digit behind the point."""
+    return f"{points_text(part / whole, 0 if part in (0, whole) else 1)}\u202f%"
 
 
 def rows_text(n: int) -> str:
