@@ -5,6 +5,7 @@ import gc
 import os
 import sys
 
+from octweb.core.command_line import run
 from octweb.core.early import speak_if_ended
 
 
@@ -15,9 +16,7 @@ def main() -> None:
     # many small products: threads only cost time; must be said before NumPy is imported
     if sys.argv[1:2] in (["verify"], ["dossier"]):
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    from django.core.management import execute_from_command_line
-
-    execute_from_command_line(sys.argv)
+    run(sys.argv)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import os
 import sys
 from pathlib import Path
 
+from octweb.core.command_line import run
 from octweb.core.early import speak_if_ended
 from octweb.places import users_data
 
@@ -44,9 +45,7 @@ def main() -> None:
     elif arguments in ([], ["help"], ["--help"], ["-h"]):
         print(usage())
     else:
-        from django.core.management import execute_from_command_line
-
-        execute_from_command_line(["octweb", *arguments])
+        run(["octweb", *arguments])
 
 
 OWN_DATA = ("convert", "export")  # commands with a `--data` of their own: the file of rows

@@ -141,7 +141,7 @@ TEMPLATES = [
     },
 ]
 
-if "DATABASE_URL" in os.environ:
+if os.environ.get("DATABASE_URL"):
     DATABASES = {"default": dj_database_url.config(conn_max_age=60, conn_health_checks=True)}
 else:
     DATABASES = {"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": str(DATA_DIR / "octweb.sqlite3")}}

@@ -62,7 +62,10 @@ def main(arguments):
     model, proof, data = arguments
     try:
         findings = verify(model, data, None if proof == "-" else proof)
-    except (TrainerError, OSError) as error:
+    except OSError as error:
+        print(f"The file '{error.filename}' cannot be opened: {error.strerror}.", file=sys.stderr)
+        return 2
+    except TrainerError as error:
         print(" ".join(str(error).split()), file=sys.stderr)
         return 2
     for finding in findings:

@@ -10,6 +10,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from octweb.core.command_line import sentence
 from octweb.dossier import folder as files
 from octweb.dossier import pdf, signing
 from octweb.registry.management.commands.predict import OWN_FILES
@@ -66,7 +67,7 @@ class Command(BaseCommand):
         try:
             self._check(options) if options["check"] else self._write(options)
         except (TrainerError, signing.BadKey, OSError, ValueError) as error:
-            raise CommandError(" ".join(str(error).split())) from error
+            raise CommandError(sentence(error)) from error
 
     def _write(self, options: dict[str, Any]) -> None:
         if not (options["model"] and options["data"] and options["output"]):

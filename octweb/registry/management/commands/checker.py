@@ -6,6 +6,7 @@ from pathlib import Path
 
 from django.core.management.base import BaseCommand, CommandError
 
+from octweb.core.command_line import sentence
 from trainer.bundle import bundle
 
 
@@ -22,7 +23,7 @@ class Command(BaseCommand):
         try:
             Path(options["output"]).write_text(bundle(), encoding="utf-8")
         except OSError as error:
-            raise CommandError(" ".join(str(error).split())) from error
+            raise CommandError(sentence(error)) from error
         self.stdout.write(
             f"{options['output']}: run it as python {options['output']} MODEL.json PROOF.jsonl.gz DATA.csv"
         )

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from octweb.core.command_line import sentence
 from octweb.registry.carried import Subject
 from octweb.registry.downloads import FORMATS
 from octweb.registry.management.commands.predict import OWN_FILES
@@ -39,7 +40,7 @@ class Command(BaseCommand):
                 write_atomically(Path(options["output"]), data)
                 return
         except (TrainerError, OSError) as error:
-            raise CommandError(" ".join(str(error).split())) from error
+            raise CommandError(sentence(error)) from error
         if isinstance(content, str):
             self.stdout.write(content, ending="")
         else:

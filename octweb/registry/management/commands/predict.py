@@ -13,6 +13,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from octweb.core.command_line import sentence
 from octweb.core.orphans import exit_with_parent
 from octweb.datasets.reading_flags import add_file_flags, file_options
 from trainer.data.file_bytes import ReadLimits
@@ -97,8 +98,8 @@ class Command(BaseCommand):
         except (TrainerError, OSError) as error:
             if options["json"]:
                 problems = list(error.problems) if isinstance(error, DataError) else []
-                self.stdout.write(json.dumps({"error": str(error), "problems": problems}))
-            raise CommandError(" ".join(str(error).split())) from error
+                self.stdout.write(json.dumps({"error": sentence(error), "problems": problems}))
+            raise CommandError(sentence(error)) from error
         except MemoryError as error:
             raise CommandError("out of memory; predict the rows in several files, or send Parquet") from error
         for note in found.notes:

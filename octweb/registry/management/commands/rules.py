@@ -6,6 +6,7 @@ import json
 
 from django.core.management.base import BaseCommand, CommandError
 
+from octweb.core.command_line import sentence
 from trainer.errors import TrainerError
 from trainer.tree.describe import rules_text
 from trainer.tree.file import read
@@ -24,7 +25,7 @@ class Command(BaseCommand):
         try:
             tree = read(options["model"]).tree
         except (TrainerError, OSError) as error:
-            raise CommandError(" ".join(str(error).split())) from error
+            raise CommandError(sentence(error)) from error
         if options["json"]:
             self.stdout.write(json.dumps([rule.to_json() for rule in rules_of(tree)], ensure_ascii=False))
         else:

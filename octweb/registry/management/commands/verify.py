@@ -9,6 +9,7 @@ from pathlib import Path
 from django.core.management.base import BaseCommand, CommandError
 from threadpoolctl import threadpool_limits
 
+from octweb.core.command_line import sentence
 from trainer.errors import TrainerError
 from trainer.verify import verdict, verify
 
@@ -37,7 +38,7 @@ class Command(BaseCommand):
             with threadpool_limits(limits=1, user_api="blas"):  # small products; a forked job has NumPy loaded already
                 findings = verify(options["model"], options["data"], options["proof"])
         except (TrainerError, OSError) as error:
-            raise CommandError(" ".join(str(error).split())) from error
+            raise CommandError(sentence(error)) from error
         for finding in findings:
             self.stdout.write(f"{finding.verdict:16s} {finding.claim}: {finding.detail}")
         found = verdict(findings)

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
+from octweb.core.command_line import sentence
 from octweb.core.orphans import exit_with_parent
 from octweb.runs.command import FAILED, TrainingCommand
 from octweb.runs.options import INFEASIBLE
@@ -79,7 +80,7 @@ class Command(TrainingCommand):
             if options["json"]:
                 record = {"status": INFEASIBLE, "conflict": list(error.conflict), "reason": found.reason}
                 self.stdout.write(json.dumps(record))
-            raise CommandError(" ".join(str(error).split()), returncode=FAILED) from error
+            raise CommandError(sentence(error), returncode=FAILED) from error
         if options["output"]:
             save(result.model, options["output"])
         if options["json"]:

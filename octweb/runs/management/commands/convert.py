@@ -8,6 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from octweb.core.command_line import sentence
 from octweb.datasets.reading_flags import add_reading_flags, given_of, reading_of_file
 from octweb.runs.command import FAILED, USAGE
 from octweb.runs.interrupts import Cancelled, Interrupts
@@ -60,7 +61,7 @@ class Command(BaseCommand):
         except ParameterError as error:
             raise CommandError(str(error), returncode=USAGE) from error
         except (TrainerError, OSError) as error:
-            raise CommandError(" ".join(str(error).split()), returncode=FAILED) from error
+            raise CommandError(sentence(error), returncode=FAILED) from error
         except Cancelled as error:
             raise CommandError("cancelled", returncode=FAILED) from error
         except MemoryError as error:

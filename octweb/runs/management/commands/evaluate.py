@@ -13,6 +13,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from octweb.core.command_line import sentence
 from octweb.core.orphans import exit_with_parent
 from octweb.datasets.reading_flags import add_reading_flags, given_of, policy_of, reading_of_file
 from octweb.figures.evaluation import evaluation_page
@@ -89,7 +90,7 @@ class Command(BaseCommand):
         except ParameterError as error:
             raise CommandError(str(error), returncode=USAGE) from error
         except (TrainerError, OSError) as error:
-            raise CommandError(" ".join(str(error).split()), returncode=FAILED) from error
+            raise CommandError(sentence(error), returncode=FAILED) from error
         except KeyboardInterrupt as error:
             kept = f"; the finished folds are in {options['state']}" if options["state"] else ""
             raise CommandError(f"interrupted{kept}", returncode=FAILED) from error

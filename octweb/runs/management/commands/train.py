@@ -141,7 +141,7 @@ class Command(TrainingCommand):
         written = result.summary["proof"]
         if written is not None:
             self.stdout.write(
-                f"proof: {written['steps']} steps, {written['bytes']} bytes, {written['seconds']} s"
+                f"proof: {count_words(written['steps'], 'step')}, {written['bytes']} bytes, {written['seconds']} s"
                 if written["made"]
                 else f"no proof: {written['reason']}"
             )

@@ -1,0 +1,71 @@
+"""What a person can mend is said in one sentence on the command line."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import OperationalError
+
+from octweb.core import command_line
+from trainer.bundle import bundle
+
+READERS = [
+    ["rules", "{gone}"],
+    ["verify", "{gone}", "{gone}"],
+    ["predict", "{gone}", "{gone}"],
+    ["explain", "{gone}", "{gone}"],
+    ["export", "{gone}", "--to", "html"],
+    ["dossier", "{gone}", "{gone}", "--output", "{new}"],
+]
+
+
+@pytest.mark.parametrize("arguments", READERS, ids=lambda a: a[0])
+def test_a_file_that_is_not_there_is_named(arguments, tmp_path):
+    gone = tmp_path / "gone.json"
+    with pytest.raises(CommandError) as caught:
+        call_command(*(a.format(gone=gone, new=tmp_path / "new") for a in arguments))
+    assert "gone.json" in str(caught.value)
+    assert "No such file or directory" in str(caught.value)
+    assert "Errno" not in str(caught.value)
+
+
+def test_the_checker_alone_names_it_too(tmp_path):
+    (tmp_path / "check_octweb.py").write_text(bundle())
+    command = [sys.executable, "check_octweb.py", "gone.json", "-", "gone.csv"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "The file 'gone.json' cannot be opened: No such file or directory.\n"
+
+
+def test_a_database_without_tables_says_what_to_do(tmp_path):
+    environment = os.environ | {
+        "OCTWEB_DATA_DIR": str(tmp_path),
+        "DATABASE_URL": "",
+    }  # empty is as if it were not there
+    command = [sys.executable, str(Path(__file__).parents[3] / "manage.py"), "audit"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("CommandError: The database has no tables yet")
+    assert done.stderr.rstrip().endswith("migrate` first.")
+
+
+@pytest.mark.parametrize("message", ["database is locked", "no such column: x"])
+def test_other_faults_of_the_database_stay_what_they_are(message, monkeypatch):
+    def fails(_arguments):
+        raise OperationalError(message)
+
+    monkeypatch.setattr("django.core.management.execute_from_command_line", fails)
+    with pytest.raises(OperationalError, match=message):
+        command_line.run(["manage.py", "audit"])
+
+
+def test_an_error_without_a_file_keeps_its_own_words():
+    assert (
+        command_line.sentence(OSError(28, "out.csv could not be written: full")) == "out.csv could not be written: full"
+    )
+    assert command_line.sentence(ValueError("two\n lines")) == "two lines"
