@@ -44,12 +44,12 @@ def read_csv(
     """The same for the bytes of an uncompressed CSV file."""
     limits = limits or ReadLimits()
     refuse_other_formats(content)
-    body, name, why = decode(content, encoding)
+    body, name, why, sure = decode(content, encoding)
     del content
     body = _plain_breaks(body)
     if not SOMETHING.search(body):
         raise DataError("The file is empty. Choose a file with a header line and rows.")
-    cut = _Cut(body, delimiter, encoding=(name, why), header=header, limits=limits)
+    cut = _Cut(body, delimiter, encoding=(name, why, sure), header=header, limits=limits)
     del body
     if skip_top is not None or skip_bottom is not None:
         return cut.table(layouts.skipped(cut.body, skip_top or 0, skip_bottom or 0), look=skip_bottom is None)
@@ -84,7 +84,7 @@ class _Cut:
 
     body: bytes
     delimiter: str | None
-    encoding: tuple[str, str]
+    encoding: tuple[str, str, float]
     header: bool
     limits: ReadLimits
 
@@ -123,6 +123,7 @@ class _Cut:
             format="csv",
             encoding=self.encoding[0],
             encoding_reason=self.encoding[1],
+            encoding_sure=self.encoding[2],
             delimiter=guess.delimiter,
             delimiter_sure=guess.sure,
             delimiter_reason=guess.reason,

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from trainer.data import western
 from trainer.errors import DataError
 
 PARQUET_MAGIC = b"PAR1"
 GZIP_MAGIC = b"\x1f\x8b"
 CHUNK = 1 << 20
 TO_TRY = "cp1252 (Western European Windows), latin-1 or utf-16"
+WESTERN = "The file is not UTF-8. As Western European Windows (cp1252) it has “{}” in line {:,}: if that looks wrong, choose another encoding."
 OTHER_FORMATS = (
     (b"PK\x03\x04", "a zip archive or an Excel workbook: save the sheet as CSV"),
     (b"\xd0\xcf\x11\xe0", "an old Excel workbook: save the sheet as CSV"),
@@ -44,11 +46,12 @@ class ReadLimits:
 
 
 class Text(NamedTuple):
-    """Decoded text as UTF-8 bytes without byte order mark, with the encoding of the file and why it was taken."""
+    """Decoded text as UTF-8 bytes without byte order mark, with the encoding of the file, why it was taken, and how sure that is (0 to 1)."""
 
     utf8: bytes
     encoding: str
     reason: str
+    sure: float
 
 
 def is_gzip(path: Path) -> bool:
@@ -115,8 +118,9 @@ def refuse_other_formats(content: bytes) -> None:
 
 
 def decode(content: bytes, encoding: str | None) -> Text:
-    """The text of a file in `encoding`, or in the encoding that its first bytes show (UTF-8 if they show none)."""
+    """The text of a file in `encoding`; if it is None, in the one that its first bytes show, in UTF-8, or in cp1252 if it reads well."""
     reason = "The encoding was given."
+    sure, silent = 1.0, encoding is None
     if encoding is None:
         encoding, reason = _by_first_bytes(content)
     try:
@@ -128,7 +132,11 @@ def decode(content: bytes, encoding: str | None) -> Text:
     try:
         utf8 = _to_utf8(content, name)
     except UnicodeError as error:
-        raise _undecodable(content, name, error) from error
+        found = western.example(content) if silent and encoding == "utf-8" else None
+        if found is None:
+            raise _undecodable(content, name, error) from error
+        encoding, reason, sure = western.ENCODING, WESTERN.format(*found), western.SURE
+        utf8 = _recoded(content, encoding)
     utf8 = utf8.removeprefix(codecs.BOM_UTF8)
     zero = utf8.find(b"\0")
     if zero >= 0:
@@ -137,7 +145,7 @@ def decode(content: bytes, encoding: str | None) -> Text:
     strange = sum(utf8[: 1 << 16].count(bytes([c])) for c in (*range(1, 9), *range(14, 32)))
     if strange * 20 > len(utf8[: 1 << 16]):
         raise DataError("The file is not text: it is full of control characters. Save the table as CSV in UTF-8.")
-    return Text(utf8=utf8, encoding=encoding, reason=reason)
+    return Text(utf8=utf8, encoding=encoding, reason=reason, sure=sure)
 
 
 def _by_first_bytes(content: bytes) -> tuple[str, str]:

@@ -27,7 +27,7 @@ def too_long(names: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Detected:
-    """How a file was read, and why: `*_reason` is a sentence, `delimiter_sure` and `header_sure` are in [0, 1].
+    """How a file was read, and why: `*_reason` is a sentence, `encoding_sure`, `delimiter_sure` and `header_sure` are in [0, 1].
 
     `top` and `bottom` are the lines above and below the table, as pairs of line number and text.
     """
@@ -43,6 +43,12 @@ class Detected:
     header_reason: str
     top: tuple[layouts.Line, ...] = ()
     bottom: tuple[layouts.Line, ...] = ()
+    encoding_sure: float = 1.0
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should look at, in sentences."""
+        return () if self.encoding_sure == 1 else (self.encoding_reason,)
 
     def to_json(self) -> dict[str, Any]:
         """As a dictionary, without lines around the table if there are none."""

@@ -127,7 +127,11 @@ def build_as_read(
         **options,
     )
     kept = own.for_model(target, table.names)
-    return replace(table, reading=kept), labels, replace(report, reading_notes=own.notes_of(names))
+    return (
+        replace(table, reading=kept),
+        labels,
+        replace(report, reading_notes=(*raw.detected.notes, *own.notes_of(names))),
+    )
 
 
 def _without(raw: RawTable, names: Collection[str]) -> RawTable:
@@ -150,7 +154,8 @@ def read_for_model(
     silent = all(value is None for value in said.values())
     try:
         raw = read(path, delimiter=delimiter, encoding=encoding, limits=limits)
-        if silent or set(needed) <= set(reading.names(raw.names)):
+        guessed = raw.detected.encoding_sure < 1 and said["encoding"] is not None
+        if silent or (set(needed) <= set(reading.names(raw.names)) and not guessed):
             return raw
     except DataError:
         if silent:

@@ -120,7 +120,9 @@ def test_a_choice_that_cannot_be_stored_is_said_before_and_can_be_mended(page):
 
 def test_reading_with_other_options(page):
     content = "1;2,5;f\u00fcr\n2;3,5;wider\n3;4,5;f\u00fcr\n".encode("cp1252")
-    refused = page.post(reverse("datasets:new"), {"file": upload(content)})
+    refused = page.post(
+        reverse("datasets:new"), {"file": upload("1;\u0434\u0430\n2;\u043d\u0435\u0442\n".encode("cp1251"))}
+    )
     assert refused.status_code == 200
     assert '<details class="reading" open>' in refused.content.decode()
     answer = page.post(reverse("datasets:new"), {"file": upload(content), "encoding": "cp1252", "header": "no"})
@@ -132,6 +134,7 @@ def test_reading_with_other_options(page):
     assert semicolon.context["rows"][0][1] == ("1", "2,5", "f\u00fcr")
     comma = page.post(url, {"delimiter": ",", "header": "no", "encoding": "cp1252"})
     assert [c["name"] for c in comma.context["columns"]] == ["column 1", "column 2"]
+    assert "As Western European Windows (cp1252) it has “f\u00fcr” in line 1" in page.get(url).content.decode()
     wrong = page.get(url, {"encoding": "utf-8"})
     assert wrong.status_code == 200
     assert 'name="encoding"' in wrong.content.decode()  # the options stay, so that it can be read again

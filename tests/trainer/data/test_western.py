@@ -1,0 +1,76 @@
+"""Old Western European files are read without being asked about; other encodings are not guessed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from trainer.data.file_bytes import decode
+from trainer.data.read_file import read
+from trainer.data.reader import load, load_for_model
+from trainer.data.reading import Given
+from trainer.errors import DataError
+
+WESTERN = {
+    "german": "Größe (m²);Körpertemperatur in °C;Straße;Übergewicht;»Männer«;für 5 €;MÜNCHEN",
+    "french": "âge;élève créée;œuvre;l’été;où;Noël;n° 5;ÉCOLE;déçu – à peine;naïve",
+    "spanish": "año;¿cuántos?;niño;pingüino;1ª;2º;ESPAÑA;¡sí!;según",
+    "portuguese": "ação;não;São João;coração;três;AÇÃO",
+    "nordic": "år;ålder;øl;Åse;sjö;værelse;KØBENHAVN;päivää;þú",
+    "catalan": "col·legi;això;ç",
+    "signs": "±5 %;10–20;x²;½;§ 3;µg;“quoted”",
+}
+OTHERS = {
+    "polish": ("cp1250", "łódź;źródło;ąę;żółć;miesiąc;płeć;województwo łódzkie"),
+    "czech": ("cp1250", "příliš;žluťoučký;kůň;věk;město"),
+    "russian": ("cp1251", "Москва;возраст;да;нет"),
+    "greek": ("cp1253", "ηλικία;πόλη;ναι;όχι"),
+    "koi8": ("koi8-r", "Москва;возраст;да;нет"),
+    "dos": ("cp850", "Größe;für;Männer;über;Straße"),
+    "mac": ("mac-roman", "Größe;für;Männer;später;Straße;natürlich"),
+    "japanese": ("shift-jis", "年齢;性別;はい;いいえ"),
+    "chinese": ("gbk", "年龄;性别;是;否;北京"),
+    "korean": ("euc-kr", "나이;성별;예;아니오"),
+}
+
+
+@pytest.mark.parametrize("text", WESTERN.values(), ids=WESTERN)
+def test_western_text_is_read(text):
+    found = decode(f"id\n1;{text}\n".encode("cp1252"), None)
+    assert found.utf8.decode() == f"id\n1;{text}\n"
+    assert found.encoding == "cp1252"
+    assert found.sure < 1
+    assert "line 2" in found.reason
+
+
+@pytest.mark.parametrize(("encoding", "text"), OTHERS.values(), ids=OTHERS)
+def test_other_encodings_are_not_guessed(encoding, text):
+    with pytest.raises(DataError, match="not valid utf-8"):
+        decode(f"id\n1;{text}\n".encode(encoding), None)
+    assert decode(f"id\n1;{text}\n".encode(encoding), encoding).sure == 1
+
+
+def test_bytes_that_are_no_text_are_refused():
+    rng = np.random.default_rng(5)
+    for size in (50, 500, 5_000):
+        with pytest.raises(DataError):
+            decode(b"a,b\n" + rng.integers(1, 256, size, np.uint8).tobytes(), None)
+
+
+def test_a_guess_is_told_and_files_of_the_training_say_how_they_are_read(tmp_path):
+    path = tmp_path / "old.csv"
+    path.write_bytes("Größe;class\n1,5;ja\n2,5;nein\n3,5;ja\n4,5;nein\n".encode("cp1252"))
+    table, _, report = load(path, target="class")
+    assert table.names == ("Größe",)
+    assert [note for note in report.reading_notes if "cp1252" in note and "“Größe” in line 1" in note]
+    assert not [note for note in load(path, target="class", encoding="cp1252")[2].reading_notes if "cp1252" in note]
+
+
+def test_what_was_said_of_the_training_goes_before_a_guess(tmp_path):
+    """In cp1250 and in cp1252 the byte 0xe1 is á, and 0xf5 is ő here and õ there."""
+    path = tmp_path / "hungarian.csv"
+    path.write_bytes("nap;class\nelső;a\nmásodik;b\nelső;a\nmásodik;b\n".encode("cp1250"))
+    assert read(path).columns[0][0].as_py() == "elsõ"
+    table, labels, _ = load(path, target="class", given=Given(encoding="cp1250"))
+    rows = load_for_model(path, table.schema, target="class", classes=labels.classes, reading=table.reading)
+    assert not rows.unknown

@@ -1,0 +1,76 @@
+"""Text of older Western European programs (cp1252, as Excel saves CSV in much of Europe), told from other encodings by its letters.
+
+Almost any bytes can be read as cp1252. In text that was written in it the bytes beyond ASCII are letters with accents and a few signs;
+read as cp1252, other encodings have signs inside of words ("f”r"), capitals after small letters ("fŸr"), or whole words of
+letters with accents (Cyrillic, Greek). Where more than a few places look like that, nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+ENCODING = "cp1252"
+SURE = 0.9
+MOST_ODD = 0.02  # share of the places beyond ASCII that may look wrong
+MOST_PLACES = 200_000
+BETWEEN = "’‘·–—\u00ad"  # signs that stand between letters: l’eau, col·legi
+OTHER, SMALL, CAPITAL, SIGN = range(4)
+WORD = re.compile(r"[^\s,;|\"\t]*[^\x00-\x7f][^\s,;|\"\t]*")
+
+
+def _kinds() -> np.ndarray:
+    """What each of the 256 bytes is in cp1252."""
+    out = np.full(256, OTHER, np.int8)
+    for code in range(256):
+        sign = bytes([code]).decode(ENCODING, errors="replace")
+        if sign.isalpha() and sign not in "ªº":
+            out[code] = SMALL if sign.islower() else CAPITAL
+        elif code >= 128 and sign not in BETWEEN:
+            out[code] = SIGN
+    return out
+
+
+KINDS = _kinds()
+
+
+def example(content: bytes) -> tuple[str, int] | None:
+    """A word beyond ASCII and its line, if the content reads well as cp1252; None if it does not."""
+    raw = np.frombuffer(content, np.uint8)
+    places = np.flatnonzero(raw >= 128)
+    if not len(places) or _odd(raw, places[:MOST_PLACES]) > MOST_ODD:
+        return None
+    try:
+        content.decode(ENCODING)
+    except UnicodeDecodeError:
+        return None
+    first = int(places[0])
+    start = content.rfind(b"\n", 0, first) + 1
+    line = content[start : start + 10_000].split(b"\n", 1)[0].decode(ENCODING)
+    found = WORD.search(line)
+    return (found.group()[:30] if found else line[:30]), content.count(b"\n", 0, first) + 1
+
+
+def _odd(raw: np.ndarray, places: np.ndarray) -> float:
+    """The share of places that text in cp1252 hardly has."""
+    kind, before, after = KINDS[raw[places]], _beside(raw, places - 1), _beside(raw, places + 1)
+    letter = (kind == SMALL) | (kind == CAPITAL)
+    inside = (kind == SIGN) & _letters(before) & _letters(after)
+    capital = (kind == CAPITAL) & (before == SMALL)
+    accents = letter & _accented(raw, places - 1) & _accented(raw, places + 1)
+    return float(np.mean(inside | capital | accents))
+
+
+def _beside(raw: np.ndarray, at: np.ndarray) -> np.ndarray:
+    there = (at >= 0) & (at < len(raw))
+    return np.where(there, KINDS[raw[np.clip(at, 0, len(raw) - 1)]], OTHER)
+
+
+def _letters(kinds: np.ndarray) -> np.ndarray:
+    return (kinds == SMALL) | (kinds == CAPITAL)
+
+
+def _accented(raw: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Whether there is a letter beyond ASCII."""
+    return _letters(_beside(raw, at)) & (raw[np.clip(at, 0, len(raw) - 1)] >= 128)
