@@ -74,6 +74,7 @@ async function draw(element) {
     buttons(element);
     mark(element);
   }
+  element.dispatchEvent(new CustomEvent("octweb:drawn", { bubbles: true, detail: figure }));
 }
 
 // On a phone the name of a point may end beyond the picture: it is moved back into it.

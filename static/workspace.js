@@ -80,23 +80,6 @@ document.addEventListener("keydown", (event) => {
   if (/^[1-9]$/.test(event.key) && tab) showNode(nodeNow(), tab.dataset.tab);
 });
 
-// what another threshold would cost is read off the curve below the picture
-document.addEventListener("input", (event) => {
-  if (event.target.id !== "threshold-try") return;
-  const says = document.getElementById("threshold-says");
-  const curve = document.getElementById("threshold-figure")?.data?.[0];
-  const { value: text, dataset } = event.target;
-  const value = typedNumber(text, dataset.unit, dataset.decimalComma === "1");
-  if (!curve || text.trim() === "" || Number.isNaN(value)) {
-    says.textContent = curve && text.trim() !== "" ? "not a number with one meaning" : "";
-    return;
-  }
-  let nearest = 0;
-  for (let i = 0; i < curve.x.length; i += 1) if (Math.abs(curve.x[i] - value) < Math.abs(curve.x[nearest] - value)) nearest = i;
-  const place = value < curve.x[0] || value > curve.x.at(-1) ? "beyond the rows of this node; at the last cut " : "";
-  says.textContent = `${place}${Number(curve.y[nearest]).toLocaleString("en")} rows wrong`;
-});
-
 // on a phone the modes are wider than the screen: the one that is open is in sight
 const tabs = document.querySelector(".modes");
 const open = tabs?.querySelector('[aria-current="page"]');

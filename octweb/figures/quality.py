@@ -1,4 +1,4 @@
-"""Calibration of leaves, ROC, precision and recall, and what each threshold of a question would cost."""
+"""Calibration of leaves, ROC, precision and recall."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import numpy as np
 
 from trainer.tree.numbers import points_text
 from trainer.tree.picture.names import short_names
-from trainer.tree.picture.palette import axis, class_styles, escape, frame, short, whole_ticks
+from trainer.tree.picture.palette import axis, class_styles, escape, frame
 
 HEIGHT = 300
-MAX_CUTS = 400
 TITLE = 40  # letters that fit beside or below a picture 300 px wide
 PERCENT = {"ticksuffix": "\u202f%"}
 
@@ -162,42 +161,3 @@ def _share_axis(first: str, second: str, **more: Any) -> dict[str, Any]:
 def _line(x: list[float], y: list[float], name: str) -> dict[str, Any]:
     line = {"color": "var(--line-strong)", "width": 1.2, "dash": "dash"}
     return {"type": "scatter", "mode": "lines", "name": name, "x": x, "y": y, "line": line, "hoverinfo": "skip"}
-
-
-def threshold_figure(cuts: Any, wrong: Any, own: float, name: str) -> dict[str, Any]:
-    """Plotly JSON: rows of a node that are wrong by the threshold of its question; the dashed line is the tree's own.
-
-    `cuts` (m,) ascending, `wrong` (m,). Long curves keep their lowest point in each of MAX_CUTS pieces.
-    """
-    cuts, wrong = _thinned(np.asarray(cuts, float), np.asarray(wrong, np.int64))
-    best = int(wrong.argmin())
-    layout = frame(
-        height=150,
-        margin={"l": 48, "r": 12, "t": 8, "b": 40},
-        xaxis=axis(short(name, TITLE), showgrid=False),
-        yaxis=axis("rows wrong", **whole_ticks(int(np.ptp(wrong)))),
-        hovermode="closest",
-        shapes=[
-            {"type": "line", "x0": own, "x1": own, "y0": 0, "y1": 1, "yref": "paper",
-             "line": {"color": "var(--cut)", "width": 1.2, "dash": "dot"}}
-        ],
-    )  # fmt: skip
-    line = {
-        "type": "scatter", "mode": "lines", "name": "rows wrong", "x": cuts.tolist(), "y": wrong.tolist(),
-        "line": {"color": "var(--ink)", "width": 1.8, "shape": "hvh"},
-        "hovertemplate": "at %{x:.5~g}: %{y:,} rows wrong<extra></extra>",
-    }  # fmt: skip
-    lowest = {
-        "type": "scatter", "mode": "markers", "name": "fewest", "x": [float(cuts[best])], "y": [int(wrong[best])],
-        "marker": {"color": "var(--proved)", "size": 8},
-        "hovertemplate": "fewest: %{y:,} rows wrong at %{x:.5~g}<extra></extra>",
-    }  # fmt: skip
-    return {"data": [line, lowest], "layout": layout}
-
-
-def _thinned(cuts: np.ndarray, wrong: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    if len(cuts) <= MAX_CUTS:
-        return cuts, wrong
-    pieces = np.array_split(np.arange(len(cuts)), MAX_CUTS)
-    keep = np.array([piece[wrong[piece].argmin()] for piece in pieces])
-    return cuts[keep], wrong[keep]

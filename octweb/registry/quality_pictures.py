@@ -16,10 +16,10 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from octweb.core.api import PROBLEMS
-from octweb.figures.quality import calibration_figure, recall_figure, roc_figure, threshold_figure
+from octweb.figures.quality import calibration_figure, recall_figure, roc_figure
+from octweb.figures.split.curve import threshold_figure
 from octweb.registry.api import readable_model
-from octweb.registry.workspace import node as nodes
-from octweb.registry.workspace import performance
+from octweb.registry.workspace import performance, thresholds
 from octweb.registry.workspace.scene import TRAINING, UNSEEN, Scene
 
 FIGURE = {200: OpenApiTypes.OBJECT}
@@ -88,12 +88,8 @@ class ThresholdFigure(APIView):
     @extend_schema(responses=FIGURE | PROBLEMS(401, 403, 404, 429))
     def get(self, request: Request, pk: uuid.UUID, node: int) -> Response:
         scene = _scene(request, pk, node=str(node))
-        found = nodes.threshold_costs(scene) if node < len(scene.tree.nodes) else None
-        split = scene.node.split
-        if found is None or split is None:
+        found = thresholds.costs(scene) if node < len(scene.tree.nodes) else None
+        if found is None or scene.node.split is None:
             raise Http404(f"This tree has no question with a threshold at node {node}.")
-        cuts, wrong, own = found
-        column = scene.tree.schema[split.used[0]]
-        return Response(
-            threshold_figure(cuts, wrong, own, f"{column.name} ({column.unit})" if column.unit else column.name)
-        )
+        column = scene.tree.schema[scene.node.split.used[0]]
+        return Response(threshold_figure(found, f"{column.name} ({column.unit})" if column.unit else column.name))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
+import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -27,6 +29,7 @@ from octweb.workbench.models import Kind, Step, StepState, Workbench
 from trainer.editing.words import checked_reasons
 from trainer.method import Method
 from trainer.methods import get
+from trainer.tree.nodes import Tree
 from trainer.workbench import EDITABLE, METHOD, check_editable
 
 MOST_STEPS = 5000
@@ -321,11 +324,33 @@ def tidy(now: datetime) -> int:
     return deleting.purge(Workbench, now)
 
 
-def pinned(model: TreeModel, place: str) -> str:
-    """The wish that holds the question of a place of the model's tree."""
-    tree, at = model_file(model).tree, 0
-    for letter in place:
-        at = tree.nodes[at].left if letter == "y" else tree.nodes[at].right
-    split = tree.nodes[at].split
-    assert split is not None
-    return f"ask {place or 'root'} {split.wish(tree.schema)}"
+def open_holding(*, owner: Any, model: TreeModel, node: int, threshold: float) -> tuple[Workbench, str]:
+    """A new workbench of a model with another threshold held at a node, and the place of that node.
+
+    The questions on the way there are held as well, so that the same rows come there. The first step is the model without these wishes.
+    Raises Unprocessable for a node that asks no threshold, and for a threshold that is not a finite number.
+    """
+    wishes, place = held_threshold(model_file(model).tree, node, threshold)
+    with transaction.atomic():
+        bench = open_for(owner=owner, model=model)
+        places = {wish.split(None, 2)[1] for wish in wishes}
+        kept = [
+            w for w in current_wishes(bench) if not (w.startswith(("ask ", "leaf ")) and w.split(None, 2)[1] in places)
+        ]
+        edit(bench, wishes=[*kept, *wishes])
+    return bench, place
+
+
+def held_threshold(tree: Tree, node: int, threshold: float) -> tuple[list[str], str]:
+    """The wishes that hold the questions from the root to a node, there with another threshold; and the place of the node."""
+    split = tree.nodes[node].split if 0 <= node < len(tree.nodes) else None
+    if split is None or split.cut is None or not math.isfinite(threshold):
+        raise Unprocessable("A threshold is a number, and is held at a question that has one.")
+    path, place, wishes = tree.path_to(node), "", []
+    for at, below in itertools.pairwise(path):
+        above = tree.nodes[at].split
+        assert above is not None
+        wishes.append(f"ask {place or 'root'} {above.wish(tree.schema)}")
+        place += "y" if tree.nodes[at].left == below else "n"
+    place = place or "root"
+    return [*wishes, f"ask {place} {tree.schema[split.cut[0]].name} <= {float(threshold)!r}"], place

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from django.contrib import messages
@@ -60,6 +61,8 @@ def bench_list(request: HttpRequest) -> HttpResponse:
 def bench_new(request: HttpRequest) -> HttpResponse:
     model = TreeModel.objects.select_related("family", "dataset").get_visible(request.user, request.POST.get("model"))
     try:
+        if request.POST.get("threshold"):
+            return _holding(request, model)
         bench = actions.open_for(owner=request.user, model=model)
     except (TrainerError, APIException) as error:
         messages.error(request, _said(error))
@@ -67,6 +70,16 @@ def bench_new(request: HttpRequest) -> HttpResponse:
     if request.POST.get("then") == "good-trees":
         return redirect("workbench:explorer", bench.pk)
     return redirect("workbench:detail", bench.pk)
+
+
+def _holding(request: HttpRequest, model: TreeModel) -> HttpResponse:
+    """A workbench with the threshold held that was chosen in the picture of a question."""
+    try:
+        node, threshold = int(request.POST.get("node", "")), float(request.POST["threshold"])
+    except ValueError:
+        node, threshold = -1, math.nan  # refused in the words for any other node without a threshold
+    bench, place = actions.open_holding(owner=request.user, model=model, node=node, threshold=threshold)
+    return redirect(f"{reverse('workbench:detail', args=[bench.pk])}?at={place}")
 
 
 @login_required

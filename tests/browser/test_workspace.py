@@ -107,9 +107,9 @@ def opened(browser, live_server):
     """A function that signs in and opens a page of a model; anything on the console fails the test at its end."""
     contexts, trouble = [], []
 
-    def open_page(model, query="", *, width=1440, dark=False):
+    def open_page(model, query="", *, width=1440, dark=False, **more):
         context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light", bypass_csp=True
+            viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light", bypass_csp=True, **more
         )
         contexts.append(context)
         page = context.new_page()
@@ -463,26 +463,6 @@ def test_a_cold_page_is_light_and_asks_for_nothing_twice(opened, request, which)
     assert sum(sizes.values()) <= MOST_BYTES, sorted((s, u) for u, s in sizes.items())[-6:]
     drawn = [url for url in sizes if "/figures/tree/" in url]
     assert len(drawn) == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("1,234", "7 rows wrong"),
-        ("1.234", "5 rows wrong"),
-        ("1,25", "5 rows wrong"),
-        ("1 2", "not a number with one meaning"),
-    ],
-)
-def test_a_threshold_is_read_as_pages_write_numbers(browser, text, said):
-    page = browser.new_page()
-    page.set_content('<input id="threshold-try"><output id="threshold-says"></output><div id="threshold-figure"></div>')
-    page.evaluate("document.getElementById('threshold-figure').data = [{ x: [1, 1000], y: [5, 7] }]")
-    for name in ("typed_numbers.js", "workspace.js"):
-        page.add_script_tag(path=str(settings.BASE_DIR / "static" / name))
-    page.fill("#threshold-try", text)
-    assert page.inner_text("#threshold-says").endswith(said)
-    page.close()
 
 
 def test_the_page_reads_numbers_by_the_rule_of_the_server(browser):

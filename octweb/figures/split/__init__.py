@@ -19,7 +19,7 @@ from trainer.tree.splits import Interval, Linear, Subset, Threshold, goes_left
 
 
 def split_figures(tree: Tree, node_id: int, X: FloatArray, codes: CodeArray) -> list[dict[str, Any]]:
-    """Records title, note, figure (Plotly JSON) of the split at `node_id`; none for a leaf.
+    """Records title, note, figure (Plotly JSON) of the split at `node_id`; none for a leaf. Of one column also a warning about codes.
 
     `X` (n, columns) are the rows the tree was trained on, `codes` (n,) their classes.
     """

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from octweb.figures.histogram import histogram_figure
+from octweb.figures.split.costs import threshold_costs
+from octweb.figures.split.curve import with_curve
 from octweb.figures.split.scene import (
     Scene,
     codes_words,
@@ -21,7 +23,12 @@ from trainer.tree.splits import Interval, Threshold
 
 
 def threshold_pictures(scene: Scene, split: Threshold) -> list[dict[str, Any]]:
-    return [_column_picture(scene, split.feature, [split.threshold])]
+    """The rows along the column, and below them those that are wrong by threshold, where there are several to choose from."""
+    picture = _column_picture(scene, split.feature, [split.threshold])
+    costs = threshold_costs(scene.tree, scene.node.id, scene.X, scene.codes)
+    if costs is not None and len(costs.cuts) > 1:
+        picture["figure"] = with_curve(picture["figure"], costs, scene.name(split.feature))
+    return [picture]
 
 
 def interval_pictures(scene: Scene, split: Interval) -> list[dict[str, Any]]:
@@ -37,8 +44,7 @@ def _column_picture(scene: Scene, feature: int, cuts: Sequence[float]) -> dict[s
     )
     return {
         "title": f"{rule_words(scene)} and the {rows_words(len(values))} that reach it",
-        "note": sentence(
-            "Bars stack the classes.", missing_words(values), codes_words(scene, feature), impurity_words(scene)
-        ),
+        "note": sentence("Bars stack the classes.", missing_words(values), impurity_words(scene)),
+        "warning": codes_words(scene, feature),
         "figure": figure,
     }

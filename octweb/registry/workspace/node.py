@@ -1,4 +1,4 @@
-"""What the inspector says about one node: its question or answer, where its rows go, and what each threshold would do."""
+"""What the inspector says about one node: its question or answer, and where its rows go."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ import numpy as np
 from octweb.figures.split.impurity import best_threshold, gini_rows
 from octweb.registry.workspace.scene import Scene
 from trainer import single_leaf
-from trainer.dtypes import CodeArray, FloatArray
 from trainer.evaluate.intervals import wilson
 from trainer.table import Kind
 from trainer.tree.describe import headline, number_text, split_text
 from trainer.tree.nodes import Node, Tree
-from trainer.tree.numbers import shortest_between
 from trainer.tree.picture.layout import CARD_NAME, leaves_below
 from trainer.tree.picture.names import short_names
 from trainer.tree.picture.outline import class_bar
 from trainer.tree.picture.palette import NAME_LENGTH, swatch
 from trainer.tree.splits import Threshold, goes_left
 
+LABEL = 16  # letters of a class in the table of both answers
 HEAVY = 3  # terms of a hyperplane that the headline names
 MAX_SINGLE_CELLS = 4_000_000  # rows × columns up to which the best single column is looked for
 
@@ -63,16 +62,30 @@ def sides(scene: Scene) -> list[dict[str, Any]]:
     v, tree = scene.node, scene.tree
     if v.is_leaf:
         return []
-    return [_side(scene, answer, tree.nodes[child]) for answer, child in (("yes", v.left), ("no", v.right))]
+    tests = _tests(scene)
+    return [
+        _side(scene, answer, tests[answer], tree.nodes[child]) for answer, child in (("yes", v.left), ("no", v.right))
+    ]
 
 
-def _side(scene: Scene, answer: str, child: Node) -> dict[str, Any]:
+def _tests(scene: Scene) -> dict[str, str]:
+    """What a value has to be for each answer, of a question with a threshold: "≤ 75"."""
+    cut = scene.node.split.cut if scene.node.split is not None else None
+    if cut is None or scene.tree.schema[cut[0]].kind is Kind.BINARY:
+        return {"yes": "", "no": ""}
+    threshold = number_text(cut[1], full=True)
+    return {"yes": f"≤\u00a0{threshold}", "no": f">\u00a0{threshold}"}
+
+
+def _side(scene: Scene, answer: str, test: str, child: Node) -> dict[str, Any]:
     right, n = scene.unseen_of(child)
     return {
         "answer": answer,
+        "test": test,
         "id": child.id,
         "rows": child.rows,
-        "label": scene.tree.classes[child.label],
+        "label": short_names(scene.tree.classes, LABEL)[child.label],
+        "full": scene.tree.classes[child.label],
         "look": swatch(child.label, len(scene.tree.classes)),
         "share": child.counts[child.label] / child.rows if child.rows else None,
         "unseen": right / n if n else None,
@@ -132,49 +145,6 @@ def idle_questions(tree: Tree, node: int = 0) -> int:
         count += len(labels) == 1
         waiting += [v.left, v.right]
     return count
-
-
-# ---- thresholds
-
-
-def threshold_costs(scene: Scene) -> tuple[FloatArray, CodeArray, float] | None:
-    """For a question "column ≤ c": every cut that parts the node's training rows, and the rows wrong below the node with it.
-
-    What is below stays as it is. Cuts lie between neighbouring values, written with the fewest digits; the tree's own threshold is the third entry.
-    None for other questions and without rows.
-    """
-    v, tree, rows = scene.node, scene.tree, scene.rows
-    if rows is None or v.split is None or v.split.cut is None:
-        return None
-    feature, threshold = v.split.cut
-    at = scene.reaching(v.id, "training")
-    values, codes = rows.matrix[at, feature], rows.codes[at]
-    wrong_yes = (_labels(tree, v.left, rows.matrix[at]) != codes).astype(np.int64)
-    wrong_no = (_labels(tree, v.right, rows.matrix[at]) != codes).astype(np.int64)
-    order = np.argsort(values, kind="stable")  # missing values come last: they answer no
-    x = values[order]
-    known = int(np.isfinite(x).sum())
-    ends = np.flatnonzero(x[1:known] > x[: known - 1])
-    if not len(ends):
-        return None
-    wrong = np.cumsum(wrong_yes[order])[ends] + wrong_no.sum() - np.cumsum(wrong_no[order])[ends]
-    cuts = [shortest_between(low, high) for low, high in zip(x[ends].tolist(), x[ends + 1].tolist(), strict=True)]
-    return np.array(cuts), wrong.astype(np.int64), threshold
-
-
-def _labels(tree: Tree, node: int, X: FloatArray) -> CodeArray:
-    """The class that the part of the tree below `node` gives each row, whether or not the row comes there."""
-    labels = np.zeros(len(X), np.int32)
-    waiting = [(node, np.arange(len(X)))]
-    while waiting:
-        at, rows = waiting.pop()
-        v = tree.nodes[at]
-        if v.split is None:
-            labels[rows] = v.label
-            continue
-        left = goes_left(v.split, X[rows])
-        waiting += [(v.left, rows[left]), (v.right, rows[~left])]
-    return labels
 
 
 # ---- questions of several columns

@@ -9,33 +9,21 @@ from django.utils.module_loading import import_string
 
 from octweb.figures.split import split_figures
 from octweb.registry.claims import claims
-from octweb.registry.page import number_writing
-from octweb.registry.workspace import node, rowsets
+from octweb.registry.workspace import node, rowsets, thresholds
 from octweb.registry.workspace.scene import Scene
 from octweb.registry.workspace.tab import ADDED, Tab
-from trainer.tree.numbers import number_text
 
 MAX_DESCRIBED_ROWS = 20_000  # rows of a node up to which the note of its picture is worked out beforehand
 
 
 def _question(scene: Scene) -> dict[str, Any]:
-    found = node.threshold_costs(scene)
-    own = None
-    if found is not None and scene.node.split is not None:
-        cuts, wrong, threshold = found
-        own = {
-            "fewest": int(wrong.min()),
-            "at": number_text(float(cuts[int(wrong.argmin())]), full=True),
-            "threshold": threshold,
-            **number_writing(scene.file, scene.tree.schema[scene.node.split.used[0]]),
-        }
     return {
         "pictures": _pictures(scene),
         "sides": node.sides(scene),
         "terms": node.terms(scene),
         "single": node.best_single(scene),
-        "thresholds": own,
-        "thresholds_url": reverse("api-model-threshold-figure", args=[scene.model.pk, scene.node.id]) if own else "",
+        "moving": thresholds.moving(scene),
+        "legend": thresholds.legend(scene),
     }
 
 
@@ -46,9 +34,10 @@ def _pictures(scene: Scene) -> list[dict[str, Any]]:
     url = reverse("api-model-node-figure", args=[scene.model.pk, scene.node.id])
     training = scene.part("training")
     if len(training) > MAX_DESCRIBED_ROWS:
-        return [{"url": f"{url}?picture=0", "title": "", "note": ""}]
+        return [{"url": f"{url}?picture=0", "title": "", "note": "", "warning": ""}]
     found = split_figures(scene.tree, scene.node.id, scene.rows.matrix[training], scene.rows.codes[training])
-    return [{"url": f"{url}?picture={i}", "title": p["title"], "note": p["note"]} for i, p in enumerate(found)]
+    words = ("title", "note", "warning")
+    return [{"url": f"{url}?picture={i}"} | {w: p.get(w, "") for w in words} for i, p in enumerate(found)]
 
 
 def _answer(scene: Scene) -> dict[str, Any]:

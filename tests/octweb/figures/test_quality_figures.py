@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from octweb.figures.quality import TITLE, recall_figure, roc_figure, threshold_figure
+from octweb.figures.quality import TITLE, recall_figure, roc_figure
 from trainer.evaluate.curves import curve
 
 LONG = ("does not agree with the last question <of all>", "agrees with the last question <of all>")
@@ -22,10 +22,3 @@ def test_titles_of_long_classes_are_broken_and_of_short_ones_are_not(draw, cuts)
         assert max(t.count("<br>") + 1 for t in texts) == lines
         for line in "<br>".join(texts).replace("&lt;", "<").replace("&gt;", ">").split("<br>"):
             assert len(line) <= TITLE
-
-
-def test_the_title_of_a_long_column_keeps_its_end():
-    title = threshold_figure([0.5, 1.5], [0, 3], 0.5, "share_of_households_with_cars_in_the_whole_region_04")
-    text = title["layout"]["xaxis"]["title"]["text"]
-    assert len(text) <= TITLE
-    assert text.endswith("region_04")

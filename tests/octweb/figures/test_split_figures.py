@@ -15,7 +15,6 @@ from octweb.figures.frontier import frontier_figure
 from octweb.figures.growth import growth_figure
 from octweb.figures.histogram import histogram_figure, stacked_bars
 from octweb.figures.plane import cut_segment, half_plane
-from octweb.figures.quality import threshold_figure
 from octweb.figures.split import split_figures
 from octweb.figures.split.impurity import best_threshold, gini_rows
 from tests.octweb.figures.specimens import SPLITS, one_split, tree_of
@@ -77,7 +76,9 @@ def test_bars_left_of_the_cut_are_the_rows_that_go_left(seed):
     figure = split_figures(tree, 0, X, codes)[0]["figure"]
     cut = figure["layout"]["shapes"][0]["x0"]
     assert cut == tree.nodes[0].split.threshold
-    for k, trace in enumerate(figure["data"]):
+    bars = [t for t in figure["data"] if t["type"] == "bar"]
+    assert len(bars) == 3
+    for k, trace in enumerate(bars):
         left = sum(n for x, n in zip(trace["x"], trace["y"], strict=True) if x < cut)
         assert left == tree.nodes[1].counts[k]
         assert sum(trace["y"]) == ((codes == k) & np.isfinite(X[:, 0])).sum()
@@ -108,7 +109,7 @@ def test_the_rows_of_both_sides_stand_at_the_ends_of_the_picture():
     """Anchored at the cut they would be cut off on a phone."""
     tree, X, codes = one_split("threshold", n=6000)
     picture = split_figures(tree, 0, X, codes)[0]
-    yes, no = picture["figure"]["layout"]["annotations"]
+    yes, no, *_ = picture["figure"]["layout"]["annotations"]
     left = int(goes_left(tree.nodes[0].split, X).sum())
     assert (yes["text"], yes["x"], yes["xanchor"]) == (f"yes · {left:,} rows", 0, "left")
     assert (no["text"], no["x"], no["xanchor"]) == (f"no · {len(X) - left:,} rows", 1, "right")
@@ -176,8 +177,7 @@ def test_all_axes_of_counts_have_whole_ticks(most):
     found = [{"name": f"m{n}", "leaves": n, "accuracy": 0.5} for n in range(1, most + 1, max(1, most // 5))]
     records = [{"t": float(n), "leaves": n + 1, "correct": n, "line": n} for n in (1, most)]
     grown = growth_figure(records)["layout"]
-    cut = threshold_figure([0.5, 1.5], [0, most], 0.5, "x")["layout"]
-    for axis in (frontier_figure(found)["layout"]["xaxis"], grown["yaxis"], grown["yaxis2"], cut["yaxis"]):
+    for axis in (frontier_figure(found)["layout"]["xaxis"], grown["yaxis"], grown["yaxis2"]):
         assert isinstance(axis["dtick"], int), axis
         assert axis["dtick"] >= 1
         assert axis["tick0"] == 0
@@ -267,7 +267,7 @@ def test_bars_of_odd_columns_are_finite_seen_and_not_cut(seed):
 
 
 def coded(special: tuple[float, ...], split: Split) -> list[str]:
-    """The notes of the pictures of `split` on 12 rows: two have −9 in the first of three columns, one has 999."""
+    """What is said below the pictures of `split` on 12 rows: two have −9 in the first of three columns, one has 999."""
     X = np.c_[[-9, -9, 999, *range(9)], np.arange(12) % 5, np.arange(12) % 3].astype(float)
     codes = (np.arange(12) % 2).astype(np.int32)
     schema = tuple(
@@ -276,7 +276,7 @@ def coded(special: tuple[float, ...], split: Split) -> list[str]:
     )
     draft = DraftBranch(split=split, left=DraftLeaf(), right=DraftLeaf())
     tree = grow(draft, X, codes, schema=schema, classes=("no", "yes"))
-    return [picture["note"] for picture in split_figures(tree, 0, X, codes)]
+    return [picture.get("warning") or picture["note"] for picture in split_figures(tree, 0, X, codes)]
 
 
 def test_the_answers_that_codes_give_are_counted():

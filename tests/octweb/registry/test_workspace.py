@@ -12,12 +12,12 @@ from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
-from django.template.loader import render_to_string
 
 from octweb.datasets import actions as datasets
+from octweb.figures.split.costs import Costs
 from octweb.registry import actions
 from octweb.registry.pairs import pair
-from octweb.registry.workspace import costs, groups, node, performance, rowsets
+from octweb.registry.workspace import costs, groups, node, performance, rowsets, thresholds
 from octweb.registry.workspace.modes import MODES
 from octweb.registry.workspace.scene import Scene
 from octweb.registry.workspace.tabs import TABS
@@ -278,23 +278,62 @@ def test_the_cost_of_every_threshold_is_that_of_the_tree_with_it(table, owner):
     model = trained_on(table, owner)
     for v in scene_of(model, owner).tree.branches:
         scene = scene_of(model, owner, node=v.id)
-        found = node.threshold_costs(scene)
+        found = thresholds.costs(scene)
         assert isinstance(v.split, Threshold)
-        cuts, wrong, own = found
         at = scene.reaching(v.id, "training")
-        for cut, count in list(zip(cuts.tolist(), wrong.tolist(), strict=True))[::3]:
+        below, classes = scene.rows.matrix[at], scene.rows.codes[at]
+
+        def wrong(cut, scene=scene, v=v, below=below, classes=classes):
             nodes = list(scene.tree.nodes)
             nodes[v.id] = replace(v, split=replace(v.split, threshold=cut))
-            other = replace(scene.tree, nodes=tuple(nodes))
-            below = scene.rows.matrix[at]
-            assert count == int((other.predict(below) != scene.rows.codes[at]).sum())
-        assert own == v.split.threshold
+            return int((replace(scene.tree, nodes=tuple(nodes)).predict(below) != classes).sum())
+
+        for i in range(0, len(found.cuts), 3):
+            assert found.wrong[i] == wrong(float(found.cuts[i])) == wrong(float(found.low[i]))
+            assert found.yes[i] == (below[:, v.split.feature] <= found.cuts[i]).sum()
+            assert found.low[i] <= found.cuts[i] < found.high[i]
+        assert found.cuts[found.at] == found.own == v.split.threshold
+        assert found.now == wrong(v.split.threshold)
+        assert found.nobody == wrong(-1e9)
+        assert found.everybody == wrong(1e9)
 
 
-@pytest.mark.parametrize(("fewest", "words"), [(0, "0 rows wrong"), (1, "1 row wrong"), (1200, "1,200 rows wrong")])
-def test_one_row_is_called_a_row(fewest, words):
-    shown = {"thresholds": {"fewest": fewest, "at": "2.5"}, "thresholds_url": "/figure"}
-    assert words in render_to_string("registry/inspector/_thresholds.html", {"inspector": shown})
+def costs_of(wrong, at, rows=1000):
+    """Costs with these counts of wrong rows at the thresholds 0.5, 1.5, …; the tree's own is at place `at`."""
+    n = np.arange(len(wrong), dtype=float)
+    return Costs(
+        low=n, high=n + 1, cuts=n + 0.5, yes=n.astype(int), wrong=np.array(wrong), own=at + 0.5, nobody=900, everybody=800,
+        known=rows, rows=rows,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("wrong", "at", "ends", "words"),
+    [
+        ((90, 14, 10, 12, 15, 90), 2, ("1.5", "4.5"), "2 to 5 rows more"),
+        ((90, 14, 10, 12, 15, 10), 2, ("1.5", "5.5"), "at most 5 rows more"),  # without a gap between the two
+        ((90, 10, 9, 90, 9), 1, ("1.5", "2.5"), "1 row fewer"),
+        ((7, 10, 12), 1, ("0.5", "2.5"), "3 fewer to 2 more"),
+        ((10, 10), 0, ("0.5", "1.5"), "not one row more or fewer"),
+        ((90, 10, 90), 1, None, None),
+        ((90, 10, 9), -1, None, None),  # no row answers yes to the tree's own threshold
+    ],
+)
+def test_the_range_in_which_hardly_more_rows_are_wrong(wrong, at, ends, words):
+    found = thresholds.hardly(costs_of(wrong, at))
+    assert found == (ends and {"from": ends[0], "to": ends[1], "words": words})
+
+
+def test_a_curve_of_many_values_keeps_the_fewest_wrong_rows_and_the_threshold_of_the_tree():
+    wrong = np.random.default_rng(1).permutation(5000)
+    costs = costs_of(wrong, at=3210)
+    few = costs.thinned(100)
+    assert 100 <= len(few.cuts) <= 102
+    assert few.wrong[few.best] == 0
+    assert few.cuts[few.at] == costs.own
+    assert few.now == costs.now == wrong[3210]
+    assert set(zip(few.cuts, few.wrong, strict=True)) <= set(zip(costs.cuts, costs.wrong, strict=True))
+    assert costs.thinned(5000) is costs
 
 
 @pytest.mark.parametrize("column", ["first", "second", "town"])

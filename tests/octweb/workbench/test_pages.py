@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from octweb.registry.parsed import model_file
 from octweb.workbench import actions
 from octweb.workbench.models import Kind, Step, StepState, Workbench
 from tests.octweb.runs.conftest import CSV
+from trainer.tree.file import from_json
+from trainer.tree.splits import Threshold
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.one_database]
 
@@ -62,6 +67,53 @@ def test_a_tree_is_opened_edited_priced_and_saved_on_the_page(web, model, serve)
     assert "Wishes that the tree keeps" in proof
     assert "the panel &lt;decided&gt; so" in proof
     assert web.get("/workbenches/").status_code == 200
+
+
+def test_a_threshold_of_the_model_page_is_held_at_its_node(web, model, serve):
+    """The questions above are held, too, so that the same rows come to the node; without these wishes the tree is the model."""
+    tree = model_file(model).tree
+    node = next(v for v in tree.branches if v.id and isinstance(v.split, Threshold))
+    above = tree.nodes[tree.parents[node.id]]
+    other = node.split.threshold + 1.0
+    sent = {"model": str(model.pk), "node": str(node.id), "threshold": repr(other)}
+    opened = web.post("/workbenches/new/", sent)
+    bench = Workbench.objects.get()
+    place = "y" if above.left == node.id else "n"
+    assert opened.url == f"/workbenches/{bench.pk}/?at={place}"
+    column = tree.schema[node.split.feature].name
+    held = [f"ask root {above.split.wish(tree.schema)}", f"ask {place} {column} <= {other!r}"]
+    assert actions.current_wishes(bench) == held
+    serve(bench)
+    assert "Best with 2 wishes" in web.get(opened.url).content.decode()
+    first, second = bench.steps.order_by("number")
+    assert from_json(json.loads(first.document)).tree == tree
+    found = from_json(json.loads(second.document)).tree
+    there = found.nodes[found.nodes[0].left if place == "y" else found.nodes[0].right]
+    assert there.rows == node.rows
+    assert there.split.threshold == other
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"node": "0", "threshold": "nan"},
+        {"node": "0", "threshold": "a few"},
+        {"node": "999", "threshold": "1"},
+        {"threshold": "1"},
+    ],
+)
+def test_a_threshold_that_cannot_be_held_opens_nothing(web, model, sent):
+    answer = web.post("/workbenches/new/", {"model": str(model.pk), **sent}, follow=True)
+    assert answer.redirect_chain[-1][0] == f"/models/{model.pk}/"
+    assert "A threshold is a number, and is held at a question that has one." in answer.content.decode()
+    assert not Workbench.objects.exists()
+
+
+def test_a_threshold_is_not_held_in_the_model_of_somebody_else(client, stranger, model):
+    client.force_login(stranger)
+    sent = {"model": str(model.pk), "node": "0", "threshold": "1"}
+    assert client.post("/workbenches/new/", sent).status_code == 404
+    assert not Workbench.objects.exists()
 
 
 def test_a_contradiction_names_the_wishes_and_offers_ways_out(web, model, owner, serve):

@@ -1,0 +1,128 @@
+"""The rows of a node that are wrong by the threshold of its question: a picture of its own, or below the rows along the column."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from octweb.figures.split.costs import Costs
+from trainer.tree.numbers import number_text
+from trainer.tree.picture.palette import axis, escape, frame, short, whole_ticks
+
+MOST_CUTS = 400  # of a curve in a picture 300 px wide
+MOST_STOPS = 2000  # of a threshold that is moved; with more values every stop is exact, but not every value is one
+LENGTH = 40  # letters below a picture 300 px wide
+NARROW = 30  # with the words to save it beside
+LOWER, UPPER = 0.24, 0.43  # the parts of the height below which the curve lies, and above which the rows
+HEIGHT = 308  # pixels, with a line for the legend
+LESS = 12  # pixels of the margin above that the words of the sides leave free
+NUMBERS = 0.08  # part of the height that the numbers of the axis take
+
+
+def threshold_figure(costs: Costs, name: str) -> dict[str, Any]:
+    """Plotly JSON of the curve alone; the dotted line is the tree's own threshold."""
+    costs = costs.thinned(MOST_CUTS)
+    layout = frame(
+        height=150,
+        margin={"l": 48, "r": 12, "t": 8, "b": 40},
+        xaxis=axis(short(name, LENGTH), showgrid=False),
+        yaxis=axis("rows wrong", **whole_ticks(int(np.ptp(costs.wrong)))),
+        hovermode="closest",
+        shapes=[_dotted(costs.own, 0, 1)],
+    )
+    return {"data": _traces(costs), "layout": layout}
+
+
+def with_curve(figure: dict[str, Any], costs: Costs, name: str) -> dict[str, Any]:
+    """The histogram of a threshold with the curve below it, over the same axis; `layout.meta` says what a threshold that is moved does.
+
+    Shapes and notes that move have a name: cut, reach, now; yes, no, wrong.
+    """
+    costs = costs.thinned(MOST_STOPS)
+    layout, heads = figure["layout"], figure["layout"]["annotations"]
+    below = {"ticks": "outside", "ticklen": 6, "tickcolor": "rgba(0,0,0,0)"}  # the handle of a page stands on the axis
+    titled = layout["xaxis"] | {"title": {"text": ""}, "tickfont": {"size": 11}} | below
+    changed = {
+        "height": HEIGHT,
+        "margin": layout["margin"] | {"t": layout["margin"]["t"] - LESS, "b": 24},
+        "xaxis": titled | {"anchor": "y"},
+        "yaxis": layout["yaxis"] | {"domain": [UPPER, 1], "tickfont": {"size": 11}},
+        "yaxis2": _wrong_axis(costs),
+        "shapes": [_solid(costs.own), _dotted(costs.own, 0, UPPER - NUMBERS) | {"name": "reach"}, _ring(costs)],
+        "annotations": [
+            *(head | {"name": word} for head, word in zip(heads, ("yes", "no"), strict=True)),
+            _words(f"Rows of this node wrong, by threshold: {lowest_words(costs)}", LOWER + 0.02, "bottom", name="wrong", bgcolor="var(--card)"),
+            _words(escape(short(name, NARROW)), 0, "top"),
+        ],
+        "meta": _meta(costs),
+    }  # fmt: skip
+    curve = [trace | {"yaxis": "y2", "showlegend": False} for trace in _traces(costs)]
+    return {"data": [*figure["data"], *curve], "layout": layout | changed}
+
+
+def lowest_words(costs: Costs) -> str:
+    """The fewest wrong rows, and where."""
+    return f"lowest {int(costs.wrong[costs.best]):,} at {number_text(float(costs.cuts[costs.best]), full=True)}"
+
+
+def _traces(costs: Costs) -> list[dict[str, Any]]:
+    best = costs.best
+    line = {
+        "type": "scatter", "mode": "lines", "name": "rows wrong", "x": costs.cuts.tolist(), "y": costs.wrong.tolist(),
+        "line": {"color": "var(--ink)", "width": 1.8, "shape": "hvh"},
+        "hovertemplate": "at %{x:.5~g}: %{y:,} rows wrong<extra></extra>",
+    }  # fmt: skip
+    lowest = {
+        "type": "scatter", "mode": "markers", "name": "fewest",
+        "x": [float(costs.cuts[best])], "y": [int(costs.wrong[best])],
+        "marker": {"color": "var(--proved)", "size": 8},
+        "hovertemplate": "fewest: %{y:,} rows wrong at %{x:.5~g}<extra></extra>",
+    }  # fmt: skip
+    return [line, lowest]
+
+
+def _wrong_axis(costs: Costs) -> dict[str, Any]:
+    """The axis of the curve: the fewest and the most wrong rows are its ticks."""
+    ends = sorted({int(costs.wrong.min()), int(costs.wrong.max())})
+    air = 0.12 * (ends[-1] - ends[0]) or 1
+    return axis(
+        domain=[0, LOWER],
+        anchor="x",
+        range=[ends[0] - air, ends[-1] + air],
+        tickvals=ends,
+        tickformat=",d",
+        tickfont={"size": 11},
+    )
+
+
+def _solid(x: float) -> dict[str, Any]:
+    line = {"color": "var(--cut)", "width": 2}
+    return {"type": "line", "name": "cut", "x0": x, "x1": x, "y0": UPPER, "y1": 1, "yref": "paper", "line": line}
+
+
+def _dotted(x: float, low: float, high: float) -> dict[str, Any]:
+    line = {"color": "var(--cut)", "width": 1.2, "dash": "dot"}
+    return {"type": "line", "x0": x, "x1": x, "y0": low, "y1": high, "yref": "paper", "line": line}
+
+
+def _ring(costs: Costs) -> dict[str, Any]:
+    """Around the point of the curve at the threshold of now."""
+    return {
+        "type": "circle", "name": "now", "xsizemode": "pixel", "ysizemode": "pixel", "yref": "y2",
+        "xanchor": costs.own, "yanchor": costs.now, "x0": -6, "x1": 6, "y0": -6, "y1": 6,
+        "line": {"color": "var(--ink)", "width": 1.5},
+    }  # fmt: skip
+
+
+def _words(text: str, y: float, anchor: str, **more: Any) -> dict[str, Any]:
+    font = {"size": 11, "color": "var(--ink-2)"}
+    place = {"x": 0, "y": y, "xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": anchor, "align": "left"}
+    return {"text": text, "showarrow": False, "font": font} | place | more
+
+
+def _meta(costs: Costs) -> dict[str, Any]:
+    """What a page needs to move the threshold: for each stop its cut, where it holds, rows that answer yes, rows that are wrong."""
+    lists = {name: getattr(costs, name).tolist() for name in ("low", "high", "cuts", "yes", "wrong")}
+    whole = {name: getattr(costs, name) for name in ("own", "at", "now", "nobody", "everybody", "known", "rows")}
+    return {"kind": "threshold", **lists, **whole, "lowest": lowest_words(costs)}

@@ -1,0 +1,170 @@
+"""The threshold in the picture of a question on a model page: by mouse, keys, touch and typed; the model stays as it is."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from octweb.registry.parsed import model_file
+from octweb.workbench import actions
+from octweb.workbench.models import Workbench
+from tests.browser.accessible import violations
+from tests.browser.test_workspace import opened, small  # noqa: F401
+from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
+from tests.octweb.workbench.conftest import model  # noqa: F401
+from trainer.tree.splits import Threshold
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+HANDLE = "#threshold-handle:not([hidden])"
+# the words of the picture that move, by their names
+WORDS = """() => Object.fromEntries(document.getElementById('question-figure').layout.annotations
+    .filter((a) => a.name).map((a) => [a.name, a.text]))"""
+LINES = "() => document.getElementById('question-figure').layout.shapes.slice(0, 2).map((s) => s.x0)"
+# the drawn words of both sides as far as they leave the picture, and the pixels between them
+BESIDE = """() => { const box = document.getElementById('question-figure').getBoundingClientRect();
+    const [yes, no] = [...document.querySelectorAll('#question-figure .annotation-text')]
+        .filter((e) => /^(yes|no) ·/.test(e.textContent)).map((e) => e.getBoundingClientRect());
+    return { out: Math.max(box.left - yes.left, no.right - box.right), gap: no.left - yes.right }; }"""
+OVER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+def facts(page):
+    """What the picture holds: stops with their counts."""
+    page.wait_for_selector(HANDLE)
+    return page.evaluate("document.getElementById('question-figure').layout.meta")
+
+
+def shown(page, stop, held, own=False):
+    """The picture shows the counts of this stop on both sides of the line and at the curve, and its line is there."""
+    value, wrong = held["cuts"][stop], held["wrong"][stop]
+    page.wait_for_function(f"({LINES})().every((x) => x === {value})")
+    words = page.evaluate(WORDS)
+    for side, rows in (("yes", held["yes"][stop]), ("no", held["rows"] - held["yes"][stop])):
+        assert words[side] == f"{side} · {rows} row{'' if rows == 1 else 's'}"
+    lowest = f"lowest {min(held['wrong'])} at "
+    assert (f"by threshold: {lowest}" if own else f": {wrong} ({lowest}") in words["wrong"]
+    beside = page.evaluate(BESIDE)
+    assert beside["out"] <= 0
+    assert beside["gap"] > 8
+
+
+def grab(page):
+    """The mouse holds the line."""
+    box = page.locator(HANDLE).bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 50)
+    page.mouse.down()
+    return box["y"] + 50
+
+
+def pixel(page, value):
+    """Where a value lies on the screen, from the left."""
+    return page.evaluate(
+        "(v) => { const f = document.getElementById('question-figure'), x = f._fullLayout.xaxis; return f.getBoundingClientRect().left + x._offset + x.l2p(v); }",
+        value,
+    )
+
+
+def test_a_line_that_is_dragged_says_its_cost_and_opens_the_workbench(opened, model):  # noqa: F811
+    tree, before = model_file(model).tree, model.document
+    node = next(v for v in tree.branches if isinstance(v.split, Threshold))
+    page = opened(model, f"?mode=tree&node={node.id}")
+    held = facts(page)
+    own, last = held["at"], len(held["cuts"]) - 1
+    shown(page, own, held, own=True)
+    for stop in (0, last):
+        height = grab(page)
+        page.mouse.move(pixel(page, held["cuts"][stop]), height, steps=3)
+        shown(page, stop, held)
+        # what it costs is said when the line is let go, and from then on follows the line
+        assert page.locator("#threshold-how").is_visible() == (stop == 0)
+        page.mouse.up()
+        more = held["wrong"][stop] - held["now"]
+        said = page.locator("#threshold-says").inner_text()
+        than = f"{abs(more)} {'more' if more > 0 else 'fewer'} than" if more else "as many as"
+        assert f"{held['wrong'][stop]} rows of this node wrong, {than} at " in said
+        assert said.endswith("The model stays as it is.")
+    page.keyboard.press("Escape")
+    shown(page, own, held, own=True)
+    assert page.locator("#threshold-says").inner_text() == ""
+    assert page.locator("#threshold-hold").is_hidden()
+    stop = 0 if own else last
+    height = grab(page)
+    page.mouse.move(pixel(page, held["cuts"][stop]), height, steps=3)
+    page.mouse.up()
+    assert violations(page) == []
+    page.get_by_role("button", name="Open in the workbench with this threshold").click()
+    page.wait_for_url(re.compile("/workbenches/.*at="))
+    bench = Workbench.objects.get()
+    wishes, _ = actions.held_threshold(tree, node.id, 1.0 * held["cuts"][stop])
+    assert actions.current_wishes(bench) == wishes
+    assert wishes[-1].endswith(f"<= {float(held['cuts'][stop])!r}")
+    model.refresh_from_db()
+    assert model.document == before
+
+
+def test_keys_and_a_typed_value_move_the_line_also_in_the_dark(opened, small):  # noqa: F811
+    page = opened(small, "?mode=tree&node=0", width=1600, dark=True)
+    held = facts(page)
+    own, cuts = held["at"], held["cuts"]
+    handle, field, says = page.locator(HANDLE), page.locator("#threshold-try"), page.locator("#threshold-says")
+    handle.focus()
+    for key, stop in (("ArrowRight", own + 1), ("Shift+ArrowRight", own + 11), ("ArrowDown", own + 10), ("PageDown", own), ("End", len(cuts) - 1)):  # fmt: skip
+        page.keyboard.press(key)
+        shown(page, stop, held, own=stop == own)
+        assert float(handle.get_attribute("aria-valuenow")) == cuts[stop]
+        wrong = held["wrong"][stop]
+        assert re.search(
+            rf"yes {held['yes'][stop]} rows, no \d+ rows?, {wrong} wrong", handle.get_attribute("aria-valuetext")
+        )
+    assert page.evaluate("document.activeElement.id") == "threshold-handle"  # the arrows did not walk in the tree
+    assert "CART has no workbench" in page.locator("#threshold-hold").inner_text()
+    assert violations(page) == []
+    page.keyboard.press("Escape")
+    shown(page, own, held, own=True)
+    # between two stops the counts are those of the lower value, and the number stays as typed
+    value = (held["low"][own + 5] + held["high"][own + 5]) / 2
+    for text in (repr(value), repr(value).replace(".", ",")):
+        field.fill(text)
+        assert f"{held['wrong'][own + 5]} rows of this node wrong" in says.inner_text()
+    field.fill("-1e9")
+    assert f"all rows answer no, {held['nobody']} rows" in says.inner_text()
+    field.fill("1 2")
+    assert "not a number with one meaning" in says.inner_text()
+    field.press("Escape")
+    shown(page, own, held, own=True)
+    assert says.inner_text() == ""
+    field.fill(repr((held["low"][own] + 3 * held["high"][own]) / 4))
+    assert "every row of this node gets the same answer" in says.inner_text()
+    page.emulate_media(color_scheme="light")  # drawn again: the line stays where it was moved to
+    page.wait_for_function(f"({LINES})().every((x) => x !== {held['own']})")
+    for width in (1440, 1600):  # picture, curve, words and both answers without scrolling
+        page.set_viewport_size({"width": width, "height": 900})
+        page.get_by_role("button", name="Back").click() if width == 1440 else None
+        assert page.evaluate(
+            "document.querySelector('.sides').getBoundingClientRect().bottom <= document.querySelector('.insp .pane').getBoundingClientRect().bottom"
+        )
+    assert page.evaluate(OVER) <= 0
+
+
+def test_a_finger_moves_the_line_and_the_page_still_scrolls(opened, small):  # noqa: F811
+    page = opened(small, "?mode=tree&node=0", width=380, has_touch=True, is_mobile=True)
+    held = facts(page)
+    handle = page.locator(HANDLE)
+    handle.scroll_into_view_if_needed()
+    assert handle.evaluate("e => getComputedStyle(e).touchAction") == "pan-y"
+    box, stop = handle.bounding_box(), held["at"] // 2
+    assert box["width"] >= 44
+    touch = page.context.new_cdp_session(page)
+    height = box["y"] + 40
+    for kind, x in (("touchStart", box["x"] + 22), ("touchMove", box["x"] + 10), ("touchMove", pixel(page, held["cuts"][stop]))):  # fmt: skip
+        touch.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": height}]})
+    shown(page, stop, held)
+    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    page.get_by_text(f"{held['wrong'][stop]} rows of this node wrong").wait_for()
+    assert violations(page) == []
+    assert page.evaluate(OVER) <= 0
+    tabs = page.evaluate(
+        "(() => { const e = document.querySelector('.insp > .tabs'); return e.scrollWidth - e.clientWidth; })()"
+    )
+    assert tabs <= 0

@@ -1,0 +1,109 @@
+"""The curve of wrong rows below the picture of a threshold: over the same axis, exact at every stop, and readable."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from octweb.figures.split import split_figures
+from octweb.figures.split.costs import threshold_costs
+from octweb.figures.split.curve import LENGTH, MOST_STOPS, threshold_figure
+from tests.octweb.figures.specimens import one_split
+from tests.octweb.figures.test_tree_figure import _valid
+from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
+from trainer.tree.picture.palette import without_legend
+
+
+def drawn(classes: int = 2, n: int = 400):
+    tree, X, codes = one_split("threshold", n=n, classes=classes)
+    return tree, X, codes, split_figures(tree, 0, X, codes)[0]["figure"]
+
+
+@pytest.mark.parametrize("classes", [2, 3, 20])
+def test_picture_and_curve_share_an_axis_and_the_line_runs_through_both(classes):
+    tree, X, codes, figure = drawn(classes)
+    _valid(figure)
+    layout, curve = figure["layout"], [t for t in figure["data"] if t.get("yaxis") == "y2"]
+    assert [t["name"] for t in curve] == ["rows wrong", "fewest"]
+    assert not any("xaxis" in t for t in figure["data"])  # one axis of values
+    low, high = layout["yaxis2"]["domain"], layout["yaxis"]["domain"]
+    assert low[1] < high[0]
+    shapes = {s["name"]: s for s in layout["shapes"]}
+    own = tree.nodes[0].split.threshold
+    assert {shapes[name]["x0"] for name in ("cut", "reach")} == {own}
+    assert (shapes["cut"]["y0"], shapes["cut"]["y1"]) == (high[0], 1)
+    assert shapes["reach"]["y0"] == 0
+    assert low[1] < shapes["reach"]["y1"] < high[0]
+    wrong = int((tree.predict(X) != codes).sum())
+    assert (shapes["now"]["xanchor"], shapes["now"]["yanchor"]) == (own, wrong)
+    # the page has a legend of its own
+    assert without_legend(figure)["layout"]["height"] < layout["height"]
+
+
+def test_the_title_says_the_fewest_wrong_rows_and_where_and_the_axis_shows_both_ends():
+    *_, figure = drawn()
+    meta, layout = figure["layout"]["meta"], figure["layout"]
+    fewest = min(meta["wrong"])
+    at = meta["cuts"][meta["wrong"].index(fewest)]
+    words = next(a["text"] for a in layout["annotations"] if a.get("name") == "wrong")
+    assert words.startswith(f"Rows of this node wrong, by threshold: lowest {fewest} at ")
+    assert float(words.rsplit(" ", 1)[1].replace("−", "-")) == at
+    assert layout["yaxis2"]["tickvals"] == [fewest, max(meta["wrong"])]
+    assert figure["data"][-1]["y"] == [fewest]
+
+
+def test_what_a_page_shows_of_a_moved_threshold_is_counted_from_the_rows():
+    tree, X, codes, figure = drawn(3)
+    meta, (yes, no) = json.loads(json.dumps(figure["layout"]["meta"])), (tree.nodes[v].label for v in (1, 2))
+    values = X[:, 0]
+    assert (meta["rows"], meta["known"]) == (len(X), int(np.isfinite(values).sum()))
+    for i in range(0, len(meta["cuts"]), 7):
+        for cut in (meta["cuts"][i], meta["low"][i]):
+            left = values <= cut
+            assert meta["yes"][i] == left.sum()
+            assert meta["wrong"][i] == (np.where(left, yes, no) != codes).sum()
+    assert meta["nobody"] == (codes != no).sum()
+    assert meta["everybody"] == (np.where(np.isfinite(values), yes, no) != codes).sum()
+
+
+def test_a_very_long_column_has_few_stops_and_they_are_exact():
+    tree, X, codes, figure = drawn(n=6000)
+    meta = figure["layout"]["meta"]
+    assert MOST_STOPS <= len(meta["cuts"]) <= MOST_STOPS + 2
+    assert meta["cuts"][meta["at"]] == tree.nodes[0].split.threshold == meta["own"]
+    assert min(meta["wrong"]) == threshold_costs(tree, 0, X, codes).wrong.min()
+    for i in range(0, len(meta["cuts"]), 97):
+        assert meta["yes"][i] == (X[:, 0] <= meta["cuts"][i]).sum()
+
+
+@pytest.mark.parametrize(("values", "curve"), [((0, 1), False), ((0, 1, 2), True)])
+def test_a_question_with_a_single_threshold_has_no_curve(values, curve):
+    tree, X, codes = one_split("threshold")
+    X[:, 0] = np.resize(values, len(X))
+    draft = DraftBranch(split=replace(tree.nodes[0].split, threshold=0.5), left=DraftLeaf(), right=DraftLeaf())
+    figure = split_figures(grow(draft, X, codes, schema=tree.schema, classes=tree.classes), 0, X, codes)[0]["figure"]
+    assert ("meta" in figure["layout"]) == ("yaxis2" in figure["layout"]) == curve
+
+
+def test_a_threshold_beyond_the_rows_is_said_as_such():
+    tree, X, codes = one_split("threshold")
+    for threshold, at, wrong in ((-99.0, -1, "nobody"), (99.0, "last", "everybody")):
+        split = replace(tree.nodes[0].split, threshold=threshold)
+        found = threshold_costs(
+            replace(tree, nodes=(replace(tree.nodes[0], split=split), *tree.nodes[1:])), 0, X, codes
+        )
+        assert found.at == (len(found.cuts) if at == "last" else at)
+        assert found.now == getattr(found, wrong)
+        assert found.wrong[found.best] == found.wrong.min()
+
+
+def test_the_curve_alone_has_a_title_that_keeps_the_end_of_a_long_name_and_whole_ticks():
+    tree, X, codes, _ = drawn()
+    costs = threshold_costs(tree, 0, X, codes)
+    layout = _valid(threshold_figure(costs, "share_of_households_with_cars_in_the_whole_region_04")).layout
+    assert len(layout.xaxis.title.text) <= LENGTH
+    assert layout.xaxis.title.text.endswith("region_04")
+    assert layout.yaxis.dtick == int(layout.yaxis.dtick) >= 1
