@@ -86,7 +86,9 @@ def _step(scene: Scene, asked: Asked, number: int, step: dict[str, Any]) -> dict
         "question": _question(node.split, tree.schema),
         "name": label(step["column"]) if step["column"] else "Weighted sum",
         "terms": [(number_text(a, full=True), name) for name, a in (step.get("terms") or {}).items()],
-        "value": value_text(step["value"]) if column is not None else node.split.value_text(tree.schema, asked.row),
+        "value": value_text(step["value"], column.name)
+        if column is not None
+        else node.split.value_text(tree.schema, asked.row),
         "unit": unit(column) if column is not None else "",
         "answer": step["answer"],
         "away": away_words(step, column),
@@ -128,8 +130,8 @@ def flip_view(
     changes = [
         {
             "name": label(name),
-            "from": value_text(a),
-            "to": value_text(b),
+            "from": value_text(a, name),
+            "to": value_text(b, name),
             "by": by_words(a, b, columns[name]),
             "unit": unit(columns[name]),
             "may": may_words(change.get(name, "free")),
@@ -175,7 +177,7 @@ def _similar(found: dict[str, Any] | None, classes: tuple[str, ...]) -> dict[str
     rows = [
         r
         | {
-            "cells": [value_text(r["values"].get(n)) for n in names],
+            "cells": [value_text(r["values"].get(n), n) for n in names],
             "look": swatch(classes.index(r["actual"]), len(classes)),
         }
         for r in found["rows"]

@@ -9,6 +9,7 @@ import numpy as np
 from trainer.dossier.rows import DossierRows
 from trainer.table import Kind, MissingPolicy
 from trainer.tree.describe import number_text
+from trainer.tree.numbers import column_number
 
 LISTED = 200  # categories of a column
 EMPTY = {
@@ -38,8 +39,8 @@ def columns(rows: DossierRows) -> list[dict[str, Any]]:
             record["categories_left_out"] = max(0, len(own.categories) - LISTED)
         else:
             known = values[np.isfinite(values)]
-            record["smallest"] = number_text(float(known.min()), full=True) if len(known) else None
-            record["largest"] = number_text(float(known.max()), full=True) if len(known) else None
+            record["smallest"] = column_number(own.name, float(known.min())) if len(known) else None
+            record["largest"] = column_number(own.name, float(known.max())) if len(known) else None
             record["codes"] = [number_text(code, full=True) for code in own.special]
         found.append(record)
     return found

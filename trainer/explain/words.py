@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trainer.tree.numbers import in_list, label, number_text
+from trainer.tree.numbers import column_number, in_list, label, number_text
 
 
 def words_of(record: Mapping[str, Any]) -> list[str]:
@@ -22,27 +22,28 @@ def step_text(step: Mapping[str, Any]) -> str:
     """A step of the path: "age is 31 (<= 40; 9 away)"."""
     name = "the weighted sum of " + ", ".join(step["terms"]) if step.get("terms") else label(step["column"])
     away = "" if step["distance"] is None else f"; {number_text(step['distance'])} away"
-    return f"{name} is {value_text(step['value'])} ({_limit_text(step)}{away})"
+    return f"{name} is {value_text(step['value'], step['column'] or '')} ({_limit_text(step)}{away})"
 
 
 def _limit_text(step: Mapping[str, Any]) -> str:
     """What a value was compared with: "<= 40", "not between 18 and 40", "in red, blue"; a range without an end is one comparison."""
-    op, limit = step["op"], step["threshold"]
+    op, limit, name = step["op"], step["threshold"], step["column"] or ""
     if not isinstance(limit, list):
-        return f"{op} {value_text(limit)}"
+        return f"{op} {value_text(limit, name)}"
     if op in ("in", "not in"):
         return f"{op} {', '.join(in_list(str(category)) for category in limit)}"
     low, high = limit
     if low is not None and high is not None:
-        return f"{op} {value_text(low)} and {value_text(high)}"
+        return f"{op} {value_text(low, name)} and {value_text(high, name)}"
     above = (low is not None) == (op == "between")
-    return f"{'>' if above else '<='} {value_text(high if low is None else low)}"
+    return f"{'>' if above else '<='} {value_text(high if low is None else low, name)}"
 
 
 def flip_text(flip: Mapping[str, Any]) -> str:
     """A flip in one sentence."""
     changes = " and ".join(
-        f"{label(name)} were {value_text(to)} instead of {value_text(at)}" for name, (at, to) in flip["changes"].items()
+        f"{label(name)} were {value_text(to, name)} instead of {value_text(at, name)}"
+        for name, (at, to) in flip["changes"].items()
     )
     sure = "proved: no smaller permitted change gives it" if flip["proved"] else "not proved to be the smallest"
     return f"the answer would be {flip['label']} if {changes} (size {number_text(flip['distance'])}; {sure})."
@@ -51,12 +52,12 @@ def flip_text(flip: Mapping[str, Any]) -> str:
 def short_flip_text(flip: Mapping[str, Any]) -> str:
     """The changes of a flip alone: "income 3000 -> 3200; age 30 -> 31"."""
     return "; ".join(
-        f"{label(name)} {value_text(at)} -> {value_text(to)}" for name, (at, to) in flip["changes"].items()
+        f"{label(name)} {value_text(at, name)} -> {value_text(to, name)}" for name, (at, to) in flip["changes"].items()
     )
 
 
-def value_text(value: Any) -> str:
-    """A value: a number in full, or text."""
+def value_text(value: Any, name: str = "") -> str:
+    """A value of the column `name`: a number in full, or text."""
     if value is None:
         return "none"
-    return number_text(float(value), full=True) if isinstance(value, int | float) else str(value)
+    return column_number(name, float(value)) if isinstance(value, int | float) else str(value)

@@ -7,6 +7,7 @@ A model's numbers are always written with every digit that they have: what is re
 from __future__ import annotations
 
 import math
+import re
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 
 from trainer.table import ColumnSchema
@@ -20,6 +21,10 @@ MOST_DECIMALS = (
 MAX_DIGITS = 17  # enough to tell any two doubles apart
 TENS = 1e15  # from here on powers of ten are shorter than digits
 SMALLEST = -6  # as are they below 10^-6
+YEAR = re.compile(
+    r"(?i:(?:^|[\W_])(?:years?|yr|jahr|jaar|année|annee|año|ano|anno|rok|år)(?:$|[\W_]))|(?:^|[a-z])(?:Year|Yr)(?=[A-Z]|$)|jahr$"
+)
+YEARS = (1000, 3000)
 WIDE = Context(prec=1200)  # sums and halves of any two doubles are exact in it
 
 
@@ -73,6 +78,12 @@ def read_number(text: str) -> float:
     """The number that `number_text` wrote; raises ValueError for other texts."""
     plain = text.replace(THIN, "").replace(",", "").replace(MINUS, "-").replace(f"{TIMES}10^", "e")
     return {"∞": math.inf, "-∞": -math.inf}[plain] if "∞" in plain else float(plain)
+
+
+def column_number(name: str, value: float) -> str:
+    """A value of a column with every digit; a year, told by the name of the column, without a comma: "2024.5"."""
+    text = number_text(value, full=True)
+    return text.replace(",", "") if YEARS[0] <= value < YEARS[1] and YEAR.search(name) else text
 
 
 def shortest_between(low: float, high: float) -> float:

@@ -17,7 +17,7 @@ from octweb.core.methods import title_of
 from octweb.core.navigation import places
 from octweb.core.words import sentence
 from trainer.tree.describe import number_text
-from trainer.tree.numbers import points_text
+from trainer.tree.numbers import column_number, points_text
 
 register = template.Library()
 NARROW = "\u202f"
@@ -66,9 +66,16 @@ def significant(value: Any, digits: int = 4) -> str:
 
 
 @register.filter
-def exact(value: Any) -> str:
-    """A number with every digit, as a threshold is written."""
-    return number_text(float(value), full=True)
+def of_column(value: Any, name: str) -> str:
+    """A value of a column with three significant digits; a year with all of them."""
+    year = column_number(name, float(value))
+    return year if year != number_text(float(value), full=True) else number_text(float(value))
+
+
+@register.filter
+def exact(value: Any, name: str = "") -> str:
+    """A number with every digit, as a threshold of the column `name` is written."""
+    return column_number(name, float(value))
 
 
 @register.filter

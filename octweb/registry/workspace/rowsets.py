@@ -14,7 +14,8 @@ from octweb.registry.workspace import performance
 from octweb.registry.workspace.scene import TRAINING, UNSEEN, Scene
 from trainer.data.spreadsheet import text_line
 from trainer.table import ColumnSchema, Kind
-from trainer.tree.describe import category_text, number_text
+from trainer.tree.describe import category_text
+from trainer.tree.numbers import column_number
 from trainer.tree.picture.names import short_names
 from trainer.tree.picture.palette import swatch
 
@@ -205,7 +206,7 @@ def _key(scene: Scene, sort: str, found: np.ndarray) -> np.ndarray:
 def _cell(column: Any, value: float) -> str:
     if column.kind is Kind.CATEGORICAL:
         return category_text(column, value)
-    return number_text(value, full=True)  # beside a threshold, a rounded value may stand on the other side
+    return column_number(column.name, value)  # beside a threshold, a rounded value may stand on the other side
 
 
 def exact_text(column: Any, value: float) -> str:

@@ -70,3 +70,24 @@ def test_a_category_with_a_comma_is_quoted_among_others():
     assert Subset(feature=0, codes=(0, 1)).text(schema) == 'town is one of "Rome, Italy", Oslo'
     assert Subset(feature=0, codes=(0, 1)).text(schema, 1) == 'town is one of "Rome, Italy" + 1 more'
     assert Subset(feature=0, codes=(0,)).text(schema) == "town is Rome, Italy"
+
+
+def test_years_have_no_comma_and_other_numbers_do():
+    def question(name, value):
+        return Threshold(feature=0, threshold=value).text([ColumnSchema(name=name, kind=Kind.NUMERIC)])
+
+    for name in (
+        "year",
+        "Aufnahme year",
+        "YearBuilt",
+        "built_year",
+        "modelYear",
+        "GarageYrBlt",
+        "Baujahr",
+        "Jahr (Bau)",
+        "année",
+    ):
+        assert question(name, 2024.5) == f"{name} ≤ 2024.5"
+        assert question(name, 12_345.0) == f"{name} ≤ 12,345"  # whatever it is, it is not a year
+    for name in ("yearly cost", "Jahreskosten", "income", "tyre"):
+        assert question(name, 2024.5) == f"{name} ≤ 2,024.5"

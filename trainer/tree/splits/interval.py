@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 
 from trainer.dtypes import BoolArray, FloatArray
 from trainer.tree.literals import python_number, python_text, sql_name
-from trainer.tree.numbers import decimal_text, label, number_text, unit
+from trainer.tree.numbers import column_number, decimal_text, label, number_text, unit
 from trainer.tree.splits.base import (
     BETWEEN,
     Condition,
@@ -77,7 +77,7 @@ class Interval(Split):
 
     def text(self, schema: Schema, most: int | None = None) -> str:
         column = schema[self.feature]
-        low, high = number_text(self.low, full=True), number_text(self.high, full=True)
+        low, high = column_number(column.name, self.low), column_number(column.name, self.high)
         name, words = label(column.name), unit(column)
         if math.isinf(self.low) and math.isinf(self.high):
             return f"{name} is a finite number"
@@ -90,7 +90,7 @@ class Interval(Split):
         return f"{low} < {name} ≤ {high}{words}{named}"
 
     def value_text(self, schema: Schema, row: FloatArray) -> str:
-        return number_text(float(row[self.feature]), full=True)
+        return column_number(schema[self.feature].name, float(row[self.feature]))
 
     def conditions(self, schema: Schema, left: bool) -> tuple[Condition, ...]:
         name = schema[self.feature].name

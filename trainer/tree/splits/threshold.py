@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 from trainer.dtypes import BoolArray, FloatArray
 from trainer.table import Kind
 from trainer.tree.literals import python_text, sql_name
-from trainer.tree.numbers import decimal_text, label, number_text, shortest_between, unit
+from trainer.tree.numbers import column_number, decimal_text, label, shortest_between, unit
 from trainer.tree.splits.base import (
     BELOW,
     Condition,
@@ -66,10 +66,10 @@ class Threshold(Split):
         column = schema[self.feature]
         if column.kind is Kind.BINARY and 0 <= self.threshold < 1:
             return f"{label(column.name)} is 0"
-        return f"{label(column.name)} ≤ {number_text(self.threshold, full=True)}{unit(column)}"
+        return f"{label(column.name)} ≤ {column_number(column.name, self.threshold)}{unit(column)}"
 
     def value_text(self, schema: Schema, row: FloatArray) -> str:
-        return number_text(float(row[self.feature]), full=True)
+        return column_number(schema[self.feature].name, float(row[self.feature]))
 
     def conditions(self, schema: Schema, left: bool) -> tuple[Condition, ...]:
         column = schema[self.feature].name
