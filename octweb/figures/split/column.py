@@ -26,7 +26,7 @@ def threshold_pictures(scene: Scene, split: Threshold) -> list[dict[str, Any]]:
     """The rows along the column, and below them those that are wrong by threshold, where there are several to choose from."""
     picture = _column_picture(scene, split.feature, [split.threshold])
     costs = threshold_costs(scene.tree, scene.node.id, scene.X, scene.codes)
-    if costs is not None and len(costs.cuts) > 1:
+    if costs is not None and len(costs.low) > 1:
         picture["figure"] = with_curve(picture["figure"], costs, scene.name(split.feature))
     return [picture]
 

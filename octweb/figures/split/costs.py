@@ -18,7 +18,6 @@ class Costs:
 
     low: FloatArray  # the largest value that answers yes
     high: FloatArray  # the smallest value that answers no
-    cuts: FloatArray  # a short decimal between the two; at the tree's own place its threshold
     yes: np.ndarray  # rows that answer yes, int64
     wrong: np.ndarray  # rows that are wrong below the node, int64
     own: float  # the threshold of the tree
@@ -27,34 +26,44 @@ class Costs:
     known: int  # rows with a value
     rows: int
 
+    def cut(self, place: int) -> float:
+        """The shortest decimal that parts the rows at a place; at the tree's own place its threshold."""
+        low, high = float(self.low[place]), float(self.high[place])
+        return self.own if low <= self.own < high else shortest_between(low, high)
+
+    @property
+    def cuts(self) -> list[float]:
+        """All cuts; of many values after `thinned`, since a decimal takes its time."""
+        return [self.cut(i) for i in range(len(self.low))]
+
     @property
     def at(self) -> int:
         """The place of the tree's own threshold; −1 where no row answers yes to it, m where every row with a value does."""
         if self.own >= self.high[-1]:
-            return len(self.cuts)
+            return len(self.low)
         return int(np.searchsorted(self.low, self.own, side="right")) - 1
 
     @property
     def now(self) -> int:
         """Rows that are wrong with the tree's own threshold."""
         at = self.at
-        return self.nobody if at < 0 else self.everybody if at == len(self.cuts) else int(self.wrong[at])
+        return self.nobody if at < 0 else self.everybody if at == len(self.low) else int(self.wrong[at])
 
     @property
     def best(self) -> int:
         """The place of the fewest wrong rows: the tree's own if it has as few as any, else the first."""
         at, fewest = self.at, int(self.wrong.min())
-        return at if 0 <= at < len(self.cuts) and self.wrong[at] == fewest else int(self.wrong.argmin())
+        return at if 0 <= at < len(self.low) and self.wrong[at] == fewest else int(self.wrong.argmin())
 
     def thinned(self, most: int) -> Costs:
         """At most about `most` cuts: the one with the fewest wrong rows in each piece, and the tree's own."""
-        if len(self.cuts) <= most:
+        if len(self.low) <= most:
             return self
-        pieces = np.array_split(np.arange(len(self.cuts)), most)
+        pieces = np.array_split(np.arange(len(self.low)), most)
         kept = {int(piece[self.wrong[piece].argmin()]) for piece in pieces} | {self.best}
-        kept |= {self.at} & set(range(len(self.cuts)))
+        kept |= {self.at} & set(range(len(self.low)))
         places = np.array(sorted(kept))
-        names = ("low", "high", "cuts", "yes", "wrong")
+        names = ("low", "high", "yes", "wrong")
         return replace(self, **{name: getattr(self, name)[places] for name in names})
 
 
@@ -73,10 +82,9 @@ def threshold_costs(tree: Tree, node: int, X: FloatArray, codes: CodeArray) -> C
     if not len(ends):
         return None
     of_yes, of_no = (np.cumsum(_wrong(tree, side, X, codes)[order]) for side in (v.left, v.right))
-    found = Costs(
+    return Costs(
         low=x[ends],
         high=x[ends + 1],
-        cuts=np.array([shortest_between(a, b) for a, b in zip(x[ends].tolist(), x[ends + 1].tolist(), strict=True)]),
         yes=(ends + 1).astype(np.int64),
         wrong=of_yes[ends] + of_no[-1] - of_no[ends],
         own=own,
@@ -85,9 +93,6 @@ def threshold_costs(tree: Tree, node: int, X: FloatArray, codes: CodeArray) -> C
         known=known,
         rows=len(x),
     )
-    if 0 <= found.at < len(found.cuts):
-        found.cuts[found.at] = own
-    return found
 
 
 def _wrong(tree: Tree, node: int, X: FloatArray, codes: CodeArray) -> np.ndarray:

@@ -63,19 +63,19 @@ def with_curve(figure: dict[str, Any], costs: Costs, name: str) -> dict[str, Any
 
 def lowest_words(costs: Costs) -> str:
     """The fewest wrong rows, and where."""
-    return f"lowest {int(costs.wrong[costs.best]):,} at {number_text(float(costs.cuts[costs.best]), full=True)}"
+    return f"lowest {int(costs.wrong[costs.best]):,} at {number_text(costs.cut(costs.best), full=True)}"
 
 
 def _traces(costs: Costs) -> list[dict[str, Any]]:
     best = costs.best
     line = {
-        "type": "scatter", "mode": "lines", "name": "rows wrong", "x": costs.cuts.tolist(), "y": costs.wrong.tolist(),
+        "type": "scatter", "mode": "lines", "name": "rows wrong", "x": costs.cuts, "y": costs.wrong.tolist(),
         "line": {"color": "var(--ink)", "width": 1.8, "shape": "hvh"},
         "hovertemplate": "at %{x:.5~g}: %{y:,} rows wrong<extra></extra>",
     }  # fmt: skip
     lowest = {
         "type": "scatter", "mode": "markers", "name": "fewest",
-        "x": [float(costs.cuts[best])], "y": [int(costs.wrong[best])],
+        "x": [costs.cut(best)], "y": [int(costs.wrong[best])],
         "marker": {"color": "var(--proved)", "size": 8},
         "hovertemplate": "fewest: %{y:,} rows wrong at %{x:.5~g}<extra></extra>",
     }  # fmt: skip
@@ -123,6 +123,6 @@ def _words(text: str, y: float, anchor: str, **more: Any) -> dict[str, Any]:
 
 def _meta(costs: Costs) -> dict[str, Any]:
     """What a page needs to move the threshold: for each stop its cut, where it holds, rows that answer yes, rows that are wrong."""
-    lists = {name: getattr(costs, name).tolist() for name in ("low", "high", "cuts", "yes", "wrong")}
+    lists = {name: getattr(costs, name).tolist() for name in ("low", "high", "yes", "wrong")}
     whole = {name: getattr(costs, name) for name in ("own", "at", "now", "nobody", "everybody", "known", "rows")}
-    return {"kind": "threshold", **lists, **whole, "lowest": lowest_words(costs)}
+    return {"kind": "threshold", "cuts": costs.cuts, **lists, **whole, "lowest": lowest_words(costs)}

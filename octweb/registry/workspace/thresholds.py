@@ -29,14 +29,13 @@ def costs(scene: Scene) -> Costs | None:
 def moving(scene: Scene) -> dict[str, Any] | None:
     """What the page needs to move the threshold; None where there is no choice of thresholds."""
     found = costs(scene)
-    if found is None or scene.node.split is None or len(found.cuts) < 2:
+    if found is None or scene.node.split is None or len(found.low) < 2:
         return None
     return {
         "own": number_text(found.own, full=True),
         "hardly": hardly(found),
         "editable": scene.model.method in EDITABLE,
         "method": title_of(scene.model.method),
-        "editors": [title_of(name) for name in EDITABLE],
         **number_writing(scene.file, scene.tree.schema[scene.node.split.used[0]]),
     }
 
@@ -51,7 +50,7 @@ def hardly(found: Costs) -> dict[str, Any] | None:
     if first == last:
         return None
     others = np.delete(more[first : last + 1], at - first)
-    ends = [number_text(float(found.cuts[i]), full=True) for i in (first, last)]
+    ends = [number_text(found.cut(i), full=True) for i in (first, last)]
     return {"from": ends[0], "to": ends[1], "words": _more_words(int(others.min()), int(others.max()))}
 
 

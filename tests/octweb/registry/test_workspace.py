@@ -289,10 +289,11 @@ def test_the_cost_of_every_threshold_is_that_of_the_tree_with_it(table, owner):
             return int((replace(scene.tree, nodes=tuple(nodes)).predict(below) != classes).sum())
 
         for i in range(0, len(found.cuts), 3):
-            assert found.wrong[i] == wrong(float(found.cuts[i])) == wrong(float(found.low[i]))
-            assert found.yes[i] == (below[:, v.split.feature] <= found.cuts[i]).sum()
-            assert found.low[i] <= found.cuts[i] < found.high[i]
-        assert found.cuts[found.at] == found.own == v.split.threshold
+            cut = found.cut(i)
+            assert found.low[i] <= cut < found.high[i]
+            assert found.wrong[i] == wrong(cut) == wrong(float(found.low[i]))
+            assert found.yes[i] == (below[:, v.split.feature] <= cut).sum()
+        assert found.cut(found.at) == found.own == v.split.threshold
         assert found.now == wrong(v.split.threshold)
         assert found.nobody == wrong(-1e9)
         assert found.everybody == wrong(1e9)
@@ -302,7 +303,7 @@ def costs_of(wrong, at, rows=1000):
     """Costs with these counts of wrong rows at the thresholds 0.5, 1.5, …; the tree's own is at place `at`."""
     n = np.arange(len(wrong), dtype=float)
     return Costs(
-        low=n, high=n + 1, cuts=n + 0.5, yes=n.astype(int), wrong=np.array(wrong), own=at + 0.5, nobody=900, everybody=800,
+        low=n, high=n + 1, yes=n.astype(int), wrong=np.array(wrong), own=at + 0.5, nobody=900, everybody=800,
         known=rows, rows=rows,
     )  # fmt: skip
 
@@ -328,11 +329,11 @@ def test_a_curve_of_many_values_keeps_the_fewest_wrong_rows_and_the_threshold_of
     wrong = np.random.default_rng(1).permutation(5000)
     costs = costs_of(wrong, at=3210)
     few = costs.thinned(100)
-    assert 100 <= len(few.cuts) <= 102
+    assert 100 <= len(few.low) <= 102
     assert few.wrong[few.best] == 0
-    assert few.cuts[few.at] == costs.own
+    assert few.cut(few.at) == costs.own
     assert few.now == costs.now == wrong[3210]
-    assert set(zip(few.cuts, few.wrong, strict=True)) <= set(zip(costs.cuts, costs.wrong, strict=True))
+    assert set(zip(few.low, few.wrong, strict=True)) <= set(zip(costs.low, costs.wrong, strict=True))
     assert costs.thinned(5000) is costs
 
 
