@@ -8,10 +8,11 @@ const whole = (n) => n.toLocaleString("en");
 const rows = (n) => `${whole(n)} row${n === 1 ? "" : "s"}`;
 let at = null; // the picture on the page: { figure, facts, stop, value, drawn }
 
-// a number as pages write it, with every digit
+// a number as questions write it, with every digit: a year has no comma (trainer/tree/numbers.py)
 function written(value) {
   const text = String(Math.abs(value));
   const [digits, rest] = text.split(".");
+  if (at.facts.year && value >= 1000 && value < 3000) return text;
   const grouped = text.includes("e") ? text : digits.replace(/\B(?=(\d{3})+$)/g, ",") + (rest ? `.${rest}` : "");
   return (value < 0 ? "−" : "") + grouped;
 }

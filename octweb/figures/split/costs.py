@@ -8,7 +8,7 @@ import numpy as np
 
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.tree.nodes import Tree
-from trainer.tree.numbers import shortest_between
+from trainer.tree.numbers import column_number, shortest_between
 from trainer.tree.splits import goes_left
 
 
@@ -16,6 +16,7 @@ from trainer.tree.splits import goes_left
 class Costs:
     """The cuts of a column that part the rows of a node, ascending, (m,) each; what is said of a cut holds for every threshold from `low` up to `high`, without `high`."""
 
+    column: str
     low: FloatArray  # the largest value that answers yes
     high: FloatArray  # the smallest value that answers no
     yes: np.ndarray  # rows that answer yes, int64
@@ -30,6 +31,10 @@ class Costs:
         """The shortest decimal that parts the rows at a place; at the tree's own place its threshold."""
         low, high = float(self.low[place]), float(self.high[place])
         return self.own if low <= self.own < high else shortest_between(low, high)
+
+    def written(self, place: int) -> str:
+        """The cut at a place as the questions of its column are written."""
+        return column_number(self.column, self.cut(place))
 
     @property
     def cuts(self) -> list[float]:
@@ -83,6 +88,7 @@ def threshold_costs(tree: Tree, node: int, X: FloatArray, codes: CodeArray) -> C
         return None
     of_yes, of_no = (np.cumsum(_wrong(tree, side, X, codes)[order]) for side in (v.left, v.right))
     return Costs(
+        column=tree.schema[feature].name,
         low=x[ends],
         high=x[ends + 1],
         yes=(ends + 1).astype(np.int64),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from octweb.figures.split.costs import Costs
-from trainer.tree.numbers import number_text
+from trainer.tree.numbers import column_number
 from trainer.tree.picture.palette import axis, escape, frame, short, whole_ticks
 
 MOST_CUTS = 400  # of a curve in a picture 300 px wide
@@ -63,7 +63,7 @@ def with_curve(figure: dict[str, Any], costs: Costs, name: str) -> dict[str, Any
 
 def lowest_words(costs: Costs) -> str:
     """The fewest wrong rows, and where."""
-    return f"lowest {int(costs.wrong[costs.best]):,} at {number_text(costs.cut(costs.best), full=True)}"
+    return f"lowest {int(costs.wrong[costs.best]):,} at {costs.written(costs.best)}"
 
 
 def _traces(costs: Costs) -> list[dict[str, Any]]:
@@ -125,4 +125,5 @@ def _meta(costs: Costs) -> dict[str, Any]:
     """What a page needs to move the threshold: for each stop its cut, where it holds, rows that answer yes, rows that are wrong."""
     lists = {name: getattr(costs, name).tolist() for name in ("low", "high", "yes", "wrong")}
     whole = {name: getattr(costs, name) for name in ("own", "at", "now", "nobody", "everybody", "known", "rows")}
-    return {"kind": "threshold", "cuts": costs.cuts, **lists, **whole, "lowest": lowest_words(costs)}
+    year = "," not in column_number(costs.column, 2000.0)
+    return {"kind": "threshold", "cuts": costs.cuts, **lists, **whole, "lowest": lowest_words(costs), "year": year}

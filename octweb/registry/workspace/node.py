@@ -14,6 +14,7 @@ from trainer.evaluate.intervals import wilson
 from trainer.table import Kind
 from trainer.tree.describe import headline, number_text, split_text
 from trainer.tree.nodes import Node, Tree
+from trainer.tree.numbers import column_number
 from trainer.tree.picture.layout import CARD_NAME, leaves_below
 from trainer.tree.picture.names import short_names
 from trainer.tree.picture.outline import class_bar
@@ -73,7 +74,7 @@ def _tests(scene: Scene) -> dict[str, str]:
     cut = scene.node.split.cut if scene.node.split is not None else None
     if cut is None or scene.tree.schema[cut[0]].kind is Kind.BINARY:
         return {"yes": "", "no": ""}
-    threshold = number_text(cut[1], full=True)
+    threshold = column_number(scene.tree.schema[cut[0]].name, cut[1])
     return {"yes": f"≤\u00a0{threshold}", "no": f">\u00a0{threshold}"}
 
 

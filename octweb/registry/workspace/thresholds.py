@@ -10,7 +10,7 @@ from octweb.core.methods import title_of
 from octweb.figures.split.costs import Costs, threshold_costs
 from octweb.registry.page import number_writing
 from octweb.registry.workspace.scene import Scene
-from trainer.tree.numbers import number_text
+from trainer.tree.numbers import column_number
 from trainer.tree.picture.palette import swatch
 from trainer.workbench import EDITABLE
 
@@ -32,7 +32,7 @@ def moving(scene: Scene) -> dict[str, Any] | None:
     if found is None or scene.node.split is None or len(found.low) < 2:
         return None
     return {
-        "own": number_text(found.own, full=True),
+        "own": column_number(found.column, found.own),
         "hardly": hardly(found),
         "editable": scene.model.method in EDITABLE,
         "method": title_of(scene.model.method),
@@ -50,7 +50,7 @@ def hardly(found: Costs) -> dict[str, Any] | None:
     if first == last:
         return None
     others = np.delete(more[first : last + 1], at - first)
-    ends = [number_text(found.cut(i), full=True) for i in (first, last)]
+    ends = [found.written(i) for i in (first, last)]
     return {"from": ends[0], "to": ends[1], "words": _more_words(int(others.min()), int(others.max()))}
 
 

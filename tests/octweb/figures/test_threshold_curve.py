@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -107,3 +108,16 @@ def test_the_curve_alone_has_a_title_that_keeps_the_end_of_a_long_name_and_whole
     assert len(layout.xaxis.title.text) <= LENGTH
     assert layout.xaxis.title.text.endswith("region_04")
     assert layout.yaxis.dtick == int(layout.yaxis.dtick) >= 1
+
+
+@pytest.mark.parametrize(("name", "shift", "words"), [("build year", 2500.0, "2"), ("metres", 2500.0, "2,")])
+def test_a_year_has_no_comma_in_the_words_of_the_curve(name, shift, words):
+    tree, X, codes = one_split("threshold")
+    X[:, 0] += shift
+    schema = (replace(tree.schema[0], name=name), *tree.schema[1:])
+    draft = DraftBranch(split=replace(tree.nodes[0].split, threshold=shift), left=DraftLeaf(), right=DraftLeaf())
+    layout = split_figures(grow(draft, X, codes, schema=schema, classes=tree.classes), 0, X, codes)[0]["figure"][
+        "layout"
+    ]
+    assert layout["meta"]["year"] == ("," not in words)
+    assert re.fullmatch(rf"lowest \d+ at {words}\d\d\d(\.\d+)?", layout["meta"]["lowest"])

@@ -303,7 +303,7 @@ def costs_of(wrong, at, rows=1000):
     """Costs with these counts of wrong rows at the thresholds 0.5, 1.5, …; the tree's own is at place `at`."""
     n = np.arange(len(wrong), dtype=float)
     return Costs(
-        low=n, high=n + 1, yes=n.astype(int), wrong=np.array(wrong), own=at + 0.5, nobody=900, everybody=800,
+        column="x", low=n, high=n + 1, yes=n.astype(int), wrong=np.array(wrong), own=at + 0.5, nobody=900, everybody=800,
         known=rows, rows=rows,
     )  # fmt: skip
 
