@@ -1,4 +1,7 @@
-"""`manage.py worker` on the database of a running test; pytest made its name."""
+"""`manage.py worker` on the database of a running test; pytest made its name.
+
+Its fork server is a fork of this process: jobs begin as those of any worker do, and nothing is loaded once more.
+"""
 
 import contextlib
 import json
@@ -13,6 +16,15 @@ import django
 from django.conf import settings
 from django.db import connections
 
+from octweb.jobs import fork_server
+from octweb.jobs.child import environment_of_child
+from tests.fork_of_worker import ForkOfWorker
+
+if "OCTWEB_TEST_HOLD" in os.environ:
+    settings.COMMAND = [sys.executable, str(Path(__file__).with_name("held_child.py"))]
+# before anything here knows of the database: a job never does
+fork_server._kept.append(ForkOfWorker(environment_of_child()))
+settings.FORK_SERVER = True
 settings.DATABASES["default"] |= json.loads(os.environ["OCTWEB_TEST_DATABASE"])
 settings.MEDIA_ROOT = os.environ["OCTWEB_TEST_FILES"]
 # neither a lease nor a grace is over because the machine is slow: tests end leases themselves
@@ -21,8 +33,6 @@ settings.STORAGES["default"] = {
     "BACKEND": "django.core.files.storage.FileSystemStorage",
     "OPTIONS": {"location": os.environ["OCTWEB_TEST_FILES"]},
 }
-if "OCTWEB_TEST_HOLD" in os.environ:
-    settings.COMMAND = [sys.executable, str(Path(__file__).with_name("held_child.py"))]
 django.setup()
 with contextlib.suppress(AttributeError):
     del connections["default"]  # a fork has one that was made for the database of the fork server

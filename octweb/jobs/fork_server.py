@@ -86,12 +86,16 @@ class ForkServer:
         self.lock = threading.Lock()
         self.ended: dict[int, int] = {}
         self.rest = b""
-        self.process = subprocess.Popen(  # noqa: S603
+        self.process = self._begun()
+
+    def _begun(self) -> subprocess.Popen[bytes]:
+        """The process, which takes orders on its standard input and answers on its standard output."""
+        return subprocess.Popen(  # noqa: S603
             program(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=settings.BASE_DIR,
-            env=environment,
+            env=self.environment,
             start_new_session=True,
             bufsize=0,
         )

@@ -7,7 +7,6 @@ import os
 import signal
 from datetime import timedelta
 
-import psutil
 import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
@@ -21,7 +20,7 @@ from octweb.jobs.reaper import MAX_ATTEMPTS, reap
 from octweb.jobs.supervisor import LostLease
 from tests.octweb.batch.conftest import rows_csv
 from tests.octweb.registry.test_pages import csv_of_small_table
-from tests.octweb.runs.test_worker import end_lease, wait_for, worker  # noqa: F401
+from tests.octweb.runs.test_worker import end_lease, jobs_of, wait_for, worker  # noqa: F401
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROWS = 300  # three pieces of the held child
@@ -72,14 +71,14 @@ def test_a_killed_worker_loses_nothing(worker, new_job, hold):  # noqa: F811
     wait_for(lambda: default_storage.listdir(done.folder)[1] == ["result-2.csv"])
     with done.result.open("rb") as stream:
         assert sum(1 for _ in stream) == ROWS + 1
-    wait_for(lambda: psutil.Process(process.pid).children() == [])
+    wait_for(lambda: jobs_of(process) == [])
 
 
 def test_a_killed_child_fails_the_job_cancel_leaves_no_result_and_what_is_deleted_goes_on(worker, new_job, hold):  # noqa: F811
     job, process = new_job(), worker()
     for attempt in (1, 2):
         wait_for(lambda attempt=attempt: now(job).attempt == attempt and held(job))
-        for child in psutil.Process(process.pid).children():
+        for child in jobs_of(process):
             child.send_signal(signal.SIGKILL)
     wait_for(lambda: now(job).status == RunStatus.FAILED)
     assert "killed by the system, probably because memory ran out" in now(job).error

@@ -24,15 +24,24 @@ from tests.octweb.runs.test_worker import wait_for, worker  # noqa: F401
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SLOW = {"method": "odt", "parameters": {"depth": 3, "time_limit": 2}}  # every fit takes its two seconds
+FIT = 1.0  # seconds of a fit after which another job can come first
 EARLIER = timedelta(minutes=1)
 
 
 @pytest.fixture
-def slow(owner, hard_dataset) -> Candidate:  # noqa: F811
-    return actions.start(
-        owner=owner, dataset=hard_dataset, candidates=[SLOW], folds=3, test_share=0.25
-    ).candidates.get()
+def new_candidate(owner, hard_dataset):  # noqa: F811
+    def make(seconds: float) -> Candidate:
+        """Every fit of it takes so long."""
+        asked = {"method": "odt", "parameters": {"depth": 3, "time_limit": seconds}}
+        started = actions.start(owner=owner, dataset=hard_dataset, candidates=[asked], folds=3, test_share=0.25)
+        return started.candidates.get()
+
+    return make
+
+
+@pytest.fixture
+def slow(new_candidate) -> Candidate:
+    return new_candidate(FIT)
 
 
 @pytest.fixture
@@ -94,10 +103,10 @@ def test_a_stop_is_not_taken_for_giving_way(slow, quick_run, monkeypatch):
 
 
 @pytest.mark.one_database
-def test_other_candidates_are_no_reason_to_give_way(slow, owner, hard_dataset):  # noqa: F811
-    other = actions.start(owner=owner, dataset=hard_dataset, candidates=[SLOW], folds=3, test_share=0.25)
-    other.candidates.update(created=timezone.now() - EARLIER)
-    assert supervise(CandidateSupervisor, slow) == RunStatus.SUCCEEDED
+def test_other_candidates_are_no_reason_to_give_way(new_candidate):
+    first, other = new_candidate(0.2), new_candidate(0.2)
+    Candidate.objects.filter(pk=other.pk).update(created=timezone.now() - EARLIER)
+    assert supervise(CandidateSupervisor, first) == RunStatus.SUCCEEDED
 
 
 @pytest.mark.parametrize(("gave_way", "after"), [(1, RunStatus.QUEUED), (0, RunStatus.FAILED)])
@@ -124,7 +133,7 @@ def test_the_page_of_a_waiting_run_says_what_for_and_how_long_at_most(slow, quic
     WorkerBeat.objects.create(name="one", seen_at=timezone.now())
     assert wait_of(run).words == "a worker is free and takes it now."
     begun(slow, 500)
-    assert wait_of(run).longest == pytest.approx(120 + 1.1 * 2 + 10)  # one fit, however long the candidate has run
+    assert wait_of(run).longest == pytest.approx(120 + 1.1 * FIT + 10)  # one fit, however long the candidate has run
     client.force_login(owner)
     text = client.get(f"/runs/{run.pk}/").content.decode()
     assert "Number 1 in the queue: it waits for one fit of an experiment. As things stand it starts within 3:00" in text

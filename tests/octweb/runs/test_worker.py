@@ -70,6 +70,11 @@ def end_other_sessions():
             )
 
 
+def jobs_of(process):
+    """The children of a worker's fork server."""
+    return [child for server in psutil.Process(process.pid).children() for child in server.children()]
+
+
 @pytest.fixture
 def worker(settings, media, transactional_db, tmp_path_factory):
     """Starts real worker processes on the test database; they are killed at the end of the test."""
@@ -166,7 +171,7 @@ def test_a_child_killed_by_the_system_is_tried_again_once(worker, long_run):
                 .filter(progress__has_key="incumbent")
             )
         )
-        for child in psutil.Process(process.pid).children():
+        for child in jobs_of(process):
             child.send_signal(signal.SIGKILL)
     wait_for(lambda: status(run) in FINISHED)
     run.refresh_from_db()
@@ -179,7 +184,8 @@ def test_sigkill_of_the_worker_gives_the_run_to_the_next(worker, long_run):
     run = long_run
     first = worker()
     wait_for(lambda: TrainingRun.objects.get(pk=run.pk).progress.get("incumbent"))
-    children = psutil.Process(first.pid).children()
+    children = psutil.Process(first.pid).children(recursive=True)
+    assert len(children) == 2  # its fork server, and the job
     first.send_signal(signal.SIGKILL)
     first.wait()
     wait_for(lambda: not any(child.is_running() and child.status() != "zombie" for child in children))
