@@ -159,7 +159,7 @@ def _pieces(
         raw = read_for_model(
             source.path, reading, needed, delimiter=source.delimiter, encoding=source.encoding, limits=source.limits
         )
-        total.around = around_notes(raw.detected.top, raw.detected.bottom)
+        total.around = [*raw.detected.notes, *around_notes(raw.detected.top, raw.detected.bottom)]
         for start in range(0, len(raw), size):
             part = RawTable(
                 names=raw.names,

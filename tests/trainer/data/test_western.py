@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,8 @@ from trainer.data.read_file import read
 from trainer.data.reader import load, load_for_model
 from trainer.data.reading import Given
 from trainer.errors import DataError
+from trainer.predict_file import predict_file
+from trainer.run import TrainRequest, train
 
 WESTERN = {
     "german": "Größe (m²);Körpertemperatur in °C;Straße;Übergewicht;»Männer«;für 5 €;MÜNCHEN",
@@ -74,3 +78,13 @@ def test_what_was_said_of_the_training_goes_before_a_guess(tmp_path):
     table, labels, _ = load(path, target="class", given=Given(encoding="cp1250"))
     rows = load_for_model(path, table.schema, target="class", classes=labels.classes, reading=table.reading)
     assert not rows.unknown
+
+
+def test_a_guess_is_told_with_predictions(tmp_path):
+    path = tmp_path / "old.csv"
+    path.write_bytes("Größe;class\n1,5;für\n2,5;wider\n3,5;für\n4,5;wider\n".encode("cp1252"))
+    table, labels, _ = load(path, target="class")
+    model = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 2})).model
+    found = predict_file(model, path, io.StringIO())
+    assert found.correct == found.known == 4
+    assert any("As Western European Windows (cp1252) it has “Größe”" in note for note in found.notes)
