@@ -82,7 +82,7 @@ def test_what_was_said_of_the_training_goes_before_a_guess(tmp_path):
 
 def test_a_guess_is_told_with_predictions(tmp_path):
     path = tmp_path / "old.csv"
-    path.write_bytes("Größe;class\n1,5;für\n2,5;wider\n3,5;für\n4,5;wider\n".encode("cp1252"))
+    path.write_bytes("Größe;class\n1,5;für\n2,5;für\n3,5;wider\n4,5;wider\n".encode("cp1252"))
     table, labels, _ = load(path, target="class")
     model = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 2})).model
     found = predict_file(model, path, io.StringIO())
