@@ -4,6 +4,7 @@
 const TreePicture = (() => {
   const SVG = "http://www.w3.org/2000/svg";
   const LEVEL = 44, LEAF = 46, TOP = 14, LABELLED = 24, SIDE = 110; // leaves up to which questions are written into the picture
+  const NARROW = 480; // pixels of a place in which leaves stand closer; the picture keeps its size there, and scrolls
 
   function element(name, attributes, text) {
     const found = document.createElementNS(SVG, name);
@@ -38,8 +39,10 @@ const TreePicture = (() => {
   // draw `tree` into `host`; `way` are the nodes of the row that is shown
   function draw(host, tree, way = []) {
     const { at, leaves, depth } = layout(tree), on = new Set(way);
-    const step = leaves > LABELLED ? Math.max(12, 900 / leaves) : LEAF * (leaves < 9 ? 2 : 1.5);
-    const width = Math.max(320, leaves * step), height = TOP * 2 + depth * LEVEL + 12;
+    const place = host.parentElement.clientWidth; // an empty place has no width of its own
+    const narrow = leaves <= LABELLED && place > 0 && place < NARROW;
+    const step = leaves > LABELLED ? Math.max(12, 900 / leaves) : narrow ? LEAF : LEAF * (leaves < 9 ? 2 : 1.5);
+    const width = Math.max(narrow ? 180 : 320, leaves * step), height = TOP * 2 + depth * LEVEL + 12;
     const x = (v) => (at[v].x + 0.5) * (width / leaves), y = (v) => TOP + at[v].level * LEVEL;
     const all = tree.nodes[0].r || 0;
     const svg = element("svg", { viewBox: `0 0 ${width + (leaves <= LABELLED ? SIDE : 0)} ${height}`, role: "img", "aria-label": words(tree, way) });
@@ -66,7 +69,11 @@ const TreePicture = (() => {
       }
     });
     svg.append(...marks, ...texts);
-    svg.style.maxWidth = `${Math.round(width * 1.2)}px`;
+    svg.style.maxWidth = `${Math.round(width * 1.2) + (narrow ? SIDE : 0)}px`;
+    if (narrow) {
+      svg.style.minWidth = `${width + SIDE}px`;
+      host.tabIndex = 0;
+    }
     host.replaceChildren(svg);
     if (!texts.length) host.title = "Questions are too many to write into the picture.";
   }

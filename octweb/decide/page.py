@@ -22,7 +22,8 @@ from trainer.tree.picture.palette import swatch
 from trainer.tree.splits import Split
 
 FEW_TERMS = 3  # columns of a sum whose question is written out
-HEADING = 14  # letters of a column above rows that are alike and in the list of changes; the tooltip has the whole name
+HEADING = 14  # letters of a column above rows that are alike; the tooltip has the whole name
+CHANGE = 24  # and in the list of changes, which breaks them into lines where it has no room
 LISTED_NAMES = 12
 
 
@@ -150,7 +151,7 @@ def flip_view(
 def _with_short_names(flips: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The changes with names for a table, which has no room for long ones."""
     names = list(dict.fromkeys(c["name"] for f in flips for c in f["changes"]))
-    short = dict(zip(names, short_names(names, HEADING), strict=True))
+    short = dict(zip(names, short_names(names, CHANGE), strict=True))
     return [f | {"changes": [c | {"short": short[c["name"]]} for c in f["changes"]]} for f in flips]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from django.template.loader import render_to_string
 
 from octweb.core import badges
+from octweb.core.methods import title_of
 from trainer.tree.nodes import Tree
 from trainer.tree.picture import paper
 
@@ -25,6 +26,7 @@ def to_html(record: Mapping[str, Any], tree: Tree) -> str:
     context = {
         "record": record,
         "about": about,
+        "method": title_of(record["model"]["method"]) if record["model"]["method"] else "",
         "title": title,
         "running": css_text(f"octweb · dossier · {_short(title)} · {record['made']['at'][:10]}"),
         "badge": _badge(claim),

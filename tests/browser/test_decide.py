@@ -26,6 +26,10 @@ DEEP = "A deep survey of the households in all western regions, second round"  #
 def test_the_decision_page_is_accessible_fits_and_prints_on_one_page(opened, small, width, dark):  # noqa: F811
     page = opened(small, "decision/", width=width, dark=dark)
     page.wait_for_selector(".tree-picture svg")
+    scale = (
+        "(s => s.getBoundingClientRect().width / s.viewBox.baseVal.width)(document.querySelector('.tree-picture svg'))"
+    )
+    assert page.evaluate(scale) >= 0.95, "its letters have at least 10 px"
     assert violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
     picture(page, f"decision-{width}-{'dark' if dark else 'light'}")

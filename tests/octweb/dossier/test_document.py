@@ -69,6 +69,7 @@ def test_what_is_missing_is_said_under_its_heading(tmp_path):
     assert "No rows were held out" in page
     assert "There was no proof with the model" in page
     assert "This dossier is not signed" in page
+    assert "<dt>Method</dt><dd>CART</dd>" in page  # its title
 
 
 def test_the_numbers_of_the_record_are_on_the_page(tmp_path):
