@@ -29,7 +29,7 @@ def test_the_decision_page_is_accessible_fits_and_prints_on_one_page(opened, sma
     scale = (
         "(s => s.getBoundingClientRect().width / s.viewBox.baseVal.width)(document.querySelector('.tree-picture svg'))"
     )
-    assert page.evaluate(scale) >= 0.95, "its letters have at least 10 px"
+    assert page.evaluate(scale) >= 10 / 11, "its letters have at least 10 px"
     assert violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
     picture(page, f"decision-{width}-{'dark' if dark else 'light'}")
