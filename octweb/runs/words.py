@@ -35,7 +35,7 @@ def run_name(dataset: str, method: Method, parameters: Mapping[str, Any]) -> str
     if float(parameters.get("leaf_penalty") or 0):
         parts.append(f"penalty {100 * float(parameters['leaf_penalty']):.4g}{NARROW}%")
     differing = [
-        _differing(p, parameters[p.name])
+        _differing(p, parameters[p.name], str(parameters.get("binarise") or ""))
         for p in method.parameters
         if p.name in parameters and p.name not in UNNAMED and parameters[p.name] not in (p.default, None, "")
     ]
@@ -59,11 +59,11 @@ def family_name(dataset: str, method: Method) -> str:
     return f"{dataset}, {method.title}"
 
 
-def _differing(parameter: Parameter, value: Any) -> str:
+def _differing(parameter: Parameter, value: Any, binarise: str) -> str:
     if parameter.name == "binarise":
         return str(value).replace("-", " ")
     if parameter.name == "bins":
-        return f"{value} quantiles"
+        return f"{value} buckets" if binarise == "quantile-buckets" else f"{value - 1} thresholds per column"
     if parameter.name == "class_weight":
         return f"class weights {value}"
     if parameter.name == "min_leaf":

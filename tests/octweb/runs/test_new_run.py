@@ -146,7 +146,7 @@ def test_percent_and_minutes_become_what_the_trainer_reads(browser, state, datas
     browser.post(reverse("runs:new"), data)
     run = TrainingRun.objects.get()
     assert (run.parameters["leaf_penalty"], run.parameters["time_limit"]) == (0.002, 150.0)
-    assert run.name == "Small, Exact search, depth 3, penalty 0.2\u202f%, 33 quantiles"
+    assert run.name == "Small, Exact search, depth 3, penalty 0.2\u202f%, 32 thresholds per column"
 
 
 def test_pickers_become_the_constraints_of_the_run(browser, state):
