@@ -52,8 +52,8 @@ function typed(value) {
 // ---- showing it
 
 const ink = document.createElement("canvas").getContext("2d");
-function width(text) {
-  ink.font = `11px ${getComputedStyle(document.body).fontFamily}`;
+function width(text, weight = 400) {
+  ink.font = `${weight} 11px ${getComputedStyle(document.body).fontFamily}`;
   return ink.measureText(text).width;
 }
 
@@ -61,7 +61,7 @@ function width(text) {
 function sides(full, x, { yes }) {
   const texts = [`yes · ${rows(yes)}`, `no · ${rows(at.facts.rows - yes)}`];
   const here = full.xaxis._offset + full.xaxis.l2p(x);
-  const [left, right] = [here - BESIDE - width(texts[0]), here + BESIDE + width(texts[1])];
+  const [left, right] = [here - BESIDE - width(texts[0], 600), here + BESIDE + width(texts[1], 600)];
   const shift = left < EDGE ? EDGE - left : Math.min(0, full.width - EDGE - right);
   return { yes: { text: texts[0], x, xref: "x", xanchor: "right", xshift: shift - BESIDE },
     no: { text: texts[1], x, xref: "x", xanchor: "left", xshift: shift + BESIDE } };

@@ -51,7 +51,10 @@ def with_curve(figure: dict[str, Any], costs: Costs, name: str) -> dict[str, Any
         "yaxis2": _wrong_axis(costs),
         "shapes": [_solid(costs.own), _dotted(costs.own, 0, UPPER - NUMBERS) | {"name": "reach"}, _ring(costs)],
         "annotations": [
-            *(head | {"name": word} for head, word in zip(heads, ("yes", "no"), strict=True)),
+            *(
+                head | {"name": word, "font": head["font"] | {"weight": 600}}
+                for head, word in zip(heads, ("yes", "no"), strict=True)
+            ),
             _words(f"Rows of this node wrong, by threshold: {lowest_words(costs)}", LOWER + 0.02, "bottom", name="wrong", bgcolor="var(--card)"),
             _words(escape(short(name, NARROW)), 0, "top"),
         ],
