@@ -12,7 +12,8 @@ import pytest
 from tests.trainer.oracles.exact import best_cost, random_binary
 from trainer.families.exact import search
 from trainer.families.exact.instance import build
-from trainer.families.exact.search import INFINITE, UNKNOWN_PATH, Search
+from trainer.families.exact.known import INFINITE, UNKNOWN_PATH
+from trainer.families.exact.search import Search
 from trainer.families.exact.solve import ExactOptions, solve_binary
 
 SWITCHES = (
@@ -95,17 +96,17 @@ def test_the_tree_of_an_incumbent_is_put_together_once_and_not_shown_after_the_e
     rng = np.random.default_rng(3)
     X, y = rng.integers(0, 2, (300, 60)).astype(np.uint8), rng.integers(0, 2, 300).astype(np.int32)
     monkeypatch.setattr(search, "TREE_SECONDS", 0.0)
-    drawn, split, better, over = [], Search.split, [], []
+    drawn, split, better, over = [], search.split, [], []
 
-    def watched(self, rows, path, height, feature):
-        drawn.extend([self.incumbent] * (path == ()))
-        return split(self, rows, path, height, feature)
+    def watched(found, rows, path, height, feature):
+        drawn.extend([found.incumbent] * (path == ()))
+        return split(found, rows, path, height, feature)
 
     def report(cost, bound, nodes):
         better.append(cost)
         over.extend([cost] * (len(set(better)) > stop_at))
 
-    monkeypatch.setattr(Search, "split", watched)
+    monkeypatch.setattr(search, "split", watched)
     monkeypatch.setattr(Search, "slice_size", lambda self, m, words: 1)  # news after every question at the root
     found = solve_binary(
         X, y, n_classes=2, depth=3, report=report, stop=lambda: bool(over), options=ExactOptions(one_call=False),

@@ -22,8 +22,9 @@ from trainer.errors import InfeasibleError
 from trainer.families.exact.column_cases import COUNTED, Case
 from trainer.families.exact.frontier import solve_frontier
 from trainer.families.exact.instance import ExactInstance, build
+from trainer.families.exact.known import INFINITE, ExactOptions
 from trainer.families.exact.pareto import Constraints, ParetoSearch
-from trainer.families.exact.search import INFINITE, ExactOptions, Search
+from trainer.families.exact.search import Search
 from trainer.families.exact.solve import solve_binary
 from trainer.goal import lowered
 from trainer.tree.shapes import LabelledShape

@@ -19,7 +19,8 @@ from trainer.families.exact.kernels import frontier as dp_frontier
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.kernels.signed import differences
 from trainer.families.exact.kernels.three import Budget
-from trainer.families.exact.search import ExactOptions, Search
+from trainer.families.exact.known import ExactOptions
+from trainer.families.exact.search import Search
 from trainer.kernels.members import members
 from trainer.tree.shapes import Shape
 

@@ -61,6 +61,22 @@ def build(
     X: BitArray, y: CodeArray, *, n_classes: int, weights: CountArray | None, leaf_cost: Fraction, depth: int
 ) -> ExactInstance:
     """The instance of rows X (n, F) of 0/1; `leaf_cost` in rows.  Raises DataError or ParameterError if it is too large."""
+    return build_packed(
+        pack_bits(X), y, features=X.shape[1], n_classes=n_classes, weights=weights, leaf_cost=leaf_cost, depth=depth
+    )
+
+
+def build_packed(
+    bits: np.ndarray,
+    y: CodeArray,
+    *,
+    features: int,
+    n_classes: int,
+    weights: CountArray | None,
+    leaf_cost: Fraction,
+    depth: int,
+) -> ExactInstance:
+    """The instance of rows as `pack_bits` gives them, or of other names that rows have in common where they are equal."""
     weights = np.ones(len(y), np.int64) if weights is None else np.asarray(weights, np.int64)
     if len(y) == 0 or int(weights.sum()) <= 0:
         raise DataError("There is no row with a positive weight to search a tree for.")
@@ -72,7 +88,7 @@ def build(
             f"The weights add up to {total}; the exact search takes at most {MOST_WEIGHT}. Scale them down."
         )
     used = weights > 0
-    bits, y, weights = pack_bits(X[used]), np.asarray(y[used], np.int32), weights[used]
+    bits, y, weights = bits[used], np.asarray(y[used], np.int32), weights[used]
     bits, y, weights, equal = _merge(bits, y, weights)
     rows, shifts = _by_bit(weights)
     order = np.lexsort((shifts, y[rows]))
@@ -88,7 +104,7 @@ def build(
         segment_of=segment_of.reshape(-1).astype(np.int32),
         segments=segments.astype(np.int32),
         equal=equal[rows],
-        features=X.shape[1],
+        features=features,
         n_classes=n_classes,
         total=total,
         unit=unit,

@@ -18,7 +18,8 @@ import numpy as np
 from trainer.dtypes import BitArray, CodeArray, CountArray
 from trainer.families.exact.instance import build
 from trainer.families.exact.kernels import node as dp_node
-from trainer.families.exact.search import INFINITE, UNKNOWN_PATH, ExactOptions, Search
+from trainer.families.exact.known import INFINITE, UNKNOWN_PATH, ExactOptions
+from trainer.families.exact.search import Search
 from trainer.tree.shapes import Shape
 
 
@@ -64,7 +65,7 @@ class _Optima:
         leaf = s._leaf(node) == cost
         if height == 0 or not len(node.features):
             return leaf, []
-        frame = s._frame(node, height)
+        frame = s.frame(node, height)
         if height == 3:
             s._run_three(frame, UNKNOWN_PATH, np.array([cost + 1, -2, 0, 0, 0], np.int64), True)
         found = []

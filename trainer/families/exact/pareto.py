@@ -17,7 +17,8 @@ from trainer.constraints import Constraints
 from trainer.families.exact.instance import ExactInstance
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.kernels import pareto as dp_pareto
-from trainer.families.exact.search import INFINITE, UNKNOWN_PATH, Search
+from trainer.families.exact.known import INFINITE, UNKNOWN_PATH
+from trainer.families.exact.search import Search
 from trainer.tree.shapes import LabelledShape
 
 NO_LIMIT = int(INFINITE) - 1
@@ -113,7 +114,7 @@ class ParetoSearch:
         """Lower bounds (2, p) of the costs of both sides of each split, from the search without constraints."""
         if not self.costs[0]:
             return np.zeros((2, len(node.features)), np.int64)
-        frame = self.search._frame(node, height)
+        frame = self.search.frame(node, height)
         if height == 3:
             state = np.array([min(ub, NO_LIMIT), -2, 0, 0, 0], np.int64)
             self.search._run_three(frame, UNKNOWN_PATH, state, True)

@@ -15,7 +15,8 @@ import numpy as np
 
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.kernels.bounds import share
-from trainer.families.exact.search import INFINITE, UNKNOWN_PATH, Search
+from trainer.families.exact.known import INFINITE, UNKNOWN_PATH
+from trainer.families.exact.search import Search
 from trainer.method import Proof
 
 Step = dict[str, Any]
@@ -88,7 +89,7 @@ class _Writer:
     def _sides(self, rows: np.ndarray, path: tuple[int, ...], height: int, bound: int) -> int:
         """Steps of the sides until the bounds of the sides of each question add up to `bound`; returns the least sum."""
         s = self.search
-        frame = s._frame(s.prepare(rows), height)
+        frame = s.frame(s.prepare(rows), height)
         lower = frame.lower
         for p in range(len(frame.node.features)):
             if lower[0, p] + lower[1, p] >= bound:

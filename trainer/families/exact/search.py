@@ -18,40 +18,25 @@ from typing import Any
 import numpy as np
 
 from trainer.errors import DataError
+from trainer.families.exact.frame import Frame, Learned
 from trainer.families.exact.instance import ExactInstance
+from trainer.families.exact.kernels import four as dp_four
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.kernels import whole as dp_whole
 from trainer.families.exact.kernels.bounds import Sides, child_bounds, count_bounds, inherit, node_bounds
-from trainer.families.exact.kernels.firsts import Firsts, firsts_of, floors_of, learn, told
+from trainer.families.exact.kernels.firsts import firsts_of, floors_of, learn, told
 from trainer.families.exact.kernels.signed import differences
 from trainer.families.exact.kernels.three import BEST, CHOICE, STOPPED, TWOS, Budget, Found, Kept, binomial_table, three
 from trainer.families.exact.kernels.two import best_two, own_values, price
+from trainer.families.exact.known import INFINITE, SHALLOWER, ExactOptions, Known, known_path
+from trainer.families.exact.reading import split
+from trainer.families.exact.roots import NEWS_SECONDS, in_parallel, in_slices
 from trainer.kernels.members import members
 from trainer.tree.shapes import Shape
 
 SLICE_NS = 5e7
 COUNTED = 20_000_000  # counts of pairs of questions between two looks at the clock
 TREE_SECONDS = 0.5
-NEWS_SECONDS = 0.02  # the bound of a root takes longer than a brief side of it
-INFINITE = np.int64(1) << np.int64(62)
-UNKNOWN_PATH = (-1,)  # of rows that were not reached by answers of this search: no cache by path is read or written
-SHALLOWER = -1  # the best tree of this height is the best tree of the height below
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExactOptions:
-    """Switches of the bounds and caches; every combination gives the same optimum."""
-
-    equivalent: bool = True  # rows that are equal in all features
-    class_count: bool = True  # a tree with t leaves predicts at most t classes
-    support: bool = True  # too few rows to pay for a second leaf
-    similarity: bool = True
-    branch_cache: bool = True  # depth-two subtrees, by their path
-    dataset_cache: bool = True  # larger subtrees by their rows; off: by their path
-    reduce: bool = True  # equal and complementary columns merged
-    deepening: bool = True  # the best shallower tree first
-    one_call: bool = True  # brief nodes of height three and four without a look at the clock
-    memory: int = 1 << 30  # bytes that the caches may take
 
 
 def _check_pairs(classes: int, features: int, depth: int, memory: int) -> None:
@@ -62,33 +47,6 @@ def _check_pairs(classes: int, features: int, depth: int, memory: int) -> None:
             f"{features} questions and {classes} classes need {needed // 1_000_000} MB to count pairs of questions; "
             f"{memory // 1_000_000} MB are allowed. Use fewer bins, leave columns out, or raise the memory limit."
         )
-
-
-@dataclass(frozen=True)
-class Known:
-    """What is known of E(D, h): a lower bound, whether it is exact, and the feature of the best root if so."""
-
-    lower: int
-    exact: bool
-    choice: int | None = None  # feature; None: leaf; SHALLOWER
-
-
-@dataclass
-class _Frame:
-    """A node of height above two with what is known of both sides of each split."""
-
-    node: dp_node.Node
-    P: np.ndarray
-    lower: np.ndarray  # int64 (2, p)
-    exact: np.ndarray  # uint8 (2, p)
-    leaf: int
-    firsts: Firsts  # without lines except for nodes of height four
-
-    def bound(self) -> int:
-        """Valid whatever was searched: a leaf, or a split with sides that cost no less than their bounds."""
-        if self.lower.shape[1] == 0:
-            return self.leaf
-        return min(self.leaf, int((self.lower[0] + self.lower[1]).min()))
 
 
 @dataclass
@@ -123,8 +81,7 @@ class Search:
         self.twos = 0
         self.incumbent: tuple[int, int | None, int] = (int(INFINITE), None, 0)  # cost, root feature, height
         self.root_lower = 0
-        # by feature, lower bounds of both sides of the splits of all rows
-        self.root_sides: dict[int, tuple[int, int]] = {}
+        self.root: Learned | None = None  # of the whole, once its splits have been searched
         self.lock = threading.Lock()
         self.told = -math.inf  # when a tree was last passed on
         self.heard = -math.inf  # when costs and bounds were last told
@@ -158,14 +115,15 @@ class Search:
             costs=self.costs, binomials=self.binomials,
         )  # fmt: skip
 
-    def _table_of(self, path: tuple[int, ...], height: int) -> np.ndarray:
+    def table_of(self, path: tuple[int, ...], height: int) -> np.ndarray:
         """The cache of depth-two subtrees, for nodes so deep that these are as deep as the search; else an empty one."""
-        return self.table if _known_path(path) and len(path) == self.depth - height else self.no_table
+        return self.table if known_path(path) and len(path) == self.depth - height else self.no_table
 
     @property
     def size(self) -> int:
         """Bytes that it holds: its rows and what it has learned."""
-        return self.instance.rows.nbytes + self.memo_bytes + self.table.nbytes + self.known.nbytes
+        learned = 0 if self.root is None else self.root.size
+        return self.instance.rows.nbytes + self.memo_bytes + self.table.nbytes + self.known.nbytes + learned
 
     # -- subproblems ---------------------------------------------------------------------------------------------------
 
@@ -191,7 +149,8 @@ class Search:
         """Floors of which nothing is known yet."""
         return np.zeros(self.instance.features, np.int64)
 
-    def _frame(self, node: dp_node.Node, height: int, P: np.ndarray | None = None) -> _Frame:
+    def frame(self, node: dp_node.Node, height: int, P: np.ndarray | None = None) -> Frame:
+        """A node of which its counts are known."""
         g, m = self.instance, len(node.features)
         if P is None:
             P = np.empty((g.n_classes, m, m), np.int32)
@@ -199,7 +158,8 @@ class Search:
         lower, exact = np.zeros((2, m), np.int64), np.zeros((2, m), np.uint8)
         count_bounds(node, g.unit, g.leaf, height - 1, self.bounds, Sides(lower, exact))
         firsts = firsts_of(m, g.features, height == 4 and self.similar)
-        return _Frame(node, P, lower, exact, self._leaf(node), firsts)
+        roots = np.full((2, m), dp_whole.NO_SPLIT, np.int64)
+        return Frame(node, P, lower, exact, self._leaf(node), firsts, roots)
 
     def _leaf(self, node: dp_node.Node) -> int:
         total = int(node.totals.sum())
@@ -210,8 +170,16 @@ class Search:
         leaf, floor = node_bounds(node, self.instance.unit, self.instance.leaf, height, self.bounds)
         return int(leaf), int(floor)
 
+    def kept(self, rows: np.ndarray, path: tuple[int, ...], height: int) -> Known | None:
+        """What it keeps of a subproblem."""
+        return self.memo.get(self._key(rows, path, height))
+
+    def remember_side(self, members: np.ndarray, literal: int, known: Known) -> None:
+        """Keep what is known of a side of height three below the root."""
+        self._remember((3, members.tobytes() if self.options.dataset_cache else (literal,)), known)
+
     def _key(self, rows: np.ndarray, path: tuple[int, ...], height: int) -> Any:
-        if self.options.dataset_cache or not _known_path(path):
+        if self.options.dataset_cache or not known_path(path):
             return height, members(rows, len(self.instance.rows)).tobytes()
         return height, path
 
@@ -254,7 +222,7 @@ class Search:
             return self._remember(key, Known(floor, False))
         if height <= 2:
             return self._remember(key, self._small(node, P, rows, height))
-        frame = self._frame(node, height, P)
+        frame = self.frame(node, height, P)
         if height == 3:
             return self._remember(key, self._three(frame, path, ub, stoppable, floors))
         return self._remember(key, self._branch(frame, rows, path, height, ub, stoppable))
@@ -273,7 +241,7 @@ class Search:
         below = None if zero < 0 else (zero, None, None), None if one < 0 else (one, None, None)
         return (None if root < 0 else (root, *below)), int(cost)
 
-    def _own_two(self, frame: _Frame) -> int:
+    def _own_two(self, frame: Frame) -> int:
         e = np.empty(4, np.int64)
         children = own_values(frame.node, frame.P, self.min_leaf, e)
         child_bounds(frame.node, children, self.costs, self.bounds, Sides(frame.lower, frame.exact))
@@ -284,15 +252,15 @@ class Search:
     ) -> Known:
         """A node of height three or four in one call."""
         answer, literals = np.empty(dp_whole.ANSWERS, np.int64), np.array(path, np.int64)
-        table = self._table_of(path, height)
+        table = self.table_of(path, height)
         flag = self.flag if stoppable else self.no_flag
         if height == 3:
             asked = dp_whole.Asked(ub, floors, flag)
             dp_whole.whole_three(self.given, rows, literals, table, asked, answer)
         else:
-            within = _known_path(path) and len(path) <= self.depth - height
-            caches = dp_whole.Caches(table, self.known if within else self.no_table, self.starts)
-            dp_whole.whole_four(self.given, rows, literals, caches, ub, flag, answer)
+            within = known_path(path) and len(path) <= self.depth - height
+            caches = dp_four.Caches(table, self.known if within else self.no_table, self.starts)
+            dp_four.whole_four(self.given, rows, literals, caches, ub, flag, answer)
         cost, exact, root, solved, nodes = answer.tolist()
         self.twos += solved
         self.nodes += nodes
@@ -303,7 +271,7 @@ class Search:
         """Depth-two pairs over m questions and 64 * words rows that take about 50 ms."""
         return max(1, int(SLICE_NS / (m * m * (0.8 + 0.12 * words) * self.instance.n_classes / 2 + 2000)))
 
-    def _three(self, frame: _Frame, path: tuple[int, ...], ub: int, stoppable: bool, floors: np.ndarray) -> Known:
+    def _three(self, frame: Frame, path: tuple[int, ...], ub: int, stoppable: bool, floors: np.ndarray) -> Known:
         own = self._own_two(frame)
         self._inherit(frame, own)
         best, choice = (own, SHALLOWER) if own < ub else (ub, None)
@@ -319,18 +287,18 @@ class Search:
             return Known(best, True, choice)
         return Known(max(ub, frame.bound()), False)
 
-    def _inherit(self, frame: _Frame, lower: int) -> None:
+    def _inherit(self, frame: Frame, lower: int) -> None:
         """A lower bound of a node at the height of its sides bounds these, too."""
         if self.similar:
             inherit(frame.node, lower, self.instance.unit, frame.lower)
 
     def _run_three(
-        self, frame: _Frame, path: tuple[int, ...], state: np.ndarray, stoppable: bool, floors: np.ndarray | None = None
+        self, frame: Frame, path: tuple[int, ...], state: np.ndarray, stoppable: bool, floors: np.ndarray | None = None
     ) -> None:
         floors = self._none_known() if floors is None else floors
         literals = np.array(path, np.int64)
         D = differences(frame.node, frame.P, self.min_leaf)
-        kept = Kept(literals, self.binomials, self._table_of(path, 3))
+        kept = Kept(literals, self.binomials, self.table_of(path, 3))
         sides, found = Sides(frame.lower, frame.exact), Found(state, floors)
         pairs = self.slice_size(frame.node.columns.shape[1], len(frame.node.valid))
         budget = Budget(pairs, self.flag if stoppable else self.no_flag)
@@ -341,11 +309,11 @@ class Search:
             before = int(state[TWOS])
             if not path:
                 p = state[CHOICE]
-                self._root_news(frame, int(state[BEST]), int(frame.node.features[p]) if p >= 0 else None, 3)
+                self.root_news(frame, int(state[BEST]), int(frame.node.features[p]) if p >= 0 else None, 3)
             if not state[STOPPED] or (stoppable and self.stopped()):
                 return
 
-    def _root_news(self, frame: _Frame, cost: int, choice: int | None, height: int) -> None:
+    def root_news(self, frame: Frame, cost: int, choice: int | None, height: int) -> None:
         """Keep a better tree and, at the full height, a better bound; tell the listeners."""
         if choice is not None and choice >= 0 and cost < self.incumbent[0]:
             self.incumbent = (cost, choice, height)
@@ -373,7 +341,7 @@ class Search:
         if (kept := self.drawn) is not None and kept[0] == (cost, feature, height):
             return kept[1]
         rows = np.arange(len(self.instance.rows), dtype=np.int32)
-        shape = self.split(rows, (), height, feature)
+        shape = split(self, rows, (), height, feature)
         self.drawn = (cost, feature, height), shape
         return shape
 
@@ -384,7 +352,7 @@ class Search:
         return bool(self.flag[0])
 
     def _branch(
-        self, frame: _Frame, rows: np.ndarray, path: tuple[int, ...], height: int, ub: int, stoppable: bool
+        self, frame: Frame, rows: np.ndarray, path: tuple[int, ...], height: int, ub: int, stoppable: bool
     ) -> Known:
         best, choice = (frame.leaf, None) if frame.leaf < ub else (ub, None)
         if self.options.deepening:
@@ -395,33 +363,40 @@ class Search:
                 best, choice = below.lower, SHALLOWER
             self._inherit(frame, below.lower)
         if not path:
-            self._root_news(frame, best, None, height)
+            self.root_news(frame, best, None, height)
         if not path and self.threads > 1:
-            best, choice = self._parallel(frame, rows, height, best, choice)
+            best, choice = in_parallel(self, frame, rows, height, best, choice)
+        elif not path and height == 4 and self.brief:
+            best, choice = in_slices(self, frame, rows, best, choice, stoppable)
         else:
-            for p in range(len(frame.node.features)):
-                if stoppable and self.stopped():
-                    break
-                found = self._attempt(frame, rows, path, height, p, _constant(best), stoppable)
-                better = found < best
-                if better:
-                    best, choice = found, int(frame.node.features[p])
-                if not path and (better or time.perf_counter() - self.heard >= NEWS_SECONDS):
-                    self._root_news(frame, best, choice, height)
-            if not path:
-                self._root_news(frame, best, choice, height)
+            best, choice = self._one_by_one(frame, rows, path, height, best, choice, stoppable)
+        if not path:
+            self.root_news(frame, best, choice, height)
         if not path and height == self.depth:
-            self.root_sides = dict(
-                zip(frame.node.features.tolist(), zip(*frame.lower.tolist(), strict=True), strict=True)
-            )
+            self.root = frame.learned
         if stoppable and self.stopped():
             return Known(frame.bound(), False)
         if best < ub:
             return Known(best, True, choice)
         return Known(max(ub, frame.bound()), False)
 
-    def _attempt(
-        self, frame: _Frame, rows: np.ndarray, path: tuple[int, ...], height: int, p: int,
+    def _one_by_one(
+        self, frame: Frame, rows: np.ndarray, path: tuple[int, ...], height: int, best: int, choice: int | None, stoppable: bool
+    ) -> tuple[int, int | None]:  # fmt: skip
+        """The best split of a node, if it costs less than `best`; its cost and feature."""
+        for p in range(len(frame.node.features)):
+            if stoppable and self.stopped():
+                break
+            found = self.attempt(frame, rows, path, height, p, _constant(best), stoppable)
+            better = found < best
+            if better:
+                best, choice = found, int(frame.node.features[p])
+            if not path and (better or time.perf_counter() - self.heard >= NEWS_SECONDS):
+                self.root_news(frame, best, choice, height)
+        return best, choice
+
+    def attempt(
+        self, frame: Frame, rows: np.ndarray, path: tuple[int, ...], height: int, p: int,
         best: Callable[[], int], stoppable: bool,
     ) -> int:  # fmt: skip
         """The cost of the best tree with split p if it is below best(), else something that is not."""
@@ -448,85 +423,14 @@ class Search:
                 return int(INFINITE)
         return int(lower[0, p] + lower[1, p]) if exact[0, p] and exact[1, p] else int(INFINITE)
 
-    def _parallel(
-        self, frame: _Frame, rows: np.ndarray, height: int, best: int, choice: int | None
-    ) -> tuple[int, int | None]:
-        """Splits of the root dealt to threads that share the incumbent; then the first split that reaches the optimum."""
-        start = best
-        shared = [best]
-        queue = iter(range(len(frame.node.features)))
-        failures: list[BaseException] = []
-        found: dict[int, int] = {}
-
-        def work() -> None:
-            try:
-                while not self.stopped():
-                    with self.lock:
-                        p = next(queue, None)
-                    if p is None:
-                        return
-                    value = self._attempt(frame, rows, (), height, p, lambda: shared[0], True)
-                    with self.lock:
-                        if value < shared[0]:
-                            shared[0] = value
-                            found[value] = p
-                        self._root_news(frame, value, int(frame.node.features[p]), height)
-            except BaseException as error:
-                failures.append(error)
-                self.flag[0] = 1
-
-        team = [threading.Thread(target=work, daemon=True) for _ in range(self.threads)]
-        for thread in team:
-            thread.start()
-        for thread in team:
-            thread.join()
-        if failures:
-            raise failures[0]
-        if shared[0] == start:
-            return best, choice
-        for p in range(len(frame.node.features)):
-            if self.stopped():
-                break
-            if self._attempt(frame, rows, (), height, p, lambda: shared[0] + 1, True) == shared[0]:
-                return shared[0], int(frame.node.features[p])
-        return shared[0], int(frame.node.features[found[shared[0]]])
-
-    # -- the tree ------------------------------------------------------------------------------------------------------
-
-    def extract(self, rows: np.ndarray, path: tuple[int, ...], height: int, cost: int) -> Shape:
-        """The first tree in search order of the known optimal `cost`."""
-        known = self.memo.get(self._key(rows, path, height))
-        if known is None or not known.exact:
-            known = self.solve(rows, path, height, cost + 1, stoppable=False)
-        if known.choice is None:
-            return None
-        if known.choice == SHALLOWER:
-            return self.extract(rows, path, height - 1, cost)
-        if height <= 2:
-            return self._extract_two(rows, height)
-        return self.split(rows, path, height, known.choice)
-
-    def split(self, rows: np.ndarray, path: tuple[int, ...], height: int, feature: int) -> Shape:
-        """The best tree whose root tests `feature`."""
-        parts = dp_node.split_rows(self.instance.rows, rows, feature)
-        below = []
-        for s in range(2):
-            inner = tuple(sorted((*path, 2 * feature + s)))
-            value = self.solve(parts[s], inner, height - 1, int(INFINITE), stoppable=False)
-            below.append(self.extract(parts[s], inner, height - 1, value.lower))
-        return feature, below[0], below[1]
-
-    def _extract_two(self, rows: np.ndarray, height: int) -> Shape:
+    def small(self, rows: np.ndarray, height: int) -> Shape:
+        """A cheapest tree of one or two levels."""
         if len(rows) == len(self.instance.rows) and height in self.root_shapes:
             return self.root_shapes[height]  # to count all pairs of thousands of questions again takes seconds
         node = self.prepare(rows)
         P = self.pairs(node, False)
         assert P is not None
         return self._two(node, P, height)[0]
-
-
-def _known_path(path: tuple[int, ...]) -> bool:
-    return min(path, default=0) >= 0
 
 
 def _constant(value: int) -> Callable[[], int]:

@@ -14,8 +14,10 @@ from trainer.dtypes import BitArray, CodeArray, CountArray
 from trainer.families.exact.column_cases import Case
 from trainer.families.exact.instance import ExactInstance, build
 from trainer.families.exact.kernels import node as dp_node
+from trainer.families.exact.known import INFINITE, ExactOptions, Known
 from trainer.families.exact.proof import made
-from trainer.families.exact.search import INFINITE, ExactOptions, Known, Search
+from trainer.families.exact.reading import extract
+from trainer.families.exact.search import Search
 from trainer.method import Proof
 from trainer.tree.shapes import LabelledShape, Shape
 
@@ -132,7 +134,7 @@ def _solve_from(search: Search, rows: np.ndarray, start: Shape, cost: int) -> tu
     search.report(cost, min(cost, search.root_lower), 0)
     known = search.solve(rows, (), search.depth, cost)
     if known.exact and known.lower < cost:
-        return known, search.extract(rows, (), search.depth, known.lower)
+        return known, extract(search, rows, (), search.depth, known.lower)
     if known.exact or known.lower >= cost:
         return Known(cost, True), start
     better, feature, _ = search.incumbent
@@ -155,10 +157,10 @@ def _solve_root(search: Search, rows: np.ndarray) -> tuple[Known, Shape]:
     known = search.solve(rows, (), min(2, depth), int(INFINITE))
     if not known.exact:  # one question needs no counts of pairs
         one = search.solve(rows, (), 1, int(INFINITE))
-        return Known(search.root_lower, False), search.extract(rows, (), 1, one.lower)
+        return Known(search.root_lower, False), extract(search, rows, (), 1, one.lower)
     search.report(known.lower, search.root_lower, search.nodes)
     if depth > 2:
-        two, shape = known.lower, search.extract(rows, (), 2, known.lower)
+        two, shape = known.lower, extract(search, rows, (), 2, known.lower)
         if search.improved is not None:
             search.improved(shape)
         known = search.solve(rows, (), depth, int(INFINITE))
@@ -167,7 +169,7 @@ def _solve_root(search: Search, rows: np.ndarray) -> tuple[Known, Shape]:
             if feature is not None and cost < two:
                 return Known(search.root_lower, False), search.incumbent_shape()
             return Known(search.root_lower, False), shape
-    return known, search.extract(rows, (), depth, known.lower)
+    return known, extract(search, rows, (), depth, known.lower)
 
 
 def evaluate(instance: ExactInstance, shape: LabelledShape) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trainer.families.exact.kernels.bounds import Sides, count_bounds
+from trainer.families.exact.kernels.bounds import Sides, child_bounds, count_bounds, inherit
 from trainer.families.exact.kernels.count import (
     Trees,
     combine,
@@ -19,8 +19,10 @@ from trainer.families.exact.kernels.count import (
     put,
     three_sums,
 )
+from trainer.families.exact.kernels.halves import both_halves, count_half
 from trainer.families.exact.kernels.node import pair_counts, prepare, split_rows
 from trainer.families.exact.kernels.signed import differences
+from trainer.families.exact.kernels.two import own_values, price
 from trainer.kernels.compiled import kernel
 
 i32 = np.int32
@@ -71,42 +73,79 @@ def viable(given, height, costs, kept, budget, flag):
 
     costs: int64 (unit, leaf, min_leaf, use_similarity, scale); kept: `Kept` of the search, for the path to the rows. At height three the bounds are the least costs.
     """
-    return _viable(place_of(given, 2 if height == 3 else 0), height, costs, kept, budget, flag)
+    node, P = place_of(given, 2 if height == 3 else 0)
+    if height == 3:
+        lower = _least(node, P, differences(node, P, costs[2]), costs, kept, np.zeros(0, np.int64), budget, flag)
+    else:
+        lower = _bounds(node, costs, height).lower
+    near = np.flatnonzero(lower[0] + lower[1] <= budget)
+    return node.features[near].astype(np.int64), lower[:, near]
 
 
 @kernel
-def _viable(place, height, costs, kept, budget, flag):
-    node, P = place
+def _bounds(node, costs, height):
+    """What the counts of a node tell of both sides of each split."""
     m = len(node.features)
     sides = Sides(np.zeros((2, m), np.int64), np.zeros((2, m), np.uint8))
     if m:
         count_bounds(node, costs[0], costs[1], height - 1, np.ones(3, np.uint8), sides)
-    if m and height == 3:
-        three_sums(node, P, differences(node, P, costs[2]), costs, kept, sides, budget, flag)
-    near = np.flatnonzero(sides.lower[0] + sides.lower[1] <= budget)
-    return node.features[near].astype(np.int64), sides.lower[:, near]
+    return sides
 
 
 @kernel
-def count_three(given, costs, kept, layout, budget, most, flag):
+def _least(node, P, D, costs, kept, floors, budget, flag):
+    """Least costs of both sides of each split of a place of height three where their sum is within the budget, else bounds, int64 (2, m).
+
+    floors: what is known of each first question, times `scale`, int64 (questions,); of length 0 where nothing is.
+    """
+    unit, leaf, min_leaf, similar, scale = costs[0], costs[1], costs[2], costs[3], costs[4]
+    sides = _bounds(node, costs, 3)
+    if len(node.features) == 0:
+        return sides.lower
+    e = np.empty(4, np.int64)
+    children = own_values(node, P, min_leaf, e)
+    child_bounds(node, children, costs, np.ones(3, np.uint8), sides)
+    if similar:
+        inherit(node, price(e, unit, leaf, 4), unit, sides.lower)
+    for p in range(len(node.features) if len(floors) else 0):
+        if floors[node.features[p]] // scale > budget:
+            sides.lower[0, p] = budget + 1
+    three_sums(node, P, D, costs, kept, sides, budget, flag)
+    return sides.lower
+
+
+@kernel
+def count_three(given, costs, kept, floors, layout, budget, most, flag):
     """N(D, 3, c) for c ≤ budget, from the rows: keys, costs, counts as of `count_two`, and a bound of all counts together, as a float.
 
-    The kinds of rows are the classes, and idle questions count. Ends early where the flag is up, or with more than `most` keys; what the
-    counts are is not known where the bound is too large for 64 bits.
+    The kinds of rows are the classes, and idle questions count; floors: of `_least`. Ends early where the flag is up, or with more than
+    `most` keys; what the counts are is not known where the bound is too large for 64 bits.
     """
-    data, rows, allowed, min_leaf, reduce = given
-    place = place_of(given, 2)
+    node, P = place_of(given, 2)
+    D = differences(node, P, costs[2])
     bag, total = new_bag(64), 1.0
-    _, cost, key = leaf_of(place[0].totals.astype(np.int64), layout)
+    _, cost, key = leaf_of(node.totals.astype(np.int64), layout)
     if cost <= budget:
         bag = put(bag, key, cost, 1)
-    questions, lower = _viable(place, 3, costs, kept, budget, flag)
-    for i in range(len(questions)):
-        no, yes = split_rows(data.R, rows, questions[i])
-        a = count_place((data, yes, allowed, min_leaf, reduce), 2, layout, budget - lower[0, i])
-        b = count_place((data, no, allowed, min_leaf, reduce), 2, layout, budget - lower[1, i])
-        total += float(a[2].sum()) * float(b[2].sum())
-        one, other = Trees(a[0], a[1], a[2]), Trees(b[0], b[1], b[2])
-        bag = combine(bag, one, other, layout.bits[questions[i]], layout.low, budget, most, flag)
+    lower = _least(node, P, D, costs, kept, floors, budget, flag)
+    for p in np.flatnonzero(lower[0] + lower[1] <= budget):
+        below = budget - lower[0, p], budget - lower[1, p]
+        a, b = _count_sides(given, node, P, D, p, layout, below)
+        total += float(a.counts.sum()) * float(b.counts.sum())
+        bag = combine(bag, a, b, layout.bits[node.features[p]], layout.low, budget, most, flag)
     keys, costs_of, counts = emptied(bag)
     return keys, costs_of, counts, total
+
+
+@kernel
+def _count_sides(given, node, P, D, p, layout, budgets):
+    """The trees of two levels at both sides of a split, those with the answer 1 first; budgets: for the side of 1, and of 0."""
+    if len(D.whole):
+        zero, one, split = both_halves(node, P, D, p)
+        a, b = count_half(one, split, layout, budgets[0]), count_half(zero, split, layout, budgets[1])
+    else:
+        data, rows, allowed, min_leaf, reduce = given
+        no, yes = split_rows(data.R, rows, np.int64(node.features[p]))
+        a = count_place((data, yes, allowed, min_leaf, reduce), 2, layout, budgets[0])
+        b = count_place((data, no, allowed, min_leaf, reduce), 2, layout, budgets[1])
+    return Trees(a[0], a[1], a[2]), Trees(b[0], b[1], b[2])

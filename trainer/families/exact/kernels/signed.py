@@ -57,7 +57,7 @@ def differences(node, P, min_leaf):
 
 
 @kernel
-def _count(A, second, f, first, row):
+def count_pairs(A, second, f, first, row):
     """row[q], q ≥ first: difference of the rows with x_f = x_q = 1, plus the weight of class 1; of plain rows."""
     used = len(A)
     some = min(used, 2 + used % 2)
@@ -74,8 +74,8 @@ def _count(A, second, f, first, row):
 
 
 @kernel
-def _count_weighted(packed, f, first, row):
-    """As `_count`, of rows of any weight."""
+def count_weighted(packed, f, first, row):
+    """As `count_pairs`, of rows of any weight."""
     A = packed.columns
     row[first:] = i32(0)
     for w in range(len(A)):
@@ -117,15 +117,15 @@ def _add_two(A, second, w, f, first, row):
 
 @kernel
 def _whole(packed, C):
-    """Write C[f, q], what `_count` gives of the pairs of a packed side, from each pair once."""
+    """Write C[f, q], what `count_pairs` gives of the pairs of a packed side, from each pair once."""
     m, wide = C.shape
     row = np.empty(wide, i32)
     for f in range(m):
         first = f // LANES * LANES  # whole lanes; what is left of f is written again, the same
         if packed.plain:
-            _count(packed.columns, packed.second, f, first, row)
+            count_pairs(packed.columns, packed.second, f, first, row)
         else:
-            _count_weighted(packed, f, first, row)
+            count_weighted(packed, f, first, row)
         source, target = row[first:], C[f, first:]  # parts, as a loop from f on would go one by one
         for q in range(len(source)):
             target[q] = source[q]
@@ -135,10 +135,10 @@ def _whole(packed, C):
 
 
 @kernel
-def _furthest(c, whole, f, small, large, own):
+def furthest(c, whole, f, small, large, own):
     """The largest |2c - own| of the pairs of a question, in the small side where it is 1 and where it is 0, and so in the large one.
 
-    c: of `_count`; small and own hold its weight of class 1, too, and large is less by it.
+    c: of `count_pairs`; small and own hold its weight of class 1, too, and large is less by it.
     """
     near1, near0, far1, far0 = i32(0), i32(0), i32(0), i32(0)
     one, zero, rest, other = own
@@ -171,7 +171,7 @@ def _errors(M, weight, e):
 
 
 @kernel
-def _apart(D, p, s, base, small, large):
+def apart(D, p, s, base, small, large):
     """Write the differences of both sides of split p where each question is 1, that of the side s plus `base`, the other less it."""
     m = len(D)
     for q in range(m):
@@ -190,7 +190,7 @@ def signed_sides(node, differ, p, e0, e1):
     packed = packed_side(node, differ.columns, p, s, True)
     base = i32(node.ones[1, p] if s else node.totals[1] - node.ones[1, p])
     small, large, row = np.empty(wide, i32), np.empty(wide, i32), np.empty(wide, i32)
-    _apart(D, p, s, base, small, large)
+    apart(D, p, s, base, small, large)
     d = np.int64(node.totals[0]) - node.totals[1]
     near = np.int64(D[p, p]) if s else d - D[p, p]
     far = d - near
@@ -204,12 +204,12 @@ def signed_sides(node, differ, p, e0, e1):
         if len(C):
             row = C[f]
         elif packed.plain:
-            _count(A, second, f, 0, row)
+            count_pairs(A, second, f, 0, row)
         else:
-            _count_weighted(packed, f, 0, row)
+            count_weighted(packed, f, 0, row)
         one, rest = np.int64(small[f]) - base, np.int64(large[f]) + base
         own = i32(one + 2 * base), i32(near - one), i32(rest - 2 * base), i32(far - rest)
-        near1, near0, far1, far0 = _furthest(row, D, f, small, large, own)
+        near1, near0, far1, far0 = furthest(row, D, f, small, large, own)
         _improve(M, one, near, near1, near0)
         _improve(N, rest, far, far1, far0)
     size = ones if s else weight - ones

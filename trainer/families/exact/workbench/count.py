@@ -127,7 +127,14 @@ class Counter:
     def _three(self, rows: np.ndarray, path: tuple[int, ...], budget: int) -> Entry | None:
         """A place of height three in one call; None where 64 bits might not hold its counts. Its parts are counted when they are needed."""
         keys, costs, counts, most = places.count_three(
-            self.given(rows), self._costs, self._kept(path, 3), self.keys.layout, budget, KEY_ROOM, self.space.flag
+            self.given(rows),
+            self._costs,
+            self._kept(path, 3),
+            self._floors(path),
+            self.keys.layout,
+            budget,
+            KEY_ROOM,
+            self.space.flag,
         )
         if len(keys) > KEY_ROOM or self.space.stopped():
             raise Stopped
@@ -213,18 +220,25 @@ class Counter:
         questions, lower = places.viable(given, height, self._costs, self._kept(path, height), budget, self.space.flag)
         if self.space.stopped():
             raise Stopped
-        found, sides, scale = [], self.space.root_sides if path == () else {}, self.space.instance.scale
+        found, scale = [], self.space.instance.scale
+        root = self.space.root if path == () else None
+        searched = {} if root is None else root.sides()
         for question, no, yes in zip(questions.tolist(), *lower.tolist(), strict=True):
-            searched = sides.get(question, (0, 0))
-            low = [max(no, searched[0] // scale), max(yes, searched[1] // scale)]
+            sums, exact = searched.get(question, ((0, 0), False))
+            low = [max(no, sums[0] // scale), max(yes, sums[1] // scale)]
             # rounded apart, two bounds that are above the budget together may fall short of it by one
-            if sum(low) > budget or sum(searched) >= (budget + 1) * scale:
+            if sum(low) > budget or sum(sums) >= (budget + 1) * scale:
                 continue
-            if height > 3:
+            if height > 3 and not exact:
                 low = self._least(rows, path, height, question, low, budget)
             if low[0] + low[1] <= budget:
                 found.append((question, (low[1], low[0])))
         return found
+
+    def _floors(self, path: tuple[int, ...]) -> np.ndarray:
+        """What the search has found of each first question at a side of the root, in its integers; of length 0 where that is nothing."""
+        root = self.space.root
+        return np.zeros(0, np.int64) if root is None or len(path) != 1 else root.floors(path[0])
 
     def _kept(self, path: tuple[int, ...] | None, height: int) -> Kept:
         """The search's table of depth-two subtrees, where it is about the same questions and reaches this place."""

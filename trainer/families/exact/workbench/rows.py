@@ -11,60 +11,53 @@ from dataclasses import replace
 import numpy as np
 
 from trainer.data.problem import Problem
-from trainer.dtypes import BIT, BitArray
-from trainer.families.exact.instance import ExactInstance, build
+from trainer.dtypes import BitArray
+from trainer.families.exact.instance import ExactInstance, build_packed
+from trainer.families.exact.kernels.rows import groups
 from trainer.kernels.bits import pack_bits
-
-MIXER = np.uint64(0xD6E8FEB86659FD93)
 
 
 def same_rows(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For each group of equal rows of numbers of 64 bits the first one, and the group of each row, int64; NaN equals NaN.
-
-    As `np.unique(matrix, axis=0)` does in ten times the time: rows are sorted by one number that is mixed from theirs, and compared.
-    """
+    """For each group of equal rows of numbers of 64 bits the first one, and the group of each row, int64; NaN equals NaN."""
     words = np.ascontiguousarray(matrix + matrix.dtype.type(0)).view(np.uint64)  # + 0: -0.0 equals 0.0
-    mixed = np.zeros(len(words), np.uint64)
-    for column in words.T:
-        mixed = (mixed ^ column) * MIXER
-        mixed ^= mixed >> np.uint64(32)
-    _, first, same = np.unique(mixed, return_index=True, return_inverse=True)
-    if not (words == words[first[same]]).all():  # different rows have the same number
-        _, first, same = np.unique(words, axis=0, return_index=True, return_inverse=True)
-    return first.astype(np.int64), same.reshape(-1).astype(np.int64)
+    first, same = groups(words)
+    return first, same
 
 
 def instance_of(problem: Problem, bits: BitArray, depth: int) -> tuple[ExactInstance, np.ndarray]:
     """The instance over `bits` (rows, questions), and for each of its rows one row of the table with the same values."""
     first, same = same_rows(problem.matrix)
-    digits = max(1, int(len(first) - 1).bit_length())
-    rows, weights = _merged(problem, first, same)
-    marks = ((same[rows, None] >> np.arange(digits)) & 1).astype(BIT)
-    marked = build(
-        np.column_stack((bits[rows], marks)),
+    packed = pack_bits(bits[first])
+    # rows with similar answers stand together, so that many words of a side hold none of its rows
+    order = np.lexsort(packed.T)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    same = place[same]
+    rows, weights = _merged(problem, same, len(order))
+    g = build_packed(
+        same[rows, None].astype(np.uint64),
         problem.y[rows],
+        features=bits.shape[1],
         n_classes=problem.n_classes,
         weights=weights,
         leaf_cost=problem.kappa,
         depth=depth,
     )
-    places = bits.shape[1] + np.arange(digits)
-    read = (marked.rows[:, places >> 6] >> (places & 63).astype(np.uint64)) & np.uint64(1)
-    origin = first[(read.astype(np.int64) << np.arange(digits)).sum(axis=1)]
-    packed = pack_bits(bits[origin])
-    weights = np.int64(1) << marked.shifts.astype(np.int64)
-    equal = _unavoidable(packed, marked.classes, weights, marked.n_classes)
-    return replace(marked, rows=np.ascontiguousarray(packed), equal=equal, features=bits.shape[1]), origin
+    groups_of = order[g.rows[:, 0].astype(np.int64)]
+    held = np.ascontiguousarray(packed[groups_of])
+    equal = _unavoidable(held, g.classes, np.int64(1) << g.shifts.astype(np.int64), g.n_classes)
+    return replace(g, rows=held, equal=equal), first[groups_of]
 
 
-def _merged(problem: Problem, first: np.ndarray, same: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _merged(problem: Problem, same: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows of the table with their weights: one for each group and class where that saves half of them, else all."""
-    if 2 * len(first) > len(same) or problem.row_weights.min() < 0:
+    if 2 * number > len(same) or problem.row_weights.min() < 0:
         return np.arange(len(same)), problem.row_weights
     codes = same * problem.n_classes + problem.y
-    held, row = np.unique(codes, return_index=True)
-    weights = np.bincount(codes, problem.row_weights)[held].astype(np.int64)
-    return row, weights
+    row = np.full(number * problem.n_classes, -1, np.int64)
+    row[codes[::-1]] = np.arange(len(codes))[::-1]  # the first one of each
+    held = np.flatnonzero(row >= 0)
+    return row[held], np.bincount(codes, problem.row_weights, len(row))[held].astype(np.int64)
 
 
 def rows_with_values(problem: Problem, origin: np.ndarray) -> np.ndarray:
@@ -80,7 +73,7 @@ def rows_with_values(problem: Problem, origin: np.ndarray) -> np.ndarray:
 
 def _unavoidable(packed: np.ndarray, classes: np.ndarray, weights: np.ndarray, n_classes: int) -> np.ndarray:
     """1 for rows that answer all questions like rows of a more frequent class, ties to the smaller class; uint8."""
-    _, group = same_rows(packed)
-    counts = np.zeros((int(group.max()) + 1, n_classes), np.int64)
-    np.add.at(counts, (group, classes), weights)
+    first, group = same_rows(packed)
+    size = len(first), n_classes
+    counts = np.bincount(group * n_classes + classes, weights, len(first) * n_classes).reshape(size)
     return (classes != counts.argmax(axis=1)[group]).astype(np.uint8)

@@ -14,9 +14,12 @@ from trainer.data.problem import Problem
 from trainer.editing import space as editing
 from trainer.editing.questions import Questions
 from trainer.editing.space import FAR, NONE_BANNED, Asked
+from trainer.families.exact.frame import Learned
 from trainer.families.exact.instance import ExactInstance
 from trainer.families.exact.kernels import node as dp_node
-from trainer.families.exact.search import UNKNOWN_PATH, ExactOptions, Known, Search
+from trainer.families.exact.known import UNKNOWN_PATH, ExactOptions, Known
+from trainer.families.exact.reading import extract
+from trainer.families.exact.search import Search
 from trainer.families.exact.workbench.rows import instance_of
 from trainer.tree.shapes import Shape
 
@@ -104,10 +107,10 @@ class Space(editing.Space):
         return self._searches[key]
 
     @property
-    def root_sides(self) -> dict[int, tuple[int, int]]:
-        """Lower bounds of the costs of (no, yes) below questions at the root, as far as they were searched; in the search's integers."""
+    def root(self) -> Learned | None:
+        """What is known of the questions at the root, once they were searched; costs in the search's integers."""
         search = self._searches.get((NONE_BANNED, True))
-        return {} if search is None else search.root_sides
+        return None if search is None else search.root
 
     def solve(
         self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, banned: frozenset[int], ub: int = FAR
@@ -124,7 +127,7 @@ class Space(editing.Space):
     ) -> Shape:
         """The first tree of the known optimal `cost`, as (question, yes, no)."""
         search, path = self._suited(path, height, banned)
-        return _turned(search.extract(rows, path, height, cost))
+        return _turned(extract(search, rows, path, height, cost))
 
     def _suited(
         self, path: tuple[int, ...] | None, height: int, banned: frozenset[int]

@@ -1,0 +1,76 @@
+"""Trees of two levels at both sides of a split, counted from the node above, against a count of the rows of each side."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.seeds import seeds
+from tests.trainer.exact.test_sides import node_of
+from trainer.families.exact.kernels.count import Layout
+from trainer.families.exact.kernels.halves import both_halves, count_half
+from trainer.families.exact.kernels.node import split_rows
+from trainer.families.exact.kernels.places import count_place
+from trainer.families.exact.kernels.rows import groups, members_by_answer
+from trainer.families.exact.kernels.signed import differences
+from trainer.kernels.members import members
+
+
+def layout_of(rng, questions, *, unit, leaf):
+    """Keys that tell leaves and errors of each class; some questions are marked."""
+    low = (1 << 50) - 1
+    return Layout(
+        unit=unit, leaf=leaf, ends=np.array([1, 2]), row_keys=np.array([[0, 1 << 30], [1 << 10, 0]]), barred=np.zeros((2, 2), np.uint8),
+        leaf_key=1, low=low, bits=(rng.random(questions) < 0.3).astype(np.int64) << 50, idle=True,
+    )  # fmt: skip
+
+
+def sorted_trees(found):
+    """Keys, costs and counts in one order."""
+    order = np.lexsort((found[0], found[1]))
+    return [part[order].tolist() for part in found]
+
+
+@seeds(60)
+def test_both_sides_of_a_split_have_the_trees_that_their_rows_have(seed):
+    rng = np.random.default_rng(seed)
+    questions = [9, 9, 40, 150][seed % 4]
+    g, some, node, P = node_of(seed, rows=[90, 700, 3000][seed % 3], questions=questions)
+    layout, allowed = layout_of(rng, questions, unit=3, leaf=int(rng.integers(1, 40))), np.ones(questions, np.uint8)
+    differ, counted = differences(node, P, 1), 0
+    for p in rng.permutation(len(node.features))[:6].tolist():
+        zero, one, split = both_halves(node, P, differ, p)
+        for half, rows in zip((zero, one), split_rows(g.rows, some, np.int64(node.features[p])), strict=True):
+            least = count_place((g.data, rows, node_mask(node, allowed), 1, False), 2, layout, 1 << 40)[1].min()
+            for budget in (int(least) - 1, int(least) + int(rng.integers(0, 60))):
+                own = count_half(half, split, layout, budget)
+                there = count_place((g.data, rows, node_mask(node, allowed), 1, False), 2, layout, budget)
+                assert sorted_trees(own) == sorted_trees(there)
+                counted += int(own[2].sum())
+    assert counted
+
+
+def node_mask(node, allowed):
+    """1 for the questions that the node keeps."""
+    mask = np.zeros_like(allowed)
+    mask[node.features] = 1
+    return mask
+
+
+@seeds(20)
+def test_equal_rows_are_found_whatever_their_order(seed):
+    rng = np.random.default_rng(seed)
+    words = rng.integers(0, 3, (int(rng.integers(1, 400)), int(rng.integers(1, 4)))).astype(np.uint64)
+    first, group = groups(words)
+    assert (words == words[first[group]]).all()
+    assert len(first) == len(np.unique(words, axis=0))
+    assert (np.diff(first) > 0).all()
+    assert (first == [np.flatnonzero(group == k)[0] for k in range(len(first))]).all()
+
+
+def test_the_rows_of_each_answer_have_the_names_of_their_sets():
+    g, _, _, _ = node_of(3, rows=300, questions=70)
+    questions = np.array([0, 5, 69], np.int32)
+    names, every = members_by_answer(g.rows, questions), np.arange(len(g.rows), dtype=np.int32)
+    for q, question in enumerate(questions.tolist()):
+        for answer, rows in enumerate(split_rows(g.rows, every, question)):
+            assert names[q, answer].tolist() == members(rows, len(g.rows)).tolist()
