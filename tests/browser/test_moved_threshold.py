@@ -10,7 +10,7 @@ from octweb.registry.parsed import model_file
 from octweb.workbench import actions
 from octweb.workbench.models import Workbench
 from tests.browser.accessible import violations
-from tests.browser.test_workspace import opened, small  # noqa: F401
+from tests.browser.test_workspace import ANSWERS, opened, small  # noqa: F401
 from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
 from tests.octweb.workbench.conftest import model  # noqa: F401
 from trainer.tree.splits import Threshold
@@ -141,9 +141,7 @@ def test_keys_and_a_typed_value_move_the_line_also_in_the_dark(opened, small):  
     for width in (1440, 1600):  # picture, curve, words and both answers without scrolling
         page.set_viewport_size({"width": width, "height": 900})
         page.get_by_role("button", name="Back").click() if width == 1440 else None
-        assert page.evaluate(
-            "document.querySelector('.sides').getBoundingClientRect().bottom <= document.querySelector('.insp .pane').getBoundingClientRect().bottom"
-        )
+        assert page.evaluate(ANSWERS)
     assert page.evaluate(OVER) <= 0
 
 

@@ -149,6 +149,9 @@ CUT = """['.appbar', '.strip', '.modes', '.foot'].filter((s) => { const e = docu
 MORE_BADGES = """(() => { const title = document.querySelector('.strip .title');
     while (title.children.length < 4) title.append(title.firstElementChild.cloneNode(true)); })()"""
 
+ANSWERS = """document.querySelector('.insp .sides').getBoundingClientRect().bottom
+    <= document.querySelector('.insp .pane').getBoundingClientRect().bottom"""
+
 
 # of the card that has the keyboard and the two below it: those that do not lie in the canvas above the small map
 HIDDEN = """(() => {
@@ -217,6 +220,8 @@ def test_a_large_tree_is_whole_at_first_and_folds(opened, request, which):
         assert bottom <= view["y"] + view["height"] + 1
     assert page.is_visible("#minimap .main-svg")
     assert page.locator("#map-frame").bounding_box()["width"] > 50
+    page.wait_for_selector("#threshold-handle:not([hidden])")
+    assert page.evaluate(ANSWERS), "picture, curve and both answers of a question are seen without scrolling"
     picture(page, f"workspace-{which}", whole=False)
     closed = page.locator('.hit[aria-expanded="false"]')
     before, hidden = page.locator(".hit").count(), closed.count()

@@ -52,7 +52,7 @@ def with_curve(figure: dict[str, Any], costs: Costs, name: str) -> dict[str, Any
         "shapes": [_solid(costs.own), _dotted(costs.own, 0, UPPER - NUMBERS) | {"name": "reach"}, _ring(costs)],
         "annotations": [
             *(
-                head | {"name": word, "font": head["font"] | {"weight": 600}}
+                head | {"name": word, "font": head["font"] | {"weight": 600}, "yshift": 4}  # above the highest number
                 for head, word in zip(heads, ("yes", "no"), strict=True)
             ),
             _words(f"Rows of this node wrong, by threshold: {lowest_words(costs)}", LOWER + 0.02, "bottom", name="wrong", bgcolor="var(--card)"),
