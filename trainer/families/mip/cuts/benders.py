@@ -127,7 +127,7 @@ class BendersCuts:
         for j, i in enumerate(rows.tolist()):
             on, paid = listed[j], charge[:, j] > 0
             parts = [self.theta.columns[i : i + 1], every[on], above[paid], earned[:, j]]
-            values = [np.ones(1), signs[j, on], charge[paid, j], np.full(len(path), -1.0)]
+            values: list[FloatArray] = [np.ones(1), signs[j, on], charge[paid, j], -np.ones(len(path))]
             found.append(Row(np.concatenate(parts), np.concatenate(values), upper=float(upper[j]), name="benders"))
         return found
 
