@@ -96,6 +96,7 @@ def test_a_model_that_is_retired_meanwhile_predicts_nothing(media, approved, sta
     assert "not approved" in job.error
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("changes", "status", "words"),
     [
@@ -188,6 +189,7 @@ def test_rows_are_explained_on_request_with_the_owners_marks_and_in_units_for_th
     assert explained
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("more", "member", "words"),
     [

@@ -26,6 +26,7 @@ def test_upload_answers_the_contract_and_keeps_text(owner):
     assert rows["rows"][0][1] == "NA"
 
 
+@pytest.mark.one_database
 def test_gzip_and_parquet_give_the_same_table_as_csv(owner):
     table = pa.table({"a": [1.5, 2.5, 3.0, 4.0], "y": ["p", "q", "p", "q"]})
     parquet = io.BytesIO()

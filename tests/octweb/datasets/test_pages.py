@@ -53,6 +53,7 @@ def test_detail_shows_profile_and_rows(page, dataset, query):
     assert "50.0" in text
 
 
+@pytest.mark.one_database
 def test_rows_of_parquet_have_numbers_and_no_lines(page, owner):
     content = io.BytesIO()
     pq.write_table(pa.table({"a": [1.5, 2.5, 3.0, 4.0], "y": ["p", "q", "p", "q"]}), content)

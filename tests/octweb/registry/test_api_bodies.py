@@ -15,7 +15,7 @@ import pytest
 from octweb.registry.bodies import ARROW_FILE, ARROW_STREAM, CSV
 from tests.octweb.small_models import small_table
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.one_database]  # how bodies are read, and what is said of them
 
 
 def records(n: int = 40) -> list[dict]:

@@ -19,6 +19,7 @@ def file(tmp_path):
     return path
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("name", list(FORMATS))
 def test_page_and_api_give_the_same_file(model, owner, client, client_of, name):
     client.force_login(owner)

@@ -69,6 +69,7 @@ def test_rows_of_a_node_are_those_that_walk_through_it(table, owner):
         assert len(scene.reaching(v.id, "training")) == v.rows
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("sort", ["line", "actual", "predicted", "leaf", "c0", "c1", "nonsense"])
 @pytest.mark.parametrize("descending", ["", "1"])
 def test_rows_are_sorted_and_the_csv_has_all_of_them(table, owner, sort, descending):

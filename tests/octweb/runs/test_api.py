@@ -47,6 +47,7 @@ def test_methods_are_the_declarations(api):
     assert all(p["help"] for m in answer for p in m["parameters"])
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("change", "status", "words"),
     [

@@ -64,6 +64,7 @@ def _sent(context):
     return data | dict(context["kept"]) | {"touched": context["touched"]}
 
 
+@pytest.mark.one_database
 def test_every_method_is_in_the_table_and_has_words():
     shown = [m["method"].id for _, methods in advice.groups_of_methods() for m in methods]
     assert sorted(shown) == sorted(m.id for m in METHODS)
@@ -71,6 +72,7 @@ def test_every_method_is_in_the_table_and_has_words():
     assert [title for title, _ in advice.groups_of_methods()] == ["Recommended", "Others", "Baselines"]
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("ask", "sure", "method"),
     [

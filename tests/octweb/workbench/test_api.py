@@ -51,6 +51,7 @@ def test_a_model_is_edited_and_saved_over_the_api(api, model, serve):
     assert api.delete(address).status_code == 204
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("path", "body", "status"),
     [
