@@ -9,12 +9,14 @@ from typing import Any
 from octweb.datasets.models import Dataset
 from octweb.runs import advice
 from octweb.runs.estimate import seconds_of, size_of
+from octweb.runs.thresholds import QUICK, bins_within
 from octweb.runs.words import run_name
 from trainer.methods import get
 
 FEW_ROWS = 1000  # below, no rows are held out: nested folds use them all
 HELD_OUT = 0.25
 SMALL, LARGE = (0.0005, 1.0), (0.002, 3.0)  # what a leaf must win: a share of the rows, but at least so many rows
+DEEP = 5
 KINDS = ("one", "two", "many", "groups")
 
 
@@ -47,10 +49,10 @@ def plan(dataset: Dataset, *, kinds: Collection[str] = KINDS, time_limit: float)
     for kind in advice.kinds(dataset):
         if kind.id not in kinds:
             continue
-        for trial in _trials(dataset, kind.id):
+        for trial in _trials(dataset, kind.id, min(QUICK, time_limit)):
             reason = kind.refusal or _refusal(dataset, trial)
             seconds = _seconds(dataset, trial)
-            if not reason and seconds > 3 * time_limit and get(trial.method).guarantee != "heuristic":
+            if not reason and seconds > _most(trial, time_limit) and get(trial.method).guarantee != "heuristic":
                 reason = "these data are too large for it within the time of one fit"
             if reason:
                 title = get(trial.method).title
@@ -73,18 +75,23 @@ def evaluation(dataset: Dataset) -> tuple[float, bool]:
     return (0.0, True) if dataset.rows < FEW_ROWS else (HELD_OUT, False)
 
 
-def _trials(dataset: Dataset, kind: str) -> Iterable[Trial]:
+def _exact(dataset: Dataset, depth: int, penalty: float, longest: float) -> Trial:
+    """The exact search with as many thresholds per column as it should prove in the time."""
+    asked = {"depth": depth, "leaf_penalty": penalty}
+    method = get("exact")
+    bins = bins_within(dataset, method, method.settings(asked).to_json(), longest)
+    return Trial(method="exact", parameters=asked | {"bins": bins})
+
+
+def _trials(dataset: Dataset, kind: str, longest: float) -> Iterable[Trial]:
     small, large = (max(share, rows / max(1, dataset.rows)) for share, rows in (SMALL, LARGE))
     small, large = (float(f"{penalty:.1g}") for penalty in (small, large))
     if kind == "one":
         yield Trial(method="cart", parameters={"depth": 3, "pruning": str(large)})
         yield Trial(method="cart", parameters={"depth": 6, "pruning": str(small)})
         yield Trial(method="cart", parameters={"depth": 10, "pruning": "cross-validation"})
-        yield Trial(method="exact", parameters={"depth": 1, "leaf_penalty": large})
-        for depth in (2, 3):
-            yield Trial(method="exact", parameters={"depth": depth, "leaf_penalty": large, "bins": 10})
-        yield Trial(method="exact", parameters={"depth": 3, "leaf_penalty": small, "bins": 10})
-        yield Trial(method="exact", parameters={"depth": 4, "leaf_penalty": small})
+        for depth, penalty in ((1, large), (2, large), (3, large), (3, small), (4, small), (DEEP, small)):
+            yield _exact(dataset, depth, penalty, longest)
         if advice.feature_columns(dataset, "numeric"):
             yield Trial(method="exact-numeric", parameters={"depth": 2, "leaf_penalty": large})
     elif kind == "two":
@@ -95,6 +102,12 @@ def _trials(dataset: Dataset, kind: str) -> Iterable[Trial]:
         yield Trial(method="cut-h", parameters={"depth": 1, "leaf_penalty": large})
     elif kind == "groups":
         yield Trial(method="odt", parameters={"depth": 2})
+
+
+def _most(trial: Trial, time_limit: float) -> float:
+    """The expected seconds beyond which a trial is left out: what a deep search has found at its limit is seldom better than a tree of
+    one level less that was proved."""
+    return time_limit / 4 if trial.parameters.get("depth") == DEEP else 3 * time_limit
 
 
 def _refusal(dataset: Dataset, trial: Trial) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from octweb.core.templatetags.octweb import seconds
 from octweb.datasets.models import Dataset
 from octweb.runs.advice import asked
-from octweb.runs.estimate import estimate, questions
+from octweb.runs.estimate import WIDTH, estimate, prior_spread, questions, seconds_of, size_of
 from octweb.runs.words import CONSTRAINTS
 from trainer.method import Method
 from trainer.tree.numbers import count_words
@@ -51,6 +51,17 @@ def chosen_bins(*, user: Any, dataset: Dataset, method: Method, values: Mapping[
             bins=LADDER[-1], why=f"{_many(LADDER[-1])}: even so, the proof may take longer than {seconds(QUICK)}."
         )
     return _fewest(dataset, str(known.get("binarise") or ""), fitting[0])
+
+
+def bins_within(dataset: Dataset, method: Method, values: Mapping[str, Any], longest: float) -> int:
+    """The most quantiles with which a fit should take less than `longest` seconds by the model of cost alone; at least a few."""
+    fitting = [bins for bins in LADDER if _upper(dataset, method, {**values, "bins": bins}) < longest]
+    return _fewest(dataset, str(values.get("binarise") or ""), fitting[0] if fitting else LADDER[-1]).bins
+
+
+def _upper(dataset: Dataset, method: Method, values: Mapping[str, Any]) -> float:
+    middle = seconds_of(method, size_of(dataset, method, values, dataset.rows))
+    return middle * 10 ** (WIDTH * prior_spread(method))
 
 
 def _high(user: Any, dataset: Dataset, method: Method, values: Mapping[str, Any]) -> float:

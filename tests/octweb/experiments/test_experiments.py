@@ -59,6 +59,19 @@ def test_what_is_left_out_says_why(dataset):
     assert any("too large" in s["reason"] for s in plan(dataset, time_limit=60).skipped)
 
 
+def test_the_exact_search_gets_the_thresholds_that_it_can_prove(dataset):
+    def tried(**more):
+        found = [t.parameters for t in plan(dataset, kinds=["one"], time_limit=60, **more).trials if t.method == "exact"]
+        return {(p["depth"], p["leaf_penalty"]): p["bins"] for p in found}
+
+    few = tried()
+    assert {depth for depth, _ in few} == {1, 2, 3, 4, 5}
+    dataset.rows = 10**7
+    many = tried()
+    assert {depth for depth, _ in many} == {1, 2, 3, 4}  # five levels would not be proved in the time
+    assert many[max(many)] < max(few.values())
+
+
 def test_few_rows_are_not_held_out(dataset):
     assert evaluation(dataset) == (0.0, True)
     dataset.rows = 5000
