@@ -12,11 +12,12 @@ best, 0.01 a leaf. The programs do not count the same trees; docs/good-trees.md 
 - PRAXIS rounds the penalty of a leaf to whole rows and lets a leaf answer with the rarer class. With its default `lookahead_k` 1, the
   approximate run, it may miss trees and the limit lies around the tree that its own search finds first; with 4 its count is exact.
 
-A time is processor time of the process, from the table in memory to the number of trees: for ours that of the encoding, of the best tree
+A time is processor time of the process (`getrusage`), from the table in memory to the number of trees: for ours that of the encoding, of the best tree
 and of the count, kernels compiled; for a peer that of `fit` and of the count in a fresh process. Where that takes less than a second,
 both do it twice each time and the faster one counts, so that neither pays for cold memory. The programs take turns, `--repeats` times; a peer
-that takes more than a second runs once. Times are medians, and the ratio is that of the medians. A peer
-gets `--limit` seconds of the processor and `--memory` GB; "> 120" means that it was stopped then, and the ratio is "more than". Where
+that takes more than a second runs once. Times are medians, and the ratio is that of the medians. With `--apart` ours has a fresh process each
+time, too, since times may differ from process to process; it counts once before, which loads the compiled code. The least and the largest time
+stand behind the median. A peer gets `--limit` seconds of the processor and `--memory` GB; "> 120" means that it was stopped then, and the ratio is "more than". Where
 TreeFARMS was stopped, its second run, which takes as long at least, is left out.
 
 `--ties` only counts tic-tac-toe with three levels by TreeFARMS and by ours, with the classes both ways round and with the columns in another
@@ -33,7 +34,6 @@ import signal
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -53,6 +53,7 @@ PRAXIS = {
     "PRAXIS, exact, majority": {"majority_leaf_only": True, "lookahead_k": DEPTH},
 }
 PROGRAMS = (*TREEFARMS, *PRAXIS)
+OURS = "octweb"
 FASTER = 20  # than TreeFARMS, at least
 BRIEF = 1.0  # seconds up to which a run of a peer is repeated
 
@@ -61,14 +62,10 @@ BRIEF = 1.0  # seconds up to which a run of a peer is repeated
 
 
 def child(program: str, path: str, limit: float, memory: float) -> int:
-    """Count with one peer, and print one line of JSON."""
-    import pandas as pd
-
-    table = pd.read_csv(path)
-    X, y = table.drop(columns="target"), table["target"]
+    """Count with one program, and print one line of JSON."""
+    count = _own(path) if program == OURS else _peer(program, path)
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    count = _treefarms(program, X, y) if program in TREEFARMS else _praxis(program, X, y)
-    most = int(time.process_time() + limit) + 1
+    most = int(spent() + limit) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (most, most))
     room = int(memory * 1e9)
     resource.setrlimit(resource.RLIMIT_AS, (room, room))
@@ -77,6 +74,14 @@ def child(program: str, path: str, limit: float, memory: float) -> int:
         seconds = min(seconds, best(count, 1)[0])
     print("RESULT " + json.dumps({"seconds": seconds, "count": int(number)}), flush=True)
     return 0
+
+
+def _peer(program: str, path: str) -> Callable[[], int]:
+    import pandas as pd
+
+    table = pd.read_csv(path)
+    X, y = table.drop(columns="target"), table["target"]
+    return _treefarms(program, X, y) if program in TREEFARMS else _praxis(program, X, y)
 
 
 def ties(path: str) -> int:
@@ -128,10 +133,16 @@ def best(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
     """Processor seconds of the fastest run, and its answer."""
     fastest, answer = float("inf"), None
     for _ in range(repeats):
-        began = time.process_time()
+        began = spent()
         answer = work()
-        fastest = min(fastest, time.process_time() - began)
+        fastest = min(fastest, spent() - began)
     return fastest, answer
+
+
+def spent() -> float:
+    """Processor seconds of this process. Under a limit of processor time, `time.process_time` is short by up to a tick of the system."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
 
 
 def bench_on(path: Path) -> Callable[[], Any]:
@@ -144,9 +155,17 @@ def bench_on(path: Path) -> Callable[[], Any]:
     return lambda: Workbench(Problem(table=table, labels=labels, leaf_penalty=Fraction(PENALTY)), depth=DEPTH)
 
 
+def _own(path: str) -> Callable[[], int]:
+    """The count in ours, done once before it is measured."""
+    fresh = bench_on(Path(path))
+    fresh().good_trees(slack=SLACK).count  # noqa: B018
+    return lambda: int(fresh().good_trees(slack=SLACK).count)
+
+
 def theirs(options: argparse.Namespace, program: str, path: Path) -> dict[str, Any]:
     """Seconds and count of a peer; without a count where it was stopped, with `failed` where something else went wrong."""
-    command = [options.python, __file__, "--child", program, "--path", str(path)]
+    python = sys.executable if program == OURS else options.python
+    command = [python, __file__, "--child", program, "--path", str(path)]
     done = subprocess.run(
         [*command, "--limit", str(options.limit), "--memory", str(options.memory)],
         capture_output=True,
@@ -164,16 +183,19 @@ def theirs(options: argparse.Namespace, program: str, path: Path) -> dict[str, A
 def compare(options: argparse.Namespace, name: str, path: Path) -> dict[str, dict[str, Any]]:
     """Print one line for each program; returns what each one found."""
     fresh = bench_on(path)
-    runs: dict[str, list[dict[str, Any]]] = {"octweb": []}
+    runs: dict[str, list[dict[str, Any]]] = {OURS: []}
     for _ in range(options.repeats):
-        seconds, number = best(lambda: fresh().good_trees(slack=SLACK).count, 2)
-        runs["octweb"].append({"seconds": seconds, "count": number})
+        if options.apart:
+            runs[OURS].append(theirs(options, OURS, path))
+        else:
+            seconds, number = best(lambda: fresh().good_trees(slack=SLACK).count, 2)
+            runs[OURS].append({"seconds": seconds, "count": number})
         for program in options.programs if options.python else ():
             if _wanted(program, runs):
                 runs.setdefault(program, []).append(theirs(options, program, path))
     found = {program: _median(several) for program, several in runs.items()}
     for program, one in found.items():
-        _line(name, program, one, found["octweb"]["seconds"])
+        _line(name, program, one, found[OURS]["seconds"])
     return found
 
 
@@ -187,7 +209,12 @@ def _wanted(program: str, runs: dict[str, list[dict[str, Any]]]) -> bool:
 def _median(runs: list[dict[str, Any]]) -> dict[str, Any]:
     """What the runs found, with the median of their seconds; the failure where one failed."""
     failed = [one for one in runs if "failed" in one]
-    return failed[0] if failed else runs[0] | {"seconds": statistics.median(one["seconds"] for one in runs)}
+    seconds = [one["seconds"] for one in runs if "failed" not in one]
+    return (
+        failed[0]
+        if failed
+        else runs[0] | {"seconds": statistics.median(seconds), "range": (min(seconds), max(seconds))}
+    )
 
 
 def _line(name: str, program: str, one: dict[str, Any], ours: float) -> None:
@@ -196,8 +223,9 @@ def _line(name: str, program: str, one: dict[str, Any], ours: float) -> None:
         return
     more = "" if one["count"] is not None else "> "
     count = "not known" if one["count"] is None else f"{one['count']:,}"
+    low, high = one["range"]
     print(
-        f"| {name} | {program} | {count} | {more}{one['seconds']:.4f} | {more}{one['seconds'] / ours:,.2f} |",
+        f"| {name} | {program} | {count} | {more}{one['seconds']:.4f} ({low:.4f} to {high:.4f}) | {more}{one['seconds'] / ours:,.2f} |",
         flush=True,
     )
 
@@ -208,7 +236,7 @@ def verdict(found: dict[str, dict[str, dict[str, Any]]]) -> None:
         known = {name: one for name, one in found.items() if "seconds" in one.get(program, {})}
         if not known:
             continue
-        ratios = {name: one[program]["seconds"] / one["octweb"]["seconds"] for name, one in known.items()}
+        ratios = {name: one[program]["seconds"] / one[OURS]["seconds"] for name, one in known.items()}
         slow = [f"{name} ({ratio:.2f})" for name, ratio in ratios.items() if ratio < least]
         print(
             f"{program}: at least {least} times our time on {len(ratios) - len(slow)} of {len(found)} tables; "
@@ -255,7 +283,8 @@ def main() -> int:
     parser.add_argument("--programs", nargs="+", default=PROGRAMS, choices=PROGRAMS, metavar="NAME")
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--python", default=os.environ.get("GOOD_TREES_PYTHON", ""))
-    parser.add_argument("--child", choices=PROGRAMS, help=argparse.SUPPRESS)
+    parser.add_argument("--apart", action="store_true", help="a fresh process each time for ours, too")
+    parser.add_argument("--child", choices=(OURS, *PROGRAMS), help=argparse.SUPPRESS)
     parser.add_argument("--path", help=argparse.SUPPRESS)
     parser.add_argument("--ties", action="store_true", help="which class TreeFARMS gives leaves without a majority")
     options = parser.parse_args()

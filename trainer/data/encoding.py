@@ -123,9 +123,9 @@ def encode_binary(
     for j, column in enumerate(table.columns):
         if column.kind is Kind.CATEGORICAL:
             features += _levels(j, column)
-        elif not len(column.values) or column.values.min() == column.values.max():
+        elif not len(column.values) or (ends := (column.values.min(), column.values.max()))[0] == ends[1]:
             continue
-        elif np.isin(column.values, (0.0, 1.0)).all():
+        elif ends == (0.0, 1.0) and (column.kind is Kind.BINARY or np.isin(column.values, ends).all()):
             features.append(EncodedFeature(name=column.name, column=j, test=Test.ABOVE, low=0.5))
         elif scheme is Scheme.NONE:
             raise DataError(

@@ -40,7 +40,7 @@ class Questions:
         """The answers to the questions of the encoding, uint8 (rows, questions); 1 is yes."""
         if not self.encoded:
             return np.zeros((len(self.problem.table), 0), BIT)
-        return np.column_stack(self._answers[: self.encoded]).astype(BIT)
+        return np.column_stack(self._answers[: self.encoded]).view(BIT)
 
     def answers(self, question: int) -> np.ndarray:
         """Boolean array (rows,): who answers yes."""

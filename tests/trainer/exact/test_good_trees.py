@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import weakref
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
@@ -21,6 +23,21 @@ from trainer.families.exact.workbench import count as counting
 from trainer.families.exact.workbench.bench import Workbench
 from trainer.families.exact.workbench.listing import Lister
 from trainer.table import Labels, numeric_table
+
+
+def test_a_workbench_that_nobody_holds_is_gone_at_once():
+    """Its rows take much memory, which a circle of references would keep until Python looks for circles."""
+    _, bench, _, _ = instance(1)
+    good = bench.good_trees(slack="0.37")
+    assert good.count
+    assert len(list(good.trees())) == good.count
+    held = [weakref.ref(one) for one in (bench, bench.space, good.counter)]
+    gc.disable()
+    try:
+        del bench, good, _
+        assert [one() for one in held] == [None, None, None]
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("part", range(5))

@@ -60,11 +60,17 @@ def node_mask(node, allowed):
 def test_equal_rows_are_found_whatever_their_order(seed):
     rng = np.random.default_rng(seed)
     words = rng.integers(0, 3, (int(rng.integers(1, 400)), int(rng.integers(1, 4)))).astype(np.uint64)
-    first, group = groups(words)
+    first, group = groups(words, False)
     assert (words == words[first[group]]).all()
     assert len(first) == len(np.unique(words, axis=0))
     assert (np.diff(first) > 0).all()
     assert (first == [np.flatnonzero(group == k)[0] for k in range(len(first))]).all()
+
+
+def test_a_zero_with_a_sign_is_a_zero_among_numbers_only():
+    numbers = np.array([[0.0, 1.0], [-0.0, 1.0], [np.nan, 1.0], [np.nan, 1.0], [-1.0, 1.0]])
+    assert groups(numbers.view(np.uint64), True)[1].tolist() == [0, 0, 1, 1, 2]
+    assert groups(numbers.view(np.uint64), False)[1].tolist() == [0, 1, 2, 2, 3]
 
 
 def test_the_rows_of_each_answer_have_the_names_of_their_sets():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -10,6 +11,8 @@ from trainer.families.exact.kernels import four as dp_four
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.kernels.bounds import Sides
 from trainer.families.exact.kernels.firsts import Firsts
+
+NOTHING = np.zeros(0, np.int64)  # floors of which none is known
 
 
 @dataclass(frozen=True)
@@ -34,8 +37,12 @@ class Learned:
 
     def floors(self, literal: int) -> np.ndarray:
         """What each first question costs at least at a side, by question of the data set; of length 0 where that is not known."""
-        at = np.flatnonzero(self.features == literal >> 1)
-        return self.least[2 * int(at[0]) + (literal & 1)] if len(at) and len(self.least) else np.zeros(0, np.int64)
+        at = self._places.get(literal >> 1)
+        return NOTHING if at is None or not len(self.least) else self.least[2 * at + (literal & 1)]
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {question: p for p, question in enumerate(self.features.tolist())}
 
 
 @dataclass

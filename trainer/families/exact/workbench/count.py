@@ -6,6 +6,7 @@ rest of the tree costs as little as it can. The budget belongs to the way to a s
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from trainer.editing.space import NONE_BANNED, Stopped, literal
+from trainer.families.exact.frame import NOTHING
 from trainer.families.exact.kernels import count as kc
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.kernels import places
@@ -141,8 +143,19 @@ class Counter:
         if most >= MOST_INT64:
             return None
         found = Entry(3, keys, costs, counts, int(counts.sum()), budget)
-        found.open = lambda: self._large(rows, path, 3, budget)._parts()
+        found.open = self._opener(rows, path, budget)
         return found
+
+    def _opener(self, rows: np.ndarray, path: tuple[int, ...], budget: int) -> Callable[[], Opened]:
+        """Counts the parts of a place of height three; whoever asks holds the counter, which is not to be held by what it keeps."""
+        held = weakref.ref(self)
+
+        def opened() -> Opened:
+            counter = held()
+            assert counter is not None
+            return counter._large(rows, path, 3, budget)._parts()
+
+        return opened
 
     def _key(self, rows: np.ndarray) -> bytes:
         return members(rows, len(self.space.instance.rows)).tobytes()
@@ -238,7 +251,7 @@ class Counter:
     def _floors(self, path: tuple[int, ...]) -> np.ndarray:
         """What the search has found of each first question at a side of the root, in its integers; of length 0 where that is nothing."""
         root = self.space.root
-        return np.zeros(0, np.int64) if root is None or len(path) != 1 else root.floors(path[0])
+        return NOTHING if root is None or len(path) != 1 else root.floors(path[0])
 
     def _kept(self, path: tuple[int, ...] | None, height: int) -> Kept:
         """The search's table of depth-two subtrees, where it is about the same questions and reaches this place."""

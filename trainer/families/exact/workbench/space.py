@@ -6,6 +6,8 @@ banned columns keeps what it has found, by rows and height.
 
 from __future__ import annotations
 
+import weakref
+from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -98,7 +100,7 @@ class Space(editing.Space):
                 min_leaf=self.min_leaf,
                 allowed=self.mask(banned),
                 options=self._options,
-                stop=self.stopped,
+                stop=_asking(self),
                 flag=self.flag,
             )
             other = self._searches.get((banned, not paths))
@@ -144,6 +146,17 @@ class Space(editing.Space):
 
     def exact_cost(self, cost: int) -> Fraction:
         return self.instance.true_cost(cost)
+
+
+def _asking(space: Space) -> Callable[[], bool]:
+    """`stopped` of a space that need not stay for it: a search that held its space would keep both until memory is searched for circles."""
+    held = weakref.ref(space)
+
+    def stopped() -> bool:
+        there = held()
+        return there is None or there.stopped()
+
+    return stopped
 
 
 def _turned(shape: Shape) -> Shape:
