@@ -1,0 +1,42 @@
+"""GET /api/v1/: where everything is, for a person or a program that begins there."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.reverse import reverse
+from rest_framework.views import APIView
+
+from octweb.core.api import PROBLEMS
+
+PLACES = {
+    "datasets": "dataset-list",
+    "methods": "api-methods",
+    "runs": "run-list",
+    "experiments": "experiment-list",
+    "workbenches": "workbench-list",
+    "models": "api-models",
+    "predictions": "batch-list",
+    "tokens": "api-tokens",
+    "schema": "schema",
+    "documentation": "api-docs",
+}
+
+
+class IndexSerializer(serializers.Serializer):
+    """Addresses by name."""
+
+    def get_fields(self) -> dict[str, serializers.Field]:
+        return {name: serializers.URLField(read_only=True) for name in PLACES}
+
+
+class Index(APIView):
+    """The addresses of the API."""
+
+    predict_scope = True
+
+    @extend_schema(operation_id="index", tags=["index"], responses={200: IndexSerializer} | PROBLEMS(401, 429))
+    def get(self, request: Request) -> Response:
+        return Response({name: reverse(view, request=request) for name, view in PLACES.items()})
