@@ -7,7 +7,8 @@ import pytest
 from octweb.workbench import actions
 from tests.browser.accessible import violations
 from tests.browser.pictures import picture
-from tests.browser.test_walk import overflow, page, sign_in  # noqa: F401 (page is a fixture)
+from tests.browser.signed_in import signed_in
+from tests.browser.test_walk import overflow, page  # noqa: F401 (page is a fixture)
 from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
 from tests.octweb.workbench.conftest import model, serve  # noqa: F401
 
@@ -42,7 +43,7 @@ def looked_at(page, name):  # noqa: F811
 
 def test_each_wrong_entry_is_named_beside_its_field_which_has_the_focus(page, live_server, explorer):  # noqa: F811
     bench, address = explorer
-    sign_in(page, live_server.url, bench.owner.username)
+    signed_in(page.context, live_server.url, bench.owner.username)
     page.goto(address)
     found = looked_at(page, "explorer-empty")
     for name, entries in BAD.items():
@@ -71,7 +72,7 @@ def test_each_wrong_entry_is_named_beside_its_field_which_has_the_focus(page, li
 
 def test_a_class_that_the_search_does_not_know_is_named_beside_its_field_too(page, live_server, explorer, serve):  # noqa: F811
     bench, address = explorer
-    sign_in(page, live_server.url, bench.owner.username)
+    signed_in(page.context, live_server.url, bench.owner.username)
     page.goto(address)
     page.fill("#recalls", "zzz: 0.5")
     page.press("#recalls", "Enter")

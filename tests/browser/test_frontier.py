@@ -8,7 +8,8 @@ import pytest
 from playwright.sync_api import TimeoutError
 
 from octweb.registry import actions
-from tests.browser.test_walk import page, sign_in  # noqa: F401 (page is a fixture)
+from tests.browser.signed_in import signed_in
+from tests.browser.test_walk import page  # noqa: F401 (page is a fixture)
 from tests.octweb.small_models import trained
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -34,7 +35,7 @@ def pointed(page, card):  # noqa: F811
 def test_points_and_rows_show_their_trees(media, page, live_server, owner):  # noqa: F811
     document = trained("cut-h", depth=2, pareto=True, time_limit=6, first_trees="cart")
     model = actions.register(owner=owner, document=document, dataset=None, title="Hyperplanes")
-    sign_in(page, live_server.url, "olga")
+    signed_in(page.context, live_server.url, "olga")
     page.goto(f"{live_server.url}/models/{model.pk}/?mode=proof")
     for card in ("#leaf-frontier", "#coefficient-frontier"):
         page.locator(card).scroll_into_view_if_needed()

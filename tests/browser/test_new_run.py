@@ -8,7 +8,8 @@ import pytest
 
 from octweb.datasets import actions as datasets
 from tests.browser.accessible import violations
-from tests.browser.test_walk import overflow, page, sign_in  # noqa: F401 (page is a fixture)
+from tests.browser.signed_in import signed_in
+from tests.browser.test_walk import overflow, page  # noqa: F401 (page is a fixture)
 from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -26,7 +27,7 @@ def votes(owner, media):
 
 
 def test_the_switch_for_empty_cells_changes_what_is_said(page, live_server, owner, votes):  # noqa: F811
-    sign_in(page, live_server.url, "olga")
+    signed_in(page.context, live_server.url, "olga")
     page.goto(f"{live_server.url}/runs/new/?dataset={votes.pk}")
     page.fill("#id_name", "Mine")
     page.click("#constraints summary")
@@ -50,7 +51,7 @@ def test_the_switch_for_empty_cells_changes_what_is_said(page, live_server, owne
 
 
 def test_answers_settings_and_words_change_in_place(page, live_server, owner, dataset):  # noqa: F811
-    sign_in(page, live_server.url, "olga")
+    signed_in(page.context, live_server.url, "olga")
     page.goto(f"{live_server.url}/runs/new/?dataset={dataset.pk}")
     url = page.url
     page.fill("#id_p_min_leaf", "7")
@@ -113,7 +114,7 @@ def test_answers_settings_and_words_change_in_place(page, live_server, owner, da
 
 
 def test_a_card_chosen_while_an_answer_is_under_way_stays_chosen(page, live_server, owner, dataset):  # noqa: F811
-    sign_in(page, live_server.url, "olga")
+    signed_in(page.context, live_server.url, "olga")
     page.goto(f"{live_server.url}/runs/new/?dataset={dataset.pk}")
     page.click("#constraints summary")
     held = []

@@ -17,7 +17,8 @@ from octweb.registry import actions as registry
 from octweb.runs import actions as runs
 from octweb.serving import actions as tokens
 from tests.browser.accessible import violations
-from tests.browser.test_walk import overflow, page, sign_in  # noqa: F401 (page is a fixture)
+from tests.browser.signed_in import signed_in
+from tests.browser.test_walk import overflow, page  # noqa: F401 (page is a fixture)
 from tests.octweb.runs.conftest import CSV, csv_file, dataset  # noqa: F401
 from tests.octweb.small_models import trained
 
@@ -110,7 +111,7 @@ APART = """[...document.querySelectorAll('header form.inline label')].filter((la
 
 
 def test_every_page_is_accessible_at_three_widths(page, live_server, places):  # noqa: F811
-    sign_in(page, live_server.url, "olga")
+    signed_in(page.context, live_server.url, "olga")
     found = []
     for place in places:
         assert page.goto(live_server.url + place).status == 200, place
@@ -130,7 +131,8 @@ def test_every_page_is_accessible_at_three_widths(page, live_server, places):  #
 
 
 def test_search_opens_by_keys_and_leads_on(page, live_server, places):  # noqa: F811
-    sign_in(page, live_server.url, "olga")
+    signed_in(page.context, live_server.url, "olga")
+    page.goto(live_server.url)
     page.keyboard.press("Control+k")
     page.wait_for_selector("dialog.search[open] input")
     page.keyboard.type("heig")

@@ -8,7 +8,8 @@ from django.core.files.base import ContentFile
 from octweb.datasets.models import Dataset
 from octweb.registry import actions
 from octweb.registry.reach import points_of
-from tests.browser.test_walk import page, sign_in  # noqa: F401 (page is a fixture)
+from tests.browser.signed_in import signed_in
+from tests.browser.test_walk import page  # noqa: F401 (page is a fixture)
 from tests.octweb.registry.test_pages import csv_of_small_table
 from tests.octweb.small_models import small_table
 from trainer.data.reader import load
@@ -35,7 +36,7 @@ def test_slider_and_points_become_the_constraint_of_a_new_run(page, live_server,
     document = result.model.to_json()
     points = points_of(document["certificate"])
     model = actions.register(owner=owner, document=document, dataset=dataset, title="Reach")
-    sign_in(page, live_server.url, "olga")
+    signed_in(page.context, live_server.url, "olga")
     page.goto(f"{live_server.url}/models/{model.pk}/?mode=proof")
     page.wait_for_selector("#reach-figure .points path.point")
     assert page.locator("#reach-figure .points path.point").count() == len(points)

@@ -15,7 +15,8 @@ from octweb.registry import actions as registry
 from octweb.runs import actions as runs
 from octweb.runs.models import TrainingRun
 from tests.browser.accessible import violations
-from tests.browser.test_walk import overflow, sign_in
+from tests.browser.signed_in import signed_in
+from tests.browser.test_walk import overflow
 from tests.octweb.runs.conftest import CSV, csv_file, dataset  # noqa: F401
 from tests.octweb.small_models import trained
 from trainer.run import TrainRequest, train
@@ -35,7 +36,7 @@ def as_user(browser, live_server, media):
         page.set_default_timeout(120_000)
         page.on("console", lambda m: trouble.append(m.text) if "status of 404" not in m.text else None)
         page.on("pageerror", lambda e: trouble.append(str(e)))
-        sign_in(page, live_server.url, name)
+        signed_in(page.context, live_server.url, name)
         return page
 
     yield page_of

@@ -10,6 +10,7 @@ from octweb.datasets import stored
 from octweb.workbench import actions
 from octweb.workbench.models import Workbench
 from tests.browser.accessible import violations
+from tests.browser.signed_in import signed_in
 from tests.browser.test_walk import page  # noqa: F401
 from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
 from tests.octweb.workbench.conftest import model, serve  # noqa: F401
@@ -28,16 +29,10 @@ def held_threshold(owner, model, serve):  # noqa: F811
     return bench, column
 
 
-def signed_in(page, live_server, client, owner):  # noqa: F811
-    """The session of the owner in the browser, without the page for it."""
-    client.force_login(owner)
-    page.context.add_cookies([{"name": k, "value": v.value, "url": live_server.url} for k, v in client.cookies.items()])
-
-
-def test_a_threshold_follows_keys_and_pointer(page, live_server, client, owner, model, serve):  # noqa: F811
+def test_a_threshold_follows_keys_and_pointer(page, live_server, owner, model, serve):  # noqa: F811
     bench, column = held_threshold(owner, model, serve)
     spread = actions.current(bench).result["spreads"]["root"]
-    signed_in(page, live_server, client, owner)
+    signed_in(page.context, live_server.url, owner.username)
     address = f"{live_server.url}/workbenches/{bench.pk}/?at=root"
     page.goto(address)
     handle = page.locator(".cut-handle")
@@ -84,10 +79,10 @@ def test_a_threshold_follows_keys_and_pointer(page, live_server, client, owner, 
     assert not page.trouble
 
 
-def test_a_refresh_does_not_replace_the_threshold_that_is_being_dragged(page, live_server, client, owner, model, serve):  # noqa: F811
+def test_a_refresh_does_not_replace_the_threshold_that_is_being_dragged(page, live_server, owner, model, serve):  # noqa: F811
     bench, _ = held_threshold(owner, model, serve)
     actions.edit(bench, add=["depth y 1"])  # it waits for a worker, so that the page refreshes, with the draft below
-    signed_in(page, live_server, client, owner)
+    signed_in(page.context, live_server.url, owner.username)
     page.goto(f"{live_server.url}/workbenches/{bench.pk}/?at=root")
     page.get_by_text("Searching").first.wait_for()
     live = re.compile("/live/")
@@ -110,9 +105,9 @@ def test_a_refresh_does_not_replace_the_threshold_that_is_being_dragged(page, li
     assert not page.trouble
 
 
-def test_the_draft_is_a_picture_whose_cards_are_chosen(page, live_server, client, owner, model, serve):  # noqa: F811
+def test_the_draft_is_a_picture_whose_cards_are_chosen(page, live_server, owner, model, serve):  # noqa: F811
     bench, column = held_threshold(owner, model, serve)
-    signed_in(page, live_server, client, owner)
+    signed_in(page.context, live_server.url, owner.username)
     page.goto(f"{live_server.url}/workbenches/{bench.pk}/")
     page.locator("#draft-figure .main-svg").first.wait_for()
     card = page.locator(".draft-hit[data-place=root]")

@@ -14,6 +14,7 @@ import urllib.request
 import pytest
 
 from tests.browser.pictures import picture
+from tests.browser.signed_in import signed_in
 from tests.octweb.runs.test_worker import wait_for
 from tests.processes import start_worker
 from trainer.methods import METHODS
@@ -202,19 +203,19 @@ def test_upload_train_look_approve_predict(page, live_server, worker, owner, str
     call(base, model_id, make_token(page, base))
 
     sign_out(page, base)
-    sign_in(page, base, "sam")
+    signed_in(page.context, base, "sam")
     assert page.goto(model_url).status == 404
     sign_out(page, base)
-    sign_in(page, base, "ada")
+    signed_in(page.context, base, "ada")
     approve(page, base, model_id)
     page.goto(model_url)
     page.wait_for_selector("text=Approved")
     sign_out(page, base)
-    sign_in(page, base, "sam")
+    signed_in(page.context, base, "sam")
     assert page.goto(model_url).status == 200
 
     sign_out(page, base)
-    sign_in(page, base, "ada")
+    signed_in(page.context, base, "ada")
     pages = {"datasets": f"{base}/datasets/", "dataset": dataset_url, "models": f"{base}/models/", "model": model_url}
     look_on_a_phone_and_in_the_dark(page, base, pages)
     compare(page, base, first_url, model_url)
@@ -251,7 +252,7 @@ def test_cancel_keeps_the_best_tree(page, live_server, worker, owner, tmp_path):
 
     actions.create(owner=owner, file=hard_csv(), source_name="hard.csv", name="Hard", target="class")
     base = live_server.url
-    sign_in(page, base, "olga")
+    signed_in(page.context, base, "olga")
     page.goto(f"{base}/runs/new/?method=odt")
     page.fill('[name="p_depth"]', "3")
     page.click("#in-words button.primary")

@@ -19,13 +19,13 @@ from octweb.registry.parsed import model_file
 from octweb.serving.coding import packed
 from tests.browser.accessible import violations
 from tests.browser.pictures import picture
+from tests.browser.signed_in import signed_in
 from tests.octweb.registry.test_typed_numbers import EXAMPLES
 from trainer.run import TrainRequest, train
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, grow
 from trainer.tree.splits import Threshold
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-PASSWORD = "a long password"
 LONG = "share_of_households_with_two_or_more_cars_region_{:02d}_in_percent"
 WIDE = "A wide survey of the households in all western regions, second round"
 MODES = ("tree", "performance", "proof", "use", "history")
@@ -116,11 +116,7 @@ def opened(browser, live_server):
         page.set_default_timeout(120_000)
         page.on("console", lambda m: trouble.append(m.text))
         page.on("pageerror", lambda e: trouble.append(str(e)))
-        page.goto(f"{live_server.url}/accounts/login/")
-        page.fill("#id_username", "olga")
-        page.fill("#id_password", PASSWORD)
-        page.click("main button.primary")
-        page.wait_for_url(f"{live_server.url}/")
+        signed_in(context, live_server.url, "olga")
         page.base = f"{live_server.url}/models/{model.pk}/"
         page.goto(page.base + query)
         return page
