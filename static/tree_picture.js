@@ -34,6 +34,19 @@ const TreePicture = (() => {
     while (text.length > most && /^…[^_ \d]+[_ ]./.test(text)) text = text.replace(/^…[^_ \d]+[_ ]/, "…");
     return text.length > most ? `${text.slice(0, most - 1).replace(/(^| )([≤<>] )?−?\d[\d.,E+-]*$/, "")}…` : text;
   }
+
+  // a question in as many letters as there are; where they are too few, its number stands below its name
+  function lines(question, most) {
+    const parts = /^(.+) ([≤<>] ?−?\d\S*)$/.exec(question);
+    if (question.length <= most || !parts || parts[2].length > most) return [short(question, most)];
+    return [short(parts[1], most), parts[2]];
+  }
+
+  function label(x, y, written) {
+    const text = element("text", { x, y });
+    written.forEach((line, i) => text.append(element("tspan", i ? { x, dy: 12 } : { x }, line)));
+    return text;
+  }
   const look = (k) => `c${(k % 8) + 1}`;
 
   // draw `tree` into `host`; `way` are the nodes of the row that is shown
@@ -64,7 +77,7 @@ const TreePicture = (() => {
         // to the right, as far as the next node of the level; the whole question is the title of the dot
         const beside = at.reduce((least, p, w) => (p.level === at[v].level && p.x > at[v].x ? Math.min(least, x(w)) : least), width + SIDE);
         const room = Math.floor((beside - x(v) - 20) / 6.6);
-        if (room >= 6) texts.push(element("text", { x: x(v) + 8, y: y(v) - 3 }, short(node.b ?? node.q, Math.min(40, room))));
+        if (room >= 6) texts.push(label(x(v) + 8, y(v) - 3, lines(node.b ?? node.q, Math.min(40, room))));
         marks[marks.length - 1].append(element("title", {}, `${node.q}?`));
       }
     });

@@ -33,6 +33,7 @@ from octweb.datasets.forms import (
 )  # fmt: skip
 from octweb.datasets.intake import FIRST_LINES
 from octweb.datasets.models import Dataset, Upload
+from trainer.data.codes import parse_codes
 from trainer.data.infer import guess_target
 from trainer.data.reading import around_notes
 from trainer.errors import DataError
@@ -284,14 +285,30 @@ def dataset_edit(request: HttpRequest, pk: Any) -> HttpResponse:
         except (DataError, Busy, Unprocessable) as error:
             context |= {"error": getattr(error, "detail", str(error)), "problems": getattr(error, "problems", ())}
             dataset.refresh_from_db()
+    wanted, codes = _suggested(request, dataset)
     context |= {
-        "columns": [c | {"special": [decimal_text(v) for v in c.get("special", ())]} for c in dataset.columns],
+        "columns": [
+            c | {"special": [decimal_text(v) for v in (codes if c["name"] == wanted else c.get("special", ()))]}
+            for c in dataset.columns
+        ],
+        "wanted": wanted,
         "target": dataset.target,
         "kinds": list(Kind),
         "policies": list(MissingPolicy),
         "name": dataset.name,
     }
     return render(request, "datasets/edit.html", context)
+
+
+def _suggested(request: HttpRequest, dataset: Dataset) -> tuple[str, tuple[float, ...]]:
+    """The column whose codes an address suggests, with them; ("", ()) for another column, and for texts."""
+    name = request.GET.get("column", "")
+    known = any(c["name"] == name and c["kind"] == Kind.NUMERIC for c in dataset.columns)
+    try:
+        codes = parse_codes(request.GET.get("codes", ""), name)
+    except DataError:
+        codes = ()
+    return (name, codes) if known and codes and request.method == "GET" else ("", ())
 
 
 def _choices(guesses: Any, choice: Choice, units: dict[str, str]) -> list[dict[str, Any]]:

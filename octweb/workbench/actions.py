@@ -346,11 +346,16 @@ def held_threshold(tree: Tree, node: int, threshold: float) -> tuple[list[str], 
     split = tree.nodes[node].split if 0 <= node < len(tree.nodes) else None
     if split is None or split.cut is None or not math.isfinite(threshold):
         raise Unprocessable("A threshold is a number, and is held at a question that has one.")
-    path, place, wishes = tree.path_to(node), "", []
-    for at, below in itertools.pairwise(path):
-        above = tree.nodes[at].split
-        assert above is not None
-        wishes.append(f"ask {place or 'root'} {above.wish(tree.schema)}")
-        place += "y" if tree.nodes[at].left == below else "n"
-    place = place or "root"
+    wishes = []
+    for above in tree.path_to(node)[:-1]:
+        asked = tree.nodes[above].split
+        assert asked is not None
+        wishes.append(f"ask {place_of(tree, above)} {asked.wish(tree.schema)}")
+    place = place_of(tree, node)
     return [*wishes, f"ask {place} {tree.schema[split.cut[0]].name} <= {float(threshold)!r}"], place
+
+
+def place_of(tree: Tree, node: int) -> str:
+    """The place of a node as wishes name it: the answers on the way there, "yn", or "root"."""
+    steps = itertools.pairwise(tree.path_to(node))
+    return "".join("y" if tree.nodes[at].left == below else "n" for at, below in steps) or "root"

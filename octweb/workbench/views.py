@@ -19,6 +19,7 @@ from octweb.core.methods import title_of
 from octweb.core.problems import flatten
 from octweb.jobs.queue import worker_seen
 from octweb.registry.models import TreeModel
+from octweb.registry.parsed import model_file
 from octweb.workbench import actions, alternatives, explore, page
 from octweb.workbench.canvas import canvas
 from octweb.workbench.models import Kind, StepState, Workbench
@@ -69,7 +70,14 @@ def bench_new(request: HttpRequest) -> HttpResponse:
         return redirect("registry:detail", model.pk)
     if request.POST.get("then") == "good-trees":
         return redirect("workbench:explorer", bench.pk)
-    return redirect("workbench:detail", bench.pk)
+    return redirect(f"{reverse('workbench:detail', args=[bench.pk])}{_at(request, model)}")
+
+
+def _at(request: HttpRequest, model: TreeModel) -> str:
+    """The query that chooses the card of the node from which a workbench was opened; empty where none was named."""
+    node, tree = request.POST.get("node", ""), model_file(model).tree
+    known = node.isascii() and node.isdigit() and int(node) < len(tree.nodes)
+    return f"?at={actions.place_of(tree, int(node))}" if known else ""
 
 
 def _holding(request: HttpRequest, model: TreeModel) -> HttpResponse:

@@ -165,6 +165,7 @@ def test_every_mode_is_accessible_and_fits(opened, small):
     """One load for each mode; the width and the theme change on the open page."""
     page, found = opened(small), []
     for mode in MODES:
+        page.set_viewport_size({"width": VIEWS[0][0], "height": 900})  # so narrow that some figures are not drawn yet
         page.goto(f"{page.base}?mode={mode}")
         page.wait_for_load_state("networkidle")
         for width, theme in VIEWS:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from trainer.errors import ParameterError
+from trainer.tree.numbers import MINUS
 
 MOST_REASON = 500  # characters
+AT_MOST = re.compile(
+    r" <= (-?)(?=[\d.][\d.eE+-]*$)"
+)  # before the number at the end of a question; a name may have the sign, too
 
 
 def in_words(wish: str) -> str:
@@ -16,13 +21,18 @@ def in_words(wish: str) -> str:
     place = "the root" if words[1] == "root" else f"place {words[1]}"
     tail = words[2] if len(words) == 3 else ""
     return {
-        "ask": f"At {place}: ask {tail}",
+        "ask": f"At {place}: ask {_question(tail)}",
         "forbid": f"At {place} and below: never ask {tail}",
         "avoid": f"At {place}: do not ask {tail}, it may be asked below",
         "together": f"At {place} and below: never part {' and '.join(tail.rsplit(' in ', 1)[-1].split('|'))} of {tail.rsplit(' in ', 1)[0]}",
         "leaf": f"At {place}: a leaf" + (f" that says {tail}" if tail else ""),
         "depth": f"At {place}: at most {tail} more question{'s' if tail != '1' else ''} on a path",
     }.get(words[0], wish)
+
+
+def _question(text: str) -> str:
+    """A question as pages write it: "b ≤ −1.5" for "b <= -1.5"."""
+    return AT_MOST.sub(lambda found: f" ≤ {MINUS if found[1] else ''}", text)
 
 
 def checked_reasons(reasons: Mapping[str, str], wishes: Iterable[str]) -> dict[str, str]:

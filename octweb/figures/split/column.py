@@ -18,6 +18,7 @@ from octweb.figures.split.scene import (
     rows_words,
     rule_words,
     sentence,
+    undeclared_codes,
 )
 from trainer.tree.splits import Interval, Threshold
 
@@ -46,5 +47,6 @@ def _column_picture(scene: Scene, feature: int, cuts: Sequence[float]) -> dict[s
         "title": f"{rule_words(scene)} and the {rows_words(len(values))} that reach it",
         "note": sentence("Bars stack the classes.", missing_words(values), impurity_words(scene)),
         "warning": codes_words(scene, feature),
+        "undeclared": {"column": scene.tree.schema[feature].name, "codes": undeclared_codes(scene, feature)},
         "figure": figure,
     }

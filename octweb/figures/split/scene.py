@@ -58,6 +58,11 @@ def codes_words(scene: Scene, feature: int) -> str:
     return " ".join(said)
 
 
+def undeclared_codes(scene: Scene, feature: int) -> tuple[float, ...]:
+    """The values of a column that look like codes and that nobody declared, rising."""
+    return () if scene.tree.schema[feature].special else tuple(_codes_here(scene, feature))
+
+
 def weighed_codes_words(scene: Scene, features: Iterable[int]) -> str:
     """How many rows have a code in a column of a weighted sum, which takes it for a number like any other."""
     found = {f: codes for f in dict.fromkeys(features) if (codes := _codes_here(scene, f))}

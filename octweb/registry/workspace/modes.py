@@ -21,13 +21,12 @@ from octweb.registry.workspace.trying import follow, try_it
 from trainer.convert.source import METHOD
 from trainer.editing.words import wish_lines
 from trainer.goal import Goal
-from trainer.tree.picture.names import short_names
+from trainer.tree.picture.names import LEGEND_LENGTH, short_names
 from trainer.tree.picture.outline import tree_outline
 from trainer.tree.picture.palette import swatch
 from trainer.workbench import EDITABLE
 
 MAP_FROM = 17  # leaves from which a small map is shown: beyond a complete tree of depth 4 the first view may be folded
-LEGEND_NAME = 32  # letters of the name of a class in the legend of the canvas
 OUTLINE_TO = 300  # nodes up to which the tree is given as a list, too
 
 
@@ -48,7 +47,7 @@ def _tree(scene: Scene) -> dict[str, Any]:
                 "look": swatch(k, len(tree.classes)),
                 "share": counts[k] / max(1, sum(counts)),
             }
-            for k, (full, label) in enumerate(zip(tree.classes, short_names(tree.classes, LEGEND_NAME), strict=True))
+            for k, (full, label) in enumerate(zip(tree.classes, short_names(tree.classes, LEGEND_LENGTH), strict=True))
         ],
         "levels": tree.depth,
         "walk": walk,

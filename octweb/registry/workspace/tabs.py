@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
 from django.urls import reverse
 from django.utils.module_loading import import_string
@@ -12,6 +13,8 @@ from octweb.registry.claims import claims
 from octweb.registry.workspace import node, rowsets, thresholds
 from octweb.registry.workspace.scene import Scene
 from octweb.registry.workspace.tab import ADDED, Tab
+from trainer.tree.numbers import decimal_text
+from trainer.workbench import EDITABLE
 
 MAX_DESCRIBED_ROWS = 20_000  # rows of a node up to which the note of its picture is worked out beforehand
 
@@ -37,7 +40,19 @@ def _pictures(scene: Scene) -> list[dict[str, Any]]:
         return [{"url": f"{url}?picture=0", "title": "", "note": "", "warning": ""}]
     found = split_figures(scene.tree, scene.node.id, scene.rows.matrix[training], scene.rows.codes[training])
     words = ("title", "note", "warning")
-    return [{"url": f"{url}?picture={i}"} | {w: p.get(w, "") for w in words} for i, p in enumerate(found)]
+    return [
+        {"url": f"{url}?picture={i}", "declare": _declare(scene, p)} | {w: p.get(w, "") for w in words}
+        for i, p in enumerate(found)
+    ]
+
+
+def _declare(scene: Scene, picture: dict[str, Any]) -> str:
+    """The page of the data set on which the codes of this warning can be declared; empty where there are none, or no data set."""
+    found = picture.get("undeclared")
+    if not found or not found["codes"] or scene.model.dataset is None:
+        return ""
+    query = {"column": found["column"], "codes": ", ".join(decimal_text(v) for v in found["codes"])}
+    return f"{reverse('datasets:edit', args=[scene.model.dataset_id])}?{urlencode(query)}"
 
 
 def _answer(scene: Scene) -> dict[str, Any]:
@@ -121,6 +136,7 @@ def inspector(scene: Scene) -> dict[str, Any]:
         ],
         "tab": chosen,
         "inside": scene.inside,
+        "editable": scene.model.method in EDITABLE and scene.rows is not None,
         "has_rows": scene.rows is not None,  # else nothing is said of unseen rows: not known is not the same as none
         "classes": len(scene.tree.classes),
         **chosen.context(scene),

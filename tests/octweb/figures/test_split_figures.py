@@ -290,6 +290,14 @@ def test_the_answers_that_codes_give_are_counted():
     assert "999" not in note
 
 
+def test_class_names_of_a_legend_have_more_room_than_in_a_card():
+    names = ("agrees with the question asked", "does not agree with it at all")
+    figure = histogram_figure(
+        np.arange(4.0), np.array([0, 1, 0, 1], np.int32), names, title="x", cuts=[1.5], heads=("yes", "no")
+    )
+    assert [trace["name"] for trace in figure["data"]] == list(names)
+
+
 @pytest.mark.parametrize("features", [(0, 1), (0, 1, 2)])
 def test_codes_that_a_sum_weighs_are_counted(features):
     plane = Linear(features=features, coefficients=(1.0,) * len(features), threshold=4.5, levels=(-1,) * len(features))

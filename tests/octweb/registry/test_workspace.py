@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import itertools
 import re
@@ -399,3 +400,25 @@ def test_modes_and_tabs_have_names_of_their_own_and_templates():
             assert bool(page) != bool(entry.template)
             if entry.template:
                 get_template(entry.template)
+
+
+def test_codes_beside_a_question_lead_to_the_page_that_declares_them(client, owner):
+    """The link is there as long as nobody has declared the codes; its page has them in the field of their column, not yet stored."""
+    lines = [f"{(-9, -8, 3, 5, 20, 30)[i % 6]},{i % 7},{'good' if i % 6 > 3 else 'bad'}" for i in range(120)]
+    file = io.BytesIO(("a & b,other,answer\n" + "\n".join(lines) + "\n").encode())
+    coded = datasets.create(owner=owner, file=file, source_name="c.csv", name="c", target="answer")
+    model = trained_on(coded, owner)
+    client.force_login(owner)
+    shown = client.get(f"/models/{model.pk}/?mode=tree&node=0").content.decode()
+    link = html.unescape(re.search(r'<a href="([^"]+)">Ask for them separately<', shown)[1])
+    assert link.startswith(f"/datasets/{coded.pk}/edit/?")
+    form = client.get(link).content.decode()
+    assert re.search(r'name="special-0" value="-9, -8"[^>]+autofocus', form)
+    assert "Codes are written beside a &amp; b." in form
+    for other in (link.replace("codes=-9", "codes=often"), link.replace("column=a", "column=z"), link.split("?")[0]):
+        assert 'name="special-0" value=""' in client.get(other).content.decode()
+    coded.refresh_from_db()
+    assert "special" not in coded.columns[0]
+    datasets.update(coded, choice=datasets.Choice(special={"a & b": (-9.0, -8.0)}))
+    again = client.get(f"/models/{trained_on(coded, owner).pk}/?mode=tree&node=0").content.decode()
+    assert "Ask for them separately" not in again

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
 from octweb.registry.parsed import model_file
-from octweb.workbench import actions
+from octweb.workbench import actions, page
 from octweb.workbench.models import Kind, Step, StepState, Workbench
 from tests.octweb.runs.conftest import CSV
+from trainer.editing.words import in_words
 from trainer.tree.file import from_json
 from trainer.tree.splits import Threshold
 
@@ -91,6 +93,33 @@ def test_a_threshold_of_the_model_page_is_held_at_its_node(web, model, serve):
     there = found.nodes[found.nodes[0].left if place == "y" else found.nodes[0].right]
     assert there.rows == node.rows
     assert there.split.threshold == other
+
+
+def test_a_node_of_the_model_page_is_the_chosen_card_of_a_new_workbench(web, model, serve):
+    tree = model_file(model).tree
+    leaf = tree.nodes[tree.nodes[0].right]
+    while not leaf.is_leaf:
+        leaf = tree.nodes[leaf.left]
+    shown = web.get(f"/models/{model.pk}/?mode=tree&node={leaf.id}").content.decode()
+    assert re.search(rf'name="node"\s+value="{leaf.id}"><button[^>]+>Edit this node<', shown)
+    opened = web.post("/workbenches/new/", {"model": str(model.pk), "node": str(leaf.id)})
+    bench = Workbench.objects.get()
+    place = actions.place_of(tree, leaf.id)
+    assert (place[0], len(place)) == ("n", len(tree.path_to(leaf.id)) - 1)
+    assert opened.url == f"/workbenches/{bench.pk}/?at={place}"
+    serve(bench)
+    assert page.find(page.drawn(bench.steps.get(), [], place), place).rows == leaf.rows
+    unknown = web.post("/workbenches/new/", {"model": str(model.pk), "node": "999"})
+    assert unknown.url.endswith("/")
+
+
+def test_wishes_are_written_as_questions_are(web, model, owner):
+    bench = actions.open_for(owner=owner, model=model)
+    actions.edit(bench, add=["ask root b <= -0.5"])
+    shown = web.get(f"/workbenches/{bench.pk}/").content.decode()
+    assert shown.count("At the root: ask b ≤ −0.5") >= 2, "among the wishes and in the history"
+    assert 'value="ask root b &lt;= -0.5"' in shown, "the wish itself stays as it is typed"
+    assert in_words("ask y a <= b <= 1e-05") == "At place y: ask a <= b ≤ 1e-05"
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from trainer.tree.picture.palette import NAME_LENGTH, ClassStyle, drawn, escape, short
 
+LEGEND_LENGTH = 32  # letters of the name of a class in a legend, which stands beside others and not in a small card
 ALIKE = 6  # letters that names share at their beginning or end before that part is left out
 PIECES = re.compile(r"[^_\s.\-/]*[_\s.\-/]*")
 
@@ -29,7 +30,7 @@ def short_names(names: Sequence[str], length: int = NAME_LENGTH) -> list[str]:
 def named(styles: Sequence[ClassStyle]) -> list[tuple[ClassStyle, list[int], str]]:
     """Each style once, with the class codes it stands for and a short name that Plotly shows as it is."""
     groups = drawn(styles)
-    names = short_names([style.name for style, _ in groups])
+    names = short_names([style.name for style, _ in groups], LEGEND_LENGTH)
     return [(style, codes, escape(name)) for (style, codes), name in zip(groups, names, strict=True)]
 
 
