@@ -443,6 +443,15 @@ def test_fields_of_columns_with_long_names_lie_beside_each_other(opened, wide, w
     page.goto(f"{page.base}?mode=performance")
     narrow = "[...document.querySelectorAll('#mistakes dd')].some((e) => e.getBoundingClientRect().width < 100)"
     assert not page.evaluate(narrow)
+    page.goto(f"{page.base.split('/models/')[0]}/runs/new/?dataset={wide.dataset_id}")
+    page.click("#constraints summary")
+    names = page.locator(".picker label").first.locator("xpath=../label")
+    boxes = [(b["y"], b["y"] + b["height"]) for b in (label.bounding_box() for label in names.all())]
+    texts = [(b["y"], b["y"] + b["height"]) for b in (text.bounding_box() for text in names.locator("span").all())]
+    assert len(texts) == 60
+    assert all(top <= y and end <= bottom for (top, bottom), (y, end) in zip(boxes, texts, strict=True)), (
+        "no name lies over another"
+    )
 
 
 @pytest.mark.parametrize("which", ["small", "wide", "twenty"])

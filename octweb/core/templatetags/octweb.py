@@ -90,6 +90,12 @@ def breakable(name: str) -> SafeString:
     return format_html_join(mark_safe("<wbr>"), "{}", ((piece,) for piece in WORD_ENDS.split(name)))
 
 
+@register.filter
+def beside(unit: str | None, label: str) -> str:
+    """A unit to write beside a label; empty where the label says it ("Most leaves")."""
+    return unit if unit and unit.casefold() not in label.casefold().split() else ""
+
+
 @register.simple_tag
 def navigation(path: str) -> list[dict[str, Any]]:
     """The places of the navigation with their addresses; the one that `path` lies in is marked."""

@@ -36,6 +36,7 @@ def run(owner, dataset):
 def test_the_form_shows_what_the_method_takes_and_nothing_else(browser, dataset, method):
     page = browser.get(reverse("runs:new"), {"dataset": dataset.pk, "method": method.id})
     assert page.status_code == 200
+    assert not re.search(r"leaves\s*<span class=\"unit\">leaves", page.content.decode()), "a unit is not said twice"
     shown = {name.removeprefix("p_") for name in page.context["form"].fields if name.startswith("p_")}
     start = {"warm_start"} if method.warm_start else set()
     assert shown == {p.name for p in method.parameters} | start
@@ -147,6 +148,21 @@ def test_chart_and_incumbent_tree(browser, run):
     assert browser.get(reverse("runs:chart", args=[run.pk])).json()["data"]
     assert browser.get(reverse("runs:tree", args=[run.pk, 0])).status_code == 200
     assert browser.get(reverse("runs:tree", args=[run.pk, 7])).status_code == 404
+
+
+def test_a_tree_without_an_objective_is_the_best_so_far_all_the_same(browser, run):
+    """Methods that grow a tree have one before its objective is known: the facts do not say that there is none."""
+    record = {"t": 1.0, "phase": "grow", "leaves": 2, "correct": 1100}
+    record |= {"tree": [{"label": 0, "counts": [1000, 500]}], "columns": [], "classes": ["no", "yes"]}
+    TrainingRun.objects.filter(pk=run.pk).update(
+        status=RunStatus.RUNNING, attempt=1, started=timezone.now(), progress={"t": 1.0, "phase": "grow", "leaves": 2}
+    )
+    assert "no tree yet" in " ".join(browser.get(reverse("runs:detail", args=[run.pk])).content.decode().split())
+    ProgressRecord.objects.create(run=run, attempt=1, line=0, record=record)
+    facts = browser.get(reverse("runs:detail", args=[run.pk])).content.decode().split("</dl>")[0]
+    assert "1,100 <small>training rows right</small>" in facts
+    assert "2 leaves; the objective follows at the end" in facts
+    assert "<small>no" not in facts.split("bound")[0]
 
 
 def test_the_chart_of_a_running_search_goes_on_to_now(browser, run):
