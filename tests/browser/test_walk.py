@@ -264,6 +264,10 @@ def test_cancel_keeps_the_best_tree(page, live_server, worker, owner, tmp_path):
     before = page.evaluate(end)
     wait_for(lambda: page.evaluate(end) >= before + 4, 600)
     picture(page, "run-live")
+    tall = """() => { const body = document.querySelector('#incumbent .body'), one = body.firstElementChild;
+        body.append(...[1, 2, 3].map(() => one.cloneNode(true))); return [body.scrollHeight, body.clientHeight, innerHeight]; }"""
+    whole, seen, window = page.evaluate(tall)
+    assert seen <= max(420, 0.75 * window) < whole, "however large the tree, its settings below stay in reach"
     page.click("text=Stop and keep best tree")
     page.wait_for_selector("text=Open model", timeout=120_000)
     page.click("text=Open model")
