@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.db import transaction
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema, extend_schema_view
 from rest_framework import mixins, serializers, viewsets
 from rest_framework.decorators import action
@@ -15,9 +16,10 @@ from octweb.audit import actions as audit
 from octweb.core.api import PROBLEMS, Name, Text
 from octweb.datasets.models import Dataset
 from octweb.experiments import actions
-from octweb.experiments.board import Line, board, elapsed, held_out, honest_words, reasons
+from octweb.experiments.board import Line, board, elapsed, held_out, honest_words, points, reasons
 from octweb.experiments.models import Candidate, Experiment
 from octweb.experiments.plan import KINDS
+from octweb.figures.experiment import experiment_figure
 from trainer.data.folds import MOST_FOLDS, MOST_HELD_OUT
 from trainer.evaluate.intervals import wilson
 
@@ -217,6 +219,12 @@ class ExperimentViewSet(mixins.DestroyModelMixin, viewsets.GenericViewSet):
         """Queue a run with the settings of a candidate on all rows."""
         actions.retrain(self._candidate(key), owner=request.user)
         return self._answer(self.get_object())
+
+    @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429))
+    @action(detail=True, methods=["get"], url_path="figures/accuracy")
+    def accuracy(self, request: Request, pk: str) -> Response:
+        """Plotly figure: accuracy on unseen rows against leaves, one point per candidate, with the band of one standard error."""
+        return Response(experiment_figure(points(board(self.get_object()))))
 
     def _candidate(self, key: str) -> Candidate:
         found = Candidate.objects.filter(experiment=self.get_object()).select_related("experiment__dataset", "owner")

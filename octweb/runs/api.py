@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 
 from django.db import transaction
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema_view
 from rest_framework import mixins, viewsets
 from rest_framework.decorators import action
@@ -17,6 +18,7 @@ from octweb.audit import actions as audit
 from octweb.core.api import PROBLEMS
 from octweb.jobs.models import RunStatus
 from octweb.runs import actions
+from octweb.runs.chart import chart
 from octweb.runs.models import TrainingRun
 from octweb.runs.serializers import MethodSerializer, NewRunSerializer, ProgressSerializer, RunSerializer
 from trainer.methods import METHODS
@@ -113,3 +115,9 @@ class RunViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.Destro
         return Response(
             {"status": run.status, "attempt": run.attempt, "next": since + len(records), "records": records}
         )
+
+    @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429))
+    @action(detail=True, methods=["get"], url_path="figures/progress", pagination_class=None)
+    def progress_figure(self, request: Request, pk: str) -> Response:
+        """Plotly figure: objective and bound over the time of the search; for methods without a bound how the tree grows."""
+        return Response(chart(self.get_object()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from datetime import datetime
 from typing import Any
 
 from django.conf import settings
@@ -18,20 +17,15 @@ from django.views.decorators.http import require_GET, require_POST
 from octweb.core.badges import STATES
 from octweb.core.refusals import refusals_said
 from octweb.datasets.models import Dataset
-from octweb.figures.growth import growth_figure
-from octweb.figures.progress import progress_figure
 from octweb.jobs.models import RunStatus
 from octweb.jobs.waiting import Wait, wait_of
 from octweb.runs import actions, listing
+from octweb.runs.chart import CHECK, chart, records_of, search_end, search_seconds
 from octweb.runs.incumbents import incumbents, outline
 from octweb.runs.models import TrainingRun
 from octweb.runs.reachable import reachable
 from octweb.runs.words import objective_words, setting_words
-from trainer.certificate import Guarantee
 from trainer.methods import get
-
-MAX_RECORDS = 5000
-CHECK = "check"  # the phase with which a run reports that its search has ended
 
 
 def _run(request: HttpRequest, pk: Any) -> TrainingRun:
@@ -77,12 +71,7 @@ def run_live(request: HttpRequest, pk: Any) -> HttpResponse:
 @require_GET
 def run_chart(request: HttpRequest, pk: Any) -> HttpResponse:
     """Plotly JSON of incumbent, bound and gap."""
-    run = _run(request, pk)
-    records, now, at = _of_search(_records(run)), _search_seconds(run), _line(request)
-    if get(run.method).guarantee is not Guarantee.TREE and not any(r.get("bound") is not None for r in records):
-        rows = int(run.summary.get("n") or round(run.dataset.rows * (1 - run.test_share)))
-        return JsonResponse(growth_figure(records, rows=rows, now=now, at=at))
-    return JsonResponse(progress_figure(records, now=now, at=at))
+    return JsonResponse(chart(_run(request, pk), at=_line(request)))
 
 
 @login_required
@@ -140,18 +129,6 @@ def run_reachable(request: HttpRequest, pk: Any) -> HttpResponse:
     return redirect("runs:detail", run.pk)
 
 
-def _records(run: TrainingRun) -> list[dict[str, Any]]:
-    """Progress records of the last attempt, thinned out evenly where there are very many."""
-    records = [
-        record | {"line": line}
-        for line, record in run.records.filter(attempt=run.attempt).order_by("line").values_list("line", "record")
-    ]
-    if len(records) > MAX_RECORDS:
-        step = len(records) // MAX_RECORDS + 1
-        records = [r for i, r in enumerate(records) if i % step == 0 or "tree" in r or i == len(records) - 1]
-    return records
-
-
 def _line(request: HttpRequest) -> int | None:
     """The line of the progress with the tree that is shown, if one was chosen."""
     text = request.GET.get("at", "")
@@ -162,37 +139,12 @@ def _clock(run: TrainingRun) -> float | None:
     """Seconds on the clock of the search, the one of chart and table; None before it began."""
     if run.summary.get("seconds") is not None:
         return float(run.summary["seconds"])
-    return _search_seconds(run) or _search_end(run) or run.progress.get("t")
+    return search_seconds(run) or search_end(run) or run.progress.get("t")
 
 
 def _elapsed(run: TrainingRun) -> float | None:
     """Seconds since the run began, until it ended; None before."""
     return ((run.finished or timezone.now()) - run.started).total_seconds() if run.started else None
-
-
-def _search_end(run: TrainingRun) -> float | None:
-    """Where the clock stood when the search had ended; what follows, such as folds, is not its time. None while it goes on."""
-    if not run.progress:
-        return None
-    checks = run.records.filter(attempt=run.attempt, record__phase=CHECK).order_by("line")
-    record = checks.values_list("record", flat=True).first()
-    return float(record["t"]) if record else None
-
-
-def _of_search(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The records up to the first after the search."""
-    end = next((i for i, record in enumerate(records) if record.get("phase") == CHECK), len(records))
-    return records[: end + 1]
-
-
-def _search_seconds(run: TrainingRun) -> float:
-    """Where the clock of a search stands, by its last record and when that arrived; 0 where no run is at work."""
-    if run.status != RunStatus.RUNNING or "received" not in run.progress:
-        return 0.0
-    if (end := _search_end(run)) is not None:
-        return end
-    since = timezone.now() - datetime.fromisoformat(run.progress["received"])
-    return float(run.progress.get("t") or 0) + max(0.0, since.total_seconds())
 
 
 def _newest(run: TrainingRun) -> int | None:
@@ -210,7 +162,7 @@ def _seen(run: TrainingRun, newest: int | None, wait: Wait | None) -> str:
 def _context(request: HttpRequest, run: TrainingRun, wait: Wait | None) -> dict[str, Any]:
     """`wait` is worked out once, by whoever asks: it looks at the whole queue."""
     newest = _newest(run)  # before the records: one that comes in between is shown by the next look
-    records = [] if newest is None else _records(run)
+    records = [] if newest is None else records_of(run)
     method = get(run.method)
     trees = incumbents(records)
     at = _line(request)

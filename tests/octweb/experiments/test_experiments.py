@@ -292,7 +292,7 @@ def test_strangers_get_404(client, stranger, experiment, name, media):
     assert client.get(reverse(f"experiments:{name}", args=[experiment.pk])).status_code == 404
 
 
-def test_the_api_has_one_object(client_of, owner, stranger, dataset, finish):
+def test_the_api_has_one_object(client, client_of, owner, stranger, dataset, finish):
     api = client_of(owner)
     made = api.post(
         "/api/v1/experiments/",
@@ -317,7 +317,11 @@ def test_the_api_has_one_object(client_of, owner, stranger, dataset, finish):
     assert api.post(f"/api/v1/experiments/{pk}/stop/").json()["status"] == "cancelled"
     assert api.post(f"/api/v1/experiments/{pk}/continue/").json()["status"] == "running"
     assert api.get("/api/v1/experiments/").json()["count"] == 1
-    assert client_of(stranger).get(f"/api/v1/experiments/{pk}/").status_code == 404
+    figure = f"/api/v1/experiments/{pk}/figures/accuracy/"
+    client.force_login(owner)
+    assert client.get(reverse("experiments:chart", args=[pk])).json() == api.get(figure).json()
+    for address in (figure, f"/api/v1/experiments/{pk}/"):
+        assert client_of(stranger).get(address).status_code == 404
     bad = api.post("/api/v1/experiments/", {"dataset": str(dataset.pk), "kinds": ["x"]}, format="json")
     assert bad.status_code == 400
 

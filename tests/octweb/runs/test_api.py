@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from django.test import Client
 from rest_framework.test import APIClient
 
 from octweb.jobs.models import RunStatus
@@ -102,6 +103,19 @@ def test_progress_comes_in_pieces(api, run):
         assert api.get(f"/api/v1/runs/{run['id']}/progress/", {"since": bad}).status_code == 400
 
 
+@pytest.mark.parametrize(("method", "name"), [("exact", "bound"), ("cart", "questions found")])
+def test_the_picture_of_the_page_is_in_the_api(api, run, owner, method, name):
+    record = {"t": 2.0, "phase": "search", "leaves": 3, "correct": 5}
+    record |= {"incumbent": 0.5, "bound": 1.0} if method == "exact" else {}
+    TrainingRun.objects.filter(pk=run["id"]).update(status=RunStatus.RUNNING, attempt=1, method=method)
+    ProgressRecord.objects.create(run_id=run["id"], attempt=1, line=0, record=record)
+    figure = api.get(f"/api/v1/runs/{run['id']}/figures/progress/").json()
+    assert name in {trace["name"] for trace in figure["data"]}
+    page = Client()
+    page.force_login(owner)
+    assert page.get(f"/runs/{run['id']}/chart/").json() == figure
+
+
 def test_filters(api, run):
     assert api.get("/api/v1/runs/?status=queued").json()["count"] == 1
     assert api.get("/api/v1/runs/?status=failed").json()["count"] == 0
@@ -116,7 +130,11 @@ def test_an_unfinished_run_cannot_be_deleted(api, run):
 
 
 def test_others_see_nothing(stranger, staff, run):
-    urls = [f"/api/v1/runs/{run['id']}/", f"/api/v1/runs/{run['id']}/progress/"]
+    urls = [
+        f"/api/v1/runs/{run['id']}/",
+        f"/api/v1/runs/{run['id']}/progress/",
+        f"/api/v1/runs/{run['id']}/figures/progress/",
+    ]
     assert {client_of(stranger).get(url).status_code for url in urls} == {404}
     assert client_of(stranger).post(f"/api/v1/runs/{run['id']}/cancel/").status_code == 404
     assert client_of(stranger).get("/api/v1/runs/").json()["count"] == 0

@@ -1,0 +1,64 @@
+"""The picture of a run: objective and bound over the time of its search, or how a tree grows; and the clock of that search."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.utils import timezone
+
+from octweb.figures.growth import growth_figure
+from octweb.figures.progress import progress_figure
+from octweb.jobs.models import RunStatus
+from octweb.runs.models import TrainingRun
+from trainer.certificate import Guarantee
+from trainer.methods import get
+
+MAX_RECORDS = 5000
+CHECK = "check"  # the phase with which a run reports that its search has ended
+
+
+def chart(run: TrainingRun, *, at: int | None = None) -> dict[str, Any]:
+    """Plotly figure; `at` is the line of the progress with the tree that is marked."""
+    records, now = _of_search(records_of(run)), search_seconds(run)
+    if get(run.method).guarantee is not Guarantee.TREE and not any(r.get("bound") is not None for r in records):
+        rows = int(run.summary.get("n") or round(run.dataset.rows * (1 - run.test_share)))
+        return growth_figure(records, rows=rows, now=now, at=at)
+    return progress_figure(records, now=now, at=at)
+
+
+def records_of(run: TrainingRun) -> list[dict[str, Any]]:
+    """Progress records of the last attempt, thinned out evenly where there are very many."""
+    records = [
+        record | {"line": line}
+        for line, record in run.records.filter(attempt=run.attempt).order_by("line").values_list("line", "record")
+    ]
+    if len(records) > MAX_RECORDS:
+        step = len(records) // MAX_RECORDS + 1
+        records = [r for i, r in enumerate(records) if i % step == 0 or "tree" in r or i == len(records) - 1]
+    return records
+
+
+def search_end(run: TrainingRun) -> float | None:
+    """Where the clock stood when the search had ended; what follows, such as folds, is not its time. None while it goes on."""
+    if not run.progress:
+        return None
+    checks = run.records.filter(attempt=run.attempt, record__phase=CHECK).order_by("line")
+    record = checks.values_list("record", flat=True).first()
+    return float(record["t"]) if record else None
+
+
+def _of_search(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The records up to the first after the search."""
+    end = next((i for i, record in enumerate(records) if record.get("phase") == CHECK), len(records))
+    return records[: end + 1]
+
+
+def search_seconds(run: TrainingRun) -> float:
+    """Where the clock of a search stands, by its last record and when that arrived; 0 where no run is at work."""
+    if run.status != RunStatus.RUNNING or "received" not in run.progress:
+        return 0.0
+    if (end := search_end(run)) is not None:
+        return end
+    since = timezone.now() - datetime.fromisoformat(run.progress["received"])
+    return float(run.progress.get("t") or 0) + max(0.0, since.total_seconds())
