@@ -157,6 +157,8 @@ def bench_on(path: Path) -> Callable[[], Any]:
 
 def _own(path: str) -> Callable[[], int]:
     """The count in ours, done once before it is measured."""
+    import common  # noqa: F401  (the trainer is found)
+
     fresh = bench_on(Path(path))
     fresh().good_trees(slack=SLACK).count  # noqa: B018
     return lambda: int(fresh().good_trees(slack=SLACK).count)
@@ -194,6 +196,8 @@ def compare(options: argparse.Namespace, name: str, path: Path) -> dict[str, dic
             if _wanted(program, runs):
                 runs.setdefault(program, []).append(theirs(options, program, path))
     found = {program: _median(several) for program, several in runs.items()}
+    if "failed" in found[OURS]:
+        raise SystemExit(f"octweb cannot count {name}: {found[OURS]['failed']}")
     for program, one in found.items():
         _line(name, program, one, found[OURS]["seconds"])
     return found
