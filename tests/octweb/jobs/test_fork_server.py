@@ -107,12 +107,6 @@ def test_children_end_with_a_server_that_is_killed(environment, tmp_path):
     assert server.start([*TRAIN, "--method=cart"], tmp_path, environment) is None
 
 
-def test_it_ends_with_its_worker(environment):
-    server = ForkServer(environment)
-    server.process.stdin.close()  # as when the worker has ended
-    assert server.process.wait(120) == 0
-
-
 def test_other_commands_and_other_settings_get_a_process_of_their_own(server, environment):
     assert server.takes([*TRAIN, "--method=cart"], environment | {"SOMETHING": "else"})
     assert not server.takes([*TRAIN, "--method=cart"], environment | {"OCTWEB_MAX_ROWS": "7"})
@@ -138,3 +132,10 @@ def test_a_process_that_keeps_none_starts_none(environment, tmp_path):
         assert living(environment) is None
     finally:
         keep()
+
+
+def test_it_ends_with_its_worker(server):
+    """The last test, for it ends the process that the others share."""
+    assert server.alive
+    server.process.stdin.close()  # as when the worker has ended
+    assert server.process.wait(120) == 0
