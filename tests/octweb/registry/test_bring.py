@@ -13,10 +13,12 @@ from django.test import Client
 from sklearn.tree import DecisionTreeClassifier
 
 from octweb.datasets import actions as datasets
+from octweb.datasets import intake, reader
 from octweb.registry import actions, bringing
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from trainer.convert import from_sklearn
+from trainer.errors import DataError, TrainerError
 from trainer.tree.pmml import to_pmml
 from trainer.verify import verdict, verify
 
@@ -48,6 +50,19 @@ def dataset(owner, media, frame):
     return datasets.create(
         owner=owner, file=io.BytesIO(frame.to_csv(index=False).encode()), source_name="rows.csv", target="edible"
     )
+
+
+@pytest.fixture
+def read_here(monkeypatch):
+    """The file is read in this process, with the request and the answer as they go to another one and back."""
+
+    def here(request, folder):
+        try:
+            return json.loads(json.dumps(intake.answer(json.loads(json.dumps(request)), folder)))
+        except TrainerError as error:
+            raise DataError(str(error)) from None
+
+    monkeypatch.setattr(reader, "_in_child", here)
 
 
 def upload(content: bytes, name: str = "my tree.pmml") -> SimpleUploadedFile:
@@ -82,7 +97,7 @@ def test_a_pmml_file_becomes_a_draft_is_reviewed_and_served(
 
 
 @pytest.mark.one_database
-def test_our_own_file_keeps_its_tree_and_leaves_its_claims_behind(dataset, pmml, client_of, owner):
+def test_our_own_file_keeps_its_tree_and_leaves_its_claims_behind(read_here, dataset, pmml, client_of, owner):
     first = bringing.bring(owner=owner, file=io.BytesIO(pmml), source_name="a.pmml", dataset=dataset)
     forged = json.loads(first.document)
     forged["method"] = "exact"
@@ -122,7 +137,7 @@ def test_our_own_file_keeps_its_tree_and_leaves_its_claims_behind(dataset, pmml,
         ({"form": "pickle"}, 400, "pickle"),
     ],
 )  # fmt: skip
-def test_bad_calls_are_problems(dataset, pmml, client_of, owner, change, status, words):
+def test_bad_calls_are_problems(read_here, dataset, pmml, client_of, owner, change, status, words):
     answer = client_of(owner).post(URL, {"file": upload(pmml), "dataset": str(dataset.pk)} | change)
     assert answer.status_code == status, answer.content
     assert words in answer.content.decode()
@@ -154,7 +169,7 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_read(dataset, client_o
 
 
 @pytest.mark.one_database
-def test_the_page(dataset, pmml, owner):
+def test_the_page(read_here, dataset, pmml, owner):
     page = Client()
     assert page.get("/models/bring/").status_code == 302
     page.force_login(owner)
