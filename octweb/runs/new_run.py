@@ -232,7 +232,8 @@ def said(user: Any, dataset: Dataset, method: Method, form: RunForm) -> dict[str
     )
     folds = int(values.get("folds") or 0) if evaluation == "folds" else 0
     limit = values.get("time_limit")
-    headline, sentences = in_words(method, values, columns=columns, questions=expected.questions)
+    numbers = bool(advice.feature_columns(dataset, "numeric"))
+    headline, sentences = in_words(method, values, columns=columns, questions=expected.questions, numbers=numbers)
     return {
         "expected": expected,
         "headline": headline,

@@ -115,10 +115,12 @@ def objective_words(parameters: Mapping[str, Any], method: Method) -> str:
     return correct + (", less the leaf penalty" if method.parameter("leaf_penalty") else "")
 
 
-def in_words(method: Method, values: Mapping[str, Any], *, columns: int, questions: int) -> tuple[str, list[str]]:
-    """What will be looked for: a headline, and sentences on questions, penalty, limits and proof."""
+def in_words(
+    method: Method, values: Mapping[str, Any], *, columns: int, questions: int, numbers: bool = True
+) -> tuple[str, list[str]]:
+    """What will be looked for: a headline, and sentences on questions, penalty, limits and proof; `numbers`: whether a column has any."""
     return _headline(method, values), [
-        f"{_questions(method, values, columns, questions)}.",
+        f"{_questions(method, values, columns, questions, numbers)}.",
         *_limits(method, values),
         *_constraints(method, values),
         _proof(method, values),
@@ -146,13 +148,15 @@ def _leaves(values: Mapping[str, Any]) -> str:
     return "" if not leaves or (most and int(most) < leaves) else f", so at most {_count(leaves, 'leaf', 'leaves')}"
 
 
-def _questions(method: Method, values: Mapping[str, Any], columns: int, questions: int) -> str:
+def _questions(method: Method, values: Mapping[str, Any], columns: int, questions: int, numbers: bool) -> str:
     among = f"{_count(columns, 'column')}"
     kind = asks(method)
     if kind != "one column":
         return f"A question looks at {kind}, among {among}"
     if not method.binary:
         return f"A question compares one column, at any threshold, among {among}"
+    if not numbers:
+        return f"A question looks at one of {among}: {whole(questions)} yes/no questions in all"
     bins = int(values.get("bins") or 5)
     how = {
         "quantile-thresholds": f"with at most {_count(bins - 1, 'threshold')} for a column of numbers",

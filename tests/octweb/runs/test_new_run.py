@@ -196,6 +196,15 @@ def test_the_words_say_depth_thresholds_limit_and_constraints(dataset):
         assert words in text, (words, text)
 
 
+def test_a_table_without_numbers_is_asked_about_its_own_categories(browser, owner):
+    text = "fur,tail,class\n" + "".join(f"{'ab'[i % 2]},{'yn'[i % 3 > 0]},{'pq'[i % 2]}\n" for i in range(60))
+    votes = datasets.create(owner=owner, file=io.BytesIO(text.encode()), source_name="v.csv", target="class")
+    context = browser.get(reverse("runs:new"), {"dataset": votes.pk}).context
+    assert context["kinds"][0].words.startswith(("“fur is a?”", "“fur is b?”"))
+    assert "A question looks at one of two columns: " in context["sentences"][0]
+    assert "column of numbers" not in " ".join(context["sentences"])
+
+
 @pytest.mark.parametrize(
     ("depth", "most", "words"),
     [(0, None, "one leaf"), (2, None, "four leaves"), (4, 20, "16 leaves"), (4, 5, ""), (None, None, "")],

@@ -268,7 +268,7 @@ def test_constraints_that_no_tree_keeps_are_no_failure_of_the_program(browser, o
         "failed",
         "No tree satisfies the constraints. Both recalls can be reached together if each is lowered by 5 percentage points.",
     )
-    run.summary = {"status": INFEASIBLE, "best": 0.05}
+    run.summary, run.log = {"status": INFEASIBLE, "best": 0.05}, "CommandError: no tree"
     run.save()
     assert (
         "proved: no tree keeps the constraints" in browser.get(reverse("runs:detail", args=[run.pk])).content.decode()
@@ -283,9 +283,11 @@ def test_constraints_that_no_tree_keeps_are_no_failure_of_the_program(browser, o
     text = browser.get(reverse("runs:detail", args=[run.pk])).content.decode()
     assert "Not reachable" in text
     assert "The run failed." not in text
+    assert '<details class="card log"><summary' in text, "what the program said is not the first thing to read"
     run.error, run.summary = "out of memory; set a lower memory limit or a smaller depth", {}
     run.save()
     assert "Not reachable</button>" not in browser.get(reverse("runs:list")).content.decode()
+    assert '<details class="card log" open>' in browser.get(reverse("runs:detail", args=[run.pk])).content.decode()
 
 
 def test_a_look_without_news_reads_no_record_and_a_run_without_records_asks_for_none(browser, run):
