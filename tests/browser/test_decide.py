@@ -13,7 +13,7 @@ from octweb.registry.data import rows_of
 from octweb.registry.parsed import model_file
 from tests.browser.accessible import violations
 from tests.browser.pictures import folder, picture
-from tests.browser.test_workspace import LONG, PASSWORD, opened, small, stored  # noqa: F401  (fixtures)
+from tests.browser.test_workspace import LONG, opened, small, stored  # noqa: F401  (fixtures)
 from tests.octweb.decide.conftest import table_model  # noqa: F401  (a fixture)
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, grow
 from trainer.tree.splits import Threshold
