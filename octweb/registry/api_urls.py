@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from octweb.registry import api, explaining, pictures, quality_pictures
+from octweb.registry import api, compare_pictures, explaining, pictures, quality_pictures
 
 urlpatterns = [
     path("models/", api.ModelList.as_view(), name="api-models"),
@@ -13,6 +13,8 @@ urlpatterns = [
     path("models/<uuid:pk>/review/", api.ModelReview.as_view(), name="api-model-review"),
     path("models/<uuid:pk>/predict/", api.ModelPredict.as_view(), name="api-model-predict"),
     path("models/<uuid:pk>/explain/", explaining.ModelExplain.as_view(), name="api-model-explain"),
+    path("models/figures/compare/", compare_pictures.CompareFigure.as_view(), name="api-compare-figure"),
+    path("models/<uuid:pk>/figures/reach/", compare_pictures.ReachFigure.as_view(), name="api-model-reach-figure"),
     path("models/<uuid:pk>/figures/tree/", pictures.TreeFigure.as_view(), name="api-model-tree-figure"),
     path("models/<uuid:pk>/figures/tree-map/", pictures.TreeMap.as_view(), name="api-model-tree-map"),
     path(

@@ -34,7 +34,7 @@ def model_compare(request: HttpRequest) -> HttpResponse:
     if len(ticked) > 1:
         return render(request, "registry/compare/side_by_side.html", _side_by_side(request, ticked))
     datasets, dataset, models = picked_of_dataset(request, ticked[0] if ticked else None)
-    url = f"{reverse('registry:frontier')}?dataset={dataset.pk}" if dataset else ""
+    url = f"{reverse('api-compare-figure')}?dataset={dataset.pk}" if dataset else ""
     context = {
         "datasets": datasets,
         "dataset": dataset,

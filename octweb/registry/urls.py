@@ -11,7 +11,6 @@ urlpatterns = [
     path("bring/", bringing_views.model_bring, name="bring"),
     path("compare/", compare_views.model_compare, name="compare"),
     path("compare/rows.csv", compare_views.compare_rows, name="compare-rows"),
-    path("compare/figure/", views.model_frontier, name="frontier"),
     path("<uuid:pk>/", workspace.detail, name="detail"),
     path("<uuid:pk>/node/", workspace.node, name="node"),
     path("<uuid:pk>/rows/", workspace.rows, name="rows"),

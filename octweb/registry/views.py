@@ -7,15 +7,13 @@ from typing import Any
 
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from octweb.core.lists import narrowed
-from octweb.figures.frontier import frontier_figure
 from octweb.registry.actions import served_of
-from octweb.registry.compare import compared
 from octweb.registry.downloads import FORMATS, download
 from octweb.registry.models import State, TreeModel
 from trainer.certificate import Status
@@ -88,25 +86,6 @@ def model_download(request: HttpRequest, pk: uuid.UUID, name: str) -> HttpRespon
     except DataError as error:  # names or numbers that the format cannot hold
         words = {"heading": "This form cannot hold the model", "detail": str(error), "status": 422}
         return render(request, "error.html", words, status=422)
-
-
-@login_required
-@require_GET
-def model_frontier(request: HttpRequest) -> HttpResponse:
-    """Plotly JSON of the comparison."""
-    _, _, picked = picked_of_dataset(request)
-    points = [
-        {
-            "name": f"{row['model'].title} (version {row['model'].version})",
-            "leaves": row["leaves"],
-            "accuracy": row["unseen"],
-            "sd": row["deviation"],
-            "id": str(row["model"].pk),
-            "claim": row["claims"][0].kind,
-        }
-        for row in compared(picked)["rows"]
-    ]
-    return JsonResponse(frontier_figure(points))
 
 
 def picked_of_dataset(request: HttpRequest, one: TreeModel | None = None) -> tuple[list[Any], Any, list[TreeModel]]:

@@ -21,6 +21,7 @@ from octweb.figures.good_trees import questions_figure, tolerance_figure
 from octweb.registry.models import TreeModel
 from octweb.workbench import actions, explore
 from octweb.workbench.models import Kind, Step, Workbench
+from octweb.workbench.page import model_of
 from trainer.data.folds import MOST_HELD_OUT
 from trainer.editing.words import MOST_REASON
 from trainer.families.exact.workbench.chosen import RATES
@@ -282,6 +283,16 @@ class WorkbenchViewSet(
         if tree is None:
             raise NotFound("No good tree is listed under this number.")
         return Response(without_legend(tree_figure(tree)))
+
+    @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429))
+    @action(detail=True, methods=["get"], url_path="figures/draft")
+    def draft(self, request: Request, pk: str | None = None) -> Response:
+        """Plotly figure of the tree as it is edited now."""
+        bench = self.get_object()
+        shown = actions.last_tree(bench, actions.current(bench))
+        if shown is None:
+            raise NotFound("No tree is found yet.")
+        return Response(tree_figure(model_of(shown).tree))
 
     def _good(self, part: str) -> Any:
         """A part of the newest record of good trees."""

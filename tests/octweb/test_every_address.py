@@ -41,6 +41,7 @@ ABSENT = (
     "api/v1/models/<uuid:pk>/figures/nodes/",
     "runs/<uuid:pk>/trees/",
     r"api/v1/^workbenches/(?P<pk>[^/.]+)/figures/",
+    "api/v1/models/<uuid:pk>/figures/reach/",
     "api/v1/models/<uuid:pk>/figures/leaf-frontier/",
     "api/v1/models/<uuid:pk>/figures/coefficient-frontier/",
     "api/v1/models/<uuid:pk>/figures/calibration/",

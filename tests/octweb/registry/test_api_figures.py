@@ -33,5 +33,5 @@ def test_the_picture_of_a_split_shows_rows_and_is_for_insiders(approved, client_
 def test_the_frontier(register, dataset, client, owner):  # noqa: F811
     register(dataset=dataset)
     client.force_login(owner)
-    drawn = client.get("/models/compare/figure/").json()["data"]
+    drawn = client.get(f"/api/v1/models/figures/compare/?dataset={dataset.pk}").json()["data"]
     assert any("(version 1)" in words for trace in drawn for words in trace.get("hovertext", []))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from copy import deepcopy
 from functools import cache
 
@@ -64,6 +65,10 @@ def test_a_model_with_a_frontier_shows_every_pair_and_asks_for_a_run(client, reg
     assert 'id="reach-slider"' in text
     assert f"p_sensitivity={points[0]['required']!r}" in text
     assert "p_depth=2" in text
+    drawn = client.get(f"/api/v1/models/{model.pk}/figures/reach/").json()
+    assert drawn == json.loads(json.dumps(reach_of(model)["figure"]))
+    plain = register(document=_trained(rows), dataset=dataset)
+    assert client.get(f"/api/v1/models/{plain.pk}/figures/reach/").status_code == 404
 
 
 def test_the_required_sensitivity_of_a_point_reaches_it(rows):

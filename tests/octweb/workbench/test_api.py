@@ -36,7 +36,7 @@ def test_a_model_is_edited_and_saved_over_the_api(api, model, serve):
     assert step["result"]["wishes"][0]["reason"] == why["forbid root width"]
     assert step["request"]["reasons"] == why
     assert [s["state"] for s in api.get(f"{address}edits/").json()] == ["done"] * 4
-    for name in ("tolerance", "questions", "good-trees/1"):
+    for name in ("draft", "tolerance", "questions", "good-trees/1"):
         figure = api.get(f"{address}figures/{name}/")
         assert figure.status_code == 200
         assert set(figure.json()) == {"data", "layout"}
