@@ -18,10 +18,10 @@ warm() { # the kernels of some methods, beside what comes next
 }
 
 # the kernels are compiled once, beside installing and checking, and not by every test process for itself
-warm bivariate exact-numeric bendoct-accelerated
+warm exact # the longest of the three
 echo "== packages for the tests, the clients and the documentation"
 "$MAKE" --silent -j3 "$VENV"/{.test,clients/.ready,docs/.ready}
-warm exact
+warm bivariate exact-numeric bendoct-accelerated
 warm odt oc1 cut-h
 # asserts are rewritten once, and not by each test process, which says what is wrong if this fails
 { "$BIN/python" -m pytest --collect-only -q >/dev/null || true; } &
