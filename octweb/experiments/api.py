@@ -16,7 +16,7 @@ from octweb.audit import actions as audit
 from octweb.core.api import PROBLEMS, Name, Text
 from octweb.datasets.models import Dataset
 from octweb.experiments import actions
-from octweb.experiments.board import Line, board, elapsed, held_out, honest_words, points, reasons
+from octweb.experiments.board import Line, board, elapsed, held_out, honest_words, others, points, reasons
 from octweb.experiments.models import Candidate, Experiment
 from octweb.experiments.plan import KINDS
 from octweb.figures.experiment import experiment_figure
@@ -94,6 +94,14 @@ class CandidateSerializer(serializers.Serializer):
     run = serializers.UUIDField(allow_null=True, help_text="the run that trains it on all rows")
 
 
+class OtherSerializer(serializers.Serializer):
+    """A finished candidate that is not recommended, and why."""
+
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    reason = serializers.CharField()
+
+
 class ExperimentSerializer(serializers.Serializer):
     """An experiment with its leaderboard."""
 
@@ -114,6 +122,7 @@ class ExperimentSerializer(serializers.Serializer):
     )
     highest = serializers.UUIDField(allow_null=True)
     reasons = serializers.ListField(child=serializers.CharField())
+    others = OtherSerializer(many=True, help_text="why each other finished candidate is not recommended")
     estimate = serializers.DictField(
         allow_null=True,
         help_text="correct, n, accuracy and its 95 % interval on rows that took no part in the choice; null while not known",
@@ -143,6 +152,7 @@ def as_json(experiment: Experiment) -> dict[str, Any]:
         "recommended": found.chosen.label if found.chosen else None,
         "highest": found.highest.label if found.highest else None,
         "reasons": reasons(found),
+        "others": others(found),
         "estimate": estimate,
         "estimate_words": honest_words(found),
         "candidates": [_candidate_json(line) for line in found.sorted("accuracy")],

@@ -19,7 +19,7 @@ from trainer.certificate import OPTIMAL_GAP, Guarantee, Status
 from trainer.evaluate import Choice, Honest, Record, Score, choose, honest
 from trainer.methods import get
 from trainer.tree.file import from_json
-from trainer.tree.numbers import points_text
+from trainer.tree.numbers import number_text, points_text
 from trainer.tree.picture.outline import tree_outline
 
 COLUMNS = {"one column": 1, "groups of categories": 1, "two columns": 2, "many columns": 3}
@@ -175,6 +175,34 @@ def reasons(found: Board) -> list[str]:
             f"is no larger than its standard error of {error:.1f} points."
         )
     return sentences
+
+
+def others(found: Board) -> list[dict[str, str]]:
+    """Why each other finished candidate is not recommended, the highest first."""
+    if found.choice is None:
+        return []
+    scored = sorted(
+        (line for line in found.lines if line.score is not None and line.candidate.is_done and not line.recommended),
+        key=lambda line: -line.score.mean,
+    )
+    return [
+        {"id": line.label, "name": line.candidate.name, "reason": _why_not(found.choice, line.score)} for line in scored
+    ]
+
+
+def _why_not(choice: Choice, score: Score) -> str:
+    """By the rule of `choose`, in the order in which it looks."""
+    chosen = choice.chosen
+    if score.label not in choice.within:
+        behind = points_text(choice.highest.mean - score.mean)
+        return f"{behind} points below the highest, more than its standard error of {points_text(choice.highest.error)} points"
+    if score.leaves != chosen.leaves:
+        return f"about as accurate, but {number_text(score.leaves)} leaves in the folds instead of {number_text(chosen.leaves)}"
+    if score.columns != chosen.columns:
+        return "about as accurate and as large, but it asks more columns in one question"
+    if score.claim != chosen.claim:
+        return "about as accurate and as large, but less is proved of it"
+    return "as large, and not more accurate"
 
 
 def honest_words(found: Board) -> str:

@@ -12,6 +12,7 @@ from octweb.figures.split import split_figures
 from octweb.registry.claims import claims
 from octweb.registry.workspace import node, rowsets, thresholds
 from octweb.registry.workspace.scene import Scene
+from octweb.registry.workspace.smaller import smaller
 from octweb.registry.workspace.tab import ADDED, Tab
 from trainer.tree.numbers import decimal_text
 from trainer.workbench import EDITABLE
@@ -73,6 +74,7 @@ def _below(scene: Scene) -> dict[str, Any]:
         "leaves": leaves,
         "idle": node.idle_questions(scene.tree, scene.node.id),
         "small": sum(leaf["rows"] < 30 for leaf in leaves),
+        "smaller": smaller(scene),
     }
 
 

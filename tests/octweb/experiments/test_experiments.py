@@ -12,7 +12,7 @@ from django.utils import timezone
 from octweb.core.deleting import bring_back
 from octweb.core.problems import Conflict
 from octweb.experiments import actions
-from octweb.experiments.board import board, held_out, honest_words, points, reasons
+from octweb.experiments.board import board, held_out, honest_words, others, points, reasons
 from octweb.experiments.models import Candidate, Experiment
 from octweb.experiments.plan import evaluation, plan
 from octweb.figures.experiment import experiment_figure
@@ -117,6 +117,54 @@ def test_the_simplest_within_one_standard_error_is_recommended(experiment, candi
     assert [p["recommended"] for p in points(found)] == [False, True]
     assert [x.candidate.method for x in found.sorted("leaves")] == ["exact", "cart"]
     assert [x.candidate.method for x in found.sorted("accuracy")] == ["cart", "exact"]
+
+
+def test_every_other_candidate_says_why_it_is_not_recommended(
+    experiment, candidates, finish, browser, client_of, owner, media
+):
+    cart, exact = candidates
+
+    def why(of_cart, of_exact, **exact_claim):
+        finish(cart, **of_cart)
+        finish(exact, **of_exact, **exact_claim)
+        found = board(experiment)
+        (other,) = others(found)
+        assert other["id"] != found.chosen.label
+        return other["reason"]
+
+    proved = {"status": "optimal", "gap": 0.0}
+    wide, low = [0.9, 0.8, 1.0], [0.2, 0.3, 0.1]
+    assert (
+        why({"accuracies": wide, "leaves": 8}, {"accuracies": wide}, **proved)
+        == "about as accurate, but 8 leaves in the folds instead of 2"
+    )
+    assert (
+        why({"accuracies": wide}, {"accuracies": wide}, **proved)
+        == "about as accurate and as large, but less is proved of it"
+    )
+    assert (
+        why({"accuracies": low}, {"accuracies": wide})
+        == "70.0 points below the highest, more than its standard error of 5.8 points"
+    )
+    page = browser.get(f"/experiments/{experiment.pk}/").content.decode()
+    assert "Why not the others?" in page
+    assert "70.0 points below the highest" in page
+    (told,) = client_of(owner).get(f"/api/v1/experiments/{experiment.pk}/").json()["others"]
+    assert told["name"] == cart.name
+    assert told["id"] == str(cart.pk)
+
+
+def test_the_first_of_equals_is_recommended(owner, dataset, finish):
+    made = actions.start(
+        owner=owner,
+        dataset=dataset,
+        candidates=[TWO[0], TWO[0] | {"parameters": {"depth": 3}}],
+        folds=3,
+        test_share=0.25,
+    )
+    for candidate in made.candidates.all():
+        finish(candidate, [0.9, 0.8, 1.0])
+    assert [other["reason"] for other in others(board(made))] == ["as large, and not more accurate"]
 
 
 def test_unfinished_folds_recommend_nothing(experiment, candidates, finish):

@@ -17,10 +17,12 @@ import pytest
 from octweb.datasets import actions as datasets
 from octweb.figures.split.costs import Costs
 from octweb.registry import actions
+from octweb.registry.models import TreeModel
 from octweb.registry.pairs import pair
 from octweb.registry.workspace import costs, groups, node, performance, rowsets, thresholds
 from octweb.registry.workspace.modes import MODES
 from octweb.registry.workspace.scene import Scene
+from octweb.registry.workspace.smaller import smaller
 from octweb.registry.workspace.tabs import TABS
 from trainer.run import TrainRequest, train
 from trainer.table import ColumnSchema, Kind
@@ -422,3 +424,23 @@ def test_codes_beside_a_question_lead_to_the_page_that_declares_them(client, own
     datasets.update(coded, choice=datasets.Choice(special={"a & b": (-9.0, -8.0)}))
     again = client.get(f"/models/{trained_on(coded, owner).pk}/?mode=tree&node=0").content.decode()
     assert "Ask for them separately" not in again
+
+
+def test_a_smaller_tree_that_does_as_well_on_the_same_unseen_rows_is_named(table, owner, stranger, client):
+    large = trained_on(table, owner, depth=6, min_leaf=1)
+    assert smaller(scene_of(large, owner)) is None
+    other_rows = trained_on(table, owner, depth=1, seed=7)
+    small = trained_on(table, owner, depth=2)
+    assert small.leaves < large.leaves
+    TreeModel.objects.filter(pk__in=[small.pk, other_rows.pk]).update(unseen_accuracy=large.unseen_accuracy)
+    found = smaller(scene_of(large, owner))
+    assert found["model"] == small  # the one of other rows has fewer leaves
+    client.force_login(owner)
+    page = " ".join(client.get(f"/models/{large.pk}/?mode=tree&node=0&tab=below").content.decode().split())
+    assert "A smaller tree does as well." in page
+    assert f'href="/models/{small.pk}/"' in page
+    TreeModel.objects.filter(pk=small.pk).update(unseen_accuracy=large.unseen_accuracy - 0.001)
+    assert smaller(scene_of(large, owner)) is None
+    TreeModel.objects.filter(pk=small.pk).update(unseen_accuracy=large.unseen_accuracy)
+    actions.share(large, by=owner, username=stranger.username, level="read")
+    assert smaller(scene_of(large, stranger)) is None  # not theirs to see

@@ -1,0 +1,39 @@
+"""A smaller tree of the same data set that is right for at least as many of the same unseen rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from octweb.registry.claims import claims
+from octweb.registry.models import TreeModel
+from octweb.registry.workspace.performance import unseen_interval
+from octweb.registry.workspace.scene import Scene
+
+LOOKED_AT = 5  # smaller models whose rows are compared
+
+
+def smaller(scene: Scene) -> dict[str, Any] | None:
+    """The one with the fewest leaves that the user may see, with its interval; None where there is none, or no unseen row."""
+    own = scene.model
+    if own.unseen_accuracy is None or not len(scene.part("unseen")):
+        return None
+    others = (
+        TreeModel.objects.readable_by(scene.user)
+        .filter(dataset_id=own.dataset_id, leaves__lt=own.leaves, unseen_accuracy__gte=own.unseen_accuracy)
+        .select_related("family", "dataset")
+        .order_by("leaves", "-unseen_accuracy", "pk")
+    )
+    for other in others[:LOOKED_AT]:
+        there = Scene(model=other, user=scene.user, inside=scene.user.is_staff or other.owner_id == scene.user.pk)
+        if _same_unseen(scene, there):
+            return {"model": other, "claim": claims(other)[0].words, "interval": unseen_interval(there)}
+    return None
+
+
+def _same_unseen(one: Scene, other: Scene) -> bool:
+    """Whether the same rows of the file were held out."""
+    if one.rows is None or other.rows is None:
+        return False
+    return np.array_equal(one.rows.numbers[one.rows.unseen], other.rows.numbers[other.rows.unseen])
