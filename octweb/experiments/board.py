@@ -181,12 +181,11 @@ def others(found: Board) -> list[dict[str, str]]:
     """Why each other finished candidate is not recommended, the highest first."""
     if found.choice is None:
         return []
-    scored = sorted(
-        (line for line in found.lines if line.score is not None and line.candidate.is_done and not line.recommended),
-        key=lambda line: -line.score.mean,
-    )
+    scored = [(line, line.score) for line in found.lines if line.score is not None and line.candidate.is_done]
     return [
-        {"id": line.label, "name": line.candidate.name, "reason": _why_not(found.choice, line.score)} for line in scored
+        {"id": line.label, "name": line.candidate.name, "reason": _why_not(found.choice, score)}
+        for line, score in sorted(scored, key=lambda pair: -pair[1].mean)
+        if not line.recommended
     ]
 
 
