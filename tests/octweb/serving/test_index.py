@@ -24,7 +24,7 @@ def test_no_list_of_the_api_is_left_out():
             here = before + str(pattern.pattern)
             if hasattr(pattern, "url_patterns"):
                 yield from addresses(pattern, here)
-            elif here.startswith("api/v1/") and "<" not in here:
+            elif here.startswith("api/v1/") and "<" not in here and "/figures/" not in here:
                 yield pattern.name
 
     assert set(addresses(get_resolver())) - {"api-index"} == set(PLACES.values()) - {"schema", "api-docs"}
