@@ -17,6 +17,7 @@ from octweb.checking import comparing
 from octweb.checking.models import Comparison
 from octweb.core.api import PROBLEMS
 from octweb.jobs import queue
+from octweb.registry import access
 from octweb.registry.api import readable_model
 from octweb.registry.models import TreeModel
 
@@ -76,7 +77,7 @@ class NewComparisonSerializer(serializers.Serializer):
 def own_model(request: Request, pk: uuid.UUID) -> TreeModel:
     """A model with rows that the caller may see; for all others it does not exist here, because the answer says something about the rows."""
     model = readable_model(request, pk)
-    if not (request.user.is_staff or request.user.pk == model.owner_id):
+    if not access.inside(request.user, model):
         raise NotFound("There is no model with this id, or it is not yours.")
     return model
 

@@ -12,6 +12,7 @@ from rest_framework.exceptions import ValidationError
 from octweb.audit import actions as audit
 from octweb.core.problems import Conflict
 from octweb.decide.models import Guidance
+from octweb.registry import access
 from octweb.registry.models import State, TreeModel
 from octweb.registry.parsed import model_file
 from trainer.errors import ParameterError
@@ -72,7 +73,7 @@ def unpublish(model: TreeModel, *, by: Any) -> Guidance:
 
 
 def _owner(model: TreeModel, by: Any) -> None:
-    if not (by.is_staff or by.pk == model.owner_id):
+    if not access.inside(by, model):
         raise PermissionDenied("Only the owner or an administrator may do this.")
 
 

@@ -20,6 +20,7 @@ from octweb.dossier.folder import HTML, JSON, PDF
 from octweb.dossier.models import FOLDER, ModelDossier
 from octweb.jobs import queue
 from octweb.jobs.models import FINISHED, RunStatus
+from octweb.registry import access
 from octweb.registry import actions as registry
 from octweb.registry.models import State, TreeModel
 from octweb.registry.selection import selection_of
@@ -56,7 +57,7 @@ def start(
 
     Raises PermissionDenied, ValidationError and Conflict.
     """
-    if not (by.is_staff or by.pk == model.owner_id):
+    if not access.inside(by, model):
         raise PermissionDenied("Only the owner or an administrator can make a dossier: it holds counts of the rows.")
     if model.dataset is None or not model.dataset.file:
         raise ValidationError({"model": "The rows of this model are gone, so there can be no dossier."})

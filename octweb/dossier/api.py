@@ -23,6 +23,7 @@ from octweb.dossier.models import ModelDossier
 from octweb.dossier.views import answer
 from octweb.jobs.models import RunStatus
 from octweb.jobs.queue import worker_seen
+from octweb.registry import access
 from octweb.registry.api import AnyFormat, readable_model
 
 LONGEST_WAIT, USUAL_WAIT, LOOK = 30.0, 20.0, 0.2  # seconds
@@ -83,7 +84,7 @@ class DossierView(GenericAPIView):
         form, wait = _form(request), _wait(request)
         job = actions.made(model)
         if job is None:
-            if not (request.user.is_staff or request.user.pk == model.owner_id):
+            if not access.inside(request.user, model):
                 raise NotFound("There is no dossier of this model. Its owner can make one.")
             first = actions.start(by=request.user, model=model, site=request.build_absolute_uri("/"))
             job = _waited(first, wait)

@@ -19,6 +19,7 @@ from octweb.dossier import actions, pdf, signing
 from octweb.dossier.folder import PDF
 from octweb.dossier.models import ModelDossier
 from octweb.jobs.waiting import wait_of
+from octweb.registry import access
 from octweb.registry.models import TreeModel
 
 
@@ -29,7 +30,7 @@ def _model(request: HttpRequest, pk: uuid.UUID) -> tuple[TreeModel, bool]:
     )
     if model is None:
         raise Http404("There is no model with this id, or it is not yours and not approved.")
-    return model, bool(request.user.is_staff or request.user.pk == model.owner_id)
+    return model, access.inside(request.user, model)
 
 
 def _panel(request: HttpRequest, model: TreeModel, inside: bool, refusal: str = "", status: int = 200) -> HttpResponse:

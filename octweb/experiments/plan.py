@@ -8,7 +8,7 @@ from typing import Any
 
 from octweb.datasets.models import Dataset
 from octweb.runs import advice
-from octweb.runs.estimate import seconds_of, size_of
+from octweb.runs.estimate import Size, by_model, poses_programs, seconds_of, size_of
 from octweb.runs.thresholds import QUICK, bins_within
 from octweb.runs.words import run_name
 from trainer.methods import get
@@ -52,7 +52,7 @@ def plan(dataset: Dataset, *, kinds: Collection[str] = KINDS, time_limit: float)
         for trial in _trials(dataset, kind.id, min(QUICK, time_limit)):
             reason = kind.refusal or _refusal(dataset, trial)
             seconds = _seconds(dataset, trial)
-            if not reason and seconds > _most(trial, time_limit) and get(trial.method).guarantee != "heuristic":
+            if not reason and _too_long(dataset, trial, seconds, time_limit):
                 reason = "these data are too large for it within the time of one fit"
             if reason:
                 title = get(trial.method).title
@@ -66,7 +66,8 @@ def plan(dataset: Dataset, *, kinds: Collection[str] = KINDS, time_limit: float)
                 )
             else:
                 trials.append((seconds, trial))
-    trials.sort(key=lambda pair: (_integer_program(pair[1]), pair[0]))
+    # integer programs last: they often take all of their time
+    trials.sort(key=lambda pair: (poses_programs(get(pair[1].method)), pair[0]))
     return Plan(trials=tuple(trial for _, trial in trials), skipped=tuple(skipped))
 
 
@@ -104,19 +105,13 @@ def _trials(dataset: Dataset, kind: str, longest: float) -> Iterable[Trial]:
         yield Trial(method="odt", parameters={"depth": 2})
 
 
-def _integer_program(trial: Trial) -> bool:
-    """Whether a solver does the work: such fits come last, for they often take all of their time."""
-    return (
-        get(trial.method).guarantee != "heuristic"
-        and get(trial.method).parameter("solver") is not None
-        and trial.method != "odt"
-    )
-
-
-def _most(trial: Trial, time_limit: float) -> float:
-    """The expected seconds beyond which a trial is left out: what a deep search has found at its limit is seldom better than a tree of
-    one level less that was proved."""
-    return time_limit / 4 if trial.parameters.get("depth") == DEEP else 3 * time_limit
+def _too_long(dataset: Dataset, trial: Trial, seconds: float, time_limit: float) -> bool:
+    """Whether its fits would end unproved: what a deep search has found at its limit is seldom better than a proved tree of one level less."""
+    if get(trial.method).guarantee == "heuristic":
+        return False
+    if trial.parameters.get("depth") != DEEP:
+        return seconds > 3 * time_limit
+    return by_model(get(trial.method), _size(dataset, trial))[1] > time_limit
 
 
 def _refusal(dataset: Dataset, trial: Trial) -> str:
@@ -128,6 +123,9 @@ def _refusal(dataset: Dataset, trial: Trial) -> str:
 
 
 def _seconds(dataset: Dataset, trial: Trial) -> float:
+    return seconds_of(get(trial.method), _size(dataset, trial))
+
+
+def _size(dataset: Dataset, trial: Trial) -> Size:
     method = get(trial.method)
-    values = method.settings(trial.parameters).to_json()
-    return seconds_of(method, size_of(dataset, method, values, dataset.rows))
+    return size_of(dataset, method, method.settings(trial.parameters).to_json(), dataset.rows)

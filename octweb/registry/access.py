@@ -29,6 +29,11 @@ def may_read(user: Any, token: Any, model: TreeModel) -> bool:
     return _may(user, token, model, public=False, levels=(Level.READ, Level.CALL))
 
 
+def inside(user: Any, model: TreeModel) -> bool:
+    """Whether this user may see the rows of a model and change it: its owner, and administrators."""
+    return bool(user.is_staff or user.pk == model.owner_id)
+
+
 def _may(user: Any, token: Any, model: TreeModel, *, public: bool, levels: Collection[Any]) -> bool:
     if not (user.is_authenticated and user.is_active and alive(token)) or model.deleted_at is not None:
         return False

@@ -26,6 +26,7 @@ from octweb.core.deleting import hide
 from octweb.core.names import checked_name
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.demo.visits import no_part_of_the_demo, refuse, visit_of
+from octweb.registry import access
 from octweb.registry.audited import recorded
 from octweb.registry.families import claim, family_of
 from octweb.registry.models import Family, Level, ReviewEvent, Share, State, TreeModel, TreeModelQuerySet
@@ -197,7 +198,7 @@ def unshare(model: TreeModel, *, by, username: str) -> None:
 
 
 def _own(model: TreeModel, user) -> None:
-    if not (user.is_staff or user.pk == model.owner_id):
+    if not access.inside(user, model):
         raise PermissionDenied("Only the owner or an administrator may do this.")
 
 
@@ -315,7 +316,7 @@ def _forbidden(model: TreeModel, verb: str, user) -> str | None:
     if verb == "ask" and visit_of(user) is not None:
         return no_part_of_the_demo("Approval")
     if verb not in FOR_STAFF:
-        return None if user.is_staff or user.pk == model.owner_id else "Only the owner or an administrator may do this."
+        return None if access.inside(user, model) else "Only the owner or an administrator may do this."
     if not user.is_staff:
         return "Only an administrator may review a model."
     if verb == "approve" and user.pk == model.owner_id and four_eyes():

@@ -12,7 +12,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET
 
 from octweb.core.attachments import as_file
-from octweb.registry import page
+from octweb.registry import access, page
 from octweb.registry.claims import claims
 from octweb.registry.compare import compared
 from octweb.registry.models import TreeModel
@@ -88,7 +88,7 @@ def _ticked(request: HttpRequest) -> list[TreeModel]:
 
 def _inside(request: HttpRequest, model: TreeModel) -> bool:
     user: Any = request.user
-    return user.is_staff or user.pk == model.owner_id
+    return access.inside(user, model)
 
 
 def _uuid(text: str) -> uuid.UUID | None:

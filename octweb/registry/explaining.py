@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 
 from octweb.core.api import PROBLEMS
 from octweb.core.parsers import StrictJSONParser, TooLarge
-from octweb.registry import marks, units
+from octweb.registry import access, marks, units
 from octweb.registry.api import callable_model, rows_of
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
@@ -117,7 +117,7 @@ class ModelExplain(APIView):
 
 def may_see_rows(user: Any, model: TreeModel) -> bool:
     """Whether the training rows may be shown to this user."""
-    return bool(user.is_staff or user.pk == model.owner_id)
+    return access.inside(user, model)
 
 
 def _costs(body: Any) -> dict[str, Any]:

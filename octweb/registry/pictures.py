@@ -17,6 +17,7 @@ from octweb.core.api import PROBLEMS
 from octweb.figures.frontier import frontier_figure
 from octweb.figures.split import split_figures
 from octweb.figures.tree_map import tree_map
+from octweb.registry import access
 from octweb.registry.api import readable_model
 from octweb.registry.models import TreeModel
 from octweb.registry.page import coefficient_frontier, data_of, frontier_tree, leaf_frontier
@@ -105,7 +106,7 @@ class NodeFigure(APIView):
         number = _whole(request, "picture") or 0
         if node >= len(tree.nodes) or tree.nodes[node].is_leaf:
             raise Http404(f"This tree has no split at node {node}.")
-        rows = data_of(model, inside=request.user.is_staff or request.user.pk == model.owner_id)
+        rows = data_of(model, inside=access.inside(request.user, model))
         if rows is None:
             raise Http404("The rows of this model cannot be shown: they are gone, too many, or not yours.")
         pictures = split_figures(tree, node, rows.matrix[rows.training], rows.codes[rows.training])
@@ -140,7 +141,7 @@ class CoefficientFrontierFigure(APIView):
 
 
 def _scene(request: Request, model: TreeModel, **query: str) -> Scene:
-    inside = request.user.is_staff or request.user.pk == model.owner_id
+    inside = access.inside(request.user, model)
     return Scene(model=model, user=request.user, inside=inside, query={**request.query_params.dict(), **query})
 
 

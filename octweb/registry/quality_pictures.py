@@ -18,6 +18,7 @@ from rest_framework.views import APIView
 from octweb.core.api import PROBLEMS
 from octweb.figures.quality import calibration_figure, recall_figure, roc_figure
 from octweb.figures.split.curve import threshold_figure
+from octweb.registry import access
 from octweb.registry.api import readable_model
 from octweb.registry.workspace import performance, thresholds
 from octweb.registry.workspace.scene import TRAINING, UNSEEN, Scene
@@ -33,7 +34,7 @@ POSITIVE = OpenApiParameter(
 
 def _scene(request: Request, pk: uuid.UUID, **query: str) -> Scene:
     model = readable_model(request, pk)
-    inside = request.user.is_staff or request.user.pk == model.owner_id
+    inside = access.inside(request.user, model)
     scene = Scene(model=model, user=request.user, inside=inside, query={**request.query_params.dict(), **query})
     if scene.rows is None:
         raise Http404("The rows of this model cannot be shown: they are gone, too many, or not yours.")

@@ -8,7 +8,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from octweb.core.api import Name, Text
-from octweb.registry import actions, claims
+from octweb.registry import access, actions, claims
 from octweb.registry.models import Level, ReviewEvent, TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.selection import selection_of
@@ -62,7 +62,7 @@ class ModelSerializer(serializers.ModelSerializer):
     def get_dataset(self, model: TreeModel) -> str | None:
         """The data set's id, for those who may open it."""
         user = self.context["request"].user
-        if model.dataset_id is None or not (user.is_staff or user.pk == model.owner_id):
+        if model.dataset_id is None or not access.inside(user, model):
             return None
         return str(model.dataset_id)
 
@@ -171,7 +171,7 @@ class ModelDetailSerializer(ModelSerializer):
     @extend_schema_field(ReviewStateSerializer)
     def get_review(self, model: TreeModel) -> dict[str, Any]:
         user = self.context["request"].user
-        inside = user.is_staff or user.pk == model.owner_id
+        inside = access.inside(user, model)
         events = model.events.select_related("by") if inside else []
         return {
             "state": model.state,

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from django.core.management.base import BaseCommand, CommandError
 
+from octweb.core.command_line import sentence
 from octweb.datasets.reading_flags import add_reading_flags, given_of, policy_of, reading_of_file
 from octweb.runs.interrupts import Cancelled, Interrupts
 from octweb.runs.options import INFEASIBLE, add_parameter_flags, parameters_of
@@ -76,11 +77,11 @@ class TrainingCommand(BaseCommand, ABC):
             raise CommandError(str(error), returncode=USAGE) from error
         except InfeasibleError as error:
             if options["json"]:
-                record = {"status": INFEASIBLE, "reason": _line(error), "best": error.best, "best_of": error.of}
+                record = {"status": INFEASIBLE, "reason": sentence(error), "best": error.best, "best_of": error.of}
                 self.stdout.write(json.dumps(record, allow_nan=False))
-            raise CommandError(_line(error), returncode=FAILED) from error
+            raise CommandError(sentence(error), returncode=FAILED) from error
         except (TrainerError, OSError) as error:
-            raise CommandError(_line(error), returncode=FAILED) from error
+            raise CommandError(sentence(error), returncode=FAILED) from error
         except Cancelled as error:
             raise CommandError("cancelled before a tree was found", returncode=FAILED) from error
         except MemoryError as error:
@@ -155,7 +156,3 @@ def _check_folder(output: str) -> None:
     folder = Path(output).resolve().parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise ParameterError({"output": f"the folder of '{output}' does not exist or cannot be written to."})
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())

@@ -92,8 +92,7 @@ def before_training(method: Method, values: Mapping[str, Any], table: Table, cla
     size = Size(
         n=len(table), p=max(1, len(distinct)), F=max(1, asked), K=max(2, classes), d=3 if depth is None else int(depth)
     )
-    middle, spread = math.log10(seconds_of(method, size)), prior_spread(method)
-    low, high = 10 ** (middle - WIDTH * spread), 10 ** (middle + WIDTH * spread)
+    low, high = by_model(method, size)
     limit = values.get("time_limit")
     return Estimate(
         questions=size.F,
@@ -111,10 +110,21 @@ def megabytes_of(method: Method, size: Size) -> int:
     cells = CELL * size.n * size.p + (10.0 * size.n * size.F if method.binary else 0.0)
     pairs = {"exact": 8.0 * size.K * size.F**2, "bivariate": 60.0 * size.p**2}.get(method.id, 0.0)
     program = PROGRAM
-    if "solver" in {p.name for p in method.parameters} and method.id != "odt":  # rows of a model
+    if poses_programs(method):  # rows of a model
         program += SOLVER
         pairs = 400.0 * size.n * 2 ** (min(size.d, 8) + 1)
     return round(program + (cells + pairs) / 1e6)
+
+
+def poses_programs(method: Method) -> bool:
+    """Whether fits are integer programs; `odt` has a solver only for what its own search does not do."""
+    return method.parameter("solver") is not None and method.id != "odt"
+
+
+def by_model(method: Method, size: Size) -> tuple[float, float]:
+    """The range of seconds that the model of cost gives, without earlier runs."""
+    middle, factor = seconds_of(method, size), 10 ** (WIDTH * prior_spread(method))
+    return middle / factor, middle * factor
 
 
 def size_of(dataset: Dataset, method: Method, values: Mapping[str, Any], rows: int) -> Size:

@@ -13,7 +13,7 @@ from typing import Any
 from octweb.core.templatetags.octweb import seconds
 from octweb.datasets.models import Dataset
 from octweb.runs.advice import asked
-from octweb.runs.estimate import WIDTH, estimate, prior_spread, questions, seconds_of, size_of
+from octweb.runs.estimate import by_model, estimate, questions, size_of
 from octweb.runs.words import CONSTRAINTS
 from trainer.method import Method
 from trainer.tree.numbers import count_words
@@ -60,8 +60,7 @@ def bins_within(dataset: Dataset, method: Method, values: Mapping[str, Any], lon
 
 
 def _upper(dataset: Dataset, method: Method, values: Mapping[str, Any]) -> float:
-    middle = seconds_of(method, size_of(dataset, method, values, dataset.rows))
-    return middle * 10 ** (WIDTH * prior_spread(method))
+    return by_model(method, size_of(dataset, method, values, dataset.rows))[1]
 
 
 def _high(user: Any, dataset: Dataset, method: Method, values: Mapping[str, Any]) -> float:

@@ -18,7 +18,7 @@ from django.views.decorators.http import require_POST
 
 from octweb.core.forms import SaidForm
 from octweb.core.problems import Conflict, Unprocessable
-from octweb.registry import snippets
+from octweb.registry import access, snippets
 from octweb.registry.data import example_row
 from octweb.registry.models import TreeModel
 from octweb.registry.predicting import predict_rows
@@ -97,7 +97,7 @@ def _example(request: HttpRequest) -> dict[str, Any]:
     model = models.filter(owner=user).first() or models.approved().first()
     if model is None:
         return {}
-    inside = user.is_staff or model.owner_id == user.pk
+    inside = access.inside(user, model)
     row = example_row(model, inside=inside)
     url = request.build_absolute_uri(reverse("api-model-predict", args=[model.pk]))
     try:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from octweb.registry import access
 from octweb.registry.claims import claims
 from octweb.registry.models import TreeModel
 from octweb.registry.workspace.performance import unseen_interval
@@ -26,7 +27,7 @@ def smaller(scene: Scene) -> dict[str, Any] | None:
         .order_by("leaves", "-unseen_accuracy", "pk")
     )
     for other in others[:LOOKED_AT]:
-        there = Scene(model=other, user=scene.user, inside=scene.user.is_staff or other.owner_id == scene.user.pk)
+        there = Scene(model=other, user=scene.user, inside=access.inside(scene.user, other))
         if _same_unseen(scene, there):
             return {"model": other, "claim": claims(other)[0].words, "interval": unseen_interval(there)}
     return None

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from octweb.audit import actions as audit
 from octweb.core.attachments import as_file
+from octweb.registry import access
 from octweb.registry.data import example_row
 from octweb.registry.models import TreeModel
 from octweb.registry.workspace import costs, groups, performance, rowsets
@@ -35,7 +36,7 @@ def scene_of(request: HttpRequest, pk: uuid.UUID) -> Scene:
     return Scene(
         model=model,
         user=user,
-        inside=user.is_staff or user.pk == model.owner_id,
+        inside=access.inside(user, model),
         query={**request.GET.dict(), "call_url": call_url},
         typed=request.POST.dict() if request.method == "POST" else None,
     )
