@@ -14,6 +14,9 @@ os.environ["OCTWEB_DATA_DIR"] = tempfile.mkdtemp(prefix="octweb-test-")
 atexit.register(shutil.rmtree, os.environ["OCTWEB_DATA_DIR"], ignore_errors=True)
 os.environ["OCTWEB_SECRET_KEY"] = "only for tests"
 os.environ.setdefault("NUMBA_CACHE_DIR", os.path.join(tempfile.gettempdir(), f"octweb-test-numba-{os.getuid()}"))
+# the products of the tests are small, and test processes take all the processors: more threads of BLAS would only wait, at full speed
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["OCTWEB_FORK_SERVER"] = "0"  # workers of tests end after a job or two; the tests' own process keeps one
 # playwright's synchronous driver has an event loop in the thread of the tests, which Django would refuse to work beside
 os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
