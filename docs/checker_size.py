@@ -11,17 +11,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PAGE, FOLDER = ROOT / "docs" / "checking.md", ROOT / "trainer" / "verify"
 BEGIN, END = "<!-- made by python -m docs.checker_size -->\n", "<!-- end -->"
-# what a part does, and its modules; those named proof... are steps, but for those of hyperplanes
-PROOFS = "steps of proofs over questions and thresholds"
+STEPS, SEARCH, TOP = "steps", "search", ""  # the last: the modules of the folder itself
+# what each package of the folder does
 PARTS = {
-    PROOFS: "proof questions rates",
-    "steps of proofs about hyperplanes": "proof_planes proof_points proof_labels fewest",
-    "searches of its own: small spaces, lines in two columns, rows in planes": "search optima impurity lines planes",
-    "reads the table": "rows tables reading",
-    "counts the tree, the restrictions and the words of the claims again": "recount crossed tree structure restrictions wishes scope chosen members claims",
-    "puts lines together": "__init__ check findings",
+    STEPS: "checks proofs: whether their steps show what they say",
+    SEARCH: "searches of its own, without a proof: small spaces, lines in two columns, rows in planes",
+    "space": "which trees a claim is about, and the words for them",
+    "table": "reads the table",
+    "recount": "counts the trees of the file again",
+    TOP: "says what became of each claim",
 }
-DECIDES = list(PARTS)[:3]  # they work out what is proved
+DECIDES = [STEPS, SEARCH]  # they work out what is proved
 SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 
@@ -35,30 +35,37 @@ def code_lines(text: str) -> int:
     return len(lines)
 
 
-def part_of(module: str) -> str:
+def part_of(path: Path) -> str:
     """The part that a module belongs to. Raises LookupError for one that no part names."""
-    for part, names in PARTS.items():
-        if module in names.split():
-            return part
-    if module.startswith("proof"):
-        return PROOFS
-    raise LookupError(f"trainer/verify/{module}.py belongs to no part; name it in docs/checker_size.py")
+    part = path.relative_to(FOLDER).parent.as_posix().removeprefix(".")
+    if part not in PARTS:
+        raise LookupError(f"{path.name} belongs to no part; name the package '{part}' in docs/checker_size.py")
+    return part
+
+
+def steps_size() -> int:
+    """Lines of code of the checker of proofs."""
+    return sum(code_lines(path.read_text(encoding="utf-8")) for path in (FOLDER / STEPS).glob("*.py"))
 
 
 def table() -> str:
     """The table, with a sentence."""
     sizes = dict.fromkeys(PARTS, (0, 0))
-    for path in sorted(FOLDER.glob("*.py")):
-        text, part = path.read_text(encoding="utf-8"), part_of(path.stem)
+    for path in sorted(FOLDER.rglob("*.py")):
+        text, part = path.read_text(encoding="utf-8"), part_of(path)
         sizes[part] = (sizes[part][0] + code_lines(text), sizes[part][1] + text.count("\n"))
     code, every = (sum(size[k] for size in sizes.values()) for k in (0, 1))
     deciding = sum(sizes[part][0] for part in DECIDES)
-    lines = [f"| {part} | {'yes' if part in DECIDES else ''} | {a:,} | {b:,} |" for part, (a, b) in sizes.items()]
+    lines = [
+        f"| {f'`{part}`' if part else 'the folder itself'} | {PARTS[part]} | {'yes' if part in DECIDES else ''} | {a:,} | {b:,} |"
+        for part, (a, b) in sizes.items()
+    ]
     words = (
-        f"The parts that work out what is proved have {deciding:,} lines of code, the whole checker has {code:,}. "
-        f"With blank lines, comments and docstrings it has {every:,}."
+        f"The program that checks proofs, `trainer/verify/{STEPS}`, has {sizes[STEPS][0]:,} lines of code for all methods; with the searches of its own "
+        f"that need no proof, {deciding:,} lines work out what is proved. The whole checker has {code:,}, with blank lines, "
+        f"comments and docstrings {every:,}."
     )
-    head = "| part of `trainer/verify` | works out what is proved | lines of code | all lines |\n|---|---|---|---|"
+    head = "| package of `trainer/verify` | what it does | works out what is proved | lines of code | all lines |\n|---|---|---|---|---|"
     return "\n".join([words, "", head, *lines, ""])
 
 

@@ -13,10 +13,8 @@ def test_the_page_counts_the_lines_of_today():
     )
 
 
-def test_the_steps_over_questions_keep_to_the_length_that_the_page_names():
-    code = [checker_size.code_lines(p.read_text(encoding="utf-8")) for p in checker_size.FOLDER.glob("*.py")
-            if checker_size.part_of(p.stem) == checker_size.PROOFS]  # fmt: skip
-    assert 500 < sum(code) < 1500
+def test_the_checker_of_proofs_keeps_to_the_length_that_the_page_names():
+    assert 500 < checker_size.steps_size() <= 1500
 
 
 def test_only_code_is_counted():
@@ -25,6 +23,7 @@ def test_only_code_is_counted():
 
 
 def test_a_module_of_no_part_is_named():
-    assert checker_size.part_of("proof_of_something_new") == checker_size.PROOFS
+    assert checker_size.part_of(checker_size.FOLDER / "steps" / "new.py") == checker_size.STEPS
+    assert checker_size.part_of(checker_size.FOLDER / "new.py") == checker_size.TOP
     with pytest.raises(LookupError, match="belongs to no part"):
-        checker_size.part_of("something_new")
+        checker_size.part_of(checker_size.FOLDER / "new" / "new.py")

@@ -16,7 +16,8 @@ HEAD = '''#!/usr/bin/env python3
     python check_octweb.py MODEL.json - DATA.csv            (without a proof)
 
 Needs Python 3.11 or later and NumPy; Parquet files need pyarrow. Exit status: 0 proved, 3 recounted, 1 refuted, 2 cannot be judged
-or a file that cannot be read. The modules of the checker follow word for word; the loader stands at the end.
+or a file that cannot be read. The modules of the checker follow word for word: those named trainer.verify.steps check proofs, the others
+read the rows, work out what is claimed and count the tree again. The loader stands at the end.
 """
 
 import os
@@ -83,9 +84,9 @@ if __name__ == "__main__":
 def bundle() -> str:
     """The text of check_octweb.py; raises ValueError if a source cannot be quoted as it is."""
     names = {"trainer": "", "trainer.errors": (ROOT / "errors.py").read_text(encoding="utf-8")}
-    for path in sorted((ROOT / "verify").glob("*.py")):
-        name = "trainer.verify" if path.stem == "__init__" else f"trainer.verify.{path.stem}"
-        names[name] = path.read_text(encoding="utf-8")
+    for path in sorted((ROOT / "verify").rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        names[".".join(("trainer", *parts)).removesuffix(".__init__")] = path.read_text(encoding="utf-8")
     return HEAD + "".join(f"\nSOURCES[{name!r}] = {_quoted(text)}\n" for name, text in names.items()) + TAIL
 
 

@@ -12,17 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from trainer.errors import ModelFileError
-from trainer.verify import claims, recount, wishes
-from trainer.verify.crossed import crossed
+from trainer.verify import claims
 from trainer.verify.fewest import fewest
 from trainer.verify.findings import Finding, damage, unjudged
-from trainer.verify.impurity import splits
-from trainer.verify.members import questions_asked
-from trainer.verify.proof import proof_findings
-from trainer.verify.restrictions import restrictions
-from trainer.verify.rows import Data, load
-from trainer.verify.scope import scope
-from trainer.verify.structure import structure
+from trainer.verify.recount.counts import counted, digests, metrics, node_counts, objective
+from trainer.verify.recount.crossed import crossed
+from trainer.verify.recount.members import questions_asked
+from trainer.verify.search.impurity import splits
+from trainer.verify.space.restrictions import restrictions
+from trainer.verify.space.scope import scope
+from trainer.verify.space.structure import structure
+from trainer.verify.space.wishes import kept
+from trainer.verify.steps.proof import proof_findings
+from trainer.verify.table.rows import Data, load
 
 REST = "all further claims"
 UNREAD = "The file of rows is not the file of the training, or its rows are in another order. Give the file that was uploaded."
@@ -67,10 +69,10 @@ def _read(path: Path) -> dict[str, Any]:
 def _of_tree(model: dict[str, Any], data: Data, proof: Path | None) -> list[Finding]:
     """What the rows say about every claim of a tree with a valid structure."""
     rows, nodes = data.training, model["nodes"]
-    leaf, counts = recount.counted(model, nodes, rows)
-    found = [recount.node_counts(nodes, counts), *recount.objective(model, counts), *recount.digests(model, rows)]
-    found += [*recount.metrics(model, data, counts), *crossed(model, data), *restrictions(model, counts, rows, leaf)]
-    found += [*wishes.kept(model), scope(model, rows), *questions_asked(model, rows)]
+    leaf, counts = counted(model, nodes, rows)
+    found = [node_counts(nodes, counts), *objective(model, counts), *digests(model, rows)]
+    found += [*metrics(model, data, counts), *crossed(model, data), *restrictions(model, counts, rows, leaf)]
+    found += [*kept(model), scope(model, rows), *questions_asked(model, rows)]
     found += [claims.prices(model, counts[0]), claims.status(model), *claims.gap(model["certificate"])]
     if any(f.verdict == "refuted" for f in found):
         return [*found, unjudged(REST, "The count differs from the file.")]

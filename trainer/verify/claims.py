@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify import search
 from trainer.verify.findings import TOLERANCE, Finding, Verdict, asked, exact, recounted, shown, unjudged
-from trainer.verify.planes import ceiling, disputed, errors_in_planes, groups
-from trainer.verify.proof_frontier import by_leaves
-from trainer.verify.recount import counted, node_counts, penalty, terms, value_of
-from trainer.verify.rows import Rows
-from trainer.verify.structure import METHODS, OBLIQUE, tree_trouble
+from trainer.verify.recount.counts import counted, node_counts, penalty, terms, value_of
+from trainer.verify.search import small
+from trainer.verify.search.planes import ceiling, disputed, errors_in_planes, groups
+from trainer.verify.space.structure import METHODS, OBLIQUE, tree_trouble
+from trainer.verify.steps.frontier import by_leaves
+from trainer.verify.table.rows import Rows
 from trainer.verify.tree import leaves
 
 GOALS = {
@@ -143,7 +143,7 @@ def bound(model: dict[str, Any], rows: Rows, proved: Set[str] = frozenset()) -> 
         return [_bound("refuted", "It lies below the objective of the tree itself.")]
     whole = not any(asked(model, name) for name in ("recall", "fairness", "balanced"))
     whole = whole and not certificate.get("wishes")  # a single leaf is a tree
-    if whole and method in search.SAME_OBJECTIVE | OBLIQUE and claimed < single - TOLERANCE:
+    if whole and method in small.SAME_OBJECTIVE | OBLIQUE and claimed < single - TOLERANCE:
         return [_bound("refuted", "It lies below the objective of a single leaf.")]
     if method in OBLIQUE:
         counted_again = errors_in_planes(model, rows)
@@ -155,7 +155,7 @@ def bound(model: dict[str, Any], rows: Rows, proved: Set[str] = frozenset()) -> 
             return [_bound("proved", f"{words}: no tree exceeds {float(proof):.12g}.")]
     if "bound" in proved:
         return []
-    found, why = search.best(model, rows)
+    found, why = small.best(model, rows)
     if found is None:
         return [_bound("cannot be judged", f"Not contradicted; not solved again: {why}.")]
     words = f"A plain search {'' if found.whole else 'of a part of the space '}finds {float(found.value):.12g}"
@@ -192,8 +192,8 @@ def _without(model: dict[str, Any], rows: Rows, dropped: Sequence[int]) -> Fract
     """The best objective without some wishes, found by a plain search; None where that is too large."""
     wishes = model["certificate"].get("wishes") or []
     if wishes:
-        return search.without(model, rows, dropped) if len(wishes) <= MOST_WISHES else None
-    found, _ = search.best(model, rows)
+        return small.without(model, rows, dropped) if len(wishes) <= MOST_WISHES else None
+    found, _ = small.best(model, rows)
     return found.value if found is not None and found.whole else None
 
 
@@ -236,7 +236,7 @@ def _frontier(model: dict[str, Any], part: dict[str, Any], kind: str, rows: Rows
         if trouble := _point_trouble(model, part, p, rows):
             return [recounted(kind, False, f"The point with {p['leaves']} leaves does not hold ({trouble}).")]
     words = f"{len(points)} points are consistent, and agree with their trees."
-    best = search.frontier(model, rows) if searched and kind == "leaf-frontier" else None
+    best = small.frontier(model, rows) if searched and kind == "leaf-frontier" else None
     if best is None:
         return [shown(kind, "cannot be judged", f"{words} The bounds were not searched again.")]
     top = {p["leaves"]: p["correct"] for p in points}
@@ -276,7 +276,7 @@ def _optima(model: dict[str, Any], part: dict[str, Any], rows: Rows) -> list[Fin
         return [recounted(claim, False, f"{len(listed)} of {said} trees are listed.")]
     words = "The listed trees are words, which were not run over the rows."
     told = [unjudged("listed trees", words)] if listed else []
-    number = search.optimal_trees(model, rows)
+    number = small.optimal_trees(model, rows)
     if number is None:
         return [shown(claim, "cannot be judged", MANY), *told]
     return [shown(claim, "proved" if number == int(said) else "refuted", f"A plain search counts {number}."), *told]
@@ -287,7 +287,7 @@ def _pairs(model: dict[str, Any], part: dict[str, Any], rows: Rows) -> list[Find
     listed = [(int(tp), int(tn), int(top)) for tp, tn, top in part["pairs"]]
     if part["proved"] != [tn == top for _, tn, top in listed] or (part["finished"] and not all(part["proved"])):
         return [recounted("frontier", False, "Its pairs and what it says of them do not fit together.")]
-    found = search.pairs(model, rows, part["positive"])
+    found = small.pairs(model, rows, part["positive"])
     if found is None:
         return [shown("frontier", "cannot be judged", MANY)]
     positives, negatives, reached = found

@@ -9,16 +9,16 @@ from math import floor, lcm
 from pathlib import Path
 from typing import Any
 
-from trainer.verify import search
 from trainer.verify.findings import Finding, asked, shown
-from trainer.verify.planes import ceiling, errors_in_planes
-from trainer.verify.proof_frontier import cost_of
-from trainer.verify.proof_planes import check_planes
-from trainer.verify.proof_points import plane_space
-from trainer.verify.proof_space import BadProof, NoProof
-from trainer.verify.proof_steps import read_proof
-from trainer.verify.recount import Counts, penalty, value_of
-from trainer.verify.rows import Rows
+from trainer.verify.recount.counts import Counts, penalty, value_of
+from trainer.verify.search import small
+from trainer.verify.search.planes import ceiling, errors_in_planes
+from trainer.verify.space.space import BadProof, NoProof
+from trainer.verify.steps.frontier import cost_of
+from trainer.verify.steps.planes import check_planes
+from trainer.verify.steps.points import plane_space
+from trainer.verify.steps.steps import read_proof
+from trainer.verify.table.rows import Rows
 from trainer.verify.tree import leaves
 
 CLAIM = "fewest leaves"
@@ -33,7 +33,7 @@ def fewest(model: dict[str, Any], rows: Rows, counts: Counts, proof: Path | None
     if most == 0:
         return [shown(CLAIM, "proved", "No tree has fewer leaves than one.")]
     smaller = model | {"parameters": model["parameters"] | {"max_leaves": most}}
-    found, _ = search.best(smaller, rows)
+    found, _ = small.best(smaller, rows)
     if found is not None and found.value >= value:
         return [shown(CLAIM, "refuted", f"A search finds a tree of at most {most} leaves that is as good.")]
     words = f"no tree of at most {most} {'leaf' if most == 1 else 'leaves'} is as good."

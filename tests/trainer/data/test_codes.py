@@ -24,8 +24,8 @@ from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
 from trainer.tree.picture.figure import tree_figure
 from trainer.tree.splits import Interval
 from trainer.verify import verdict, verify
-from trainer.verify.questions import questions
-from trainer.verify.rows import Rows
+from trainer.verify.space.questions import questions
+from trainer.verify.table.rows import Rows
 
 
 @pytest.mark.parametrize(

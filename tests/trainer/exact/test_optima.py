@@ -10,9 +10,9 @@ import pytest
 
 from tests.trainer.oracles.exact import random_binary
 from trainer.families.exact.optima import optimal_trees
-from trainer.verify.optima import Optima
-from trainer.verify.proof_counting import Counting
-from trainer.verify.proof_space import Space
+from trainer.verify.search.optima import Optima
+from trainer.verify.space.space import Space
+from trainer.verify.steps.counting import Counting
 
 
 def all_trees(X, y, w, classes, depth, min_leaf):

@@ -24,7 +24,7 @@ from trainer.milo import Options, backend
 from trainer.milo.lattice import Lattice
 from trainer.run import TrainRequest, save, train
 from trainer.verify import verify
-from trainer.verify.planes import _least, partings
+from trainer.verify.search.planes import _least, partings
 
 
 def flat(seed, most=9):

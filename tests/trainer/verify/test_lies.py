@@ -180,11 +180,11 @@ def test_restricted_optima_are_found_again_and_anything_below_is_refuted(folder,
 @pytest.mark.parametrize("method", ["exact-numeric", "binoct", "odt", "oct", "bendoct-accelerated"])
 def test_a_plain_search_agrees_with_every_method_that_it_can_search(folder, tmp_path, method):
     from trainer.data.reader import load
-    from trainer.verify import search
-    from trainer.verify.rows import load as read
+    from trainer.verify.search import small
+    from trainer.verify.table.rows import load as read
 
     document, data = trained(folder, method)
-    found, _ = search.best(document, read(data, document).training)
+    found, _ = small.best(document, read(data, document).training)
     assert found is not None
     assert found.whole
     assert float(found.value) == pytest.approx(document["certificate"]["objective"], abs=1e-9)

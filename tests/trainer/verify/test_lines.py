@@ -12,9 +12,9 @@ from tests.seeds import seeds
 from tests.trainer.verify.files import findings
 from trainer.data.reader import load
 from trainer.run import TrainRequest, train
-from trainer.verify import impurity
-from trainer.verify.lines import sides, whole
-from trainer.verify.planes import partings
+from trainer.verify.search import impurity
+from trainer.verify.search.lines import sides, whole
+from trainer.verify.search.planes import partings
 
 ROWS = 150
 

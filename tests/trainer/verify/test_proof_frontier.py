@@ -18,8 +18,8 @@ from trainer.families.exact.frontier import solve_frontier
 from trainer.families.exact.proof_frontier import frontier_proof
 from trainer.run import TrainRequest, save, train
 from trainer.verify import verify
-from trainer.verify.proof_space import BadProof, Space
-from trainer.verify.proof_steps import check_proof
+from trainer.verify.space.space import BadProof, Space
+from trainer.verify.steps.steps import check_proof
 
 Lines = list[dict[str, Any]]
 

@@ -15,12 +15,13 @@ from tests.trainer.verify.test_proofs import Lines, accepted
 from tests.trainer.verify.test_second_checker import table as csv_table
 from trainer.data.reader import load
 from trainer.run import TrainRequest, train
-from trainer.verify import search, verdict, verify
-from trainer.verify.proof_space import Space
-from trainer.verify.rates import Rates
-from trainer.verify.restrictions import words_of
-from trainer.verify.rows import load as read_rows
-from trainer.verify.search import _searched
+from trainer.verify import verdict, verify
+from trainer.verify.search import small
+from trainer.verify.search.small import _searched
+from trainer.verify.space.rates import Rates
+from trainer.verify.space.restrictions import words_of
+from trainer.verify.space.space import Space
+from trainer.verify.table.rows import load as read_rows
 
 Tree = tuple[int, tuple[int, ...], int]  # cost, the class that each row is predicted (-1: it is elsewhere), leaves
 
@@ -159,7 +160,7 @@ def test_another_definition_in_the_file_is_not_proved_by_the_proof_of_this_one(t
         words = ", ".join(words_of(other))
         other["certificate"] = claim | {"scope": claim["scope"].replace(f", {said}", f", {words}" if words else "")}
         path.write_text(json.dumps(other))
-        best, _ = search.best(other, read_rows(data, other).training)
+        best, _ = small.best(other, read_rows(data, other).training)
         true = best is not None and best.value <= claim["bound"] + 1e-9
         found = verdict(verify(path, data, proof))
         assert found == "refuted" or (found == "proved" and true), change

@@ -25,10 +25,10 @@ from trainer.families.exact.workbench.fronts import Limits
 from trainer.families.exact.workbench.proof import restricted_proof
 from trainer.run import TrainRequest
 from trainer.verify import verdict, verify
-from trainer.verify.proof_space import Space, read_space
-from trainer.verify.rows import Rows
-from trainer.verify.search import without
-from trainer.verify.wishes import Wish
+from trainer.verify.search.small import without
+from trainer.verify.space.space import Space, read_space
+from trainer.verify.space.wishes import Wish
+from trainer.verify.table.rows import Rows
 from trainer.workbench import Session
 
 FAR = 1 << 60

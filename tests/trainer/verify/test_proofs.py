@@ -13,8 +13,8 @@ import pytest
 from trainer.families.exact.solve import solve_binary
 from trainer.families.numeric.proof import made
 from trainer.families.numeric.search import solve_numeric
-from trainer.verify.proof_space import BadProof, Space
-from trainer.verify.proof_steps import check_proof
+from trainer.verify.space.space import BadProof, Space
+from trainer.verify.steps.steps import check_proof
 
 Lines = list[dict[str, Any]]
 INSTANCES = 25

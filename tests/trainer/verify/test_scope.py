@@ -19,8 +19,8 @@ from trainer.run import TrainRequest, save, train
 from trainer.scope import scope_of
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table
 from trainer.verify import verify
-from trainer.verify.rows import Rows
-from trainer.verify.scope import scope
+from trainer.verify.space.scope import scope
+from trainer.verify.table.rows import Rows
 
 # values that restrict on the small table, and the words that the scope must have
 RESTRICTING = {

@@ -20,10 +20,10 @@ from trainer.data.reader import load
 from trainer.errors import TrainerError
 from trainer.run import TrainRequest, save, train
 from trainer.verify import verdict, verify
-from trainer.verify.proof import proof_findings
-from trainer.verify.proof_space import read_space
-from trainer.verify.rows import load as read_rows
-from trainer.verify.search import _searched
+from trainer.verify.search.small import _searched
+from trainer.verify.space.space import read_space
+from trainer.verify.steps.proof import proof_findings
+from trainer.verify.table.rows import load as read_rows
 from trainer.workbench import Session
 
 ROOT = Path(__file__).parents[3]

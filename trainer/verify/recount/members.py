@@ -7,14 +7,14 @@ from itertools import chain
 
 import numpy as np
 
-from trainer.verify.chosen import chosen_columns
 from trainer.verify.findings import Finding, recounted
-from trainer.verify.questions import cuts_of_bins, of_column
-from trainer.verify.recount import parted
-from trainer.verify.restrictions import Model
-from trainer.verify.rows import Rows
-from trainer.verify.structure import QUESTIONS, THRESHOLDS
-from trainer.verify.wishes import answers, numbered, wishes_of
+from trainer.verify.recount.counts import parted
+from trainer.verify.space.chosen import chosen_columns
+from trainer.verify.space.questions import cuts_of_bins, of_column
+from trainer.verify.space.restrictions import Model
+from trainer.verify.space.structure import QUESTIONS, THRESHOLDS
+from trainer.verify.space.wishes import answers, numbered, wishes_of
+from trainer.verify.table.rows import Rows
 
 
 def questions_asked(model: Model, rows: Rows) -> list[Finding]:

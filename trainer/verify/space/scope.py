@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify.chosen import chosen_columns
 from trainer.verify.findings import Finding, asked, recounted, unjudged
-from trainer.verify.proof_space import NoProof, Shape, depth_of, distant, leaves_of, topology_of
-from trainer.verify.questions import Questions, cuts_of_bins, questions, special_values
-from trainer.verify.restrictions import words_of
-from trainer.verify.rows import Rows
-from trainer.verify.structure import METHODS, OBLIQUE, THRESHOLDS
+from trainer.verify.space.chosen import chosen_columns
+from trainer.verify.space.questions import Questions, cuts_of_bins, questions, special_values
+from trainer.verify.space.restrictions import words_of
+from trainer.verify.space.space import NoProof, Shape, depth_of, distant, leaves_of, topology_of
+from trainer.verify.space.structure import METHODS, OBLIQUE, THRESHOLDS
+from trainer.verify.table.rows import Rows
 from trainer.verify.tree import branches
 
 LEAD = {

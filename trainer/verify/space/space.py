@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify.chosen import chosen_columns
 from trainer.verify.findings import asked, exact, items
-from trainer.verify.questions import cuts_of_bins, features, matrix, questions
-from trainer.verify.rates import Rates, rates_of
-from trainer.verify.restrictions import pairs, recalls, ways
-from trainer.verify.rows import Rows
-from trainer.verify.structure import QUESTIONS, THRESHOLDS
-from trainer.verify.wishes import Wish, answers, numbered, wishes_of, with_parted
+from trainer.verify.space.chosen import chosen_columns
+from trainer.verify.space.questions import cuts_of_bins, features, matrix, questions
+from trainer.verify.space.rates import Rates, rates_of
+from trainer.verify.space.restrictions import pairs, recalls, ways
+from trainer.verify.space.structure import QUESTIONS, THRESHOLDS
+from trainer.verify.space.wishes import Wish, answers, numbered, wishes_of, with_parted
+from trainer.verify.table.rows import Rows
 
 MOST_SUBSETS = 1000  # questions of `odt`
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from trainer.verify.findings import TOLERANCE, Finding, asked, exact, recounted, shown
-from trainer.verify.lines import sides, whole
-from trainer.verify.questions import features
-from trainer.verify.recount import Counts, parted
-from trainer.verify.rows import Rows
-from trainer.verify.structure import METHODS
+from trainer.verify.recount.counts import Counts, parted
+from trainer.verify.search.lines import sides, whole
+from trainer.verify.space.questions import features
+from trainer.verify.space.structure import METHODS
+from trainer.verify.table.rows import Rows
 from trainer.verify.tree import branches
 
 WORK = 300_000_000  # squares of points in a plane, over all pairs of features and nodes

@@ -13,11 +13,11 @@ from fractions import Fraction
 from math import lcm
 from typing import Any
 
-from trainer.verify.proof_frontier import cost_of, read_goals
-from trainer.verify.proof_labels import MOST, Tree, holds, labels, read_tree, trees
-from trainer.verify.proof_points import PlaneSpace
-from trainer.verify.proof_space import BadProof
-from trainer.verify.proof_steps import Proved, accept, held, numbers, whole
+from trainer.verify.space.space import BadProof
+from trainer.verify.steps.frontier import cost_of, read_goals
+from trainer.verify.steps.labels import MOST, Tree, holds, labels, read_tree, trees
+from trainer.verify.steps.points import PlaneSpace
+from trainer.verify.steps.steps import Proved, accept, held, numbers, whole
 
 VERSIONS = (3, 4)
 DIGITS = re.compile("[1-9][0-9]{0,3999}")  # of a weight too large for a number of JSON

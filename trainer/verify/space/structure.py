@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from trainer.verify.findings import Finding, asked, columns_of, recounted
-from trainer.verify.restrictions import SIDE
+from trainer.verify.space.restrictions import SIDE
 
 MIP = f"{SIDE} first_tree exact_seconds solver mip_gap binarise bins"
 GROWN = "leaf_penalty min_leaf pruning pruning_folds impurity min_node min_gain"

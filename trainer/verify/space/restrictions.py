@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trainer.verify.findings import Finding, asked, columns_of, exact, items, recounted
-from trainer.verify.rates import rates_of
-from trainer.verify.rows import Rows
+from trainer.verify.space.rates import rates_of
+from trainer.verify.table.rows import Rows
 from trainer.verify.tree import branches, leaves, places, under, used
 
 Model = dict[str, Any]

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from trainer.verify.findings import TOLERANCE, Finding, exact, recounted, unjudged
-from trainer.verify.members import questions_asked
-from trainer.verify.recount import confusion_of, counted, metric, node_counts
-from trainer.verify.restrictions import restrictions
-from trainer.verify.rows import Data, weighed
-from trainer.verify.structure import structure
+from trainer.verify.recount.counts import confusion_of, counted, metric, node_counts
+from trainer.verify.recount.members import questions_asked
+from trainer.verify.space.restrictions import restrictions
+from trainer.verify.space.structure import structure
+from trainer.verify.table.rows import Data, weighed
 from trainer.verify.tree import leaves
 
 CLAIM = "metrics cross_validation"

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify.lines import whole
-from trainer.verify.questions import features
-from trainer.verify.rows import Rows
+from trainer.verify.search.lines import whole
+from trainer.verify.space.questions import features
+from trainer.verify.table.rows import Rows
 
 LARGEST = 200
 RANGE = 1 << 28  # products of differences are exact in int64

@@ -15,7 +15,7 @@ from typing import Any
 
 from trainer.errors import DataError
 from trainer.verify.findings import Finding, recounted
-from trainer.verify.tables import Around, Piece
+from trainer.verify.table.tables import Around, Piece
 
 BLANKS = "\u00a0\u2007\u2009\u202f"
 UNSEEN = "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"

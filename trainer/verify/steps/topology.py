@@ -5,9 +5,9 @@ See docs/proof-format.md, "Topologies".
 
 from __future__ import annotations
 
-from trainer.verify.proof_counting import Counting, Frame, Sides
-from trainer.verify.proof_rows import Part
-from trainer.verify.proof_space import NoProof, Shape, depth_of, leaves_of
+from trainer.verify.space.space import NoProof, Shape, depth_of, leaves_of
+from trainer.verify.steps.counting import Counting, Frame, Sides
+from trainer.verify.steps.parts import Part
 
 MOST_QUESTIONS = 100  # of topologies that are four questions deep
 

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify.proof_counting import Counting
-from trainer.verify.proof_frontier import cost_of, read_goals
-from trainer.verify.proof_rows import FAR, Part
-from trainer.verify.proof_space import BadProof, Space
-from trainer.verify.proof_sweep import Sweep
-from trainer.verify.proof_topology import Topologies
-from trainer.verify.proof_within import Cover, Within
+from trainer.verify.space.space import BadProof, Space
+from trainer.verify.steps.counting import Counting
+from trainer.verify.steps.frontier import cost_of, read_goals
+from trainer.verify.steps.parts import FAR, Part
+from trainer.verify.steps.sweep import Sweep
+from trainer.verify.steps.topology import Topologies
+from trainer.verify.steps.within import Cover, Within
 
 FORMAT, VERSIONS = "octweb-proof", (1, 2, 4, 5, 6)
 MOST_LINE = 1 << 20  # characters of a line

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from trainer.verify.findings import asked, exact
-from trainer.verify.proof_space import NoProof, digest, distant
-from trainer.verify.questions import features
-from trainer.verify.rows import Rows
+from trainer.verify.space.questions import features
+from trainer.verify.space.space import NoProof, digest, distant
+from trainer.verify.table.rows import Rows
 
 BESIDE = Fraction(1, 10**9)  # what reading numbers as decimals may move a row: a hundredth of what planes keep from it
 HALF_A_UNIT = Fraction(1, 1 << 53)  # how far a number may lie from the shortest decimal that gives it, as a share of it

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from trainer.verify.findings import Finding, shown
-from trainer.verify.proof_space import BadProof
+from trainer.verify.space.space import BadProof
 
 VERSION = 4
 LARGEST = 1 << 53

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from trainer.verify.findings import TOLERANCE, Finding, exact, recounted, shown
-from trainer.verify.proof_frontier import frontier_findings
-from trainer.verify.proof_planes import check_planes
-from trainer.verify.proof_points import plane_space
-from trainer.verify.proof_space import BadProof, NoProof, read_space
-from trainer.verify.proof_steps import check_proof, read_proof
-from trainer.verify.rows import Rows
-from trainer.verify.structure import OBLIQUE
+from trainer.verify.space.space import BadProof, NoProof, read_space
+from trainer.verify.space.structure import OBLIQUE
+from trainer.verify.steps.frontier import frontier_findings
+from trainer.verify.steps.planes import check_planes
+from trainer.verify.steps.points import plane_space
+from trainer.verify.steps.steps import check_proof, read_proof
+from trainer.verify.table.rows import Rows
 
 
 def proof_findings(model: dict[str, Any], rows: Rows, proof_path: Path) -> list[Finding]:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from trainer.verify.findings import Finding, columns_of, recounted
-from trainer.verify.rows import Rows
+from trainer.verify.table.rows import Rows
 from trainer.verify.tree import branches, places, under
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from trainer.verify.findings import asked, exact
-from trainer.verify.rows import Rows
+from trainer.verify.table.rows import Rows
 
 LARGEST = 1 << 60
 

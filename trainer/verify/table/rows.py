@@ -15,8 +15,8 @@ import numpy as np
 
 from trainer.errors import DataError
 from trainer.verify.findings import Finding, recounted, unjudged
-from trainer.verify.reading import GAPS, judged, plain, skipped_lines, sources
-from trainer.verify.tables import Piece, readings
+from trainer.verify.table.reading import GAPS, judged, plain, skipped_lines, sources
+from trainer.verify.table.tables import Piece, readings
 
 TRUTH = dict.fromkeys(("true", "True", "TRUE"), 1.0) | dict.fromkeys(("false", "False", "FALSE"), 0.0)
 NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,5})?", re.ASCII)

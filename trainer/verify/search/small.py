@@ -13,18 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify.chosen import chosen_columns
 from trainer.verify.findings import asked, exact
-from trainer.verify.optima import Optima
-from trainer.verify.proof_counting import Counting
-from trainer.verify.proof_rows import FAR
-from trainer.verify.proof_space import NoProof, Space, distant, read_space, space_of, subsets
-from trainer.verify.proof_within import TooLarge, Within
-from trainer.verify.questions import matrix, questions
-from trainer.verify.recount import goal_value, penalty
-from trainer.verify.restrictions import not_searched
-from trainer.verify.rows import Rows
-from trainer.verify.structure import OBLIQUE, QUESTIONS, THRESHOLDS
+from trainer.verify.recount.counts import goal_value, penalty
+from trainer.verify.search.optima import Optima
+from trainer.verify.space.chosen import chosen_columns
+from trainer.verify.space.questions import matrix, questions
+from trainer.verify.space.restrictions import not_searched
+from trainer.verify.space.space import NoProof, Space, distant, read_space, space_of, subsets
+from trainer.verify.space.structure import OBLIQUE, QUESTIONS, THRESHOLDS
+from trainer.verify.steps.counting import Counting
+from trainer.verify.steps.parts import FAR
+from trainer.verify.steps.within import TooLarge, Within
+from trainer.verify.table.rows import Rows
 
 WORK = 2e8  # rows times questions that a search may look at
 CELLS = 3e7  # rows times questions that are held as numbers

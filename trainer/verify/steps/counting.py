@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify.proof_rows import FAR, Known, Part, Table
-from trainer.verify.proof_space import BadProof, Space
-from trainer.verify.wishes import Wish, below
+from trainer.verify.space.space import BadProof, Space
+from trainer.verify.space.wishes import Wish, below
+from trainer.verify.steps.parts import FAR, Known, Part, Table
 
 
 class Counting(Table):

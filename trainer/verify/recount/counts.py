@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from trainer.verify.findings import TOLERANCE, Finding, exact, recounted
-from trainer.verify.rows import Data, Rows
+from trainer.verify.table.rows import Data, Rows
 from trainer.verify.tree import branches, leaves, places, used
 
 Counts = list[list[int]]  # of each node the weight of each class

@@ -9,9 +9,9 @@ import math
 
 import numpy as np
 
-from trainer.verify.proof_counting import Counting, Frame, Sides
-from trainer.verify.proof_rows import Part
-from trainer.verify.proof_within import TooLarge
+from trainer.verify.steps.counting import Counting, Frame, Sides
+from trainer.verify.steps.parts import Part
+from trainer.verify.steps.within import TooLarge
 
 
 class Optima:
