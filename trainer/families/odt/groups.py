@@ -50,8 +50,13 @@ class Groups:
 
 def split(groups: Groups, rows: np.ndarray, g: int, mask: int) -> tuple[np.ndarray, np.ndarray]:
     """The rows with a category of group g in the mask, and the others."""
-    goes = ((np.uint64(mask & ((1 << 64) - 1)) >> groups.cat[rows, g].astype(np.uint64)) & np.uint64(1)).astype(bool)
+    goes = sent_left(groups.cat[rows, g], mask)
     return rows[goes], rows[~goes]
+
+
+def sent_left(categories: np.ndarray, mask: int) -> np.ndarray:
+    """Whether each of the categories, numbers below 64, is in the mask."""
+    return ((np.uint64(mask & ((1 << 64) - 1)) >> categories.astype(np.uint64)) & np.uint64(1)).astype(bool)
 
 
 def labels(groups: Groups, draft: Draft) -> np.ndarray:

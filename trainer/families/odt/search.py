@@ -18,7 +18,7 @@ from functools import cached_property
 
 import numpy as np
 
-from trainer.families.odt.groups import Groups, best_subset, better_test, labels, random_test, split
+from trainer.families.odt.groups import Groups, best_subset, better_test, labels, random_test, sent_left, split
 from trainer.families.odt.kernels import signed
 from trainer.families.odt.kernels.records import Budget, Spans
 from trainer.families.odt.kernels.subset import count, last_level, last_level_of, two_levels_of
@@ -157,7 +157,7 @@ class SubsetSearch:
         whole = level is self._top and len(rows) == len(self.groups.y) and self._signed
         deeper = level.shape is not None and level.shape.depth > 2
         if whole and level.shallow and deeper:
-            best = self._climb(level, rows, best, np.random.default_rng(0))
+            best = self._climb(level, rows, best, top, np.random.default_rng(0))
         order = self._order(rows)
         if level.is_three and self._signed and self._fits:
             return self._three_signed(level, rows, order, best, top)
@@ -261,10 +261,12 @@ class SubsetSearch:
             limit *= 4
         return best if mask < 0 else self._take(level, rows, Known(int(value), True, g, int(mask)))
 
-    def _climb(self, level: Level, rows: np.ndarray, best: Known, rng: np.random.Generator) -> Known:
+    def _climb(self, level: Level, rows: np.ndarray, best: Known, top: int, rng: np.random.Generator) -> Known:
         """First trees by local search: subtrees for a test, then the best test for these subtrees, until nothing improves."""
         groups = len(self.groups.sizes)
         for climb in range(CLIMBS):
+            if best.value >= top:  # no tree is better
+                break
             tests = {"": random_test(self.groups, climb % groups, rng)}
             value, reached = 0, -1
             while value > reached:
@@ -280,7 +282,7 @@ class SubsetSearch:
         The search is the faster the more must be reached, so each step proves a bound or ends with the optimum.
         """
         rng = np.random.default_rng(0)
-        best = self._climb(level, rows, best, rng)
+        best = self._climb(level, rows, best, top, rng)
         while best.value < top:
             least = best.value + int(SQUEEZE * (top - best.value))
             found = self._tests(level, rows, order, Known(least, False), top)
@@ -289,7 +291,7 @@ class SubsetSearch:
             top = least
             self._limit(top)
             if best.value < top:
-                best = self._climb(level, rows, best, rng)
+                best = self._climb(level, rows, best, top, rng)
         return best
 
     def _tests(self, level: Level, rows: np.ndarray, order: list[int], best: Known, top: int) -> Known:
@@ -319,7 +321,7 @@ class SubsetSearch:
         two = self._polish(level.right, right, tests, path + "1", rng)
         tests[path] = better_test(G, rows, one[2], two[2])
         chosen = [a for a in range(G.sizes[g]) if mask >> a & 1]
-        said = np.where(np.isin(G.cat[:, g], chosen), one[2], two[2])
+        said = np.where(sent_left(G.cat[:, g], mask), one[2], two[2])
         draft = G.branch(g, chosen, one[1], two[1]) if 0 < len(chosen) < G.sizes[g] else (one if chosen else two)[1]
         return one[0] + two[0], draft, said
 
@@ -350,11 +352,10 @@ class SubsetSearch:
         G = self.groups
         part = self._counts(rows)[self._start[g] : self._start[g + 1]]
         subset = best_subset(part, bool(G.ordered[g]), G.card)
-        others = np.setdiff1d(np.arange(len(part)), subset)
-        one = int(part[subset].sum(axis=0).argmax())
-        other = int(part[others].sum(axis=0).argmax()) if len(others) else one
-        if not len(subset) or not len(others) or one == other:
-            return DraftLeaf(label=int(part.sum(axis=0).argmax()))
+        whole, own = part.sum(axis=0), part[subset].sum(axis=0)
+        one, other = int(own.argmax()), int((whole - own).argmax())
+        if not 0 < len(subset) < len(part) or one == other:
+            return DraftLeaf(label=int(whole.argmax()))
         return G.branch(g, [int(a) for a in subset], DraftLeaf(label=one), DraftLeaf(label=other))
 
     def _check(self) -> None:
