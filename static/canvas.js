@@ -144,6 +144,20 @@ function below(id, top) {
   return false;
 }
 
+// all below the chosen card is open, and all beside the way to it is closed
+function onlyThisPart() {
+  const find = (id) => nodes.find((v) => v.id === id);
+  if (!find(chosen)) return;
+  closed = [];
+  for (let at = find(chosen); find(at.parent); at = find(at.parent)) {
+    const above = find(at.parent);
+    const beside = find(above.left === at.id ? above.right : above.left);
+    if (beside && !beside.leaf) closed.push(beside.id);
+  }
+  auto = false;
+  ask();
+}
+
 function level(change) {
   const deepest = Math.max(...nodes.map((v) => v.level + (v.leaf || v.closed ? 0 : 1)));
   const open = Math.min(levels, Math.max(1, deepest + change));
@@ -314,6 +328,7 @@ const acts = {
   all: () => { auto = false; closed = []; ask(); },
   more: () => level(1),
   fewer: () => level(-1),
+  part: onlyThisPart,
   text: asText,
   keys: () => document.getElementById("keys").showModal(),
   svg: () => picture.dispatchEvent(new CustomEvent("octweb:save", { bubbles: true, detail: "svg" })),

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from octweb.registry import api, compare_pictures, explaining, pictures, quality_pictures
+from octweb.registry import api, compare_pictures, explaining, pictures, pruning_views, quality_pictures
 
 urlpatterns = [
     path("models/", api.ModelList.as_view(), name="api-models"),
@@ -11,6 +11,7 @@ urlpatterns = [
     path("models/<uuid:pk>/shares/", api.ModelShares.as_view(), name="api-model-shares"),
     path("models/<uuid:pk>/publish/", api.ModelPublish.as_view(), name="api-model-publish"),
     path("models/<uuid:pk>/review/", api.ModelReview.as_view(), name="api-model-review"),
+    path("models/<uuid:pk>/prune/", pruning_views.ModelPrune.as_view(), name="api-model-prune"),
     path("models/<uuid:pk>/predict/", api.ModelPredict.as_view(), name="api-model-predict"),
     path("models/<uuid:pk>/explain/", explaining.ModelExplain.as_view(), name="api-model-explain"),
     path("models/figures/compare/", compare_pictures.CompareFigure.as_view(), name="api-compare-figure"),

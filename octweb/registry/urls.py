@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from octweb.registry import bringing_views, compare_views, review, views
+from octweb.registry import bringing_views, compare_views, pruning_views, review, views
 from octweb.registry.workspace import views as workspace
 
 app_name = "registry"
@@ -17,6 +17,7 @@ urlpatterns = [
     path("<uuid:pk>/rows.csv", workspace.rows_csv, name="rows-csv"),
     path("<uuid:pk>/groups/", workspace.subgroups, name="groups"),
     path("<uuid:pk>/costs/", workspace.mistake_costs, name="costs"),
+    path("<uuid:pk>/prune/", pruning_views.prune_page, name="prune"),
     path("<uuid:pk>/try/", workspace.trying, name="try"),
     path("<uuid:pk>/download/<slug:name>/", views.model_download, name="download"),
     path("review/", review.review_list, name="waiting"),

@@ -13,6 +13,7 @@ from trainer import single_leaf
 from trainer.evaluate.intervals import wilson
 from trainer.table import Kind
 from trainer.tree.describe import headline, number_text, split_text
+from trainer.tree.idle import idle_questions
 from trainer.tree.nodes import Node, Tree
 from trainer.tree.numbers import column_number
 from trainer.tree.picture.layout import CARD_NAME, leaves_below
@@ -135,17 +136,10 @@ def leaves_under(scene: Scene) -> list[dict[str, Any]]:
     return sorted(found, key=lambda leaf: -leaf["rows"])
 
 
-def idle_questions(tree: Tree, node: int = 0) -> int:
-    """Questions at or below a node that change no prediction, because all leaves below them give the same answer."""
-    count, waiting = 0, [node]
-    while waiting:
-        v = tree.nodes[waiting.pop()]
-        if v.is_leaf:
-            continue
-        labels = {leaf.label for leaf in leaves_below(tree, v.id)}
-        count += len(labels) == 1
-        waiting += [v.left, v.right]
-    return count
+def idle_at(scene: Scene) -> int:
+    """Questions at or below the chosen node that change no prediction."""
+    below = scene.below(scene.node.id)
+    return sum(bool(below[v]) for v in idle_questions(scene.tree))
 
 
 # ---- questions of several columns

@@ -14,9 +14,11 @@ from octweb.registry.workspace import node, rowsets, thresholds
 from octweb.registry.workspace.scene import Scene
 from octweb.registry.workspace.smaller import smaller
 from octweb.registry.workspace.tab import ADDED, Tab
+from trainer.tree.idle import idle_questions
 from trainer.tree.numbers import decimal_text
 from trainer.workbench import EDITABLE
 
+AT_FIRST = 10  # leaves of the list that are shown at once, and one or two more if these are all
 MAX_DESCRIBED_ROWS = 20_000  # rows of a node up to which the note of its picture is worked out beforehand
 
 
@@ -70,9 +72,14 @@ def _rows(scene: Scene) -> dict[str, Any]:
 
 def _below(scene: Scene) -> dict[str, Any]:
     leaves = node.leaves_under(scene)
+    first = len(leaves) if len(leaves) <= AT_FIRST + 2 else AT_FIRST
     return {
-        "leaves": leaves,
-        "idle": node.idle_questions(scene.tree, scene.node.id),
+        "part": scene.node.id > 0 and len(leaves) > 2,
+        "leaves": leaves[:first],
+        "further": leaves[first:],
+        "idle": node.idle_at(scene),
+        "idle_in_all": len(idle_questions(scene.tree)),
+        "prunable": scene.inside,
         "small": sum(leaf["rows"] < 30 for leaf in leaves),
         "smaller": smaller(scene),
     }

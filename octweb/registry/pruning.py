@@ -1,0 +1,39 @@
+"""A model without the questions that change no answer, as the next version of its name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+
+from octweb.core.problems import Unprocessable
+from octweb.registry import access, actions
+from octweb.registry.models import TreeModel
+from octweb.registry.workspace.scene import TRAINING, Scene
+from trainer.errors import ModelFileError
+from trainer.tree.idle import pruned
+
+
+def prune(model: TreeModel, *, by: Any) -> TreeModel:
+    """The smaller tree as a draft of `by`; the model itself stays.
+
+    Raises PermissionDenied for somebody who may not see its rows, and Unprocessable where no question can be removed.
+    """
+    scene = Scene(model=model, user=by, inside=access.inside(by, model))
+    if not scene.inside:
+        raise PermissionDenied("Only the owner of a model and administrators make a new version of it.")
+    rows = scene.rows
+    training = None if rows is None or not rows.same else scene.part(TRAINING)
+    known = None if rows is None or training is None else (rows.matrix[training], rows.codes[training])
+    try:
+        smaller = pruned(scene.file, known)
+    except ModelFileError as error:
+        raise Unprocessable(str(error)) from error
+    mine = model.family.owner_id == by.pk
+    return actions.register(
+        owner=by,
+        document=smaller.to_json(),
+        dataset=model.dataset,
+        title=model.title,
+        name=model.family.name if mine else None,
+    )

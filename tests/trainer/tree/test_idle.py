@@ -1,0 +1,108 @@
+"""Questions that change no answer, against a count in plain Python, and model files without them before the checker."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.seeds import seeds
+from tests.trainer.random_trees import random_matrix, random_tree
+from tests.trainer.verify.files import csv_text
+from trainer.data.reader import load
+from trainer.errors import ModelFileError
+from trainer.run import TrainRequest, train
+from trainer.tree.file import ModelFile, from_json
+from trainer.tree.idle import idle_questions, pruned, without_idle
+from trainer.tree.known_rows import packed
+from trainer.verify import verdict, verify
+
+
+def answers_below(tree, node):
+    v = tree.nodes[node]
+    return {v.label} if v.is_leaf else answers_below(tree, v.left) | answers_below(tree, v.right)
+
+
+@seeds(120)
+def test_every_row_gets_the_class_that_it_got_before(seed):
+    tree, matrix = random_tree(seed)
+    idle = idle_questions(tree)
+    assert idle == {v.id for v in tree.branches if len(answers_below(tree, v.id)) == 1}
+    smaller = without_idle(tree)
+    assert not idle_questions(smaller)
+    assert len(smaller.branches) == len(tree.branches) - len(idle)
+    for rows in (matrix, random_matrix(np.random.default_rng(seed), tree.schema, 60, holes=True)):
+        assert smaller.predict(rows).tolist() == tree.predict(rows).tolist()
+    for v in smaller.branches:  # numbered breadth first, and the counts still add up
+        assert v.right == v.left + 1
+        sums = [a + b for a, b in zip(smaller.nodes[v.left].counts, smaller.nodes[v.right].counts, strict=True)]
+        assert sums == list(v.counts)
+
+
+def test_the_random_trees_have_idle_questions_below_each_other():
+    found = [idle_questions(random_tree(seed)[0]) for seed in range(120)]
+    assert sum(map(len, found)) > 60
+    assert sum(not idle for idle in found) > 10
+
+
+@pytest.mark.parametrize(
+    ("method", "asked"),
+    [
+        ("cart", {"depth": 5, "leaf_penalty": "0.01"}),
+        ("cart", {"depth": 5}),
+        ("oc1", {"depth": 7}),
+        ("bivariate", {"depth": 4}),
+    ],
+)
+def test_the_checker_agrees_with_the_smaller_file(tmp_path, method, asked):
+    model, data = trained(tmp_path, method, pruning="0", min_leaf=1, **asked)
+    before, idle = verdict(verify(written(model, tmp_path), data)), idle_questions(model.tree)
+    assert idle
+    smaller = pruned(model)
+    found = verify(written(smaller, tmp_path), data)
+    assert verdict(found) == before, [f for f in found if f.verdict not in ("recounted", "proved")]
+    certificate = smaller.certificate
+    assert (certificate["leaves"], certificate["depth"]) == (smaller.tree.n_leaves, smaller.tree.depth)
+    assert certificate["correct"] == model.certificate["correct"]
+    gained = float(asked.get("leaf_penalty", 0)) * (model.tree.n_leaves - smaller.tree.n_leaves)
+    assert certificate["objective"] == pytest.approx(model.certificate["objective"] + gained, abs=1e-12)
+    if method == "bivariate":
+        assert certificate["splits"] == len(smaller.tree.branches) >= certificate["splits_proved"] > 0
+    with pytest.raises(ModelFileError, match="each of them changes an answer"):
+        pruned(smaller)
+    assert "were removed" in certificate["note"]
+
+
+def trained(folder, method, **asked):
+    """A model with held-out rows and folds, and its table, in which the class is often not what the columns say."""
+    data = folder / "rows.csv"
+    data.write_text(csv_text(rows=160))
+    table, labels, *_ = load(data, target="class")
+    request = TrainRequest(table=table, labels=labels, method=method, parameters=asked, test_share=0.25, folds=3)
+    return from_json(train(request).model.to_json()), data
+
+
+def written(model: ModelFile, folder):
+    path = folder / "model.json"
+    path.write_text(json.dumps(model.to_json()))
+    return path
+
+
+def test_a_claim_about_the_whole_tree_is_left_alone(tmp_path):
+    model, _ = trained(tmp_path, "exact", depth=2)
+    with pytest.raises(ModelFileError, match="about its tree as a whole"):
+        pruned(model)
+
+
+def test_digests_are_made_again_where_a_column_is_no_longer_asked():
+    for seed in range(60):
+        tree, matrix = random_tree(seed)
+        codes = tree.predict(matrix)
+        model = ModelFile(tree=tree, training_rows=packed(tree, matrix, codes))
+        smaller = without_idle(tree)
+        if smaller.used_columns != tree.used_columns:
+            assert pruned(model, (matrix, codes)).training_rows == packed(smaller, matrix, codes)
+            assert pruned(model).training_rows == ""
+            return
+    pytest.fail("no tree lost a column")

@@ -1,0 +1,84 @@
+"""Questions that change no answer, and the model without them.
+
+A question is idle if all leaves below it predict the same class. A search of whole trees returns none; a tree that was grown split by
+split has them where a split told more about the shares of the classes than about the larger one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from trainer.certificate import Guarantee
+from trainer.dtypes import CodeArray, FloatArray
+from trainer.errors import ModelFileError
+from trainer.tree.file import ModelFile
+from trainer.tree.known_rows import packed
+from trainer.tree.nodes import Node, Tree
+
+NOTE = "Questions that change no answer were removed after the training."
+
+
+def idle_questions(tree: Tree) -> frozenset[int]:
+    """The numbers of the idle questions."""
+    label = _only_label(tree)
+    return frozenset(v.id for v in tree.branches if label[v.id] is not None)
+
+
+def _only_label(tree: Tree) -> list[int | None]:
+    """For each node the class that all leaves at or below it predict; None where they predict several."""
+    found: list[int | None] = [v.label if v.is_leaf else None for v in tree.nodes]
+    for v in reversed(tree.branches):  # children come after their parents
+        if found[v.left] == found[v.right]:
+            found[v.id] = found[v.left]
+    return found
+
+
+def without_idle(tree: Tree) -> Tree:
+    """The tree in which each idle question is a leaf, with the rows that it had, so that every row gets the class that it got before."""
+    label, order = _only_label(tree), [0]
+    for at in order:  # grows while it is walked: breadth first, as trees are numbered
+        if label[at] is None:
+            order += [tree.nodes[at].left, tree.nodes[at].right]
+    place = {at: number for number, at in enumerate(order)}
+
+    def renumbered(v: Node) -> Node:
+        same = label[v.id]
+        if same is not None:
+            return Node(id=place[v.id], counts=v.counts, label=same)
+        return replace(v, id=place[v.id], left=place[v.left], right=place[v.right])
+
+    return replace(tree, nodes=tuple(renumbered(tree.nodes[at]) for at in order))
+
+
+def pruned(model: ModelFile, rows: tuple[FloatArray, CodeArray] | None = None) -> ModelFile:
+    """The model without its idle questions; `rows` are those of the training, (n, columns) and (n,), None if they are not at hand.
+
+    Without the rows the file no longer tells rows of the training from others where a column is not asked about any more. Raises
+    ModelFileError if no question is idle, and for a model whose claim is about the whole tree.
+    """
+    if model.certificate.get("guarantee") == Guarantee.TREE:
+        raise ModelFileError("The claim of this model is about its tree as a whole, so that the tree is not changed.")
+    tree = without_idle(model.tree)
+    if len(tree.nodes) == len(model.tree.nodes):
+        raise ModelFileError("No question of this tree can be removed: each of them changes an answer.")
+    digests = model.training_rows
+    if digests and tree.used_columns != model.tree.used_columns:
+        digests = "" if rows is None else packed(tree, *rows)
+    return replace(model, tree=tree, certificate=_certificate(model.certificate, tree), training_rows=digests)
+
+
+def _certificate(before: Mapping[str, Any], tree: Tree) -> dict[str, Any]:
+    """What the certificate says of the smaller tree; it has no bound, since nothing was claimed of the whole tree."""
+    found = dict(before)
+    own: dict[str, Any] = {"leaves": tree.n_leaves, "depth": tree.depth}
+    if found.get("splits") is not None:
+        own |= {"splits": len(tree.branches), "splits_proved": sum(v.split_proved for v in tree.branches)}
+    price = Fraction(str(found.get("leaf_penalty") or 0))
+    if price and found.get("objective") is not None and found.get("n"):
+        own["objective"] = float(Fraction(found["correct"], found["n"]) - price * tree.n_leaves)
+    said = str(found.get("note") or "")
+    notes = said if NOTE in said else f"{said} {NOTE}".strip()
+    return found | {name: value for name, value in own.items() if name in found} | {"note": notes}
