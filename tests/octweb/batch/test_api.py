@@ -57,6 +57,7 @@ def test_a_file_is_taken_predicted_and_downloaded(post, work, client_of, owner, 
     assert not default_storage.exists(job.source.name)
 
 
+@pytest.mark.one_database
 def test_a_file_that_cannot_be_predicted_says_row_and_column(post, work, client_of, owner):
     lines = rows_csv().read().decode().splitlines()
     lines[3], lines[9] = "wide" + lines[3][lines[3].index(",") :], "high" + lines[9][lines[9].index(",") :]
@@ -116,6 +117,7 @@ def test_what_is_refused_stores_nothing(post, changes, status, words):
     assert not default_storage.exists("predictions") or default_storage.listdir("predictions") == ([], [])
 
 
+@pytest.mark.one_database
 def test_limits(post, settings):
     settings.MAX_UPLOAD_BYTES = 1000
     assert post().status_code == 413
@@ -125,6 +127,7 @@ def test_limits(post, settings):
     assert post().status_code == 409
 
 
+@pytest.mark.one_database
 def test_too_many_rows_are_refused_by_the_job(post, work, settings):
     settings.MAX_ROWS = 100
     job = BatchPrediction.objects.get(pk=post().json()["id"])
@@ -221,6 +224,7 @@ def test_rows_are_not_explained_unless_asked(post, work, client_of, owner):
     assert answer.splitlines()[0].endswith(",leaf")
 
 
+@pytest.mark.one_database
 def test_explanations_end_before_the_time_of_the_job(media, model, settings):
     settings.MAX_BATCH_SECONDS = 50
     job = actions.enqueue(owner=model.owner, model=model, file=rows_csv(), source_name="rows.csv", explain=True)

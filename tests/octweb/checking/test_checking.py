@@ -50,6 +50,7 @@ def checked(model):
     return ModelCheck.objects.get(pk=job.pk)
 
 
+@pytest.mark.one_database
 def test_a_model_with_held_out_rows_is_proved_on_its_page(trained, client, owner, stranger):
     model = trained()
     assert Proof.objects.get(model=model).bytes > 0

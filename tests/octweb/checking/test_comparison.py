@@ -69,6 +69,7 @@ def work(job) -> Comparison:
     return Comparison.objects.get(pk=job.pk)
 
 
+@pytest.mark.one_database
 def test_the_page_says_that_a_better_tree_exists_and_shows_it(brought, client, owner, stranger):
     model = brought()
     address = f"/models/{model.pk}/comparison/"
@@ -168,6 +169,7 @@ def test_what_a_stopped_search_has_found_stays(brought, client, owner):
     assert "was not made" not in text
 
 
+@pytest.mark.one_database
 def test_rows_that_are_gone_or_changed_are_said(brought, dataset, client, client_of, owner):
     model = brought()
     waiting, changed = comparing.start(owner=owner, model=model), path_of(dataset.file)
@@ -185,6 +187,7 @@ def test_rows_that_are_gone_or_changed_are_said(brought, dataset, client, client
     assert "Compare again" not in text
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("seconds", ["0", "many", "999999999"])
 def test_times_out_of_range_are_refused(brought, client, owner, seconds):
     model = brought()
@@ -195,6 +198,7 @@ def test_times_out_of_range_are_refused(brought, client, owner, seconds):
     assert not Comparison.objects.exists()
 
 
+@pytest.mark.one_database
 def test_a_tree_that_was_trained_here_is_not_compared(brought, client, client_of, owner):
     model = brought()
     TreeModel.objects.filter(pk=model.pk).update(method="cart")

@@ -15,7 +15,7 @@ from octweb.serving.actions import create_token
 from tests.conftest import ROOT
 from tests.octweb.test_every_address import ROUTES, filled, things  # noqa: F401  (a fixture)
 
-pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media")]
+pytestmark = [pytest.mark.django_db, pytest.mark.one_database, pytest.mark.usefixtures("media")]
 
 
 def test_options_on_every_address_says_what_it_takes(client, owner, things):  # noqa: F811
@@ -63,7 +63,6 @@ print(json.dumps([settings.STATIC_URL, get("/datasets/")[1]["Location"], get("/a
 """
 
 
-@pytest.mark.one_database
 def test_below_another_address_every_link_leads_there(tmp_path):
     (tmp_path / "static").mkdir()
     (tmp_path / "static" / "icon.svg").write_text("<svg/>")

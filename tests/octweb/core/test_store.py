@@ -95,6 +95,7 @@ def copies(folder) -> list[str]:
     return sorted(os.listdir(folder / "copies")) if (folder / "copies").is_dir() else []
 
 
+@pytest.mark.one_database
 def test_a_table_is_stored_in_the_bucket_alone_and_read_on_any_host(bucket, dataset, elsewhere):
     assert len(bucket()) == 1
     assert bucket()[0].startswith("some/folder/datasets/")
@@ -113,6 +114,7 @@ def test_a_table_is_stored_in_the_bucket_alone_and_read_on_any_host(bucket, data
     assert copies(there) == []
 
 
+@pytest.mark.one_database
 def test_an_upload_of_two_steps_may_end_on_another_host(bucket, owner, elsewhere):
     staged = actions.stage(owner=owner, file=io.BytesIO(CSV.encode()), source_name="small.csv")
     there = elsewhere()
@@ -124,6 +126,7 @@ def test_an_upload_of_two_steps_may_end_on_another_host(bucket, owner, elsewhere
     assert copies(there) == []  # of the uploaded file, which is gone
 
 
+@pytest.mark.one_database
 def test_a_run_is_trained_where_the_table_never_was(dataset, owner, elsewhere):
     run = runs.enqueue(owner=owner, dataset=dataset, method="cart", parameters={"depth": 3})
     there = elsewhere()
@@ -136,6 +139,7 @@ def test_a_run_is_trained_where_the_table_never_was(dataset, owner, elsewhere):
     assert check_again(run.model).agrees
 
 
+@pytest.mark.one_database
 def test_a_file_of_rows_is_predicted_elsewhere_and_downloaded_here(bucket, owner, elsewhere, client):
     model = registry.register(owner=owner, document=trained("cart", depth=2), dataset=None, title="small")
     rows = io.BytesIO(CSV.encode())
@@ -155,6 +159,7 @@ def test_a_file_of_rows_is_predicted_elsewhere_and_downloaded_here(bucket, owner
     assert bucket() == []
 
 
+@pytest.mark.one_database
 def test_a_file_that_is_gone_is_said(bucket, dataset, owner, elsewhere):
     default_storage.delete(dataset.file.name)
     elsewhere()
@@ -181,6 +186,7 @@ def test_a_store_that_is_away_is_a_503_and_stores_nothing(credentials, settings,
     files.remove(default_storage, "x")  # says so in the log and goes on
 
 
+@pytest.mark.one_database
 def test_copies_are_kept_for_a_while_only(bucket, dataset, owner, settings, elsewhere):
     there = elsewhere()
     other = actions.create(owner=owner, file=io.BytesIO(CSV.encode()), source_name="b.csv", target="class")
@@ -196,6 +202,7 @@ def test_copies_are_kept_for_a_while_only(bucket, dataset, owner, settings, else
     assert files.tidy() == 1
 
 
+@pytest.mark.one_database
 def test_the_setting_names_a_folder_or_a_bucket(tmp_path):
     assert store_settings("", folder=tmp_path, endpoint="")["OPTIONS"] == {"location": str(tmp_path)}
     assert store_settings("/srv/files", folder=tmp_path, endpoint="")["OPTIONS"] == {"location": "/srv/files"}

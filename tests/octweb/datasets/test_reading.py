@@ -69,6 +69,7 @@ def test_bombs_are_read_outside_of_the_web_process(owner, media, monkeypatch, na
     assert not stored_files(media)
 
 
+@pytest.mark.one_database
 def test_a_process_that_takes_too_much_is_stopped_with_a_reason(owner, media, monkeypatch, settings):
     monkeypatch.setattr(reader, "_is_small", lambda source: False)
     settings.MAX_READING_BYTES = resource.getpagesize() * 20_000

@@ -101,6 +101,7 @@ def test_without_the_demo_there_is_no_such_address(settings, client):
         assert "Try it now" not in client.get(page).content.decode()
 
 
+@pytest.mark.one_database
 def test_a_crawler_that_follows_every_link_makes_no_account(client):
     seen, left = set(), ["/", reverse("login"), BEGIN, END]
     while left:
@@ -184,6 +185,7 @@ def test_only_so_many_demos_are_begun_from_one_network_and_altogether(settings):
 # what a visitor does
 
 
+@pytest.mark.one_database
 def test_a_visitor_trains_a_sample_to_a_proved_tree_and_the_next_visitor_sees_nothing_of_it():
     first, visit = visitor()
     run = trained(first)
@@ -205,6 +207,7 @@ def test_a_visitor_trains_a_sample_to_a_proved_tree_and_the_next_visitor_sees_no
     assert visit.user.username not in second.get("/").content.decode()
 
 
+@pytest.mark.one_database
 def test_limits_hold_with_words(settings):
     settings.MAX_ROWS, settings.MAX_COLUMNS, settings.MAX_UPLOAD_BYTES = 100, 3, 1_000_000
     settings.MAX_QUEUED_RUNS = 1

@@ -60,6 +60,7 @@ def supervise(kind, job) -> str:
     return kind(job_id=str(job.pk), worker="here", stopping=threading.Event()).run()
 
 
+@pytest.mark.one_database
 def test_a_candidate_gives_way_after_a_fit_and_goes_on_where_it_was(slow, quick_run):
     run = quick_run()
     assert supervise(CandidateSupervisor, slow) == RunStatus.QUEUED

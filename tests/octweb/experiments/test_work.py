@@ -58,6 +58,7 @@ def test_candidates_run_to_a_recommendation_and_an_honest_estimate(owner, datase
         assert not any("tree" in record for record in candidate.records)
 
 
+@pytest.mark.one_database
 def test_folds_that_are_done_are_not_computed_again(owner, dataset):
     experiment = actions.start(owner=owner, dataset=dataset, candidates=[{"method": "cart"}], folds=3, test_share=0.2)
     candidate = experiment.candidates.get()

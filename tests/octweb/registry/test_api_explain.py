@@ -10,6 +10,8 @@ from octweb.registry.parsed import model_file
 from tests.octweb.registry.test_api_predict import ROW, predict
 from tests.octweb.small_models import small_table
 
+pytestmark = pytest.mark.one_database  # what is computed from the tree
+
 
 def explain(client, model, body):
     data = body if isinstance(body, bytes) else orjson.dumps(body)

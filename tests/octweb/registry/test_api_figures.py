@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.octweb.registry.test_pages import dataset  # noqa: F401  (fixture)
+
+pytestmark = pytest.mark.one_database  # what is computed from the tree
 
 
 def test_pictures_and_who_sees_them(register, dataset, client_of, owner, stranger, staff):  # noqa: F811

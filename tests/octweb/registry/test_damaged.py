@@ -19,7 +19,8 @@ from tests.octweb.batch.conftest import job, rows_csv  # noqa: F401
 from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
 from tests.octweb.small_models import trained
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("media")]
+# how pages and jobs say it
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.one_database, pytest.mark.usefixtures("media")]
 
 
 def turned(document: str) -> str:

@@ -80,6 +80,7 @@ def test_the_page_in_its_modes(client, register, dataset, owner, method, paramet
         assert "The setting depth is 0" in text  # without a click
 
 
+@pytest.mark.one_database
 def test_one_clock_has_one_name(client, register, dataset, owner, cart_document):
     models = [register(document=cart_document, dataset=dataset) for _ in range(2)]
     time = seconds(cart_document["certificate"]["seconds"])
@@ -89,6 +90,7 @@ def test_one_clock_has_one_name(client, register, dataset, owner, cart_document)
     assert f'<th scope="row">Time of the search</th><td>{time}</td>' in side_by_side
 
 
+@pytest.mark.one_database
 def test_a_large_difference_gets_one_sentence(client, register, dataset, owner, cart_document):
     changed = json.loads(json.dumps(cart_document))
     for below, deviation, said in (
@@ -104,6 +106,7 @@ def test_a_large_difference_gets_one_sentence(client, register, dataset, owner, 
         assert (b"points above accuracy on unseen rows" in text) == said
 
 
+@pytest.mark.one_database
 def test_checked_again_from_the_file(register, dataset, cart_document):
     check = check_again(register(dataset=dataset))
     assert check.agrees
@@ -145,6 +148,7 @@ def test_the_rows_of_a_large_table_are_read_by_another_process_and_stay_on_the_d
     data._read.cache_clear()
 
 
+@pytest.mark.one_database
 def test_following_a_row(client, register, dataset, owner):
     model = register(dataset=dataset)
     _, labels = small_table()
@@ -162,6 +166,7 @@ def test_following_a_row(client, register, dataset, owner):
         assert "is not a row number" in answer.content.decode()
 
 
+@pytest.mark.one_database
 def test_try_it(client, register, owner):
     model = register()
     client.force_login(owner)
@@ -179,6 +184,7 @@ def test_try_it(client, register, owner):
     assert "column &#x27;width&#x27; needs a number" in answer.content.decode()
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("text", "plain", "with_comma"),
     [
@@ -199,6 +205,7 @@ def test_a_decimal_comma_is_no_thousands_comma(register, cart_document, text, pl
         assert page.typed(model, {f"try-{names.index('width')}": text})["width"] == expected
 
 
+@pytest.mark.one_database
 def test_a_comma_with_two_meanings_is_refused_by_both_pages(client, register, cart_document, owner):
     """The page writes 2610 as 2,610, and the file wrote 2.61 so."""
     reading = {"columns": {"width": {"taken_for": "number", "decimal": ",", "thousands": "."}}}
@@ -213,6 +220,7 @@ def test_a_comma_with_two_meanings_is_refused_by_both_pages(client, register, ca
         assert "needs a number" not in fine
 
 
+@pytest.mark.one_database
 def test_no_address_carries_typed_values(client, register, owner):
     model = register()
     client.force_login(owner)
@@ -265,6 +273,7 @@ def test_review_buttons_by_state_and_role(client, model, owner, staff):
     assert client.get(f"/models/{model.pk}/review/ask/").status_code == 405
 
 
+@pytest.mark.one_database
 def test_the_snippets_work_as_pasted(client, register, dataset, owner):
     text = get(client, owner, register(dataset=dataset), "?mode=use").content.decode()
     python = unescape(re.search(r'<pre tabindex="0" id="python">(.*?)</pre>', text, re.S).group(1))
@@ -306,6 +315,7 @@ def test_compare_says_what_the_numbers_say(client, register, dataset, owner, str
     assert "Nothing to compare yet" in client.get("/models/compare/?dataset=x").content.decode()
 
 
+@pytest.mark.one_database
 def test_trees_without_unseen_rows_are_compared_without_an_empty_chart(client, register, dataset, owner):
     register(document=trained("cart"), dataset=dataset, title="Not tried")
     client.force_login(owner)
@@ -322,6 +332,7 @@ def test_downloads_of_the_page(client, model, owner, stranger):
     assert client.get(f"/models/{model.pk}/download/rules/").status_code == 404
 
 
+@pytest.mark.one_database
 def test_sizes_that_are_not_settled_are_named_beside_the_frontier(register, client, owner):
     document = trained("exact", depth=2, max_leaves=4)
     client.force_login(owner)

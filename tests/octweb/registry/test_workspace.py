@@ -61,6 +61,7 @@ def scene_of(model, user, **query):
     return Scene(model=model, user=user, inside=True, query={k: str(v) for k, v in query.items()})
 
 
+@pytest.mark.one_database
 def test_rows_of_a_node_are_those_that_walk_through_it(table, owner):
     scene = scene_of(trained_on(table, owner), owner)
     tree, rows = scene.tree, scene.rows
@@ -90,6 +91,7 @@ def test_rows_are_sorted_and_the_csv_has_all_of_them(table, owner, sort, descend
         assert line["actual"] != line["predicted"]
 
 
+@pytest.mark.one_database
 def test_a_row_is_followed_by_the_line_of_the_uploaded_file(table, owner, client):
     model = trained_on(table, owner)
     scene = scene_of(model, owner)
@@ -116,6 +118,7 @@ def test_a_row_is_followed_by_the_line_of_the_uploaded_file(table, owner, client
     assert f'&amp;line={int(scene.rows.lines[scene.rows.training[0]])}"' in rows
 
 
+@pytest.mark.one_database
 def test_the_confusion_matrix_its_cells_and_the_baseline(table, owner):
     scene = scene_of(trained_on(table, owner), owner)
     for part in ("unseen", "training"):
@@ -132,6 +135,7 @@ def test_the_confusion_matrix_its_cells_and_the_baseline(table, owner):
         assert found["interval"][0] < found["accuracy"] < found["interval"][1]
 
 
+@pytest.mark.one_database
 def test_costs_are_counted_row_by_row(table, owner, client):
     query = {"cost-0-1": "7,5", "cost-1-0": "0.5"}
     scene = scene_of(trained_on(table, owner), owner, **query)
@@ -168,6 +172,7 @@ def test_costs_are_counted_row_by_row(table, owner, client):
     ]
 
 
+@pytest.mark.one_database
 def test_equal_costs_are_the_share_of_wrong_rows(table, owner):
     scene = scene_of(trained_on(table, owner), owner)
     found = costs.costs(scene, "training")
@@ -186,6 +191,7 @@ def test_many_classes_have_one_cost_each():
     assert set(found.texts) == {f"cost-{i}" for i in range(6)}
 
 
+@pytest.mark.one_database
 def test_the_rows_of_a_cell_come_with_their_paths(table, owner, client):
     scene = scene_of(trained_on(table, owner), owner)
     asked = rowsets.row_query(scene, {"part": "training", "actual": "0", "predicted": "1"})
@@ -206,6 +212,7 @@ def test_the_rows_of_a_cell_come_with_their_paths(table, owner, client):
     assert f"leaf {ends[0]['leaf']}" in page
 
 
+@pytest.mark.one_database
 def test_without_held_out_rows_no_training_number_stands_in_their_place(table, owner, client):
     model = trained_on(table, owner, share=0.0)
     scene = scene_of(model, owner)
@@ -253,6 +260,7 @@ def test_every_part_of_the_page_is_there_for_who_may_not_see_the_rows(table, own
     assert ("no rows were held out" in text) == bool(made.get("folds"))
 
 
+@pytest.mark.one_database
 def test_leaves_promise_what_training_rows_say_and_unseen_rows_answer(table, owner):
     scene = scene_of(trained_on(table, owner), owner)
     points = performance.calibration(scene)
@@ -276,6 +284,7 @@ def test_the_table_of_terms_has_the_digits_of_the_rule():
     assert found["threshold"] == split.text(schema).split(" ≤ ")[1] == "1.518712"
 
 
+@pytest.mark.one_database
 def test_the_cost_of_every_threshold_is_that_of_the_tree_with_it(table, owner):
     from dataclasses import replace
 
@@ -341,6 +350,7 @@ def test_a_curve_of_many_values_keeps_the_fewest_wrong_rows_and_the_threshold_of
     assert costs.thinned(5000) is costs
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("column", ["first", "second", "town"])
 def test_groups_cover_the_rows_and_count_right_ones(table, owner, column):
     scene = scene_of(trained_on(table, owner), owner)
@@ -404,6 +414,7 @@ def test_modes_and_tabs_have_names_of_their_own_and_templates():
                 get_template(entry.template)
 
 
+@pytest.mark.one_database
 def test_codes_beside_a_question_lead_to_the_page_that_declares_them(client, owner):
     """The link is there as long as nobody has declared the codes; its page has them in the field of their column, not yet stored."""
     lines = [f"{(-9, -8, 3, 5, 20, 30)[i % 6]},{i % 7},{'good' if i % 6 > 3 else 'bad'}" for i in range(120)]

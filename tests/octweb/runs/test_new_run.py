@@ -12,7 +12,7 @@ from octweb.datasets import empty_cells
 from octweb.runs import actions, advice, forms
 from octweb.runs.advice import Answers
 from octweb.runs.constraint_fields import PairsField, RecallField
-from octweb.runs.estimate import corrected, estimate, questions, range_words
+from octweb.runs.estimate import questions, range_words
 from octweb.runs.models import RunStatus, TrainingRun
 from octweb.runs.reachable import reachable
 from octweb.runs.words import in_words, run_name
@@ -20,7 +20,7 @@ from trainer.constraints import CONSTRAINTS
 from trainer.data.encoding import encode_binary
 from trainer.methods import METHODS, get
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.one_database]  # what the page makes of answers
 
 
 @pytest.fixture
@@ -64,7 +64,6 @@ def _sent(context):
     return data | dict(context["kept"]) | {"touched": context["touched"]}
 
 
-@pytest.mark.one_database
 def test_every_method_is_in_the_table_and_has_words():
     shown = [m["method"].id for _, methods in advice.groups_of_methods() for m in methods]
     assert sorted(shown) == sorted(m.id for m in METHODS)
@@ -72,7 +71,6 @@ def test_every_method_is_in_the_table_and_has_words():
     assert [title for title, _ in advice.groups_of_methods()] == ["Recommended", "Others", "Baselines"]
 
 
-@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("ask", "sure", "method"),
     [
@@ -250,35 +248,6 @@ def test_questions_are_those_of_the_encoding(dataset):
     for scheme in ("quantile-thresholds", "quantile-buckets", "all-thresholds"):
         for bins in (2, 5, 9):
             assert questions(dataset, scheme, bins) == len(encode_binary(table, scheme, bins).features)
-
-
-def test_runs_that_have_finished_move_the_estimate(owner, dataset):
-    method = get("exact")
-    values = method.settings({}).to_json()
-    before = estimate(user=owner, dataset=dataset, method=method, values=values, test_share=0)
-    for _ in range(4):
-        run = actions.enqueue(owner=owner, dataset=dataset, method="exact")
-        run.status = RunStatus.SUCCEEDED
-        run.summary = {
-            "seconds": 500,
-            "n": 120,
-            "features": 3,
-            "encoded_features": before.questions,
-            "classes": ["a", "b"],
-            "status": "optimal",
-        }
-        run.save()
-    after = estimate(user=owner, dataset=dataset, method=method, values=values, test_share=0)
-    assert before.high < 60 < after.high
-    assert after.low < 500 < after.high
-    assert "4 earlier runs on these data" in after.source
-
-
-def test_the_spread_shrinks_with_runs_that_agree_and_not_with_those_that_differ():
-    alone = corrected(0.5, [])
-    assert alone == (0.0, 0.5)
-    assert corrected(0.5, [(0.2, 3.0)] * 5)[1] < 0.5
-    assert corrected(0.5, [(-1.0, 3.0), (1.0, 3.0)])[1] > 0.5
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,7 @@ def test_start_queues_a_run(browser, dataset):
     assert (run.folds, run.test_share) == (4, 0.0)
 
 
+@pytest.mark.one_database
 def test_what_is_solved_is_said_in_words(browser, owner, dataset):
     run = actions.enqueue(owner=owner, dataset=dataset, method="cut-h", parameters={"balanced": True})
     text = browser.get(reverse("runs:detail", args=[run.pk])).content.decode()
@@ -72,12 +73,14 @@ def test_a_bad_value_is_said_at_its_field(browser, dataset):
     assert TrainingRun.objects.count() == 0
 
 
+@pytest.mark.one_database
 def test_the_form_begins_with_a_method_that_proves_and_is_fast(browser, dataset):
     page = browser.get(reverse("runs:new"), {"dataset": dataset.pk})
     assert page.context["method"].id == "exact"
     assert re.findall(r'name="method" value="([^"]+)"\s+id="[^"]+" checked', page.content.decode()) == ["exact"]
 
 
+@pytest.mark.one_database
 def test_a_name_that_is_not_in_the_data_is_said_at_its_field_before_anything_is_queued(browser, dataset):
     form = browser.get(reverse("runs:new"), {"dataset": dataset.pk, "method": "bendoct"}).context["form"]
     data = {f"p_{p.name}": "" if p.default is None else p.default for p in form.method.parameters}
@@ -117,6 +120,7 @@ def test_the_live_part_answers_204_until_something_changes(browser, run):
     assert browser.get(url, {"seen": seen}).status_code == 200
 
 
+@pytest.mark.one_database
 def test_chart_and_incumbent_tree(browser, run):
     TrainingRun.objects.filter(pk=run.pk).update(status=RunStatus.RUNNING, attempt=1)
     nodes = [
@@ -150,6 +154,7 @@ def test_chart_and_incumbent_tree(browser, run):
     assert browser.get(reverse("runs:tree", args=[run.pk, 7])).status_code == 404
 
 
+@pytest.mark.one_database
 def test_a_tree_without_an_objective_is_the_best_so_far_all_the_same(browser, run):
     """Methods that grow a tree have one before its objective is known: the facts do not say that there is none."""
     record = {"t": 1.0, "phase": "grow", "leaves": 2, "correct": 1100}
@@ -165,6 +170,7 @@ def test_a_tree_without_an_objective_is_the_best_so_far_all_the_same(browser, ru
     assert "<small>no" not in facts.split("bound")[0]
 
 
+@pytest.mark.one_database
 def test_the_chart_of_a_running_search_goes_on_to_now(browser, run):
     record = {"t": 5.0, "phase": "search", "incumbent": 0.5, "bound": 1.0}
     received = (timezone.now() - timedelta(seconds=60)).isoformat()
@@ -179,6 +185,7 @@ def test_the_chart_of_a_running_search_goes_on_to_now(browser, run):
     assert {trace["x"][-1] for trace in browser.get(url).json()["data"]} == {5.0}
 
 
+@pytest.mark.one_database
 def test_the_clock_of_a_search_stands_while_the_folds_are_trained(browser, run):
     """Page, chart and certificate have one time of the search; folds go on for a minute after its 5 seconds."""
     record = {"t": 3.0, "phase": "search", "incumbent": 0.5, "bound": 1.0}
@@ -224,6 +231,7 @@ def test_strangers_change_nothing(client, stranger, run, name, media):
     assert TrainingRun.objects.get().status == RunStatus.QUEUED
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("method", "given", "words"),
     [
@@ -242,6 +250,7 @@ def test_the_page_says_what_the_objective_is(browser, owner, dataset, method, gi
     assert f"objective: {words}</dd>" in text
 
 
+@pytest.mark.one_database
 def test_shares_that_no_tree_keeps_are_answered_by_what_can_be_reached(browser, owner, dataset):
     run = actions.enqueue(owner=owner, dataset=dataset, method="cart", parameters={})
     run.method, run.parameters = "odt", {"sensitivity": 0.95, "specificity": 0.9, "depth": 2}
@@ -262,6 +271,7 @@ def test_shares_that_no_tree_keeps_are_answered_by_what_can_be_reached(browser, 
     assert (again.parameters["sensitivity"], again.parameters["specificity"]) == (0.95, None)
 
 
+@pytest.mark.one_database
 def test_constraints_that_no_tree_keeps_are_no_failure_of_the_program(browser, owner, dataset):
     run = actions.enqueue(owner=owner, dataset=dataset, method="exact", parameters={})
     run.status, run.error = (

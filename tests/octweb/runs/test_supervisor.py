@@ -47,6 +47,7 @@ def test_a_child_beyond_its_memory_is_killed_with_a_reason(supervised, monkeypat
     assert run.model is None
 
 
+@pytest.mark.one_database
 def test_a_training_that_is_killed_for_its_memory_keeps_the_last_tree_that_it_reported(supervised, monkeypatch):
     run, supervisor = supervised
     real = supervisor._reason_to_stop
@@ -69,6 +70,7 @@ def test_a_training_that_is_killed_for_its_memory_keeps_the_last_tree_that_it_re
     assert proof_of(run.model) is None
 
 
+@pytest.mark.one_database
 def test_a_tree_that_was_not_written_down_is_said_to_be_lost(supervised, monkeypatch):
     run, supervisor = supervised
     TrainingRun.objects.filter(pk=run.pk).update(summary={"note": "killed once before"})  # it is not tried again
@@ -79,6 +81,7 @@ def test_a_tree_that_was_not_written_down_is_said_to_be_lost(supervised, monkeyp
     assert run.error.endswith("of 700 leaves, is lost: the progress holds smaller trees only.")
 
 
+@pytest.mark.one_database
 def test_a_stored_file_that_is_gone_is_said_in_words(supervised):
     run, supervisor = supervised
     Path(run.dataset.file.path).unlink()
@@ -87,6 +90,7 @@ def test_a_stored_file_that_is_gone_is_said_in_words(supervised):
     assert run.error == "The stored file of the data set is gone. Upload it again."
 
 
+@pytest.mark.one_database
 def test_a_child_that_is_late_is_asked_to_end_and_keeps_its_tree(supervised, monkeypatch, settings):
     run, supervisor = supervised
     settings.WORKER_GRACE_SECONDS = 600
@@ -103,6 +107,7 @@ def test_a_child_that_is_late_is_asked_to_end_and_keeps_its_tree(supervised, mon
     assert run.model.leaves >= 1
 
 
+@pytest.mark.one_database
 def test_the_first_report_is_told_at_once(supervised, monkeypatch):
     run, supervisor = supervised
     monkeypatch.setattr(supervisors, "TICK", 600.0)
@@ -134,6 +139,7 @@ def make_deaf(supervisor, monkeypatch):
     monkeypatch.setattr(supervisor, "prepare", deaf)
 
 
+@pytest.mark.one_database
 def test_who_stops_a_run_is_patient_with_it_and_reads_why_nothing_was_kept(supervised, monkeypatch, settings):
     run, supervisor = supervised
     settings.WORKER_GRACE_SECONDS = 0.1
@@ -147,6 +153,7 @@ def test_who_stops_a_run_is_patient_with_it_and_reads_why_nothing_was_kept(super
     assert supervisor._grace(1000) == 0.1
 
 
+@pytest.mark.one_database
 def test_a_child_that_does_not_listen_is_killed_after_its_grace(supervised, monkeypatch, settings):
     run, supervisor = supervised
     settings.WORKER_GRACE_SECONDS = 0.5
@@ -223,6 +230,7 @@ def test_the_next_attempt_begins_with_the_best_tree_of_the_one_before(owner, med
         child.clean()
 
 
+@pytest.mark.one_database
 def test_a_tree_that_cannot_be_read_is_left_out(owner, media, dataset):
     run = actions.enqueue(owner=owner, dataset=dataset, method="exact", parameters={"depth": 3})
     ProgressRecord.objects.create(run=run, attempt=1, line=0, record={"tree": [{"odd": 1}], "incumbent": 0.9})

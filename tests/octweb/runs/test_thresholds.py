@@ -13,7 +13,7 @@ from octweb.runs.models import TrainingRun
 from octweb.runs.thresholds import LADDER, QUICK, chosen_bins
 from trainer.methods import get
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.one_database]  # what is chosen, and how it is said
 EXACT = get("exact")
 
 

@@ -19,6 +19,7 @@ def api(owner):
     return client
 
 
+@pytest.mark.one_database
 def test_a_model_is_edited_and_saved_over_the_api(api, model, serve):
     made = api.post(URL, {"model": str(model.pk)}, format="json")
     assert made.status_code == 201
@@ -110,6 +111,7 @@ def test_strangers_see_nothing(model, owner, stranger, api):
     assert APIClient().get(URL).status_code == 401
 
 
+@pytest.mark.one_database
 def test_a_workbench_needs_a_model_or_a_data_set(api, dataset, stranger):
     assert api.post(URL, {}, format="json").status_code == 400
     assert api.post(URL, {"dataset": str(dataset.pk), "parameters": {"depth": 2}}, format="json").status_code == 201

@@ -31,6 +31,7 @@ from trainer.verify import verdict, verify
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+@pytest.mark.one_database
 def test_the_first_step_is_the_model_itself_and_edits_follow(model, owner, serve):
     bench = actions.open_for(owner=owner, model=model)
     first = actions.current(bench)
@@ -60,6 +61,7 @@ def test_the_first_step_is_the_model_itself_and_edits_follow(model, owner, serve
     assert len(good.result["trees"]) == min(3, good.result["count"])
 
 
+@pytest.mark.one_database
 def test_undo_redo_and_history_search_nothing_again(model, owner, serve):
     bench = actions.open_for(owner=owner, model=model)
     actions.edit(bench, add=["leaf y no"])
@@ -80,6 +82,7 @@ def test_undo_redo_and_history_search_nothing_again(model, owner, serve):
     assert Step.objects.filter(workbench=bench).count() == 3
 
 
+@pytest.mark.one_database
 def test_a_contradiction_and_a_wish_nobody_understands_are_answers(model, owner, serve):
     bench = actions.open_for(owner=owner, model=model)
     clash = actions.edit(bench, wishes=["leaf y no", "ask y width", "forbid n colour"])
@@ -118,6 +121,7 @@ def test_saved_as_version_it_lists_its_wishes_and_how_often_unseen_rows_were_loo
     assert actions.current_reasons(again) == {}
 
 
+@pytest.mark.one_database
 def test_a_step_whose_child_is_killed_is_answered_by_the_next_child(model, owner, serve, monkeypatch):
     bench = actions.open_for(owner=owner, model=model)
     wanted = actions.edit(bench, add=["depth y 0"])
@@ -143,6 +147,7 @@ def test_a_step_whose_child_is_killed_is_answered_by_the_next_child(model, owner
     assert wanted.wishes == ["depth y 0"]
 
 
+@pytest.mark.one_database
 def test_a_step_on_which_every_child_dies_fails_in_the_end(model, owner, serve, monkeypatch):
     bench = actions.open_for(owner=owner, model=model)
     real = work.EditingChild.hand
@@ -199,6 +204,7 @@ def test_deaths_of_workers_are_no_tries_of_a_step(model, owner, serve, monkeypat
     assert (step.state, step.tries) == (StepState.DONE, 0)
 
 
+@pytest.mark.one_database
 def test_only_the_step_that_was_worked_on_when_the_child_died_has_one_try_more(model, owner, serve, monkeypatch):
     bench = actions.open_for(owner=owner, model=model)
     second = actions.edit(bench, add=["depth y 0"])
@@ -225,6 +231,7 @@ def test_a_workbench_whose_workers_died_too_often_wakes_when_it_is_looked_at(mod
     assert actions.current(bench).state == StepState.DONE
 
 
+@pytest.mark.one_database
 def test_a_search_that_is_stopped_keeps_its_best_tree_or_says_that_there_is_none(owner, hard_bench, serve):
     step = actions.edit(hard_bench, add=["ask yn c3"])
     actions.stop(hard_bench)
@@ -267,6 +274,7 @@ def dataset_queue(owner, dataset):
     return runs.enqueue(owner=owner, dataset=dataset, method="cart")
 
 
+@pytest.mark.one_database
 def test_other_methods_are_refused_and_limits_on_the_whole_tree_are_taken(owner, dataset):
     from octweb.registry import actions as registry
 
@@ -340,6 +348,7 @@ def test_a_model_over_subsets_is_edited_and_saved(owner, dataset, serve):
     assert actions.current_wishes(reopened) == edited.wishes
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("parameters", "word"),
     [({"topology": "auto"}, "topology"), ({"specificity": 0.5}, "specificity"), ({"solver": "highs"}, "solver")],

@@ -1,0 +1,41 @@
+"""The estimate of how long a run takes learns from runs that have ended."""
+
+from __future__ import annotations
+
+import pytest
+
+from octweb.runs import actions
+from octweb.runs.estimate import corrected, estimate
+from octweb.runs.models import RunStatus
+from trainer.methods import get
+
+pytestmark = pytest.mark.django_db
+
+
+def test_runs_that_have_finished_move_the_estimate(owner, dataset):
+    method = get("exact")
+    values = method.settings({}).to_json()
+    before = estimate(user=owner, dataset=dataset, method=method, values=values, test_share=0)
+    for _ in range(4):
+        run = actions.enqueue(owner=owner, dataset=dataset, method="exact")
+        run.status = RunStatus.SUCCEEDED
+        run.summary = {
+            "seconds": 500,
+            "n": 120,
+            "features": 3,
+            "encoded_features": before.questions,
+            "classes": ["a", "b"],
+            "status": "optimal",
+        }
+        run.save()
+    after = estimate(user=owner, dataset=dataset, method=method, values=values, test_share=0)
+    assert before.high < 60 < after.high
+    assert after.low < 500 < after.high
+    assert "4 earlier runs on these data" in after.source
+
+
+def test_the_spread_shrinks_with_runs_that_agree_and_not_with_those_that_differ():
+    alone = corrected(0.5, [])
+    assert alone == (0.0, 0.5)
+    assert corrected(0.5, [(0.2, 3.0)] * 5)[1] < 0.5
+    assert corrected(0.5, [(-1.0, 3.0), (1.0, 3.0)])[1] > 0.5
