@@ -177,6 +177,6 @@ def numeric_table(X: FloatArray, names: Sequence[str] | None = None) -> Table:
     columns = []
     for j, name in enumerate(names):
         values = np.ascontiguousarray(X[:, j], dtype=np.float64)
-        kind = Kind.BINARY if bool(np.isin(values, (0.0, 1.0)).all()) else Kind.NUMERIC
+        kind = Kind.BINARY if bool(((values == 0.0) | (values == 1.0)).all()) else Kind.NUMERIC
         columns.append(Column(schema=ColumnSchema(name=str(name), kind=kind), values=values))
     return Table(columns=tuple(columns), row_numbers=np.arange(1, len(X) + 1))

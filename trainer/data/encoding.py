@@ -139,8 +139,7 @@ def encode_binary(
 
 def _numbers(j: int, column: Column, rule: Rule, bins: int, weights: CountArray | None) -> list[EncodedFeature]:
     """The questions of a numeric column: the rule applied to its ordinary values, and one question for each special value that occurs."""
-    special = np.isin(column.values, column.schema.special)
-    if not special.any():
+    if not column.schema.special or not (special := np.isin(column.values, column.schema.special)).any():
         return rule(j, column, bins, weights)
     ordinary, own = column.values[~special], None if weights is None else weights[~special]
     features: list[EncodedFeature] = []

@@ -24,7 +24,7 @@ accepted, `outcome.bound` an upper bound that no accepted point exceeds. An exce
 
 from trainer.milo.backend import Backend, Capabilities
 from trainer.milo.choose import BACKENDS, backend
-from trainer.milo.expression import Expression, Row, row, total, weighted
+from trainer.milo.expression import Expression, Row, at_most, row, total, weighted
 from trainer.milo.hooks import INTEGRALITY, USER_VIOLATION, VIOLATION, Ended, Hooks, NodeInfo, Options, Outcome, Report
 from trainer.milo.model import BuildStopped, Model, Point, Variables
 
@@ -47,6 +47,7 @@ __all__ = [
     "Report",
     "Row",
     "Variables",
+    "at_most",
     "backend",
     "row",
     "total",

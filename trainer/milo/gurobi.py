@@ -60,6 +60,7 @@ class Session:
         self.model.ObjCon = model.objective.constant
         self.model.update()
         self.variables = self.x.tolist()
+        self.heard = (gp.GRB.Callback.MIP, gp.GRB.Callback.MIPSOL, gp.GRB.Callback.MIPNODE)
         for row in model.rows:
             self._post(row, self.model.addLConstr)
             exchange.pace.wrote(len(row.columns))
@@ -74,7 +75,8 @@ class Session:
 
     def callback(self, model: Any, where: int) -> None:
         """Called by Gurobi; Python errors must not get lost in it."""
-        self.exchange.guard(lambda: self._callback(model, where), None)
+        if where in self.heard:  # most calls come from before the search, and from the simplex
+            self.exchange.guard(lambda: self._callback(model, where), None)
         if self.exchange.halted():
             model.terminate()
 

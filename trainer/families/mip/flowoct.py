@@ -25,7 +25,7 @@ from trainer.families.mip.side import SideConstraint
 from trainer.families.mip.structure import Structure
 from trainer.families.mip.tree_mip import MIP_DEPTH, Formulation, solve_problem
 from trainer.method import LEAF_PENALTY, PAPER_LAMBDA, Parameter, Settings, Solution
-from trainer.milo import Expression, Hooks, Model, NodeInfo, Point, Row, total, weighted
+from trainer.milo import Expression, Hooks, Model, NodeInfo, Point, Row, at_most, total, weighted
 from trainer.monitor import Monitor
 
 
@@ -58,16 +58,19 @@ class FlowOCT(Formulation):
         self.constrain(side, self.score, s.b, s.p, s.w)
 
     def _flow(self, i: int) -> None:
-        model, tree, z, zeta = self.model, self.instance.tree, self.z, self.zeta
-        y = int(self.instance.y[i])
+        model, tree, on, y = self.model, self.instance.tree, self.instance.ones[i], int(self.instance.y[i])
+        z, zeta = ([0, *columns.columns[i].tolist()] for columns in (self.z, self.zeta))  # nodes count from 1
+        b, w = self.structure.b.columns, self.structure.w.columns
         for v in tree.branch_nodes:
-            model.add(z[i, v] == z[i, 2 * v] + z[i, 2 * v + 1] + zeta[i, v], "F4")  # what enters goes on or ends
-            model.add(z[i, 2 * v] <= self.arc(i, v, 0), "F7")  # left only through a feature that is 0
-            model.add(z[i, 2 * v + 1] <= self.arc(i, v, 1), "F8")  # right only through a feature that is 1
+            left, right = 2 * v, 2 * v + 1
+            flow = np.array([z[v], z[left], z[right], zeta[v]])
+            model.add(Row(flow, np.array([1.0, -1.0, -1.0, -1.0]), 0.0, 0.0, "F4"))  # what enters goes on or ends
+            model.add(at_most([z[left]], b[v - 1, ~on], "F7"))  # left only through a feature that is 0
+            model.add(at_most([z[right]], b[v - 1, on], "F8"))  # right only through a feature that is 1
         for t in tree.terminal_nodes:
-            model.add(z[i, t] == zeta[i, t], "F5")
+            model.add(Row(np.array([z[t], zeta[t]]), np.array([1.0, -1.0]), 0.0, 0.0, "F5"))
         for v in tree.nodes:
-            model.add(zeta[i, v] <= self.structure.w[v, y], "F9")  # it ends where its label is predicted
+            model.add(at_most([zeta[v]], [w[v - 1, y]], "F9"))  # it ends where its label is predicted
 
     def _exact(self, i: int) -> None:
         """(F13) a row that reaches a node which predicts its label has its unit of flow."""

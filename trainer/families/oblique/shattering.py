@@ -19,7 +19,7 @@ from trainer.dtypes import CountArray, FloatArray
 from trainer.families.oblique.instance import BRANCH, LEAF, ObliqueInstance, ObliqueTree, Packed, mirrored
 from trainer.families.oblique.local import logistic
 from trainer.families.oblique.separable import Separator, Support
-from trainer.milo import Expression, Hooks, Model, Point, Row
+from trainer.milo import Expression, Hooks, Model, Point, Row, at_most
 from trainer.milo.hooks import NodeInfo
 
 CONNECT = ("all", "lazy", "I", "II", "III")
@@ -61,6 +61,7 @@ class CutModel:
         self.point, self.item_class = (x.astype(np.int64) for x in np.nonzero(inst.counts))
         self.weight = inst.counts[self.point, self.item_class]
         self.items = [np.flatnonzero(self.point == g) for g in range(len(inst.Z))]
+        self.below = {v: np.array(subtree(v, inst.size)) - 1 for v in self.V}
         self.full = self.options.full or inst.min_leaf > 1
         self.separator = Separator(inst.Z)
         self.model = model = Model()
@@ -110,8 +111,7 @@ class CutModel:
                     model.add(Row(on, np.array([1.0, 1.0, -1.0, -1.0]), lower=-1.0, name="(M10)"))
             elif self.options.tight:
                 for v in self.V[1:]:
-                    below = s[np.ix_(self.items[g], np.array(subtree(v, inst.size)) - 1)].ravel()
-                    model.add(at_most(q[g, v - 1 : v], below, "tight"))
+                    model.add(at_most(q[g, v - 1 : v], s[self.items[g]][:, self.below[v]].ravel(), "tight"))
         if inst.min_leaf > 1:
             rows = inst.counts.sum(axis=1).astype(float)
             for v in self.V[1:]:
@@ -128,7 +128,7 @@ class CutModel:
 
         One list for each leaf that the rows refer to, the node nearest to the root first.
         """
-        s, q, g, size = self.s.columns, self.q.columns, self.point[j], self.instance.size
+        s, q, g = self.s.columns, self.q.columns, self.point[j]
         if self.options.weak:
             return [
                 [at_most(s[j, v - 1 : v], [q[g, u - 1]], "(M8w)") for u in reversed(ancestors(v)) if u > 1]
@@ -136,9 +136,9 @@ class CutModel:
             ]
         if j != self.items[g][0]:
             return []
-        sums = {u: s[np.ix_(self.items[g], np.array(subtree(u, size)) - 1)].ravel() for u in self.V[1:]}
+        own = s[self.items[g]]
         # rows that refer to u and sum over the subtree of u dominate all others of u
-        return [[at_most(sums[u], [q[g, u - 1]], "(M8)")] for u in self.V[1:]]
+        return [[at_most(own[:, self.below[u]].ravel(), [q[g, u - 1]], "(M8)")] for u in self.V[1:]]
 
     def _siblings(self) -> None:
         """Mirroring a node changes nothing: labels of last siblings rise, and one point goes left wherever it goes."""
@@ -345,10 +345,3 @@ def subtree(v: int, size: int) -> list[int]:
 def flat(groups: Sequence[Sequence[Row]]) -> list[Row]:
     """The rows of all groups."""
     return [row for group in groups for row in group]
-
-
-def at_most(ones: CountArray, limit: Sequence[int] | CountArray, name: str) -> Row:
-    """Σ x[ones] <= Σ x[limit]."""
-    columns = np.concatenate([np.asarray(ones, np.int64), np.asarray(limit, np.int64)])
-    coefficients = np.concatenate([np.ones(len(ones)), -np.ones(len(limit))])
-    return Row(columns, coefficients, upper=0.0, name=name)
