@@ -61,7 +61,7 @@ def test_balanced_trees_and_a_limit_of_leaves(seed):
 def test_separability_is_that_of_exact_arithmetic_and_supports_are_circuits(seed):
     X, inst = instance(seed)
     separator, known = Separator(inst.Z), circuits(X)
-    possible = separations(X, known)
+    possible = separations(X)
     r = np.random.default_rng(seed)
     for _ in range(10):
         left = np.flatnonzero(r.random(len(X)) < 0.5)

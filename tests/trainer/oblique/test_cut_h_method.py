@@ -174,11 +174,11 @@ def test_a_known_tree_is_the_first_one():
     r = np.random.default_rng(2)
     X = r.integers(0, 6, (60, 3)).astype(float)
     data, labels = table(X, ((X[:, 0] > X[:, 1]) ^ (r.random(60) < 0.15)).astype(int))
-    common = {"depth": 2, "time_limit": 1.0}
+    common = {"depth": 2, "time_limit": 0.5, "search_seconds": 0.2}
     known = train(TrainRequest(table=data, labels=labels, method="cut-h", parameters=common))
     again = train(
         TrainRequest(
-            table=data, labels=labels, method="cut-h", parameters=common | {"time_limit": 0.5}, warm_start=known.tree
+            table=data, labels=labels, method="cut-h", parameters=common | {"time_limit": 0.3}, warm_start=known.tree
         )
     )
     assert again.certificate.warm_start_objective >= known.certificate.objective - 1e-9

@@ -45,7 +45,7 @@ def optimum(name, form, hooks, inst):
 
 def test_bounds_are_rounded_down_onto_the_values_that_trees_can_have():
     r = np.random.default_rng(8)
-    for _ in range(400):
+    for _ in range(120):
         kappa, charge = (Fraction(int(r.integers(0, 4)), int(r.integers(1, 40))) for _ in range(2))
         leaves, columns = int(r.integers(1, 5)), int(r.integers(1, 4))
         charge *= bool(r.integers(4))

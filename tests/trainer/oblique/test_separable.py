@@ -62,7 +62,7 @@ def test_no_tree_is_lost_beside_columns_of_another_size(method, seed):
     X = rng.normal(size=(60, 4)) * [1, 1, 1e9, 1]
     X[0, 1] = 1e12
     y = (X[:, 0] + rng.normal(size=60) > 0).astype(int)
-    model = make_classifier(method, depth=2, time_limit=0.8, search_seconds=0.3, first_trees="cart").fit(X, y)
+    model = make_classifier(method, depth=2, time_limit=0.4, search_seconds=0.1, first_trees="cart").fit(X, y)
     assert model.certificate_.bound >= model.certificate_.objective
     assert (model.predict(X) == y).mean() == pytest.approx(model.certificate_.objective)
 

@@ -19,18 +19,20 @@ KAPPAS = (Fraction(0), Fraction(0), Fraction(1, 3), Fraction(1), Fraction(1, 2))
 def dependency(points):
     """The dependency of affinely dependent points if it is the only one and uses all of them, else None."""
     size = len(points)
-    rows = [[Fraction(int(p[j])) for p in points] for j in range(len(points[0]))] + [[Fraction(1)] * size]
+    rows = [list(row) for row in zip(*points, strict=True)] + [[1] * size]
     pivots = []
     for column in range(size):
         pivot = next((r for r in range(len(pivots), len(rows)) if rows[r][column]), None)
         if pivot is None:
+            if len(pivots) < column:
+                return None  # a second point that depends on those before it
             continue
         at = len(pivots)
         rows[at], rows[pivot] = rows[pivot], rows[at]
-        rows[at] = [x / rows[at][column] for x in rows[at]]
         for r in range(len(rows)):
-            if r != at and rows[r][column]:
-                rows[r] = [x - rows[r][column] * z for x, z in zip(rows[r], rows[at], strict=True)]
+            if r != at and rows[r][column]:  # without division, so that integers stay integers
+                here, there = rows[at][column], rows[r][column]
+                rows[r] = [x * here - z * there for x, z in zip(rows[r], rows[at], strict=True)]
         pivots.append(column)
     free = [c for c in range(size) if c not in pivots]
     if len(free) != 1:
@@ -38,14 +40,24 @@ def dependency(points):
     values = [Fraction(0)] * size
     values[free[0]] = Fraction(1)
     for r, column in enumerate(pivots):
-        values[column] = -rows[r][free[0]]
+        values[column] = Fraction(-rows[r][free[0]], rows[r][column])
     return values if all(values) else None
+
+
+def listed(X):
+    """The points as tuples of whole numbers, by which what is found of them is kept."""
+    return tuple(tuple(map(int, p)) for p in X)
 
 
 def circuits(X):
     """All (positive, negative) sets of indices, each also exchanged."""
+    return _circuits(listed(X))
+
+
+@cache  # the same points come back with every solver and every setting
+def _circuits(X):
     found = set()
-    for size in range(2, X.shape[1] + 3):
+    for size in range(2, len(X[0]) + 3):
         for chosen in itertools.combinations(range(len(X)), size):
             values = dependency([X[i] for i in chosen])
             if values is not None:
@@ -55,28 +67,41 @@ def circuits(X):
     return found
 
 
-def separations(X, found=None):
+def separations(X):
     """All sets of distinct points that a hyperplane parts from the others."""
-    found = circuits(X) if found is None else found
-    everything = frozenset(range(len(X)))
+    return _separations(listed(X))
+
+
+@cache
+def _separations(X):
+    found = [tuple(sum(1 << i for i in side) for side in sides) for sides in _circuits(X)]  # a bit for each point
     out = set()
-    for mask in range(1, (1 << len(X)) - 1):
-        left = frozenset(i for i in range(len(X)) if mask >> i & 1)
-        if not any(a <= left and b <= everything - left for a, b in found):
-            out.add(left)
+    for left in range(1, (1 << len(X)) - 1):
+        if not any(a & left == a and not b & left for a, b in found):
+            out.add(frozenset(i for i in range(len(X)) if left >> i & 1))
     return out
 
 
-def best_value(X, counts, depth, kappa, *, complete=False, most=None):
-    """The largest correct weight - kappa * leaves of a tree over distinct integer points X (P, m); counts (P, K)."""
-    sides = separations(X)
-    most = 1 << depth if most is None else most
+def best_value(X, counts, depth, kappa, *, complete=False, most=None, min_leaf=0):
+    """The largest correct weight - kappa * leaves of a tree over distinct integer points X (P, m); counts (P, K).
+
+    A leaf of the tree has at least `min_leaf` rows, unless it is the only one.
+    """
+    values = _most_correct(listed(X), listed(counts), depth, complete, min_leaf)
+    return max(v - kappa * t for t, v in values if t <= (1 << depth if most is None else most))
+
+
+@cache
+def _most_correct(X, counts, depth, complete, min_leaf):
+    """Pairs of a number of leaves and the largest correct weight."""
+    sides, counts = _separations(X), np.array(counts)
 
     @cache
     def best(points, height):
         """Best correct weight by number of leaves."""
         value = {}
-        if not complete or height == 0:
+        large = len(points) == len(X) or int(counts[sorted(points)].sum()) >= min_leaf
+        if large and (not complete or height == 0):
             value[1] = int(counts[sorted(points)].sum(axis=0).max()) if points else 0
         if height:
             parts = {frozenset(points & side) for side in sides} | {frozenset(), points}
@@ -86,7 +111,7 @@ def best_value(X, counts, depth, kappa, *, complete=False, most=None):
                         value[a + b] = max(value.get(a + b, 0), x + z)
         return value
 
-    return max(v - kappa * t for t, v in best(frozenset(range(len(X))), depth).items() if t <= most)
+    return tuple(best(frozenset(range(len(X))), depth).items())
 
 
 def random_points(seed, *, most=9, depths=(1, 2)):

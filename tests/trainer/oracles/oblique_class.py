@@ -32,6 +32,15 @@ def _hull_distance(left, right):
     return float(found.fun)
 
 
+def apart(L, R, least):
+    """Whether the hulls are at least `least` apart; most pairs are decided without a program."""
+    axis = max((R.min(axis=0) - L.max(axis=0)).max(), (L.min(axis=0) - R.max(axis=0)).max())
+    if axis >= least or L.shape[1] == 1:
+        return bool(axis >= least)  # a single column keeps them apart
+    nearest = np.abs(L[:, None] - R[None]).max(axis=2).min()
+    return bool(nearest >= least) and hull_distance(L, R) >= least
+
+
 def best_in_class(Z, counts, depth, kappa, *, least=0.0, min_leaf=1, charge=0, edge=1e-7):
     """The largest correct weight - kappa * leaves - charge * features of a tree over distinct points Z (P, m)."""
     every = range(Z.shape[1])
@@ -39,13 +48,14 @@ def best_in_class(Z, counts, depth, kappa, *, least=0.0, min_leaf=1, charge=0, e
     @cache
     def price(left, right):
         """The fewest features with planes that separate two sides, or None."""
-        L, R = Z[sorted(left)], Z[sorted(right)]
-        for size in range(1, Z.shape[1] + 1) if charge else [Z.shape[1]]:
+        L, R, far = Z[sorted(left)], Z[sorted(right)], least - 1e-9 if least else edge
+        if not apart(L, R, far):
+            return None
+        for size in range(1, Z.shape[1]) if charge else ():
             for chosen in itertools.combinations(every, size):
-                far = hull_distance(L[:, chosen], R[:, chosen])
-                if far >= least - 1e-9 if least else far > edge:
+                if apart(L[:, chosen], R[:, chosen], far):
                     return size
-        return None
+        return Z.shape[1]
 
     def cost(left, right):
         return price(*sorted((left, right), key=sorted))
