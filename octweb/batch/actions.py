@@ -156,7 +156,7 @@ def tidy(now: datetime) -> int:
     """Remove what is older than it is kept, and files without a row, which a killed process or a removed account left."""
     for job in BatchPrediction.objects.kept().filter(status=RunStatus.CANCELLED, goes_on=True):
         go_on(job)  # its worker died while it was being stopped, and nobody else has heard that it is back
-    jobs = [*BatchPrediction.objects.filter(deleted_at__lt=now - deleting.KEPT_FOR), *_expired(now)]
+    jobs = [*BatchPrediction.objects.filter(deleted_at__lt=now - BatchPrediction.back_within()), *_expired(now)]
     for job in jobs:
         _remove(job)
     return len(jobs) + _remove_orphans(now)

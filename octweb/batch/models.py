@@ -55,6 +55,11 @@ class BatchPrediction(Job, Deletable):
         """Where the files of this job are in the store."""
         return f"{FOLDER}/{self.pk}"
 
+    @classmethod
+    def back_within(cls) -> timedelta:
+        """How long it can be brought back after it was deleted: no longer than answers are kept."""
+        return min(super().back_within(), timedelta(days=settings.KEEP_PREDICTIONS_DAYS))
+
     @property
     def is_ready(self) -> bool:
         """Whether the answers can be downloaded."""

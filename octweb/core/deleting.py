@@ -1,8 +1,8 @@
-"""Deleting in two steps: what is deleted is hidden at once, can be brought back for thirty days, and is removed after them."""
+"""Deleting in two steps: what is deleted is hidden at once, can be brought back for some weeks, and is removed after them."""
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.db.models import CASCADE, PROTECT, ProtectedError
@@ -10,8 +10,6 @@ from django.utils import timezone
 
 from octweb.core.ownership import Deletable
 from octweb.core.problems import Conflict
-
-KEPT_FOR = timedelta(days=30)
 
 
 def protecting(thing: Deletable) -> dict[str, int]:
@@ -65,7 +63,7 @@ def purge(model: type[Deletable], now: datetime) -> int:
     What was made with it, and would go with it, is kept in its own right: the thing stays, hidden, until that is gone.
     """
     removed = 0
-    for thing in model._default_manager.filter(deleted_at__lt=now - KEPT_FOR):
+    for thing in model._default_manager.filter(deleted_at__lt=now - model.back_within()):
         if _takes_along(thing):
             continue
         try:

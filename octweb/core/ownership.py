@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from datetime import timedelta
 from typing import Any, TypeVar
 
 from django.conf import settings
@@ -60,3 +61,8 @@ class Deletable(Owned):
 
     class Meta(Owned.Meta):
         abstract = True
+
+    @classmethod
+    def back_within(cls) -> timedelta:
+        """How long it can be brought back after it was deleted."""
+        return timedelta(days=30)

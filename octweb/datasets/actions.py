@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from octweb.audit import actions as audit
 from octweb.core import deleting, files
-from octweb.core.deleting import KEPT_FOR, hide
+from octweb.core.deleting import hide
 from octweb.core.names import checked_name, file_name, name_of_file
 from octweb.core.problems import Conflict
 from octweb.datasets import intake, reader
@@ -186,7 +186,7 @@ def delete(dataset: Dataset) -> None:
 
 def purge(now: datetime) -> int:
     """Remove what was deleted long ago, with its files."""
-    old = Dataset.objects.filter(deleted_at__lt=now - KEPT_FOR)
+    old = Dataset.objects.filter(deleted_at__lt=now - Dataset.back_within())
     stored = {d.pk: (d.file.storage, d.file.name) for d in old}
     removed = deleting.purge(Dataset, now)
     for pk in set(stored) - set(Dataset.objects.filter(pk__in=stored).values_list("pk", flat=True)):

@@ -1,4 +1,4 @@
-"""Deleting asks first and says what depends on it; what was deleted can be brought back for thirty days."""
+"""Deleting asks first and says what depends on it; what was deleted can be brought back for some weeks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from octweb.audit import actions as audit
-from octweb.core.deleting import KEPT_FOR, protecting
+from octweb.core.deleting import protecting
 from octweb.core.problems import Conflict
 from octweb.home.kinds import KINDS, Kind, users_of
 
@@ -33,7 +33,7 @@ def delete(request: HttpRequest, kind: str, pk: Any) -> HttpResponse:
         "depends": known.depends(thing),
         "uses": users_of(thing),
         "back": reverse(known.page, args=[thing.pk]),
-        "days": KEPT_FOR.days,
+        "days": known.model.back_within().days,
     }
     return render(request, "home/delete.html", context)
 
@@ -48,7 +48,7 @@ def _delete(request: HttpRequest, kind: str, thing: Any) -> HttpResponse:
     except Conflict as error:
         messages.warning(request, str(error.detail))
         return redirect(known.page, thing.pk)
-    context = {"kind": kind, "thing": thing, "days": KEPT_FOR.days}
+    context = {"kind": kind, "thing": thing, "days": known.model.back_within().days}
     messages.info(request, render_to_string("home/_undo.html", context, request))
     return redirect(known.after)
 
@@ -58,12 +58,12 @@ def _delete(request: HttpRequest, kind: str, thing: Any) -> HttpResponse:
 def deleted(request: HttpRequest) -> HttpResponse:
     """What can be brought back, and until when."""
     rows = [
-        {"kind": name, "noun": kind.noun, "thing": thing, "until": thing.deleted_at + KEPT_FOR}
+        {"kind": name, "noun": kind.noun, "thing": thing, "until": thing.deleted_at + kind.model.back_within()}
         for name, kind in KINDS.items()
         for thing in kind.model._default_manager.deleted_by(request.user).order_by("-deleted_at")[:200]
     ]
     rows.sort(key=lambda row: row["thing"].deleted_at, reverse=True)
-    return render(request, "home/deleted.html", {"rows": rows, "days": KEPT_FOR.days})
+    return render(request, "home/deleted.html", {"rows": rows})
 
 
 @login_required

@@ -136,3 +136,13 @@ def test_old_answers_and_files_without_a_row_are_removed(job, work, settings, mo
     assert tidy(timezone.now()) == 1
     assert BatchPrediction.objects.get() == waiting
     assert sorted(default_storage.listdir("predictions")[0]) == sorted([str(waiting.pk), "young"])
+
+
+def test_deleted_answers_are_kept_no_longer_than_others(job, work, settings):
+    assert work(job) == RunStatus.SUCCEEDED
+    settings.KEEP_PREDICTIONS_DAYS = 2
+    actions.delete(now(job))
+    assert tidy(timezone.now() + timedelta(days=1)) == 0
+    assert tidy(timezone.now() + timedelta(days=3)) == 1
+    settings.KEEP_PREDICTIONS_DAYS = 90
+    assert BatchPrediction.back_within() == timedelta(days=30)

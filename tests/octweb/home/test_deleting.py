@@ -80,13 +80,13 @@ def test_the_answers_are_kept_until_nobody_can_bring_them_back(browser, job, wor
     settings.KEEP_PREDICTIONS_DAYS = 7
     work(job)
     delete(browser, "prediction", job)
-    tidy(timezone.now() + timedelta(days=29))
+    tidy(timezone.now() + timedelta(days=6))
     assert default_storage.exists(now(job).result.name)
     bring_back(browser, "prediction", job)
     tidy(timezone.now() + timedelta(days=6))
     assert BatchPrediction.objects.kept().exists(), "the days are counted from the moment at which it came back"
     delete(browser, "prediction", now(job))
-    tidy(timezone.now() + timedelta(days=31))
+    tidy(timezone.now() + timedelta(days=8))
     assert not BatchPrediction.objects.exists()
     assert not default_storage.exists(job.folder)
 
