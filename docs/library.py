@@ -22,6 +22,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "trainer.certificate": ("Certificate", "Guarantee", "Limits", "Status"),
     "trainer.tree.file": (),
     "trainer.tree.describe": (),
+    "trainer.tree.idle": ("idle_questions", "pruned", "without_idle"),
     "trainer.data.reader": (),
     "trainer.convert": (),
     "trainer.verify": (),
