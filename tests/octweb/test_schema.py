@@ -95,4 +95,4 @@ def walk(owner, media, examples: int) -> None:
 def test_generated_requests(owner, media, settings, monkeypatch):
     monkeypatch.setattr(api, "LONGEST_WAIT", 0.2)  # there is no worker, whose answer would be waited for
     settings.MAX_QUEUED_RUNS = 10_000
-    walk(owner, media, 9)
+    walk(owner, media, 6)

@@ -22,8 +22,8 @@ def noise(tmp_path_factory):
     """A table with classes that follow no column, so that no search ends soon."""
     rng = np.random.default_rng(1)
     path = tmp_path_factory.mktemp("noise") / "t.csv"
-    rows = [",".join([*(f"{v:.3f}" for v in rng.normal(size=100)), "ab"[rng.integers(2)]]) for _ in range(600)]
-    path.write_text(",".join([*(f"x{j}" for j in range(100)), "y"]) + "\n" + "\n".join(rows) + "\n")
+    rows = [",".join([*(f"{v:.3f}" for v in rng.normal(size=50)), "ab"[rng.integers(2)]]) for _ in range(600)]
+    path.write_text(",".join([*(f"x{j}" for j in range(50)), "y"]) + "\n" + "\n".join(rows) + "\n")
     return path
 
 
