@@ -15,7 +15,8 @@ from trainer.errors import ModelFileError
 from trainer.verify import claims
 from trainer.verify.fewest import fewest
 from trainer.verify.findings import Finding, damage, unjudged
-from trainer.verify.recount.counts import counted, digests, metrics, node_counts, objective
+from trainer.verify.proof import of_proof
+from trainer.verify.recount.counts import counted, digests, metrics, node_counts, objective, reached
 from trainer.verify.recount.crossed import crossed
 from trainer.verify.recount.members import questions_asked
 from trainer.verify.search.impurity import splits
@@ -23,7 +24,6 @@ from trainer.verify.space.restrictions import restrictions
 from trainer.verify.space.scope import scope
 from trainer.verify.space.structure import structure
 from trainer.verify.space.wishes import kept
-from trainer.verify.steps.proof import proof_findings
 from trainer.verify.table.rows import Data, load
 
 REST = "all further claims"
@@ -76,15 +76,21 @@ def _of_tree(model: dict[str, Any], data: Data, proof: Path | None) -> list[Find
     found += [claims.prices(model, counts[0]), claims.status(model), *claims.gap(model["certificate"])]
     if any(f.verdict == "refuted" for f in found):
         return [*found, unjudged(REST, "The count differs from the file.")]
-    shown = [] if proof is None else proof_findings(model, rows, proof)
+    shown, errors = ([], ()) if proof is None else of_proof(model, rows, proof)
     proved = {f.claim for f in shown if f.verdict == "proved"}
     own = [
         *claims.bound(model, rows, proved),
         *claims.wishes(model, rows),
         *splits(model, rows, counts),
-        *claims.evidence(model, rows, proved),
+        *claims.evidence(model, rows, errors),
         *fewest(model, rows, counts, proof),
     ]
     replaced = {f.claim for f in shown}
     own = [f for f in own if f.claim not in replaced or f.verdict == "refuted"] + shown
-    return [*found, *own, *claims.optimal(model, own), *claims.unknown(model), *claims.provenance(model)]
+    return [
+        *found,
+        *own,
+        *claims.optimal(model, own, reached(model, counts)),
+        *claims.unknown(model),
+        *claims.provenance(model),
+    ]

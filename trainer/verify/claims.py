@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from trainer.verify.findings import TOLERANCE, Finding, Verdict, asked, exact, recounted, shown, unjudged
-from trainer.verify.recount.counts import counted, node_counts, penalty, terms, value_of
+from trainer.verify.frontiers import frontier
+from trainer.verify.recount.counts import penalty
 from trainer.verify.search import small
 from trainer.verify.search.planes import ceiling, disputed, errors_in_planes, groups
-from trainer.verify.space.structure import METHODS, OBLIQUE, tree_trouble
-from trainer.verify.steps.frontier import by_leaves
+from trainer.verify.space.structure import METHODS, OBLIQUE
 from trainer.verify.table.rows import Rows
-from trainer.verify.tree import leaves
 
 GOALS = {
     "sensitivity": "the least sensitivity", "specificity": "the least specificity", "weight": "the weight of the other class",
@@ -119,13 +118,20 @@ def gap(certificate: dict[str, Any]) -> list[Finding]:
     return [recounted("gap", holds, words)]
 
 
-def optimal(model: dict[str, Any], bound: list[Finding]) -> list[Finding]:
-    """The line on "optimal", which is as good as that on the bound: objective and gap were recounted."""
-    if model["certificate"].get("status") != "optimal":
+def optimal(model: dict[str, Any], bound: list[Finding], value: Fraction) -> list[Finding]:
+    """The line on "optimal", which is as good as that on the bound if the tree, of this value, meets it: the file rounds both, this line does not."""
+    certificate = model["certificate"]
+    if certificate.get("status") != "optimal":
         return []
-    own: Verdict = next((f.verdict for f in bound if f.claim == "bound"), "cannot be judged")
-    gap = " up to the gap" if model["certificate"].get("mip_gap") else ""
-    return [shown("optimal", own, f"It rests on the bound, which the tree meets{gap}.")]
+    own = next((f for f in bound if f.claim == "bound"), None)
+    if own is None or own.verdict != "proved":
+        return [shown("optimal", "cannot be judged" if own is None else own.verdict, "It rests on the bound.")]
+    if certificate.get("mip_gap"):
+        return [shown("optimal", "proved", "It rests on the bound, which the tree meets up to the gap.")]
+    if own.top is not None and own.top > value:
+        words = f"The bound leaves open objectives up to {own.top}, and that of the tree is {value}, which is less."
+        return [shown("optimal", "cannot be judged", words)]
+    return [shown("optimal", "proved", "It rests on the bound, which the tree meets.")]
 
 
 def bound(model: dict[str, Any], rows: Rows, proved: Set[str] = frozenset()) -> list[Finding]:
@@ -152,7 +158,7 @@ def bound(model: dict[str, Any], rows: Rows, proved: Set[str] = frozenset()) -> 
         if (proof := ceiling(model, rows, penalty(model), counted_again)) <= claimed + TOLERANCE:
             words = "Equal rows share a leaf, t leaves predict t classes"
             words += ", errors on disjoint sets of rows add up" if groups(model) else ""
-            return [_bound("proved", f"{words}: no tree exceeds {float(proof):.12g}.")]
+            return [_bound("proved", f"{words}: no tree exceeds {float(proof):.12g}.", proof)]
     if "bound" in proved:
         return []
     found, why = small.best(model, rows)
@@ -163,7 +169,7 @@ def bound(model: dict[str, Any], rows: Rows, proved: Set[str] = frozenset()) -> 
         return [_bound("refuted", f"{words}, which is better.")]
     if not found.whole:
         return [_bound("cannot be judged", f"Not contradicted: {words.lower()}; {why}.")]
-    return [_bound("proved", f"{words} at best.")]
+    return [_bound("proved", f"{words} at best.", found.value)]
 
 
 def wishes(model: dict[str, Any], rows: Rows) -> list[Finding]:
@@ -197,19 +203,19 @@ def _without(model: dict[str, Any], rows: Rows, dropped: Sequence[int]) -> Fract
     return found.value if found is not None and found.whole else None
 
 
-def _bound(verdict: Verdict, detail: str) -> Finding:
-    return shown("bound", verdict, detail)
+def _bound(verdict: Verdict, detail: str, top: Fraction | None = None) -> Finding:
+    return shown("bound", verdict, detail, top)
 
 
-def evidence(model: dict[str, Any], rows: Rows, proved: Set[str] = frozenset()) -> list[Finding]:
-    """One line for each part of the evidence that makes a claim."""
+def evidence(model: dict[str, Any], rows: Rows, errors: Sequence[int] = ()) -> list[Finding]:
+    """One line for each part of the evidence that makes a claim; `errors` of trees with few leaves are what a proof shows."""
     out, told = [], []
     for part in model["certificate"].get("evidence") or []:
         kind = str(part.get("kind"))
         if kind in ("dynamic-programming", "interval-pruning", "wishes"):
             out.append(_costs(model, part, kind, int(rows.weights.sum())))
         elif kind in ("leaf-frontier", "coefficient-frontier"):
-            out += _frontier(model, part, kind, rows, kind not in proved)
+            out.append(frontier(model, part, rows, errors))
         elif kind in ("frontier", "optimal-trees"):
             out += _pairs(model, part, rows) if kind == "frontier" else _optima(model, part, rows)
         elif kind in TOLD.split():
@@ -227,44 +233,6 @@ def _costs(model: dict[str, Any], part: dict[str, Any], kind: str, n: int) -> Fi
     objective, bound = (n * (1 - exact(model["certificate"][name])) for name in ("objective", "bound"))
     holds = max(abs(objective - exact(part["cost"])), abs(bound - exact(part["bound"]))) <= n * TOLERANCE
     return recounted(kind, holds, f"cost {part['cost']} and bound {part['bound']}, in rows")
-
-
-def _frontier(model: dict[str, Any], part: dict[str, Any], kind: str, rows: Rows, searched: bool) -> list[Finding]:
-    """The trees of a frontier are run over the rows; its bounds are searched again if that is small."""
-    points = part["points"]
-    for p in points:
-        if trouble := _point_trouble(model, part, p, rows):
-            return [recounted(kind, False, f"The point with {p['leaves']} leaves does not hold ({trouble}).")]
-    words = f"{len(points)} points are consistent, and agree with their trees."
-    best = small.frontier(model, rows) if searched and kind == "leaf-frontier" else None
-    if best is None:
-        return [shown(kind, "cannot be judged", f"{words} The bounds were not searched again.")]
-    top = {p["leaves"]: p["correct"] for p in points}
-    if list(top) != sorted(top) or int(part["most"]) < max(top, default=0):
-        return [recounted(kind, False, "Its points are out of order, or larger than its largest size.")]
-    for t, bound in by_leaves(part):
-        right = best[min(t, len(best)) - 1]
-        if right > bound:
-            return [recounted(kind, False, f"A tree of {t} leaves has {right} rows right.")]
-        if top.get(t, 0) > right:
-            return [recounted(kind, False, f"No tree of {t} leaves has more than {right} rows right.")]
-    return [shown(kind, "proved", f"{words} A plain search finds no better trees.")]
-
-
-def _point_trouble(model: dict[str, Any], part: dict[str, Any], p: dict[str, Any], rows: Rows) -> str:
-    """What is wrong with a point of a frontier, or with its tree; empty if nothing is."""
-    n, tree = int(rows.weights.sum()), p.get("tree")
-    if part["n"] != n or not p["correct"] <= p["bound"] <= n or p["proved"] != (p["correct"] == p["bound"]):
-        return "numbers"
-    trouble = tree_trouble(model, tree)[0] if tree else ""
-    if trouble or not tree:
-        return trouble
-    _, counts = counted(model, tree, rows)
-    if node_counts(tree, counts).verdict == "refuted":
-        return "the counts of its nodes"
-    own, size = (len(leaves(tree)), value_of(model, tree, counts)[0]), terms(model, tree)
-    fits = own == (p["leaves"], p["correct"]) and p.get("coefficients", size) == size
-    return "" if fits else f"{own} leaves and rows right"
 
 
 def _optima(model: dict[str, Any], part: dict[str, Any], rows: Rows) -> list[Finding]:

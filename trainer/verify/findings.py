@@ -21,13 +21,14 @@ class Finding:
     """One claim and its verdict.
 
     `role`: without a `basis` nothing else can be judged; `optimality` is what a proof is needed for; an `aside` does not touch
-    the verdict on the whole file unless it is refuted.
+    the verdict on the whole file unless it is refuted. `top`: the best objective that a proved bound leaves open, not rounded.
     """
 
     claim: str
     verdict: Verdict
     detail: str
     role: Role = "claim"
+    top: Fraction | None = None
 
     def to_json(self) -> dict[str, str]:
         """The record as a dictionary."""
@@ -44,9 +45,9 @@ def unjudged(claim: str, detail: str, role: Role = "claim") -> Finding:
     return Finding(claim=claim, verdict="cannot be judged", detail=detail, role=role)
 
 
-def shown(claim: str, verdict: Verdict, detail: str) -> Finding:
+def shown(claim: str, verdict: Verdict, detail: str, top: Fraction | None = None) -> Finding:
     """The finding of a claim that a proof is needed for."""
-    return Finding(claim=claim, verdict=verdict, detail=detail, role="optimality")
+    return Finding(claim=claim, verdict=verdict, detail=detail, role="optimality", top=top)
 
 
 def verdict(findings: Iterable[Finding]) -> Verdict:

@@ -13,7 +13,7 @@ from trainer.data.reader import load
 from trainer.errors import ModelFileError
 from trainer.methods import METHODS, get
 from trainer.run import TrainRequest, train
-from trainer.verify import verdict
+from trainer.verify import verdict, verify
 
 ALL = [m.id for m in METHODS]
 TREES = [m.id for m in METHODS if m.guarantee == "tree"]
@@ -280,3 +280,31 @@ def test_questions_about_a_column_of_many_categories_are_of_the_space(tmp_path, 
     found = findings(json.loads(json.dumps(made.to_json())), data, tmp_path)
     assert "questions" in {f.claim for f in found}
     assert verdict(found) in ("proved", "recounted"), [f for f in found if f.verdict == "refuted"]
+
+
+def test_a_tree_that_a_single_light_row_makes_worse_is_not_optimal(tmp_path):
+    """Its gap is 4e-9, which the decimals of a file hardly tell from nothing."""
+    data, proof = tmp_path / "rows.csv", tmp_path / "proof.gz"
+    data.write_text("x,class\n0,a\n1,b\n2,c\n")
+    table, labels, *_ = load(data, target="class")
+    weights = np.array([150_000_000, 100_000_000, 1])
+
+    def made(depth, proof=None):
+        asked = {"depth": depth, "binarise": "all-thresholds"}
+        request = TrainRequest(
+            table=table, labels=labels, method="exact", parameters=asked, weights=weights, proof=proof
+        )
+        return json.loads(json.dumps(train(request).model.to_json()))
+
+    best, worse = made(2, proof), made(1)
+    claim, objective = worse["certificate"], worse["certificate"]["objective"]
+    worse["parameters"]["depth"], claim["scope"], claim["evidence"] = 2, best["certificate"]["scope"], []
+    model, lines = tmp_path / "model.json", []
+    for document, bound in ((best, 1.0), (worse, 1.0), (worse, objective)):
+        document["certificate"] |= {"bound": bound, "gap": bound / document["certificate"]["objective"] - 1}
+        model.write_text(json.dumps(document))
+        found = [verify(model, data, proof), verify(model, data)]
+        lines.append([next((f.verdict for f in own if f.claim == "optimal"), verdict(own)) for own in found])
+    assert objective < 1
+    assert lines[0] == ["proved", "proved"]
+    assert set(lines[1] + lines[2]) <= {"cannot be judged", "refuted"}, lines

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cache, lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -18,6 +21,7 @@ from trainer.families.exact.frontier import solve_frontier
 from trainer.families.exact.proof_frontier import frontier_proof
 from trainer.run import TrainRequest, save, train
 from trainer.verify import verify
+from trainer.verify.search import small
 from trainer.verify.space.space import BadProof, Space
 from trainer.verify.steps.steps import check_proof
 
@@ -176,6 +180,82 @@ def test_a_frontier_that_claims_too_much_is_not_proved(tmp_path):
     model.write_text(json.dumps(whole))
     assert page([(model.read_text(), gzip.decompress(proof.read_bytes()).decode(), data.read_text())]) == [False]
     assert "proved" not in {f.verdict for f in verify(model, data, proof) if f.claim == "leaf-frontier"}
+
+
+@cache
+def deep() -> tuple[dict[str, Any], str, bytes]:
+    """A model with a frontier, its rows, and its proof."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        data, model, proof = table(folder, 1), folder / "model.json", folder / "proof.gz"
+        rows, labels, _ = load(data, target="kind", ignore=[])
+        parameters = {"depth": 4, "max_leaves": 7, "bins": 12}
+        request = TrainRequest(table=rows, labels=labels, method="exact", parameters=parameters, proof=proof)
+        save(train(request).model, model)
+        return json.loads(model.read_text()), data.read_text(), proof.read_bytes()
+
+
+def leaf_frontier(document: dict[str, Any]) -> dict[str, Any]:
+    return next(e for e in document["certificate"]["evidence"] if e["kind"] == "leaf-frontier")
+
+
+def said(document: dict[str, Any], data: str, proof: bytes, folder: Path) -> str:
+    """The verdict on the frontier, with the proof."""
+    for name, text in (("model.json", json.dumps(document)), ("rows.csv", data)):
+        (folder / name).write_text(text)
+    (folder / "proof.gz").write_bytes(proof)
+    found = verify(folder / "model.json", folder / "rows.csv", folder / "proof.gz")
+    return next(f.verdict for f in found if f.claim == "leaf-frontier")
+
+
+def worse_twin(points: list[dict[str, Any]]) -> None:
+    """Before a true point one of the same size that calls fewer rows the most."""
+    first = {k: v for k, v in points[1].items() if k != "tree"}
+    points.insert(1, first | {"correct": points[1]["correct"] - 1, "bound": points[1]["bound"] - 1})
+
+
+def more_rows(points: list[dict[str, Any]]) -> None:
+    points[-1] |= {"correct": points[-1]["correct"] + 1, "bound": points[-1]["bound"] + 1}
+
+
+def labels_changed(points: list[dict[str, Any]]) -> None:
+    leaves = [v for v in points[-1]["tree"] if "class" in v]
+    leaves[0]["class"] = next(v["class"] for v in leaves if v["class"] != leaves[0]["class"])
+
+
+LIES: dict[str, Callable[[dict[str, Any]], object]] = {
+    "a worse point of the same size": lambda own: worse_twin(own["points"]),
+    "sizes beyond the largest": lambda own: own.update(most=own["points"][-1]["leaves"] - 1),
+    "one row more": lambda own: more_rows(own["points"]),
+    "one row more, and no tree": lambda own: (more_rows(own["points"]), own["points"][-1].pop("tree")),
+    "points in another order": lambda own: own["points"].reverse(),
+    "a size that was settled called open": lambda own: own.update(
+        unsettled=[{"leaves": own["points"][0]["leaves"], "bound": 0}]
+    ),
+    "an open size twice": lambda own: own.update(unsettled=[{"leaves": own["most"], "bound": b} for b in (0, 10**6)]),
+    "other labels": lambda own: labels_changed(own["points"]),
+    "a deeper tree": lambda own: own["points"][0].update(leaves=own["points"][1]["leaves"]),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_a_frontier_that_lies_is_not_proved_by_the_proof_of_the_true_one(lie, tmp_path):
+    document, data, proof = deep()
+    assert said(document, data, proof, tmp_path) == "proved"
+    changed = json.loads(json.dumps(document))
+    LIES[lie](leaf_frontier(changed))
+    assert said(changed, data, proof, tmp_path) == "refuted"
+
+
+def test_a_frontier_without_trees_is_proved_only_where_they_are_found_again(tmp_path, monkeypatch):
+    document, data, proof = json.loads(json.dumps(deep()[0])), *deep()[1:]
+    for point in leaf_frontier(document)["points"]:
+        del point["tree"]
+    assert said(document, data, proof, tmp_path) == "proved"
+    monkeypatch.setattr(small, "VISITS", 0)  # as in a space that is too large to be searched
+    assert said(document, data, proof, tmp_path) == "cannot be judged"
+    more_rows(leaf_frontier(document)["points"])
+    assert said(document, data, proof, tmp_path) == "cannot be judged"
 
 
 @pytest.mark.parametrize("seed", range(3))

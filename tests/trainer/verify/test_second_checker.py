@@ -20,9 +20,9 @@ from trainer.data.reader import load
 from trainer.errors import TrainerError
 from trainer.run import TrainRequest, save, train
 from trainer.verify import verdict, verify
+from trainer.verify.proof import of_proof
 from trainer.verify.search.small import _searched
 from trainer.verify.space.space import read_space
-from trainer.verify.steps.proof import proof_findings
 from trainer.verify.table.rows import load as read_rows
 from trainer.workbench import Session
 
@@ -142,7 +142,7 @@ def proved_alone(model: Path, data: Path, texts: list[str], folder: Path) -> lis
     rows, path, holds = read_rows(data, document).training, folder / "changed.jsonl", []
     for text in texts:
         path.write_text(text)
-        found = [f.verdict for f in proof_findings(document, rows, path) if f.claim in ("bound", "proof")]
+        found = [f.verdict for f in of_proof(document, rows, path)[0] if f.claim in ("bound", "proof")]
         holds.append(found == ["proved"])
     return holds
 

@@ -291,14 +291,18 @@ def _optima(problem: Problem, settings: Settings, monitor: Monitor) -> dict[str,
 
 
 def _leaf_frontier(problem: Problem, points: list[FrontierPoint]) -> dict[str, object]:
-    """For each number of leaves that makes the tree better: the correct rows, and the most that are possible."""
-    n, kept = problem.n, []
-    for k, p in enumerate(points):
-        if k == 0 or p.errors < points[k - 1].errors:
-            bound = n - p.bound
-            kept.append({"leaves": p.leaves, "correct": n - p.errors, "bound": bound, "proved": p.bound == p.errors})
-    still = unsettled([n - p.errors for p in points], [n - p.bound for p in points], {p["leaves"] for p in kept})
-    return {"kind": Evidence.LEAF_FRONTIER, "n": n, "most": len(points), "points": kept, "unsettled": still}
+    """A point for each number of leaves that makes the tree better, and the sizes that are not settled."""
+    n, better = problem.n, [p for k, p in enumerate(points) if k == 0 or p.errors < points[k - 1].errors]
+    still = unsettled([n - p.errors for p in points], [n - p.bound for p in points], {p.leaves for p in better})
+    own = [_point(problem, p) for p in better]
+    return {"kind": Evidence.LEAF_FRONTIER, "n": n, "most": len(points), "points": own, "unsettled": still}
+
+
+def _point(problem: Problem, p: FrontierPoint) -> dict[str, object]:
+    """The correct rows, the most that are possible, and the tree, which shows that so many can be right."""
+    tree = problem.stored(problem.tree(_draft(problem, p.shape))).to_json()
+    right, most = problem.n - p.errors, problem.n - p.bound
+    return {"leaves": p.leaves, "correct": right, "bound": most, "proved": right == most, "tree": tree}
 
 
 def _with_budget(problem: Problem, settings: Settings, monitor: Monitor) -> tuple[ExactResult, list[FrontierPoint]]:

@@ -197,18 +197,19 @@ def _proof(problem: Problem, plan: Plan, sizes: list[Size], most: int, stop: Cal
 
 
 def _by_leaves(problem: Problem, sizes: list[Size]) -> list[dict[str, Any]]:
-    """The sizes that are better than all smaller ones."""
+    """The sizes that are better than all smaller ones, the smallest first; a search that was stopped may find a small tree late."""
     points: list[dict[str, Any]] = []
-    for t, s in enumerate(sizes, start=1):
+    for s in sorted(sizes, key=lambda s: (s.leaves, -s.correct)):
         if points and s.correct <= points[-1]["correct"]:
             continue
+        bound = sizes[s.leaves - 1].bound if s.leaves <= len(sizes) else s.bound
         points.append(
             {
                 "leaves": s.leaves,
                 "branchings": s.leaves - 1,
                 "correct": s.correct,
-                "bound": sizes[s.leaves - 1].bound if s.leaves <= len(sizes) else s.bound,
-                "proved": s.bound == s.correct and s.leaves == t,
+                "bound": bound,
+                "proved": bound == s.correct,
                 "tree": problem.stored(problem.tree(s.draft)).to_json(),
             }
         )

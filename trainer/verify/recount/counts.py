@@ -96,9 +96,9 @@ def value_of(model: dict[str, Any], nodes: Sequence[dict], counts: Counts) -> tu
 def objective(model: dict[str, Any], counts: Counts) -> list[Finding]:
     """The numbers of the certificate that follow from the counts."""
     certificate, nodes, out = model["certificate"], model["nodes"], []
-    correct, value = value_of(model, nodes, counts)
+    correct, value = value_of(model, nodes, counts)[0], reached(model, counts)
     if certificate.get("goal"):
-        value, kept = _goal(certificate["goal"], model["classes"], counts, nodes)
+        _, kept = _goal(certificate["goal"], model["classes"], counts, nodes)
         out.append(recounted("required shares", kept, "Sensitivity and specificity recounted."))
     depth = max(map(len, places(nodes)))
     for claim, own in (("correct", correct), ("leaves", len(leaves(nodes))), ("depth", depth), ("n", sum(counts[0]))):
@@ -109,6 +109,12 @@ def objective(model: dict[str, Any], counts: Counts) -> list[Finding]:
         words = f"recomputed {value} = {float(value):.12g}, claimed {certificate['objective']}"
         out.append(recounted("objective", abs(exact(certificate["objective"]) - value) <= TOLERANCE, words, "basis"))
     return out
+
+
+def reached(model: dict[str, Any], counts: Counts) -> Fraction:
+    """What the tree of the file reaches of what is maximised, not rounded."""
+    goal, nodes = model["certificate"].get("goal"), model["nodes"]
+    return _goal(goal, model["classes"], counts, nodes)[0] if goal else value_of(model, nodes, counts)[1]
 
 
 def _goal(goal: dict[str, Any], classes: list[str], counts: Counts, nodes: Sequence[dict]) -> tuple[Fraction, bool]:

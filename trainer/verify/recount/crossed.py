@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 
 from trainer.verify.findings import TOLERANCE, Finding, exact, recounted, unjudged
-from trainer.verify.recount.counts import confusion_of, counted, metric, node_counts
-from trainer.verify.recount.members import questions_asked
-from trainer.verify.space.restrictions import restrictions
-from trainer.verify.space.structure import structure
+from trainer.verify.recount.counts import confusion_of, counted, metric
+from trainer.verify.recount.held import held
 from trainer.verify.table.rows import Data, weighed
 from trainer.verify.tree import leaves
 
@@ -42,15 +40,9 @@ def _fold(model: dict[str, Any], data: Data, f: int, nodes: list[dict[str, Any]]
     """The confusion matrix of the rows of a fold, or what is wrong with its tree: what must hold of the tree of the file, but no bound."""
     seen = data.rows.take(data.fold != f)
     rows = replace(seen, weights=weighed(model, seen.labels, seen.plain, np.ones(len(seen), bool)))
-    # the columns that the data chose may be others here, so that the scope says nothing of them
-    own = model | {"nodes": nodes, "certificate": model["certificate"] | {"scope": ""}}
-    found = structure(own)
-    if all(finding.verdict != "refuted" for finding in found):
-        leaf, counts = counted(model, nodes, rows)
-        found = [node_counts(nodes, counts), *restrictions(own, counts, rows, leaf), *questions_asked(own, rows)]
-    trouble = next((finding.detail for finding in found if finding.verdict == "refuted"), "")
-    if trouble or any("impurity" in node for node in nodes):
-        return f"The tree of fold {f + 1} does not hold: {trouble or 'it claims something of its own.'}"
+    trouble, _ = held(model, nodes, rows)
+    if trouble:
+        return f"The tree of fold {f + 1} does not hold: {trouble}"
     return confusion_of(model, nodes, counted(model, nodes, data.rows.take(data.fold == f).unweighted)[1])
 
 

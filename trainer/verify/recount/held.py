@@ -1,0 +1,24 @@
+"""What must hold of each tree that a file lists beside its own one: of a fold, or of a frontier. No bound is claimed of these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from trainer.verify.recount.counts import Counts, counted, node_counts
+from trainer.verify.recount.members import questions_asked
+from trainer.verify.space.restrictions import restrictions
+from trainer.verify.space.structure import structure
+from trainer.verify.table.rows import Rows
+
+
+def held(model: dict[str, Any], nodes: Sequence[dict[str, Any]], rows: Rows) -> tuple[str, Counts]:
+    """What is wrong with such a tree, empty if nothing is, and the class counts of its nodes; `rows` are those that it was trained on."""
+    # the columns that the data chose may be others here, so that the scope says nothing of them
+    own = model | {"nodes": nodes, "certificate": model["certificate"] | {"scope": ""}}
+    found, counts = structure(own), list[list[int]]()
+    if all(finding.verdict != "refuted" for finding in found):
+        leaf, counts = counted(model, nodes, rows)
+        found = [node_counts(nodes, counts), *restrictions(own, counts, rows, leaf), *questions_asked(own, rows)]
+    trouble = next((finding.detail for finding in found if finding.verdict == "refuted"), "")
+    return trouble or ("It claims something of its own." if any("impurity" in v for v in nodes) else ""), counts
