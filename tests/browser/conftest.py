@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import http.server
+import itertools
 import json
 import shutil
 import threading
@@ -13,11 +14,14 @@ from typing import Any
 
 import pytest
 
+from tests.browser.windows import Windows
+
 STATIC = Path(__file__).resolve().parents[2] / "static"
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 # one process for all pages, and drawing in the browser's own: an eighth of the processor time each
 LEAN = ("--renderer-process-limit=1", "--in-process-gpu")
 ARGUMENTS = ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", *LEAN]
+NUMBERS = itertools.count()
 PAGE = """<!doctype html><html lang="en" data-theme="{theme}"><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1"><title>Figures</title>
 <link rel="icon" href="icon.svg"><link rel="stylesheet" href="tokens.css"><link rel="stylesheet" href="octweb.css">
@@ -37,6 +41,19 @@ def browser() -> Iterator[Any]:
         chromium = driver.chromium.launch(executable_path=path, args=ARGUMENTS)
         yield chromium
         chromium.close()
+
+
+@pytest.fixture(scope="session")
+def all_windows(browser: Any) -> Windows:
+    """The windows of all tests of this process."""
+    return Windows(browser)
+
+
+@pytest.fixture
+def windows(all_windows: Windows) -> Iterator[Windows]:
+    """Where a test takes its windows from; they are given back at its end."""
+    yield all_windows
+    all_windows.give_back()
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
@@ -67,28 +84,25 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]
 
 
 @pytest.fixture
-def figure_page(site: tuple[str, Path], browser: Any) -> Iterator[Any]:
+def figure_page(site: tuple[str, Path], windows: Windows) -> Any:
     """A function of figures by name, theme and width that opens a page of them and waits until all are drawn."""
     address, folder = site
-    contexts = []
 
     def show(figures: dict[str, Any], *, theme: str = "light", width: int = 1440, body: str = "") -> Any:
         cards = "".join(
             CARD.format(name=name, figure=json.dumps(f).replace("<", "\\u003c")) for name, f in figures.items()
         )
-        (folder / "page.html").write_text(PAGE.format(theme=theme, body=cards + body), encoding="utf-8")
-        context = browser.new_context(viewport={"width": width, "height": 900})
-        contexts.append(context)
-        page = context.new_page()
+        # a name of its own: a server asked again within a second says that nothing has changed
+        file = folder / f"page-{next(NUMBERS)}.html"
+        file.write_text(PAGE.format(theme=theme, body=cards + body), encoding="utf-8")
+        page = windows.page(width=width)
         page.problems = []
         page.on("console", lambda m: page.problems.append(m.text) if m.type in ("error", "warning") else None)
         page.on("pageerror", lambda e: page.problems.append(str(e)))
-        page.goto(f"{address}/page.html")
+        page.goto(f"{address}/{file.name}")
         page.wait_for_function(
             "n => document.querySelectorAll('.js-plotly-plot .main-svg').length >= n", arg=len(figures), timeout=120_000
         )
         return page
 
-    yield show
-    for context in contexts:
-        context.close()
+    return show

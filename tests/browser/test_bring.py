@@ -37,15 +37,12 @@ def folder(owner, media, tmp_path):
 
 
 @pytest.fixture
-def page(browser, live_server):
+def page(windows, live_server):
     """A page of a person who is signed in; anything on the console fails the test."""
-    context = browser.new_context(viewport={"width": 1440, "height": 900}, bypass_csp=True)
-    found, trouble = context.new_page(), []
-    found.set_default_timeout(120_000)
+    found, trouble = windows.page(bypass_csp=True), []
     found.on("console", lambda m: trouble.append(m.text))
     found.on("pageerror", lambda error: trouble.append(str(error)))
     yield found
-    context.close()
     assert trouble == []
 
 

@@ -95,7 +95,7 @@ def kernel(tree, text):
 
 
 @pytest.fixture
-def opened(large, browser, tmp_path):
+def opened(large, windows, tmp_path):
     tree, rows = large
     known = coarse(statistics(tree.schema, rows))
     model = ModelFile(tree=tree, target="answer", name="A <large> tree", method="cart")
@@ -105,8 +105,7 @@ def opened(large, browser, tmp_path):
     path = tmp_path / "model.html"
     path.write_text(to_html(subject), encoding="utf-8")
     assert path.stat().st_size <= 500_000
-    context = browser.new_context(viewport={"width": 1100, "height": 900}, accept_downloads=True, offline=True)
-    page, trouble, asked = context.new_page(), [], []
+    page, trouble, asked = windows.page(width=1100, offline=True), [], []
     page.on("console", lambda m: trouble.append(m.text))
     page.on("pageerror", lambda e: trouble.append(str(e)))
     page.on("request", lambda r: asked.append(r.url))
@@ -114,7 +113,6 @@ def opened(large, browser, tmp_path):
     yield page, known
     assert trouble == []
     assert [u for u in asked if not u.startswith(("file:", "data:", "blob:"))] == []
-    context.close()
 
 
 def test_every_row_gets_the_answer_of_the_kernel(large, opened):
@@ -129,8 +127,8 @@ def test_every_row_gets_the_answer_of_the_kernel(large, opened):
     assert None in wanted
 
 
-def test_the_small_picture_cuts_no_number(browser):
-    page = browser.new_page()
+def test_the_small_picture_cuts_no_number(windows):
+    page = windows.page()
     page.set_content("<div></div>")
     page.add_script_tag(path=str(settings.BASE_DIR / "static" / "tree_picture.js"))
     shown = page.evaluate(
@@ -144,7 +142,6 @@ def test_the_small_picture_cuts_no_number(browser):
     assert sum(lines[0].endswith("…") for lines in shown) > 5
     assert all(lines[-1].endswith("≤ 1,234,567.25") for lines in shown), shown
     assert {len(lines) for lines in shown} == {1, 2}
-    page.close()
 
 
 def test_values_flips_and_a_dropped_file(large, opened, tmp_path):

@@ -17,13 +17,13 @@ PAGE = Path(__file__).resolve().parents[2] / "checker" / "check_octweb.html"
 
 
 @pytest.mark.parametrize("method", ["exact", "exact-numeric"])
-def test_the_page_checks_files_from_disk(browser, tmp_path, method):
+def test_the_page_checks_files_from_disk(windows, tmp_path, method):
     data, model, proof = tmp_path / "rows.csv", tmp_path / "model.json", tmp_path / "proof.jsonl.gz"
     data.write_text("x,z,y\n" + "".join(f"{k * 7 % 11},{k % 5},{'ab'[k * k % 7 > 2]}\n" for k in range(40)))
     table, labels, _ = load(data, target="y")
     request = TrainRequest(table=table, labels=labels, method=method, parameters={"depth": 3}, proof=proof)
     save(train(request).model, model)
-    page = browser.new_page()
+    page = windows.page()
     errors: list[object] = []
     page.on("pageerror", lambda error: errors.append(error))
     page.on("console", lambda message: errors.append(message.text))
@@ -69,12 +69,11 @@ def test_the_page_checks_files_from_disk(browser, tmp_path, method):
         assert [line.partition(":")[0] for line in said] == ["Not judged"]
         assert "its column x is read in another way" in said[0]
     assert not errors
-    page.close()
 
 
 @pytest.mark.parametrize(("width", "theme"), [(1440, "light"), (380, "dark")])
-def test_the_page_is_accessible_and_asks_for_what_is_missing(browser, width, theme):
-    page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=theme)
+def test_the_page_is_accessible_and_asks_for_what_is_missing(windows, width, theme):
+    page = windows.page(width=width, height=800, dark=theme == "dark")
     page.goto(PAGE.as_uri())
     page.focus("#go")
     page.keyboard.press("Enter")
@@ -82,4 +81,3 @@ def test_the_page_is_accessible_and_asks_for_what_is_missing(browser, width, the
     assert page.evaluate("document.activeElement.id") == "model"
     assert violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    page.close()

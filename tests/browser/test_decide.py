@@ -183,12 +183,11 @@ def test_the_questionnaire_needs_nothing_but_a_keyboard(opened, table_model):  #
     picture(page, "questionnaire-390-keyboard")
 
 
-def test_the_public_page_needs_no_account(browser, live_server, small, owner, staff):  # noqa: F811
+def test_the_public_page_needs_no_account(windows, live_server, small, owner, staff):  # noqa: F811
     registry.ask_for_approval(small, by=owner)
     registry.approve(small, by=staff)
     kept = actions.publish(small, by=owner, purpose="Pre-screening.", contact="a@example.org", show_training=False)
-    context = browser.new_context(viewport={"width": 380, "height": 800}, color_scheme="dark", bypass_csp=True)
-    page = context.new_page()
+    page = windows.page(width=380, height=800, dark=True, bypass_csp=True)
     page.goto(f"{live_server.url}/public/{kept.key}/")
     page.wait_for_selector("h2.q1")
     assert violations(page) == []
@@ -201,5 +200,4 @@ def test_the_public_page_needs_no_account(browser, live_server, small, owner, st
     assert "It would be" in page.inner_text(".banner")
     assert "training rows" not in page.inner_text("main")
     assert violations(page) == []
-    assert context.cookies() == []
-    context.close()
+    assert page.context.cookies() == []

@@ -36,9 +36,8 @@ def page_file(request, tmp_path_factory):
 
 
 @pytest.mark.parametrize("width", [1440, 380])
-def test_the_document_opens_from_disk_and_everyone_can_read_it(page_file, browser, width):
-    context = browser.new_context(viewport={"width": width, "height": 900}, offline=True, bypass_csp=True)
-    page, lines, asked = context.new_page(), [], []
+def test_the_document_opens_from_disk_and_everyone_can_read_it(page_file, windows, width):
+    page, lines, asked = windows.page(width=width, offline=True, bypass_csp=True), [], []
     page.on("console", lambda m: lines.append(m.text))
     page.on("request", lambda r: asked.append(r.url))
     page.goto(page_file.as_uri())
@@ -46,16 +45,13 @@ def test_the_document_opens_from_disk_and_everyone_can_read_it(page_file, browse
     assert violations(page) == []
     assert lines == []
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
-    context.close()
 
 
-def test_the_printed_pages_are_a4(page_file, browser):
-    context = browser.new_context(offline=True)
-    page = context.new_page()
+def test_the_printed_pages_are_a4(page_file, windows):
+    page = windows.page(offline=True)
     page.goto(page_file.as_uri())
     printed = page.pdf(prefer_css_page_size=True)
     sizes = set(re.findall(rb"/MediaBox \[0 0 ([0-9.]+) ([0-9.]+)\]", printed))
     assert {(round(float(w)), round(float(h))) for w, h in sizes} == {(596, 842)} or {
         (round(float(w)), round(float(h))) for w, h in sizes
     } == {(595, 842)}
-    context.close()

@@ -14,6 +14,7 @@ from tests.octweb.workbench.conftest import model, serve  # noqa: F401
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 LOOKS = ((1600, "light"), (1440, "dark"), (1440, "light"), (1000, "light"), (380, "light"), (380, "dark"))
+READ = ((1440, "light"), (380, "dark"))
 BAD = {
     "slack": ("abc", "-1"),
     "max_leaves": ("²", "0"),
@@ -29,12 +30,13 @@ def explorer(owner, model, live_server):  # noqa: F811
 
 
 def looked_at(page, name):  # noqa: F811
-    """What axe finds at each width and theme; a picture of each."""
+    """What axe finds in both themes, at a wide window and a narrow one, and what is too wide in any; a picture of each."""
     found = []
     for width, theme in LOOKS:
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme=theme)
-        found += [f"{width} {theme} {name}: {line}" for line in violations(page)]
+        if (width, theme) in READ:
+            found += [f"{width} {theme} {name}: {line}" for line in violations(page)]
         if overflow(page) > 0:
             found.append(f"{width} {name} is {overflow(page)} pixels too wide")
         picture(page, f"{name}-{width}-{theme}")

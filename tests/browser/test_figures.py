@@ -164,7 +164,7 @@ def test_a_picture_can_be_saved(figure_page, format):
     assert page.locator(".take").count() == 1
 
 
-def test_the_page_of_an_evaluation_stands_by_itself(browser, tmp_path):
+def test_the_page_of_an_evaluation_stands_by_itself(windows, tmp_path):
     from octweb.figures.evaluation import evaluation_page
     from tests.trainer.test_evaluate import dataset, records_of, small
     from trainer.evaluate import report
@@ -173,15 +173,13 @@ def test_the_page_of_an_evaluation_stands_by_itself(browser, tmp_path):
     values = {(d.name, v.label): [0.5, 0.7] for d in study.datasets for v in study.variants}
     path = tmp_path / "results.html"
     path.write_text(evaluation_page(report(study, records_of(study, values))))
-    context = browser.new_context(offline=True)
-    page, problems = context.new_page(), []
+    page, problems = windows.page(offline=True), []
     page.on("pageerror", lambda e: problems.append(str(e)))
     page.on("console", lambda m: problems.append(m.text) if m.type == "error" else None)
     page.goto(path.as_uri())
     page.wait_for_function("document.querySelectorAll('.js-plotly-plot .main-svg').length >= 3", timeout=120_000)
     assert "a <b> & c" in page.inner_text("table >> nth=0")
     assert problems == []
-    context.close()
 
 
 def scale_of(page, figure):

@@ -26,22 +26,18 @@ FOCUSED = "document.activeElement.id || document.activeElement.textContent.trim(
 
 
 @pytest.fixture
-def as_user(browser, live_server, media):
+def as_user(windows, live_server, media):
     """A function that gives a page on which a user is signed in; console lines other than of pages that are not there fail the test."""
-    contexts, trouble = [], []
+    trouble = []
 
     def page_of(name, *, width=1440):
-        contexts.append(browser.new_context(viewport={"width": width, "height": 900}))
-        page = contexts[-1].new_page()
-        page.set_default_timeout(120_000)
+        page = windows.page(width=width)
         page.on("console", lambda m: trouble.append(m.text) if "status of 404" not in m.text else None)
         page.on("pageerror", lambda e: trouble.append(str(e)))
         signed_in(page.context, live_server.url, name)
         return page
 
     yield page_of
-    for context in contexts:
-        context.close()
     assert trouble == []
 
 

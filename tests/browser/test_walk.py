@@ -33,18 +33,15 @@ def worker(media, live_server, tmp_path_factory):
 
 
 @pytest.fixture
-def page(browser, live_server):
+def page(windows, live_server):
     """A page that fails the test on any error of a script and any refusal by the content security policy."""
-    context = browser.new_context(viewport={"width": 1440, "height": 900})
-    page = context.new_page()
+    page = windows.page()
     page.trouble = []
     page.on("pageerror", lambda error: page.trouble.append(str(error)))
     page.on(
         "console", lambda m: page.trouble.append(m.text) if m.type == "error" and "status of 4" not in m.text else None
     )
-    page.set_default_timeout(120_000)
-    yield page
-    context.close()
+    return page
 
 
 def sign_in(page, base, name):
@@ -78,7 +75,12 @@ def train(page, base, dataset_url, method, **settings):
 
 
 def overflow(page):
-    return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+    """The pixels by which a page is too wide; a figure follows the window a moment later."""
+    for _ in range(100):
+        if (over := page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")) <= 0:
+            break
+        page.wait_for_timeout(50)
+    return over
 
 
 def post(url, body, token):

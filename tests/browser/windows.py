@@ -1,0 +1,53 @@
+"""Windows of the browser that tests use one after the other: a new one starts a process and compiles every script again."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+
+class Windows:
+    """Contexts by their options: one that was given back is empty, and is taken before a new one is made."""
+
+    def __init__(self, browser: Any) -> None:
+        self._browser = browser
+        self._free: list[tuple[dict[str, Any], Any]] = []
+        self._taken: list[tuple[dict[str, Any], Any]] = []
+
+    def take(self, **options: Any) -> Any:
+        """A context without cookies and storage that no other page of the test has."""
+        found = next((kept for kept in self._free if kept[0] == options), None)
+        if found is not None:
+            self._free.remove(found)
+        else:
+            found = options, self._browser.new_context(viewport={"width": 1440, "height": 900}, **options)
+            found[1].new_page()  # an empty page, which keeps the process with its compiled scripts
+        self._taken.append(found)
+        return found[1]
+
+    def page(self, *, width: int = 1440, height: int = 900, dark: bool = False, **options: Any) -> Any:
+        """A page of this size and theme in a context of its own."""
+        page = self.take(**options).new_page()
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme="dark" if dark else "light")
+        page.set_default_timeout(120_000)
+        return page
+
+    def give_back(self) -> None:
+        """Every context that was taken, without what a test left in it."""
+        for options, context in self._taken:
+            _empty(context)
+            self._free.append((options, context))
+        self._taken.clear()
+
+
+def _empty(context: Any) -> None:
+    kept, *pages = context.pages
+    places = {page.url for page in pages if page.url.startswith("http")}
+    for page in pages:
+        page.close()
+    context.clear_cookies()
+    session = context.new_cdp_session(kept)
+    for origin in {"{0.scheme}://{0.netloc}".format(urlsplit(place)) for place in places}:
+        session.send("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
+    session.detach()
