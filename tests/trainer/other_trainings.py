@@ -1,6 +1,6 @@
-"""Which kernels trainings still compile after the methods named on the command line were warmed, as JSON: kernel to training.
+"""Which kernels trainings still compile after the methods named on the command line were warmed, as JSON: kernel to trainings.
 
-python -m tests.trainer.other_trainings METHOD ... [--only METHOD]    (a program of its own: what a process has compiled, it has compiled for good)
+other_trainings.py METHOD ... [--only METHOD]    (a script of its own: what a process has compiled, it has compiled for good)
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ TRAININGS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 def signatures() -> dict[str, int]:
     """How many signatures of each kernel are compiled or loaded."""
-    return {d.py_func.__qualname__: len(d.signatures) for d in gc.get_objects() if isinstance(d, Dispatcher)}
+    gc.unfreeze()  # a fork has the kernels of the process that it comes from, which are not listed while they are frozen
+    found = {d.py_func.__qualname__: len(d.signatures) for d in gc.get_objects() if isinstance(d, Dispatcher)}
+    gc.freeze()
+    return found
 
 
 def sample(rows: int) -> tuple[Table, Labels]:
@@ -66,17 +69,12 @@ def main() -> None:
     given = parser.parse_args()
     for method in given.methods:
         warm(method)
-    before = signatures()
-    more = {}
-    for method, settings in TRAININGS:
-        if given.only not in (None, method):
-            continue
+    before, trained = signatures(), [t for t in TRAININGS if given.only in (None, t[0])]
+    for method, settings in trained:
         table, labels = sample(35 if method == "cut-h" else 130)
         train(TrainRequest(table=table, labels=labels, method=method, parameters=settings))
-        now = signatures()
-        more |= {name: f"{method} {settings}" for name, count in now.items() if count != before.get(name, 0)}
-        before = now
-    print(json.dumps(more))
+    # looked at once, since that takes longer than most of these trainings
+    print(json.dumps({name: str(trained) for name, count in signatures().items() if count != before.get(name, 0)}))
 
 
 if __name__ == "__main__":

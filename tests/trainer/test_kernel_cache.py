@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numba
 import numpy as np
 import pytest
 
+from tests.processes import start
 from trainer.kernels import compiled
 from trainer.kernels.compiled import kernel
 from trainer.monitor import COMPILING, Monitor
 
-SHOW = """
-import numba
+# the folders of the package and of compiled code; Python itself would go by the date, too
+BEGIN = """
+import sys
 from pathlib import Path
+
+import numba
 from numba import njit
+
+sys.path.insert(0, sys.argv[1])
+sys.dont_write_bytecode = True
+numba.config.CACHE_DIR = sys.argv[2]
+"""
+SHOW = """
 from kernels.compiled import FOLDER
 from family.kernels.caller import outer
 from family.kernels import caller
@@ -43,6 +51,7 @@ def test_the_setting_of_numba_is_left_as_it_was():
     assert before == numba.config.CACHE_DIR
     assert twice(3) == 6
     assert Path(twice.stats.cache_path).parent == compiled.FOLDER
+    assert not before or Path(before) == compiled.FOLDER
     assert Path(twice.stats.cache_path).name.endswith(compiled.state(Path(__file__).resolve().parent))
 
 
@@ -70,21 +79,21 @@ def package(tmp_path):
     return tmp_path
 
 
+def shown(package: Path, cache: Path | str, show: str = SHOW, **environment: str) -> list[str]:
+    """What a process that begins with no kernel of the package prints; without a `cache` it finds a folder by itself."""
+    script = package / "show.py"
+    script.write_text(BEGIN + show)
+    ended = start(script, package, cache, folder=package, **environment).wait(600)
+    assert ended == 0, (package / "stderr").read_text()
+    return (package / "stdout").read_text().split()
+
+
 @pytest.mark.parametrize("chosen", [True, False])
 def test_a_changed_kernel_is_seen_by_those_that_call_it(package, tmp_path, chosen):
-    cache = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")} if chosen else {}
-    kept = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "PYTHONPATH")}
-
-    def run(root: Path) -> list[str]:
-        # Python itself would go by the date, too
-        environment = kept | {"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"} | cache
-        return subprocess.run(
-            [sys.executable, "-c", SHOW], env=environment, capture_output=True, text=True, check=True
-        ).stdout.split()
-
-    first = run(package)
+    cache = tmp_path / "cache" if chosen else ""
+    first = shown(package, cache)
     assert first[-1] == "12"
-    assert first == run(package)
+    assert first == shown(package, cache)
     folder = tmp_path / "cache" if chosen else package / "kernels" / "__pycache__"
     assert Path(first[0]) == Path(first[1]) == folder
     if not chosen:
@@ -97,7 +106,7 @@ def test_a_changed_kernel_is_seen_by_those_that_call_it(package, tmp_path, chose
         dates = changed.stat()
         changed.write_text(changed.read_text().replace(before, after))
         os.utime(changed, ns=(dates.st_atime_ns, dates.st_mtime_ns))  # not even the date of that file tells
-        assert run(package)[-1] == answer
+        assert shown(package, cache)[-1] == answer
 
 
 @pytest.mark.parametrize("writable", [True, False])
@@ -107,33 +116,19 @@ def test_an_installation_that_cannot_be_written_keeps_code_for_the_user_or_nowhe
     caches = tmp_path / "caches"
     if not writable:
         caches.write_text("another file")
-    kept = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "PYTHONPATH")}
-    environment = kept | {"PYTHONPATH": str(package), "PYTHONDONTWRITEBYTECODE": "1", "XDG_CACHE_HOME": str(caches)}
     show = "from family.kernels.caller import outer; print(outer(1))"
-    done = subprocess.run([sys.executable, "-c", show], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["12"]
+    assert shown(package, "", show, XDG_CACHE_HOME=str(caches)) == ["12"]
     assert bool(list(caches.rglob("*.nbc"))) is writable
 
 
 def test_another_place_with_the_same_sources_finds_the_code(package, tmp_path):
     cache = tmp_path / "cache"
     moved = tmp_path / "elsewhere"
-    kept = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"} | {"NUMBA_CACHE_DIR": str(cache)}
     for name in ("kernels", "family"):
         shutil.copytree(package / name, moved / name)
     show = SHOW + "print(sum(outer.stats.cache_hits.values()), sum(outer.stats.cache_misses.values()))"
-
-    def run(root: Path) -> list[str]:
-        return subprocess.run(
-            [sys.executable, "-c", show],
-            env=kept | {"PYTHONPATH": str(root)},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.split()[-2:]
-
-    assert run(package) == ["0", "1"]
-    assert run(moved) == ["1", "0"]
+    assert shown(package, cache, show)[-2:] == ["0", "1"]
+    assert shown(moved, cache, show)[-2:] == ["1", "0"]
 
 
 @kernel

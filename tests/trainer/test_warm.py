@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import threading
 from concurrent.futures import Future
+from pathlib import Path
 
 import pytest
 
 from tests.conftest import ROOT
+from tests.processes import start
 from trainer.methods import METHODS
 from trainer.warm import COMPILED, MORE, warm
 
+OTHERS = ROOT / "tests" / "trainer" / "other_trainings.py"
 
-@pytest.mark.parametrize("method", [m.id for m in METHODS])
+
+@pytest.mark.parametrize("method", [m.id for m in METHODS if m.id not in COMPILED])
 def test_a_method_is_soon_warm(method):
     # a daemon thread, since a training that did not end would otherwise hold the whole run of tests
     done: Future[bool] = Future()
     threading.Thread(target=lambda: _settle(done, method), daemon=True).start()
-    # there is no limit, so it must end by itself, even where kernels are still to be compiled
+    # there is no limit, so it must end by itself, as it must for those with kernels, below
     assert done.result(timeout=300)
 
 
@@ -32,20 +34,22 @@ def _settle(done: Future[bool], method: str) -> None:
         done.set_exception(error)
 
 
-@pytest.mark.slow
-def test_other_trainings_compile_nothing_more():
-    # in a process of its own, for what other tests have compiled would hide what warming left out
-    command = [sys.executable, "-m", "tests.trainer.other_trainings", *COMPILED]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
-    assert ran.returncode == 0, ran.stderr
-    assert json.loads(ran.stdout) == {}
+def others(folder: Path, *arguments: str) -> dict[str, str]:
+    """What trainings compile in a process of its own: what other tests have compiled would hide what warming left out."""
+    ended = start(OTHERS, *arguments, folder=folder).wait(600)
+    assert ended == 0, (folder / "stderr").read_text()
+    return json.loads((folder / "stdout").read_text())
 
 
 @pytest.mark.slow
-def test_what_is_not_warmed_is_seen():
-    command = [sys.executable, "-m", "tests.trainer.other_trainings", "oc1", "--only", "exact-numeric"]
-    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
-    assert "exact-numeric" in ran.stdout, ran.stderr
+def test_other_trainings_compile_nothing_more(tmp_path):
+    """And warming ends by itself."""
+    assert others(tmp_path, *COMPILED) == {}
+
+
+@pytest.mark.slow
+def test_what_is_not_warmed_is_seen(tmp_path):
+    assert "exact-numeric" in str(others(tmp_path, "oc1", "--only", "exact-numeric"))
 
 
 def test_what_is_compiled_are_methods():
