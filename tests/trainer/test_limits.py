@@ -25,7 +25,7 @@ from trainer.milo.exchange import Exchange
 from trainer.milo.scip import Session
 
 LIMIT, MORE = (
-    0.3,
+    0.15,
     15.0,
 )  # seconds, and those that the end may take beyond on a slow machine; without a limit these take hours
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from trainer.families.mip import instance as instances
 from trainer.families.mip.instance import CUT, LEAF, ArrayTree, Instance
+from trainer.milo import Model, Row
 
 KAPPAS = (Fraction(0), Fraction(1, 3), Fraction(1), Fraction(7, 10), Fraction(5, 2))
 
@@ -61,6 +62,24 @@ def affordable_instance(name: str, seed: int, *, bounded: bool = False, features
     """`mixed_instance` for a back end: HiGHS solves anew for every lazy row, so it gets one deep one where no bounds help."""
     small = name == "highs" and not bounded
     return mixed_instance(seed, features=features, max_depth=2 if small else 3, deep=1 if small else 6)
+
+
+def excess(rows: Sequence[Row], points: np.ndarray) -> np.ndarray:
+    """By how much each point (one a line) violates each row, relative to its size as the solvers measure it, (points, rows)."""
+    A = np.zeros((len(rows), points.shape[1]))
+    for line, row in zip(A, rows, strict=True):
+        np.add.at(line, row.columns, row.coefficients)
+    lower, upper = (np.array([getattr(row, side) for row in rows]) for side in ("lower", "upper"))
+    activity = points @ A.T
+    above, below = activity - upper, lower - activity
+    side = np.where(above >= below, upper, lower)
+    return np.maximum(above, below) / np.maximum(1.0, np.maximum(np.abs(activity), np.abs(side)))
+
+
+def violated(model: Model, points: np.ndarray) -> np.ndarray:
+    """Which points violate a base row or a bound of the model, as `Model.violated` says of one."""
+    outside = (points < np.array(model.lower) - 1e-6) | (points > np.array(model.upper) + 1e-6)
+    return outside.any(axis=1) | (excess(model.rows, points) > 1e-6).any(axis=1)
 
 
 def best_value(inst: Instance) -> Fraction:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.seeds import seeds
-from tests.trainer.mip.cases import affordable_instance, all_trees, best_value, random_instance
+from tests.trainer.mip.cases import affordable_instance, all_trees, best_value, excess, random_instance, violated
 from trainer.families.mip.flowoct import FlowOCT
 from trainer.families.mip.instance import Instance
 from trainer.families.mip.tree_mip import optimise
@@ -50,8 +50,9 @@ def test_every_tree_is_a_solution_and_no_cut_removes_one(seed):
         rows += cuts.fractional(
             r.random((len(inst.tree.branch_nodes), len(inst.F))), r.random((inst.n, len(inst.tree.nodes)))
         )
-    for tree in itertools.islice(all_trees(inst, labels=True), 500):
-        values = form.assignment(tree)
-        assert form.model.violated(values) is None
+    trees = list(itertools.islice(all_trees(inst, labels=True), 500))
+    points = np.array([form.assignment(tree) for tree in trees])
+    assert not violated(form.model, points).any()
+    assert not rows or excess(rows, points).max() <= 1e-9
+    for tree, values in zip(trees, points, strict=True):
         assert inst.kappa * len(tree.leaves) + form.model.value(values) == pytest.approx(inst.correct(tree))
-        assert all(row.violation(values) <= 1e-9 for row in rows)
