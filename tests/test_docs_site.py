@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from tests.built_site import built_site, needs_mkdocs
 from tests.conftest import ROOT
 
-PYTHON = Path(os.environ.get("OCTWEB_DOCS_PYTHON", ROOT / ".venv" / "docs" / "bin" / "python"))
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not PYTHON.exists(), reason="the environment of the site is not there: make .venv/docs/.ready"),
-]
+pytestmark = [pytest.mark.slow, needs_mkdocs]
 LARGEST = 12_000_000  # bytes; the wheel carries the site
 
 
@@ -48,15 +43,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("site")
-    # a proxy that nobody answers: a build that fetched something would fail
-    nowhere = {"https_proxy": "http://127.0.0.1:9", "http_proxy": "http://127.0.0.1:9", "NO_MKDOCS_2_WARNING": "1"}
-    built = subprocess.run(
-        [PYTHON, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
-        cwd=ROOT, env=os.environ | nowhere, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert built.returncode == 0, built.stdout + built.stderr
-    return folder
+    return built_site(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")

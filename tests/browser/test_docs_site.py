@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.built_site import built_site, needs_mkdocs
 
-PYTHON = Path(os.environ.get("OCTWEB_DOCS_PYTHON", ROOT / ".venv" / "docs" / "bin" / "python"))
 PICTURES = os.environ.get("OCTWEB_PICTURES")
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.browser,
     pytest.mark.django_db(transaction=True),
-    pytest.mark.skipif(not PYTHON.exists(), reason="the environment of the site is not there: make .venv/docs/.ready"),
+    needs_mkdocs,
 ]
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("built")
-    command = [PYTHON, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(folder)]
-    subprocess.run(command, cwd=ROOT, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, check=True)
-    return folder
+    return built_site(tmp_path_factory)
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ CASES = [
 
 @pytest.mark.parametrize(
     ("number", "seed"),
-    [(400, 1), pytest.param(int(os.environ.get("MUTATIONS", "600")), 2, marks=pytest.mark.slow)],
+    [(300, 1), pytest.param(int(os.environ.get("MUTATIONS", "400")), 2, marks=pytest.mark.slow)],
 )
 def test_no_change_makes_a_false_claim_proved(tmp_path, number, seed):
     draw, seen, wrong = random.Random(seed), Counter(), []

@@ -18,11 +18,16 @@ from trainer.table import MissingPolicy
 from trainer.verify import verdict, verify
 
 
-def check(folder, path, reading, **asked):
+def unchecked(model, path):
+    """The same file without a look at its schema and at the disk, which take a third of the time for hundreds of tables."""
+    path.write_text(json.dumps(model.to_json(), allow_nan=False))
+
+
+def check(folder, path, reading, write=save, **asked):
     """Train on a table and check the model: the verdict must be good, whatever the table."""
     table, labels, *_ = load(path, **reading)
     request = TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 2}, **asked)
-    save(train(request).model, folder / "model.json")
+    write(train(request).model, folder / "model.json")
     found = verify(folder / "model.json", path)
     assert verdict(found) == "recounted", (path, reading, [f for f in found if f.verdict == "refuted"])
 
@@ -30,17 +35,18 @@ def check(folder, path, reading, **asked):
 @pytest.mark.parametrize("begin", [0, pytest.param(40, marks=pytest.mark.slow)])
 def test_odd_tables_are_read_as_the_training_reads_them(tmp_path, begin):
     trained = 0
-    for seed in range(begin, begin + 40 if not begin else 640):
+    for seed in range(begin, begin + 40 if not begin else 470):
         path, reading = odd_table(tmp_path, seed)
         policy = MissingPolicy.CATEGORY if seed % 3 == 0 else MissingPolicy.DROP
         try:
-            check(tmp_path, path, reading | {"default_missing": policy}, test_share=0.2 * (seed % 2))
+            reading |= {"default_missing": policy}
+            check(tmp_path, path, reading, write=unchecked if begin else save, test_share=0.2 * (seed % 2))
         except DataError as error:
             if "model.json" in str(error):
                 raise
             continue  # no table that can be trained on, by the trainer's own word
         trained += 1
-    assert trained >= (20 if not begin else 400)
+    assert trained >= (20 if not begin else 400)  # of 430
 
 
 @pytest.mark.parametrize(

@@ -16,33 +16,38 @@ from trainer.method import Proof
 from trainer.verify.space.space import Space
 
 
-def least(space: Space, unit: int, leaf: int, path: list[int], height: int, leaves: int) -> int:
-    """The least cost below a path with at most this many leaves, by plain recursion."""
-    m = space.X.shape[1]
+class Least:
+    """The least costs of a table, by plain recursion; what is known of some rows holds below every path that leads to them."""
 
-    def after(q: int, allowed: frozenset[int]) -> frozenset[int]:
-        return allowed if space.apart is None else frozenset(r for r in allowed if not space.apart[q, r])
+    def __init__(self, space: Space, unit: int, leaf: int) -> None:
+        self.space, self.unit, self.leaf = space, unit, leaf
+        self.best = lru_cache(None)(self._best)
 
-    @lru_cache(None)
-    def best(rows: frozenset[int], allowed: frozenset[int], left: int, t: int) -> int:
-        chosen = sorted(rows)
+    def after(self, q: int, allowed: frozenset[int]) -> frozenset[int]:
+        apart = self.space.apart
+        return allowed if apart is None else frozenset(r for r in allowed if not apart[q, r])
+
+    def _best(self, rows: frozenset[int], allowed: frozenset[int], left: int, t: int) -> int:
+        space, chosen = self.space, sorted(rows)
         sizes = np.bincount(space.labels[chosen], space.weights[chosen], space.classes)
-        found = leaf + unit * int(sizes.sum() - sizes.max())
+        found = self.leaf + self.unit * int(sizes.sum() - sizes.max())
         for q in allowed if left and t > 1 else ():
             yes = frozenset(i for i in chosen if space.X[i, q])
             no = rows - yes
             if min(space.weights[sorted(side)].sum() for side in (yes, no)) < space.min_leaf:
                 continue
-            below = after(q, allowed)
+            below = self.after(q, allowed)
             for a in range(1, t):
-                found = min(found, best(yes, below, left - 1, a) + best(no, below, left - 1, t - a))
+                found = min(found, self.best(yes, below, left - 1, a) + self.best(no, below, left - 1, t - a))
         return found
 
-    allowed = frozenset(range(m))
-    for literal in path:
-        allowed = after(literal // 2, allowed)
-    rows = frozenset(i for i in range(len(space.X)) if all(bool(space.X[i, q // 2]) == bool(q % 2) for q in path))
-    return best(rows, allowed, height, leaves)
+    def below(self, path: list[int], height: int, leaves: int) -> int:
+        """The least cost below a path with at most this many leaves."""
+        X, allowed = self.space.X, frozenset(range(self.space.X.shape[1]))
+        for literal in path:
+            allowed = self.after(literal // 2, allowed)
+        rows = frozenset(i for i in range(len(X)) if all(bool(X[i, q // 2]) == bool(q % 2) for q in path))
+        return self.best(rows, allowed, height, leaves)
 
 
 def no_vectors() -> Proof:
@@ -64,7 +69,7 @@ def table(seed: int) -> tuple[Space, list[dict[str, Any]], int]:
     one, every = np.ones(n, np.int64), np.ones(m, bool)
     space = Space("questions", X > 0, y, one, classes, depth, penalty, smallest, leaves, every, held, "rows")
     unit, leaf = penalty.denominator, penalty.numerator
-    optimum = least(space, unit, leaf, [], depth, leaves or 1 << depth)
+    optimum = Least(space, unit, leaf).below([], depth, leaves or 1 << depth)
     proof = limited_proof(
         X, y, Constraints(conflict=None if held is None else held.astype(np.uint8), max_leaves=leaves),
         n_classes=classes, depth=depth, leaf_cost=penalty, weights=None, min_leaf=smallest,
@@ -81,13 +86,13 @@ def test_a_proof_within_limits_shows_the_optimum_and_nothing_more(seed):
     assert accepted(space, lines) == Fraction(optimum, Q)
     scale = lines[0]["scale"]
     assert accepted(space, [{**lines[0], "goal": lines[0]["goal"] + scale}, *lines[1:]]) is None
-    unit, leaf = scale * Q, scale * space.penalty.numerator + (scale > 1)
+    least = Least(space, scale * Q, scale * space.penalty.numerator + (scale > 1))
     for k, step in enumerate(lines[1:], 1):
         most = 1 << step["height"]
         for change in ({}, {"bound": step["bound"] + 1}, {"leaves": step.get("leaves", most) + 1}):
             changed = {**step, **change}
             shown = accepted(space, [*lines[:k], changed, *lines[k + 1 :]])
-            true = least(space, unit, leaf, step["path"], step["height"], min(most, changed.get("leaves", most)))
+            true = least.below(step["path"], step["height"], min(most, changed.get("leaves", most)))
             assert shown is None or (changed["bound"] <= true and shown <= Fraction(optimum, Q))
 
 

@@ -224,7 +224,7 @@ def written(seed: int, *, wishes: bool, limited: bool, deep: bool = False) -> tu
     return space, [header, *proof.steps], found.cost
 
 
-@seeds(180)
+@seeds(120)
 def test_what_is_written_for_wishes_and_limits_shows_the_optimum_and_no_change_shows_more(seed):
     made = written(seed, wishes=seed % 3 != 0, limited=seed % 3 != 1)
     if made is None:
@@ -234,7 +234,7 @@ def test_what_is_written_for_wishes_and_limits_shows_the_optimum_and_no_change_s
     judge_changes(space, proof, optimum)
 
 
-@seeds(30)
+@seeds(20)
 def test_deep_proofs_within_restrictions(seed):
     made = written(1000 + seed, wishes=seed % 3 != 0, limited=seed % 3 != 1, deep=True)
     if made is None:

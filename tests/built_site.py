@@ -1,0 +1,41 @@
+"""The documentation as a site, built once for all test processes of a run: it is read only."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+
+PYTHON = Path(os.environ.get("OCTWEB_DOCS_PYTHON", ROOT / ".venv" / "docs" / "bin" / "python"))
+needs_mkdocs = pytest.mark.skipif(
+    not PYTHON.exists(), reason="the environment of the site is not there: make .venv/docs/.ready"
+)
+
+
+def built_site(factory: pytest.TempPathFactory) -> Path:
+    """The folder of the site, built strictly; the process that asks first builds it, and the others wait."""
+    # the processes of pytest-xdist have folders of their own in one of the run
+    shared = factory.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else factory.getbasetemp()
+    folder, said = shared / "docs-site", shared / "docs-site.built"
+    with (shared / "docs-site.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not said.exists():
+            said.write_text(_build(folder), encoding="utf-8")
+    assert said.read_text(encoding="utf-8") == "", said.read_text(encoding="utf-8")
+    return folder
+
+
+def _build(folder: Path) -> str:
+    """What went wrong, or nothing."""
+    # a proxy that nobody answers: a build that fetched something would fail
+    nowhere = {"https_proxy": "http://127.0.0.1:9", "http_proxy": "http://127.0.0.1:9", "NO_MKDOCS_2_WARNING": "1"}
+    built = subprocess.run(
+        [PYTHON, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
+        cwd=ROOT, env=os.environ | nowhere, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return (built.stdout + built.stderr or "mkdocs failed") if built.returncode else ""
