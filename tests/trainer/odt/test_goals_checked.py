@@ -23,7 +23,7 @@ GOALS = (
 SHAPE = {"depth": 2, "bins": 4, "max_card": 0}
 
 
-@seeds(24)
+@seeds(18)
 def test_honest_files_are_proved(tmp_path_factory, seed):
     folder, k = tmp_path_factory.mktemp("odt"), 3 * seed + 1  # two classes
     try:
