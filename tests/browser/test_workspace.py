@@ -401,7 +401,7 @@ def test_on_a_phone_the_inspector_stands_below_the_chosen_line(opened, wide):
     )
 
 
-@pytest.mark.parametrize("width", [380, 1440, 1600])
+@pytest.mark.parametrize("width", [380, 1600])
 def test_trees_are_ticked_and_stand_side_by_side(opened, small, owner, width):
     document = json.loads(small.document)
     registry.register(owner=owner, document=document, dataset=small.dataset, title="Small again")
@@ -413,7 +413,9 @@ def test_trees_are_ticked_and_stand_side_by_side(opened, small, owner, width):
     page.wait_for_selector("text=2 trees side by side")
     assert "The two trees give the same answer" in page.inner_text("main")
     assert violations(page) == []
-    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+    for each in (1440, width):
+        page.set_viewport_size({"width": each, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
     page.goto(page.url.split("?")[0])
     page.wait_for_selector(".main-svg")
     assert violations(page) == []
@@ -438,16 +440,17 @@ def test_fields_of_columns_with_long_names_lie_beside_each_other(opened, wide, w
     assert not page.evaluate(narrow)
     page.goto(f"{page.base.split('/models/')[0]}/runs/new/?dataset={wide.dataset_id}")
     page.click("#constraints summary")
+    # asked for at once, and not 120 times
+    reach = "names => names.map((e) => { const box = e.getBoundingClientRect(); return [box.top, box.bottom]; })"
     names = page.locator(".picker label").first.locator("xpath=../label")
-    boxes = [(b["y"], b["y"] + b["height"]) for b in (label.bounding_box() for label in names.all())]
-    texts = [(b["y"], b["y"] + b["height"]) for b in (text.bounding_box() for text in names.locator("span").all())]
+    boxes, texts = names.evaluate_all(reach), names.locator("span").evaluate_all(reach)
     assert len(texts) == 60
     assert all(top <= y and end <= bottom for (top, bottom), (y, end) in zip(boxes, texts, strict=True)), (
         "no name lies over another"
     )
 
 
-@pytest.mark.parametrize("which", ["small", "wide", "twenty"])
+@pytest.mark.parametrize("which", ["wide", "twenty"])
 def test_a_cold_page_is_light_and_asks_for_nothing_twice(opened, request, which):
     """What the page itself is responsible for, counted as the server of the product sends it: the test's own server packs nothing."""
     page = opened(request.getfixturevalue(which))
