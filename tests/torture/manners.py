@@ -180,10 +180,9 @@ def master(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
 
     def calls() -> None:
         while not over.is_set():
+            # while the server is away, asking again at once would take the processor from the one that starts
             if not site.call("GET", "/api/v1/models/")[0]:
-                over.wait(
-                    0.1
-                )  # the server is away, and asking at once again would take the processor from the one that starts
+                over.wait(0.1)
 
     callers = [threading.Thread(target=calls) for _ in range(4)]
     for caller in callers:
