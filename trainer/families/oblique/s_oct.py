@@ -23,10 +23,10 @@ from trainer.families.oblique.plan import HEAD, TAIL, Plan
 from trainer.families.oblique.plan import SCOPE as NEAR
 from trainer.families.oblique.planes import CONSTANTS, DISTANCE, SCOPE, Planes, smallest_leaves
 from trainer.families.oblique.separable import Separator
-from trainer.families.oblique.shattering import CutHooks, CutOptions, ancestors, at_most, set_row
+from trainer.families.oblique.shattering import CutHooks, CutOptions, ancestors, set_row
 from trainer.families.oblique.tree_search import solve_oblique
 from trainer.method import Method, Parameter, Settings, Solution
-from trainer.milo import Expression, Hooks, Model, Row, total
+from trainer.milo import Expression, Hooks, Model, Row, at_most, total
 from trainer.monitor import Monitor
 
 
