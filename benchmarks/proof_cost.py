@@ -34,7 +34,7 @@ from trainer.methods import get
 from trainer.monitor import Monitor
 from trainer.pose import limits_of, pose
 from trainer.proving import cost_of
-from trainer.verify.space.space import Space
+from trainer.verify.space.subject import Space
 from trainer.verify.steps.steps import check_proof
 
 FIELDS = ("table", "depth", "rows", "questions", "train", "prove", "share", "steps", "bytes", "check", "check_to_train")

@@ -89,8 +89,8 @@ again, and prints one line for each claim and a verdict:
 
     proved           all of it holds, and it was shown again that no tree of the stated scope is better
     recounted        all that can be counted holds; that no tree is better was not shown again
-    refuted          something in the file is not true
-    cannot be judged the rows are missing, or are not those of the training
+    refuted          something in the file is not true, or the rows are not those of the training
+    cannot be judged one of the files cannot be read; the program says which, and why
 
 The exit status of manage.py verify is 0 for the first two; with --require proved only for the first. That of check_octweb.py is 0, 3, 1
 and 2 in this order.

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
-from itertools import chain
-from math import floor, lcm
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +10,9 @@ from trainer.verify.findings import Finding, asked, shown
 from trainer.verify.recount.counts import Counts, penalty, value_of
 from trainer.verify.search import small
 from trainer.verify.search.planes import ceiling, errors_in_planes
-from trainer.verify.space.space import BadProof, NoProof
-from trainer.verify.steps.frontier import cost_of
-from trainer.verify.steps.planes import check_planes
-from trainer.verify.steps.points import plane_space
+from trainer.verify.space.planes import plane_space
+from trainer.verify.space.subject import BadProof, NoProof
+from trainer.verify.steps.planes import all_dearer
 from trainer.verify.steps.steps import read_proof
 from trainer.verify.table.rows import Rows
 from trainer.verify.tree import leaves
@@ -39,28 +35,15 @@ def fewest(model: dict[str, Any], rows: Rows, counts: Counts, proof: Path | None
     words = f"no tree of at most {most} {'leaf' if most == 1 else 'leaves'} is as good."
     if ceiling(smaller, rows, penalty(model), errors_in_planes(model, rows)) < value:
         return [shown(CLAIM, "proved", f"Equal rows share a leaf, t leaves predict t classes: {words}")]
-    if proof is not None and _shown(model, smaller, rows, value, proof):
+    if proof is not None and _shown(model, rows, value, most, proof):
         return [shown(CLAIM, "proved", f"The blocks of the proof show that {words}")]
     return [shown(CLAIM, "cannot be judged", f"Not contradicted; it was not proved again that {words}")]
 
 
-def _shown(model: dict[str, Any], smaller: dict[str, Any], rows: Rows, value: Fraction, proof: Path) -> bool:
-    """Whether the blocks of a proof show that each smaller tree costs more than the tree of `value`, one unit at least."""
-    cost, most = (1 - value) * int(rows.weights.sum()), smaller["parameters"]["max_leaves"]
+def _shown(model: dict[str, Any], rows: Rows, value: Fraction, most: int, proof: Path) -> bool:
+    """Whether the blocks of a proof show that each smaller tree costs more than the tree of `value`."""
+    cost = (1 - value) * int(rows.weights.sum())
     try:
-        lines = read_proof(proof)
-        _, header = next(lines, (0, {}))
-        if "goals" in header:  # errors for each number of leaves
-            space = plane_space(model, rows)
-            goals = check_planes(chain([(0, header)], lines), space).errors
-            return len(goals) > 0 and cost < cost_of(
-                [goals[min(t, len(goals)) - 1] for t in range(1, most + 1)], space.penalty, space.charge
-            )
-        space = plane_space(smaller, rows)
-        unit = lcm(space.penalty.denominator, space.charge.denominator)
-        goal = floor(cost * unit) + 1
-        few = replace(space, leaves=min(space.leaves, most))
-        check_planes(chain([(0, header | {"goal": goal})], lines), few)
+        return all_dearer(read_proof(proof), plane_space(model, rows), cost, most)
     except (NoProof, BadProof):
         return False
-    return True

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from trainer.verify.findings import TOLERANCE, Finding, exact, recounted, shown
-from trainer.verify.space.space import BadProof, NoProof, read_space
+from trainer.verify.space.planes import plane_space
+from trainer.verify.space.space import read_space
 from trainer.verify.space.structure import OBLIQUE
+from trainer.verify.space.subject import BadProof, NoProof
 from trainer.verify.steps.planes import check_planes
-from trainer.verify.steps.points import plane_space
 from trainer.verify.steps.steps import Proved, check_proof, read_proof
 from trainer.verify.table.rows import Rows
 

@@ -25,8 +25,9 @@ def test_true_claims_pass_and_the_last_line_is_json(files, capsys):
 
 
 def test_a_false_claim_ends_with_status_1(files, cart_document, capsys):
-    cart_document["certificate"]["correct"] += 1
-    (files / "model.json").write_text(json.dumps(cart_document))
+    changed = json.loads(json.dumps(cart_document))  # other tests read the same
+    changed["certificate"]["correct"] += 1
+    (files / "model.json").write_text(json.dumps(changed))
     with pytest.raises(SystemExit) as found:
         call_command("verify", str(files / "model.json"), str(files / "data.csv"))
     assert found.value.code == 1
@@ -37,3 +38,14 @@ def test_a_file_that_is_no_model_is_refused_in_one_line(files):
     (files / "model.json").write_text("[1, 2")
     with pytest.raises(CommandError, match="model file"):
         call_command("verify", str(files / "model.json"), str(files / "data.csv"))
+
+
+def test_a_report_ends_with_status_0_unless_a_verdict_is_required(files):
+    """The verdict on `cart` is *recounted*, since it claims nothing that needs a proof."""
+    names, report = (str(files / "model.json"), str(files / "data.csv")), files / "report.json"
+    call_command("verify", *names, report=str(report))
+    report.unlink()
+    with pytest.raises(SystemExit) as found:
+        call_command("verify", *names, report=str(report), require="proved")
+    assert found.value.code == 1
+    assert json.loads(report.read_text())["verdict"] == "recounted"

@@ -11,7 +11,7 @@ import pytest
 from tests.trainer.oracles.exact import random_binary
 from trainer.families.exact.optima import optimal_trees
 from trainer.verify.search.optima import Optima
-from trainer.verify.space.space import Space
+from trainer.verify.space.subject import Space
 from trainer.verify.steps.counting import Counting
 
 

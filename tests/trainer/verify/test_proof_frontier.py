@@ -22,7 +22,7 @@ from trainer.families.exact.proof_frontier import frontier_proof
 from trainer.run import TrainRequest, save, train
 from trainer.verify import verify
 from trainer.verify.search import small
-from trainer.verify.space.space import BadProof, Space
+from trainer.verify.space.subject import BadProof, Space
 from trainer.verify.steps.steps import check_proof
 
 Lines = list[dict[str, Any]]

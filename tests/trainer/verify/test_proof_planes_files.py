@@ -21,8 +21,8 @@ from trainer.data.reader import load
 from trainer.proving import ProofLimits
 from trainer.run import TrainRequest, save, train
 from trainer.verify import verdict, verify
-from trainer.verify.space.space import NoProof
-from trainer.verify.steps.points import plane_space
+from trainer.verify.space.planes import plane_space
+from trainer.verify.space.subject import NoProof
 from trainer.verify.table.rows import Rows
 
 DECIMALS = "size,share,colour,class\n" + "".join(  # thirds of 0.3 lie on a line as decimals, and beside it as binary numbers

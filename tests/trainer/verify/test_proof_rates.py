@@ -19,9 +19,8 @@ from trainer.run import TrainRequest, train
 from trainer.verify import verdict, verify
 from trainer.verify.search import small
 from trainer.verify.search.small import _searched
-from trainer.verify.space.rates import Rates
 from trainer.verify.space.restrictions import words_of
-from trainer.verify.space.space import Space
+from trainer.verify.space.subject import Rates, Space
 from trainer.verify.table.rows import load as read_rows
 
 Tree = tuple[int, tuple[int, ...], int]  # cost, the class that each row is predicted (-1: it is elsewhere), leaves

@@ -26,8 +26,8 @@ from trainer.families.exact.workbench.proof import restricted_proof
 from trainer.run import TrainRequest
 from trainer.verify import verdict, verify
 from trainer.verify.search.small import without
-from trainer.verify.space.space import Space, read_space
-from trainer.verify.space.wishes import Wish
+from trainer.verify.space.space import read_space
+from trainer.verify.space.subject import Space, Wish
 from trainer.verify.table.rows import Rows
 from trainer.workbench import Session
 

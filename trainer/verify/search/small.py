@@ -19,8 +19,9 @@ from trainer.verify.search.optima import Optima
 from trainer.verify.space.chosen import chosen_columns
 from trainer.verify.space.questions import matrix, questions
 from trainer.verify.space.restrictions import not_searched
-from trainer.verify.space.space import NoProof, Space, distant, read_space, space_of, subsets
+from trainer.verify.space.space import distant, read_space, space_of, subsets
 from trainer.verify.space.structure import OBLIQUE, QUESTIONS, THRESHOLDS
+from trainer.verify.space.subject import NoProof, Space
 from trainer.verify.steps.counting import Counting
 from trainer.verify.steps.parts import FAR
 from trainer.verify.steps.within import TooLarge, Within

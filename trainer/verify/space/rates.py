@@ -2,53 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
-import math
-from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from trainer.verify.findings import asked, exact
+from trainer.verify.space.subject import Rates
 from trainer.verify.table.rows import Rows
-
-LARGEST = 1 << 60
-
-
-@dataclass(frozen=True)
-class Rates:
-    """The shares of the rows of each group that are predicted `label` lie at most `delta` apart.
-
-    `group`: int64 (n,), from 0; -1 for rows that are not compared. `sizes`: the weight of each group, above 0.
-    """
-
-    label: int
-    delta: Fraction
-    group: np.ndarray
-    sizes: tuple[int, ...]
-
-    def of(self, chosen: np.ndarray) -> Rates:
-        """The same for these rows of positive weight."""
-        return replace(self, group=self.group[chosen])
-
-    def apart(self, said: np.ndarray, weights: np.ndarray) -> Fraction:
-        """The largest difference of two shares, where `said` (bool) are the rows that are predicted the label."""
-        counts = [int(weights[said & (self.group == g)].sum()) for g in range(len(self.sizes))]
-        shares = [Fraction(count, size) for count, size in zip(counts, self.sizes, strict=True)]
-        return max(shares) - min(shares) if shares else Fraction(0)
-
-    def limits(self) -> list[tuple[int, int, int, int, int]]:
-        """For two groups g and h (g, h, a, b, most): a times the weight of g that is predicted the label and b times the weight of h
-        that is not are `most` together, at most. Pairs of groups whose numbers do not fit 64 bits are left out: less is ruled out.
-        """
-        found = []
-        for g, h in itertools.permutations(range(len(self.sizes)), 2):
-            m, n = self.sizes[g], self.sizes[h]
-            d = math.gcd(m, n)
-            if 2 * m * n // d < LARGEST:
-                found.append((g, h, n // d, m // d, math.floor((1 + self.delta) * (m * n // d))))
-        return found
 
 
 def rates_of(model: dict[str, Any], rows: Rows) -> Rates | None:

@@ -12,8 +12,9 @@ from trainer.verify.findings import Finding, asked, recounted, unjudged
 from trainer.verify.space.chosen import chosen_columns
 from trainer.verify.space.questions import Questions, cuts_of_bins, questions, special_values
 from trainer.verify.space.restrictions import words_of
-from trainer.verify.space.space import NoProof, Shape, depth_of, distant, leaves_of, topology_of
+from trainer.verify.space.space import distant, topology_of
 from trainer.verify.space.structure import METHODS, OBLIQUE, THRESHOLDS
+from trainer.verify.space.subject import NoProof, Shape, depth_of, leaves_of
 from trainer.verify.table.rows import Rows
 from trainer.verify.tree import branches
 

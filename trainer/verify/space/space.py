@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -16,10 +15,11 @@ import numpy as np
 from trainer.verify.findings import asked, exact, items
 from trainer.verify.space.chosen import chosen_columns
 from trainer.verify.space.questions import cuts_of_bins, features, matrix, questions
-from trainer.verify.space.rates import Rates, rates_of
+from trainer.verify.space.rates import rates_of
 from trainer.verify.space.restrictions import pairs, recalls, ways
 from trainer.verify.space.structure import QUESTIONS, THRESHOLDS
-from trainer.verify.space.wishes import Wish, answers, numbered, wishes_of, with_parted
+from trainer.verify.space.subject import NoProof, Shape, Space, depth_of
+from trainer.verify.space.wishes import answers, numbered, wishes_of, with_parted
 from trainer.verify.table.rows import Rows
 
 MOST_SUBSETS = 1000  # questions of `odt`
@@ -30,55 +30,6 @@ NAMED = {
     "imbalanced": "[[..][[..][[..][..]]]]",
 }  # fmt: skip
 CHOSEN = ("depth-2", "depth-2.5", "depth-3", "imbalanced")  # one of these, where the data decide
-Shape = tuple["Shape", "Shape"] | None  # of a topology; None is a leaf
-
-
-class NoProof(Exception):
-    """No step of the format fits what the model claims; the text says why."""
-
-
-class BadProof(Exception):
-    """A proof does not hold; the text names the line and the reason."""
-
-
-@dataclass(frozen=True)
-class Space:
-    """Rows of positive weight, the questions they answer, and the price of errors and leaves: unit * errors + leaf * leaves."""
-
-    kind: str  # "questions": X is bool (n, m); "thresholds": X is float64 (n, F)
-    X: np.ndarray
-    labels: np.ndarray
-    weights: np.ndarray
-    classes: int
-    depth: int
-    penalty: Fraction  # of a leaf, in rows
-    min_leaf: int
-    max_leaves: int | None
-    allowed: np.ndarray  # bool (m,): questions that may be asked; thresholds: bool (F,)
-    apart: np.ndarray | None  # bool (m, m): the second may not follow the first on a path
-    digest: str  # of the rows
-    columns: np.ndarray | None = None  # int (m,): the column of each question
-    yes_left: np.ndarray | None = None  # bool (m,): the answer yes is the side y of places
-    held: int = 0  # questions at the end that only wishes ask
-    wishes: tuple[Wish, ...] = ()
-    recalls: tuple[tuple[int, int], ...] = ()  # classes with the most weight of each that may be classified wrongly
-    max_columns: int | None = None
-    shape: Shape = None  # the topology, where it is given
-    rates: Rates | None = None
-    rising: np.ndarray | None = None  # int (m,): 1 if yes must not predict lower classes than no, -1 if not higher ones
-
-    @property
-    def encoded(self) -> int:
-        """The number of questions of the encoding."""
-        return self.X.shape[1] - self.held
-
-    @property
-    def column_of(self) -> np.ndarray:
-        return np.arange(self.X.shape[1]) if self.columns is None else self.columns
-
-    @property
-    def left(self) -> np.ndarray:
-        return np.ones(self.X.shape[1], bool) if self.yes_left is None else self.yes_left
 
 
 def read_space(model: dict[str, Any], rows: Rows) -> Space:
@@ -132,16 +83,6 @@ def space_of(model: dict[str, Any], rows: Rows, X: np.ndarray, columns: list[int
 def distant(model: dict[str, Any]) -> bool:
     """Whether the rows keep a distance from the planes of the method."""
     return model["method"] == "oct-h" or (model["method"] == "s-oct" and asked(model, "big_m") is not None)
-
-
-def depth_of(shape: Shape) -> int:
-    """Questions on the longest path of a topology."""
-    return 0 if shape is None else 1 + max(map(depth_of, shape))
-
-
-def leaves_of(shape: Shape) -> int:
-    """The most leaves of its trees."""
-    return 1 if shape is None else sum(map(leaves_of, shape))
 
 
 def topology_of(model: dict[str, Any]) -> Shape:

@@ -8,36 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from trainer.verify.findings import Finding, columns_of, recounted
+from trainer.verify.space.subject import Wish
 from trainer.verify.table.rows import Rows
 from trainer.verify.tree import branches, places, under
-
-
-@dataclass(frozen=True)
-class Wish:
-    """What a wish asks, seen from a place above it: `split` is the question of `ask`, None for any about the column, and names what
-    stays `together`.
-    """
-
-    text: str
-    verb: str
-    place: str
-    column: int = -1
-    split: tuple[str, Any] | None = None  # ("<=", value), ("in", categories), ("between", (low, high))
-    label: int = -1  # of the class; -1: none is named
-    height: int = -1
-    number: int = -1  # of the question of `ask`, behind those of the encoding
-    parted: tuple[int, ...] = ()  # numbers of the questions that part what stays together
-
-
-def below(wishes: tuple[Wish, ...], letter: str) -> tuple[Wish, ...]:
-    """What is left of the wishes on the side that answers y or n."""
-    return tuple(replace(w, place=w.place[1:]) for w in wishes if w.place[:1] == letter)
 
 
 def numbered(wishes: Sequence[Wish], encoded: int) -> tuple[tuple[Wish, ...], list[Wish]]:

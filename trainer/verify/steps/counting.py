@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify.space.space import BadProof, Space
-from trainer.verify.space.wishes import Wish, below
-from trainer.verify.steps.parts import FAR, Known, Part, Table
+from trainer.verify.space.subject import BadProof, Space, Wish
+from trainer.verify.steps.parts import FAR, Known, Part, Table, below
 
 
 class Counting(Table):

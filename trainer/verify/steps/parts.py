@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from trainer.verify.space.wishes import Wish
+from trainer.verify.space.subject import Wish
 
 FAR = 1 << 61
 Known = Callable[["Part", int, int], int]  # a part, height and leaves: the best bound that is proved, or 0
@@ -36,6 +36,11 @@ class Part:
     def within(self) -> tuple[object, ...]:
         """What tells apart subproblems within the restrictions."""
         return self.key, self.wishes, self.room, self.span
+
+
+def below(wishes: tuple[Wish, ...], letter: str) -> tuple[Wish, ...]:
+    """What is left of the wishes on the side that answers y or n."""
+    return tuple(replace(w, place=w.place[1:]) for w in wishes if w.place[:1] == letter)
 
 
 class Table:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import lcm
+from itertools import chain
+from math import floor, lcm
 from typing import Any
 
-from trainer.verify.space.space import BadProof
+from trainer.verify.space.subject import BadProof, PlaneSpace
 from trainer.verify.steps.frontier import cost_of, read_goals
 from trainer.verify.steps.labels import MOST, Tree, holds, labels, read_tree, trees
-from trainer.verify.steps.points import PlaneSpace
+from trainer.verify.steps.points import meets, needed, wrong
 from trainer.verify.steps.steps import Proved, accept, held, numbers, whole
 
 VERSIONS = (3, 4)
@@ -61,7 +62,7 @@ class Block:
 
     def _number(self, v: int, tree: Tree) -> None:
         self.trees[v] = tree
-        self.wrong[v] = self.space.wrong(labels(tree)).tolist()
+        self.wrong[v] = wrong(self.space, labels(tree)).tolist()
         if not isinstance(tree, int):
             self._number(2 * v, tree[0])
             self._number(2 * v + 1, tree[1])
@@ -136,10 +137,23 @@ def check_planes(lines: Iterator[tuple[int, dict[str, Any]]], space: PlaneSpace)
     if check.block is not None:
         raise BadProof("the last block has open cases")
     if goals is None:
-        check.finish(lambda t: space.needed(goal, t))
+        check.finish(lambda t: needed(space, goal, t))
         return Proved(goal, count)
     check.finish(lambda t: goals[min(t, len(goals)) - 1])
     return Proved(cost_of(goals, space.penalty, space.charge), count, tuple(goals))
+
+
+def all_dearer(lines: Iterator[tuple[int, dict[str, Any]]], space: PlaneSpace, cost: Fraction, most: int) -> bool:
+    """Whether a proof shows that each tree of at most so many leaves costs more than `cost` rows; raises BadProof if a line does not hold."""
+    _, header = next(lines, (0, {}))
+    if "goals" in header:  # errors for each number of leaves
+        goals = check_planes(chain([(0, header)], lines), space).errors
+        few = [goals[min(t, len(goals)) - 1] for t in range(1, most + 1)]
+        return cost < cost_of(few, space.penalty, space.charge)
+    unit = lcm(space.penalty.denominator, space.charge.denominator)
+    own = header | {"goal": floor(cost * unit) + 1}
+    check_planes(chain([(0, own)], lines), replace(space, leaves=min(space.leaves, most)))
+    return True
 
 
 class _Check:
@@ -173,7 +187,7 @@ class _Check:
 
     def _vector(self, record: dict[str, Any]) -> Vector:
         sides = [self._weights(record, name) for name in ("left", "right")]
-        if not self.space.meets(*sides):
+        if not meets(self.space, *sides):
             raise BadProof("the weighted means of its two sides do not meet")
         return Vector(*(frozenset(side) for side in sides))
 
@@ -210,24 +224,24 @@ class _Check:
         """Raises BadProof unless trees with each number of leaves make so many errors."""
         space, left = self.space, MOST
         for t in range(1, space.leaves + 1):
-            needed = needed_of(t)
+            errors = needed_of(t)
             # a tree with fewer leaves is one with idle questions
-            if (t < space.leaves and needed <= needed_of(t + 1)) or needed <= _floor(space, t):
+            if (t < space.leaves and errors <= needed_of(t + 1)) or errors <= _floor(space, t):
                 continue
             for tree in trees(space.depth, t, space.present):
                 left -= 1
                 if left < 0:
                     raise BadProof("there are too many ways to label the leaves")
-                if self._errors(tree) < needed:
-                    raise BadProof(f"nothing proves {needed} errors of trees with the labels {_text(tree)}")
+                if self._errors(tree) < errors:
+                    raise BadProof(f"nothing proves {errors} errors of trees with the labels {_text(tree)}")
 
     def _errors(self, tree: Tree) -> int:
         """What is shown of the trees with these labels."""
-        wrong = self.space.wrong(labels(tree))
-        found = [int(wrong.sum())]
+        least = wrong(self.space, labels(tree))
+        found = [int(least.sum())]
         for one in self.shown.values():
             if holds(one.tree, tree):
-                found.append(one.bound + int(wrong.sum() - wrong[sorted(one.points)].sum()))
+                found.append(one.bound + int(least.sum() - least[sorted(one.points)].sum()))
         return max(found)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify.space.space import BadProof, Space
+from trainer.verify.space.subject import BadProof, Space
 from trainer.verify.steps.counting import Counting
 from trainer.verify.steps.frontier import cost_of, read_goals
 from trainer.verify.steps.parts import FAR, Part

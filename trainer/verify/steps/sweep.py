@@ -10,7 +10,7 @@ from functools import reduce
 
 import numpy as np
 
-from trainer.verify.space.space import BadProof, Space
+from trainer.verify.space.subject import BadProof, Space
 from trainer.verify.steps.parts import FAR, Known, Part, Table
 
 SPARSE = 8  # a column with so many more values than rows are left is sorted, and not counted by value

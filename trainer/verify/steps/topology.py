@@ -5,7 +5,7 @@ See docs/proof-format.md, "Topologies".
 
 from __future__ import annotations
 
-from trainer.verify.space.space import NoProof, Shape, depth_of, leaves_of
+from trainer.verify.space.subject import NoProof, Shape, depth_of, leaves_of
 from trainer.verify.steps.counting import Counting, Frame, Sides
 from trainer.verify.steps.parts import Part
 

@@ -8,17 +8,19 @@ costs less has a vector in the list that is nowhere larger (docs/proof-format.md
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
 
-from trainer.verify.space.space import BadProof
+from trainer.verify.space.subject import BadProof, Rates
 from trainer.verify.steps.counting import Counting, Frame, Sides
 from trainer.verify.steps.parts import FAR, Known, Part
 
 Cover = tuple[int, np.ndarray]  # a cost, and the vectors of the trees that cost less
 Covers = Callable[[Part, int], Cover]  # a part and a height: the best cover that a step has proved
+LARGEST = 1 << 60
 MOST_SUMS = 1 << 20  # vectors that are added at once
 SUMS_A_VISIT = 1 << 12  # so many take as long as another subproblem
 Spans = tuple[tuple[int, int], tuple[int, int]]
@@ -40,7 +42,7 @@ class Within:
         if space.max_leaves is not None:
             self.caps = np.append(self.caps, space.max_leaves)
         self.groups = 0 if space.rates is None else len(space.rates.sizes)
-        self.limits = () if space.rates is None else tuple(space.rates.limits())
+        self.limits = () if space.rates is None else tuple(_limits(space.rates))
         self.entries = 1 + len(self.caps) + 2 * self.groups
         least = [0] * len(self.bounded) + [1] * (len(self.caps) - len(self.bounded)) + [0] * 2 * self.groups
         self.least = np.array(least, np.int64)  # behind the cost
@@ -249,3 +251,16 @@ class Within:
             if not (listed <= v).all(axis=1).any():
                 words = ", ".join(map(str, v.tolist()))
                 raise BadProof(f"a tree with cost, errors, leaves and groups ({words}) is not excluded")
+
+
+def _limits(rates: Rates) -> list[tuple[int, int, int, int, int]]:
+    """For two groups g and h (g, h, a, b, most): a times the weight of g that is predicted the label and b times the weight of h
+    that is not are `most` together, at most. Pairs of groups whose numbers do not fit 64 bits are left out: less is ruled out.
+    """
+    found = []
+    for g, h in itertools.permutations(range(len(rates.sizes)), 2):
+        m, n = rates.sizes[g], rates.sizes[h]
+        d = math.gcd(m, n)
+        if 2 * m * n // d < LARGEST:
+            found.append((g, h, n // d, m // d, math.floor((1 + rates.delta) * (m * n // d))))
+    return found

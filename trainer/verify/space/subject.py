@@ -1,0 +1,137 @@
+"""What a proof is about, in numbers: rows, questions or points, prices and limits. The program that checks proofs sees nothing else of a model file.
+
+See docs/proof-format.md, "The space".  The other modules of this package make these from the model document and the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+Shape = tuple["Shape", "Shape"] | None  # of a topology; None is a leaf
+
+
+class NoProof(Exception):
+    """No step of the format fits what the model claims; the text says why."""
+
+
+class BadProof(Exception):
+    """A proof does not hold; the text names the line and the reason."""
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a wish asks, seen from a place above it: `split` is the question of `ask`, None for any about the column, and names what
+    stays `together`.
+    """
+
+    text: str
+    verb: str
+    place: str
+    column: int = -1
+    split: tuple[str, Any] | None = None  # ("<=", value), ("in", categories), ("between", (low, high))
+    label: int = -1  # of the class; -1: none is named
+    height: int = -1
+    number: int = -1  # of the question of `ask`, behind those of the encoding
+    parted: tuple[int, ...] = ()  # numbers of the questions that part what stays together
+
+
+@dataclass(frozen=True)
+class Rates:
+    """The shares of the rows of each group that are predicted `label` lie at most `delta` apart.
+
+    `group`: int64 (n,), from 0; -1 for rows that are not compared. `sizes`: the weight of each group, above 0.
+    """
+
+    label: int
+    delta: Fraction
+    group: np.ndarray
+    sizes: tuple[int, ...]
+
+    def of(self, chosen: np.ndarray) -> Rates:
+        """The same for these rows of positive weight."""
+        return replace(self, group=self.group[chosen])
+
+    def apart(self, said: np.ndarray, weights: np.ndarray) -> Fraction:
+        """The largest difference of two shares, where `said` (bool) are the rows that are predicted the label."""
+        counts = [int(weights[said & (self.group == g)].sum()) for g in range(len(self.sizes))]
+        shares = [Fraction(count, size) for count, size in zip(counts, self.sizes, strict=True)]
+        return max(shares) - min(shares) if shares else Fraction(0)
+
+
+@dataclass(frozen=True)
+class Space:
+    """Rows of positive weight, the questions they answer, and the price of errors and leaves: unit * errors + leaf * leaves."""
+
+    kind: str  # "questions": X is bool (n, m); "thresholds": X is float64 (n, F)
+    X: np.ndarray
+    labels: np.ndarray
+    weights: np.ndarray
+    classes: int
+    depth: int
+    penalty: Fraction  # of a leaf, in rows
+    min_leaf: int
+    max_leaves: int | None
+    allowed: np.ndarray  # bool (m,): questions that may be asked; thresholds: bool (F,)
+    apart: np.ndarray | None  # bool (m, m): the second may not follow the first on a path
+    digest: str  # of the rows
+    columns: np.ndarray | None = None  # int (m,): the column of each question
+    yes_left: np.ndarray | None = None  # bool (m,): the answer yes is the side y of places
+    held: int = 0  # questions at the end that only wishes ask
+    wishes: tuple[Wish, ...] = ()
+    recalls: tuple[tuple[int, int], ...] = ()  # classes with the most weight of each that may be classified wrongly
+    max_columns: int | None = None
+    shape: Shape = None  # the topology, where it is given
+    rates: Rates | None = None
+    rising: np.ndarray | None = None  # int (m,): 1 if yes must not predict lower classes than no, -1 if not higher ones
+
+    @property
+    def encoded(self) -> int:
+        """The number of questions of the encoding."""
+        return self.X.shape[1] - self.held
+
+    @property
+    def column_of(self) -> np.ndarray:
+        return np.arange(self.X.shape[1]) if self.columns is None else self.columns
+
+    @property
+    def left(self) -> np.ndarray:
+        return np.ones(self.X.shape[1], bool) if self.yes_left is None else self.yes_left
+
+
+def depth_of(shape: Shape) -> int:
+    """Questions on the longest path of a topology."""
+    return 0 if shape is None else 1 + max(map(depth_of, shape))
+
+
+def leaves_of(shape: Shape) -> int:
+    """The most leaves of its trees."""
+    return 1 if shape is None else sum(map(leaves_of, shape))
+
+
+@dataclass(frozen=True)
+class PlaneSpace:
+    """Points and the trees over them; a leaf costs `penalty` and a branching at least `charge`, in rows.
+
+    `values` are the coordinates, float64 (points, m), and `exactly` reads one of them. Two means are equal if they differ by nothing, or, where
+    `near` is above 0 for a coordinate, by less than that.
+    """
+
+    values: np.ndarray
+    exactly: Callable[[float], Fraction]
+    near: list[Fraction]
+    counts: np.ndarray  # int64 (points, classes)
+    depth: int
+    leaves: int  # the most of a tree
+    penalty: Fraction
+    charge: Fraction
+    digest: str
+
+    @property
+    def present(self) -> list[int]:
+        """The classes that occur; no leaf does better with another label."""
+        return [int(k) for k in np.flatnonzero(self.counts.any(axis=0))]
