@@ -158,6 +158,28 @@ def test_a_restriction_that_the_tree_breaks_or_the_search_never_had(folder, tmp_
             refuted(changed, data, tmp_path)
 
 
+@pytest.mark.parametrize("method", ["cart", "oc1", "bivariate"])
+@pytest.mark.parametrize(
+    ("name", "kept", "broken", "words"),
+    [
+        ("min_node", 6, 49, "no question to fewer than {} rows"),
+        ("min_gain", 0.02, 0.3, "each question lowering the impurity by at least {} of the rows"),
+    ],
+)
+def test_a_limit_of_growing_that_the_tree_breaks(folder, tmp_path, method, name, kept, broken, words):
+    """The scope says it as well, so that only the tree can show it."""
+    document, data = trained(folder, method, **{name: kept})
+    assert len(document["nodes"]) > 1
+    lines = {f.claim: f.verdict for f in findings(document, data, tmp_path)}
+    assert lines[name] == lines["scope"] == "recounted"
+    document["parameters"][name] = broken
+    certificate = document["certificate"]
+    assert words.format(kept) in certificate["scope"]
+    certificate["scope"] = certificate["scope"].replace(words.format(kept), words.format(broken))
+    found = refuted(document, data, tmp_path, name)
+    assert [f.claim for f in found if f.verdict == "refuted"] == [name]
+
+
 SEARCHED = [
     (method, {name: value})
     for method in ("exact", "bendoct", "flowoct")

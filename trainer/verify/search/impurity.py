@@ -27,7 +27,7 @@ def splits(model: dict[str, Any], rows: Rows, counts: Counts) -> list[Finding]:
     """The lines on impurities and on splits that are said to be proved."""
     certificate, found = model["certificate"], branches(model["nodes"])
     named = [v for v in found if v.get("impurity") is not None]
-    out = [_recounted(model, named, counts)] if named else []
+    out = [*([_recounted(model, named, counts)] if named else []), *_gains(model, found, counts)]
     if METHODS[model["method"]][0] != "splits":
         odd = any(certificate.get(name) is not None for name in ("splits", "splits_proved"))
         odd = odd or any(v.get("impurity_bound") is not None for v in found)
@@ -46,11 +46,30 @@ def _size(node: dict[str, Any]) -> int:
 def _recounted(model: dict[str, Any], named: list[dict[str, Any]], counts: Counts) -> Finding:
     for v in named:
         measure = v.get("measure") or asked(model, "impurity")
-        both = np.array([counts[v["left"]], counts[v["right"]]], float)
-        own = float(phi(str(measure), both).sum())
+        own = _impurity(str(measure), v, counts)
         if measure != (asked(model, "impurity") or "gini") or abs(own - float(v["impurity"])) > SLACK * _size(v):
             return recounted("impurity", False, f"Node {v['id']} has {own:.9g}, not {v['impurity']} ({measure}).")
     return recounted("impurity", True, f"{len(named)} splits were counted again.")
+
+
+def _gains(model: dict[str, Any], found: list[dict[str, Any]], counts: Counts) -> list[Finding]:
+    """Whether each question lowers the impurity by as much as was asked for."""
+    least = float(asked(model, "min_gain") or 0)
+    if not least:
+        return []
+    n, measure = sum(counts[0]), str(asked(model, "impurity") or "gini")
+    gains = [
+        float(phi(measure, np.array([counts[v["id"]]], float)).sum() - _impurity(measure, v, counts)) for v in found
+    ]
+    smallest = min(gains, default=n)
+    return [
+        recounted("min_gain", smallest >= (least - SLACK) * n, f"the smallest gain is {smallest / n:.6g} of the rows")
+    ]
+
+
+def _impurity(measure: str, node: dict[str, Any], counts: Counts) -> float:
+    """The impurity in rows on both sides of a question."""
+    return float(phi(measure, np.array([counts[node["left"]], counts[node["right"]]], float)).sum())
 
 
 def phi(measure: str, counts: np.ndarray) -> np.ndarray:

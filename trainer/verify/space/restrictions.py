@@ -138,6 +138,12 @@ def _large_leaves(seen: Seen) -> list[Held]:
     return [("min_leaf", held, f"the smallest leaf has {smallest} rows")] if least > 1 else []
 
 
+def _large_nodes(seen: Seen) -> list[Held]:
+    least = int(asked(seen.model, "min_node") or 2)
+    smallest = min((sum(seen.counts[v["id"]]) for v in branches(seen.model["nodes"])), default=least)
+    return [("min_node", smallest >= least, f"the smallest question has {smallest} rows")] if least > 2 else []
+
+
 def _small_subsets(seen: Seen) -> list[Held]:
     most = int(asked(seen.model, "max_card") or 0)
     sizes = {c["name"]: len(c.get("categories") or ()) for c in seen.model["columns"]}
@@ -228,7 +234,7 @@ RESTRICTIONS = (
     ),
     Restriction("sensitivity", _at_least_share("sensitivity")),
     Restriction("specificity", _at_least_share("specificity")),
-    Restriction("min_node", _over("min_node", 2, "no question to fewer than {} rows")),
+    Restriction("min_node", _over("min_node", 2, "no question to fewer than {} rows"), _large_nodes),
     Restriction("min_gain", _over("min_gain", 0, "each question lowering the impurity by at least {} of the rows")),
 )
 SIDE = " ".join(f"{r.name} {r.beside}".strip() for r in RESTRICTIONS if r.side)  # their parameters
