@@ -189,7 +189,7 @@ def deep() -> tuple[dict[str, Any], str, bytes]:
         folder = Path(name)
         data, model, proof = table(folder, 1), folder / "model.json", folder / "proof.gz"
         rows, labels, _ = load(data, target="kind", ignore=[])
-        parameters = {"depth": 4, "max_leaves": 7, "bins": 12}
+        parameters = {"depth": 4, "max_leaves": 7, "bins": 3}
         request = TrainRequest(table=rows, labels=labels, method="exact", parameters=parameters, proof=proof)
         save(train(request).model, model)
         return json.loads(model.read_text()), data.read_text(), proof.read_bytes()
