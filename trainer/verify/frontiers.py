@@ -47,12 +47,14 @@ def frontier(model: dict[str, Any], part: dict[str, Any], rows: Rows, errors: Se
 def _disorder(part: dict[str, Any]) -> str:
     """What is wrong with the order of the points and of the sizes that are called open; empty if nothing is."""
     points, by_leaves = part["points"], part["kind"] == "leaf-frontier"
+    listed = [p["leaves"] for p in (*points, *part.get("unsettled", ()))]
+    if not all(type(size) is int and size > 0 for size in listed):
+        return "It names a size that is no whole number above 0."
     for name in ("leaves" if by_leaves else "coefficients", "correct"):
         own = [p[name] for p in points]
         if own != sorted(set(own)):
             return "Its points do not rise in size and in rows that are right."
-    sizes = [p["leaves"] for p in (*points, *part.get("unsettled", ()))]
-    if by_leaves and (len(set(sizes)) < len(sizes) or max(sizes, default=0) > int(part["most"])):
+    if by_leaves and (len(set(listed)) < len(listed) or max(listed, default=0) > int(part["most"])):
         return "It names a size twice, or one above its largest size."
     return ""
 

@@ -233,6 +233,13 @@ LIES: dict[str, Callable[[dict[str, Any]], object]] = {
         unsettled=[{"leaves": own["points"][0]["leaves"], "bound": 0}]
     ),
     "an open size twice": lambda own: own.update(unsettled=[{"leaves": own["most"], "bound": b} for b in (0, 10**6)]),
+    "a size between two others": lambda own: (
+        own["points"].insert(
+            1, {**own["points"][0], "leaves": 1.5, "correct": (k := own["points"][0]["correct"] + 1), "bound": k}
+        ),
+        own["points"][1].pop("tree"),
+    ),
+    "no leaf at all": lambda own: own["points"].insert(0, {"leaves": 0, "correct": 0, "bound": 0, "proved": True}),
     "other labels": lambda own: labels_changed(own["points"]),
     "a deeper tree": lambda own: own["points"][0].update(leaves=own["points"][1]["leaves"]),
 }
@@ -245,6 +252,27 @@ def test_a_frontier_that_lies_is_not_proved_by_the_proof_of_the_true_one(lie, tm
     changed = json.loads(json.dumps(document))
     LIES[lie](leaf_frontier(changed))
     assert said(changed, data, proof, tmp_path) == "refuted"
+
+
+DISORDER = (
+    "a worse point of the same size",
+    "sizes beyond the largest",
+    "points in another order",
+    "an open size twice",
+    "no leaf at all",
+)
+
+
+def test_the_page_refuses_a_frontier_out_of_order():
+    """Its own trees are no matter of the page, which says so."""
+    document, data, proof = deep()
+    texts = [json.dumps(document)]
+    for lie in DISORDER:
+        changed = json.loads(texts[0])
+        LIES[lie](leaf_frontier(changed))
+        texts.append(json.dumps(changed))
+    steps = gzip.decompress(proof).decode()
+    assert page([(text, steps, data) for text in texts]) == [True, *[False] * len(DISORDER)]
 
 
 def test_a_frontier_without_trees_is_proved_only_where_they_are_found_again(tmp_path, monkeypatch):
