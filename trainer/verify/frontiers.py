@@ -49,7 +49,7 @@ def _disorder(part: dict[str, Any]) -> str:
     points, by_leaves = part["points"], part["kind"] == "leaf-frontier"
     listed = [p["leaves"] for p in (*points, *part.get("unsettled", ()))]
     if not all(type(size) is int and size > 0 for size in listed):
-        return "It names a size that is no whole number above 0."
+        return "Its sizes are not all whole numbers above 0."
     for name in ("leaves" if by_leaves else "coefficients", "correct"):
         own = [p[name] for p in points]
         if own != sorted(set(own)):
