@@ -35,6 +35,7 @@ from trainer.tree.known_rows import packed
 from trainer.tree.nodes import Draft, Tree, simplify, to_draft, training_counts
 
 TOLERANCE = 1e-9
+SAME = 1e-12  # gap of one number that was computed in two ways
 MAX_FOLD_NODES = 20_000  # larger trees of folds are not kept in the model file
 MAX_TREE_IN_PROGRESS = 255  # nodes; a larger incumbent is not repeated in every progress line
 
@@ -180,7 +181,9 @@ def certify(
     status = solution.status(method.guarantee, monitor)
     gap = relative_gap(objective, bound)
     wanted = float(settings.get("mip_gap") or 0.0)
-    closed = gap is not None and gap <= max(OPTIMAL_GAP, wanted)
+    # a search that was stopped has proved a tree only if bound and objective are the same number; solvers that finish round theirs
+    near = OPTIMAL_GAP if solution.finished else SAME
+    closed = gap is not None and gap <= max(near, wanted)
     if closed and not solution.unproved and method.guarantee is Guarantee.TREE:
         status = Status.OPTIMAL
     elif status is Status.OPTIMAL:

@@ -268,6 +268,22 @@ def test_a_bound_that_contradicts_or_does_not_prove_the_tree_is_refused(bound, m
         train(request([[0.0], [1.0], [1.0], [0.0]], [0, 1, 1, 1], method="liar"))
 
 
+@pytest.mark.parametrize(("above", "optimal"), [(0.0, True), (4e-7, False)])
+def test_a_search_that_was_stopped_short_of_its_bound_is_not_called_optimal(above, optimal, monkeypatch):
+    """With millions of rows, or weights, a gap of 4e-7 is more than a row."""
+
+    def solve(problem, settings, monitor):
+        draft = DraftBranch(split=Threshold(feature=0, threshold=0.5), left=DraftLeaf(), right=DraftLeaf())
+        monitor.stop(Status.TIME_LIMIT)
+        return Solution(draft=draft, bound=problem.objective(problem.tree(draft)) + above, finished=False)
+
+    given = {name: getattr(ENDLESS, name) for name in ENDLESS.__dataclass_fields__}
+    monkeypatch.setattr(methods, "METHODS", (Method(**given | {"id": "stopped", "solve": solve}),))
+    found = train(request([[0.0], [1.0], [1.0], [0.0]], [0, 1, 1, 1], method="stopped")).certificate
+    assert (found.status is Status.OPTIMAL) == optimal
+    assert found.status in (Status.OPTIMAL, Status.TIME_LIMIT)
+
+
 def test_an_error_of_the_method_reaches_the_caller(monkeypatch):
     def solve(problem, settings, monitor):
         raise SolverError("The solver gave up.")
