@@ -124,12 +124,20 @@ def said(document: dict[str, Any]) -> dict[str, Any]:
     certificate = document.get("certificate") or {}
     kept = [e for e in certificate.get("evidence") or [] if isinstance(e, dict) and e.get("kind") in TOLD]
     own = {k: v for k, v in certificate.items() if k not in ASIDE | {"evidence", "unproved"}}
-    found["certificate"] = own | {"evidence": [{k: v for k, v in e.items() if k in CLAIMED} for e in kept]}
+    parts = [{k: _points(v) if k == "points" else v for k, v in e.items() if k in CLAIMED} for e in kept]
+    found["certificate"] = own | {"evidence": parts}
     rows = document.get("rows") or {}
     trees = [[_node(v) for v in tree] for tree in rows.get("fold_trees") or []]
     found["rows"] = rows | {"fold_trees": trees}
     found["nodes"] = [_node(v) for v in document["nodes"]]
     return found
+
+
+def _points(points: Any) -> Any:
+    """The points of a frontier, the cuts of their trees left out as those of the tree."""
+    if not isinstance(points, list) or not all(isinstance(p, dict) and isinstance(p.get("tree"), list) for p in points):
+        return points
+    return [p | {"tree": [_node(v) for v in p["tree"]]} for p in points]
 
 
 def _node(node: dict[str, Any]) -> dict[str, Any]:
