@@ -196,6 +196,19 @@ def test_every_mode_is_accessible_and_fits(opened, small):
     assert page.locator('[data-canvas="fit"]').get_attribute("aria-pressed") == "false"
 
 
+def opens_alone(page):
+    """One side of the first question opens as a whole, and the other side closes."""
+    part = page.locator('.hit[aria-level="2"][aria-expanded]').first
+    part.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f'#inspector header[data-node="{part.get_attribute("data-node")}"]')
+    page.click('[data-tab="below"]')
+    page.click('[data-canvas="part"]')
+    leaves = int(page.locator('[data-tab="below"] .n').inner_text())
+    page.wait_for_function("n => document.querySelectorAll('.hit.leaf').length === n", arg=leaves)
+    assert page.locator('.hit[aria-expanded="false"]').count() == 1
+
+
 @pytest.mark.parametrize("which", ["twenty", "wide"])
 def test_a_large_tree_is_whole_at_first_and_folds(opened, request, which):
     page = opened(request.getfixturevalue(which))
@@ -232,6 +245,7 @@ def test_a_large_tree_is_whole_at_first_and_folds(opened, request, which):
     page.keyboard.press("f")
     page.wait_for_function("n => document.querySelectorAll('.hit').length === n", arg=before)
     assert violations(page) == []
+    opens_alone(page)
     page.set_viewport_size({"width": 1200, "height": 900})
     first = page.locator(".facts4 dd").first.inner_text()
     assert first == "not evaluated" or "%" in first, "small print goes where there is little room, a fact does not"
