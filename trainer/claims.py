@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trainer.certificate import OPTIMAL_GAP, Guarantee, Status
+from trainer.certificate import Guarantee, proves
 from trainer.goal import Goal
 from trainer.tree.describe import number_text
 
@@ -15,7 +15,7 @@ TRAINING_ONLY = "The claim is about the training rows and the trees that were se
 def claim_words(said: Mapping[str, Any]) -> str:
     """The claim about the whole tree in a sentence."""
     guarantee, gap = said.get("guarantee"), said.get("gap")
-    if guarantee == Guarantee.TREE and gap is not None and gap <= OPTIMAL_GAP and said.get("status") == Status.OPTIMAL:
+    if guarantee == Guarantee.TREE and proves(str(said.get("status")), gap):
         return "Proved optimal: no tree of the searched space has a better objective on the training rows."
     if guarantee == Guarantee.TREE and gap is not None and said.get("bound") is not None:
         return (

@@ -15,7 +15,7 @@ from octweb.core.templatetags.octweb import NARROW, percent
 from octweb.experiments.models import Candidate, Experiment
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.runs import advice
-from trainer.certificate import OPTIMAL_GAP, Guarantee, Status
+from trainer.certificate import Guarantee, proves
 from trainer.evaluate import Choice, Honest, Record, Score, choose, honest
 from trainer.methods import get
 from trainer.tree.file import from_json
@@ -301,7 +301,7 @@ def _claim(candidate: Candidate) -> dict[str, Any] | None:
     if get(candidate.method).guarantee is not Guarantee.TREE:
         return {"kind": "heuristic"}
     gap = summary.get("gap")
-    if summary.get("status") == Status.OPTIMAL or (gap is not None and gap <= OPTIMAL_GAP):
+    if proves(str(summary.get("status")), gap):
         return {"kind": "proved"}
     return {"kind": "gap", "gap": gap}
 

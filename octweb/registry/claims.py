@@ -11,7 +11,7 @@ from octweb.core.faults import Damaged
 from octweb.core.templatetags.octweb import percent, significant
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
-from trainer.certificate import OPTIMAL_GAP, Guarantee, Status
+from trainer.certificate import OPTIMAL_GAP, Guarantee, proves
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,12 +45,7 @@ def claims(model: TreeModel) -> list[Claim]:
 
 def is_proved(model: TreeModel) -> bool:
     """True where the whole tree is proved optimal."""
-    return (
-        model.guarantee == Guarantee.TREE
-        and model.status == Status.OPTIMAL
-        and model.gap is not None
-        and model.gap <= OPTIMAL_GAP
-    )
+    return model.guarantee == Guarantee.TREE and proves(model.status, model.gap)
 
 
 def certificate_status(model: TreeModel) -> dict[str, Any]:

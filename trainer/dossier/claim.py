@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trainer.certificate import OPTIMAL_GAP, Guarantee, Status
+from trainer.certificate import Guarantee, proves
 from trainer.claims import TRAINING_ONLY, claim_words, objective_words
 from trainer.editing.words import wish_lines
 from trainer.tree.file import ModelFile
@@ -13,11 +13,9 @@ from trainer.tree.file import ModelFile
 def claim(file: ModelFile) -> dict[str, Any]:
     """The claim of the certificate; figures that it does not hold are None."""
     said = dict(file.certificate)
-    gap = said.get("gap")
-    proved = said.get("guarantee") == Guarantee.TREE and said.get("status") == Status.OPTIMAL
     return {
         "sentence": claim_words(said),
-        "proved_optimal": bool(proved and gap is not None and gap <= OPTIMAL_GAP),
+        "proved_optimal": said.get("guarantee") == Guarantee.TREE and proves(str(said.get("status")), said.get("gap")),
         "about": TRAINING_ONLY,
         "objective_is": objective_words(said),
         "wishes": wish_lines(said),

@@ -119,6 +119,22 @@ def test_the_simplest_within_one_standard_error_is_recommended(experiment, candi
     assert [x.candidate.method for x in found.sorted("accuracy")] == ["cart", "exact"]
 
 
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ({"status": "optimal", "gap": 0.0}, "proved"),
+        ({"status": "optimal", "gap": 0.04}, "gap"),  # the gap that was asked for
+        ({"status": "time_limit", "gap": 5e-7}, "gap"),  # light rows among heavy ones: a better tree may exist
+        ({"status": "time_limit", "gap": None}, "gap"),
+    ],
+)
+def test_proved_is_said_only_of_what_is(experiment, candidates, finish, said, kind):
+    _, exact = candidates
+    finish(exact, [0.9, 0.8, 1.0], **said)
+    line = next(x for x in board(experiment).sorted("accuracy") if x.candidate.method == "exact")
+    assert line.claim["kind"] == kind
+
+
 def test_every_other_candidate_says_why_it_is_not_recommended(
     experiment, candidates, finish, browser, client_of, owner, media
 ):
