@@ -12,26 +12,27 @@ eval "$("$BIN/python" -m tools.ready --variables)"
 
 warming=() hosts=$(mktemp) campaign=
 trap 'kill "${warming[@]}" $campaign 2>/dev/null || true; rm -f "$hosts"' EXIT
-warm() { # the kernels of some methods, beside what comes next
-    "$BIN/python" manage.py warm "$@" >/dev/null &
+beside() { # run a command beside what comes next
+    "$@" >/dev/null &
     warming+=($!)
 }
 
 # the kernels are compiled once, beside installing and checking, and not by every test process for itself
-warm exact # the longest of the three
+# the longest of the three has a processor of its own, since it is waited for at the end
+beside "$BIN/python" manage.py warm exact
 echo "== packages for the tests, the clients and the documentation"
 "$MAKE" --silent -j3 "$VENV"/{.test,clients/.ready,docs/.ready}
-warm bivariate exact-numeric bendoct-accelerated
-warm odt oc1 cut-h
+beside nice "$BIN/python" manage.py warm bivariate exact-numeric bendoct-accelerated
+beside nice "$BIN/python" manage.py warm odt oc1 cut-h
 # asserts are rewritten once, and not by each test process, which says what is wrong if this fails
-{ "$BIN/python" -m pytest --collect-only -q >/dev/null || true; } &
-warming+=($!)
+rewritten() { nice "$BIN/python" -m pytest --collect-only -q || true; }
+beside rewritten
 
 echo "== lint, types, import contracts"
 "$BIN/ruff" check .
 "$BIN/ruff" format --check .
-"$BIN/mypy"
-"$BIN/lint-imports"
+nice "$BIN/mypy"
+nice "$BIN/lint-imports"
 "$BIN/hadolint" deploy/Dockerfile
 
 echo "== image"
