@@ -21,11 +21,10 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Self
 
-from numba import config, types
+from numba import config, njit, types
 from numba.core import event
 from numba.core.caching import UserProvidedCacheLocator
 
-from trainer.kernels.parts import part, whole
 from trainer.ready import ready
 
 _HERE = Path(__file__).parent
@@ -91,14 +90,19 @@ class ByContents(UserProvidedCacheLocator):  # type: ignore[misc]
 
 
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Decorator: compile at the first call, keep the code, run without Python's lock; `options` are numba's."""
+    """Decorator: compile at the first call, keep the code, run without Python's lock; `options` are numba's.
+
+    Kernels are never handed to other kernels as values, so the entry that numba makes for that, 5 % of the compiling, is left out.
+    """
     if function is None:
         return lambda f: kernel(f, **options)
     with _lock:
         before = config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES  # type: ignore[attr-defined]
         config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = str(FOLDER), _LOCATOR  # type: ignore[attr-defined]
         try:
-            compiled = _by_parts(whole(function, **options), cache(lambda: part(function, **options)))
+            # numba takes the option, but its types do not name it
+            left_out: dict[str, Any] = {"no_cfunc_wrapper": True}
+            compiled = _for_values(njit(nogil=True, **left_out, **options)(function))
             # where no folder can be written, each process compiles for itself
             with suppress(RuntimeError):
                 ready(compiled, Path(_kept_in(os.path.dirname(function.__code__.co_filename))).name)
@@ -107,17 +111,17 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
             config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = before  # type: ignore[attr-defined]
 
 
-def _by_parts(compiled: Any, within: Callable[[], Any]) -> Any:
-    """Let kernels that call `compiled` link the part `within`, and share its code for all values of a type.
+def _for_values(compiled: Any) -> Any:
+    """Let kernels that call `compiled` with constants share the code for all values of the type.
 
     numba compiles a function again for each constant that another one calls it with, and everything that the function calls with it:
     a fifth of the time of compiling. Small functions are inlined, with their constants, either way.
     """
-    if hasattr(compiled, "get_call_template"):  # not with NUMBA_DISABLE_JIT: plain Python
-        compiled.get_call_template = lambda args, kws: within().get_call_template(
+    found = getattr(compiled, "get_call_template", None)  # none with NUMBA_DISABLE_JIT: plain Python
+    if found is not None:
+        compiled.get_call_template = lambda args, kws: found(
             tuple(map(types.unliteral, args)), {name: types.unliteral(kind) for name, kind in kws.items()}
         )
-        compiled.get_overload = lambda signature: within().get_overload(signature)
     return compiled
 
 
