@@ -135,7 +135,7 @@ class ModelList(ListAPIView):
         operation_id="models_create",
         description="A tree of LightGBM, PMML or an octweb file as a draft, counted on one of your data sets.",
         request={"multipart/form-data": BringSerializer},
-        responses={201: ModelDetailSerializer} | PROBLEMS(400, 401, 403, 404, 413, 415, 422, 429, 503),
+        responses={201: ModelDetailSerializer} | PROBLEMS(400, 401, 403, 404, 409, 413, 415, 422, 429, 503),
     )
     def post(self, request: Request) -> Response:
         model = brought(request.user, request.data)

@@ -9,6 +9,7 @@ from octweb.core.parsers import TooLarge
 from octweb.datasets import reader
 from octweb.datasets.models import Dataset
 from octweb.datasets.stored import path_of, refuse_changed
+from octweb.demo.visits import refuse_more
 from octweb.registry import actions
 from octweb.registry.models import TreeModel
 
@@ -29,8 +30,9 @@ def bring(
     """The model of a LightGBM, PMML or octweb file as a draft of `owner`, counted on `dataset`; claims of the file stay behind.
 
     `classes`: names with commas, in the order of the source. Raises DataError that says which column, class or element does not
-    fit, TooLarge, and Busy.
+    fit, TooLarge, Busy, and Conflict for a visitor of the demo who has too many things.
     """
+    refuse_more(owner)
     content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
         raise TooLarge(f"The file is larger than {MOST_BYTES // 10**6} MB; such a tree is not taken.")

@@ -7,6 +7,7 @@ from typing import Any
 from django.core.exceptions import PermissionDenied
 
 from octweb.core.problems import Unprocessable
+from octweb.demo.visits import refuse_more
 from octweb.registry import access, actions
 from octweb.registry.models import TreeModel
 from octweb.registry.workspace.scene import TRAINING, Scene
@@ -17,11 +18,13 @@ from trainer.tree.idle import pruned
 def prune(model: TreeModel, *, by: Any) -> TreeModel:
     """The smaller tree as a draft of `by`; the model itself stays.
 
-    Raises PermissionDenied for somebody who may not see its rows, and Unprocessable where no question can be removed.
+    Raises PermissionDenied for somebody who may not see its rows, Conflict for a visitor of the demo who has too many things, and
+    Unprocessable where no question can be removed.
     """
     scene = Scene(model=model, user=by, inside=access.inside(by, model))
     if not scene.inside:
         raise PermissionDenied("Only the owner of a model and administrators make a new version of it.")
+    refuse_more(by)
     rows = scene.rows
     training = None if rows is None or not rows.same else scene.part(TRAINING)
     known = None if rows is None or training is None else (rows.matrix[training], rows.codes[training])

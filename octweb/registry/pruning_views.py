@@ -44,7 +44,7 @@ def prune_page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 class ModelPrune(APIView):
     """A new version without the questions that change no answer: every row gets the class that it got before."""
 
-    @extend_schema(request=None, responses={201: ModelDetailSerializer} | PROBLEMS(401, 403, 404, 422, 429))
+    @extend_schema(request=None, responses={201: ModelDetailSerializer} | PROBLEMS(401, 403, 404, 409, 422, 429))
     def post(self, request: Request, pk: uuid.UUID) -> Response:
         made = prune(readable_model(request, pk), by=request.user)
         return Response(ModelDetailSerializer(made, context={"request": request}).data, status=201)

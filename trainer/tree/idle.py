@@ -76,9 +76,20 @@ def _certificate(before: Mapping[str, Any], tree: Tree) -> dict[str, Any]:
     own: dict[str, Any] = {"leaves": tree.n_leaves, "depth": tree.depth}
     if found.get("splits") is not None:
         own |= {"splits": len(tree.branches), "splits_proved": sum(v.split_proved for v in tree.branches)}
-    price = Fraction(str(found.get("leaf_penalty") or 0))
-    if price and found.get("objective") is not None and found.get("n"):
-        own["objective"] = float(Fraction(found["correct"], found["n"]) - price * tree.n_leaves)
+    rows = tree.nodes[0].rows
+    if (price := _price(found)) and rows:
+        correct = sum(v.counts[v.label] for v in tree.leaves)
+        own["objective"] = float(Fraction(correct, rows) - price * tree.n_leaves)
     said = str(found.get("note") or "")
     notes = said if NOTE in said else f"{said} {NOTE}".strip()
     return found | {name: value for name, value in own.items() if name in found} | {"note": notes}
+
+
+def _price(certificate: Mapping[str, Any]) -> Fraction:
+    """What a leaf costs, a share of the rows. Raises ModelFileError where this is not a number."""
+    try:
+        return Fraction(str(certificate.get("leaf_penalty") or 0))
+    except (ValueError, ZeroDivisionError) as error:
+        raise ModelFileError(
+            "The model file is damaged: the leaf penalty of its certificate is not a number."
+        ) from error

@@ -14,6 +14,7 @@ from octweb.registry.workspace import node, rowsets, thresholds
 from octweb.registry.workspace.scene import Scene
 from octweb.registry.workspace.smaller import smaller
 from octweb.registry.workspace.tab import ADDED, Tab
+from trainer.certificate import Guarantee
 from trainer.tree.idle import idle_questions
 from trainer.tree.numbers import decimal_text
 from trainer.workbench import EDITABLE
@@ -79,7 +80,7 @@ def _below(scene: Scene) -> dict[str, Any]:
         "further": leaves[first:],
         "idle": node.idle_at(scene),
         "idle_in_all": len(idle_questions(scene.tree)),
-        "prunable": scene.inside,
+        "prunable": scene.inside and scene.model.guarantee != Guarantee.TREE,
         "small": sum(leaf["rows"] < 30 for leaf in leaves),
         "smaller": smaller(scene),
     }

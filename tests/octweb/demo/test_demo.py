@@ -246,6 +246,7 @@ def test_the_limit_of_things_is_none_for_other_accounts(settings, owner):
     settings.DEMO_ITEMS = 1
     for _ in range(3):
         datasets.create(owner=owner, file=io.BytesIO(CSV.encode()), source_name="x.csv", target="class")
+    assert Dataset.objects.filter(owner=owner).count() == 3
 
 
 @pytest.mark.parametrize("days", [None, 30])

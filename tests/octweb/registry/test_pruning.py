@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 import pytest
 
+from octweb.core.problems import Conflict
 from octweb.registry import actions
+from octweb.registry.bringing import bring
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
+from octweb.registry.pruning import prune
+from tests.octweb.demo.test_demo import visitor
 from tests.octweb.registry.test_workspace import table, trained_on  # noqa: F401 - a fixture
 from trainer.tree.idle import idle_questions
 
@@ -54,6 +60,16 @@ def test_the_api_makes_it_and_says_why_not(grown, owner, stranger, client_of):
     assert "each of them changes an answer" in refused.json()["detail"]
     actions.share(grown, by=owner, username=stranger.username, level="read")
     assert client_of(stranger).post(f"/api/v1/models/{grown.pk}/prune/").status_code == 403
+
+
+def test_a_visitor_of_the_demo_has_a_limit(grown, settings, client_of, table):  # noqa: F811
+    settings.DEMO, settings.DEMO_ITEMS = True, 1
+    _, visit = visitor()
+    TreeModel.objects.update(owner=visit.user)
+    with pytest.raises(Conflict, match="1 is the limit"):
+        prune(TreeModel.objects.get(), by=visit.user)
+    with pytest.raises(Conflict, match="1 is the limit"):  # nor is a tree of another program brought
+        bring(owner=visit.user, file=io.BytesIO(b"{}"), source_name="tree.json", dataset=grown.dataset)
 
 
 def test_those_who_may_only_read_are_not_offered_it(grown, owner, stranger, client):

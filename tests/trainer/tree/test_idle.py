@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -93,6 +94,15 @@ def test_a_claim_about_the_whole_tree_is_left_alone(tmp_path):
     model, _ = trained(tmp_path, "exact", depth=2)
     with pytest.raises(ModelFileError, match="about its tree as a whole"):
         pruned(model)
+
+
+@pytest.mark.parametrize("price", ["much", "1/0"])
+def test_a_price_that_is_no_number_is_refused(tmp_path, price):
+    model, _ = trained(tmp_path, "cart", depth=5, pruning="0", min_leaf=1)
+    with pytest.raises(ModelFileError, match="leaf penalty"):
+        pruned(replace(model, certificate=dict(model.certificate) | {"leaf_penalty": price}))
+    del (bare := dict(model.certificate))["correct"]
+    assert pruned(replace(model, certificate=bare | {"leaf_penalty": "0.01"})).certificate["objective"] < 1
 
 
 def test_digests_are_made_again_where_a_column_is_no_longer_asked():
