@@ -34,8 +34,8 @@ from trainer.methods import get
 from trainer.monitor import Monitor
 from trainer.pose import limits_of, pose
 from trainer.proving import cost_of
-from trainer.verify.space.subject import Space
 from trainer.verify.steps.steps import check_proof
+from trainer.verify.subject import Space
 
 FIELDS = ("table", "depth", "rows", "questions", "train", "prove", "share", "steps", "bytes", "check", "check_to_train")
 TARGETS = {3: 1.0, 4: 20.0}  # seconds, the median of checking

@@ -9,19 +9,19 @@ import tokenize
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE, FOLDER = ROOT / "docs" / "checking.md", ROOT / "trainer" / "verify"
+PAGE = ROOT / "docs" / "checking.md"
 BEGIN, END = "<!-- made by python -m docs.checker_size -->\n", "<!-- end -->"
-STEPS, SEARCH, TOP = "steps", "search", ""  # the last: the modules of the folder itself
-# what each package of the folder does
+PROOFS, REST = "verify", "recount"
+# what each part of the two packages does
 PARTS = {
-    STEPS: "checks proofs: whether their steps show what they say",
-    SEARCH: "searches of its own, without a proof: small spaces, lines in two columns, rows in planes",
-    "space": "which trees a claim is about, and the words for them",
-    "table": "reads the table",
-    "recount": "counts the trees of the file again",
-    TOP: "says what became of each claim",
+    PROOFS: "reads what a model document asks for, and says what a proof shows",
+    f"{PROOFS}/space": "makes the trees that a claim is about, in numbers: rows, questions or points, prices and limits",
+    f"{PROOFS}/steps": "checks the steps of a proof",
+    f"{REST}/search": "searches without a proof: small spaces, lines in two columns, rows in planes",
+    f"{REST}/table": "reads the table",
+    f"{REST}/trees": "counts the trees of the file again",
+    REST: "says what became of each claim",
 }
-DECIDES = [STEPS, SEARCH]  # they work out what is proved
 SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 
@@ -37,35 +37,36 @@ def code_lines(text: str) -> int:
 
 def part_of(path: Path) -> str:
     """The part that a module belongs to. Raises LookupError for one that no part names."""
-    part = path.relative_to(FOLDER).parent.as_posix().removeprefix(".")
+    part = path.relative_to(ROOT / "trainer").parent.as_posix()
     if part not in PARTS:
         raise LookupError(f"{path.name} belongs to no part; name the package '{part}' in docs/checker_size.py")
     return part
 
 
-def steps_size() -> int:
+def sizes() -> dict[str, tuple[int, int]]:
+    """Lines of code and all lines of each part."""
+    found = dict.fromkeys(PARTS, (0, 0))
+    for path in sorted(path for package in (PROOFS, REST) for path in (ROOT / "trainer" / package).rglob("*.py")):
+        text, part = path.read_text(encoding="utf-8"), part_of(path)
+        found[part] = (found[part][0] + code_lines(text), found[part][1] + text.count("\n"))
+    return found
+
+
+def proofs_size() -> int:
     """Lines of code of the checker of proofs."""
-    return sum(code_lines(path.read_text(encoding="utf-8")) for path in (FOLDER / STEPS).glob("*.py"))
+    return sum(size[0] for part, size in sizes().items() if part.startswith(PROOFS))
 
 
 def table() -> str:
     """The table, with a sentence."""
-    sizes = dict.fromkeys(PARTS, (0, 0))
-    for path in sorted(FOLDER.rglob("*.py")):
-        text, part = path.read_text(encoding="utf-8"), part_of(path)
-        sizes[part] = (sizes[part][0] + code_lines(text), sizes[part][1] + text.count("\n"))
-    code, every = (sum(size[k] for size in sizes.values()) for k in (0, 1))
-    deciding = sum(sizes[part][0] for part in DECIDES)
-    lines = [
-        f"| {f'`{part}`' if part else 'the folder itself'} | {PARTS[part]} | {'yes' if part in DECIDES else ''} | {a:,} | {b:,} |"
-        for part, (a, b) in sizes.items()
-    ]
+    found = sizes()
+    every = sum(size[0] for size in found.values())
+    lines = [f"| `{part}` | {PARTS[part]} | {a:,} | {b:,} |" for part, (a, b) in found.items()]
     words = (
-        f"The program that checks proofs, `trainer/verify/{STEPS}`, has {sizes[STEPS][0]:,} lines of code for all methods; with the searches of its own "
-        f"that need no proof, {deciding:,} lines work out what is proved. The whole checker has {code:,}, with blank lines, "
-        f"comments and docstrings {every:,}."
+        f"The checker of proofs, `trainer/{PROOFS}`, has {proofs_size():,} lines of code for all methods; "
+        f"`trainer/{REST}`, which counts again what else a file says, {every - proofs_size():,}."
     )
-    head = "| package of `trainer/verify` | what it does | works out what is proved | lines of code | all lines |\n|---|---|---|---|---|"
+    head = "| package | what it does | lines of code | all lines |\n|---|---|---|---|"
     return "\n".join([words, "", head, *lines, ""])
 
 

@@ -25,7 +25,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "trainer.tree.idle": ("idle_questions", "pruned", "without_idle"),
     "trainer.data.reader": (),
     "trainer.convert": (),
-    "trainer.verify": (),
+    "trainer.recount": (),
     "trainer.evaluate": (),
     "trainer.dossier": (),
     "trainer.mlflow_flavour": ("log_model", "save_model"),

@@ -44,7 +44,7 @@ LISTS = {
     "trainer/methods.py": "METHODS: tuple[Method, ...] = (\n",
     "trainer/constraints/__init__.py": "CONSTRAINTS = (\n",
     "trainer/families/mip/side/__init__.py": "KEEP: dict[str, Callable[[Names, Settings], Iterator[SideConstraint]]] = {\n",
-    "trainer/verify/space/restrictions.py": "RESTRICTIONS = (\n",
+    "trainer/recount/restrictions.py": "RESTRICTIONS = (\n",
 }
 
 

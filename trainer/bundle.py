@@ -1,6 +1,6 @@
 """The independent checker as one file that runs anywhere with NumPy: `python check_octweb.py MODEL PROOF DATA`.
 
-The file holds the sources of `trainer.verify` and `trainer.errors` word for word, so that they can be read and compared, and a small
+The file holds the sources of `trainer.verify`, `trainer.recount` and `trainer.errors` word for word, so that they can be read and compared, and a small
 loader that imports them from there.
 """
 
@@ -16,8 +16,8 @@ HEAD = '''#!/usr/bin/env python3
     python check_octweb.py MODEL.json - DATA.csv            (without a proof)
 
 Needs Python 3.11 or later and NumPy; Parquet files need pyarrow. Exit status: 0 proved, 3 recounted, 1 refuted, 2 cannot be judged
-or a file that cannot be read. The modules of the checker follow word for word: those named trainer.verify.steps check proofs, the others
-read the rows, work out what is claimed and count the tree again. The loader stands at the end.
+or a file that cannot be read. The modules of the checker follow word for word: those named trainer.verify check the proof, those named
+trainer.recount read the rows and count again what else the file claims. The loader stands at the end.
 """
 
 import os
@@ -58,7 +58,7 @@ def main(arguments):
         return 2
     sys.meta_path.insert(0, _Embedded())
     from trainer.errors import TrainerError
-    from trainer.verify import verdict, verify
+    from trainer.recount import verdict, verify
 
     model, proof, data = arguments
     try:
@@ -84,7 +84,7 @@ if __name__ == "__main__":
 def bundle() -> str:
     """The text of check_octweb.py; raises ValueError if a source cannot be quoted as it is."""
     names = {"trainer": "", "trainer.errors": (ROOT / "errors.py").read_text(encoding="utf-8")}
-    for path in sorted((ROOT / "verify").rglob("*.py")):
+    for path in (path for part in ("verify", "recount") for path in sorted((ROOT / part).rglob("*.py"))):
         parts = path.relative_to(ROOT).with_suffix("").parts
         names[".".join(("trainer", *parts)).removesuffix(".__init__")] = path.read_text(encoding="utf-8")
     return HEAD + "".join(f"\nSOURCES[{name!r}] = {_quoted(text)}\n" for name, text in names.items()) + TAIL

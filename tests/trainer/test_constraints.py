@@ -10,7 +10,7 @@ from trainer.families.exact import constrain as exact
 from trainer.families.mip import side as mip
 from trainer.methods import METHODS
 from trainer.milo import BACKENDS, backend
-from trainer.verify.space.restrictions import SIDE
+from trainer.recount.restrictions import SIDE
 
 COMPANIONS = {"fairness_column", "fairness_class", "fairness_delta"}  # they say how `fairness` is meant
 DECLARED = {p.name for p in CONSTRAINTS} - COMPANIONS

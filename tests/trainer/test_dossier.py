@@ -14,8 +14,8 @@ from trainer.data.reader import load
 from trainer.dossier import dossier
 from trainer.errors import DataError, ModelFileError
 from trainer.evaluate.intervals import wilson
+from trainer.recount import verdict, verify
 from trainer.run import TrainRequest, train
-from trainer.verify import verdict, verify
 
 CASES = {
     "threshold": ("cart", {}),

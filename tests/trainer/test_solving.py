@@ -18,10 +18,10 @@ from trainer.method import Solution
 from trainer.methods import METHODS, get
 from trainer.monitor import COMPILING, Monitor
 from trainer.pose import pose
+from trainer.recount import verdict, verify
 from trainer.table import Labels, numeric_table
 from trainer.tree.nodes import DraftBranch, DraftLeaf
 from trainer.tree.splits import Threshold
-from trainer.verify import verdict, verify
 
 STUMP = DraftBranch(split=Threshold(feature=0, threshold=0.5), left=DraftLeaf(), right=DraftLeaf())
 

@@ -22,11 +22,11 @@ from trainer.dossier import measures
 from trainer.dossier.claim import claim
 from trainer.dossier.rows import DossierRows, rows_of
 from trainer.errors import ModelFileError
+from trainer.recount import Finding, refuted, verdict, verify
 from trainer.tree.describe import rules_text, split_text
 from trainer.tree.file import ModelFile, read
 from trainer.tree.nodes import Node, Tree
 from trainer.tree.rules import rules_of
-from trainer.verify import Finding, refuted, verdict, verify
 from trainer.version import VERSION
 
 FORMAT, FORMAT_VERSION = "octweb-dossier", 1

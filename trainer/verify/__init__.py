@@ -1,6 +1,1 @@
-"""Independent check of model files: imports nothing of the trainer but its errors."""
-
-from trainer.verify.check import verify
-from trainer.verify.findings import Finding, Verdict, refuted, verdict
-
-__all__ = ["Finding", "Verdict", "refuted", "verdict", "verify"]
+"""Whether a proof holds: the space of trees that a model is about, and the steps of the proof. Nothing of the trainer is imported."""

@@ -1,47 +1,21 @@
-"""The proof that goes with a model: steps from which a bound follows, each checked separately (docs/proof-format.md)."""
+"""What a proof shows of a model: the space of its trees, made from the document and the rows, and the steps about it."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
-from trainer.verify.findings import TOLERANCE, Finding, exact, recounted, shown
+from trainer.verify.model import OBLIQUE, Model, Rows
 from trainer.verify.space.planes import plane_space
 from trainer.verify.space.space import read_space
-from trainer.verify.space.structure import OBLIQUE
-from trainer.verify.space.subject import BadProof, NoProof
 from trainer.verify.steps.planes import check_planes
 from trainer.verify.steps.steps import Proved, check_proof, read_proof
-from trainer.verify.table.rows import Rows
-
-Errors = tuple[int, ...]  # of trees with at most 1, 2, … leaves, the least that a proof shows
 
 
-def of_proof(model: dict[str, Any], rows: Rows, proof_path: Path) -> tuple[list[Finding], Errors]:
-    """What the proof shows about the bound of `model`, and about trees of few leaves; `rows` are the rows of the training."""
-    try:
-        if model["method"] in OBLIQUE:
-            proved = check_planes(read_proof(proof_path), plane_space(model, rows))
-        else:
-            proved = check_proof(read_proof(proof_path), read_space(model, rows))
-    except NoProof as reason:
-        return [_open(f"The proof was not checked: {reason}.")], ()
-    except BadProof as reason:
-        return [recounted("proof", False, f"{reason}.")], ()
-    return [_bound(model, proved, int(rows.weights.sum()))], proved.errors
+def proved(model: Model, rows: Rows, path: Path) -> Proved:
+    """What each tree of the model's space costs at least, as the proof at `path` shows it; `rows` are the rows of the training.
 
-
-def _bound(model: dict[str, Any], proved: Proved, n: int) -> Finding:
-    claimed = model["certificate"].get("bound")
-    best = 1 - proved.cost / n  # the best objective that the proof leaves open
-    steps = f"{proved.steps} steps hold" if proved.steps != 1 else "one step holds"
-    if claimed is None:
-        return _open(f"The proof shows that no tree exceeds {float(best):.12g}, and the file claims no bound.")
-    words = f"{steps}: no tree exceeds {best} = {float(best):.12g}."
-    if best > exact(claimed) + TOLERANCE:
-        return _open(f"{words} The file claims {claimed}, which the proof does not show.")
-    return shown("bound", "proved", words, best)
-
-
-def _open(words: str) -> Finding:
-    return shown("bound", "cannot be judged", words)
+    Raises BadProof where a step does not hold, NoProof where there are no steps for the space.
+    """
+    if model["method"] in OBLIQUE:
+        return check_planes(read_proof(path), plane_space(model, rows))
+    return check_proof(read_proof(path), read_space(model, rows))

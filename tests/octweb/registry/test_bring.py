@@ -19,8 +19,8 @@ from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from trainer.convert import from_sklearn
 from trainer.errors import DataError, TrainerError
+from trainer.recount import verdict, verify
 from trainer.tree.pmml import to_pmml
-from trainer.verify import verdict, verify
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/models/"

@@ -12,9 +12,9 @@ from octweb.runs.page_trees import command_of, train, train_missing
 from tests.conftest import ROOT
 from trainer.errors import DataError
 from trainer.methods import METHODS, get
+from trainer.recount import verdict, verify
 from trainer.reference import model_path
 from trainer.tree.file import read
-from trainer.verify import verdict, verify
 
 PAGES = ROOT / "docs" / "methods"
 AT_ONCE = ("cart", "exact", "exact-numeric", "bivariate")  # no time limit and no solver decides on these

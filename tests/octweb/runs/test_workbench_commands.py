@@ -9,8 +9,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from trainer.dossier.facts import dossier
+from trainer.recount import verify
 from trainer.tree.file import read
-from trainer.verify import verify
 
 TRAINED = {"method", "status", "objective", "bound", "gap", "train_accuracy", "correct", "n", "features", "encoded_features",
            "classes", "depth", "leaves", "seconds", "nodes", "solver", "solver_version", "warm_start_objective", "cuts",

@@ -25,8 +25,8 @@ from octweb.workbench.models import Kind, Step, StepState, Workbench
 from octweb.workbench.work import EditingSupervisor
 from tests.octweb.small_models import trained
 from trainer.errors import ParameterError
+from trainer.recount import verdict, verify
 from trainer.tree.file import from_json
-from trainer.verify import verdict, verify
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -15,13 +15,13 @@ from trainer.convert.source import Converted
 from trainer.data.read_file import read
 from trainer.data.reader import build_as_read, reading_of
 from trainer.errors import ConversionError, DataError, TrainerError
+from trainer.recount import verdict, verify
 from trainer.run import TrainRequest, train
 from trainer.table import MISSING_CATEGORY, Labels, numeric_table
 from trainer.tree.file import write
 from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
 from trainer.tree.pmml import to_pmml
 from trainer.tree.splits import Threshold
-from trainer.verify import verdict, verify
 
 SMALL = {
     "n_estimators": 1,

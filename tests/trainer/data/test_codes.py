@@ -17,15 +17,15 @@ from trainer.data.infer import infer
 from trainer.data.read_file import read
 from trainer.data.reader import load
 from trainer.errors import DataError
+from trainer.recount import verdict, verify
 from trainer.run import TrainRequest, save, train
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table
 from trainer.tree.describe import rules_text
 from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
 from trainer.tree.picture.figure import tree_figure
 from trainer.tree.splits import Interval
-from trainer.verify import verdict, verify
+from trainer.verify.model import Rows
 from trainer.verify.space.questions import questions
-from trainer.verify.table.rows import Rows
 
 
 @pytest.mark.parametrize(

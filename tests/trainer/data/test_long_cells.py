@@ -14,7 +14,7 @@ from trainer.data.reader import read
 from trainer.data.reading import reading_of
 from trainer.data.spreadsheet import as_text
 from trainer.errors import DataError
-from trainer.verify.table.rows import NUMBER
+from trainer.recount.table.rows import NUMBER
 
 LENGTH = 60_000  # in proportion: a second for all; by its square: minutes
 SECONDS = 15.0

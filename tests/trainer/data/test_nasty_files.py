@@ -9,9 +9,9 @@ from trainer.data.reader import load
 from trainer.data.reading import reading_of
 from trainer.errors import DataError
 from trainer.predict_file import predict_file
+from trainer.recount import verdict, verify
 from trainer.run import TrainRequest, save, train
 from trainer.tree.file import read
-from trainer.verify import verdict, verify
 
 MANY = range(1, 31)
 

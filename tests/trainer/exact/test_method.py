@@ -14,9 +14,9 @@ from trainer.data.encoding import Scheme, encode_binary
 from trainer.errors import DataError, InfeasibleError, ParameterError
 from trainer.families.exact.instance import build
 from trainer.families.exact.solve import ExactOptions, evaluate, solve_binary
+from trainer.recount import verify
 from trainer.run import TrainRequest, save, train
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table, numeric_table
-from trainer.verify import verify
 
 
 def mixed_table(seed, n=60):

@@ -10,9 +10,9 @@ import pytest
 
 from tests.trainer.oracles.exact import random_binary
 from trainer.families.exact.optima import optimal_trees
-from trainer.verify.search.optima import Optima
-from trainer.verify.space.subject import Space
+from trainer.recount.search.optima import Optima
 from trainer.verify.steps.counting import Counting
+from trainer.verify.subject import Space
 
 
 def all_trees(X, y, w, classes, depth, min_leaf):

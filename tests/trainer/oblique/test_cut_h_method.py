@@ -13,8 +13,8 @@ from tests.trainer.oblique.tables import rows_of, table
 from tests.trainer.oracles.oblique import best_value
 from trainer.errors import DataError, ParameterError
 from trainer.milo.lattice import Lattice, same_order, tie_price
+from trainer.recount import refuted, verify
 from trainer.run import TrainRequest, save, train
-from trainer.verify import refuted, verify
 
 
 @pytest.mark.parametrize("method", ["cut-h", "cutw-h"])

@@ -21,8 +21,8 @@ from trainer.families.oblique.s_oct import SOCT
 from trainer.families.oblique.shattering import CutHooks, CutModel, CutOptions
 from trainer.milo import Hooks, Options, Point, backend
 from trainer.milo.lattice import Lattice
+from trainer.recount import refuted, verify
 from trainer.run import TrainRequest, save, train
-from trainer.verify import refuted, verify
 
 SOLVERS = ("scip", "gurobi")
 CHARGES = (Fraction(0), Fraction(1, 4), Fraction(1, 3), Fraction(1), Fraction(3, 2))

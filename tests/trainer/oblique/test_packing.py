@@ -22,9 +22,9 @@ from trainer.families.oblique.s_oct import SOCT
 from trainer.families.oblique.shattering import CutHooks, CutModel, CutOptions
 from trainer.milo import Options, backend
 from trainer.milo.lattice import Lattice
+from trainer.recount import verify
+from trainer.recount.search.planes import _least, partings
 from trainer.run import TrainRequest, save, train
-from trainer.verify import verify
-from trainer.verify.search.planes import _least, partings
 
 
 def flat(seed, most=9):

@@ -15,8 +15,8 @@ from trainer import proving
 from trainer.data.reader import load
 from trainer.families.oblique.raising import Raising
 from trainer.families.oblique.tree_search import Run
+from trainer.recount import verify
 from trainer.run import TrainRequest, save, train
-from trainer.verify import verify
 
 BARE = {"first_trees": "none", "search_seconds": 0, "time_limit": 60, "threads": 1}
 

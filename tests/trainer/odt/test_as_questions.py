@@ -13,8 +13,8 @@ from tests.seeds import seeds
 from tests.trainer.verify.test_second_checker import page, proved_alone
 from trainer.data.reader import load
 from trainer.families.odt.as_questions import MOST
+from trainer.recount import verify
 from trainer.run import TrainRequest, save, train
-from trainer.verify import verify
 
 
 def trained(folder, seed, **parameters):

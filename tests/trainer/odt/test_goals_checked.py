@@ -10,7 +10,7 @@ import pytest
 from tests.seeds import seeds
 from tests.trainer.odt.test_as_questions import trained
 from trainer.errors import TrainerError
-from trainer.verify import verdict, verify
+from trainer.recount import verdict, verify
 
 GOALS = (
     {"frontier": True},

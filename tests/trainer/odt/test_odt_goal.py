@@ -17,9 +17,9 @@ from trainer.families.odt.grouping import labels_of
 from trainer.families.odt.pareto import ParetoSearch
 from trainer.families.odt.topology import parse
 from trainer.monitor import Monitor
+from trainer.recount import verify
 from trainer.run import TrainRequest, fit, save, train
 from trainer.table import Kind
-from trainer.verify import verify
 
 TOPOLOGIES = ("depth-1", "depth-2", "depth-2.5", "[.[..]]", "depth-3")
 

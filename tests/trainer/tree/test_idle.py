@@ -13,11 +13,11 @@ from tests.trainer.random_trees import random_matrix, random_tree
 from tests.trainer.verify.files import csv_text
 from trainer.data.reader import load
 from trainer.errors import ModelFileError
+from trainer.recount import verdict, verify
 from trainer.run import TrainRequest, train
 from trainer.tree.file import ModelFile, from_json
 from trainer.tree.idle import idle_questions, pruned, without_idle
 from trainer.tree.known_rows import packed
-from trainer.verify import verdict, verify
 
 
 def answers_below(tree, node):

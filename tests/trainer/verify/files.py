@@ -13,9 +13,9 @@ import numpy as np
 
 from trainer.data.reader import load
 from trainer.methods import METHODS
+from trainer.recount import Finding, verify
 from trainer.run import TrainRequest, train
 from trainer.table import Labels, Table
-from trainer.verify import Finding, verify
 
 SMALL = {"depth": 2, "time_limit": 60.0}
 OBLIQUE = ("cut-h", "cutw-h", "s-oct", "oct-h")

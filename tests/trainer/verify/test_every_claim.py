@@ -13,9 +13,9 @@ from tests.trainer.verify.search_settings import OF_THE_SEARCH
 from trainer.certificate import Certificate, Evidence
 from trainer.data.reader import load
 from trainer.methods import METHODS
+from trainer.recount import verdict
 from trainer.run import TrainRequest
 from trainer.tree.file import ModelFile
-from trainer.verify import verdict
 from trainer.workbench import Session
 
 TOLD, SCOPE, PRICES, BEST = "how it was made", "scope", "what is maximised", "fewest leaves"

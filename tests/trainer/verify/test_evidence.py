@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.trainer.verify.files import findings, trained
-from trainer.verify import verdict
+from trainer.recount import verdict
 
 
 @pytest.fixture(scope="module")

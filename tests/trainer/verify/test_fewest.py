@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from trainer.data.reader import load
+from trainer.recount import verdict, verify
+from trainer.recount.fewest import CLAIM
 from trainer.run import TrainRequest, train
-from trainer.verify import verdict, verify
-from trainer.verify.fewest import CLAIM
 
 ASKED = {"depth": 2, "then_fewest": True, "first_trees": "none", "search_seconds": 0.5, "time_limit": 60.0}
 

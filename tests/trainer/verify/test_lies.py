@@ -12,8 +12,8 @@ from tests.trainer.verify.files import OBLIQUE, TWO_CLASSES, findings, trained
 from trainer.data.reader import load
 from trainer.errors import ModelFileError
 from trainer.methods import METHODS, get
+from trainer.recount import verdict, verify
 from trainer.run import TrainRequest, train
-from trainer.verify import verdict, verify
 
 ALL = [m.id for m in METHODS]
 TREES = [m.id for m in METHODS if m.guarantee == "tree"]
@@ -202,8 +202,8 @@ def test_restricted_optima_are_found_again_and_anything_below_is_refuted(folder,
 @pytest.mark.parametrize("method", ["exact-numeric", "binoct", "odt", "oct", "bendoct-accelerated"])
 def test_a_plain_search_agrees_with_every_method_that_it_can_search(folder, tmp_path, method):
     from trainer.data.reader import load
-    from trainer.verify.search import small
-    from trainer.verify.table.rows import load as read
+    from trainer.recount.search import small
+    from trainer.recount.table.rows import load as read
 
     document, data = trained(folder, method)
     found, _ = small.best(document, read(data, document).training)

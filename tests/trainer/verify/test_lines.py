@@ -11,10 +11,10 @@ import pytest
 from tests.seeds import seeds
 from tests.trainer.verify.files import findings
 from trainer.data.reader import load
+from trainer.recount.search import impurity
+from trainer.recount.search.lines import sides, whole
+from trainer.recount.search.planes import partings
 from trainer.run import TrainRequest, train
-from trainer.verify.search import impurity
-from trainer.verify.search.lines import sides, whole
-from trainer.verify.search.planes import partings
 
 ROWS = 150
 

@@ -15,7 +15,7 @@ from tests.trainer.verify.files import findings, trained
 from tests.trainer.verify.mutations import lies, mutated
 from trainer.errors import TrainerError
 from trainer.methods import METHODS
-from trainer.verify import verdict
+from trainer.recount import verdict
 
 CASES = [
     *((m.id, {"time_limit": 2.0}, share) for m in METHODS for share in (0.0, 0.25)),

@@ -13,9 +13,9 @@ import pytest
 from tests.trainer.verify.odd_tables import odd_table
 from trainer.data.reader import load
 from trainer.errors import DataError
+from trainer.recount import verdict, verify
 from trainer.run import TrainRequest, save, train
 from trainer.table import MissingPolicy
-from trainer.verify import verdict, verify
 
 
 def unchecked(model, path):

@@ -11,8 +11,8 @@ from tests.seeds import seeds
 from trainer.data.reader import load
 from trainer.families.exact import method as exact
 from trainer.families.exact.column_cases import COUNTED
+from trainer.recount import verdict, verify
 from trainer.run import TrainRequest, train
-from trainer.verify import verdict, verify
 
 LIMITS = [
     {}, {"leaf_penalty": 0.01}, {"class_weight": "balanced"}, {"min_leaf": 3}, {"max_leaves": 4}, {"forbidden_pairs": "a+b"},

@@ -19,11 +19,11 @@ from tests.trainer.verify.test_second_checker import page, table
 from trainer.data.reader import load
 from trainer.families.exact.frontier import solve_frontier
 from trainer.families.exact.proof_frontier import frontier_proof
+from trainer.recount import verify
+from trainer.recount.search import small
 from trainer.run import TrainRequest, save, train
-from trainer.verify import verify
-from trainer.verify.search import small
-from trainer.verify.space.subject import BadProof, Space
 from trainer.verify.steps.steps import check_proof
+from trainer.verify.subject import BadProof, Space
 
 Lines = list[dict[str, Any]]
 

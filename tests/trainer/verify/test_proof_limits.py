@@ -13,7 +13,7 @@ from tests.trainer.verify.test_proofs import accepted, never, with_header
 from trainer.constraints import Constraints
 from trainer.families.exact.proof_limits import limited_proof
 from trainer.method import Proof
-from trainer.verify.space.subject import Space
+from trainer.verify.subject import Space
 
 
 class Least:

@@ -16,9 +16,9 @@ from tests.trainer.oracles.oblique import best_value, random_points, separations
 from tests.trainer.oracles.oblique_class import best_in_class, hull_distance
 from tests.trainer.oracles.oblique_labels import fewest_errors
 from trainer.families.oblique.proving import PlaneProof, labelled
-from trainer.verify.space.subject import BadProof, PlaneSpace
 from trainer.verify.steps.labels import holds, trees
 from trainer.verify.steps.planes import check_planes
+from trainer.verify.subject import BadProof, PlaneSpace
 
 Lines = list[dict[str, Any]]
 TOUCHING, FAR = 0.0, 0.3  # distances that planes keep

@@ -19,11 +19,11 @@ from tests.trainer.verify.test_second_checker import page, proved_alone
 from trainer.bundle import bundle
 from trainer.data.reader import load
 from trainer.proving import ProofLimits
+from trainer.recount import verdict, verify
 from trainer.run import TrainRequest, save, train
-from trainer.verify import verdict, verify
+from trainer.verify.model import Rows
 from trainer.verify.space.planes import plane_space
-from trainer.verify.space.subject import NoProof
-from trainer.verify.table.rows import Rows
+from trainer.verify.subject import NoProof
 
 DECIMALS = "size,share,colour,class\n" + "".join(  # thirds of 0.3 lie on a line as decimals, and beside it as binary numbers
     f"{x},{y},{c},{k}\n"

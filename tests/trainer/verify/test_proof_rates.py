@@ -15,13 +15,13 @@ from tests.trainer.verify.test_proof_within import judge_changes
 from tests.trainer.verify.test_proofs import Lines, accepted
 from tests.trainer.verify.test_second_checker import table as csv_table
 from trainer.data.reader import load
+from trainer.recount import verdict, verify
+from trainer.recount.restrictions import words_of
+from trainer.recount.search import small
+from trainer.recount.search.small import _searched
+from trainer.recount.table.rows import load as read_rows
 from trainer.run import TrainRequest, train
-from trainer.verify import verdict, verify
-from trainer.verify.search import small
-from trainer.verify.search.small import _searched
-from trainer.verify.space.restrictions import words_of
-from trainer.verify.space.subject import Rates, Space
-from trainer.verify.table.rows import load as read_rows
+from trainer.verify.subject import Rates, Space
 
 Tree = tuple[int, tuple[int, ...], int]  # cost, the class that each row is predicted (-1: it is elsewhere), leaves
 

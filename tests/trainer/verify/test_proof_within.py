@@ -23,12 +23,12 @@ from trainer.errors import InfeasibleError
 from trainer.families.exact.workbench.bench import Workbench
 from trainer.families.exact.workbench.fronts import Limits
 from trainer.families.exact.workbench.proof import restricted_proof
+from trainer.recount import verdict, verify
+from trainer.recount.search.small import without
 from trainer.run import TrainRequest
-from trainer.verify import verdict, verify
-from trainer.verify.search.small import without
+from trainer.verify.model import Rows
 from trainer.verify.space.space import read_space
-from trainer.verify.space.subject import Space, Wish
-from trainer.verify.table.rows import Rows
+from trainer.verify.subject import Space, Wish
 from trainer.workbench import Session
 
 FAR = 1 << 60

@@ -13,8 +13,8 @@ import pytest
 from trainer.families.exact.solve import solve_binary
 from trainer.families.numeric.proof import made
 from trainer.families.numeric.search import solve_numeric
-from trainer.verify.space.subject import BadProof, Space
 from trainer.verify.steps.steps import check_proof
+from trainer.verify.subject import BadProof, Space
 
 Lines = list[dict[str, Any]]
 INSTANCES = 25

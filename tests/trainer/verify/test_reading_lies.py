@@ -10,9 +10,9 @@ import pytest
 from trainer.data.reader import load, load_for_model
 from trainer.data.reading import Given
 from trainer.errors import DataError, TrainerError
+from trainer.recount import verdict, verify
 from trainer.run import TrainRequest, save, train
 from trainer.tree.file import read
-from trainer.verify import verdict, verify
 
 TABLE = ["Report of the year", "", "price;when;at;debt;zip;class"]
 

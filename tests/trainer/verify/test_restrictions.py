@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.octweb.small_models import small_table, trained
-from trainer.verify.space.restrictions import restrictions
+from trainer.recount.restrictions import restrictions
 
 
 def verdicts(document, **asked):

@@ -8,7 +8,7 @@ import pytest
 
 from tests.trainer.verify.files import findings, trained, verdicts
 from trainer.errors import ModelFileError
-from trainer.verify import verdict
+from trainer.recount import verdict
 
 METHODS = ("exact", "exact-numeric", "odt", "bivariate")
 

@@ -10,8 +10,8 @@ import pytest
 from tests.trainer.verify.files import findings, trained, verdicts
 from trainer.data.reader import load
 from trainer.methods import METHODS
+from trainer.recount import verdict, verify
 from trainer.run import TrainRequest, save, train
-from trainer.verify import verdict, verify
 
 
 @pytest.fixture(scope="module")

@@ -15,12 +15,12 @@ from trainer.families.odt.method import scope as odt_scope
 from trainer.families.odt.topology import complete
 from trainer.methods import METHODS, get
 from trainer.pose import pose
+from trainer.recount import verify
+from trainer.recount.scope import scope
 from trainer.run import TrainRequest, save, train
 from trainer.scope import scope_of
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table
-from trainer.verify import verify
-from trainer.verify.space.scope import scope
-from trainer.verify.table.rows import Rows
+from trainer.verify.model import Rows
 
 # values that restrict on the small table, and the words that the scope must have
 RESTRICTING = {

@@ -18,12 +18,12 @@ from tests.trainer.verify.test_proofs import mutations
 from trainer.bundle import bundle
 from trainer.data.reader import load
 from trainer.errors import TrainerError
+from trainer.recount import verdict, verify
+from trainer.recount.proof import of_proof
+from trainer.recount.search.small import _searched
+from trainer.recount.table.rows import load as read_rows
 from trainer.run import TrainRequest, save, train
-from trainer.verify import verdict, verify
-from trainer.verify.proof import of_proof
-from trainer.verify.search.small import _searched
 from trainer.verify.space.space import read_space
-from trainer.verify.table.rows import load as read_rows
 from trainer.workbench import Session
 
 ROOT = Path(__file__).parents[3]

@@ -15,8 +15,8 @@ import pytest
 
 from trainer.data.reader import load
 from trainer.errors import DataError, ModelFileError
+from trainer.recount import refuted, verdict, verify
 from trainer.run import TrainRequest, save, train
-from trainer.verify import refuted, verdict, verify
 
 
 def rows_text() -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from trainer.verify.findings import asked
+from trainer.verify.model import asked
 
 BEFORE = re.compile(
     r" columns, numeric ones in at most [0-9]+ bins, no other columns than (?:those that a CART tree uses )?\("

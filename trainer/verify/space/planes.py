@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify.findings import asked, exact
+from trainer.verify.model import Rows, asked, distant, exact
 from trainer.verify.space.questions import features
-from trainer.verify.space.space import digest, distant
-from trainer.verify.space.subject import NoProof, PlaneSpace
-from trainer.verify.table.rows import Rows
+from trainer.verify.space.space import digest
+from trainer.verify.subject import NoProof, PlaneSpace
 
 BESIDE = Fraction(1, 10**9)  # what reading numbers as decimals may move a row: a hundredth of what planes keep from it
 HALF_A_UNIT = Fraction(1, 1 << 53)  # how far a number may lie from the shortest decimal that gives it, as a share of it

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trainer.verify.table.rows import Rows
+from trainer.verify.model import Rows
 
 SCHEMES = ("quantile-thresholds", "quantile-buckets", "all-thresholds", "none")
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify.findings import asked, exact
-from trainer.verify.space.subject import Rates
-from trainer.verify.table.rows import Rows
+from trainer.verify.model import Rows, asked, exact
+from trainer.verify.subject import Rates
 
 
 def rates_of(model: dict[str, Any], rows: Rows) -> Rates | None:

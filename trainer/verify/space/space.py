@@ -12,15 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify.findings import asked, exact, items
+from trainer.verify.model import QUESTIONS, THRESHOLDS, Rows, asked, exact, items, pairs, recalls, ways
 from trainer.verify.space.chosen import chosen_columns
 from trainer.verify.space.questions import cuts_of_bins, features, matrix, questions
 from trainer.verify.space.rates import rates_of
-from trainer.verify.space.restrictions import pairs, recalls, ways
-from trainer.verify.space.structure import QUESTIONS, THRESHOLDS
-from trainer.verify.space.subject import NoProof, Shape, Space, depth_of
 from trainer.verify.space.wishes import answers, numbered, wishes_of, with_parted
-from trainer.verify.table.rows import Rows
+from trainer.verify.subject import NoProof, Shape, Space, depth_of
 
 MOST_SUBSETS = 1000  # questions of `odt`
 
@@ -78,11 +75,6 @@ def space_of(model: dict[str, Any], rows: Rows, X: np.ndarray, columns: list[int
         rates=None if rates is None else rates.of(kept),
         rising=None if wide else _rising(model, rows, X, columns),
     )
-
-
-def distant(model: dict[str, Any]) -> bool:
-    """Whether the rows keep a distance from the planes of the method."""
-    return model["method"] == "oct-h" or (model["method"] == "s-oct" and asked(model, "big_m") is not None)
 
 
 def topology_of(model: dict[str, Any]) -> Shape:

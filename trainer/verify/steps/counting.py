@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify.space.subject import BadProof, Space, Wish
 from trainer.verify.steps.parts import FAR, Known, Part, Table, below
+from trainer.verify.subject import BadProof, Space, Wish
 
 
 class Counting(Table):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from trainer.verify.space.subject import BadProof
+from trainer.verify.subject import BadProof
 
 VERSION = 4
 LARGEST = 1 << 53

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from trainer.verify.space.subject import BadProof
+from trainer.verify.subject import BadProof
 
 Tree = int | tuple["Tree", "Tree"]  # classes by their position; the two sides of a question
 MOST = 20_000  # trees of labels that are looked at

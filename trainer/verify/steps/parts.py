@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from trainer.verify.space.subject import Wish
+from trainer.verify.subject import Wish
 
 FAR = 1 << 61
 Known = Callable[["Part", int, int], int]  # a part, height and leaves: the best bound that is proved, or 0

@@ -14,11 +14,11 @@ from itertools import chain
 from math import floor, lcm
 from typing import Any
 
-from trainer.verify.space.subject import BadProof, PlaneSpace
 from trainer.verify.steps.frontier import cost_of, read_goals
 from trainer.verify.steps.labels import MOST, Tree, holds, labels, read_tree, trees
 from trainer.verify.steps.points import meets, needed, wrong
 from trainer.verify.steps.steps import Proved, accept, held, numbers, whole
+from trainer.verify.subject import BadProof, PlaneSpace
 
 VERSIONS = (3, 4)
 DIGITS = re.compile("[1-9][0-9]{0,3999}")  # of a weight too large for a number of JSON

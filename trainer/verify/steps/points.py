@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from trainer.verify.space.subject import PlaneSpace
+from trainer.verify.subject import PlaneSpace
 
 Weights = Mapping[int, int]  # points with their weights, whole numbers above 0
 

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify.space.subject import BadProof, Space
 from trainer.verify.steps.counting import Counting
 from trainer.verify.steps.frontier import cost_of, read_goals
 from trainer.verify.steps.parts import FAR, Part
 from trainer.verify.steps.sweep import Sweep
 from trainer.verify.steps.topology import Topologies
 from trainer.verify.steps.within import Cover, Within
+from trainer.verify.subject import BadProof, Space
 
 FORMAT, VERSIONS = "octweb-proof", (1, 2, 4, 5, 6)
 MOST_LINE = 1 << 20  # characters of a line

@@ -10,8 +10,8 @@ from functools import reduce
 
 import numpy as np
 
-from trainer.verify.space.subject import BadProof, Space
 from trainer.verify.steps.parts import FAR, Known, Part, Table
+from trainer.verify.subject import BadProof, Space
 
 SPARSE = 8  # a column with so many more values than rows are left is sorted, and not counted by value
 

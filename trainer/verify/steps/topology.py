@@ -5,9 +5,9 @@ See docs/proof-format.md, "Topologies".
 
 from __future__ import annotations
 
-from trainer.verify.space.subject import NoProof, Shape, depth_of, leaves_of
 from trainer.verify.steps.counting import Counting, Frame, Sides
 from trainer.verify.steps.parts import Part
+from trainer.verify.subject import NoProof, Shape, depth_of, leaves_of
 
 MOST_QUESTIONS = 100  # of topologies that are four questions deep
 

@@ -14,9 +14,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from trainer.verify.space.subject import BadProof, Rates
 from trainer.verify.steps.counting import Counting, Frame, Sides
 from trainer.verify.steps.parts import FAR, Known, Part
+from trainer.verify.subject import BadProof, Rates
 
 Cover = tuple[int, np.ndarray]  # a cost, and the vectors of the trees that cost less
 Covers = Callable[[Part, int], Cover]  # a part and a height: the best cover that a step has proved

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from octweb.core.command_line import sentence
 from trainer.errors import TrainerError
-from trainer.verify import verdict, verify
+from trainer.recount import verdict, verify
 
 PASSED = ("proved", "recounted")
 

@@ -1,6 +1,6 @@
 """Splits that are said to be the best for their rows: impurities counted again, and the best split of a node by plain sweeps.
 
-All lines over each two features are swept (`trainer.verify.lines`), which proves a node. Where that takes too long, the thresholds of all
+All lines over each two features are swept (`trainer.recount.search.lines`), which proves a node. Where that takes too long, the thresholds of all
 columns are tried, which can only refute.
 """
 
@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify.findings import TOLERANCE, Finding, asked, exact, recounted, shown
-from trainer.verify.recount.counts import Counts, parted
-from trainer.verify.search.lines import sides, whole
+from trainer.recount.findings import TOLERANCE, Finding, recounted, shown
+from trainer.recount.search.lines import sides, whole
+from trainer.recount.structure import METHODS
+from trainer.recount.tree import branches
+from trainer.recount.trees.counts import Counts, parted
+from trainer.verify.model import Rows, asked, exact
 from trainer.verify.space.questions import features
-from trainer.verify.space.structure import METHODS
-from trainer.verify.table.rows import Rows
-from trainer.verify.tree import branches
 
 WORK = 300_000_000  # squares of points in a plane, over all pairs of features and nodes
 SLACK = float(TOLERANCE)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from trainer.verify.findings import Finding, recounted, shown
-from trainer.verify.recount.counts import terms, value_of
-from trainer.verify.recount.held import held
-from trainer.verify.search import small
-from trainer.verify.table.rows import Rows
-from trainer.verify.tree import leaves
+from trainer.recount.findings import Finding, recounted, shown
+from trainer.recount.search import small
+from trainer.recount.tree import leaves
+from trainer.recount.trees.counts import terms, value_of
+from trainer.recount.trees.held import held
+from trainer.verify.model import Rows
 
 Claims = list[tuple[int, int]]  # numbers of leaves, and the most rows that a tree of at most so many can have right
 

@@ -7,14 +7,13 @@ from itertools import chain
 
 import numpy as np
 
-from trainer.verify.findings import Finding, recounted
-from trainer.verify.recount.counts import parted
+from trainer.recount.findings import Finding, recounted
+from trainer.recount.restrictions import Model
+from trainer.recount.trees.counts import parted
+from trainer.verify.model import QUESTIONS, THRESHOLDS, Rows
 from trainer.verify.space.chosen import chosen_columns
 from trainer.verify.space.questions import cuts_of_bins, of_column
-from trainer.verify.space.restrictions import Model
-from trainer.verify.space.structure import QUESTIONS, THRESHOLDS
 from trainer.verify.space.wishes import answers, numbered, wishes_of
-from trainer.verify.table.rows import Rows
 
 
 def questions_asked(model: Model, rows: Rows) -> list[Finding]:

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trainer.verify.findings import Finding, asked, columns_of, exact, items, recounted
+from trainer.recount.findings import Finding, columns_of, recounted
+from trainer.recount.tree import branches, leaves, places, under, used
+from trainer.verify.model import Rows, asked, exact, items, pairs, recalls, ways
 from trainer.verify.space.rates import rates_of
-from trainer.verify.table.rows import Rows
-from trainer.verify.tree import branches, leaves, places, under, used
 
 Model = dict[str, Any]
 Words = Callable[[Model], Sequence[str]]
@@ -60,30 +60,6 @@ def words_of(model: Model) -> list[str]:
 def not_searched(model: Model) -> str | None:
     """The first restriction that the plain search cannot keep, if any is asked for."""
     return next((r.name for r in RESTRICTIONS if not r.searched and asked(model, r.name)), None)
-
-
-# -- what parameters that are written as text ask for ------------------------------------------------------------------
-
-
-def recalls(model: Model) -> list[tuple[str, str]]:
-    """Classes, and the least share of each."""
-    found = [text.rpartition(":") for text in items(asked(model, "recall"))]
-    return [(name.strip(), share.strip()) for name, _, share in found]
-
-
-def pairs(model: Model) -> list[tuple[str, str]]:
-    """Columns that no path asks both."""
-    found = []
-    for text in items(asked(model, "forbidden_pairs")):
-        a, b = text.split("+")
-        found.append((a.strip(), b.strip()))
-    return found
-
-
-def ways(model: Model) -> list[tuple[str, str]]:
-    """Columns, and whether the classes are only rising or falling along each."""
-    found = [text.rpartition(" ") for text in items(asked(model, "monotone"))]
-    return [(name.strip(), "rising" if way == "up" else "falling") for name, _, way in found]
 
 
 # -- words of a scope --------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """The part of the independent check that counts errors in planes again: sets of rows named by a certificate of trees of hyperplanes.
 
-As `trainer.verify`, nothing here is shared with the code that trains. Numbers are read as the decimals that they are written as,
+As in all of `trainer.recount`, nothing here is shared with the code that trains. Numbers are read as the decimals that they are written as,
 and compared exactly. In a plane a hyperplane is a line; every way in which a line parts points is also the way of a line through two of
 them, which then goes to one side of it or the other between two neighbours on it.
 """
@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify.search.lines import whole
+from trainer.recount.search.lines import whole
+from trainer.verify.model import Rows
 from trainer.verify.space.questions import features
-from trainer.verify.table.rows import Rows
 
 LARGEST = 200
 RANGE = 1 << 28  # products of differences are exact in int64

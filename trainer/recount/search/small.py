@@ -13,19 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify.findings import asked, exact
-from trainer.verify.recount.counts import goal_value, penalty
-from trainer.verify.search.optima import Optima
+from trainer.recount.restrictions import not_searched
+from trainer.recount.search.optima import Optima
+from trainer.recount.trees.counts import goal_value, penalty
+from trainer.verify.model import OBLIQUE, QUESTIONS, THRESHOLDS, Rows, asked, distant, exact
 from trainer.verify.space.chosen import chosen_columns
 from trainer.verify.space.questions import matrix, questions
-from trainer.verify.space.restrictions import not_searched
-from trainer.verify.space.space import distant, read_space, space_of, subsets
-from trainer.verify.space.structure import OBLIQUE, QUESTIONS, THRESHOLDS
-from trainer.verify.space.subject import NoProof, Space
+from trainer.verify.space.space import read_space, space_of, subsets
 from trainer.verify.steps.counting import Counting
 from trainer.verify.steps.parts import FAR
 from trainer.verify.steps.within import TooLarge, Within
-from trainer.verify.table.rows import Rows
+from trainer.verify.subject import NoProof, Space
 
 WORK = 2e8  # rows times questions that a search may look at
 CELLS = 3e7  # rows times questions that are held as numbers

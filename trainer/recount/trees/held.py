@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from trainer.verify.recount.counts import Counts, counted, node_counts
-from trainer.verify.recount.members import questions_asked
-from trainer.verify.space.restrictions import restrictions
-from trainer.verify.space.structure import structure
-from trainer.verify.table.rows import Rows
+from trainer.recount.restrictions import restrictions
+from trainer.recount.structure import structure
+from trainer.recount.trees.counts import Counts, counted, node_counts
+from trainer.recount.trees.members import questions_asked
+from trainer.verify.model import Rows
 
 
 def held(model: dict[str, Any], nodes: Sequence[dict[str, Any]], rows: Rows) -> tuple[str, Counts]:

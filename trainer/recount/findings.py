@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 from trainer.errors import ModelFileError, TrainerError
 
-MAX_DIGITS, MAX_EXPONENT = 200, 400
 TOLERANCE = Fraction(1, 10**9)  # the file writes objectives as rounded decimals
 Verdict = Literal["proved", "recounted", "refuted", "cannot be judged"]
 Role = Literal["basis", "claim", "optimality", "aside"]
@@ -67,26 +66,6 @@ def verdict(findings: Iterable[Finding]) -> Verdict:
 def refuted(findings: Iterable[Finding]) -> bool:
     """True if any claim is contradicted."""
     return verdict(findings) == "refuted"
-
-
-def exact(value: object) -> Fraction:
-    """A number as it is written in the file; raises ValueError for other text, and for so many digits that reading them takes minutes."""
-    text = str(value).strip()
-    exponent = int(text.lower().partition("e")[2] or 0)
-    if len(text) > MAX_DIGITS or abs(exponent) > MAX_EXPONENT:
-        raise ValueError(f"'{text[:80]}' has too many digits")
-    return Fraction(text)
-
-
-def items(text: object) -> list[str]:
-    """The parts of a parameter that lists several things."""
-    return [item.strip() for item in str(text or "").split(";") if item.strip()]
-
-
-def asked(model: dict[str, Any], name: str) -> Any:
-    """A parameter of the training; None if it was not given or says that nothing is asked for."""
-    value = (model.get("parameters") or {}).get(name)
-    return None if value is False or value in ("", "none") else value
 
 
 def columns_of(split: dict[str, Any]) -> list[str]:

@@ -6,16 +6,16 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from trainer.verify.findings import Finding, asked, shown
-from trainer.verify.recount.counts import Counts, penalty, value_of
-from trainer.verify.search import small
-from trainer.verify.search.planes import ceiling, errors_in_planes
+from trainer.recount.findings import Finding, shown
+from trainer.recount.search import small
+from trainer.recount.search.planes import ceiling, errors_in_planes
+from trainer.recount.tree import leaves
+from trainer.recount.trees.counts import Counts, penalty, value_of
+from trainer.verify.model import Rows, asked
 from trainer.verify.space.planes import plane_space
-from trainer.verify.space.subject import BadProof, NoProof
 from trainer.verify.steps.planes import all_dearer
 from trainer.verify.steps.steps import read_proof
-from trainer.verify.table.rows import Rows
-from trainer.verify.tree import leaves
+from trainer.verify.subject import BadProof, NoProof
 
 CLAIM = "fewest leaves"
 

@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from trainer.errors import ModelFileError
-from trainer.verify import claims
-from trainer.verify.fewest import fewest
-from trainer.verify.findings import Finding, damage, unjudged
-from trainer.verify.proof import of_proof
-from trainer.verify.recount.counts import counted, digests, metrics, node_counts, objective, reached
-from trainer.verify.recount.crossed import crossed
-from trainer.verify.recount.members import questions_asked
-from trainer.verify.search.impurity import splits
-from trainer.verify.space.restrictions import restrictions
-from trainer.verify.space.scope import scope
-from trainer.verify.space.structure import structure
-from trainer.verify.space.wishes import kept
-from trainer.verify.table.rows import Data, load
+from trainer.recount import claims
+from trainer.recount.fewest import fewest
+from trainer.recount.findings import Finding, damage, unjudged
+from trainer.recount.proof import of_proof
+from trainer.recount.restrictions import restrictions
+from trainer.recount.scope import scope
+from trainer.recount.search.impurity import splits
+from trainer.recount.structure import structure
+from trainer.recount.table.rows import Data, load
+from trainer.recount.trees.counts import counted, digests, metrics, node_counts, objective, reached
+from trainer.recount.trees.crossed import crossed
+from trainer.recount.trees.members import questions_asked
+from trainer.recount.wishes import kept
 
 REST = "all further claims"
 UNREAD = "The file of rows is not the file of the training, or its rows are in another order. Give the file that was uploaded."

@@ -7,51 +7,23 @@ import math
 import re
 from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from trainer.errors import DataError
-from trainer.verify.findings import Finding, recounted, unjudged
-from trainer.verify.table.reading import GAPS, judged, plain, skipped_lines, sources
-from trainer.verify.table.tables import Piece, readings
+from trainer.recount.findings import Finding, recounted, unjudged
+from trainer.recount.table.reading import GAPS, judged, plain, skipped_lines, sources
+from trainer.recount.table.tables import Piece, readings
+from trainer.verify.model import Rows
 
 TRUTH = dict.fromkeys(("true", "True", "TRUE"), 1.0) | dict.fromkeys(("false", "False", "FALSE"), 0.0)
 NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,5})?", re.ASCII)
 FOLD_SIGNS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 MISSING = "(missing)"
 LARGEST = 1 << 53  # sums of weights stay below it, so that doubles hold them
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows without gaps, in the order of the file.
-
-    `columns`: float64 (n,), the values of numeric and binary columns, positions in the list of categories of the others.
-    `labels`: int32 (n,), positions in the list of classes.  `weights`: int64 (n,), what a row counts in all sums, the weight of
-    its class included.  `plain`: int64 (n,), the same without the weight of the class, for quantiles.
-    """
-
-    columns: list[np.ndarray]
-    labels: np.ndarray
-    weights: np.ndarray
-    plain: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    @property
-    def unweighted(self) -> Rows:
-        """The same without the weights of classes."""
-        return replace(self, weights=self.plain)
-
-    def take(self, chosen: np.ndarray) -> Rows:
-        """The chosen rows (indices or a mask)."""
-        if chosen.dtype == bool and chosen.all():
-            return self
-        return Rows([c[chosen] for c in self.columns], self.labels[chosen], self.weights[chosen], self.plain[chosen])
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify.findings import TOLERANCE, Finding, exact, recounted, unjudged
-from trainer.verify.recount.counts import confusion_of, counted, metric
-from trainer.verify.recount.held import held
-from trainer.verify.table.rows import Data, weighed
-from trainer.verify.tree import leaves
+from trainer.recount.findings import TOLERANCE, Finding, recounted, unjudged
+from trainer.recount.table.rows import Data, weighed
+from trainer.recount.tree import leaves
+from trainer.recount.trees.counts import confusion_of, counted, metric
+from trainer.recount.trees.held import held
+from trainer.verify.model import exact
 
 CLAIM = "metrics cross_validation"
 

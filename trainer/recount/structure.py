@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from trainer.verify.findings import Finding, asked, columns_of, recounted
-from trainer.verify.space.restrictions import SIDE
+from trainer.recount.findings import Finding, columns_of, recounted
+from trainer.recount.restrictions import SIDE
+from trainer.verify.model import asked
 
 MIP = f"{SIDE} first_tree exact_seconds solver mip_gap binarise bins"
 GROWN = "leaf_penalty min_leaf pruning pruning_folds impurity min_node min_gain"
@@ -16,9 +17,6 @@ CUTS = "max_leaves everywhere several"
 CUT_H = f"{PLANES} {CUTS} then_fewest pareto balanced connect tight full_routing symmetry"
 COMMON = "seed depth time_limit memory_limit threads test_share folds"
 WHOLE = "depth bins max_leaves min_leaf max_columns max_card min_node folds seed"
-# what the methods that claim something of all trees ask: yes/no questions, thresholds, hyperplanes; `odt` asks for subsets
-QUESTIONS = {"exact", "flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"}
-THRESHOLDS, OBLIQUE = {"exact-numeric"}, {"cut-h", "cutw-h", "s-oct", "oct-h"}
 MOST = {"bins": 1000, "depth": 100, "test_share": 0.9, "folds": 50}
 # method: what it can claim, its kinds of splits (t: threshold, i: interval, s: subset, l: linear), its parameters
 METHODS = {

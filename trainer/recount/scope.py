@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify.findings import Finding, asked, recounted, unjudged
+from trainer.recount.findings import Finding, recounted, unjudged
+from trainer.recount.restrictions import words_of
+from trainer.recount.structure import METHODS
+from trainer.recount.tree import branches
+from trainer.verify.model import OBLIQUE, THRESHOLDS, Rows, asked, distant
 from trainer.verify.space.chosen import chosen_columns
 from trainer.verify.space.questions import Questions, cuts_of_bins, questions, special_values
-from trainer.verify.space.restrictions import words_of
-from trainer.verify.space.space import distant, topology_of
-from trainer.verify.space.structure import METHODS, OBLIQUE, THRESHOLDS
-from trainer.verify.space.subject import NoProof, Shape, depth_of, leaves_of
-from trainer.verify.table.rows import Rows
-from trainer.verify.tree import branches
+from trainer.verify.space.space import topology_of
+from trainer.verify.subject import NoProof, Shape, depth_of, leaves_of
 
 LEAD = {
     "tree": "all trees with",

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainer.errors import DataError
-from trainer.verify.findings import Finding, recounted
-from trainer.verify.table.tables import Around, Piece
+from trainer.recount.findings import Finding, recounted
+from trainer.recount.table.tables import Around, Piece
 
 BLANKS = "\u00a0\u2007\u2009\u202f"
 UNSEEN = "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from trainer.verify.findings import columns_of
+from trainer.recount.findings import columns_of
 
 Nodes = Sequence[dict[str, Any]]
 LETTERS = {"y": "left", "n": "right"}  # the answers from the root to a place

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify.findings import TOLERANCE, Finding, exact, recounted
-from trainer.verify.table.rows import Data, Rows
-from trainer.verify.tree import branches, leaves, places, used
+from trainer.recount.findings import TOLERANCE, Finding, recounted
+from trainer.recount.table.rows import Data
+from trainer.recount.tree import branches, leaves, places, used
+from trainer.verify.model import Rows, exact
 
 Counts = list[list[int]]  # of each node the weight of each class
 

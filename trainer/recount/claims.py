@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify.findings import TOLERANCE, Finding, Verdict, asked, exact, recounted, shown, unjudged
-from trainer.verify.frontiers import frontier
-from trainer.verify.recount.counts import penalty
-from trainer.verify.search import small
-from trainer.verify.search.planes import ceiling, disputed, errors_in_planes, groups
-from trainer.verify.space.structure import METHODS, OBLIQUE
-from trainer.verify.table.rows import Rows
+from trainer.recount.findings import TOLERANCE, Finding, Verdict, recounted, shown, unjudged
+from trainer.recount.frontiers import frontier
+from trainer.recount.search import small
+from trainer.recount.search.planes import ceiling, disputed, errors_in_planes, groups
+from trainer.recount.structure import METHODS
+from trainer.recount.trees.counts import penalty
+from trainer.verify.model import OBLIQUE, Rows, asked, exact
 
 GOALS = {
     "sensitivity": "the least sensitivity", "specificity": "the least specificity", "weight": "the weight of the other class",

@@ -1,0 +1,90 @@
+"""What a model document asks for, as it is written, and the rows that it is about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+Model = dict[str, Any]
+MAX_DIGITS, MAX_EXPONENT = 200, 400
+# what the methods that claim something of all trees ask: yes/no questions, thresholds, hyperplanes; `odt` asks for subsets
+QUESTIONS = {"exact", "flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"}
+THRESHOLDS, OBLIQUE = {"exact-numeric"}, {"cut-h", "cutw-h", "s-oct", "oct-h"}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows without gaps, in the order of the file.
+
+    `columns`: float64 (n,), the values of numeric and binary columns, positions in the list of categories of the others.
+    `labels`: int32 (n,), positions in the list of classes.  `weights`: int64 (n,), what a row counts in all sums, the weight of
+    its class included.  `plain`: int64 (n,), the same without the weight of the class, for quantiles.
+    """
+
+    columns: list[np.ndarray]
+    labels: np.ndarray
+    weights: np.ndarray
+    plain: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def unweighted(self) -> Rows:
+        """The same without the weights of classes."""
+        return replace(self, weights=self.plain)
+
+    def take(self, chosen: np.ndarray) -> Rows:
+        """The chosen rows (indices or a mask)."""
+        if chosen.dtype == bool and chosen.all():
+            return self
+        return Rows([c[chosen] for c in self.columns], self.labels[chosen], self.weights[chosen], self.plain[chosen])
+
+
+def exact(value: object) -> Fraction:
+    """A number as it is written in the file; raises ValueError for other text, and for so many digits that reading them takes minutes."""
+    text = str(value).strip()
+    exponent = int(text.lower().partition("e")[2] or 0)
+    if len(text) > MAX_DIGITS or abs(exponent) > MAX_EXPONENT:
+        raise ValueError(f"'{text[:80]}' has too many digits")
+    return Fraction(text)
+
+
+def items(text: object) -> list[str]:
+    """The parts of a parameter that lists several things."""
+    return [item.strip() for item in str(text or "").split(";") if item.strip()]
+
+
+def asked(model: dict[str, Any], name: str) -> Any:
+    """A parameter of the training; None if it was not given or says that nothing is asked for."""
+    value = (model.get("parameters") or {}).get(name)
+    return None if value is False or value in ("", "none") else value
+
+
+def recalls(model: Model) -> list[tuple[str, str]]:
+    """Classes, and the least share of each."""
+    found = [text.rpartition(":") for text in items(asked(model, "recall"))]
+    return [(name.strip(), share.strip()) for name, _, share in found]
+
+
+def pairs(model: Model) -> list[tuple[str, str]]:
+    """Columns that no path asks both."""
+    found = []
+    for text in items(asked(model, "forbidden_pairs")):
+        a, b = text.split("+")
+        found.append((a.strip(), b.strip()))
+    return found
+
+
+def ways(model: Model) -> list[tuple[str, str]]:
+    """Columns, and whether the classes are only rising or falling along each."""
+    found = [text.rpartition(" ") for text in items(asked(model, "monotone"))]
+    return [(name.strip(), "rising" if way == "up" else "falling") for name, _, way in found]
+
+
+def distant(model: dict[str, Any]) -> bool:
+    """Whether the rows keep a distance from the planes of the method."""
+    return model["method"] == "oct-h" or (model["method"] == "s-oct" and asked(model, "big_m") is not None)
