@@ -24,7 +24,7 @@ from trainer.constraints import asked
 from trainer.data.problem import Problem
 from trainer.dtypes import BitArray
 from trainer.families.exact.constrain import LIMITS
-from trainer.families.exact.solve import solve_binary
+from trainer.families.exact.solve import prove_binary
 from trainer.families.exact.workbench.proof import constrained_bench, restricted_proof
 from trainer.families.oblique.fewest import with_smaller
 from trainer.families.oblique.proving import made as planes_proof
@@ -89,15 +89,13 @@ def write_proof(
 def _proof(problem: Problem, method: Method, settings: Settings, solution: Solution, stop: Callable[[], bool]) -> Proof:
     if solution.bound is None or solution.goal is not None:
         raise NotProved("The proof steps prove bounds of errors and leaves, and this method claims no such bound.")
-    if method.id == "binoct" and problem.leaf_penalty:
-        raise NotProved("This method prices leaves in its own way.")
     if method.id in PLANES:
         known = None if solution.proof is None else solution.proof(stop)
         found = known or planes_proof(problem, settings, Fraction(solution.bound), stop)
     elif solution.proof is not None:
         found = solution.proof(stop)
     elif solution.questions is not None:
-        found = _afterwards(solution.questions(), problem, settings, stop)
+        found = _afterwards(solution.questions(), problem, settings, cost_of(solution, problem), stop)
     elif method.id in SAME_TREES and "binarise" in settings:
         found = _of_same_trees(problem, settings, solution, stop)
     else:
@@ -111,8 +109,8 @@ def _proof(problem: Problem, method: Method, settings: Settings, solution: Solut
 
 def _of_same_trees(problem: Problem, settings: Settings, solution: Solution, stop: Callable[[], bool]) -> Proof | None:
     """The proof of the exact search over the same trees, and within the restrictions where they make the best tree worse."""
-    found = _afterwards(problem.binary.bits(problem.table), problem, settings, stop)
     cost = cost_of(solution, problem)
+    found = _afterwards(problem.binary.bits(problem.table), problem, settings, cost, stop)
     if found is None or not asked(settings) or _rows(found, problem) >= cost:
         return found
     if beyond := asked(settings).difference(LIMITS):
@@ -150,11 +148,17 @@ def _rows(proof: Proof, problem: Problem) -> Fraction:
     return Fraction(proof.goal, proof.scale * Q)
 
 
-def _afterwards(bits: BitArray, problem: Problem, settings: Settings, stop: Callable[[], bool]) -> Proof | None:
-    """The proof of the exact search over the same trees; restrictions that it does not support can only make the best cost higher."""
-    found = solve_binary(
+def _afterwards(
+    bits: BitArray, problem: Problem, settings: Settings, cost: Fraction, stop: Callable[[], bool]
+) -> Proof | None:
+    """The proof that no tree over these questions costs less than `cost` rows, or of what the best one costs if that is less.
+
+    Restrictions that the exact search does not support can only make that higher.
+    """
+    return prove_binary(
         bits,
         problem.y,
+        cost,
         n_classes=problem.n_classes,
         weights=problem.weights,
         depth=settings["depth"],
@@ -162,7 +166,6 @@ def _afterwards(bits: BitArray, problem: Problem, settings: Settings, stop: Call
         min_leaf=int(settings.get("min_leaf") or 1),
         stop=stop,
     )
-    return found.proof(stop)
 
 
 def one_class(problem: Problem) -> Proof:

@@ -21,7 +21,7 @@ from trainer.families.exact.search import Search
 from trainer.method import Proof
 from trainer.tree.shapes import LabelledShape, Shape
 
-__all__ = ["ExactOptions", "ExactResult", "LabelledShape", "Shape", "evaluate", "solve_binary"]
+__all__ = ["ExactOptions", "ExactResult", "LabelledShape", "Shape", "evaluate", "prove_binary", "solve_binary"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +95,32 @@ def solve_binary(
             instance.true_cost(cost), instance.true_cost(min(bound, cost)), nodes
         )
     return _finish(search, start)
+
+
+def prove_binary(
+    X: BitArray,
+    y: CodeArray,
+    cost: Fraction,
+    *,
+    n_classes: int,
+    depth: int,
+    leaf_cost: Fraction,
+    weights: CountArray | None,
+    min_leaf: int,
+    stop: Callable[[], bool],
+) -> Proof | None:
+    """The proof that no tree costs less than `cost` rows, or of what the best one costs if that is less; None if it is stopped.
+
+    A bound far below the optimum, of a search that a limit ended, is often proved at once.
+    """
+    g = build(X, y, n_classes=n_classes, weights=weights, leaf_cost=leaf_cost, depth=depth)
+    search = Search(instance=g, depth=min(depth, X.shape[1], len(g.rows) - 1), min_leaf=min_leaf, stop=stop)
+    needed = math.ceil(cost * g.Q)
+    known = search.solve(np.arange(len(g.rows), dtype=np.int32), (), search.depth, g.scale * (needed + 1))
+    if known.exact:  # a tree of that cost, with the fewest leaves
+        return made(search, known.lower, stop)
+    target = g.scale * needed + (g.scale > 1)  # a tree has a leaf
+    return made(search, target, stop) if known.lower >= target else None
 
 
 def _finish(search: Search, start: Shape) -> ExactResult:
