@@ -94,6 +94,8 @@ def _cuts(values: np.ndarray, weights: np.ndarray, scheme: str, bins: int) -> li
         edges = np.unique([_quantile(present, behind, r / bins) for r in range(bins + 1)])
         inner = [-math.inf, *edges[1:-1].tolist(), math.inf]
         return list(itertools.pairwise(inner)) if len(edges) > 1 else []
+    if scheme == "none":
+        raise ValueError("a column of other numbers than 0 and 1 is not asked as it is")
     cuts = []
     for r in range(1, bins):
         at, rest = divmod((int(behind[-1]) - 1) * r, bins)

@@ -143,7 +143,7 @@ def _answers(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, list[int]]:
         made = list(features(model, rows))
         X, columns = matrix([x for _, x in made], rows, np.float64), [j for j, _ in made]
         return _cut(X, columns, rows) if model["certificate"].get("wishes") else (X, columns)
-    if method not in QUESTIONS or asked(model, "binarise") is None:
+    if method not in QUESTIONS or not model["parameters"].get("binarise"):
         raise NoProof(f"there are no proof steps for the trees of '{method}' yet")
     return questions(model, rows)
 
