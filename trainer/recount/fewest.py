@@ -13,8 +13,8 @@ from trainer.recount.tree import leaves
 from trainer.recount.trees.counts import Counts, penalty, value_of
 from trainer.verify.model import Rows, asked
 from trainer.verify.space.planes import plane_space
+from trainer.verify.steps.lines import read_proof
 from trainer.verify.steps.planes import all_dearer
-from trainer.verify.steps.steps import read_proof
 from trainer.verify.subject import BadProof, NoProof
 
 CLAIM = "fewest leaves"

@@ -8,7 +8,7 @@ from typing import Any
 from trainer.recount.findings import TOLERANCE, Finding, recounted, shown
 from trainer.verify.model import Rows, exact
 from trainer.verify.proof import proved
-from trainer.verify.steps.steps import Proved
+from trainer.verify.steps.lines import Proved
 from trainer.verify.subject import BadProof, NoProof
 
 Errors = tuple[int, ...]  # of trees with at most 1, 2, … leaves, the least that a proof shows

@@ -6,6 +6,7 @@ A new restriction is an entry of RESTRICTIONS. Nothing here is shared with the c
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -169,7 +170,9 @@ def _fair(seen: Seen) -> list[Held]:
         return []
     name = seen.model["classes"][rates.label]
     said = np.array([v.get("class") == name for v in seen.model["nodes"]])[seen.leaf]
-    apart = rates.apart(said, seen.rows.weights)
+    counts = [int(seen.rows.weights[said & (rates.group == g)].sum()) for g in range(len(rates.sizes))]
+    shares = [Fraction(count, size) for count, size in zip(counts, rates.sizes, strict=True)]
+    apart = max(shares) - min(shares) if shares else Fraction(0)
     return [("fairness", apart <= rates.delta, f"the rates of the groups differ by {float(apart):.6g}")]
 
 

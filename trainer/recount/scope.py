@@ -14,7 +14,7 @@ from trainer.recount.structure import METHODS
 from trainer.recount.tree import branches
 from trainer.verify.model import OBLIQUE, THRESHOLDS, Rows, asked, distant
 from trainer.verify.space.chosen import chosen_columns
-from trainer.verify.space.questions import Questions, cuts_of_bins, questions, special_values
+from trainer.verify.space.questions import cuts_of_bins, questions
 from trainer.verify.space.space import topology_of
 from trainer.verify.subject import NoProof, Shape, depth_of, leaves_of
 
@@ -91,7 +91,7 @@ def _spaces(model: dict[str, Any], rows: Rows, said: str) -> list[list[str]]:
         texts = ("all thresholds of", "numeric column"), ("single categories of", "other column")
         numbers = len(model["columns"]) - others, others
         return [[f"{verb} {_counted(n, noun)}" for (verb, noun), n in zip(texts, numbers, strict=True) if n]]
-    return [_of_questions(model, questions(model, rows), rows)]
+    return [_of_questions(model, questions(model, rows)[1], rows)]
 
 
 TOPOLOGY = re.compile(
@@ -142,8 +142,8 @@ def _grows(nodes: Sequence[dict[str, Any]], at: int, shape: Shape) -> bool:
     return any(_grows(nodes, a, one) and _grows(nodes, b, two) for a, b in ways)
 
 
-def _of_questions(model: dict[str, Any], found: Questions, rows: Rows) -> list[str]:
-    sizes = np.bincount(np.array(found.columns, np.int64), minlength=len(rows.columns)).tolist()
+def _of_questions(model: dict[str, Any], columns: list[int], rows: Rows) -> list[str]:
+    sizes = np.bincount(np.array(columns, np.int64), minlength=len(rows.columns)).tolist()
     numeric, codes, levels, truths = list[int](), 0, 0, 0
     for column, own, size in zip(model["columns"], rows.columns, sizes, strict=True):
         if column["kind"] == "categorical":
@@ -151,7 +151,7 @@ def _of_questions(model: dict[str, Any], found: Questions, rows: Rows) -> list[s
         elif set(np.unique(own).tolist()) <= {0.0, 1.0}:
             truths += size
         else:
-            special = special_values(column, own)
+            special = _special_values(column, own)
             codes += special
             numeric += [size - special] if size > special else []
     out = []
@@ -175,3 +175,11 @@ def _counted(n: int, noun: str) -> str:
 def _limits(model: dict[str, Any]) -> list[str]:
     """Each restriction in words, and the wishes after them."""
     return words_of(model) + [f"the wish '{record['wish']}'" for record in model["certificate"].get("wishes") or ()]
+
+
+def _special_values(column: dict, values: np.ndarray) -> int:
+    """How many questions `_of_column` asks about single special values."""
+    present = np.unique(values)
+    if column["kind"] == "categorical" or len(present) < 2 or set(present.tolist()) <= {0.0, 1.0}:
+        return 0
+    return int(np.isin(present, column.get("special") or []).sum())

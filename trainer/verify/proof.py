@@ -7,8 +7,9 @@ from pathlib import Path
 from trainer.verify.model import OBLIQUE, Model, Rows
 from trainer.verify.space.planes import plane_space
 from trainer.verify.space.space import read_space
+from trainer.verify.steps.lines import Proved, read_proof
 from trainer.verify.steps.planes import check_planes
-from trainer.verify.steps.steps import Proved, check_proof, read_proof
+from trainer.verify.steps.steps import check_proof
 
 
 def proved(model: Model, rows: Rows, path: Path) -> Proved:

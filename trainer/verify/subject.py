@@ -6,7 +6,7 @@ See docs/proof-format.md, "The space".  The other modules of this package make t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -52,16 +52,6 @@ class Rates:
     group: np.ndarray
     sizes: tuple[int, ...]
 
-    def of(self, chosen: np.ndarray) -> Rates:
-        """The same for these rows of positive weight."""
-        return replace(self, group=self.group[chosen])
-
-    def apart(self, said: np.ndarray, weights: np.ndarray) -> Fraction:
-        """The largest difference of two shares, where `said` (bool) are the rows that are predicted the label."""
-        counts = [int(weights[said & (self.group == g)].sum()) for g in range(len(self.sizes))]
-        shares = [Fraction(count, size) for count, size in zip(counts, self.sizes, strict=True)]
-        return max(shares) - min(shares) if shares else Fraction(0)
-
 
 @dataclass(frozen=True)
 class Space:
@@ -88,6 +78,11 @@ class Space:
     shape: Shape = None  # the topology, where it is given
     rates: Rates | None = None
     rising: np.ndarray | None = None  # int (m,): 1 if yes must not predict lower classes than no, -1 if not higher ones
+
+    def most_leaves(self, height: int) -> int:
+        """The most leaves of a tree of this height."""
+        most = 1 << min(height, 62)
+        return most if self.max_leaves is None else min(most, self.max_leaves)
 
     @property
     def encoded(self) -> int:

@@ -9,9 +9,9 @@ import math
 
 import numpy as np
 
+from trainer.recount.search.alone import TooLarge
 from trainer.verify.steps.counting import Counting, Frame, Sides
 from trainer.verify.steps.parts import Part
-from trainer.verify.steps.within import TooLarge
 
 
 class Optima:
@@ -33,7 +33,7 @@ class Optima:
 
     def _of(self, part: Part, height: int) -> tuple[int, int]:
         best, number = self.c.leaf_cost(part), 1
-        frame = Frame(self.c, part, part.allowed, alike=True)
+        frame = Frame(self.c, part, alike=True)
         if height == 0 or not len(frame.columns):
             return best, number
         sides = Sides(self.c, frame, height - 1, [(1 << height, 1 << height)])

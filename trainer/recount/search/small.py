@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from trainer.recount.restrictions import not_searched
+from trainer.recount.search.alone import Alone, TooLarge
 from trainer.recount.search.optima import Optima
 from trainer.recount.trees.counts import goal_value, penalty
 from trainer.verify.model import OBLIQUE, QUESTIONS, THRESHOLDS, Rows, asked, distant, exact
@@ -22,7 +23,6 @@ from trainer.verify.space.questions import matrix, questions
 from trainer.verify.space.space import read_space, space_of, subsets
 from trainer.verify.steps.counting import Counting
 from trainer.verify.steps.parts import FAR
-from trainer.verify.steps.within import TooLarge, Within
 from trainer.verify.subject import NoProof, Space
 
 WORK = 2e8  # rows times questions that a search may look at
@@ -142,7 +142,7 @@ def _vectors(space: Space) -> list[list[int]] | None:
     """The vectors of all trees, errors first; None where they are too many."""
     counting = Counting(space, 1, 0)
     try:
-        return Within(counting, VISITS).cover(counting.root(), _height(space, counting), FAR).tolist()
+        return Alone(counting, VISITS).cover(counting.root(), _height(space, counting), FAR).tolist()
     except TooLarge:
         return None
 
@@ -193,7 +193,7 @@ def _least(space: Space, groups: Sequence[tuple[int, ...] | None]) -> Fraction |
     if space.X.size > CELLS:
         raise TooLarge
     counting = Counting(space, unit, leaf)
-    costs = [Within(counting, VISITS).optimum(counting.root(some), _height(space, counting)) for some in groups]
+    costs = [Alone(counting, VISITS).optimum(counting.root(some), _height(space, counting)) for some in groups]
     return min((Fraction(cost, unit) for cost in costs if cost is not None), default=None)
 
 

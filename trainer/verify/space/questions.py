@@ -6,26 +6,23 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from trainer.verify.model import Rows
 
+Questions = tuple[np.ndarray, list[int]]
 SCHEMES = ("quantile-thresholds", "quantile-buckets", "all-thresholds", "none")
 
 
-class Questions(NamedTuple):
-    """`matrix`: bool (n, m), the answers; `columns`: the column of the model that each asks about."""
-
-    matrix: np.ndarray
-    columns: list[int]
-
-
 def questions(model: dict[str, Any], rows: Rows, scheme: str | None = None, bins: int | None = None) -> Questions:
-    """The encoding that the parameters ask for, or the one of `scheme` and `bins`; a row of weight w counts w times in quantiles."""
+    """The answers bool (n, m) and the columns of the encoding that the parameters ask for, or of the one of `scheme` and `bins`.
+
+    A row of weight w counts w times in quantiles.
+    """
     found = [(j, yes) for j in range(len(model["columns"])) for yes in of_column(model, rows, j, scheme, bins)]
-    return Questions(matrix([yes for _, yes in found], rows), [j for j, _ in found])
+    return matrix([yes for _, yes in found], rows), [j for j, _ in found]
 
 
 def matrix(answers: Sequence[np.ndarray], rows: Rows, kind: type = bool) -> np.ndarray:
@@ -72,14 +69,6 @@ def features(model: dict[str, Any], rows: Rows) -> Iterator[tuple[int, np.ndarra
             yield from [(j, values)] if len(levels) > 1 else []
         elif len(levels) > 1:
             yield from ((j, (values == level).astype(np.float64)) for level in levels[int(len(levels) == 2) :])
-
-
-def special_values(column: dict, values: np.ndarray) -> int:
-    """How many questions `_of_column` asks about single special values."""
-    present = np.unique(values)
-    if column["kind"] == "categorical" or len(present) < 2 or set(present.tolist()) <= {0.0, 1.0}:
-        return 0
-    return int(np.isin(present, column.get("special") or []).sum())
 
 
 def _cuts(values: np.ndarray, weights: np.ndarray, scheme: str, bins: int) -> list[tuple[float, float]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -72,7 +73,7 @@ def space_of(model: dict[str, Any], rows: Rows, X: np.ndarray, columns: list[int
         recalls=_recalls(model, rows),
         max_columns=None if few is None else int(few),
         shape=shape,
-        rates=None if rates is None else rates.of(kept),
+        rates=None if rates is None else replace(rates, group=rates.group[kept]),
         rising=None if wide else _rising(model, rows, X, columns),
     )
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify.steps.parts import FAR, Known, Part, Table, below
+from trainer.verify.steps.parts import ANY, FAR, Known, Part, Span, Table, below
 from trainer.verify.subject import BadProof, Space, Wish
 
 
@@ -44,12 +44,12 @@ class Counting(Table):
         """No tree in which every question separates its rows is deeper."""
         return min(self.X.shape[1], self.patterns - 1)
 
-    def root(self, columns: Sequence[int] | None = None, span: tuple[int, int] = (0, FAR)) -> Part:
+    def root(self, columns: Sequence[int] | None = None, span: Span = ANY) -> Part:
         """All rows, and the trees that ask these columns and predict classes of the span."""
         allowed = self.allowed if columns is None else self.allowed & np.isin(self.space.column_of, columns)
         return self._settled(np.ones(len(self.X), bool), allowed, self.space.wishes, FAR, span)
 
-    def follow(self, path: list[int], columns: Sequence[int] | None = None, span: tuple[int, int] = (0, FAR)) -> Part:
+    def follow(self, path: Sequence[int], columns: Sequence[int] | None = None, span: Span = ANY) -> Part:
         """The part that a path leads to; literals are 2 q for no and 2 q + 1 for yes."""
         part = self.root(columns, span)
         for literal in path:
@@ -67,9 +67,7 @@ class Counting(Table):
         letter = "y" if bool(yes) == bool(self.space.left[q]) else "n"
         return self._settled(rows, allowed, below(part.wishes, letter), part.room - (part.room < FAR), part.span)
 
-    def _settled(
-        self, rows: np.ndarray, allowed: np.ndarray, wishes: tuple[Wish, ...], room: int, span: tuple[int, int]
-    ) -> Part:
+    def _settled(self, rows: np.ndarray, allowed: np.ndarray, wishes: tuple[Wish, ...], room: int, span: Span) -> Part:
         """Forbidden columns and depths at this place are applied; held questions are kept that a wish asks here or below."""
         here = [w for w in wishes if not w.place]
         room = min([room, *(w.height for w in here if w.verb == "depth")])
@@ -90,11 +88,8 @@ class Counting(Table):
 
     def count(self, part: Part, height: int, leaves: int, bound: int) -> int:
         """The cost of the best tree of depth at most two; `bound` is not needed for it."""
-        frame = Frame(self, part, part.allowed)
-        if height == 0 or not len(frame.columns):
-            return self.leaf_cost(part)
-        costs = frame.two(frame.pairs, frame.totals, frame.second, frame.first, height)
-        return int(costs[min(leaves, 1 << height) - 1])
+        frame = Frame(self, part)
+        return int(frame.two(frame.pairs, frame.totals, frame.second, height)[min(leaves, 1 << height) - 1])
 
     def cost(self, errors: np.ndarray, leaves: Any) -> np.ndarray:
         """The cost of so many errors, infinite ones of no tree, with so many leaves: int64."""
@@ -107,35 +102,28 @@ class Counting(Table):
         """Raise BadProof unless the leaf and every split cost `bound` at least."""
         if self.leaf_cost(part) < bound:
             raise BadProof("a single leaf costs less")
-        frame = Frame(self, part, part.allowed)
-        most = 1 << (height - 1)
-        plans = [(2 * most, 2 * most)] if leaves >= 2 * most else _plans(leaves, most)
+        frame, most = Frame(self, part), 1 << (height - 1)
+        plans = [(a, leaves - a) for a in range(max(1, leaves - most), min(most, leaves - 1) + 1)]  # of dealing leaves
         if not len(frame.columns) or not plans:
             return
         sides = Sides(self, frame, height - 1, plans)
         if height > 3:
-            sides.look_up(part, known)
+            sides.look_up(known)
         if (q := sides.short(bound, countable=height <= 3)) is not None:
             name, least = int(frame.columns[q]), int(sides.sums()[q])
             raise BadProof(f"the two sides of question {name} are proved to cost {least}, not {bound}")
 
 
-def _plans(leaves: int, most: int) -> list[tuple[int, int]]:
-    """How the leaves can be dealt to two sides."""
-    return [(a, leaves - a) for a in range(max(1, leaves - most), min(most, leaves - 1) + 1)]
-
-
 class Frame:
     """The columns that part a set of rows, each partition once, and the counts of their pairs by class."""
 
-    def __init__(self, counting: Counting, part: Part, allowed: np.ndarray, *, alike: bool = False) -> None:
-        c = self.counting = counting
-        self.part = part
+    def __init__(self, c: Counting, part: Part, *, alike: bool = False) -> None:
+        self.counting, self.part = c, part
         index = np.flatnonzero(part.rows)
         X = c.X[index]
         ones = c.weight[index] @ X
         self.total = int(c.weight[index].sum())
-        usable = allowed & (ones >= c.min_leaf) & (self.total - ones >= c.min_leaf)
+        usable = part.allowed & (ones >= c.min_leaf) & (self.total - ones >= c.min_leaf)
         columns = np.flatnonzero(usable)
         if c.apart is None and len(columns) and not alike:
             # a column and its complement make the same partition
@@ -151,10 +139,8 @@ class Frame:
         self.scaled: Any = self.X if self.plain else self.X * self.weight[:, None].astype(c.float)
         self.totals = np.array([self.weight[s].sum() for s in self.slices], np.int64)
         self.pairs = np.array([self.X[s].T @ self.scaled[s] for s in self.slices])
-        m = len(columns)
-        self.first = np.ones(m, bool)
         self.second = None if c.apart is None else ~c.apart[np.ix_(columns, columns)]
-        self.ones = np.array([np.diagonal(p) for p in self.pairs], np.int64).reshape(c.classes, m)
+        self.ones = np.array([np.diagonal(p) for p in self.pairs], np.int64).reshape(c.classes, -1)
         self.both = self.pairs.sum(axis=0).astype(np.int64)
         self.excess = int(c.excess[index].sum())
         self.excess_ones = (c.excess[index].astype(np.float64) @ self.X).astype(np.int64)
@@ -179,7 +165,7 @@ class Frame:
         return np.array([np.minimum(self.counting.cost(one, 1), self.counting.cost(two, 2)) for one, two in both])
 
     def two(
-        self, pairs: np.ndarray, totals: np.ndarray, second: np.ndarray | None, first: np.ndarray, height: int = 2
+        self, pairs: np.ndarray, totals: np.ndarray, second: np.ndarray | None, height: int, first: Any = True
     ) -> np.ndarray:
         """The least cost with at most 1, 2, 3 and 4 leaves, int64 (4,), from counts of pairs by class."""
         c, ones, total = self.counting, np.array([np.diagonal(p) for p in pairs]), int(totals.sum())
@@ -262,18 +248,15 @@ class Sides:
 
     def part(self, q: int, yes: int) -> Part:
         """The side of question q."""
-        rows, column, apart = self.rows(q, yes), self.frame.columns[q], self.c.apart
-        allowed = self.frame.part.allowed if apart is None else self.frame.part.allowed & ~apart[column]
-        return Part(rows, allowed)
+        return self.c.below(self.frame.part, int(self.frame.columns[q]), yes, self.rows(q, yes))
 
-    def look_up(self, part: Part, known: Known) -> None:
+    def look_up(self, known: Known) -> None:
         """Bounds of the sides that steps have proved, and what they say of the others."""
-        for q in range(len(self.frame.columns)):
-            for yes in (0, 1):
-                side = self.part(q, yes)
-                found = np.array([known(side, self.height, t) for t in self.leaves], np.int64)
-                if found.any():
-                    self.learn(q, yes, found)
+        for q, yes in itertools.product(range(len(self.frame.columns)), (0, 1)):
+            side = self.part(q, yes)
+            found = np.array([known(side, self.height, t) for t in self.leaves], np.int64)
+            if found.any():
+                self.learn(q, yes, found)
 
     def count(self, q: int) -> None:
         """Both sides of question q by counting."""
@@ -283,28 +266,21 @@ class Sides:
         second = frame.second
         for yes in (0, 1):
             totals = frame.ones[:, q] if yes else frame.totals - frame.ones[:, q]
-            first = frame.first if second is None else second[q]
-            both = second if second is None else second & second[q][None, :]
-            least = frame.two(pairs[yes], totals, both, first, self.height)
+            both, first = (None, True) if second is None else (second & second[q][None, :], second[q])
+            least = frame.two(pairs[yes], totals, both, self.height, first)
             self.learn(q, yes, least[[min(t, 1 << self.height) - 1 for t in self.leaves]])
 
     def learn(self, q: int, yes: int, found: np.ndarray) -> None:
         """Keep the bounds of a side, and what similarity says of the others: rows that they lack can cost no more than their weight."""
         c, frame = self.c, self.frame
-        self.bounds[yes, :, q] = np.maximum(self.bounds[yes, :, q], found)
-        found = self.bounds[yes, :, q]
+        found = self.bounds[yes, :, q] = np.maximum(self.bounds[yes, :, q], found)
         both, ones = frame.both[q], np.diagonal(frame.both)
-        own = int(ones[q]) if yes else frame.total - int(ones[q])
-        for other in (0, 1):
-            common = both if yes and other else ones - both if other else ones[q] - both if yes else None
-            if common is None:
-                common = frame.total - ones[q] - ones + both
-            lacking = own - common
-            gained = found[:, None] - c.unit * lacking[None, :]
-            valid = np.ones(len(ones), bool)
-            if c.min_leaf > 1:  # leaving out rows may make a leaf too small
-                size = ones if other else frame.total - ones
-                valid &= size == common
-            if frame.second is not None:  # the other side may ask no more than this one
-                valid &= ~(frame.second & ~frame.second[q][None, :]).any(axis=1)
-            self.bounds[other] = np.where(valid[None, :], np.maximum(self.bounds[other], gained), self.bounds[other])
+        sizes = np.array([frame.total - ones, ones])  # of the no and the yes side of each question
+        common = np.array([ones[q] - both, both] if yes else [sizes[0] - ones[q] + both, ones - both])
+        gained = found[:, None] - c.unit * (sizes[yes, q] - common)[:, None, :]
+        valid = np.ones(sizes.shape, bool)
+        if c.min_leaf > 1:  # leaving out rows may make a leaf too small
+            valid &= sizes == common
+        if frame.second is not None:  # the other side may ask no more than this one
+            valid &= ~(frame.second & ~frame.second[q][None, :]).any(axis=1)
+        self.bounds = np.where(valid[:, None, :], np.maximum(self.bounds, gained), self.bounds)

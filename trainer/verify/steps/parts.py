@@ -11,6 +11,8 @@ import numpy as np
 from trainer.verify.subject import Wish
 
 FAR = 1 << 61
+Span = tuple[int, int]  # the first and the last class that leaves may predict
+ANY: Span = (0, FAR)
 Known = Callable[["Part", int, int], int]  # a part, height and leaves: the best bound that is proved, or 0
 
 
@@ -18,15 +20,14 @@ Known = Callable[["Part", int, int], int]  # a part, height and leaves: the best
 class Part:
     """A subproblem without its height: rows (bool) and the questions that may be asked (bool).
 
-    The rest concerns trees within the restrictions: the wishes that bind here or below, their largest height, the first and the last
-    class that leaves may predict.
+    The rest concerns trees within the restrictions: the wishes that bind here or below, their largest height, the classes of leaves.
     """
 
     rows: np.ndarray
     allowed: np.ndarray
     wishes: tuple[Wish, ...] = ()
     room: int = FAR
-    span: tuple[int, int] = (0, FAR)
+    span: Span = ANY
 
     @property
     def key(self) -> bytes:

@@ -7,33 +7,30 @@ asks where: it goes through the sides of some rows until those on the two sides 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from itertools import chain
 from math import floor, lcm
-from typing import Any
+from typing import Any, NamedTuple
 
-from trainer.verify.steps.frontier import cost_of, read_goals
 from trainer.verify.steps.labels import MOST, Tree, holds, labels, read_tree, trees
+from trainer.verify.steps.lines import Lines, Proved, Record, cost_of, held, numbers, opened, whole
 from trainer.verify.steps.points import meets, needed, wrong
-from trainer.verify.steps.steps import Proved, accept, held, numbers, whole
 from trainer.verify.subject import BadProof, PlaneSpace
 
 VERSIONS = (3, 4)
 DIGITS = re.compile("[1-9][0-9]{0,3999}")  # of a weight too large for a number of JSON
 
 
-@dataclass(frozen=True)
-class Vector:
+class Vector(NamedTuple):
     """Two sets of points whose hulls meet: no hyperplane has one on each side."""
 
     left: frozenset[int]
     right: frozenset[int]
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(NamedTuple):
     """Each tree with these labels makes errors of at least `bound` on these points."""
 
     tree: Tree
@@ -107,12 +104,11 @@ class Block:
             raise BadProof("the points of the vector are not on the two sides of the question")
         self.next()
 
-    def adds(self, parts: list[tuple[Shown, int]]) -> None:
+    def adds(self, parts: list[tuple[Shown, Any]]) -> None:
         """End the open case: errors on disjoint sets of points add up. Raises BadProof."""
-        used: set[int] = set()
-        total = 0
+        used, total = frozenset[int](), 0
         for part, v in parts:
-            if not part.points <= self.here.get(v, set()) or used & part.points:
+            if type(v) is not int or v not in self.here or not part.points <= self.here[v] or used & part.points:
                 raise BadProof("the sets that it adds up share points, or do not come to their place")
             if not holds(part.tree, self.trees[v]):
                 raise BadProof("a set that it adds up was shown for other labels")
@@ -124,34 +120,30 @@ class Block:
         self.next()
 
 
-def check_planes(lines: Iterator[tuple[int, dict[str, Any]]], space: PlaneSpace) -> Proved:
+def check_planes(lines: Lines, space: PlaneSpace) -> Proved:
     """The bound that a proof shows for a space of hyperplanes; raises BadProof, which names the first line that does not hold."""
-    _, header = next(lines, (0, {}))
-    accept(header, VERSIONS, "about hyperplanes, version 3 or 4", space.digest)
-    if header.get("scale") != 1 or type(header["scale"]) is not int:
+    header, goals = opened(lines, VERSIONS, "about hyperplanes, version 3 or 4", space.digest, space.leaves)
+    if whole(header, "scale", 1) > 1:
         raise BadProof("the scale of a proof about hyperplanes is 1")
-    goals = read_goals(header, space.leaves)
     goal = Fraction(0 if goals else whole(header, "goal", 0), lcm(space.penalty.denominator, space.charge.denominator))
     check = _Check(space)
     count = held(lines, check.add)
     if check.block is not None:
         raise BadProof("the last block has open cases")
-    if goals is None:
+    if not goals:
         check.finish(lambda t: needed(space, goal, t))
         return Proved(goal, count)
     check.finish(lambda t: goals[min(t, len(goals)) - 1])
     return Proved(cost_of(goals, space.penalty, space.charge), count, tuple(goals))
 
 
-def all_dearer(lines: Iterator[tuple[int, dict[str, Any]]], space: PlaneSpace, cost: Fraction, most: int) -> bool:
+def all_dearer(lines: Lines, space: PlaneSpace, cost: Fraction, most: int) -> bool:
     """Whether a proof shows that each tree of at most so many leaves costs more than `cost` rows; raises BadProof if a line does not hold."""
-    _, header = next(lines, (0, {}))
+    _, header = next(lines, (0, Record()))
     if "goals" in header:  # errors for each number of leaves
         goals = check_planes(chain([(0, header)], lines), space).errors
-        few = [goals[min(t, len(goals)) - 1] for t in range(1, most + 1)]
-        return cost < cost_of(few, space.penalty, space.charge)
-    unit = lcm(space.penalty.denominator, space.charge.denominator)
-    own = header | {"goal": floor(cost * unit) + 1}
+        return cost < cost_of([goals[min(t, len(goals)) - 1] for t in range(1, most + 1)], space.penalty, space.charge)
+    own = header | {"goal": floor(cost * lcm(space.penalty.denominator, space.charge.denominator)) + 1}
     check_planes(chain([(0, own)], lines), replace(space, leaves=min(space.leaves, most)))
     return True
 
@@ -166,13 +158,13 @@ class _Check:
         self.block: Block | None = None
         self.number = 0  # line of the block
 
-    def add(self, number: int, record: dict[str, Any]) -> None:
+    def add(self, number: int, record: Record) -> None:
         """Keep a vector, begin a block, or go on in the one that is open; raises BadProof."""
         reason, block = record.get("by"), self.block
         if reason == "vector":
             self.vectors[number] = self._vector(record)
         elif reason == "errors" and block is None:
-            self._begin(number, record)
+            self.block, self.number = self._begun(record), number
         elif block is None or reason not in ("side", "meet", "sum"):
             raise BadProof("it has no known reason, or stands at the wrong place")
         elif reason == "side":
@@ -180,45 +172,32 @@ class _Check:
         elif reason == "meet":
             block.cannot(_known(self.vectors, record.get("of")), whole(record, "at", 1))
         else:
-            block.adds(self._parts(record))
+            block.adds([(_known(self.shown, line), v) for line, v in _pairs(record, "of")])
         if self.block is not None and not self.block.open:
             self.shown[self.number] = self.block.shown
             self.block = None
 
-    def _vector(self, record: dict[str, Any]) -> Vector:
+    def _vector(self, record: Record) -> Vector:
         sides = [self._weights(record, name) for name in ("left", "right")]
-        if not meets(self.space, *sides):
+        if not all(sides) or not meets(self.space, *sides):
             raise BadProof("the weighted means of its two sides do not meet")
-        return Vector(*(frozenset(side) for side in sides))
+        return Vector(*map(frozenset, sides))
 
-    def _weights(self, record: dict[str, Any], name: str) -> dict[int, int]:
-        pairs = record.get(name)
-        if not isinstance(pairs, list) or not pairs:
-            raise BadProof(f"'{name}' has no points")
-        found: dict[int, int] = {}
-        for pair in pairs:
-            if not isinstance(pair, list) or len(pair) != 2 or type(pair[0]) is not int:
-                raise BadProof(f"'{name}' is not a list of points with their weights")
-            point, weight = pair[0], _weight(pair[1])
-            if not 0 <= point < len(self.space.counts) or weight < 1 or point in found:
-                raise BadProof(f"'{name}' names a point twice, or one that is not there, or a weight below 1")
-            found[point] = weight
+    def _weights(self, record: Record, name: str) -> dict[int, int]:
+        pairs = _pairs(record, name)
+        found = {point: int(w) if isinstance(w, str) and DIGITS.fullmatch(w) else w for point, w in pairs}
+        good = all(type(w) is int and w > 0 and 0 <= point < len(self.space.counts) for point, w in found.items())
+        if not good or len(found) < len(pairs):
+            raise BadProof(f"'{name}' names a point twice, or one that is not there, or a weight below 1")
         return found
 
-    def _begin(self, number: int, record: dict[str, Any]) -> None:
-        space = self.space
-        size, listed = len(space.counts), numbers(record, "points")
+    def _begun(self, record: Record) -> Block:
+        size, listed = len(self.space.counts), numbers(record, "points")
         every = range(size) if listed is None else listed
         if max(every, default=0) >= size:
             raise BadProof("'points' are not points")
-        tree = read_tree(record.get("tree"), space.depth, space.counts.shape[1])
-        self.block, self.number = Block(space, Shown(tree, frozenset(every), whole(record, "bound", 0))), number
-
-    def _parts(self, record: dict[str, Any]) -> list[tuple[Shown, int]]:
-        pairs = record.get("of")
-        if not isinstance(pairs, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
-            raise BadProof("'of' is not a list of lines and places")
-        return [(_known(self.shown, line), whole({"place": v}, "place", 1)) for line, v in pairs]
+        tree = read_tree(record.get("tree"), self.space.depth, self.space.counts.shape[1])
+        return Block(self.space, Shown(tree, frozenset(every), whole(record, "bound", 0)))
 
     def finish(self, needed_of: Callable[[int], int]) -> None:
         """Raises BadProof unless trees with each number of leaves make so many errors."""
@@ -262,8 +241,9 @@ def _known(found: dict[int, Any], number: object) -> Any:
     return found[number]
 
 
-def _weight(value: object) -> int:
-    """A whole number, or the text of one; 0 for anything else."""
-    if isinstance(value, str) and DIGITS.fullmatch(value):
-        return int(value)
-    return value if type(value) is int else 0
+def _pairs(record: Record, name: str) -> list[list[Any]]:
+    """A list of pairs that begin with a whole number."""
+    pairs = record.get(name)
+    if not isinstance(pairs, list) or not all(isinstance(p, list) and len(p) == 2 and type(p[0]) is int for p in pairs):
+        raise BadProof(f"'{name}' is not a list of pairs")
+    return pairs

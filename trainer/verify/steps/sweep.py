@@ -47,7 +47,9 @@ class Sweep(Table):
             raise BadProof("the steps over thresholds are about all columns and classes")
         return Part(np.ones(len(self.weight), bool), self.allowed)
 
-    def follow(self, path: list[int], columns: tuple[int, ...] | None = None, span: tuple[int, int] = (0, FAR)) -> Part:
+    def follow(
+        self, path: tuple[int, ...], columns: tuple[int, ...] | None = None, span: tuple[int, int] = (0, FAR)
+    ) -> Part:
         """The part that a path leads to; literals are 2 q for no and 2 q + 1 for yes."""
         part = self.root(columns, span)
         for literal in path:

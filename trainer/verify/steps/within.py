@@ -21,22 +21,17 @@ from trainer.verify.subject import BadProof, Rates
 Cover = tuple[int, np.ndarray]  # a cost, and the vectors of the trees that cost less
 Covers = Callable[[Part, int], Cover]  # a part and a height: the best cover that a step has proved
 LARGEST = 1 << 60
+SUMS_A_VISIT = 1 << 12  # take as long as another subproblem
 MOST_SUMS = 1 << 20  # vectors that are added at once
-SUMS_A_VISIT = 1 << 12  # so many take as long as another subproblem
 Spans = tuple[tuple[int, int], tuple[int, int]]
 
 
-class TooLarge(Exception):
-    """A search that was not led by steps had more subproblems than it may."""
-
-
 class Within:
-    """The recursion over vectors, led by steps or by itself."""
+    """The recursion over vectors, led by steps or, below height three, by itself."""
 
-    def __init__(self, counting: Counting, most: int | None = None) -> None:
-        """`most`: subproblems that a search without steps may have; None where steps lead it below height two."""
+    def __init__(self, counting: Counting) -> None:
         space = counting.space
-        self.c, self.space, self.left = counting, space, most
+        self.c, self.space = counting, space
         self.bounded = np.array([k for k, _ in space.recalls], np.int64)
         self.caps = np.array([cap for _, cap in space.recalls], np.int64)
         if space.max_leaves is not None:
@@ -49,12 +44,8 @@ class Within:
         self.memo: dict[tuple[object, ...], Cover] = {}
         self.plain = self.entries == 1 and space.rising is None
 
-    def _spend(self, visits: int) -> None:
-        """Raises TooLarge beyond what a search without steps may have."""
-        if self.left is not None:
-            self.left -= visits
-            if self.left < 0:
-                raise TooLarge
+    def visit(self, subproblems: int) -> None:
+        """So many subproblems, or their like in sums of vectors, are looked at; a search that no steps lead may end here."""
 
     # -- vectors ---------------------------------------------------------------------------------------------------------
 
@@ -85,9 +76,6 @@ class Within:
         if self.entries == 1:
             return found[[found[:, 0].argmin()]]
         found = np.unique(found, axis=0)
-        if self.entries == 2:  # sorted by cost: the others must be lower than all before
-            least = np.minimum.accumulate(found[:, 1])
-            return found[np.append(True, found[1:, 1] < least[:-1])]
         place = 0
         while place < len(found):
             beaten = (found >= found[place]).all(axis=1)
@@ -97,7 +85,7 @@ class Within:
         return found
 
     def sums(self, a: np.ndarray, b: np.ndarray, cost: int) -> np.ndarray:
-        self._spend(len(a) * len(b) // SUMS_A_VISIT)
+        self.visit(len(a) * len(b) // SUMS_A_VISIT)
         many = max(1, MOST_SUMS // max(1, len(b)))
         parts = [self.kept(a[k : k + many, None] + b[None], cost) for k in range(0, len(a), many)]
         return parts[0] if len(parts) == 1 else self.kept(np.concatenate([b[:0], *parts]), cost)
@@ -107,20 +95,10 @@ class Within:
         cost, vectors = cover
         return min([cost, *self.kept(vectors, FAR)[:, 0].tolist()])
 
-    def optimum(self, part: Part, height: int) -> int | None:
-        """The least cost of a tree of all rows, found without steps; None if no tree keeps the restrictions. Raises TooLarge."""
-        most = self.c.unit * int(self.c.weight.sum()) + (self.c.leaf << min(height, 40)) + 1
-        cost, more = (self.c.floor(part, height, FAR), self.c.unit) if self.groups else (0, FAR)
-        while True:  # vectors of groups are many, and few of them are cheap
-            cost, more = min(cost + more, most), 2 * more
-            found = self.cover(part, height, cost)
-            if len(found) or cost == most:
-                return int(found[:, 0].min()) if len(found) else None
-
     # -- a subproblem ----------------------------------------------------------------------------------------------------
 
     def cover(self, part: Part, height: int, cost: int) -> np.ndarray:
-        """The vectors of all trees that cost less, found without steps. Raises TooLarge."""
+        """The vectors of all trees that cost less, found without steps."""
         if cost <= 0:
             return np.zeros((0, self.entries), np.int64)
         if self.plain and not part.wishes and height <= min(2, part.room):
@@ -128,7 +106,7 @@ class Within:
         key = (min(height, part.room), *part.within)
         known = self.memo.get(key)
         if known is None or known[0] < cost:
-            self._spend(1)
+            self.visit(1)
             known = self.memo[key] = (cost, self.vectors(part, height, cost, None, None))
         return known[1] if known[0] == cost else self.kept(known[1], cost)
 
@@ -140,19 +118,19 @@ class Within:
         height = min(height, part.room)
         if leaf or height <= 0:
             return found
-        frame = Frame(self.c, part, part.allowed, alike=bool(part.wishes) or self.space.rising is not None)
+        frame = Frame(self.c, part, alike=bool(part.wishes) or self.space.rising is not None)
         usable = self._admitted(part)[frame.columns]
         if not usable.any():
             return found
         if height == 1 and not part.wishes:
             return self.kept(np.concatenate([found, *self._stumps(frame, part, usable)]), cost)
-        sides = self._sides(part, frame, height - 1, known)
+        sides = self._sides(frame, height - 1, known)
         for a in np.flatnonzero(usable).tolist():
             low = self._low(sides, a, cost)
             if low[0] + low[1] >= cost:
                 continue
             q = int(frame.columns[a])
-            both = [self.c.below(part, q, yes, sides.rows(a, yes)) for yes in (0, 1)]
+            both = [sides.part(a, yes) for yes in (0, 1)]
             for spans in self._spans(q, part.span):
                 one, other = (replace(p, span=span) for p, span in zip(both, spans, strict=True))
                 first = self._side(one, height - 1, cost - low[1], low[0], covers)
@@ -216,7 +194,7 @@ class Within:
 
     # -- sides -----------------------------------------------------------------------------------------------------------
 
-    def _sides(self, part: Part, frame: Frame, height: int, known: Known | None) -> Sides:
+    def _sides(self, frame: Frame, height: int, known: Known | None) -> Sides:
         """Bounds of the sides of each question, which hold without the restrictions and so with them."""
         most = 1 << min(height, 30)
         sides = Sides(self.c, frame, height, [(2 * most, 2 * most)])
@@ -224,7 +202,7 @@ class Within:
             sides.bounds[:, 0] = np.maximum(sides.bounds[:, 0], frame.side_costs())
         elif height > 2 and known is not None:
             for a, yes in itertools.product(range(len(frame.columns)), (0, 1)):
-                side = self.c.below(part, int(frame.columns[a]), yes, sides.rows(a, yes))
+                side = sides.part(a, yes)
                 found = known(side, min(height, side.room), most)
                 sides.bounds[yes, 0, a] = max(int(sides.bounds[yes, 0, a]), found)
         return sides

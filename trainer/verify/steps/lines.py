@@ -1,0 +1,99 @@
+"""The lines of a proof file, its header, and what a proof shows in the end (docs/proof-format.md, "The file" and "Frontiers")."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from trainer.verify.subject import BadProof
+
+FORMAT, OF_GOALS = "octweb-proof", 4  # the version that counts errors for each number of leaves
+MOST_LINE = 1 << 20  # characters of a line
+MOST_STEPS = 5_000_000
+MOST_GOALS = 1 << 12
+MOST_COST = 1 << 61
+Record = dict[str, Any]
+Lines = Iterator[tuple[int, Record]]
+
+
+class Proved(NamedTuple):
+    """What a proof shows: errors + penalty * leaves of each tree of the space is `cost` at least, in rows."""
+
+    cost: Fraction
+    steps: int
+    errors: tuple[int, ...] = ()  # of trees with at most 1, 2, … leaves, the last of all others
+
+
+def read_proof(path: str | Path) -> Lines:
+    """The lines of a proof with their numbers from 0 (the header); raises BadProof if one is not a JSON object."""
+    with open(path, "rb") as raw:
+        packed = raw.read(2) == b"\x1f\x8b"
+        raw.seek(0)
+        stream = gzip.GzipFile(fileobj=raw) if packed else raw
+        try:
+            for number, line in enumerate(iter(lambda: stream.readline(MOST_LINE + 1), b"")):
+                if len(line) > MOST_LINE or number > MOST_STEPS:
+                    raise BadProof(f"line {number} is too long, or there are too many")
+                record = json.loads(line)
+                if not isinstance(record, dict):
+                    raise BadProof(f"line {number} is not a JSON object")
+                yield number, record
+        except (ValueError, EOFError, OSError, RecursionError) as error:
+            raise BadProof(f"the file cannot be read: {str(error)[:200]}") from error
+
+
+def opened(lines: Lines, versions: Sequence[int], kind: str, digest: str, most: int) -> tuple[Record, list[int]]:
+    """The header of a proof of these versions, and its goals: errors of trees with at most 1, 2, … leaves, none where it has one goal.
+
+    `most` leaves at most. Raises BadProof for another header, or for other rows than those of the `digest`.
+    """
+    _, header = next(lines, (0, Record()))
+    version, goals = header.get("version"), numbers(header, "goals")
+    if header.get("format") != FORMAT or type(version) is not int or version not in versions:
+        raise BadProof(f"the file is not a proof {kind}")
+    if header.get("rows") != digest:
+        raise BadProof("the proof was made for another table: its fingerprint is not that of these rows")
+    if (version == OF_GOALS) != (goals is not None) or (goals is not None and whole(header, "scale", 1) > 1):
+        raise BadProof(f"a proof with goals for each number of leaves is of version {OF_GOALS} and scale 1")
+    if goals is not None and not 1 <= len(goals) <= min(most, MOST_GOALS):
+        raise BadProof("'goals' are not at most one for each number of leaves")
+    return header, list(goals or ())
+
+
+def held(lines: Lines, add: Callable[[int, Record], None]) -> int:
+    """How many lines there are, all of which hold; raises BadProof, which names the first one that does not."""
+    count = 0
+    for number, record in lines:
+        try:
+            add(number, record)
+        except BadProof as reason:
+            raise BadProof(f"line {number}: {reason}") from None
+        count += 1
+    return count
+
+
+def cost_of(goals: Sequence[int], leaf: Fraction, branching: Fraction = Fraction(0)) -> Fraction:
+    """What each tree costs at least, in rows: with t leaves it has t - 1 branchings."""
+    return min(errors + t * leaf + (t - 1) * branching for t, errors in enumerate(goals, start=1))
+
+
+def whole(record: Record, name: str, least: int) -> int:
+    """A whole number of a line; raises BadProof for anything else."""
+    value = record.get(name)
+    if type(value) is not int or value < least:
+        raise BadProof(f"'{name}' is not a whole number of at least {least}")
+    return value
+
+
+def numbers(record: Record, name: str) -> tuple[int, ...] | None:
+    """A list of whole numbers, or None where it is not there."""
+    value = record.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, list) or not all(type(x) is int and 0 <= x < MOST_COST for x in value):
+        raise BadProof(f"'{name}' is not a list of whole numbers")
+    return tuple(value)
