@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
+from itertools import chain
+from math import floor, lcm
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +16,9 @@ from trainer.recount.tree import leaves
 from trainer.recount.trees.counts import Counts, penalty, value_of
 from trainer.verify.model import Rows, asked
 from trainer.verify.space.planes import plane_space
-from trainer.verify.steps.lines import read_proof
-from trainer.verify.steps.planes import all_dearer
-from trainer.verify.subject import BadProof, NoProof
+from trainer.verify.steps.lines import Lines, Record, cost_of, read_proof
+from trainer.verify.steps.planes import check_planes
+from trainer.verify.subject import BadProof, NoProof, PlaneSpace
 
 CLAIM = "fewest leaves"
 
@@ -44,6 +47,17 @@ def _shown(model: dict[str, Any], rows: Rows, value: Fraction, most: int, proof:
     """Whether the blocks of a proof show that each smaller tree costs more than the tree of `value`."""
     cost = (1 - value) * int(rows.weights.sum())
     try:
-        return all_dearer(read_proof(proof), plane_space(model, rows), cost, most)
+        return _all_dearer(read_proof(proof), plane_space(model, rows), cost, most)
     except (NoProof, BadProof):
         return False
+
+
+def _all_dearer(lines: Lines, space: PlaneSpace, cost: Fraction, most: int) -> bool:
+    """Whether a proof shows that each tree of at most so many leaves costs more than `cost` rows; raises BadProof if a line does not hold."""
+    _, header = next(lines, (0, Record()))
+    if "goals" in header:  # errors for each number of leaves
+        goals = check_planes(chain([(0, header)], lines), space).errors
+        return cost < cost_of([goals[min(t, len(goals)) - 1] for t in range(1, most + 1)], space.penalty, space.charge)
+    own = header | {"goal": floor(cost * lcm(space.penalty.denominator, space.charge.denominator)) + 1}
+    check_planes(chain([(0, own)], lines), replace(space, leaves=min(space.leaves, most)))
+    return True

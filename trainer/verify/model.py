@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -32,17 +32,6 @@ class Rows:
     def __len__(self) -> int:
         return len(self.labels)
 
-    @property
-    def unweighted(self) -> Rows:
-        """The same without the weights of classes."""
-        return replace(self, weights=self.plain)
-
-    def take(self, chosen: np.ndarray) -> Rows:
-        """The chosen rows (indices or a mask)."""
-        if chosen.dtype == bool and chosen.all():
-            return self
-        return Rows([c[chosen] for c in self.columns], self.labels[chosen], self.weights[chosen], self.plain[chosen])
-
 
 def exact(value: object) -> Fraction:
     """A number as it is written in the file; raises ValueError for other text, and for so many digits that reading them takes minutes."""
@@ -58,7 +47,7 @@ def items(text: object) -> list[str]:
     return [item.strip() for item in str(text or "").split(";") if item.strip()]
 
 
-def asked(model: dict[str, Any], name: str) -> Any:
+def asked(model: Model, name: str) -> Any:
     """A parameter of the training; None if it was not given or says that nothing is asked for."""
     value = (model.get("parameters") or {}).get(name)
     return None if value is False or value in ("", "none") else value
@@ -66,25 +55,25 @@ def asked(model: dict[str, Any], name: str) -> Any:
 
 def recalls(model: Model) -> list[tuple[str, str]]:
     """Classes, and the least share of each."""
-    found = [text.rpartition(":") for text in items(asked(model, "recall"))]
-    return [(name.strip(), share.strip()) for name, _, share in found]
+    return [_two(text, ":") for text in items(asked(model, "recall"))]
 
 
 def pairs(model: Model) -> list[tuple[str, str]]:
     """Columns that no path asks both."""
-    found = []
-    for text in items(asked(model, "forbidden_pairs")):
-        a, b = text.split("+")
-        found.append((a.strip(), b.strip()))
-    return found
+    return [_two(text, "+") for text in items(asked(model, "forbidden_pairs"))]
 
 
 def ways(model: Model) -> list[tuple[str, str]]:
     """Columns, and whether the classes are only rising or falling along each."""
-    found = [text.rpartition(" ") for text in items(asked(model, "monotone"))]
-    return [(name.strip(), "rising" if way == "up" else "falling") for name, _, way in found]
+    found = (_two(text, " ") for text in items(asked(model, "monotone")))
+    return [(name, "rising" if way == "up" else "falling") for name, way in found]
 
 
-def distant(model: dict[str, Any]) -> bool:
+def _two(text: str, sign: str) -> tuple[str, str]:
+    first, second = text.rsplit(sign, 1)
+    return first.strip(), second.strip()
+
+
+def distant(model: Model) -> bool:
     """Whether the rows keep a distance from the planes of the method."""
     return model["method"] == "oct-h" or (model["method"] == "s-oct" and asked(model, "big_m") is not None)

@@ -14,6 +14,7 @@ import numpy as np
 from trainer.recount.findings import TOLERANCE, Finding, recounted, shown
 from trainer.recount.search.lines import sides, whole
 from trainer.recount.structure import METHODS
+from trainer.recount.table.rows import taken
 from trainer.recount.tree import branches
 from trainer.recount.trees.counts import Counts, parted
 from trainer.verify.model import Rows, asked, exact
@@ -90,7 +91,7 @@ def _bounds(model: dict[str, Any], rows: Rows, bounded: list[dict[str, Any]], me
     # lines that pass very near to rows count, too
     certain = "are not counted" not in str(model["certificate"].get("scope"))
     for v in sorted(bounded, key=_size):  # small ones first, so that many are proved
-        bound, sweep = float(v["impurity_bound"]) - SLACK * _size(v), _Sweep(model, rows.take(reach[v["id"]]))
+        bound, sweep = float(v["impurity_bound"]) - SLACK * _size(v), _Sweep(model, taken(rows, reach[v["id"]]))
         words = f"Node {v['id']} claims that no split is below {v['impurity_bound']};"
         if bound > sweep.single():
             return [shown("splits", "refuted", f"{words} a threshold has {sweep.single():.9g}.")]

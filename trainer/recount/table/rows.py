@@ -7,7 +7,7 @@ import math
 import re
 from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,18 @@ MISSING = "(missing)"
 LARGEST = 1 << 53  # sums of weights stay below it, so that doubles hold them
 
 
+def taken(rows: Rows, chosen: np.ndarray) -> Rows:
+    """The chosen rows (indices or a mask)."""
+    if chosen.dtype == bool and chosen.all():
+        return rows
+    return Rows([c[chosen] for c in rows.columns], rows.labels[chosen], rows.weights[chosen], rows.plain[chosen])
+
+
+def unweighted(rows: Rows) -> Rows:
+    """The same without the weights of classes."""
+    return replace(rows, weights=rows.plain)
+
+
 @dataclass(frozen=True)
 class Data:
     """All usable rows of the file; `held_out` bool (n,); `fold` int64 (n,), -1 without cross-validation; findings on them."""
@@ -38,7 +50,7 @@ class Data:
     @property
     def training(self) -> Rows:
         """The rows that the tree was trained on."""
-        return self.rows.take(~self.held_out)
+        return taken(self.rows, ~self.held_out)
 
 
 def load(path: Path, model: dict[str, Any]) -> Data:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from trainer.recount.findings import TOLERANCE, Finding, recounted
-from trainer.recount.table.rows import Data
+from trainer.recount.table.rows import Data, taken, unweighted
 from trainer.recount.tree import branches, leaves, places, used
 from trainer.verify.model import Rows, exact
 
@@ -178,10 +178,10 @@ def _mixed(x: np.ndarray) -> np.ndarray:
 
 def metrics(model: dict[str, Any], data: Data, counts: Counts) -> list[Finding]:
     """The accuracies on the rows that trained, which `counts` are of, and on those held out."""
-    given, unseen = model.get("metrics") or {}, data.rows.take(data.held_out)
+    given, unseen = model.get("metrics") or {}, taken(data.rows, data.held_out)
     found = {"train": counts} if "train" in given else {}
     if "test" in given:
-        found["test"] = counted(model, model["nodes"], unseen.unweighted)[1]
+        found["test"] = counted(model, model["nodes"], unweighted(unseen))[1]
     tables = {name: confusion_of(model, model["nodes"], own) for name, own in found.items()}
     return [metric(f"metrics {name}", given[name], table) for name, table in tables.items()]
 

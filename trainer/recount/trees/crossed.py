@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from trainer.recount.findings import TOLERANCE, Finding, recounted, unjudged
-from trainer.recount.table.rows import Data, weighed
+from trainer.recount.table.rows import Data, taken, unweighted, weighed
 from trainer.recount.tree import leaves
 from trainer.recount.trees.counts import confusion_of, counted, metric
 from trainer.recount.trees.held import held
@@ -39,12 +39,12 @@ def crossed(model: dict[str, Any], data: Data) -> list[Finding]:
 
 def _fold(model: dict[str, Any], data: Data, f: int, nodes: list[dict[str, Any]]) -> np.ndarray | str:
     """The confusion matrix of the rows of a fold, or what is wrong with its tree: what must hold of the tree of the file, but no bound."""
-    seen = data.rows.take(data.fold != f)
+    seen = taken(data.rows, data.fold != f)
     rows = replace(seen, weights=weighed(model, seen.labels, seen.plain, np.ones(len(seen), bool)))
     trouble, _ = held(model, nodes, rows)
     if trouble:
         return f"The tree of fold {f + 1} does not hold: {trouble}"
-    return confusion_of(model, nodes, counted(model, nodes, data.rows.take(data.fold == f).unweighted)[1])
+    return confusion_of(model, nodes, counted(model, nodes, unweighted(taken(data.rows, data.fold == f)))[1])
 
 
 def _means(given: dict[str, Any], trees: list[Any], tables: list[np.ndarray], words: str) -> Finding:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
-from trainer.verify.model import asked
+from trainer.verify.model import Model, asked
 
 BEFORE = re.compile(
     r" columns, numeric ones in at most [0-9]+ bins, no other columns than (?:those that a CART tree uses )?\("
@@ -13,7 +12,7 @@ BEFORE = re.compile(
 MOST_WAYS = 5000
 
 
-def chosen_columns(model: dict[str, Any]) -> list[bool] | None:
+def chosen_columns(model: Model) -> list[bool] | None:
     """For each column whether the claim is about it, all True where nothing chose; None if the scope does not say so in one way only.
 
     A name may have a comma or a bracket in it, so that a list might be read in two ways.

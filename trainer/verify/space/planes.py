@@ -9,11 +9,10 @@ import sys
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
-from trainer.verify.model import Rows, asked, distant, exact
+from trainer.verify.model import Model, Rows, asked, distant, exact
 from trainer.verify.space.questions import features
 from trainer.verify.space.space import digest
 from trainer.verify.subject import NoProof, PlaneSpace
@@ -27,24 +26,23 @@ ROBUST, FARTHEST = 4, 1000
 DEEPEST = 8
 
 
-def plane_space(model: dict[str, Any], rows: Rows) -> PlaneSpace:
+def plane_space(model: Model, rows: Rows) -> PlaneSpace:
     """The space of a model of hyperplanes over its training rows; raises NoProof where its numbers are not decimals."""
     depth = int(model["parameters"]["depth"])
     if depth > DEEPEST:
         raise NoProof(f"trees of hyperplanes deeper than {DEEPEST} are not checked")
-    far = distant(model)
-    kept, n = rows.weights > 0, int(rows.weights.sum())
+    far, certificate = distant(model), model["certificate"]
+    kept, n = np.flatnonzero(rows.weights > 0), int(rows.weights.sum())
     places: dict[tuple[float, ...], int] = {}
-    table = np.column_stack([column[kept] for column in rows.columns]).tolist() if rows.columns else [[]] * kept.sum()
-    point = [places.setdefault(tuple(values), len(places)) for values in table]
+    table = zip(*(values[kept].tolist() for values in rows.columns), strict=True) if rows.columns else [()] * len(kept)
+    point = np.array([places.setdefault(values, len(places)) for values in table])
     counts = np.zeros((len(places), len(model["classes"])), np.int64)
-    np.add.at(counts, (np.array(point), rows.labels[kept]), rows.weights[kept])
-    first = np.flatnonzero(kept)[np.unique(np.array(point), return_index=True)[1]]
+    np.add.at(counts, (point, rows.labels[kept]), rows.weights[kept])
+    first = kept[np.unique(point, return_index=True)[1]]
     made = [values for _, values in features(model, rows)]
     if not far:
         _near_decimals(made)
-    robust = far and asked(model, "scaling") == "robust"
-    certificate = model["certificate"]
+    robust = asked(model, "scaling") == "robust"
     return PlaneSpace(
         values=np.column_stack([values[first] for values in made]) if made else np.zeros((len(first), 0)),
         exactly=Fraction if far else _decimal,
@@ -58,7 +56,7 @@ def plane_space(model: dict[str, Any], rows: Rows) -> PlaneSpace:
     )
 
 
-def _most_leaves(model: dict[str, Any], counts: np.ndarray, depth: int) -> int:
+def _most_leaves(model: Model, counts: np.ndarray, depth: int) -> int:
     """A leaf without rows, or the second of two leaves of one class below a question, does nothing."""
     most = asked(model, "max_leaves")
     alone = np.count_nonzero(counts.any(axis=0)) < 2
@@ -73,10 +71,8 @@ def _decimal(value: float) -> Fraction:
 
 def _near_decimals(columns: Sequence[np.ndarray]) -> None:
     """Raises NoProof if the decimals of a row may lie so far from its numbers that a hyperplane passes between them."""
-    moved = Fraction(0)
-    for values in columns:
-        span = Fraction(float(values.max())) - Fraction(float(values.min()))
-        moved += HALF_A_UNIT * Fraction(max(float(np.abs(values).max()), NORMAL)) / span
+    largest = (Fraction(max(float(np.abs(values).max()), NORMAL)) for values in columns)
+    moved = sum(HALF_A_UNIT * size / _unit(values, False) for size, values in zip(largest, columns, strict=True))
     if moved > BESIDE:
         raise NoProof("the range of some column is so small that its numbers cannot be told from their neighbours")
 
@@ -84,10 +80,7 @@ def _near_decimals(columns: Sequence[np.ndarray]) -> None:
 def _unit(values: np.ndarray, robust: bool) -> Fraction:
     """The unit of a column: its range; `robust`: or less if a few values lie far from all others."""
     levels = np.unique(values)
-    ends = [Fraction(float(v)) for v in (levels[0], levels[-1])]
-    if not robust:
-        return ends[1] - ends[0]
     last = len(levels) - 1
-    quartiles = [Fraction(float(levels[k])) for k in (last // 4, -(-3 * last // 4))]
-    width = ends[1] - ends[0]
-    return max(min(width, ROBUST * (quartiles[1] - quartiles[0])), width / FARTHEST)
+    low, first, third, high = (Fraction(float(levels[k])) for k in (0, last // 4, -(-3 * last // 4), last))
+    width = high - low
+    return max(min(width, ROBUST * (third - first)), width / FARTHEST) if robust else width

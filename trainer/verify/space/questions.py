@@ -6,17 +6,16 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
-from trainer.verify.model import Rows
+from trainer.verify.model import Model, Rows
 
 Questions = tuple[np.ndarray, list[int]]
 SCHEMES = ("quantile-thresholds", "quantile-buckets", "all-thresholds", "none")
 
 
-def questions(model: dict[str, Any], rows: Rows, scheme: str | None = None, bins: int | None = None) -> Questions:
+def questions(model: Model, rows: Rows, scheme: str | None = None, bins: int | None = None) -> Questions:
     """The answers bool (n, m) and the columns of the encoding that the parameters ask for, or of the one of `scheme` and `bins`.
 
     A row of weight w counts w times in quantiles.
@@ -31,34 +30,27 @@ def matrix(answers: Sequence[np.ndarray], rows: Rows, kind: type = bool) -> np.n
 
 
 def of_column(
-    model: dict[str, Any], rows: Rows, j: int, scheme: str | None = None, bins: int | None = None
+    model: Model, rows: Rows, j: int, scheme: str | None = None, bins: int | None = None
 ) -> Iterator[np.ndarray]:
     """The answers to the questions about one column, bool (n,) each, as `questions` takes them; each is made when it is asked for."""
-    parameters = model.get("parameters") or {}
-    scheme, bins = scheme or parameters.get("binarise", "quantile-thresholds"), int(bins or parameters.get("bins") or 5)
+    given, column, values = model.get("parameters") or {}, model["columns"][j], rows.columns[j]
+    scheme, bins = scheme or given.get("binarise", "quantile-thresholds"), int(bins or given.get("bins") or 5)
     if scheme not in SCHEMES:
         raise ValueError(f"there is no encoding {str(scheme)[:40]!r}")
-    return _of_column(model["columns"][j], rows.columns[j], rows.plain, scheme, bins)
-
-
-def _of_column(column: dict, values: np.ndarray, weights: np.ndarray, scheme: str, bins: int) -> Iterator[np.ndarray]:
     present = np.unique(values)
-    if len(present) < 2:
-        return
     if column["kind"] == "categorical":
-        yield from (values == level for level in (present[1:] if len(present) == 2 else present))
-        return
-    if set(present.tolist()) <= {0.0, 1.0}:
-        yield values == 1
-        return
-    codes = np.isin(values, column.get("special") or [])
-    ordinary, own = values[~codes], weights[~codes]
-    if not codes.any() or (len(np.unique(ordinary)) > 1 and own.any()):
-        yield from ((values > a) & (values <= b) for a, b in _cuts(ordinary, own, scheme, bins))
-    yield from (values == code for code in np.unique(values[codes]))
+        yield from (values == level for level in present[int(len(present) == 2) :] if len(present) > 1)
+    elif set(present.tolist()) <= {0.0, 1.0}:
+        yield from [values == 1] if len(present) > 1 else []
+    elif len(present) > 1:
+        codes = np.isin(values, column.get("special") or [])
+        ordinary, own = values[~codes], rows.plain[~codes]
+        if not codes.any() or (len(np.unique(ordinary)) > 1 and own.any()):
+            yield from ((values > a) & (values <= b) for a, b in _cuts(ordinary, own, scheme, bins))
+        yield from (values == code for code in np.unique(values[codes]))
 
 
-def features(model: dict[str, Any], rows: Rows) -> Iterator[tuple[int, np.ndarray]]:
+def features(model: Model, rows: Rows) -> Iterator[tuple[int, np.ndarray]]:
     """The columns of numbers with more than one value, and one of 0 and 1 for each category that occurs, each with its column of the model.
 
     Two categories have one, for the second of them.

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from trainer.verify.model import Rows, asked, exact
+from trainer.verify.model import Model, Rows, asked, exact
 from trainer.verify.subject import Rates
 
 
-def rates_of(model: dict[str, Any], rows: Rows) -> Rates | None:
+def rates_of(model: Model, rows: Rows) -> Rates | None:
     """The groups that the parameters compare; None if they ask for no fairness."""
     if not asked(model, "fairness"):
         return None

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from itertools import chain
 
 import numpy as np
 
-from trainer.verify.model import QUESTIONS, THRESHOLDS, Rows, asked, exact, items, pairs, recalls, ways
+from trainer.verify.model import QUESTIONS, THRESHOLDS, Model, Rows, asked, exact, items, pairs, recalls, ways
 from trainer.verify.space.chosen import chosen_columns
 from trainer.verify.space.questions import cuts_of_bins, features, matrix, questions
 from trainer.verify.space.rates import rates_of
@@ -21,7 +22,7 @@ from trainer.verify.space.wishes import answers, numbered, wishes_of, with_parte
 from trainer.verify.subject import NoProof, Shape, Space, depth_of
 
 MOST_SUBSETS = 1000  # questions of `odt`
-
+LONGEST = 500  # text of a topology
 
 NAMED = {
     "depth-1": "[..]", "depth-2": "[[..][..]]", "depth-2.5": "[[..][[..][..]]]", "depth-3": "[[[..][..]][[..][..]]]",
@@ -30,7 +31,7 @@ NAMED = {
 CHOSEN = ("depth-2", "depth-2.5", "depth-3", "imbalanced")  # one of these, where the data decide
 
 
-def read_space(model: dict[str, Any], rows: Rows) -> Space:
+def read_space(model: Model, rows: Rows) -> Space:
     """The space of a model over its training rows; raises NoProof if no step of the format fits its method."""
     method = model["method"]
     if model["certificate"].get("goal"):
@@ -41,18 +42,21 @@ def read_space(model: dict[str, Any], rows: Rows) -> Space:
     return space_of(model, rows, *_answers(model, rows), penalty)
 
 
-def space_of(model: dict[str, Any], rows: Rows, X: np.ndarray, columns: list[int], penalty: Fraction) -> Space:
-    """The space of the trees over these answers with all that restricts them."""
-    method = model["method"]
-    wishes, named = numbered(wishes_of(model), X.shape[1]) if model["certificate"].get("wishes") else ((), [])
-    turned = [_turned(model, rows, X[:, q], columns[q]) for q in range(len(columns))] if wishes else []
+def space_of(model: Model, rows: Rows, X: np.ndarray, asks: list[int], penalty: Fraction) -> Space:
+    """The space of the trees over these answers (n, m), about these columns, with all that restricts them."""
+    wishes, named = numbered(wishes_of(model), X.shape[1])
+    right = [_turned(model, rows, X[:, q], j) for q, j in enumerate(asks)] if wishes else []
     if named:
         X = np.column_stack([X, *(answers(w, model, rows) for w in named)])
-        columns = columns + [w.column for w in named]
+    columns = np.array(asks + [w.column for w in named], np.int64)
     wishes = tuple(with_parted(w, X, columns, answers(w, model, rows)) if w.verb == "together" else w for w in wishes)
-    kept, wide = rows.weights > 0, method in THRESHOLDS and not wishes
-    rates = rates_of(model, rows)
-    most, few, shape = asked(model, "max_leaves"), asked(model, "max_columns"), topology_of(model)
+    kept, wide = rows.weights > 0, model["method"] in THRESHOLDS and not wishes
+    most, few, shape, rates = (
+        asked(model, "max_leaves"),
+        asked(model, "max_columns"),
+        topology_of(model),
+        rates_of(model, rows),
+    )
     return Space(
         kind="thresholds" if wide else "questions",
         X=X if kept.all() else X[kept],
@@ -66,8 +70,8 @@ def space_of(model: dict[str, Any], rows: Rows, X: np.ndarray, columns: list[int
         allowed=_allowed(model, columns),
         apart=None if wide else _apart(model, columns),
         digest=digest(rows),
-        columns=np.array(columns, np.int64),
-        yes_left=np.array([not t for t in turned] + [True] * len(named), bool) if wishes else None,
+        columns=columns,
+        yes_left=~np.array(right + [False] * len(named), bool) if wishes else None,
         held=len(named),
         wishes=wishes,
         recalls=_recalls(model, rows),
@@ -78,7 +82,7 @@ def space_of(model: dict[str, Any], rows: Rows, X: np.ndarray, columns: list[int
     )
 
 
-def topology_of(model: dict[str, Any]) -> Shape:
+def topology_of(model: Model) -> Shape:
     """The topology of `odt`: brackets around the two sides of a question, a dot for a leaf. None: all trees of the depth.
 
     Raises NoProof where none can be read.
@@ -89,53 +93,51 @@ def topology_of(model: dict[str, Any]) -> Shape:
         text = str(parts[0].get("chosen")) if len(parts) == 1 else ""
         if text not in CHOSEN:
             raise NoProof("it is not said which topology was chosen")
-    code, open_ = list("".join(NAMED.get(text, text).split())), [list[Shape]()]
-    for sign in code:
-        if sign == "[":
-            open_.append([])
-        elif sign == "." and len(open_) > 1:
-            open_[-1].append(None)
-        elif sign == "]" and len(open_) > 1 and len(open_[-1]) == 2:
-            one, two = open_.pop()
-            open_[-1].append((one, two))
-        else:
-            raise NoProof(f"no topology is written as '{text[:40]}'")
-    if code and (len(open_) != 1 or len(open_[0]) != 1):
-        raise NoProof(f"no topology is written as '{text[:40]}'")
-    return open_[0][0] if code else None
+    if len(text) > LONGEST:
+        raise NoProof("its topology cannot be read")
+    signs = iter("".join(NAMED.get(text, text).split()))
+    shape = _shape(next(signs), signs) if text else None
+    if next(signs, "") or (text and shape is None):
+        raise NoProof("its topology cannot be read")
+    return shape
 
 
-def _turned(model: dict[str, Any], rows: Rows, yes: np.ndarray, column: int) -> bool:
+def _shape(sign: str, signs: Iterator[str]) -> Shape:
+    """What a sign begins; the signs behind it are taken as far as they belong to it."""
+    if sign == ".":
+        return None
+    one, two = (_shape(next(signs, ""), signs) if sign == "[" else None for _ in range(2))
+    if sign != "[" or next(signs, "") != "]":
+        raise NoProof("its topology cannot be read")
+    return one, two
+
+
+def _turned(model: Model, rows: Rows, yes: np.ndarray, column: int) -> bool:
     """Whether the answer yes goes right: in a column of numbers, if it has the largest value."""
     values = rows.columns[column]
     return model["columns"][column]["kind"] != "categorical" and bool(yes[values == values.max()].any())
 
 
-def _recalls(model: dict[str, Any], rows: Rows) -> tuple[tuple[int, int], ...]:
-    found = []
-    for name, share in recalls(model):
-        k = model["classes"].index(name)
-        size = int(rows.weights[rows.labels == k].sum())
-        found.append((k, math.floor(size * (1 - exact(share)))))
-    return tuple(found)
+def _recalls(model: Model, rows: Rows) -> tuple[tuple[int, int], ...]:
+    found = [(model["classes"].index(name), 1 - exact(share)) for name, share in recalls(model)]
+    return tuple((k, math.floor(int(rows.weights[rows.labels == k].sum()) * wrong)) for k, wrong in found)
 
 
-def _rising(model: dict[str, Any], rows: Rows, X: np.ndarray, columns: list[int]) -> np.ndarray | None:
+def _rising(model: Model, rows: Rows, X: np.ndarray, columns: np.ndarray) -> np.ndarray | None:
     """Raises NoProof where a monotone column is not asked by thresholds."""
     names, found = [c["name"] for c in model["columns"]], np.zeros(len(columns), np.int64)
     for name, way in ways(model):
-        j = names.index(name)
-        for q in np.flatnonzero(np.array(columns) == j).tolist():
-            values, yes = rows.columns[j], X[:, q]
-            if model["columns"][j]["kind"] == "categorical" or (
-                values[~yes].size and values[yes].size and values[~yes].max() >= values[yes].min()
-            ):
-                raise NoProof(f"the monotone column '{names[j]}' is not asked by thresholds")
+        values = rows.columns[names.index(name)]
+        for q in np.flatnonzero(columns == names.index(name)).tolist():
+            no, yes = values[~X[:, q]], values[X[:, q]]
+            mixed = no.size and yes.size and no.max() >= yes.min()
+            if mixed or model["columns"][names.index(name)]["kind"] == "categorical":
+                raise NoProof(f"the monotone column '{name}' is not asked by thresholds")
             found[q] = 1 if way == "rising" else -1
     return found if found.any() else None
 
 
-def _answers(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, list[int]]:
+def _answers(model: Model, rows: Rows) -> tuple[np.ndarray, list[int]]:
     """What the questions ask of all rows, and the column of each."""
     method = model["method"]
     if method == "odt":
@@ -159,48 +161,41 @@ def _cut(X: np.ndarray, columns: list[int], rows: Rows) -> tuple[np.ndarray, lis
 
 def digest(rows: Rows) -> str:
     """SHA-256 of the columns (float64), the class numbers (int32) and the weights (int64), all little-endian."""
-    sha = hashlib.sha256()
-    for values in rows.columns:
-        sha.update((values + 0.0).astype("<f8").tobytes())
-    sha.update(rows.labels.astype("<i4").tobytes())
-    sha.update(rows.weights.astype("<i8").tobytes())
+    sha, values = hashlib.sha256(), ((own + 0.0).astype("<f8") for own in rows.columns)
+    for part in chain(values, [rows.labels.astype("<i4"), rows.weights.astype("<i8")]):
+        sha.update(part.tobytes())
     return sha.hexdigest()
 
 
-def _allowed(model: dict[str, Any], column_of: list[int]) -> np.ndarray:
+def _allowed(model: Model, columns: np.ndarray) -> np.ndarray:
     banned = set(items(asked(model, "forbidden")))
-    return np.array([model["columns"][j]["name"] not in banned for j in column_of], bool)
+    return np.array([column["name"] not in banned for column in model["columns"]], bool)[columns]
 
 
-def _apart(model: dict[str, Any], column_of: list[int]) -> np.ndarray | None:
-    names = [c["name"] for c in model["columns"]]
-    columns = np.array(column_of, np.int64)
-    apart = np.zeros((len(columns), len(columns)), bool)
+def _apart(model: Model, columns: np.ndarray) -> np.ndarray | None:
+    names, apart = [c["name"] for c in model["columns"]], np.zeros((len(columns), len(columns)), bool)
     for pair in pairs(model):
         first, second = (columns == names.index(name) for name in pair)
         apart |= np.outer(first, second) | np.outer(second, first)
     return apart if apart.any() else None
 
 
-def _subsets(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, list[int]]:
+def _subsets(model: Model, rows: Rows) -> tuple[np.ndarray, list[int]]:
     """The subsets of categories without the first one that occurs, in the order of their bits, and the ends of bins.
 
     With wishes the subsets with the first one as well, since it matters which side is called yes.
     """
-    topology, wished = str(asked(model, "topology") or "").strip(), bool(model["certificate"].get("wishes"))
-    if topology and wished:
+    if str(asked(model, "topology") or "").strip() and model["certificate"].get("wishes"):
         raise NoProof("there are proof steps for topologies without wishes only")
     if asked(model, "negative_weight") not in (None, "1", 1):
         raise NoProof("the proof steps prove bounds of errors, and here those of one class count otherwise")
     made, column_of, left_out = subsets(model, rows)
-    if left_out:
-        raise NoProof(f"column '{left_out}' has more subsets than the {MOST_SUBSETS} that are checked")
-    if len(made) > MOST_SUBSETS:
+    if left_out or len(made) > MOST_SUBSETS:
         raise NoProof(f"there are more subsets than the {MOST_SUBSETS} that are checked")
     return matrix(made, rows), column_of
 
 
-def subsets(model: dict[str, Any], rows: Rows) -> tuple[list[np.ndarray], list[int], str]:
+def subsets(model: Model, rows: Rows) -> tuple[list[np.ndarray], list[int], str]:
     """The questions of `odt`, the column of each, and one that has too many, of which only single categories are asked; else nothing.
 
     Raises NoProof where the scope does not say which columns were chosen.

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.verify.model import Rows
+from trainer.verify.model import Model, Rows
 from trainer.verify.subject import Wish
 
 
@@ -21,64 +21,54 @@ def numbered(wishes: Sequence[Wish], encoded: int) -> tuple[tuple[Wish, ...], li
     named: dict[Any, Wish] = {}
     for w in wishes:
         if w.verb == "ask" and w.split is not None:
-            named.setdefault((w.column, w.split), w)
+            named.setdefault((w.verb, w.column, w.split), w)
     place = {key: encoded + i for i, key in enumerate(named)}
-    own = tuple(
-        replace(w, number=place[w.column, w.split]) if w.verb == "ask" and w.split is not None else w for w in wishes
-    )
-    return own, list(named.values())
+    return tuple(replace(w, number=place.get((w.verb, w.column, w.split), -1)) for w in wishes), list(named.values())
 
 
-def with_parted(wish: Wish, X: np.ndarray, columns: Sequence[int], rows: np.ndarray) -> Wish:
+def with_parted(wish: Wish, X: np.ndarray, columns: np.ndarray, rows: np.ndarray) -> Wish:
     """The wish with the questions about its column that give `rows` (bool) both answers; X bool (n, m)."""
-    own = [q for q, column in enumerate(columns) if column == wish.column and len(np.unique(X[rows, q])) > 1]
-    return replace(wish, parted=tuple(own))
+    parts = X[rows].any(axis=0) & ~X[rows].all(axis=0) & (columns == wish.column)
+    return replace(wish, parted=tuple(np.flatnonzero(parts).tolist()))
 
 
-def wishes_of(model: dict[str, Any]) -> list[Wish]:
+def wishes_of(model: Model) -> list[Wish]:
     """The wishes of the certificate; raises ValueError or LookupError if one cannot be read."""
     return [_read(str(record["wish"]), model) for record in model["certificate"].get("wishes") or ()]
 
 
-def _read(text: str, model: dict[str, Any]) -> Wish:
-    verb, place, *rest = text.split(None, 2)
-    tail = rest[0].strip() if rest else ""
-    word = "" if place == "root" else place
-    if set(word) - {"y", "n"} or verb not in ("ask", "forbid", "avoid", "together", "leaf", "depth"):
+def _read(text: str, model: Model) -> Wish:
+    verb, place, tail = (*text.split(None, 2), "")[:3]
+    tail, own = tail.strip(), Wish(text, verb, "" if place == "root" else place)
+    names, classes = [c["name"] for c in model["columns"]], model["classes"]
+    if set(own.place) - {"y", "n"}:
         raise ValueError(f"the wish {text[:80]!r} is not understood")
-    names = [c["name"] for c in model["columns"]]
-    if verb in ("forbid", "avoid"):
-        return Wish(text, verb, word, names.index(tail))
+    if verb in ("forbid", "avoid") or (verb == "ask" and tail in names):
+        return replace(own, column=names.index(tail))
     if verb == "leaf":
-        if tail and tail not in model["classes"]:
-            raise ValueError(f"the wish {text[:80]!r} names no class")
-        return Wish(text, verb, word, label=model["classes"].index(tail) if tail else -1)
+        return replace(own, label=classes.index(tail) if tail else -1)
     if verb == "depth":
-        return Wish(text, verb, word, height=int(tail))
-    if tail in names and verb == "ask":
-        return Wish(text, verb, word, names.index(tail))
-    for j in sorted(range(len(names)), key=lambda j: -len(names[j])):
-        if tail.startswith(names[j] + " "):
-            split = _split(tail[len(names[j]) :].strip(), model["columns"][j])
+        return replace(own, height=int(tail))
+    for name in sorted(names, key=len, reverse=True):
+        if verb in ("ask", "together") and tail.startswith(name + " "):
+            split = _split(tail[len(name) :].strip(), model["columns"][names.index(name)])
             if split is not None and (verb == "ask" or split[0] == "in"):
-                return Wish(text, verb, word, j, split)
+                return replace(own, column=names.index(name), split=split)
     raise ValueError(f"the wish {text[:80]!r} names no question")
 
 
-def _split(tail: str, column: dict[str, Any]) -> tuple[str, Any] | None:
+def _split(tail: str, column: Model) -> tuple[str, Any] | None:
     if tail.startswith("<="):
         return "<=", float(tail[2:])
     if tail.startswith("between "):
-        low, high = tail[8:].split(" and ")
-        return "between", (float(low), float(high))
-    if tail.startswith("in "):
-        named = tail[3:].strip()
-        known = column.get("categories") or []
-        return "in", frozenset([named] if named in known else (part.strip() for part in named.split("|")))
-    return None
+        low, high = map(float, tail[8:].split(" and "))
+        return "between", (low, high)
+    named, known = tail[3:].strip(), column.get("categories") or []
+    parts = [named] if named in known else [part.strip() for part in named.split("|")]
+    return ("in", frozenset(parts)) if tail.startswith("in ") else None
 
 
-def answers(wish: Wish, model: dict[str, Any], rows: Rows) -> np.ndarray:
+def answers(wish: Wish, model: Model, rows: Rows) -> np.ndarray:
     """The answers of the rows to the question that a wish names."""
     assert wish.split is not None
     values, (kind, value) = rows.columns[wish.column], wish.split

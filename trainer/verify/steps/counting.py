@@ -31,7 +31,7 @@ class Counting(Table):
         place = np.empty(len(rows), np.int64)
         place[order] = np.arange(len(rows))
         weight = np.bincount(place[where], space.weights, len(rows)).astype(np.int64)
-        self.float = np.float32 if int(weight.sum()) < 1 << 24 else np.float64
+        self.float: Any = np.float32 if int(weight.sum()) < 1 << 24 else np.float64
         self.X = np.ascontiguousarray(space.X[first][order])
         _, group = np.unique(rows[order, : answers.shape[1]], axis=0, return_inverse=True)
         super().__init__((unit, leaf), space.labels[first][order], weight, space.classes, group.reshape(-1))
@@ -118,37 +118,32 @@ class Frame:
     """The columns that part a set of rows, each partition once, and the counts of their pairs by class."""
 
     def __init__(self, c: Counting, part: Part, *, alike: bool = False) -> None:
-        self.counting, self.part = c, part
-        index = np.flatnonzero(part.rows)
-        X = c.X[index]
-        ones = c.weight[index] @ X
-        self.total = int(c.weight[index].sum())
-        usable = part.allowed & (ones >= c.min_leaf) & (self.total - ones >= c.min_leaf)
-        columns = np.flatnonzero(usable)
+        self.c, self.part = c, part
+        index = self.index = np.flatnonzero(part.rows)
+        X, weight, label = c.X[index], c.weight[index], c.label[index]
+        ones, self.total = weight @ X, int(weight.sum())
+        columns = np.flatnonzero(part.allowed & (np.minimum(ones, self.total - ones) >= c.min_leaf))
         if c.apart is None and len(columns) and not alike:
             # a column and its complement make the same partition
-            sign = X[0, columns]
-            _, first = np.unique(np.packbits(X[:, columns] ^ sign, axis=0), axis=1, return_index=True)
+            _, first = np.unique(np.packbits(X[:, columns] ^ X[0, columns], axis=0), axis=1, return_index=True)
             columns = columns[np.sort(first)]
-        self.columns, self.index = columns, index
-        self.label, self.weight = c.label[index], c.weight[index]
-        self.X: Any = X[:, columns].astype(c.float)
-        starts = np.searchsorted(self.label, np.arange(c.classes + 1))
-        self.slices = [slice(a, b) for a, b in itertools.pairwise(starts.tolist())]
-        self.plain = bool((self.weight == 1).all())
-        self.scaled: Any = self.X if self.plain else self.X * self.weight[:, None].astype(c.float)
-        self.totals = np.array([self.weight[s].sum() for s in self.slices], np.int64)
+        self.columns, self.X = columns, np.array(X[:, columns], c.float)
+        ends = np.searchsorted(label, np.arange(c.classes + 1)).tolist()
+        self.slices = [slice(a, b) for a, b in itertools.pairwise(ends)]
+        self.plain = bool((weight == 1).all())
+        self.scaled = self.X if self.plain else self.X * weight[:, None].astype(c.float)
+        self.totals = np.array([weight[s].sum() for s in self.slices], np.int64)
         self.pairs = np.array([self.X[s].T @ self.scaled[s] for s in self.slices])
         self.second = None if c.apart is None else ~c.apart[np.ix_(columns, columns)]
-        self.ones = np.array([np.diagonal(p) for p in self.pairs], np.int64).reshape(c.classes, -1)
-        self.both = self.pairs.sum(axis=0).astype(np.int64)
-        self.excess = int(c.excess[index].sum())
-        self.excess_ones = (c.excess[index].astype(np.float64) @ self.X).astype(np.int64)
+        ones = np.array([np.diagonal(p) for p in self.pairs], np.int64).reshape(c.classes, -1)
+        self.sides = np.array([self.totals[:, None] - ones, ones])  # of the no and the yes side: (2, classes, m)
+        self.both, excess = self.pairs.sum(axis=0).astype(np.int64), c.excess[index]
+        with_yes = (excess.astype(np.float64) @ self.X).astype(np.int64)
+        self.excess = np.array([excess.sum() - with_yes, with_yes])
 
     def side_pairs(self, q: int) -> tuple[np.ndarray, np.ndarray]:
         """Counts of pairs by class on the no side and on the yes side of question q; the larger side by subtraction."""
-        yes = int(self.both[q, q]) * 2 <= self.total
-        made = np.empty_like(self.pairs)
+        yes, made = int(self.both[q, q]) * 2 <= self.total, np.empty_like(self.pairs)
         for k, s in enumerate(self.slices):
             chosen = np.flatnonzero((self.X[s, q] != 0) == yes)
             own = self.X[s][chosen]
@@ -158,76 +153,63 @@ class Frame:
 
     def side_costs(self) -> np.ndarray:
         """The least costs (2, m) of the no and the yes side of each question with at most one more."""
-        whole, ones = self.ones.sum(axis=0), np.array([np.diagonal(p) for p in self.pairs])
-        no, yes = self._singles(self.totals, self.ones, whole)
-        yes_two, no_two = self._seconds(self.pairs, self.totals, ones, whole, self.second)
-        both = (no, no_two), (yes, yes_two)
-        return np.array([np.minimum(self.counting.cost(one, 1), self.counting.cost(two, 2)) for one, two in both])
+        one, two = self.halves(self.pairs, self.totals, self.second)
+        return np.minimum(self.c.cost(one, 1), self.c.cost(two, 2))
 
     def two(
         self, pairs: np.ndarray, totals: np.ndarray, second: np.ndarray | None, height: int, first: Any = True
-    ) -> np.ndarray:
-        """The least cost with at most 1, 2, 3 and 4 leaves, int64 (4,), from counts of pairs by class."""
-        c, ones, total = self.counting, np.array([np.diagonal(p) for p in pairs]), int(totals.sum())
-        whole, errors = ones.sum(axis=0), np.array([total - totals.max(), np.inf, np.inf, np.inf])
-        usable = first & (whole >= c.min_leaf) & (total - whole >= c.min_leaf)
-        if height > 0 and usable.any():
-            no, yes = self._singles(totals, ones, whole)
-            errors[1] = (no + yes)[usable].min()
-        if height > 1 and usable.any():
-            yes_two, no_two = self._seconds(pairs, totals, ones, whole, second)
-            errors[2] = np.minimum(yes_two + no, yes + no_two)[usable].min()
-            errors[3] = (yes_two + no_two)[usable].min()
-        return np.minimum.accumulate(c.cost(errors, np.arange(1, 5)))
+    ) -> Any:
+        """The least cost with at most 1, 2, 3 and 4 leaves, int64 (4,), from counts of pairs by class; `first` may stand above."""
+        one, two = self.halves(pairs, totals, second)
+        errors = [one.sum(axis=0), np.minimum(one[0] + two[1], two[0] + one[1]), two.sum(axis=0)][: (0, 1, 3)[height]]
+        least = [np.where(first, own, np.inf).min(initial=np.inf) for own in errors]
+        found = np.full(4, np.inf)
+        found[: len(least) + 1] = [totals.sum() - totals.max(), *least]
+        return np.minimum.accumulate(self.c.cost(found, np.arange(1, 5)))
 
-    def _singles(self, totals: np.ndarray, ones: np.ndarray, whole: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The errors of a leaf on the no and on the yes side of each question."""
-        return totals.sum() - whole - (totals[:, None] - ones).max(axis=0), whole - ones.max(axis=0)
+    def halves(self, pairs: np.ndarray, totals: np.ndarray, second: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Errors (2, m) of the no and the yes side of each question as leaves, and if a second question parts each of them.
 
-    def _seconds(
-        self, pairs: np.ndarray, totals: np.ndarray, ones: np.ndarray, whole: np.ndarray, second: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Least errors of the yes and of the no side of each first question when a second one parts it; infinite if none does."""
+        Infinite for a question, or without a second one, that leaves no side large enough.
+        """
+        least, ones = self.c.min_leaf, np.array([np.diagonal(own) for own in pairs])
+        free, whole, total = (
+            totals.astype(ones.dtype)[:, None] - ones,
+            ones.sum(axis=0),
+            totals.sum().astype(ones.dtype),
+        )
         both = reduce(np.maximum, pairs)  # rows that a leaf for yes-yes classifies correctly
         alone = [size[:, None] - own for size, own in zip(ones, pairs, strict=True)]
         only = reduce(np.maximum, alone)  # yes to the first, no to the second
-        free = totals.astype(ones.dtype)[:, None] - ones
         none = reduce(np.maximum, [out[None, :] - own for out, own in zip(free, alone, strict=True)])
-        yes, no = both + only, none + only.T
-        c = self.counting
-        if c.min_leaf > 1:
+        no, yes = none + only.T, both + only
+        if least > 1:
             size = pairs.sum(axis=0)
-            held = np.diagonal(size)
-            rest = int(totals.sum()) - held[:, None] - held[None, :] + size
-            yes[np.minimum(size, held[:, None] - size) < c.min_leaf] = -np.inf
-            no[np.minimum(rest, held[None, :] - size) < c.min_leaf] = -np.inf
+            rest = total - whole[:, None] - whole[None, :] + size
+            yes[np.minimum(size, whole[:, None] - size) < least] = -np.inf
+            no[np.minimum(rest, whole[None, :] - size) < least] = -np.inf
         if second is not None:
             yes[~second] = no[~second] = -np.inf
-        return whole - yes.max(axis=1), totals.sum() - whole - no.max(axis=1)
+        sizes, small = np.array([total - whole, whole]), np.minimum(whole, total - whole) < least
+        one = sizes - [free.max(axis=0), ones.max(axis=0)]
+        two = sizes - [no.max(axis=1, initial=-np.inf), yes.max(axis=1, initial=-np.inf)]
+        return np.where(small, np.inf, one), np.where(small, np.inf, two)
 
 
 class Sides:
     """What is proved of the two sides of each question of a frame, for each number of leaves that a plan gives them."""
 
     def __init__(self, counting: Counting, frame: Frame, height: int, plans: list[tuple[int, int]]) -> None:
-        c = self.c = counting
-        self.frame, self.height, self.plans = frame, height, plans
+        self.c, self.frame, self.height = counting, frame, height
         self.leaves = sorted({t for plan in plans for t in plan})
         self.at = [(self.leaves.index(a), self.leaves.index(b)) for a, b in plans]
         self.done: set[int] = set()
-        limits = [min(t, 1 << height) for t in self.leaves]
-        no = frame.totals[:, None] - frame.ones, frame.excess - frame.excess_ones
-        yes = frame.ones, frame.excess_ones
-        self.bounds = np.array(
-            [[c.floors(sizes, excess, t) for t in limits] for sizes, excess in (no, yes)]
-        )  # (2, leaves, m)
+        limits, sides = [min(t, 1 << height) for t in self.leaves], zip(frame.sides, frame.excess, strict=True)
+        self.bounds = np.array([[counting.floors(*own, t) for t in limits] for own in sides])  # (2, leaves, m)
 
     def sums(self) -> np.ndarray:
         """The least that a split costs with each question, over the ways to deal the leaves."""
-        least = self.bounds[0, self.at[0][0]] + self.bounds[1, self.at[0][1]]
-        for a, b in self.at[1:]:
-            least = np.minimum(least, self.bounds[0, a] + self.bounds[1, b])
-        return least
+        return np.min([self.bounds[0, a] + self.bounds[1, b] for a, b in self.at], axis=0)
 
     def short(self, bound: int, *, countable: bool = True) -> int | None:
         """A question whose sides are not proved to cost the bound, also when both are counted, if they can be; None without any."""
@@ -247,8 +229,9 @@ class Sides:
         return rows
 
     def part(self, q: int, yes: int) -> Part:
-        """The side of question q."""
-        return self.c.below(self.frame.part, int(self.frame.columns[q]), yes, self.rows(q, yes))
+        """The side of question q; wishes further down are left out, since a step about these rows must hold on any path to them."""
+        allowed, apart = self.frame.part.allowed, self.c.apart
+        return Part(self.rows(q, yes), allowed if apart is None else allowed & ~apart[self.frame.columns[q]])
 
     def look_up(self, known: Known) -> None:
         """Bounds of the sides that steps have proved, and what they say of the others."""
@@ -261,22 +244,18 @@ class Sides:
     def count(self, q: int) -> None:
         """Both sides of question q by counting."""
         self.done.add(q)
-        frame = self.frame
-        pairs = frame.side_pairs(q)
-        second = frame.second
+        pairs, second = self.frame.side_pairs(q), self.frame.second
+        both, first = (None, True) if second is None else (second & second[q][None, :], second[q])
         for yes in (0, 1):
-            totals = frame.ones[:, q] if yes else frame.totals - frame.ones[:, q]
-            both, first = (None, True) if second is None else (second & second[q][None, :], second[q])
-            least = frame.two(pairs[yes], totals, both, self.height, first)
+            least = self.frame.two(pairs[yes], self.frame.sides[yes][:, q], both, self.height, first)
             self.learn(q, yes, least[[min(t, 1 << self.height) - 1 for t in self.leaves]])
 
     def learn(self, q: int, yes: int, found: np.ndarray) -> None:
         """Keep the bounds of a side, and what similarity says of the others: rows that they lack can cost no more than their weight."""
         c, frame = self.c, self.frame
         found = self.bounds[yes, :, q] = np.maximum(self.bounds[yes, :, q], found)
-        both, ones = frame.both[q], np.diagonal(frame.both)
-        sizes = np.array([frame.total - ones, ones])  # of the no and the yes side of each question
-        common = np.array([ones[q] - both, both] if yes else [sizes[0] - ones[q] + both, ones - both])
+        both, sizes = frame.both[q], frame.sides.sum(axis=1)
+        common = np.array([sizes[1, q] - both, both] if yes else [sizes[0] - sizes[1, q] + both, sizes[1] - both])
         gained = found[:, None] - c.unit * (sizes[yes, q] - common)[:, None, :]
         valid = np.ones(sizes.shape, bool)
         if c.min_leaf > 1:  # leaving out rows may make a leaf too small

@@ -22,29 +22,20 @@ def holds(large: Tree, small: Tree) -> bool:
         return small in labels(large)
     if isinstance(large, int):
         return False
-    one, two = large
-    return (
-        (holds(one, small[0]) and holds(two, small[1]))
-        or (holds(one, small[1]) and holds(two, small[0]))
-        or holds(one, small)
-        or holds(two, small)
-    )
+    pairs = zip(large, small, strict=True), zip(large, small[::-1], strict=True)
+    return any(all(holds(*two) for two in pair) for pair in pairs) or any(holds(side, small) for side in large)
 
 
 def trees(depth: int, leaves: int, classes: Sequence[int]) -> Iterator[Tree]:
     """All trees of labels with so many leaves, one of each mirrored pair; two leaves below a question differ."""
     if leaves == 1:
         yield from classes
-    if leaves == 1 or depth == 0 or leaves > 1 << min(depth, 62):
-        return
-    for few in range(
-        max(1, leaves - (1 << min(depth - 1, 62))), leaves // 2 + 1
-    ):  # the other side has room for the rest
-        many = leaves - few
-        for i, one in enumerate(trees(depth - 1, few, classes)):
-            for two in islice(trees(depth - 1, many, classes), i if few == many else 0, None):
-                if one != two or not isinstance(one, int):
-                    yield one, two
+    elif depth > 0:
+        for few in range(max(1, leaves - (1 << (depth - 1))), leaves // 2 + 1):  # the other side has room for the rest
+            for i, one in enumerate(trees(depth - 1, few, classes)):
+                for two in islice(trees(depth - 1, leaves - few, classes), i if 2 * few == leaves else 0, None):
+                    if one != two or not isinstance(one, int):
+                        yield one, two
 
 
 def read_tree(value: object, depth: int, classes: int) -> Tree:

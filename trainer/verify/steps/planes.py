@@ -7,16 +7,15 @@ asks where: it goes through the sides of some rows until those on the two sides 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping
 from fractions import Fraction
-from itertools import chain
-from math import floor, lcm
+from math import ceil, lcm
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from trainer.verify.steps.labels import MOST, Tree, holds, labels, read_tree, trees
 from trainer.verify.steps.lines import Lines, Proved, Record, cost_of, held, numbers, opened, whole
-from trainer.verify.steps.points import meets, needed, wrong
 from trainer.verify.subject import BadProof, PlaneSpace
 
 VERSIONS = (3, 4)
@@ -41,28 +40,22 @@ class Shown(NamedTuple):
 class Block:
     """Cases that are being checked: where the points of the block are, and what that costs; `open` until every case has ended.
 
-    Places are numbered 1 for the root, 2 v and 2 v + 1 for the sides of v. `here[v]` are the points that are known to come to v.
+    Places are numbered 1 for the root, 2 v and 2 v + 1 for the sides of v.
     """
 
     def __init__(self, space: PlaneSpace, shown: Shown) -> None:
-        self.shown, self.space = shown, space
-        self.trees: dict[int, Tree] = {}
-        self.wrong: dict[int, list[int]] = {}  # of each point at a place: the least that it costs
-        self._number(1, shown.tree)
-        self.here: dict[int, set[int]] = {v: set() for v in self.trees}
-        self.here[1] |= shown.points
+        self.shown, self.trees = shown, dict(_places(1, shown.tree))
+        # of each point at a place: the least that it costs
+        self.wrong = {v: wrong(space, labels(tree)).tolist() for v, tree in self.trees.items()}
         self.at = dict.fromkeys(shown.points, 1)
         self.cost = sum(self.wrong[1][p] for p in shown.points)
         # a point, where it was, and the sides still to be looked at
         self.waiting: list[tuple[int, int, list[int]]] = []
         self.open = self.cost < shown.bound
 
-    def _number(self, v: int, tree: Tree) -> None:
-        self.trees[v] = tree
-        self.wrong[v] = wrong(self.space, labels(tree)).tolist()
-        if not isinstance(tree, int):
-            self._number(2 * v, tree[0])
-            self._number(2 * v + 1, tree[1])
+    def here(self, v: int) -> set[int]:
+        """The points that are known to come to a place."""
+        return {p for p, at in self.at.items() if at >> max(0, at.bit_length() - v.bit_length()) == v}
 
     def part(self, point: int) -> None:
         """Look at both sides of the question where the point is, or at one if the other is its mirror image."""
@@ -70,7 +63,7 @@ class Block:
         if isinstance(self.trees.get(v, 0), int):
             raise BadProof(f"point {point} is at no question of its block")
         left, right = 2 * v, 2 * v + 1
-        same = self.trees[left] == self.trees[right] and not self.here[left] and not self.here[right]
+        same = self.trees[left] == self.trees[right] and not self.here(left) and not self.here(right)
         self.waiting.append((point, v, [left] if same else [right, left]))
         self.next()
 
@@ -78,29 +71,19 @@ class Block:
         """The case that was open has ended: go to the next one that does not end by its cost."""
         while self.waiting:
             point, v, sides = self.waiting[-1]
-            self._move(point, v)
-            if sides:
-                self._move(point, sides.pop())
-                if self.cost < self.shown.bound:
-                    return
-            else:
+            to = sides.pop() if sides else v  # when both sides have been looked at, the point goes back
+            self.cost += self.wrong[to][point] - self.wrong[self.at[point]][point]
+            self.at[point] = to
+            if to == v:
                 self.waiting.pop()
+            elif self.cost < self.shown.bound:
+                return
         self.open = False
-
-    def _move(self, point: int, to: int) -> None:
-        """To a side of the place where it is, or back."""
-        now = self.at[point]
-        self.cost += self.wrong[to][point] - self.wrong[now][point]
-        self.at[point] = to
-        if to > now:
-            self.here[to].add(point)
-        elif to < now:
-            self.here[now].discard(point)
 
     def cannot(self, vector: Vector, v: int) -> None:
         """End the open case: the question at v cannot part its points. Raises BadProof."""
-        left, right = self.here.get(2 * v, set()), self.here.get(2 * v + 1, set())
-        if not any(a <= left and b <= right for a, b in ((vector.left, vector.right), (vector.right, vector.left))):
+        left, right = self.here(2 * v), self.here(2 * v + 1)
+        if not any(a <= left and b <= right for a, b in (vector, vector[::-1])):
             raise BadProof("the points of the vector are not on the two sides of the question")
         self.next()
 
@@ -108,16 +91,21 @@ class Block:
         """End the open case: errors on disjoint sets of points add up. Raises BadProof."""
         used, total = frozenset[int](), 0
         for part, v in parts:
-            if type(v) is not int or v not in self.here or not part.points <= self.here[v] or used & part.points:
+            if type(v) is not int or v not in self.trees or not part.points <= self.here(v) - used:
                 raise BadProof("the sets that it adds up share points, or do not come to their place")
             if not holds(part.tree, self.trees[v]):
                 raise BadProof("a set that it adds up was shown for other labels")
-            used |= part.points
-            total += part.bound
+            used, total = used | part.points, total + part.bound
         total += sum(self.wrong[v][p] for p, v in self.at.items() if p not in used)
         if total < self.shown.bound:
             raise BadProof(f"the sets add up to {total}, not {self.shown.bound}")
         self.next()
+
+
+def _places(v: int, tree: Tree) -> Iterator[tuple[int, Tree]]:
+    yield v, tree
+    if not isinstance(tree, int):
+        yield from (*_places(2 * v, tree[0]), *_places(2 * v + 1, tree[1]))
 
 
 def check_planes(lines: Lines, space: PlaneSpace) -> Proved:
@@ -135,17 +123,6 @@ def check_planes(lines: Lines, space: PlaneSpace) -> Proved:
         return Proved(goal, count)
     check.finish(lambda t: goals[min(t, len(goals)) - 1])
     return Proved(cost_of(goals, space.penalty, space.charge), count, tuple(goals))
-
-
-def all_dearer(lines: Lines, space: PlaneSpace, cost: Fraction, most: int) -> bool:
-    """Whether a proof shows that each tree of at most so many leaves costs more than `cost` rows; raises BadProof if a line does not hold."""
-    _, header = next(lines, (0, Record()))
-    if "goals" in header:  # errors for each number of leaves
-        goals = check_planes(chain([(0, header)], lines), space).errors
-        return cost < cost_of([goals[min(t, len(goals)) - 1] for t in range(1, most + 1)], space.penalty, space.charge)
-    own = header | {"goal": floor(cost * lcm(space.penalty.denominator, space.charge.denominator)) + 1}
-    check_planes(chain([(0, own)], lines), replace(space, leaves=min(space.leaves, most)))
-    return True
 
 
 class _Check:
@@ -212,7 +189,7 @@ class _Check:
                 if left < 0:
                     raise BadProof("there are too many ways to label the leaves")
                 if self._errors(tree) < errors:
-                    raise BadProof(f"nothing proves {errors} errors of trees with the labels {_text(tree)}")
+                    raise BadProof(f"nothing proves {errors} errors of trees with the labels {tree}")
 
     def _errors(self, tree: Tree) -> int:
         """What is shown of the trees with these labels."""
@@ -230,10 +207,6 @@ def _floor(space: PlaneSpace, leaves: int) -> int:
     return max(int(space.counts.sum() - space.counts.max(axis=1).sum()), sum(sizes[leaves:]))
 
 
-def _text(tree: Tree) -> str:
-    return str(tree) if isinstance(tree, int) else f"[{_text(tree[0])}, {_text(tree[1])}]"
-
-
 def _known(found: dict[int, Any], number: object) -> Any:
     """What an earlier line holds."""
     if type(number) is not int or number not in found:
@@ -247,3 +220,31 @@ def _pairs(record: Record, name: str) -> list[list[Any]]:
     if not isinstance(pairs, list) or not all(isinstance(p, list) and len(p) == 2 and type(p[0]) is int for p in pairs):
         raise BadProof(f"'{name}' is not a list of pairs")
     return pairs
+
+
+# -- points -----------------------------------------------------------------------------------------------------------
+
+
+def wrong(space: PlaneSpace, labels: Collection[int]) -> np.ndarray:
+    """Of each point the weight that is wrong at least where only these classes are predicted."""
+    return space.counts.sum(axis=1) - space.counts[:, sorted(labels)].max(axis=1)
+
+
+def meets(space: PlaneSpace, left: Mapping[int, int], right: Mapping[int, int]) -> bool:
+    """True if these weighted means show that no hyperplane of the space parts the points."""
+    one, two = sum(left.values()), sum(right.values())
+    points = [*left, *right]
+    signed = [two * w for w in left.values()] + [-one * w for w in right.values()]
+    for j, near in enumerate(space.near):
+        read = [space.exactly(value) for value in space.values[points, j].tolist()]
+        scale = lcm(*(number.denominator for number in read))
+        whole = (w * x.numerator * (scale // x.denominator) for w, x in zip(signed, read, strict=True))
+        gap = abs(sum(whole))
+        if gap and gap >= near * scale * one * two:
+            return False
+    return True
+
+
+def needed(space: PlaneSpace, goal: Fraction, leaves: int) -> int:
+    """The errors that a tree of so many leaves must make to cost at least the goal, in rows."""
+    return max(0, ceil(goal - space.penalty * leaves - space.charge * (leaves - 1)))

@@ -6,6 +6,7 @@ below any larger one, and below a smaller one less the weight of the rows betwee
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 
 import numpy as np
@@ -48,7 +49,7 @@ class Sweep(Table):
         return Part(np.ones(len(self.weight), bool), self.allowed)
 
     def follow(
-        self, path: tuple[int, ...], columns: tuple[int, ...] | None = None, span: tuple[int, int] = (0, FAR)
+        self, path: Sequence[int], columns: tuple[int, ...] | None = None, span: tuple[int, int] = (0, FAR)
     ) -> Part:
         """The part that a path leads to; literals are 2 q for no and 2 q + 1 for yes."""
         part = self.root(columns, span)
@@ -89,10 +90,10 @@ class Sweep(Table):
         for f in np.flatnonzero(self.allowed).tolist():
             line = _Line(self, part, f, 2)
             while (place := line.short(bound)) is not None:
-                low, high = (self.one(self.side(part, f, int(line.values[place]), yes)) for yes in (0, 1))
-                if low + high < bound:
-                    return low + high
-                line.learn(place, low, high)
+                found = [self.one(self.side(part, f, int(line.values[place]), yes)) for yes in (0, 1)]
+                if sum(found) < bound:
+                    return sum(found)
+                line.learn(place, found)
         return bound
 
     def one(self, part: Part) -> int:
@@ -116,8 +117,7 @@ class Sweep(Table):
             line = _Line(self, part, f, height)
             for place, (value, weight) in enumerate(zip(line.values.tolist(), line.behind.tolist(), strict=True)):
                 if weight in self.seen or whole - weight in self.seen:
-                    low, high = (known(self.side(part, f, value, yes), height - 1, most) for yes in (0, 1))
-                    line.note(place, low, high)
+                    line.note(place, [known(self.side(part, f, value, yes), height - 1, most) for yes in (0, 1)])
             line.spread()
             if (short := line.short(bound)) is not None:
                 question = int(self.starts[f] + line.values[short])
@@ -125,42 +125,39 @@ class Sweep(Table):
 
 
 class _Line:
-    """The thresholds of one column that part the rows of a part, and bounds of both sides of each; trees of this height above them."""
+    """The thresholds of one column that part the rows of a part, and bounds (2, t) of both sides of each; trees of this height above."""
 
     def __init__(self, sweep: Sweep, part: Part, f: int, height: int) -> None:
         rows, leaves, self.unit = part.rows, 1 << min(height - 1, 30), sweep.unit
         values, sizes, (excess,) = sweep.counts(f, rows, sweep.weight[rows], sweep.excess[rows])
-        below, kept = np.cumsum(sizes, axis=1), np.cumsum(excess)
-        self.values, self.behind = values[:-1], below[:, :-1].sum(axis=0)  # behind: the weight of the rows below
-        self.low = sweep.floors(below[:, :-1], kept[:-1], leaves)
-        self.high = sweep.floors(below[:, -1:] - below[:, :-1], kept[-1] - kept[:-1], leaves)
+        low, kept = np.cumsum(sizes, axis=1), np.cumsum(excess)
+        self.values, self.behind = values[:-1], low[:, :-1].sum(axis=0)  # behind: the weight of the rows below
+        sides = (low[:, :-1], kept[:-1]), (low[:, -1:] - low[:, :-1], kept[-1] - kept[:-1])
+        self.bounds = np.array([sweep.floors(own, least, leaves) for own, least in sides])
         self.spread()
 
-    def note(self, place: int, low: int, high: int) -> None:
-        self.low[place] = max(self.low[place], low)
-        self.high[place] = max(self.high[place], high)
+    def note(self, place: int, found: Sequence[int]) -> None:
+        self.bounds[:, place] = np.maximum(self.bounds[:, place], found)
 
-    def learn(self, place: int, low: int, high: int) -> None:
+    def learn(self, place: int, found: Sequence[int]) -> None:
         """Bounds of both sides of one threshold, and what they say of the others: more rows cost no less, fewer at most their weight less."""
-        self.note(place, low, high)
-        gap = self.unit * (self.behind[place] - self.behind)
-        self.low = np.maximum(self.low, self.low[place] - np.maximum(gap, 0))
-        self.high = np.maximum(self.high, self.high[place] + np.minimum(gap, 0))
+        self.note(place, found)
+        gap, own = self.unit * (self.behind[place] - self.behind), self.bounds[:, [place]]
+        self.bounds = np.maximum(self.bounds, own - [np.maximum(gap, 0), np.maximum(-gap, 0)])
 
     def spread(self) -> None:
         """What all thresholds say of each other."""
-        paid = self.unit * self.behind
-        low, high = np.maximum.accumulate(self.low), np.maximum.accumulate(self.high[::-1])[::-1]
-        self.low = np.maximum(low, np.maximum.accumulate((low - paid)[::-1])[::-1] + paid)
-        self.high = np.maximum(high, np.maximum.accumulate(high + paid) - paid)
+        paid, most = self.unit * self.behind, np.maximum.accumulate
+        low, high = most(self.bounds[0]), most(self.bounds[1][::-1])[::-1]
+        self.bounds = np.array([most((low - paid)[::-1])[::-1] + paid, most(high + paid) - paid])
 
     def short(self, bound: int) -> int | None:
         """A threshold with sides that are not yet known to cost `bound`: the middle of the run around the worst; None without any."""
-        sums = self.low + self.high
+        sums = self.bounds.sum(axis=0)
         if not sums.size or sums.min() >= bound:
             return None
-        at, closed = int(sums.argmin()), np.flatnonzero(sums >= bound)
-        k = int(np.searchsorted(closed, at))
+        closed = np.flatnonzero(sums >= bound)
+        k = int(np.searchsorted(closed, sums.argmin()))
         first = int(closed[k - 1]) + 1 if k else 0
         last = int(closed[k]) - 1 if k < len(closed) else len(sums) - 1
         return (first + last) // 2

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from trainer.verify.steps.counting import Counting, Frame, Sides
-from trainer.verify.steps.parts import FAR, Known, Part
+from trainer.verify.steps.parts import FAR, Known, Part, Span
 from trainer.verify.subject import BadProof, Rates
 
 Cover = tuple[int, np.ndarray]  # a cost, and the vectors of the trees that cost less
@@ -23,24 +23,21 @@ Covers = Callable[[Part, int], Cover]  # a part and a height: the best cover tha
 LARGEST = 1 << 60
 SUMS_A_VISIT = 1 << 12  # take as long as another subproblem
 MOST_SUMS = 1 << 20  # vectors that are added at once
-Spans = tuple[tuple[int, int], tuple[int, int]]
+Spans = tuple[Span, Span]
 
 
 class Within:
     """The recursion over vectors, led by steps or, below height three, by itself."""
 
     def __init__(self, counting: Counting) -> None:
-        space = counting.space
-        self.c, self.space = counting, space
-        self.bounded = np.array([k for k, _ in space.recalls], np.int64)
-        self.caps = np.array([cap for _, cap in space.recalls], np.int64)
-        if space.max_leaves is not None:
-            self.caps = np.append(self.caps, space.max_leaves)
-        self.groups = 0 if space.rates is None else len(space.rates.sizes)
-        self.limits = () if space.rates is None else tuple(_limits(space.rates))
-        self.entries = 1 + len(self.caps) + 2 * self.groups
-        least = [0] * len(self.bounded) + [1] * (len(self.caps) - len(self.bounded)) + [0] * 2 * self.groups
-        self.least = np.array(least, np.int64)  # behind the cost
+        space = self.space = counting.space
+        self.c, self.bounded = counting, [k for k, _ in space.recalls]
+        self.leaves = [] if space.max_leaves is None else [space.max_leaves]
+        self.caps = np.array([cap for _, cap in space.recalls] + self.leaves, np.int64)
+        self.limits, self.groups = ([], 0) if space.rates is None else (_limits(space.rates), len(space.rates.sizes))
+        # behind the cost
+        self.least = np.array([0] * len(self.bounded) + [1] * len(self.leaves) + [0] * 2 * self.groups, np.int64)
+        self.entries = 1 + len(self.least)
         self.memo: dict[tuple[object, ...], Cover] = {}
         self.plain = self.entries == 1 and space.rising is None
 
@@ -54,8 +51,8 @@ class Within:
         sizes, compared = totals[: self.c.classes], totals[self.c.classes :]
         right = np.take_along_axis(sizes, labels[None], axis=0)[0]
         own = [self.c.leaf + self.c.unit * (sizes.sum(axis=0) - right)]
-        own += [np.where(labels == k, 0, sizes[k]) for k in self.bounded.tolist()]
-        own += [np.ones_like(right)] * (len(self.caps) - len(self.bounded))
+        own += [np.where(labels == k, 0, sizes[k]) for k in self.bounded]
+        own += [np.ones_like(right)] * len(self.leaves)
         if self.space.rates is not None:
             said = labels == self.space.rates.label
             own += [np.where(chosen, size, 0) for size in compared for chosen in (said, ~said)]
@@ -104,11 +101,11 @@ class Within:
         if self.plain and not part.wishes and height <= min(2, part.room):
             return self.kept(np.array([[self.c.count(part, height, 1 << height, 0)]], np.int64), cost)
         key = (min(height, part.room), *part.within)
-        known = self.memo.get(key)
-        if known is None or known[0] < cost:
+        if key not in self.memo or self.memo[key][0] < cost:
             self.visit(1)
-            known = self.memo[key] = (cost, self.vectors(part, height, cost, None, None))
-        return known[1] if known[0] == cost else self.kept(known[1], cost)
+            self.memo[key] = cost, self.vectors(part, height, cost, None, None)
+        found, vectors = self.memo[key]
+        return vectors if found == cost else self.kept(vectors, cost)
 
     def vectors(self, part: Part, height: int, cost: int, covers: Covers | None, known: Known | None) -> np.ndarray:
         """The vectors of all trees that may cost less; larger sides as the steps have proved them, or searched where there are none."""
@@ -126,11 +123,13 @@ class Within:
             return self.kept(np.concatenate([found, *self._stumps(frame, part, usable)]), cost)
         sides = self._sides(frame, height - 1, known)
         for a in np.flatnonzero(usable).tolist():
-            low = self._low(sides, a, cost)
-            if low[0] + low[1] >= cost:
+            if sides.height == 2 and a not in sides.done and sides.bounds[:, 0, a].sum() < cost:
+                sides.count(a)
+            low = sides.bounds[:, 0, a].tolist()
+            if sum(low) >= cost:
                 continue
             q = int(frame.columns[a])
-            both = [sides.part(a, yes) for yes in (0, 1)]
+            both = [self.c.below(part, q, yes, sides.rows(a, yes)) for yes in (0, 1)]
             for spans in self._spans(q, part.span):
                 one, other = (replace(p, span=span) for p, span in zip(both, spans, strict=True))
                 first = self._side(one, height - 1, cost - low[1], low[0], covers)
@@ -145,33 +144,29 @@ class Within:
     def _leaf(self, part: Part, named: set[int], cost: int, asks: bool) -> np.ndarray:
         """The vectors of a single leaf: of the class that a wish names, or of any."""
         labels = named if named else set(range(self.c.classes))
-        chosen = [k for k in sorted(labels) if part.span[0] <= k <= part.span[1]]
-        if asks or len(named) > 1 or not chosen:
+        chosen = np.array([k for k in sorted(labels) if part.span[0] <= k <= part.span[1]])
+        if asks or len(named) > 1 or not len(chosen):
             return np.zeros((0, self.entries), np.int64)
         own = np.append(self.c.totals(part), self.c.compared[:, part.rows].sum(axis=1))
-        totals = np.repeat(own[:, None], len(chosen), axis=1)
-        return self.kept(self.made(totals, np.array(chosen)), cost)
+        return self.kept(self.made(np.repeat(own[:, None], len(chosen), axis=1), chosen), cost)
 
     def _admitted(self, part: Part) -> np.ndarray:
         """The questions that may stand here: bool over all questions."""
-        asks = [w for w in part.wishes if w.verb == "ask" and not w.place]
-        here = [w.number for w in part.wishes if w.verb == "held" and not w.place]
-        numbers = np.arange(len(part.allowed))
-        found = part.allowed & ((numbers < self.space.encoded) | np.isin(numbers, here))
-        if named := {w.number for w in asks} - {-1}:
+        here, numbers = [w for w in part.wishes if not w.place], np.arange(len(part.allowed))
+        held = [w.number for w in here if w.verb == "held"]
+        found = part.allowed & ((numbers < self.space.encoded) | np.isin(numbers, held))
+        if named := {w.number for w in here if w.verb == "ask"} - {-1}:
             found = part.allowed & np.isin(numbers, list(named) if len(named) == 1 else [])
-        for w in asks:
-            found &= self.space.column_of == w.column
-        for w in part.wishes:
-            if w.verb == "avoid" and not w.place:
-                found &= self.space.column_of != w.column
+        for w in here:
+            if w.verb in ("ask", "avoid"):
+                found &= (self.space.column_of == w.column) == (w.verb == "ask")
         return found
 
     def _stumps(self, frame: Frame, part: Part, usable: np.ndarray) -> Iterator[np.ndarray]:
         """The vectors of the trees of one question."""
         compared = self.c.compared[:, frame.index]
         own = (compared.astype(self.c.float) @ frame.X[:, usable]).astype(np.int64)
-        yes = np.concatenate([frame.ones[:, usable], own])
+        yes = np.concatenate([frame.sides[1][:, usable], own])
         no = np.append(frame.totals, compared.sum(axis=1))[:, None] - yes
         rising = None if self.space.rising is None else self.space.rising[frame.columns[usable]]
         span = range(part.span[0], min(part.span[1] + 1, self.c.classes))
@@ -183,7 +178,7 @@ class Within:
                 a, b = (self.made(s[:, fits], np.full(int(fits.sum()), label)) for s, label in ((no, k), (yes, other)))
                 yield self.kept(a + b, FAR)
 
-    def _spans(self, q: int, span: tuple[int, int]) -> list[Spans]:
+    def _spans(self, q: int, span: Span) -> list[Spans]:
         """The classes that leaves may predict on the no and on the yes side."""
         rises = 0 if self.space.rising is None else int(self.space.rising[q])
         if not rises:
@@ -202,15 +197,10 @@ class Within:
             sides.bounds[:, 0] = np.maximum(sides.bounds[:, 0], frame.side_costs())
         elif height > 2 and known is not None:
             for a, yes in itertools.product(range(len(frame.columns)), (0, 1)):
-                side = sides.part(a, yes)
+                side = self.c.below(frame.part, int(frame.columns[a]), yes, sides.rows(a, yes))
                 found = known(side, min(height, side.room), most)
                 sides.bounds[yes, 0, a] = max(int(sides.bounds[yes, 0, a]), found)
         return sides
-
-    def _low(self, sides: Sides, a: int, cost: int) -> tuple[int, int]:
-        if sides.height == 2 and a not in sides.done and sides.bounds[:, 0, a].sum() < cost:
-            sides.count(a)
-        return int(sides.bounds[0, 0, a]), int(sides.bounds[1, 0, a])
 
     def _side(self, part: Part, height: int, cost: int, low: int, covers: Covers | None) -> np.ndarray:
         """The vectors of a side that costs less, and where that is open a vector of lower bounds."""
