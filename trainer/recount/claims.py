@@ -169,7 +169,7 @@ def bound(model: dict[str, Any], rows: Rows, proved: Set[str] = frozenset()) -> 
         return [_bound("refuted", f"{words}, which is better.")]
     if not found.whole:
         return [_bound("cannot be judged", f"Not contradicted: {words.lower()}; {why}.")]
-    return [_bound("proved", f"{words} at best.", found.value)]
+    return [_bound("proved", f"A plain search finds no tree above {float(found.value):.12g}.", found.value)]
 
 
 def wishes(model: dict[str, Any], rows: Rows) -> list[Finding]:

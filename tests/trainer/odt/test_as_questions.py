@@ -133,6 +133,7 @@ def test_too_many_subsets_are_left_alone(tmp_path):
     result = train(TrainRequest(table=table, labels=labels, method="odt", parameters={"depth": 2}, proof=proof))
     assert MOST < 2**10
     assert not result.summary["proof"]["made"]
+    assert "1,000" in result.summary["proof"]["reason"]
 
 
 SHAPES = (

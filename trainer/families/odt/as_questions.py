@@ -15,9 +15,10 @@ import numpy as np
 from trainer.dtypes import BitArray
 from trainer.families.odt.groups import Groups
 from trainer.families.odt.topology import Shape
-from trainer.method import Proof
+from trainer.method import NotProved, Proof
 
 MOST = 1000  # questions; the checker counts their pairs
+SEARCHED = "A check searches these trees by itself, as far as that takes seconds."
 FEW = 100  # where a topology is four questions deep
 NOISE = Fraction(1, 10**6)  # what rounding may have added to a number of errors
 
@@ -47,10 +48,20 @@ def questions(groups: Groups) -> BitArray:
     return np.ascontiguousarray(np.concatenate(found, axis=1))
 
 
-def topology_proof(groups: Groups, shape: Shape, bound: float, total: int) -> Proof | None:
-    """The proof that no tree of the topology has a larger share of the `total` weight right than `bound`; None where no checker looks."""
-    sides = sorted(0 if side is None else side.depth for side in (shape.left, shape.right))
-    if count(groups) > MOST or shape.depth > 4 or (shape.depth == 4 and (sides[0] > 2 or count(groups) > FEW)):
-        return None
+def topology_proof(groups: Groups, shape: Shape, bound: float, total: int) -> Proof:
+    """The proof that no tree of the topology has a larger share of the `total` weight right than `bound`.
+
+    Raises NotProved where no checker looks.
+    """
+    check_number(groups)
+    small = min(0 if side is None else side.depth for side in (shape.left, shape.right))
+    if shape.depth > 4 or (shape.depth == 4 and (small > 2 or count(groups) > FEW)):
+        raise NotProved(f"A topology of this depth has no step that is checked in short time. {SEARCHED}")
     goal = max(0, math.ceil((1 - Fraction(bound)) * total - NOISE))
     return Proof(scale=1, goal=goal, steps=[{"path": [], "height": shape.depth, "bound": goal, "by": "topology"}])
+
+
+def check_number(groups: Groups) -> None:
+    """Raises NotProved where there are more subsets than a proof numbers."""
+    if count(groups) > MOST:
+        raise NotProved(f"A proof numbers all subsets, at most {MOST:,} of them. {SEARCHED}")

@@ -49,7 +49,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     if settings["max_card"]:
         sizes = tuple(len(column.schema.categories) for column in problem.table.columns)
         draft = within_limit(draft, problem.matrix, sizes, settings["max_card"])
-    given = bool(settings["topology"].strip())
+    given = bool(settings["topology"].strip()) or count(groups) > MOST
     if given and goal is None and shape is not None and found.bound is not None:
         proved, total = found.bound, problem.n
         found = replace(found, proof=lambda stop: topology_proof(groups, shape, proved, total))

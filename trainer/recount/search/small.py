@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from trainer.recount.restrictions import not_searched
+from trainer.recount.search import subset_trees
 from trainer.recount.search.alone import Alone, TooLarge
 from trainer.recount.search.optima import Optima
 from trainer.recount.trees.counts import goal_value, penalty
@@ -44,6 +45,8 @@ class Found:
 
 def best(model: dict[str, Any], rows: Rows) -> tuple[Found | None, str]:
     """What a plain search finds, or None and the reason why there was none."""
+    if (value := subset_trees.top(model, rows)) is not None:
+        return Found(value, True), ""
     if goal := model["certificate"].get("goal"):
         return _best_pair(model, rows, goal), "something other than accuracy was maximised, and the space is too large"
     if name := not_searched(model):
@@ -93,6 +96,8 @@ def pairs(model: dict[str, Any], rows: Rows, positive: str) -> tuple[int, int, l
 
     None if the space is not searched whole.
     """
+    if (found := subset_trees.pairs(model, rows, positive)) is not None:
+        return found
     space = _whole(model, rows, Fraction(0))
     if space is None or len(model["classes"]) != 2:
         return None
