@@ -33,6 +33,7 @@ from trainer.method import Method, NotProved, Proof, Settings, Solution
 FORMAT = "octweb-proof"
 WITHIN = {"within", "cases"}  # reasons of version 2
 PLANES = {"cut-h", "cutw-h", "s-oct", "oct-h"}  # their proofs are of version 3
+NARROW = {"few", "weigh"}  # and these, of version 7
 RATES = "fairness"  # vectors have its groups in version 6
 SEARCHED = {"monotone", RATES}  # constraints that the exact search does not keep, and the checker does
 SAME_TREES = {"flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"}
@@ -180,7 +181,9 @@ def _lines(problem: Problem, proof: Proof, *, planes: bool, rates: bool) -> Iter
     by_shape = any(step["by"] == "topology" for step in proof.steps)
     within = any(step["by"] in WITHIN or "columns" in step for step in proof.steps)
     goal = {"goal": proof.goal} if proof.goals is None else {"goals": proof.goals}
-    version = 5 if by_shape else 4 if proof.goals else 3 if planes else (6 if rates else 2) if within else 1
+    narrow = any(step["by"] in NARROW or "charged" in step for step in proof.steps)
+    of_planes = 7 if narrow else 3
+    version = 5 if by_shape else 4 if proof.goals else of_planes if planes else (6 if rates else 2) if within else 1
     yield {"format": FORMAT, "version": version, "rows": rows_digest(problem), "scale": proof.scale} | goal
     yield from proof.steps
 

@@ -125,6 +125,7 @@ class PlaneSpace:
     penalty: Fraction
     charge: Fraction
     digest: str
+    min_leaf: int = 1
 
     @property
     def present(self) -> list[int]:

@@ -9,8 +9,10 @@ Symbols    v places, 1 for the root, 2v and 2v + 1 for its sides;  wrong[v][p] t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,8 @@ from trainer.families.oblique.hulls import Hulls, Meeting, Parting
 
 Labels = int | tuple["Labels", "Labels"]  # a class, or the two sides of a question
 Step = dict[str, Any]  # as in the file; vectors and sets that add up are named by their place in the store
+Columns = tuple[int, ...]
+Named = tuple[Columns, int]  # a vector: the columns of its store, and its place there
 FIRST_SETS = 40  # random sets of points that are tried before the cases begin
 FEW = 4  # points that a vector may lack to count in the choice of a point
 DEEPEST = 300  # points that are sent both ways on the path to a case
@@ -38,6 +42,11 @@ class Fewer(Undecided):
     def __init__(self, at: CountArray) -> None:
         super().__init__()
         self.at = at
+
+
+def _path(v: int) -> set[int]:
+    """A place and those above it."""
+    return {v >> s for s in range(v.bit_length())}
 
 
 def predicts(labels: Labels) -> list[int]:
@@ -69,6 +78,17 @@ class Store:
         self.cases, self.most_cases = 0, MOST_CASES
         self.lemmas: dict[tuple[int, Labels], int] = {}
         self.made: list[Lemma] = []
+        self.narrow: dict[Columns, Store] = {}  # of hyperplanes that weigh these columns only
+
+    def within(self, columns: Columns) -> Store:
+        """The same points for hyperplanes that weigh only these columns."""
+        if len(columns) == self.hulls.Z.shape[1]:
+            return self
+        if columns not in self.narrow:
+            some, hulls = list(columns), self.hulls
+            own = Hulls(hulls.X[:, some], hulls.Z[:, some], hulls.least, hulls.stop)
+            self.narrow[columns] = Store(own, self.counts, self.stop)
+        return self.narrow[columns]
 
     def until(self, stop: Callable[[], bool], most_cases: int = MOST_CASES) -> Store:
         """The same store for further cases, which end otherwise; what was done before does not count."""
@@ -129,11 +149,27 @@ class Store:
         return self.lemmas[key]
 
 
-class Cases:
-    """One block: `labels` for the points `inside` (bool), which are to err by `bound`."""
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """What trees must keep or pay: `least` weight in a leaf; `charge` rows for each coefficient beyond the first of a question."""
 
-    def __init__(self, store: Store, labels: Labels, inside: BoolArray, bound: int) -> None:
-        self.store, self.inside, self.bound = store, inside, bound
+    least: int = 1
+    charge: Fraction = Fraction(0)
+
+
+PLAIN = Terms()
+
+
+class Cases:
+    """One block: `labels` for the points `inside` (bool), which are to err by `bound`, or to cost it with further coefficients."""
+
+    def __init__(
+        self, store: Store, labels: Labels, inside: BoolArray, bound: int | Fraction, terms: Terms = PLAIN
+    ) -> None:
+        self.store, self.inside, self.asked, self.terms = store, inside, bound, terms
+        self.bound = math.ceil(bound)
+        self.weighed: dict[tuple[int, int], bool] = {}
+        self.columns = tuple(range(store.hulls.Z.shape[1]))
         self.labels: dict[int, Labels] = {}
         self.wrong: dict[int, CountArray] = {}
         self._number(1, labels)
@@ -141,7 +177,14 @@ class Cases:
         self.last = [
             v for v in self.inner if isinstance(self.labels[2 * v], int) and isinstance(self.labels[2 * v + 1], int)
         ]
+        self.leaves = [v for v, own in self.labels.items() if isinstance(own, int)]
+        self.below = {v: [u for u in self.labels if v in _path(u)] for v in self.labels}
         size = len(inside)
+        self.heavy = store.counts.sum(axis=1)
+        # what can come to a place beyond what its leaves need
+        self.spare = {
+            v: int(self.heavy.sum()) - terms.least * sum(v in _path(u) for u in self.leaves) for v in self.labels
+        }
         self.here = {v: np.zeros(size, bool) for v in self.labels}
         self.here[1] = inside.copy()
         self.at = np.where(inside, 1, 0)
@@ -194,7 +237,8 @@ class Cases:
             forced = self._forced()
             if forced is None:
                 added = self._added()
-                middle = [added] if added is not None else self._branch()
+                column = None if added is not None else self._unweighed()
+                middle = [added] if added is not None else self._branch() if column is None else self._weigh(*column)
                 break
             p, ends = forced
             v = int(self.at[p])
@@ -207,7 +251,7 @@ class Cases:
             meeting = self._meeting(v)
             if meeting is not None:
                 self._move(p, v)
-                if not self.store.sides[:, meeting, p].any():
+                if not self._at(v).sides[:, meeting[1], p].any():
                     raise Undecided  # rounding: the points before it were said to be parted
                 continue  # the vector is known from now on, so that both sides of the point end
             placed.append((p, v))
@@ -231,18 +275,65 @@ class Cases:
         for u in self._sides(v):
             self._move(p, u)
             if self.cost < self.bound:
-                meeting = self._meeting(v)
-                steps += self._close() if meeting is None else [{"by": "meet", "of": meeting, "at": v}]
+                steps += self._ended(v, u) or self._close()
             self._move(p, v)
         self.deep -= 1
         return steps
 
+    def _ended(self, v: int, u: int) -> list[Step]:
+        """The step that ends the case in which a point has just come from v to u; none where it goes on."""
+        few = next((w for w in self.below[u ^ 1] if self.spare[w] < 0), None) if self.terms.least > 1 else None
+        if few is not None:
+            return [{"by": "few", "at": few}]
+        meeting = self._meeting(v)
+        return [] if meeting is None else [{"by": "meet", "of": meeting, "at": v}]
+
     def _sides(self, v: int) -> list[int]:
         """The sides of a question that have to be looked at, its left one first."""
         same = self.labels[2 * v] == self.labels[2 * v + 1] and not (
-            self.here[2 * v].any() or self.here[2 * v + 1].any()
+            self.here[2 * v].any() or self.here[2 * v + 1].any() or self.weighed
         )
         return [2 * v] if same else [2 * v, 2 * v + 1]
+
+    # -- coefficients ---------------------------------------------------------------------------------------------------
+
+    def _usable(self, v: int) -> Columns:
+        """The columns that the question at v may weigh."""
+        return tuple(j for j in self.columns if self.weighed.get((v, j), True))
+
+    def _at(self, v: int) -> Store:
+        return self.store.within(self._usable(v)) if self.terms.charge else self.store
+
+    def _unweighed(self) -> tuple[int, int] | None:
+        """A place and a column of which it matters, and is not known, whether the question weighs it."""
+        for v in self.inner if self.terms.charge else ():
+            usable = self._usable(v)
+            open_ = [j for j in usable if (v, j) not in self.weighed]
+            if open_ and len(usable) > 1:
+                return v, open_[0]
+        return None
+
+    def _weigh(self, v: int, column: int) -> list[Step]:
+        """Both cases of a column at a place."""
+        self.deep += 1
+        if self.deep > DEEPEST:
+            raise Undecided
+        steps: list[Step] = [{"by": "weigh", "at": v, "column": column}]
+        for on in (False, True):
+            self.weighed[v, column] = on
+            self._price()
+            if self.cost < self.bound:
+                meeting = None if on else self._meeting(v)
+                steps += self._close() if meeting is None else [{"by": "meet", "of": meeting, "at": v}]
+        del self.weighed[v, column]
+        self._price()
+        self.deep -= 1
+        return steps
+
+    def _price(self) -> None:
+        """What the points must cost, since the coefficients cost the rest."""
+        places = [v for (v, _), on in self.weighed.items() if on]
+        self.bound = math.ceil(self.asked - self.terms.charge * (len(places) - len(set(places))))
 
     def _move(self, p: int, to: int) -> None:
         now = int(self.at[p])
@@ -252,9 +343,14 @@ class Cases:
             self.here[to][p] = True
         else:
             self.here[now][p] = False
+        away = int(self.heavy[p]) * (1 if to > now else -1)
+        for w in self.below[max(to, now) ^ 1]:  # where it cannot come to any more
+            self.spare[w] -= away
 
-    def _meeting(self, v: int) -> int | None:
-        return self.store.cannot(self.here[2 * v], self.here[2 * v + 1])
+    def _meeting(self, v: int) -> Named | None:
+        columns = self._usable(v) if self.terms.charge else self.columns
+        place = self._at(v).cannot(self.here[2 * v], self.here[2 * v + 1])
+        return None if place is None else (columns, place)
 
     def _forced(self) -> tuple[int, dict[int, list[Step]]] | None:
         """A point with a side that ends at once, and the steps that end it; both sides if there is such a point."""
@@ -277,7 +373,9 @@ class Cases:
         for u in (2 * v, 2 * v + 1):
             for p in np.flatnonzero(free & (self.wrong[u] - self.wrong[v] >= room)).tolist():
                 found.setdefault(p, {})[u] = []
-        store = self.store
+        if self.terms.least > 1:
+            self._light(v, free, found)
+        store, columns = self._at(v), self._usable(v)
         n = len(store.vectors)
         one, two = store.sides[0, :n], store.sides[1, :n]
         away = [(~self.here[u]).astype(np.float32) for u in (2 * v, 2 * v + 1)]
@@ -288,8 +386,15 @@ class Cases:
                 u = 2 * v if lacks.any() else 2 * v + 1
                 p = int((lacks if lacks.any() else right[s] * away[1] > 0).argmax())
                 if free[p]:
-                    found.setdefault(p, {}).setdefault(u, [{"by": "meet", "of": s, "at": v}])
+                    found.setdefault(p, {}).setdefault(u, [{"by": "meet", "of": (columns, s), "at": v}])
         return found
+
+    def _light(self, v: int, free: BoolArray, found: dict[int, dict[int, list[Step]]]) -> None:
+        """Sides of points at v on which they are missed elsewhere."""
+        for u in (2 * v, 2 * v + 1):
+            for w in self.below[u ^ 1]:
+                for p in np.flatnonzero(free & (self.heavy > self.spare[w])).tolist():
+                    found.setdefault(p, {}).setdefault(u, [{"by": "few", "at": w}])
 
     # -- sets that add up -----------------------------------------------------------------------------------------------
 
@@ -364,7 +469,8 @@ class Cases:
 
     def _near_ends(self, v: int) -> tuple[FloatArray, FloatArray]:
         """How near each point, on the left or on the right of v, brings vectors whose points must not part."""
-        one, two = self.store.sides[:, : len(self.store.vectors)]
+        store = self._at(v)
+        one, two = store.sides[:, : len(store.vectors)]
         away = [(~self.here[u]).astype(np.float32) for u in (2 * v, 2 * v + 1)]
         found = [np.zeros(len(self.inside)), np.zeros(len(self.inside))]
         for left, right in ((one, two), (two, one)):

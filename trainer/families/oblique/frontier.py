@@ -187,7 +187,8 @@ def _store(sizes: list[Size]) -> Store | None:
 def _proof(problem: Problem, plan: Plan, sizes: list[Size], most: int, stop: Callable[[], bool]) -> Proof | None:
     """That no tree of any number of leaves has more rows right than its bound says; None if that is not found in time."""
     target = sizes[0].run.target
-    proof = analysis(problem, replace(target.instance, max_leaves=most), target.units, plan.least, stop)
+    instance = replace(target.instance, max_leaves=most)
+    proof = analysis(problem, instance, target.units, plan.least, stop, min_leaf=instance.min_leaf)
     proof.store = (_store(sizes) or proof.store).until(stop)
     goals = [problem.n - s.bound for s in sizes][: proof.leaves]
     steps = proof.frontier(goals)

@@ -53,6 +53,7 @@ def plane_space(model: Model, rows: Rows) -> PlaneSpace:
         penalty=exact(certificate.get("leaf_penalty") or 0) * n,
         charge=exact(certificate.get("coefficient_penalty") or 0) * n,
         digest=digest(rows),
+        min_leaf=min(int(asked(model, "min_leaf") or 1), n),
     )
 
 

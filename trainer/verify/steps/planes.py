@@ -18,23 +18,28 @@ from trainer.verify.steps.labels import MOST, Tree, holds, labels, read_tree, tr
 from trainer.verify.steps.lines import Lines, Proved, Record, cost_of, held, numbers, opened, whole
 from trainer.verify.subject import BadProof, PlaneSpace
 
-VERSIONS = (3, 4)
+VERSIONS = (3, 4, 7)
 DIGITS = re.compile("[1-9][0-9]{0,3999}")  # of a weight too large for a number of JSON
 
 
 class Vector(NamedTuple):
-    """Two sets of points whose hulls meet: no hyperplane has one on each side."""
+    """Two sets of points whose hulls meet: no hyperplane has one on each side that does not weigh the coordinates `beside`."""
 
     left: frozenset[int]
     right: frozenset[int]
+    beside: frozenset[int]
 
 
 class Shown(NamedTuple):
-    """Each tree with these labels makes errors of at least `bound` on these points."""
+    """Each tree with these labels makes errors of at least `bound` on these points.
+
+    `alone`: errors and, where they are charged, further coefficients, of trees with just these labels and no smaller ones.
+    """
 
     tree: Tree
     points: frozenset[int]
-    bound: int
+    bound: int | Fraction
+    alone: bool
 
 
 class Block:
@@ -44,18 +49,20 @@ class Block:
     """
 
     def __init__(self, space: PlaneSpace, shown: Shown) -> None:
-        self.shown, self.trees = shown, dict(_places(1, shown.tree))
+        self.shown, self.trees, self.space = shown, dict(_places(1, shown.tree)), space
+        self.charge = space.charge if shown.alone else 0
+        self.weighed: dict[Any, bool] = {}  # whether the question at a place weighs a coordinate
         # of each point at a place: the least that it costs
         self.wrong = {v: wrong(space, labels(tree)).tolist() for v, tree in self.trees.items()}
         self.at = dict.fromkeys(shown.points, 1)
         self.cost = sum(self.wrong[1][p] for p in shown.points)
-        # a point, where it was, and the sides still to be looked at
-        self.waiting: list[tuple[int, int, list[int]]] = []
+        # a point, where it was, and the sides still to be looked at; or a coordinate at a place
+        self.waiting: list[tuple[int | tuple[int, int], int, list[int]]] = []
         self.open = self.cost < shown.bound
 
     def here(self, v: int) -> set[int]:
         """The points that are known to come to a place."""
-        return {p for p, at in self.at.items() if at >> max(0, at.bit_length() - v.bit_length()) == v}
+        return {p for p, at in self.at.items() if _below(v, at)}
 
     def part(self, point: int) -> None:
         """Look at both sides of the question where the point is, or at one if the other is its mirror image."""
@@ -64,42 +71,77 @@ class Block:
             raise BadProof(f"point {point} is at no question of its block")
         left, right = 2 * v, 2 * v + 1
         same = self.trees[left] == self.trees[right] and not self.here(left) and not self.here(right)
-        self.waiting.append((point, v, [left] if same else [right, left]))
+        self.waiting.append((point, v, [left] if same and not self.weighed else [right, left]))
+        self.next()
+
+    def weigh(self, v: int, column: int) -> None:
+        """Look at questions at v that do not weigh a coordinate, then at those that do."""
+        if isinstance(self.trees.get(v, 0), int) or column >= len(self.space.near) or (v, column) in self.weighed:
+            raise BadProof(f"whether coordinate {column} is weighed at {v} is known, or no question")
+        self.waiting.append(((v, column), -1, [1, 0]))
+        self.next()
+
+    def few(self, v: int) -> None:
+        """End the open case: the points that can come to v are too few for its leaves. Raises BadProof."""
+        sizes, leaves = (
+            self.space.counts.sum(axis=1),
+            sum(type(self.trees[u]) is int for u in self.trees if _below(v, u)),
+        )
+        away = sum(int(sizes[p]) for p, at in self.at.items() if not _below(v, at) and not _below(at, v))
+        if int(sizes.sum()) - away >= self.space.min_leaf * leaves:
+            raise BadProof("enough points can come to the place, or it is none")
+        self.shown = self.shown._replace(alone=True)
         self.next()
 
     def next(self) -> None:
         """The case that was open has ended: go to the next one that does not end by its cost."""
         while self.waiting:
-            point, v, sides = self.waiting[-1]
+            item, v, sides = self.waiting[-1]
             to = sides.pop() if sides else v  # when both sides have been looked at, the point goes back
-            self.cost += self.wrong[to][point] - self.wrong[self.at[point]][point]
-            self.at[point] = to
+            if isinstance(item, int):
+                self.cost += self.wrong[to][item] - self.wrong[self.at[item]][item]
+                self.at[item] = to
+            else:
+                self.weighed[item] = to > 0
             if to == v:
-                self.waiting.pop()
-            elif self.cost < self.shown.bound:
+                self.weighed.pop(self.waiting.pop()[0], None)
+            elif self.cost + self.further() < self.shown.bound:
                 return
         self.open = False
+
+    def further(self) -> Fraction | int:
+        """What the coefficients cost that are known, but for the first one of each question."""
+        places = [v for (v, _), on in self.weighed.items() if on]
+        return self.charge * (len(places) - len(set(places)))
 
     def cannot(self, vector: Vector, v: int) -> None:
         """End the open case: the question at v cannot part its points. Raises BadProof."""
         left, right = self.here(2 * v), self.here(2 * v + 1)
-        if not any(a <= left and b <= right for a, b in (vector, vector[::-1])):
+        one, two, beside = vector
+        if not any(a <= left and b <= right for a, b in ((one, two), (two, one))):
             raise BadProof("the points of the vector are not on the two sides of the question")
+        if any(self.weighed.get((v, column), True) for column in beside):
+            raise BadProof("the question may weigh a coordinate in which the means of the vector differ")
         self.next()
 
     def adds(self, parts: list[tuple[Shown, Any]]) -> None:
         """End the open case: errors on disjoint sets of points add up. Raises BadProof."""
-        used, total = frozenset[int](), 0
+        used, total = frozenset[int](), self.further()
         for part, v in parts:
             if type(v) is not int or v not in self.trees or not part.points <= self.here(v) - used:
                 raise BadProof("the sets that it adds up share points, or do not come to their place")
-            if not holds(part.tree, self.trees[v]):
+            if part.alone or not holds(part.tree, self.trees[v]):
                 raise BadProof("a set that it adds up was shown for other labels")
             used, total = used | part.points, total + part.bound
         total += sum(self.wrong[v][p] for p, v in self.at.items() if p not in used)
         if total < self.shown.bound:
             raise BadProof(f"the sets add up to {total}, not {self.shown.bound}")
         self.next()
+
+
+def _below(v: int, u: int) -> bool:
+    """Whether place u is v, or below it."""
+    return u >> max(0, u.bit_length() - v.bit_length()) == v
 
 
 def _places(v: int, tree: Tree) -> Iterator[tuple[int, Tree]]:
@@ -110,26 +152,28 @@ def _places(v: int, tree: Tree) -> Iterator[tuple[int, Tree]]:
 
 def check_planes(lines: Lines, space: PlaneSpace) -> Proved:
     """The bound that a proof shows for a space of hyperplanes; raises BadProof, which names the first line that does not hold."""
-    header, goals = opened(lines, VERSIONS, "about hyperplanes, version 3 or 4", space.digest, space.leaves)
+    header, goals = opened(lines, VERSIONS, "about hyperplanes, version 3, 4 or 7", space.digest, space.leaves)
     if whole(header, "scale", 1) > 1:
         raise BadProof("the scale of a proof about hyperplanes is 1")
-    goal = Fraction(0 if goals else whole(header, "goal", 0), lcm(space.penalty.denominator, space.charge.denominator))
-    check = _Check(space)
+    unit = lcm(space.penalty.denominator, space.charge.denominator)
+    goal = Fraction(0 if goals else whole(header, "goal", 0), unit)
+    check = _Check(space, 0 if goals else unit)
     count = held(lines, check.add)
     if check.block is not None:
         raise BadProof("the last block has open cases")
     if not goals:
         check.finish(lambda t: needed(space, goal, t))
         return Proved(goal, count)
-    check.finish(lambda t: goals[min(t, len(goals)) - 1])
+    check.finish(lambda t: Fraction(goals[min(t, len(goals)) - 1]))
     return Proved(cost_of(goals, space.penalty, space.charge), count, tuple(goals))
 
 
 class _Check:
     """The vectors and blocks that hold so far."""
 
-    def __init__(self, space: PlaneSpace) -> None:
-        self.space = space
+    def __init__(self, space: PlaneSpace, unit: int) -> None:
+        """`unit`: parts of a row in which charged blocks count; 0 where there are none."""
+        self.space, self.unit = space, unit
         self.vectors: dict[int, Vector] = {}
         self.shown: dict[int, Shown] = {}
         self.block: Block | None = None
@@ -142,12 +186,16 @@ class _Check:
             self.vectors[number] = self._vector(record)
         elif reason == "errors" and block is None:
             self.block, self.number = self._begun(record), number
-        elif block is None or reason not in ("side", "meet", "sum"):
+        elif block is None or reason not in ("side", "meet", "sum", "weigh", "few"):
             raise BadProof("it has no known reason, or stands at the wrong place")
         elif reason == "side":
             block.part(whole(record, "point", 0))
         elif reason == "meet":
             block.cannot(_known(self.vectors, record.get("of")), whole(record, "at", 1))
+        elif reason == "weigh":
+            block.weigh(whole(record, "at", 1), whole(record, "column", 0))
+        elif reason == "few":
+            block.few(whole(record, "at", 1))
         else:
             block.adds([(_known(self.shown, line), v) for line, v in _pairs(record, "of")])
         if self.block is not None and not self.block.open:
@@ -155,10 +203,10 @@ class _Check:
             self.block = None
 
     def _vector(self, record: Record) -> Vector:
-        sides = [self._weights(record, name) for name in ("left", "right")]
-        if not all(sides) or not meets(self.space, *sides):
+        sides, beside = [self._weights(record, name) for name in ("left", "right")], numbers(record, "beside") or ()
+        if not all(sides) or not meets(self.space, sides[0], sides[1], beside):
             raise BadProof("the weighted means of its two sides do not meet")
-        return Vector(*map(frozenset, sides))
+        return Vector(*map(frozenset, (*sides, beside)))
 
     def _weights(self, record: Record, name: str) -> dict[int, int]:
         pairs = _pairs(record, name)
@@ -174,31 +222,36 @@ class _Check:
         if max(every, default=0) >= size:
             raise BadProof("'points' are not points")
         tree = read_tree(record.get("tree"), self.space.depth, self.space.counts.shape[1])
-        return Block(self.space, Shown(tree, frozenset(every), whole(record, "bound", 0)))
+        bound, parts = whole(record, "bound", 0), self.unit if record.get("charged") is True else 0
+        return Block(self.space, Shown(tree, frozenset(every), Fraction(bound, parts) if parts else bound, parts > 0))
 
-    def finish(self, needed_of: Callable[[int], int]) -> None:
+    def finish(self, needed_of: Callable[[int], Fraction]) -> None:
         """Raises BadProof unless trees with each number of leaves make so many errors."""
-        space, left = self.space, MOST
-        for t in range(1, space.leaves + 1):
+        space, left, idle = self.space, MOST, False
+        for t in range(max(1, min(space.leaves, int(space.counts.sum()) // space.min_leaf)), 0, -1):
             errors = needed_of(t)
-            # a tree with fewer leaves is one with idle questions
-            if (t < space.leaves and errors <= needed_of(t + 1)) or errors <= _floor(space, t):
+            # a tree with fewer leaves is one with idle questions, if these were shown as well
+            if idle and ceil(errors) <= ceil(needed_of(t + 1)):
                 continue
-            for tree in trees(space.depth, t, space.present):
+            idle = True
+            for tree in trees(space.depth, t, space.present) if errors > _floor(space, t) else ():
                 left -= 1
                 if left < 0:
                     raise BadProof("there are too many ways to label the leaves")
-                if self._errors(tree) < errors:
+                plain, found = self._errors(tree)
+                if found < errors:
                     raise BadProof(f"nothing proves {errors} errors of trees with the labels {tree}")
+                idle = idle and plain >= errors
 
-    def _errors(self, tree: Tree) -> int:
-        """What is shown of the trees with these labels."""
+    def _errors(self, tree: Tree) -> list[int | Fraction]:
+        """What is shown of the trees with these labels, also if they have idle questions, and what is shown if they have none."""
         least = wrong(self.space, labels(tree))
-        found = [int(least.sum())]
+        found: list[int | Fraction] = [int(least.sum())] * 2
         for one in self.shown.values():
-            if holds(one.tree, tree):
-                found.append(one.bound + int(least.sum() - least[sorted(one.points)].sum()))
-        return max(found)
+            if holds(one.tree, tree) and (not one.alone or holds(tree, one.tree)):
+                shown = one.bound + int(least.sum() - least[sorted(one.points)].sum())
+                found = [found[0] if one.alone else max(found[0], shown), max(found[1], shown)]
+        return found
 
 
 def _floor(space: PlaneSpace, leaves: int) -> int:
@@ -230,12 +283,12 @@ def wrong(space: PlaneSpace, labels: Collection[int]) -> np.ndarray:
     return space.counts.sum(axis=1) - space.counts[:, sorted(labels)].max(axis=1)
 
 
-def meets(space: PlaneSpace, left: Mapping[int, int], right: Mapping[int, int]) -> bool:
-    """True if these weighted means show that no hyperplane of the space parts the points."""
+def meets(space: PlaneSpace, left: Mapping[int, int], right: Mapping[int, int], beside: Collection[int] = ()) -> bool:
+    """True if these weighted means, which may differ `beside`, show that no hyperplane of the space parts the points."""
     one, two = sum(left.values()), sum(right.values())
     points = [*left, *right]
     signed = [two * w for w in left.values()] + [-one * w for w in right.values()]
-    for j, near in enumerate(space.near):
+    for j, near in ((j, near) for j, near in enumerate(space.near) if j not in beside):
         read = [space.exactly(value) for value in space.values[points, j].tolist()]
         scale = lcm(*(number.denominator for number in read))
         whole = (w * x.numerator * (scale // x.denominator) for w, x in zip(signed, read, strict=True))
@@ -245,6 +298,6 @@ def meets(space: PlaneSpace, left: Mapping[int, int], right: Mapping[int, int]) 
     return True
 
 
-def needed(space: PlaneSpace, goal: Fraction, leaves: int) -> int:
+def needed(space: PlaneSpace, goal: Fraction, leaves: int) -> Fraction:
     """The errors that a tree of so many leaves must make to cost at least the goal, in rows."""
-    return max(0, ceil(goal - space.penalty * leaves - space.charge * (leaves - 1)))
+    return max(Fraction(0), goal - space.penalty * leaves - space.charge * (leaves - 1))
