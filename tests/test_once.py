@@ -77,6 +77,7 @@ def test_a_side_constraint_is_named_in_its_declaration_by_each_family_that_keeps
     apart = (
         "trainer/constraints",
         "trainer/families/mip/side",
+        "trainer/families/exact/ruled",
         "trainer/verify",
         "trainer/recount",
         "octweb/runs/forms.py",

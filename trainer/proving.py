@@ -24,6 +24,7 @@ from trainer.constraints import asked
 from trainer.data.problem import Problem
 from trainer.dtypes import BitArray
 from trainer.families.exact.constrain import LIMITS
+from trainer.families.exact.ruled.proof import ruled_proof
 from trainer.families.exact.solve import prove_binary
 from trainer.families.exact.workbench.proof import constrained_bench, restricted_proof
 from trainer.families.oblique.fewest import with_smaller
@@ -115,24 +116,29 @@ def _of_same_trees(problem: Problem, settings: Settings, solution: Solution, sto
     """The proof of the exact search over the same trees, and within the restrictions where they make the best tree worse."""
     cost = cost_of(solution, problem)
     found = _afterwards(problem.binary.bits(problem.table), problem, settings, cost, stop)
-    if found is None or not asked(settings) or _rows(found, problem) >= cost:
+    if found is None or not asked(settings) or (_rows(found, problem) >= cost and not _paths_forbidden(settings)):
         return found
     if beyond := asked(settings).difference(LIMITS):
-        return _one_step(problem, settings, cost, beyond)
+        return _within_rules(problem, settings, cost, beyond, stop)
     return restricted_proof(constrained_bench(problem, settings), (), cost, settings["depth"], stop)
 
 
-def _one_step(problem: Problem, settings: Settings, cost: Fraction, beyond: set[str]) -> Proof:
-    """The checker searches trees of depth three by itself. Raises NotProved where that does not do.
+def _paths_forbidden(settings: Settings) -> bool:
+    """Whether steps below the root may be about paths that pairs of columns forbid."""
+    return settings["depth"] > 3 and "forbidden_pairs" in asked(settings)
+
+
+def _within_rules(
+    problem: Problem, settings: Settings, cost: Fraction, beyond: set[str], stop: Callable[[], bool]
+) -> Proof | None:
+    """Trees of depth three are searched by the checker itself. Raises NotProved where that does not do.
 
     `beyond`: the constraints that the exact search does not keep.
     """
     if unknown := sorted(beyond - SEARCHED):
         raise NotProved(f"There are no proof steps yet for {' and '.join(unknown)}, which raises this bound.")
     if settings["depth"] > 3 or settings["max_columns"] is not None:
-        raise NotProved(
-            "Monotone columns and rates of groups are proved up to depth three, and not together with a limit of columns."
-        )
+        return ruled_proof(problem, settings, cost, stop)
     price = problem.kappa
     goal = -(-cost.numerator * price.denominator // cost.denominator)
     return Proof(scale=1, goal=goal, steps=[{"path": [], "height": settings["depth"], "bound": goal, "by": "within"}])

@@ -37,8 +37,11 @@ def limited_proof(
         X, y, n_classes=n_classes, depth=depth, leaf_cost=leaf_cost, weights=weights, min_leaf=min_leaf, allowed=allowed,
         stop=stop,
     )  # fmt: skip
-    if free.bound >= bound:  # the limits cost nothing
+    forbidden = depth >= DEEPEST and constraints.conflict is not None  # are some paths that its steps may follow
+    if free.bound >= bound and not forbidden:  # the limits cost nothing
         return free.proof(stop)
+    if depth > DEEPEST:
+        return vectors()
     kept = replace(constraints, recalls=(), max_columns=None, columns=None)
     own = np.ones(len(y), np.int64) if weights is None else weights
     used = own > 0
@@ -50,7 +53,7 @@ def limited_proof(
     goal = writer.cost(every, allowed.astype(np.uint8), depth, kept.max_leaves)
     if stop():
         return None
-    if goal < bound * leaf_cost.denominator or depth > DEEPEST:
+    if goal < bound * leaf_cost.denominator:
         return vectors()
     if depth == DEEPEST:
         writer.sides(allowed.astype(np.uint8), goal)

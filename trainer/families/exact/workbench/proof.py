@@ -17,23 +17,18 @@ from trainer.constraints import Constraints
 from trainer.data.problem import Problem
 from trainer.editing.prefix import Prefix, Spot
 from trainer.editing.questions import asked_questions
-from trainer.editing.space import FAR
+from trainer.editing.space import FAR, Stopped
 from trainer.editing.wishes import Wish, held
 from trainer.families.exact.constrain import column_pairs, exact_constraints
-from trainer.families.exact.proof import ProofTooLarge, part_steps
+from trainer.families.exact.proof import ProofTooLarge
 from trainer.families.exact.workbench.bench import Workbench
 from trainer.families.exact.workbench.fronts import Limits
 from trainer.families.exact.workbench.limited import LimitedCompleter
+from trainer.families.exact.workbench.places import COUNTED, MOST_STEPS, FreeSteps, Place
 from trainer.families.exact.workbench.space import Space
 from trainer.method import NotProved, Proof, Settings
 
 Step = dict[str, Any]
-MOST_STEPS = 200_000
-COUNTED = 2  # height up to which the checker searches a side by itself
-
-
-class _Stopped(Exception):
-    """The writing was stopped, or the steps are too many."""
 
 
 def restricted_proof(
@@ -50,7 +45,7 @@ def restricted_proof(
     writer = _Writer(bench, wishes, depth, stop)
     try:
         writer.cases(frozenset(), writer.every, goal)
-    except (_Stopped, ProofTooLarge):
+    except (Stopped, ProofTooLarge):
         return None
     return Proof(scale=g.scale, goal=goal, steps=writer.steps)
 
@@ -86,6 +81,7 @@ class _Writer:
         self.steps: list[Step] = []
         self.done: dict[Any, int] = {}
         self.columns: list[int] | None = None
+        self.free = FreeSteps(self.space, self.pairs, stop)
         self.literal = _literals(self.space, wishes)
 
     # -- all rows --------------------------------------------------------------------------------------------------------
@@ -97,7 +93,7 @@ class _Writer:
         if self.completer is not None and self.most is not None:
             found = self.completer._within(self.items, self.every - within, goal, False)
             if self.stop():
-                raise _Stopped
+                raise Stopped
             if found.cost < FAR:
                 left = {self.space.questions.columns[q] for q in asked_questions(found.tree)} - asked
                 if full or not left:
@@ -117,7 +113,7 @@ class _Writer:
     def prove(self, spot: Spot, path: list[int], height: int, cost: int) -> None:
         """Write what covers the trees of a settled subproblem that cost less than `cost`."""
         if self.stop():
-            raise _Stopped
+            raise Stopped
         key = (min(spot.height, height), spot.rows.tobytes(), spot.banned, spot.items)
         if self.done.get(key, -1) >= cost:
             return
@@ -125,13 +121,12 @@ class _Writer:
         named = any(i.verb == "held" for i in spot.items)  # by itself a question of the encoding is no more than that
         free = not named and (not spot.items or spot.height <= COUNTED + 1)
         if free and self.space.solve(spot.rows, None, spot.height, spot.banned, cost).lower >= cost:
-            search = self.space.search(spot.banned, paths=False)
-            for step in part_steps(search, spot.rows, spot.height, cost, self.stop):
+            for step in self.free.of(Place(spot.rows, spot.height, spot.banned), cost):
                 self._add(step | {"path": [*path, *map(self.literal, step["path"])]}, self.columns)
             return
         vectors = self.cover(spot, cost)
         if self.stop():
-            raise _Stopped
+            raise Stopped
         if spot.height > COUNTED + 1:
             self.sides(spot, path, height, cost)
         step = {"path": path, "height": height, "bound": cost, "by": "within"}
@@ -166,7 +161,7 @@ class _Writer:
 
     def _add(self, step: Step, columns: list[int] | None) -> None:
         if len(self.steps) >= MOST_STEPS:
-            raise _Stopped
+            raise Stopped
         self.steps.append(step if columns is None else step | {"columns": columns})
 
 
