@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from trainer.verify.steps.parts import ANY, FAR, Known, Part, Span, Table, below
+from trainer.verify.steps.parts import ANY, FAR, Known, Part, Span, Table
 from trainer.verify.subject import BadProof, Space, Wish
 
 
@@ -24,20 +25,19 @@ class Counting(Table):
         self.min_leaf, self.apart, self.allowed, self.space = space.min_leaf, space.apart, space.allowed, space
         rates, answers = space.rates, np.packbits(space.X, axis=1)
         marks = [space.labels] if rates is None else [space.labels, rates.group]  # -1 is the last number
-        merged = np.column_stack([answers, *(m.astype(">u4").view(np.uint8).reshape(-1, 4) for m in marks)])
-        rows, first, where = np.unique(merged, axis=0, return_index=True, return_inverse=True)
-        where = where.reshape(-1)
-        order = np.argsort(space.labels[first], kind="stable")
-        place = np.empty(len(rows), np.int64)
-        place[order] = np.arange(len(rows))
-        weight = np.bincount(place[where], space.weights, len(rows)).astype(np.int64)
+        coded = [mark.astype(">u4").view(np.uint8).reshape(-1, 4) for mark in marks]
+        # the label comes first, so that rows of a class lie together
+        rows, first, where = np.unique(
+            np.column_stack([*coded, answers]), axis=0, return_index=True, return_inverse=True
+        )
+        weight = np.bincount(where.reshape(-1), space.weights, len(rows)).astype(np.int64)
         self.float: Any = np.float32 if int(weight.sum()) < 1 << 24 else np.float64
-        self.X = np.ascontiguousarray(space.X[first][order])
-        _, group = np.unique(rows[order, : answers.shape[1]], axis=0, return_inverse=True)
-        super().__init__((unit, leaf), space.labels[first][order], weight, space.classes, group.reshape(-1))
+        self.X = np.ascontiguousarray(space.X[first])
+        group = np.unique(rows[:, 4 * len(marks) :], axis=0, return_inverse=True)[1].reshape(-1)
+        super().__init__((unit, leaf), space.labels[first], weight, space.classes, group)
         self.compared = np.zeros((0, len(rows)), np.int64)  # for each group the weights of its rows
         if rates is not None:
-            self.compared = np.where(rates.group[first][order] == np.arange(len(rates.sizes))[:, None], weight, 0)
+            self.compared = np.where(rates.group[first] == np.arange(len(rates.sizes))[:, None], weight, 0)
 
     @property
     def deepest(self) -> int:
@@ -54,7 +54,7 @@ class Counting(Table):
         part = self.root(columns, span)
         for literal in path:
             q, yes = divmod(literal, 2)
-            if not 0 <= q < len(part.allowed) or not part.allowed[q]:
+            if q >= len(part.allowed) or not part.allowed[q]:
                 raise BadProof(f"question {q} may not be asked there")
             part = self.below(part, q, yes, part.rows & (self.X[:, q] == bool(yes)))
         return part
@@ -65,23 +65,18 @@ class Counting(Table):
         if not part.wishes and part.room == FAR:
             return Part(rows, allowed, (), FAR, part.span)
         letter = "y" if bool(yes) == bool(self.space.left[q]) else "n"
-        return self._settled(rows, allowed, below(part.wishes, letter), part.room - (part.room < FAR), part.span)
+        wishes = tuple(replace(w, place=w.place[1:]) for w in part.wishes if w.place[:1] == letter)
+        return self._settled(rows, allowed, wishes, part.room - (part.room < FAR), part.span)
 
     def _settled(self, rows: np.ndarray, allowed: np.ndarray, wishes: tuple[Wish, ...], room: int, span: Span) -> Part:
         """Forbidden columns and depths at this place are applied; held questions are kept that a wish asks here or below."""
         here = [w for w in wishes if not w.place]
         room = min([room, *(w.height for w in here if w.verb == "depth")])
-        banned = [w.column for w in here if w.verb == "forbid"]
-        parted = [q for w in here for q in w.parted]
+        banned, parted = [w.column for w in here if w.verb == "forbid"], [q for w in here for q in w.parted]
         wishes = tuple(w for w in wishes if w.place or w.verb in ("ask", "avoid", "held", "leaf"))
-        if banned:
-            allowed = allowed & ~np.isin(self.space.column_of, banned)
-        if parted:
-            allowed = allowed & ~np.isin(np.arange(len(allowed)), parted)
-        if (first := self.space.encoded) < len(allowed):
-            held = np.isin(np.arange(len(allowed)), [w.number for w in wishes if w.number >= 0])
-            held[:first] = True
-            allowed = allowed & held
+        numbers, named = np.arange(len(allowed)), [w.number for w in wishes]
+        allowed = allowed & ~np.isin(self.space.column_of, banned) & ~np.isin(numbers, parted)
+        allowed &= (numbers < self.space.encoded) | np.isin(numbers, named)
         return Part(rows, allowed, wishes, room, span)
 
     # -- counting --------------------------------------------------------------------------------------------------------

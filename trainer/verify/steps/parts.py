@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -37,11 +37,6 @@ class Part:
     def within(self) -> tuple[object, ...]:
         """What tells apart subproblems within the restrictions."""
         return self.key, self.wishes, self.room, self.span
-
-
-def below(wishes: tuple[Wish, ...], letter: str) -> tuple[Wish, ...]:
-    """What is left of the wishes on the side that answers y or n."""
-    return tuple(replace(w, place=w.place[1:]) for w in wishes if w.place[:1] == letter)
 
 
 class Table:
