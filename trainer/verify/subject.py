@@ -70,7 +70,7 @@ class Space:
     apart: np.ndarray | None  # bool (m, m): the second may not follow the first on a path
     digest: str  # of the rows
     columns: np.ndarray | None = None  # int (m,): the column of each question
-    yes_left: np.ndarray | None = None  # bool (m,): the answer yes is the side y of places
+    yes_left: np.ndarray | None = None  # bool (m,): the answer yes is the side y of places, as it is without this
     held: int = 0  # questions at the end that only wishes ask
     wishes: tuple[Wish, ...] = ()
     recalls: tuple[tuple[int, int], ...] = ()  # classes with the most weight of each that may be classified wrongly
@@ -92,10 +92,6 @@ class Space:
     @property
     def column_of(self) -> np.ndarray:
         return np.arange(self.X.shape[1]) if self.columns is None else self.columns
-
-    @property
-    def left(self) -> np.ndarray:
-        return np.ones(self.X.shape[1], bool) if self.yes_left is None else self.yes_left
 
 
 def depth_of(shape: Shape) -> int:

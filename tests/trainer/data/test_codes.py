@@ -95,8 +95,8 @@ def test_the_checker_makes_the_same_questions(seed, scheme):
     model = {"columns": [c.to_json() for c in table.schema], "parameters": {"binarise": str(scheme), "bins": 4}}
     rows = Rows(columns=[c.values for c in table.columns], labels=labels.codes, weights=own, plain=own)
     found = questions(model, rows)
-    assert found.matrix.tolist() == encoding.bits(table).astype(bool).tolist()
-    assert found.columns == [f.column for f in encoding.features]
+    assert found[0].tolist() == encoding.bits(table).astype(bool).tolist()
+    assert found[1] == [f.column for f in encoding.features]
     x = table.columns[0].values
     asked = [f for f in encoding.features if f.test is encodings.Test.SPECIAL]
     assert len(asked) == len(set(x) & set(table.schema[0].special))

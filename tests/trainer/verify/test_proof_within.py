@@ -68,7 +68,7 @@ class Brute:
             no = rows & ~s.X[:, q]
             if min(s.weights[yes].sum(), s.weights[no].sum()) < max(1, s.min_leaf):
                 continue
-            letters = ("n", "y") if s.left[q] else ("y", "n")
+            letters = ("n", "y") if s.yes_left is None or s.yes_left[q] else ("y", "n")
             parts = [tuple(replace(w, place=w.place[1:]) for w in wishes if w.place[:1] == x) for x in letters]
             rise = 0 if s.rising is None else int(s.rising[q])
             spans = [(span, span)]

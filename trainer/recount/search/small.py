@@ -187,7 +187,7 @@ def _part(space: Space) -> Space:
     parted = [tuple(sorted(place[q] for q in w.parted if q in place)) for w in space.wishes]
     moved = [replace(w, number=place[w.number], parted=p) for w, p in zip(space.wishes, parted, strict=True)]
     return replace(
-        space, X=space.X[:, own], allowed=space.allowed[own], columns=space.column_of[own], yes_left=space.left[own],
+        space, X=space.X[:, own], allowed=space.allowed[own], columns=space.column_of[own], yes_left=None if space.yes_left is None else space.yes_left[own],
         apart=None if space.apart is None else space.apart[np.ix_(own, own)], wishes=tuple(moved), depth=depth,
         rising=None if space.rising is None else space.rising[own],
     )  # fmt: skip
@@ -223,10 +223,14 @@ def _space(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, list[int], in
     plain = model | {"columns": [column | {"special": []} for column in model["columns"]]}
     if method in THRESHOLDS:
         small = sum(len(np.unique(values)) for values in rows.columns) <= MOST
-        return *questions(plain, rows, "all-thresholds" if small else "quantile-thresholds", 10), depth, small
+        return *_encoded(plain, rows, "all-thresholds" if small else "quantile-thresholds", 10), depth, small
     if method in OBLIQUE and all(_apart(model, values) for values in rows.columns):
-        return *questions(plain, rows, "quantile-thresholds", 5), depth, False
+        return *_encoded(plain, rows, "quantile-thresholds", 5), depth, False
     return None
+
+
+def _encoded(model: dict[str, Any], rows: Rows, scheme: str, bins: int) -> tuple[np.ndarray, list[int]]:
+    return questions(model | {"parameters": model["parameters"] | {"binarise": scheme, "bins": bins}}, rows)
 
 
 def _apart(model: dict[str, Any], values: np.ndarray) -> bool:

@@ -15,12 +15,12 @@ Questions = tuple[np.ndarray, list[int]]
 SCHEMES = ("quantile-thresholds", "quantile-buckets", "all-thresholds", "none")
 
 
-def questions(model: Model, rows: Rows, scheme: str | None = None, bins: int | None = None) -> Questions:
-    """The answers bool (n, m) and the columns of the encoding that the parameters ask for, or of the one of `scheme` and `bins`.
+def questions(model: Model, rows: Rows) -> Questions:
+    """The answers bool (n, m) and the columns of the encoding that the parameters ask for.
 
     A row of weight w counts w times in quantiles.
     """
-    found = [(j, yes) for j in range(len(model["columns"])) for yes in of_column(model, rows, j, scheme, bins)]
+    found = [(j, yes) for j in range(len(model["columns"])) for yes in of_column(model, rows, j)]
     return matrix([yes for _, yes in found], rows), [j for j, _ in found]
 
 
@@ -29,12 +29,10 @@ def matrix(answers: Sequence[np.ndarray], rows: Rows, kind: type = bool) -> np.n
     return np.array(answers, kind).reshape(len(answers), len(rows)).T
 
 
-def of_column(
-    model: Model, rows: Rows, j: int, scheme: str | None = None, bins: int | None = None
-) -> Iterator[np.ndarray]:
+def of_column(model: Model, rows: Rows, j: int) -> Iterator[np.ndarray]:
     """The answers to the questions about one column, bool (n,) each, as `questions` takes them; each is made when it is asked for."""
     given, column, values = model.get("parameters") or {}, model["columns"][j], rows.columns[j]
-    scheme, bins = scheme or given.get("binarise", "quantile-thresholds"), int(bins or given.get("bins") or 5)
+    scheme, bins = given.get("binarise", "quantile-thresholds"), int(given.get("bins") or 5)
     if scheme not in SCHEMES:
         raise ValueError(f"there is no encoding {str(scheme)[:40]!r}")
     present = np.unique(values)

@@ -23,6 +23,7 @@ from trainer.verify.subject import NoProof, Shape, Space, depth_of
 
 MOST_SUBSETS = 1000  # questions of `odt`
 LONGEST = 500  # text of a topology
+LIMITS = ("max_leaves", "max_columns")
 
 NAMED = {
     "depth-1": "[..]", "depth-2": "[[..][..]]", "depth-2.5": "[[..][[..][..]]]", "depth-3": "[[[..][..]][[..][..]]]",
@@ -51,12 +52,8 @@ def space_of(model: Model, rows: Rows, X: np.ndarray, asks: list[int], penalty: 
     columns = np.array(asks + [w.column for w in named], np.int64)
     wishes = tuple(with_parted(w, X, columns, answers(w, model, rows)) if w.verb == "together" else w for w in wishes)
     kept, wide = rows.weights > 0, model["method"] in THRESHOLDS and not wishes
-    most, few, shape, rates = (
-        asked(model, "max_leaves"),
-        asked(model, "max_columns"),
-        topology_of(model),
-        rates_of(model, rows),
-    )
+    limits = {name: None if asked(model, name) is None else int(asked(model, name)) for name in LIMITS}
+    shape, rates, banned = topology_of(model), rates_of(model, rows), set(items(asked(model, "forbidden")))
     return Space(
         kind="thresholds" if wide else "questions",
         X=X if kept.all() else X[kept],
@@ -66,8 +63,8 @@ def space_of(model: Model, rows: Rows, X: np.ndarray, asks: list[int], penalty: 
         depth=int(model["parameters"]["depth"]) if shape is None else depth_of(shape),
         penalty=penalty * int(rows.weights.sum()),
         min_leaf=int(asked(model, "min_leaf") or 1),
-        max_leaves=None if most is None else int(most),
-        allowed=_allowed(model, columns),
+        max_leaves=limits["max_leaves"],
+        allowed=np.array([column["name"] not in banned for column in model["columns"]], bool)[columns],
         apart=None if wide else _apart(model, columns),
         digest=digest(rows),
         columns=columns,
@@ -75,7 +72,7 @@ def space_of(model: Model, rows: Rows, X: np.ndarray, asks: list[int], penalty: 
         held=len(named),
         wishes=wishes,
         recalls=_recalls(model, rows),
-        max_columns=None if few is None else int(few),
+        max_columns=limits["max_columns"],
         shape=shape,
         rates=None if rates is None else replace(rates, group=rates.group[kept]),
         rising=None if wide else _rising(model, rows, X, columns),
@@ -165,11 +162,6 @@ def digest(rows: Rows) -> str:
     for part in chain(values, [rows.labels.astype("<i4"), rows.weights.astype("<i8")]):
         sha.update(part.tobytes())
     return sha.hexdigest()
-
-
-def _allowed(model: Model, columns: np.ndarray) -> np.ndarray:
-    banned = set(items(asked(model, "forbidden")))
-    return np.array([column["name"] not in banned for column in model["columns"]], bool)[columns]
 
 
 def _apart(model: Model, columns: np.ndarray) -> np.ndarray | None:

@@ -64,7 +64,8 @@ class Counting(Table):
         allowed = part.allowed if self.apart is None else part.allowed & ~self.apart[q]
         if not part.wishes and part.room == FAR:
             return Part(rows, allowed, (), FAR, part.span)
-        letter = "y" if bool(yes) == bool(self.space.left[q]) else "n"
+        turned = self.space.yes_left is not None and not self.space.yes_left[q]
+        letter = "n" if bool(yes) == turned else "y"
         wishes = tuple(replace(w, place=w.place[1:]) for w in part.wishes if w.place[:1] == letter)
         return self._settled(rows, allowed, wishes, part.room - (part.room < FAR), part.span)
 

@@ -11,7 +11,7 @@ from functools import reduce
 
 import numpy as np
 
-from trainer.verify.steps.parts import FAR, Known, Part, Table
+from trainer.verify.steps.parts import ANY, Known, Part, Span, Table
 from trainer.verify.subject import BadProof, Space
 
 SPARSE = 8  # a column with so many more values than rows are left is sorted, and not counted by value
@@ -43,14 +43,12 @@ class Sweep(Table):
     def deepest(self) -> int:
         return min(int(self.starts[-1]), self.patterns - 1)
 
-    def root(self, columns: tuple[int, ...] | None = None, span: tuple[int, int] = (0, FAR)) -> Part:
-        if columns is not None or span != (0, FAR):
+    def root(self, columns: Sequence[int] | None = None, span: Span = ANY) -> Part:
+        if columns is not None or span != ANY:
             raise BadProof("the steps over thresholds are about all columns and classes")
         return Part(np.ones(len(self.weight), bool), self.allowed)
 
-    def follow(
-        self, path: Sequence[int], columns: tuple[int, ...] | None = None, span: tuple[int, int] = (0, FAR)
-    ) -> Part:
+    def follow(self, path: Sequence[int], columns: Sequence[int] | None = None, span: Span = ANY) -> Part:
         """The part that a path leads to; literals are 2 q for no and 2 q + 1 for yes."""
         part = self.root(columns, span)
         for literal in path:
@@ -66,9 +64,7 @@ class Sweep(Table):
         """The rows of a part above a value (yes) or not."""
         return Part(part.rows & ((self.code[f] >= (value + 1) * self.classes) == bool(yes)), self.allowed)
 
-    def counts(
-        self, f: int, rows: np.ndarray, *weights: np.ndarray | None
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def counts(self, f: int, rows: np.ndarray, *weights: np.ndarray | None) -> tuple[np.ndarray, ...]:
         """The values of column f that rows have, the weights (K, values) of their classes, and the sums of the further weights."""
         own, K = self.code[f][rows], self.classes
         present = np.arange(self.levels[f])

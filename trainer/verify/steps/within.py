@@ -109,11 +109,8 @@ class Within:
 
     def vectors(self, part: Part, height: int, cost: int, covers: Covers | None, known: Known | None) -> np.ndarray:
         """The vectors of all trees that may cost less; larger sides as the steps have proved them, or searched where there are none."""
-        asks = any(w.verb == "ask" for w in part.wishes)
-        leaf = {w.label for w in part.wishes if w.verb == "leaf" and not w.place}
-        found = self._leaf(part, leaf - {-1}, cost, asks)
-        height = min(height, part.room)
-        if leaf or height <= 0:
+        found, height = self._leaf(part, cost), min(height, part.room)
+        if height <= 0 or any(w.verb == "leaf" and not w.place for w in part.wishes):
             return found
         frame = Frame(self.c, part, alike=bool(part.wishes) or self.space.rising is not None)
         usable = self._admitted(part)[frame.columns]
@@ -141,14 +138,14 @@ class Within:
                     cost = int(found[0, 0]) + 1
         return found
 
-    def _leaf(self, part: Part, named: set[int], cost: int, asks: bool) -> np.ndarray:
-        """The vectors of a single leaf: of the class that a wish names, or of any."""
-        labels = named if named else set(range(self.c.classes))
-        chosen = np.array([k for k in sorted(labels) if part.span[0] <= k <= part.span[1]])
-        if asks or len(named) > 1 or not len(chosen):
+    def _leaf(self, part: Part, cost: int) -> np.ndarray:
+        """The vectors of a single leaf: of the class that a wish names, or of any; none where a wish asks here or below."""
+        named = {w.label for w in part.wishes if w.verb == "leaf" and not w.place} - {-1}
+        labels = np.array([k for k in range(self.c.classes) if part.span[0] <= k <= part.span[1] and named <= {k}])
+        if not len(labels) or any(w.verb == "ask" for w in part.wishes):
             return np.zeros((0, self.entries), np.int64)
         own = np.append(self.c.totals(part), self.c.compared[:, part.rows].sum(axis=1))
-        return self.kept(self.made(np.repeat(own[:, None], len(chosen), axis=1), chosen), cost)
+        return self.kept(self.made(np.repeat(own[:, None], len(labels), axis=1), labels), cost)
 
     def _admitted(self, part: Part) -> np.ndarray:
         """The questions that may stand here: bool over all questions."""
@@ -185,7 +182,7 @@ class Within:
             return [(span, span)]
         top = min(span[1], self.c.classes - 1)
         cuts: list[Spans] = [((span[0], span[1] if k == top else k), (k, span[1])) for k in range(span[0], top + 1)]
-        return cuts if rises > 0 else [(b, a) for a, b in cuts]
+        return cuts if rises > 0 else [(yes, no) for no, yes in cuts]
 
     # -- sides -----------------------------------------------------------------------------------------------------------
 
