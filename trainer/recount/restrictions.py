@@ -14,7 +14,7 @@ import numpy as np
 from trainer.recount.findings import Finding, columns_of, recounted
 from trainer.recount.tree import branches, leaves, places, under, used
 from trainer.verify.model import Rows, asked, exact, items, pairs, recalls, ways
-from trainer.verify.space.rates import rates_of
+from trainer.verify.space.limits import rates_of
 
 Model = dict[str, Any]
 Words = Callable[[Model], Sequence[str]]

@@ -13,9 +13,9 @@ from trainer.recount.restrictions import words_of
 from trainer.recount.structure import METHODS
 from trainer.recount.tree import branches
 from trainer.verify.model import OBLIQUE, THRESHOLDS, Rows, asked, distant
-from trainer.verify.space.chosen import chosen_columns
 from trainer.verify.space.questions import cuts_of_bins, questions
 from trainer.verify.space.space import topology_of
+from trainer.verify.space.subsets import chosen_columns
 from trainer.verify.subject import NoProof, Shape, depth_of, leaves_of
 
 LEAD = {

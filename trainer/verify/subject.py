@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -40,8 +40,7 @@ class Wish:
     parted: tuple[int, ...] = ()  # numbers of the questions that part what stays together
 
 
-@dataclass(frozen=True)
-class Rates:
+class Rates(NamedTuple):
     """The shares of the rows of each group that are predicted `label` lie at most `delta` apart.
 
     `group`: int64 (n,), from 0; -1 for rows that are not compared. `sizes`: the weight of each group, above 0.

@@ -129,14 +129,14 @@ def test_what_the_groups_are_and_how_far_they_lie_apart_matters(seed):
     group = rng.permutation(rates.group)
     sizes = tuple(int(space.weights[group == g].sum()) for g in range(len(rates.sizes)))
     others = [
-        replace(rates, delta=rates.delta + Fraction(1, 10)),
-        replace(rates, label=(rates.label + 1) % space.classes),
-        replace(rates, group=group, sizes=sizes),
+        rates._replace(delta=rates.delta + Fraction(1, 10)),
+        rates._replace(label=(rates.label + 1) % space.classes),
+        rates._replace(group=group, sizes=sizes),
         None,
     ]
     for other in others:
         changed = replace(space, rates=other)
-        least = brute.least(replace(rates, delta=Fraction(1)) if other is None else other)
+        least = brute.least(rates._replace(delta=Fraction(1)) if other is None else other)
         step = {"path": [], "height": space.depth, "bound": best, "by": "within"}
         shown = accepted(changed, [*head(best), step])
         assert (shown is not None) == (least is None or best <= least)

@@ -19,9 +19,9 @@ from trainer.recount.search.alone import Alone, TooLarge
 from trainer.recount.search.optima import Optima
 from trainer.recount.trees.counts import goal_value, penalty
 from trainer.verify.model import OBLIQUE, QUESTIONS, THRESHOLDS, Rows, asked, distant, exact
-from trainer.verify.space.chosen import chosen_columns
-from trainer.verify.space.questions import matrix, questions
-from trainer.verify.space.space import read_space, space_of, subsets
+from trainer.verify.space.questions import cuts_of_bins, matrix, questions
+from trainer.verify.space.space import read_space, space_of
+from trainer.verify.space.subsets import chosen_columns, subsets
 from trainer.verify.steps.counting import Counting
 from trainer.verify.steps.parts import FAR
 from trainer.verify.subject import NoProof, Space
@@ -244,8 +244,19 @@ def _subsets(model: dict[str, Any], rows: Rows, depth: int) -> tuple[np.ndarray,
     plain = asked(model, "negative_weight") in (None, "1", 1)
     if chosen_columns(model) is None or not (plain or model["certificate"].get("goal")):
         return None
-    answers, places, left_out = subsets(model, rows)
-    if len(answers) > 5 * MOST:
-        return None
     whole = not asked(model, "topology")
-    return matrix(answers, rows), places, depth if whole else 1, whole and not left_out
+    try:
+        return *subsets(model, rows, 5 * MOST), depth if whole else 1, whole
+    except NoProof:
+        X, columns = _single(model, rows)
+        return None if X.shape[1] > 5 * MOST else (X, columns, depth if whole else 1, False)
+
+
+def _single(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, list[int]]:
+    """The questions about single categories and bins of the columns that the claim is about."""
+    made, chosen, bins = list[tuple[int, np.ndarray]](), chosen_columns(model) or (), int(model["parameters"]["bins"])
+    for j in np.flatnonzero(chosen).tolist():
+        values, nominal = rows.columns[j], model["columns"][j]["kind"] == "categorical"
+        made += [(j, values == level) for level in np.unique(values)] if nominal else []
+        made += [] if nominal else [(j, values > cut) for cut in cuts_of_bins(values, bins)]
+    return matrix([answers for _, answers in made], rows), [j for j, _ in made]

@@ -16,9 +16,9 @@ from trainer.recount.search.fronts import Fronts
 from trainer.recount.search.subsets import Subsets
 from trainer.recount.trees.counts import goal_value, penalty
 from trainer.verify.model import Rows, asked, exact
-from trainer.verify.space.chosen import chosen_columns
 from trainer.verify.space.questions import cuts_of_bins
 from trainer.verify.space.space import topology_of
+from trainer.verify.space.subsets import chosen_columns
 from trainer.verify.subject import NoProof, Shape
 
 NUMBERS = 3e9  # that a search may look at: about ten seconds

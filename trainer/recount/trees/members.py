@@ -11,8 +11,8 @@ from trainer.recount.findings import Finding, recounted
 from trainer.recount.restrictions import Model
 from trainer.recount.trees.counts import parted
 from trainer.verify.model import QUESTIONS, THRESHOLDS, Rows
-from trainer.verify.space.chosen import chosen_columns
 from trainer.verify.space.questions import cuts_of_bins, of_column
+from trainer.verify.space.subsets import chosen_columns
 from trainer.verify.space.wishes import answers, numbered, wishes_of
 
 

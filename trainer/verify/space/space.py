@@ -6,22 +6,19 @@ See docs/proof-format.md, "The space".
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Iterator
-from dataclasses import replace
 from fractions import Fraction
 from itertools import chain
 
 import numpy as np
 
-from trainer.verify.model import QUESTIONS, THRESHOLDS, Model, Rows, asked, exact, items, pairs, recalls, ways
-from trainer.verify.space.chosen import chosen_columns
-from trainer.verify.space.questions import cuts_of_bins, features, matrix, questions
-from trainer.verify.space.rates import rates_of
+from trainer.verify.model import QUESTIONS, THRESHOLDS, Model, Rows, asked, exact, items
+from trainer.verify.space.limits import apart, rates_of, recalls_of, rising
+from trainer.verify.space.questions import features, matrix, questions
+from trainer.verify.space.subsets import MOST_SUBSETS, subsets
 from trainer.verify.space.wishes import answers, numbered, wishes_of, with_parted
 from trainer.verify.subject import NoProof, Shape, Space, depth_of
 
-MOST_SUBSETS = 1000  # questions of `odt`
 LONGEST = 500  # text of a topology
 LIMITS = ("max_leaves", "max_columns")
 
@@ -65,17 +62,17 @@ def space_of(model: Model, rows: Rows, X: np.ndarray, asks: list[int], penalty: 
         min_leaf=int(asked(model, "min_leaf") or 1),
         max_leaves=limits["max_leaves"],
         allowed=np.array([column["name"] not in banned for column in model["columns"]], bool)[columns],
-        apart=None if wide else _apart(model, columns),
+        apart=None if wide else apart(model, columns),
         digest=digest(rows),
         columns=columns,
         yes_left=~np.array(right + [False] * len(named), bool) if wishes else None,
         held=len(named),
         wishes=wishes,
-        recalls=_recalls(model, rows),
+        recalls=recalls_of(model, rows),
         max_columns=limits["max_columns"],
         shape=shape,
-        rates=None if rates is None else replace(rates, group=rates.group[kept]),
-        rising=None if wide else _rising(model, rows, X, columns),
+        rates=None if rates is None else rates._replace(group=rates.group[kept]),
+        rising=None if wide else rising(model, rows, X, columns),
     )
 
 
@@ -115,30 +112,15 @@ def _turned(model: Model, rows: Rows, yes: np.ndarray, column: int) -> bool:
     return model["columns"][column]["kind"] != "categorical" and bool(yes[values == values.max()].any())
 
 
-def _recalls(model: Model, rows: Rows) -> tuple[tuple[int, int], ...]:
-    found = [(model["classes"].index(name), 1 - exact(share)) for name, share in recalls(model)]
-    return tuple((k, math.floor(int(rows.weights[rows.labels == k].sum()) * wrong)) for k, wrong in found)
-
-
-def _rising(model: Model, rows: Rows, X: np.ndarray, columns: np.ndarray) -> np.ndarray | None:
-    """Raises NoProof where a monotone column is not asked by thresholds."""
-    names, found = [c["name"] for c in model["columns"]], np.zeros(len(columns), np.int64)
-    for name, way in ways(model):
-        values = rows.columns[names.index(name)]
-        for q in np.flatnonzero(columns == names.index(name)).tolist():
-            no, yes = values[~X[:, q]], values[X[:, q]]
-            mixed = no.size and yes.size and no.max() >= yes.min()
-            if mixed or model["columns"][names.index(name)]["kind"] == "categorical":
-                raise NoProof(f"the monotone column '{name}' is not asked by thresholds")
-            found[q] = 1 if way == "rising" else -1
-    return found if found.any() else None
-
-
 def _answers(model: Model, rows: Rows) -> tuple[np.ndarray, list[int]]:
     """What the questions ask of all rows, and the column of each."""
     method = model["method"]
     if method == "odt":
-        return _subsets(model, rows)
+        if str(asked(model, "topology") or "").strip() and model["certificate"].get("wishes"):
+            raise NoProof("there are proof steps for topologies without wishes only")
+        if asked(model, "negative_weight") not in (None, "1", 1):
+            raise NoProof("the proof steps prove bounds of errors, and here those of one class count otherwise")
+        return subsets(model, rows)
     if method in THRESHOLDS:
         made = list(features(model, rows))
         X, columns = matrix([x for _, x in made], rows, np.float64), [j for j, _ in made]
@@ -162,54 +144,3 @@ def digest(rows: Rows) -> str:
     for part in chain(values, [rows.labels.astype("<i4"), rows.weights.astype("<i8")]):
         sha.update(part.tobytes())
     return sha.hexdigest()
-
-
-def _apart(model: Model, columns: np.ndarray) -> np.ndarray | None:
-    names, apart = [c["name"] for c in model["columns"]], np.zeros((len(columns), len(columns)), bool)
-    for pair in pairs(model):
-        first, second = (columns == names.index(name) for name in pair)
-        apart |= np.outer(first, second) | np.outer(second, first)
-    return apart if apart.any() else None
-
-
-def _subsets(model: Model, rows: Rows) -> tuple[np.ndarray, list[int]]:
-    """The subsets of categories without the first one that occurs, in the order of their bits, and the ends of bins.
-
-    With wishes the subsets with the first one as well, since it matters which side is called yes.
-    """
-    if str(asked(model, "topology") or "").strip() and model["certificate"].get("wishes"):
-        raise NoProof("there are proof steps for topologies without wishes only")
-    if asked(model, "negative_weight") not in (None, "1", 1):
-        raise NoProof("the proof steps prove bounds of errors, and here those of one class count otherwise")
-    made, column_of, left_out = subsets(model, rows)
-    if left_out or len(made) > MOST_SUBSETS:
-        raise NoProof(f"there are more subsets than the {MOST_SUBSETS} that are checked")
-    return matrix(made, rows), column_of
-
-
-def subsets(model: Model, rows: Rows) -> tuple[list[np.ndarray], list[int], str]:
-    """The questions of `odt`, the column of each, and one that has too many, of which only single categories are asked; else nothing.
-
-    Raises NoProof where the scope does not say which columns were chosen.
-    """
-    if (chosen := chosen_columns(model)) is None:
-        raise NoProof("the scope does not say in one way only which columns the trees may ask")
-    first, left_out = 0 if model["certificate"].get("wishes") else 1, ""
-    card, made, column_of = int(asked(model, "max_card") or 0), list[np.ndarray](), list[int]()
-    for j, (column, values) in enumerate(zip(model["columns"], rows.columns, strict=True)):
-        levels = np.unique(values)
-        k = len(levels)
-        if not chosen[j]:
-            continue
-        if column["kind"] != "categorical":
-            made += [values > cut for cut in cuts_of_bins(values, int(model["parameters"]["bins"]))]
-        elif k > 10 and 1 << (k - first) > MOST_SUBSETS:
-            left_out = left_out or column["name"]
-            made += [values == level for level in levels]
-        else:
-            for mask in range(1, (1 << (k - first)) - 1 + first):
-                some = [levels[i + first] for i in range(k - first) if mask >> i & 1]
-                if not card or min(len(some), k - len(some)) <= card:
-                    made.append(np.isin(values, some))
-        column_of += [j] * (len(made) - len(column_of))
-    return made, column_of, left_out

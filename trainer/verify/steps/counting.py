@@ -34,15 +34,10 @@ class Counting(Table):
         self.float: Any = np.float32 if int(weight.sum()) < 1 << 24 else np.float64
         self.X = np.ascontiguousarray(space.X[first])
         group = np.unique(rows[:, 4 * len(marks) :], axis=0, return_inverse=True)[1].reshape(-1)
-        super().__init__((unit, leaf), space.labels[first], weight, space.classes, group)
+        super().__init__((unit, leaf), self.X.shape[1], (space.labels[first], space.classes), weight, group)
         self.compared = np.zeros((0, len(rows)), np.int64)  # for each group the weights of its rows
         if rates is not None:
             self.compared = np.where(rates.group[first] == np.arange(len(rates.sizes))[:, None], weight, 0)
-
-    @property
-    def deepest(self) -> int:
-        """No tree in which every question separates its rows is deeper."""
-        return min(self.X.shape[1], self.patterns - 1)
 
     def root(self, columns: Sequence[int] | None = None, span: Span = ANY) -> Part:
         """All rows, and the trees that ask these columns and predict classes of the span."""

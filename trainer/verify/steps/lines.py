@@ -57,10 +57,9 @@ def opened(lines: Lines, versions: Sequence[int], kind: str, digest: str, most: 
         raise BadProof(f"the file is not a proof {kind}")
     if header.get("rows") != digest:
         raise BadProof("the proof was made for another table: its fingerprint is not that of these rows")
-    if (version == OF_GOALS) != (goals is not None) or (goals is not None and whole(header, "scale", 1) > 1):
-        raise BadProof(f"a proof with goals for each number of leaves is of version {OF_GOALS} and scale 1")
-    if goals is not None and not 1 <= len(goals) <= min(most, MOST_GOALS):
-        raise BadProof("'goals' are not at most one for each number of leaves")
+    fits = goals is None or (whole(header, "scale", 1) == 1 and 1 <= len(goals) <= min(most, MOST_GOALS))
+    if (version == OF_GOALS) != (goals is not None) or not fits:
+        raise BadProof(f"goals are of version {OF_GOALS} and scale 1, at most one for each number of leaves")
     return header, list(goals or ())
 
 

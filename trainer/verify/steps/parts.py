@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,7 @@ ANY: Span = (0, FAR)
 Known = Callable[["Part", int, int], int]  # a part, height and leaves: the best bound that is proved, or 0
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """A subproblem without its height: rows (bool) and the questions that may be asked (bool).
 
     The rest concerns trees within the restrictions: the wishes that bind here or below, their largest height, the classes of leaves.
@@ -43,14 +42,18 @@ class Table:
     """Rows with classes and weights; rows of one `group` give equal answers."""
 
     def __init__(
-        self, prices: tuple[int, int], label: np.ndarray, weight: np.ndarray, classes: int, group: np.ndarray
+        self,
+        prices: tuple[int, int],
+        questions: int,
+        labels: tuple[np.ndarray, int],
+        weight: np.ndarray,
+        group: np.ndarray,
     ) -> None:
-        self.unit, self.leaf = prices
-        self.label, self.weight, self.classes = label, weight, classes
-        counts = np.zeros((int(group.max()) + 1, classes), np.int64)
-        np.add.at(counts, (group, label), weight)
-        self.patterns = len(counts)
-        self.excess = np.where(label == counts.argmax(axis=1)[group], 0, weight)
+        (self.unit, self.leaf), (self.label, self.classes), self.weight = prices, labels, weight
+        counts = np.zeros((int(group.max()) + 1, self.classes), np.int64)
+        np.add.at(counts, (group, self.label), weight)
+        self.deepest = min(questions, len(counts) - 1)  # no tree in which every question separates its rows is deeper
+        self.excess = np.where(self.label == counts.argmax(axis=1)[group], 0, weight)
 
     def weight_of(self, rows: np.ndarray) -> int:
         return int(self.weight[rows].sum())

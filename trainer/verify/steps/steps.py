@@ -122,24 +122,21 @@ class _Check:
         listed = numbers(record, "columns")
         columns = None if listed is None else self._some(set(listed))
         if reason == "topology":
-            self._topology(path, bound)
-        elif reason == "cases":
-            self._case(record, path, columns, height, far, bound)
-        else:
-            follow = partial(self.engine.follow, path, columns, self._classes(record))
-            part = follow()
-            if not part.rows.any():
-                raise BadProof("no row follows its path")
-            if reason == "within":
-                self._within(record, part, height, far, bound)
-            else:
-                most = 1 << min(height, 62)
-                leaves = min(most, whole(record, "leaves", 1)) if "leaves" in record else most
-                proved = self._proved(record, part, height, leaves, bound)
-                if proved < bound:
-                    raise BadProof(f"the reason '{reason}' proves {proved}, not {bound}")
-                self.steps[number] = _Step(follow, far, leaves if leaves < most else MOST_COST, bound)
-                self.held[part.key].append(self.steps[number])
+            return self._topology(path, bound)
+        if reason == "cases":
+            return self._case(record, path, columns, height, far, bound)
+        follow = partial(self.engine.follow, path, columns, self._classes(record))
+        part = follow()
+        if not part.rows.any():
+            raise BadProof("no row follows its path")
+        if reason == "within":
+            return self._within(record, part, height, far, bound)
+        most = 1 << min(height, 62)
+        leaves = min(most, whole(record, "leaves", 1)) if "leaves" in record else most
+        if (proved := self._proved(record, part, height, leaves, bound)) < bound:
+            raise BadProof(f"the reason '{reason}' proves {proved}, not {bound}")
+        self.steps[number] = _Step(follow, far, leaves if leaves < most else MOST_COST, bound)
+        return self.held[part.key].append(self.steps[number])
 
     def _proved(self, record: Record, part: Part, height: int, leaves: int, bound: int) -> int:
         """What the reason of a step proves; no more than the bound need be looked for."""

@@ -37,11 +37,7 @@ class Sweep(Table):
                 groups = int(group.max()) + 1
         self.starts = np.cumsum([0, *(self.levels - 1)])  # questions of column f: starts[f] .. starts[f + 1]
         self.seen: set[int] = set()  # weights of the rows of steps
-        super().__init__((unit, leaf), space.labels, space.weights, K, group.reshape(-1))
-
-    @property
-    def deepest(self) -> int:
-        return min(int(self.starts[-1]), self.patterns - 1)
+        super().__init__((unit, leaf), int(self.starts[-1]), (space.labels, K), space.weights, group.reshape(-1))
 
     def root(self, columns: Sequence[int] | None = None, span: Span = ANY) -> Part:
         if columns is not None or span != ANY:

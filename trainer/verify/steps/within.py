@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -39,7 +38,8 @@ class Within:
         self.least = np.array([0] * len(self.bounded) + [1] * len(self.leaves) + [0] * 2 * self.groups, np.int64)
         self.entries = 1 + len(self.least)
         self.memo: dict[tuple[object, ...], Cover] = {}
-        self.plain = self.entries == 1 and space.rising is None
+        self.rising = np.zeros(space.X.shape[1], np.int64) if space.rising is None else space.rising
+        self.monotone = bool(self.rising.any())
 
     def visit(self, subproblems: int) -> None:
         """So many subproblems, or their like in sums of vectors, are looked at; a search that no steps lead may end here."""
@@ -89,8 +89,7 @@ class Within:
 
     def admitted(self, cover: Cover) -> int:
         """The least cost that a cover of all rows leaves open."""
-        cost, vectors = cover
-        return min([cost, *self.kept(vectors, FAR)[:, 0].tolist()])
+        return min([cover[0], *self.kept(cover[1], FAR)[:, 0].tolist()])
 
     # -- a subproblem ----------------------------------------------------------------------------------------------------
 
@@ -98,7 +97,7 @@ class Within:
         """The vectors of all trees that cost less, found without steps."""
         if cost <= 0:
             return np.zeros((0, self.entries), np.int64)
-        if self.plain and not part.wishes and height <= min(2, part.room):
+        if self.entries == 1 and not self.monotone and not part.wishes and height <= min(2, part.room):
             return self.kept(np.array([[self.c.count(part, height, 1 << height, 0)]], np.int64), cost)
         key = (min(height, part.room), *part.within)
         if key not in self.memo or self.memo[key][0] < cost:
@@ -112,7 +111,7 @@ class Within:
         found, height = self._leaf(part, cost), min(height, part.room)
         if height <= 0 or any(w.verb == "leaf" and not w.place for w in part.wishes):
             return found
-        frame = Frame(self.c, part, alike=bool(part.wishes) or self.space.rising is not None)
+        frame = Frame(self.c, part, alike=bool(part.wishes) or self.monotone)
         usable = self._admitted(part)[frame.columns]
         if not usable.any():
             return found
@@ -128,7 +127,7 @@ class Within:
             q = int(frame.columns[a])
             both = [self.c.below(part, q, yes, sides.rows(a, yes)) for yes in (0, 1)]
             for spans in self._spans(q, part.span):
-                one, other = (replace(p, span=span) for p, span in zip(both, spans, strict=True))
+                one, other = (p._replace(span=span) for p, span in zip(both, spans, strict=True))
                 first = self._side(one, height - 1, cost - low[1], low[0], covers)
                 if not len(first):
                     continue
@@ -165,24 +164,21 @@ class Within:
         own = (compared.astype(self.c.float) @ frame.X[:, usable]).astype(np.int64)
         yes = np.concatenate([frame.sides[1][:, usable], own])
         no = np.append(frame.totals, compared.sum(axis=1))[:, None] - yes
-        rising = None if self.space.rising is None else self.space.rising[frame.columns[usable]]
+        rising = self.rising[frame.columns[usable]]
         span = range(part.span[0], min(part.span[1] + 1, self.c.classes))
         for k, other in itertools.product(span, span):
-            fits = np.ones(yes.shape[1], bool)
-            if rising is not None and k != other:
-                fits = (rising == 0) | ((rising > 0) == (k < other))
+            fits = (rising == 0) | (k == other) | ((rising > 0) == (k < other))
             if fits.any():
                 a, b = (self.made(s[:, fits], np.full(int(fits.sum()), label)) for s, label in ((no, k), (yes, other)))
                 yield self.kept(a + b, FAR)
 
     def _spans(self, q: int, span: Span) -> list[Spans]:
         """The classes that leaves may predict on the no and on the yes side."""
-        rises = 0 if self.space.rising is None else int(self.space.rising[q])
-        if not rises:
+        if not self.rising[q]:
             return [(span, span)]
         top = min(span[1], self.c.classes - 1)
         cuts: list[Spans] = [((span[0], span[1] if k == top else k), (k, span[1])) for k in range(span[0], top + 1)]
-        return cuts if rises > 0 else [(yes, no) for no, yes in cuts]
+        return cuts if self.rising[q] > 0 else [(yes, no) for no, yes in cuts]
 
     # -- sides -----------------------------------------------------------------------------------------------------------
 
@@ -214,8 +210,7 @@ class Within:
         cost, listed = cover
         for v in self.vectors(part, height, cost, covers, known):
             if not (listed <= v).all(axis=1).any():
-                words = ", ".join(map(str, v.tolist()))
-                raise BadProof(f"a tree with cost, errors, leaves and groups ({words}) is not excluded")
+                raise BadProof(f"a tree with cost, errors, leaves and groups {v.tolist()} is not excluded")
 
 
 def _limits(rates: Rates) -> list[tuple[int, int, int, int, int]]:
