@@ -28,6 +28,7 @@ from trainer.recount.search.small import without
 from trainer.run import TrainRequest
 from trainer.verify.model import Rows
 from trainer.verify.space.space import read_space
+from trainer.verify.steps.counting import Counting
 from trainer.verify.subject import Space, Wish
 from trainer.workbench import Session
 
@@ -242,6 +243,32 @@ def test_deep_proofs_within_restrictions(seed):
     space, proof, optimum = made
     assert accepted(space, proof) == optimum
     judge_changes(space, proof, optimum, most=2)
+
+
+def with_taller(proof: Lines, deepest: int = FAR) -> Lines:
+    """The proof with a step behind each one on vectors: about taller trees, with a larger bound and a vector that says nothing.
+
+    From `deepest` on a height says as much as any other.
+    """
+    width = next((len(v) for step in proof for v in step.get("vectors", [])), 0)
+    found = []
+    for step in proof:
+        found.append(step)
+        if width and step.get("by") == "within" and step["path"] and step["height"] < deepest:
+            found.append({**step, "height": step["height"] + 1, "bound": step["bound"] + 1, "vectors": [[0] * width]})
+    return found
+
+
+def test_a_step_about_taller_trees_hides_none_that_says_more():
+    larger = 0
+    for seed in range(1000, 1030):
+        made = written(seed, wishes=False, limited=True, deep=True)
+        if made is not None:
+            space, proof, optimum = made
+            longer = with_taller(proof, Counting(space, 1, 0).deepest)
+            larger += len(longer) > len(proof)
+            assert accepted(space, longer) == optimum
+    assert larger
 
 
 def judge_changes(space: Space, proof: Lines, optimum: Fraction, most: int = 100) -> None:

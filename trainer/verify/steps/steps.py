@@ -92,9 +92,9 @@ class _Check:
 
     def covered(self, part: Part, height: int) -> Cover:
         """The best cover of a step within the restrictions; without one, one that says nothing."""
-        found = [cover for own, cover in self.covers.get(part.within, ()) if own >= min(height, part.room)]
-        nothing = (0, np.zeros((0, self.within.entries if self.within else 1), np.int64))
-        return max(found, key=lambda cover: cover[0], default=nothing)
+        found = [(-own, *cover) for own, cover in self.covers.get(part.within, ()) if own >= min(height, part.room)]
+        nothing = (0, 0, np.zeros((0, self.within.entries if self.within else 1), np.int64))
+        return max(found, key=lambda cover: cover[:2], default=nothing)[1:]  # of lower trees a step says more
 
     def case(self, columns: Columns, asked: tuple[int, ...], height: int) -> int:
         """What is proved of the trees that ask `asked` and nothing but `columns` (None: all); fewer columns than may be asked."""

@@ -42,7 +42,8 @@ def restricted_proof(
     cost = -(-bound.numerator * g.Q // bound.denominator)
     goal = g.scale * cost + (1 if g.scale > 1 else 0)  # a tree of that cost has a leaf
     bench.space.begin(None, stop)
-    writer = _Writer(bench, wishes, depth, stop)
+    # no tree of r different rows is deeper than r - 1; the checker searches what is left below the root by itself, as this writer does
+    writer = _Writer(bench, wishes, min(depth, bench.space.depth), stop)
     try:
         writer.cases(frozenset(), writer.every, goal)
     except (Stopped, ProofTooLarge):
