@@ -12,6 +12,7 @@ from tests.seeds import seeds
 from tests.trainer.verify.test_proofs import accepted, never, with_header
 from trainer.constraints import Constraints
 from trainer.families.exact.proof_limits import limited_proof
+from trainer.families.exact.solve import solve_binary
 from trainer.method import Proof
 from trainer.verify.subject import Space
 
@@ -106,3 +107,25 @@ def test_what_recalls_cost_is_left_to_the_steps_over_vectors():
         X, y, limits, n_classes=2, depth=2, leaf_cost=Fraction(0), weights=None, min_leaf=1,
         allowed=np.ones(4, np.uint8), bound=Fraction(29), stop=never, vectors=lambda: other,
     )  # fmt: skip
+
+
+def test_a_bound_that_is_not_met_needs_no_more_than_it_says():
+    """Of a search that a limit of time ended: the proof of the optimum would have many steps."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 2, (60, 9)).astype(np.uint8), rng.integers(0, 2, 60).astype(np.int32)
+    best = solve_binary(X, y, n_classes=2, depth=4).cost
+    space = Space(
+        "questions", X > 0, y, np.ones(60, np.int64), 2, 4, Fraction(0), 1, 16, np.ones(9, bool), None, "rows"
+    )
+    sizes = []
+    for bound in (Fraction(0), best):
+        proof = limited_proof(
+            X, y, Constraints(max_leaves=16), n_classes=2, depth=4, leaf_cost=Fraction(0), weights=None, min_leaf=1,
+            allowed=np.ones(9, np.uint8), bound=bound, stop=never, vectors=no_vectors,
+        )  # fmt: skip
+        assert proof is not None
+        sizes.append(len(proof.steps))
+        shown = accepted(space, with_header(proof))
+        assert shown is not None
+        assert bound <= shown <= best
+    assert sizes[0] == 1 < sizes[1] / 5

@@ -146,3 +146,19 @@ def test_the_unit_of_a_column_is_its_range_or_less_if_few_values_lie_far_from_al
     assert plane_space(model, rows).near[0] == 4 * (4 - 1) * (Fraction(5, 1000) - Fraction(1, 10**9))
     model["parameters"]["scaling"] = "range"
     assert plane_space(model, rows).near[0] == 1000 * (Fraction(5, 1000) - Fraction(1, 10**9))
+
+
+def test_a_file_says_where_only_the_distance_from_the_rows_rules_trees_out(tmp_path):
+    """A hyperplane parts all rows by a hundredth of what these trees keep; no set of rows shows that there is none."""
+    data, file = tmp_path / "rows.csv", tmp_path / "proof.jsonl.gz"
+    above = [(0.1, 0.90000004), (0.4, 0.60000004), (0.7, 0.30000004), (1, 1)]
+    rows = [*((x, y, "a") for x, y in ((0, 1), (1, 0), (0.25, 0.75), (0.55, 0.45))), *((x, y, "b") for x, y in above)]
+    data.write_text("x,y,class\n" + "".join(f"{x},{y},{k}\n" for x, y, k in rows))
+    table, labels, *_ = load(data, target="class")
+    result = train(TrainRequest(table=table, labels=labels, method="cut-h", parameters=QUICK, proof=file))
+    assert result.certificate.status == "optimal"
+    assert result.certificate.objective < 1
+    said = result.summary["proof"]
+    assert not said["made"]
+    assert "distance" in said["reason"]
+    assert not file.exists()

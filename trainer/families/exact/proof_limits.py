@@ -17,7 +17,7 @@ import numpy as np
 from trainer.constraints import Constraints
 from trainer.dtypes import BitArray, CodeArray, CountArray
 from trainer.families.exact.constrained import solve_constrained
-from trainer.families.exact.solve import solve_binary
+from trainer.families.exact.solve import prove_binary
 from trainer.method import Proof
 
 DEEPEST = 4
@@ -33,13 +33,15 @@ def limited_proof(
 
     Arguments as for `solve_constrained`.  `vectors` makes a proof for what these steps do not prove.
     """
-    free = solve_binary(
-        X, y, n_classes=n_classes, depth=depth, leaf_cost=leaf_cost, weights=weights, min_leaf=min_leaf, allowed=allowed,
+    forbidden = depth >= DEEPEST and constraints.conflict is not None  # are some paths that its steps may follow
+    free = None if forbidden else prove_binary(
+        X, y, bound, n_classes=n_classes, depth=depth, leaf_cost=leaf_cost, weights=weights, min_leaf=min_leaf, allowed=allowed,
         stop=stop,
     )  # fmt: skip
-    forbidden = depth >= DEEPEST and constraints.conflict is not None  # are some paths that its steps may follow
-    if free.bound >= bound and not forbidden:  # the limits cost nothing
-        return free.proof(stop)
+    if free is not None and free.goal >= bound * free.scale * leaf_cost.denominator:  # the limits cost nothing
+        return free
+    if stop():
+        return None
     if depth > DEEPEST:
         return vectors()
     kept = replace(constraints, recalls=(), max_columns=None, columns=None)

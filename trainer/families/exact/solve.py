@@ -108,13 +108,15 @@ def prove_binary(
     weights: CountArray | None,
     min_leaf: int,
     stop: Callable[[], bool],
+    allowed: np.ndarray | None = None,
 ) -> Proof | None:
     """The proof that no tree costs less than `cost` rows, or of what the best one costs if that is less; None if it is stopped.
 
     A bound far below the optimum, of a search that a limit ended, is often proved at once.
     """
     g = build(X, y, n_classes=n_classes, weights=weights, leaf_cost=leaf_cost, depth=depth)
-    search = Search(instance=g, depth=min(depth, X.shape[1], len(g.rows) - 1), min_leaf=min_leaf, stop=stop)
+    depth = min(depth, X.shape[1], len(g.rows) - 1)
+    search = Search(instance=g, depth=depth, min_leaf=min_leaf, allowed=allowed, stop=stop)
     needed = math.ceil(cost * g.Q)
     known = search.solve(np.arange(len(g.rows), dtype=np.int32), (), search.depth, g.scale * (needed + 1))
     if known.exact:  # a tree of that cost, with the fewest leaves

@@ -9,7 +9,7 @@ from fractions import Fraction
 from trainer.data.problem import Problem
 from trainer.families.oblique.cases import Step
 from trainer.families.oblique.proving import made
-from trainer.method import Proof, Settings
+from trainer.method import NotProved, Proof, Settings
 
 
 def with_smaller(problem: Problem, settings: Settings, proof: Proof, leaves: int, stop: Callable[[], bool]) -> Proof:
@@ -19,7 +19,10 @@ def with_smaller(problem: Problem, settings: Settings, proof: Proof, leaves: int
     few = Settings(dict(settings) | {"max_leaves": leaves - 1})
     # costs are whole multiples of this part of a row
     bound = 1 - Fraction(proof.goal + 1, problem.kappa.denominator * problem.n)
-    more = made(problem, few, bound, stop)
+    try:
+        more = made(problem, few, bound, stop)
+    except NotProved:
+        more = None
     return proof if more is None else replace(proof, steps=[*proof.steps, *_moved(more.steps, len(proof.steps))])
 
 

@@ -31,15 +31,21 @@ from trainer.families.oblique.hulls import Hulls
 from trainer.families.oblique.instance import ObliqueInstance
 from trainer.families.oblique.planes import DISTANCE
 from trainer.families.oblique.units import Units, instance_of
-from trainer.method import Proof, Settings
+from trainer.method import NotProved, Proof, Settings
 
 NOISE = Fraction(1, 10**6)  # what rounding may have added to a cost
 LARGEST_NUMBER = (1 << 53) - 1  # that every reader of JSON reads exactly
+NEAR = (
+    "A tree whose hyperplanes pass nearer to the rows than is allowed would be better, and there are no proof steps for what this "
+    "distance alone rules out."
+)
 MOST_TREES = 20_000  # ways to label the leaves; a checker looks at no more
 
 
 def made(problem: Problem, settings: Settings, bound: Fraction, stop: Callable[[], bool]) -> Proof | None:
     """The proof that no tree of the method has a better objective than `bound`; None if it is not found in time.
+
+    Raises NotProved where the cases end at a better tree, which only the distance from the rows forbids.
 
     A smallest leaf only rules out trees, and is left out where that will do; questions that part nothing make paths as long as may be asked.
     """
@@ -52,6 +58,8 @@ def made(problem: Problem, settings: Settings, bound: Fraction, stop: Callable[[
     unit, cost = cost_in_units(problem, bound)
     with threadpool_limits(limits=settings["threads"], user_api="blas"):  # small products: more threads only wait
         steps = proof.all_steps(Fraction(cost, unit))
+    if steps is None and proof.fewer is not None:
+        raise NotProved(NEAR)
     return None if steps is None else Proof(scale=1, goal=cost, steps=steps)
 
 
