@@ -16,7 +16,7 @@ def test_the_page_counts_the_lines_of_today():
 
 
 def test_the_checker_of_proofs_keeps_to_the_length_that_the_page_names():
-    assert 500 < checker_size.proofs_size() <= 2000
+    assert 500 < checker_size.proofs_size() <= 1500
 
 
 def test_what_checks_proofs_reads_no_part_of_a_model_file():

@@ -23,6 +23,12 @@ class BadProof(Exception):
     """A proof does not hold; the text names the line and the reason."""
 
 
+def require(holds: object, words: str) -> None:
+    """Raises BadProof with these words unless it holds."""
+    if not holds:
+        raise BadProof(words)
+
+
 @dataclass(frozen=True)
 class Wish:
     """What a wish asks, seen from a place above it: `split` is the question of `ask`, None for any about the column, and names what
@@ -121,8 +127,3 @@ class PlaneSpace:
     charge: Fraction
     digest: str
     min_leaf: int = 1
-
-    @property
-    def present(self) -> list[int]:
-        """The classes that occur; no leaf does better with another label."""
-        return [int(k) for k in np.flatnonzero(self.counts.any(axis=0))]

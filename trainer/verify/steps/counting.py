@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from trainer.verify.steps.parts import ANY, FAR, Known, Part, Span, Table
-from trainer.verify.subject import BadProof, Space, Wish
+from trainer.verify.subject import Space, Wish, require
 
 
 class Counting(Table):
@@ -25,16 +25,14 @@ class Counting(Table):
         self.min_leaf, self.apart, self.allowed, self.space = space.min_leaf, space.apart, space.allowed, space
         rates, answers = space.rates, np.packbits(space.X, axis=1)
         marks = [space.labels] if rates is None else [space.labels, rates.group]  # -1 is the last number
-        coded = [mark.astype(">u4").view(np.uint8).reshape(-1, 4) for mark in marks]
         # the label comes first, so that rows of a class lie together
-        rows, first, where = np.unique(
-            np.column_stack([*coded, answers]), axis=0, return_index=True, return_inverse=True
-        )
+        coded = [*(mark.astype(">u4").view(np.uint8).reshape(-1, 4) for mark in marks), answers]
+        rows, first, where = np.unique(np.column_stack(coded), axis=0, return_index=True, return_inverse=True)
         weight = np.bincount(where.reshape(-1), space.weights, len(rows)).astype(np.int64)
         self.float: Any = np.float32 if int(weight.sum()) < 1 << 24 else np.float64
         self.X = np.ascontiguousarray(space.X[first])
         group = np.unique(rows[:, 4 * len(marks) :], axis=0, return_inverse=True)[1].reshape(-1)
-        super().__init__((unit, leaf), self.X.shape[1], (space.labels[first], space.classes), weight, group)
+        super().__init__((unit, leaf), (self.X.shape[1], space.classes), (space.labels[first], weight, group))
         self.compared = np.zeros((0, len(rows)), np.int64)  # for each group the weights of its rows
         if rates is not None:
             self.compared = np.where(rates.group[first] == np.arange(len(rates.sizes))[:, None], weight, 0)
@@ -49,8 +47,7 @@ class Counting(Table):
         part = self.root(columns, span)
         for literal in path:
             q, yes = divmod(literal, 2)
-            if q >= len(part.allowed) or not part.allowed[q]:
-                raise BadProof(f"question {q} may not be asked there")
+            require(q < len(part.allowed) and part.allowed[q], f"question {q} may not be asked there")
             part = self.below(part, q, yes, part.rows & (self.X[:, q] == bool(yes)))
         return part
 
@@ -80,7 +77,7 @@ class Counting(Table):
     def count(self, part: Part, height: int, leaves: int, bound: int) -> int:
         """The cost of the best tree of depth at most two; `bound` is not needed for it."""
         frame = Frame(self, part)
-        return int(frame.two(frame.pairs, frame.totals, frame.second, height)[min(leaves, 1 << height) - 1])
+        return int(frame.two(frame.pairs, frame.totals, height)[min(leaves, 1 << height) - 1])
 
     def cost(self, errors: np.ndarray, leaves: Any) -> np.ndarray:
         """The cost of so many errors, infinite ones of no tree, with so many leaves: int64."""
@@ -91,8 +88,7 @@ class Counting(Table):
 
     def split(self, part: Part, height: int, leaves: int, bound: int, known: Known) -> None:
         """Raise BadProof unless the leaf and every split cost `bound` at least."""
-        if self.leaf_cost(part) < bound:
-            raise BadProof("a single leaf costs less")
+        require(self.leaf_cost(part) >= bound, "a single leaf costs less")
         frame, most = Frame(self, part), 1 << (height - 1)
         plans = [(a, leaves - a) for a in range(max(1, leaves - most), min(most, leaves - 1) + 1)]  # of dealing leaves
         if not len(frame.columns) or not plans:
@@ -100,9 +96,8 @@ class Counting(Table):
         sides = Sides(self, frame, height - 1, plans)
         if height > 3:
             sides.look_up(known)
-        if (q := sides.short(bound, countable=height <= 3)) is not None:
-            name, least = int(frame.columns[q]), int(sides.sums()[q])
-            raise BadProof(f"the two sides of question {name} are proved to cost {least}, not {bound}")
+        short = sides.short(bound, countable=height <= 3)
+        require(short is None, f"the two sides of question {frame.columns[short or 0]} are not proved to cost {bound}")
 
 
 class Frame:
@@ -147,10 +142,11 @@ class Frame:
         one, two = self.halves(self.pairs, self.totals, self.second)
         return np.minimum(self.c.cost(one, 1), self.c.cost(two, 2))
 
-    def two(
-        self, pairs: np.ndarray, totals: np.ndarray, second: np.ndarray | None, height: int, first: Any = True
-    ) -> Any:
-        """The least cost with at most 1, 2, 3 and 4 leaves, int64 (4,), from counts of pairs by class; `first` may stand above."""
+    def two(self, pairs: np.ndarray, totals: np.ndarray, height: int, above: int | None = None) -> np.ndarray:
+        """The least cost with at most 1, 2, 3 and 4 leaves, int64 (4,), from counts of pairs by class, below a question `above` if any."""
+        first, second = np.True_, self.second
+        if second is not None and above is not None:
+            first, second = second[above], second & second[above][None, :]
         one, two = self.halves(pairs, totals, second)
         errors = [one.sum(axis=0), np.minimum(one[0] + two[1], two[0] + one[1]), two.sum(axis=0)][: (0, 1, 3)[height]]
         least = [np.where(first, own, np.inf).min(initial=np.inf) for own in errors]
@@ -164,11 +160,8 @@ class Frame:
         Infinite for a question, or without a second one, that leaves no side large enough.
         """
         least, ones = self.c.min_leaf, np.array([np.diagonal(own) for own in pairs])
-        free, whole, total = (
-            totals.astype(ones.dtype)[:, None] - ones,
-            ones.sum(axis=0),
-            totals.sum().astype(ones.dtype),
-        )
+        whole, total, own = ones.sum(axis=0), totals.sum().astype(ones.dtype), totals.astype(ones.dtype)
+        free = own[:, None] - ones
         both = reduce(np.maximum, pairs)  # rows that a leaf for yes-yes classifies correctly
         alone = [size[:, None] - own for size, own in zip(ones, pairs, strict=True)]
         only = reduce(np.maximum, alone)  # yes to the first, no to the second
@@ -235,10 +228,9 @@ class Sides:
     def count(self, q: int) -> None:
         """Both sides of question q by counting."""
         self.done.add(q)
-        pairs, second = self.frame.side_pairs(q), self.frame.second
-        both, first = (None, True) if second is None else (second & second[q][None, :], second[q])
+        pairs = self.frame.side_pairs(q)
         for yes in (0, 1):
-            least = self.frame.two(pairs[yes], self.frame.sides[yes][:, q], both, self.height, first)
+            least = self.frame.two(pairs[yes], self.frame.sides[yes][:, q], self.height, q)
             self.learn(q, yes, least[[min(t, 1 << self.height) - 1 for t in self.leaves]])
 
     def learn(self, q: int, yes: int, found: np.ndarray) -> None:

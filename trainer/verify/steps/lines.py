@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trainer.verify.subject import BadProof
+from trainer.verify.subject import BadProof, require
 
 FORMAT, OF_GOALS = "octweb-proof", 4  # the version that counts errors for each number of leaves
 MOST_LINE = 1 << 20  # characters of a line
@@ -36,11 +36,9 @@ def read_proof(path: str | Path) -> Lines:
         stream = gzip.GzipFile(fileobj=raw) if packed else raw
         try:
             for number, line in enumerate(iter(lambda: stream.readline(MOST_LINE + 1), b"")):
-                if len(line) > MOST_LINE or number > MOST_STEPS:
-                    raise BadProof(f"line {number} is too long, or there are too many")
+                require(len(line) <= MOST_LINE and number <= MOST_STEPS, f"line {number} is too long, or one too many")
                 record = json.loads(line)
-                if not isinstance(record, dict):
-                    raise BadProof(f"line {number} is not a JSON object")
+                require(isinstance(record, dict), f"line {number} is not a JSON object")
                 yield number, record
         except (ValueError, EOFError, OSError, RecursionError) as error:
             raise BadProof(f"the file cannot be read: {str(error)[:200]}") from error
@@ -53,13 +51,11 @@ def opened(lines: Lines, versions: Sequence[int], kind: str, digest: str, most: 
     """
     _, header = next(lines, (0, Record()))
     version, goals = header.get("version"), numbers(header, "goals")
-    if header.get("format") != FORMAT or type(version) is not int or version not in versions:
-        raise BadProof(f"the file is not a proof {kind}")
-    if header.get("rows") != digest:
-        raise BadProof("the proof was made for another table: its fingerprint is not that of these rows")
+    known = header.get("format") == FORMAT and type(version) is int and version in versions
+    require(known, f"the file is not a proof {kind}")
+    require(header.get("rows") == digest, "made for another table: its fingerprint is not that of these rows")
     fits = goals is None or (whole(header, "scale", 1) == 1 and 1 <= len(goals) <= min(most, MOST_GOALS))
-    if (version == OF_GOALS) != (goals is not None) or not fits:
-        raise BadProof(f"goals are of version {OF_GOALS} and scale 1, at most one for each number of leaves")
+    require(fits and (version == OF_GOALS) == (goals is not None), "its goals are not those of version 4 and scale 1")
     return header, list(goals or ())
 
 
@@ -93,6 +89,6 @@ def numbers(record: Record, name: str) -> tuple[int, ...] | None:
     value = record.get(name)
     if value is None:
         return None
-    if not isinstance(value, list) or not all(type(x) is int and 0 <= x < MOST_COST for x in value):
-        raise BadProof(f"'{name}' is not a list of whole numbers")
+    good = isinstance(value, list) and all(type(x) is int and 0 <= x < MOST_COST for x in value)
+    require(good, f"'{name}' is not a list of whole numbers")
     return tuple(value)

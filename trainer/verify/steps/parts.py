@@ -39,21 +39,18 @@ class Part(NamedTuple):
 
 
 class Table:
-    """Rows with classes and weights; rows of one `group` give equal answers."""
+    """Rows with classes and weights, and what errors and leaves cost.
 
-    def __init__(
-        self,
-        prices: tuple[int, int],
-        questions: int,
-        labels: tuple[np.ndarray, int],
-        weight: np.ndarray,
-        group: np.ndarray,
-    ) -> None:
-        (self.unit, self.leaf), (self.label, self.classes), self.weight = prices, labels, weight
+    `prices` of an error and of a leaf; `sizes`: the numbers of questions and of classes; `rows`: their labels, weights, and the group of
+    each, in which all answers are equal.
+    """
+
+    def __init__(self, prices: tuple[int, int], sizes: tuple[int, int], rows: tuple[np.ndarray, ...]) -> None:
+        (self.unit, self.leaf), (questions, self.classes), (self.label, self.weight, group) = prices, sizes, rows
         counts = np.zeros((int(group.max()) + 1, self.classes), np.int64)
-        np.add.at(counts, (group, self.label), weight)
+        np.add.at(counts, (group, self.label), self.weight)
         self.deepest = min(questions, len(counts) - 1)  # no tree in which every question separates its rows is deeper
-        self.excess = np.where(self.label == counts.argmax(axis=1)[group], 0, weight)
+        self.excess = np.where(self.label == counts.argmax(axis=1)[group], 0, self.weight)
 
     def weight_of(self, rows: np.ndarray) -> int:
         return int(self.weight[rows].sum())

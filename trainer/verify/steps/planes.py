@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from fractions import Fraction
+from itertools import count
 from math import ceil, lcm
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from trainer.verify.steps.labels import MOST, Tree, holds, labels, read_tree, trees
 from trainer.verify.steps.lines import Lines, Proved, Record, cost_of, held, numbers, opened, whole
-from trainer.verify.subject import BadProof, PlaneSpace
+from trainer.verify.subject import BadProof, PlaneSpace, require
 
 VERSIONS = (3, 4, 7)
 DIGITS = re.compile("[1-9][0-9]{0,3999}")  # of a weight too large for a number of JSON
@@ -67,8 +68,7 @@ class Block:
     def part(self, point: int) -> None:
         """Look at both sides of the question where the point is, or at one if the other is its mirror image."""
         v = self.at.get(point, 0)
-        if isinstance(self.trees.get(v, 0), int):
-            raise BadProof(f"point {point} is at no question of its block")
+        require(not isinstance(self.trees.get(v, 0), int), f"point {point} is at no question of its block")
         left, right = 2 * v, 2 * v + 1
         same = self.trees[left] == self.trees[right] and not self.here(left) and not self.here(right)
         self.waiting.append((point, v, [left] if same and not self.weighed else [right, left]))
@@ -76,20 +76,17 @@ class Block:
 
     def weigh(self, v: int, column: int) -> None:
         """Look at questions at v that do not weigh a coordinate, then at those that do."""
-        if isinstance(self.trees.get(v, 0), int) or column >= len(self.space.near) or (v, column) in self.weighed:
-            raise BadProof(f"whether coordinate {column} is weighed at {v} is known, or no question")
+        asked = not isinstance(self.trees.get(v, 0), int) and column < len(self.space.near)
+        require(asked and (v, column) not in self.weighed, "whether it is weighed there is known, or no question")
         self.waiting.append(((v, column), -1, [1, 0]))
         self.next()
 
     def few(self, v: int) -> None:
         """End the open case: the points that can come to v are too few for its leaves. Raises BadProof."""
-        sizes, leaves = (
-            self.space.counts.sum(axis=1),
-            sum(type(self.trees[u]) is int for u in self.trees if _below(v, u)),
-        )
-        away = sum(int(sizes[p]) for p, at in self.at.items() if not _below(v, at) and not _below(at, v))
-        if int(sizes.sum()) - away >= self.space.min_leaf * leaves:
-            raise BadProof("enough points can come to the place, or it is none")
+        leaves = sum(isinstance(tree, int) for u, tree in self.trees.items() if _below(v, u))
+        away = [p for p, at in self.at.items() if not _below(v, at) and not _below(at, v)]
+        most = int(self.space.counts.sum() - self.space.counts[away].sum())
+        require(most < self.space.min_leaf * leaves, "enough points can come to the place, or it is none")
         self.shown = self.shown._replace(alone=True)
         self.next()
 
@@ -116,26 +113,23 @@ class Block:
 
     def cannot(self, vector: Vector, v: int) -> None:
         """End the open case: the question at v cannot part its points. Raises BadProof."""
-        left, right = self.here(2 * v), self.here(2 * v + 1)
-        one, two, beside = vector
-        if not any(a <= left and b <= right for a, b in ((one, two), (two, one))):
-            raise BadProof("the points of the vector are not on the two sides of the question")
-        if any(self.weighed.get((v, column), True) for column in beside):
-            raise BadProof("the question may weigh a coordinate in which the means of the vector differ")
+        left, right, (one, two, beside) = self.here(2 * v), self.here(2 * v + 1), vector
+        apart = (one <= left and two <= right) or (two <= left and one <= right)
+        require(apart, "the points of the vector are not on the two sides of the question")
+        weighed = any(self.weighed.get((v, column), True) for column in beside)
+        require(not weighed, "the question may weigh a coordinate in which the means of the vector differ")
         self.next()
 
     def adds(self, parts: list[tuple[Shown, Any]]) -> None:
         """End the open case: errors on disjoint sets of points add up. Raises BadProof."""
         used, total = frozenset[int](), self.further()
         for part, v in parts:
-            if type(v) is not int or v not in self.trees or not part.points <= self.here(v) - used:
-                raise BadProof("the sets that it adds up share points, or do not come to their place")
-            if part.alone or not holds(part.tree, self.trees[v]):
-                raise BadProof("a set that it adds up was shown for other labels")
+            there = type(v) is int and v in self.trees and part.points <= self.here(v) - used
+            require(there, "the sets that it adds up share points, or do not come to their place")
+            require(not part.alone and holds(part.tree, self.trees[v]), "a set that it adds up is of other labels")
             used, total = used | part.points, total + part.bound
         total += sum(self.wrong[v][p] for p, v in self.at.items() if p not in used)
-        if total < self.shown.bound:
-            raise BadProof(f"the sets add up to {total}, not {self.shown.bound}")
+        require(total >= self.shown.bound, f"the sets add up to {total}, not {self.shown.bound}")
         self.next()
 
 
@@ -153,19 +147,18 @@ def _places(v: int, tree: Tree) -> Iterator[tuple[int, Tree]]:
 def check_planes(lines: Lines, space: PlaneSpace) -> Proved:
     """The bound that a proof shows for a space of hyperplanes; raises BadProof, which names the first line that does not hold."""
     header, goals = opened(lines, VERSIONS, "about hyperplanes, version 3, 4 or 7", space.digest, space.leaves)
-    if whole(header, "scale", 1) > 1:
-        raise BadProof("the scale of a proof about hyperplanes is 1")
+    require(whole(header, "scale", 1) == 1, "the scale of a proof about hyperplanes is 1")
     unit = lcm(space.penalty.denominator, space.charge.denominator)
     goal = Fraction(0 if goals else whole(header, "goal", 0), unit)
     check = _Check(space, 0 if goals else unit)
-    count = held(lines, check.add)
-    if check.block is not None:
-        raise BadProof("the last block has open cases")
+    steps = held(lines, check.add)
+    require(check.block is None, "the last block has open cases")
     if not goals:
-        check.finish(lambda t: needed(space, goal, t))
-        return Proved(goal, count)
+        # the errors that a tree of so many leaves must make to cost at least the goal, in rows
+        check.finish(lambda t: max(Fraction(0), goal - space.penalty * t - space.charge * (t - 1)))
+        return Proved(goal, steps)
     check.finish(lambda t: Fraction(goals[min(t, len(goals)) - 1]))
-    return Proved(cost_of(goals, space.penalty, space.charge), count, tuple(goals))
+    return Proved(cost_of(goals, space.penalty, space.charge), steps, tuple(goals))
 
 
 class _Check:
@@ -204,43 +197,38 @@ class _Check:
 
     def _vector(self, record: Record) -> Vector:
         sides, beside = [self._weights(record, name) for name in ("left", "right")], numbers(record, "beside") or ()
-        if not all(sides) or not meets(self.space, sides[0], sides[1], beside):
-            raise BadProof("the weighted means of its two sides do not meet")
+        require(all(sides) and meets(self.space, sides[0], sides[1], beside), "the means of its two sides do not meet")
         return Vector(*map(frozenset, (*sides, beside)))
 
     def _weights(self, record: Record, name: str) -> dict[int, int]:
         pairs = _pairs(record, name)
         found = {point: int(w) if isinstance(w, str) and DIGITS.fullmatch(w) else w for point, w in pairs}
         good = all(type(w) is int and w > 0 and 0 <= point < len(self.space.counts) for point, w in found.items())
-        if not good or len(found) < len(pairs):
-            raise BadProof(f"'{name}' names a point twice, or one that is not there, or a weight below 1")
+        require(good and len(found) == len(pairs), f"'{name}' has a point twice, or one or a weight that is none")
         return found
 
     def _begun(self, record: Record) -> Block:
         size, listed = len(self.space.counts), numbers(record, "points")
         every = range(size) if listed is None else listed
-        if max(every, default=0) >= size:
-            raise BadProof("'points' are not points")
+        require(max(every, default=0) < size, "'points' are not points")
         tree = read_tree(record.get("tree"), self.space.depth, self.space.counts.shape[1])
         bound, parts = whole(record, "bound", 0), self.unit if record.get("charged") is True else 0
         return Block(self.space, Shown(tree, frozenset(every), Fraction(bound, parts) if parts else bound, parts > 0))
 
     def finish(self, needed_of: Callable[[int], Fraction]) -> None:
         """Raises BadProof unless trees with each number of leaves make so many errors."""
-        space, left, idle = self.space, MOST, False
+        space, looked, idle = self.space, count(), False
+        present = np.flatnonzero(space.counts.any(axis=0)).tolist()  # no leaf does better with another label
         for t in range(max(1, min(space.leaves, int(space.counts.sum()) // space.min_leaf)), 0, -1):
             errors = needed_of(t)
             # a tree with fewer leaves is one with idle questions, if these were shown as well
             if idle and ceil(errors) <= ceil(needed_of(t + 1)):
                 continue
             idle = True
-            for tree in trees(space.depth, t, space.present) if errors > _floor(space, t) else ():
-                left -= 1
-                if left < 0:
-                    raise BadProof("there are too many ways to label the leaves")
+            for tree in trees(space.depth, t, present) if errors > _floor(space, t) else ():
                 plain, found = self._errors(tree)
-                if found < errors:
-                    raise BadProof(f"nothing proves {errors} errors of trees with the labels {tree}")
+                enough = found >= errors and next(looked) < MOST
+                require(enough, f"nothing proves {errors} errors of trees with the labels {tree}, or they are too many")
                 idle = idle and plain >= errors
 
     def _errors(self, tree: Tree) -> list[int | Fraction]:
@@ -260,18 +248,18 @@ def _floor(space: PlaneSpace, leaves: int) -> int:
     return max(int(space.counts.sum() - space.counts.max(axis=1).sum()), sum(sizes[leaves:]))
 
 
-def _known(found: dict[int, Any], number: object) -> Any:
+def _known(found: dict[int, Any], number: Any) -> Any:
     """What an earlier line holds."""
-    if type(number) is not int or number not in found:
-        raise BadProof("the line that it names does not come before it, or is of another kind")
+    before = type(number) is int and number in found
+    require(before, "the line that it names does not come before it, or is of another kind")
     return found[number]
 
 
 def _pairs(record: Record, name: str) -> list[list[Any]]:
     """A list of pairs that begin with a whole number."""
-    pairs = record.get(name)
-    if not isinstance(pairs, list) or not all(isinstance(p, list) and len(p) == 2 and type(p[0]) is int for p in pairs):
-        raise BadProof(f"'{name}' is not a list of pairs")
+    pairs: Any = record.get(name)
+    good = isinstance(pairs, list) and all(isinstance(p, list) and len(p) == 2 and type(p[0]) is int for p in pairs)
+    require(good, f"'{name}' is not a list of pairs")
     return pairs
 
 
@@ -296,8 +284,3 @@ def meets(space: PlaneSpace, left: Mapping[int, int], right: Mapping[int, int], 
         if gap and gap >= near * scale * one * two:
             return False
     return True
-
-
-def needed(space: PlaneSpace, goal: Fraction, leaves: int) -> Fraction:
-    """The errors that a tree of so many leaves must make to cost at least the goal, in rows."""
-    return max(Fraction(0), goal - space.penalty * leaves - space.charge * (leaves - 1))

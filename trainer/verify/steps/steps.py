@@ -20,7 +20,7 @@ from trainer.verify.steps.parts import ANY, FAR, Part, Span
 from trainer.verify.steps.sweep import Sweep
 from trainer.verify.steps.topology import holds
 from trainer.verify.steps.within import Cover, Within
-from trainer.verify.subject import BadProof, Space
+from trainer.verify.subject import BadProof, Space, require
 
 VERSIONS = (1, 2, 4, 5, 6)
 MOST_VECTORS = 100_000
@@ -47,12 +47,11 @@ def check_proof(lines: Lines, space: Space) -> Proved:
     largest = space.most_leaves(height)
     for t, goal in enumerate(goals, start=1):
         last = largest if t == len(goals) else t  # the last goal is one of all larger trees
-        if max(check.known(engine.root(), height, last), engine.floor(engine.root(), height, last)) < goal:
-            raise BadProof(f"nothing proves {goal} errors of trees with at most {last} leaves")
+        shown = max(check.known(engine.root(), height, last), engine.floor(engine.root(), height, last))
+        require(shown >= goal, f"nothing proves {goal} errors of trees with at most {last} leaves")
     if goals:
         return Proved(cost_of(goals, space.penalty), steps, tuple(goals))
-    if check.case(None, (), height) < goal:
-        raise BadProof(f"no step proves the goal {goal} for all rows")
+    require(check.case(None, (), height) >= goal, f"no step proves the goal {goal} for all rows")
     # unit * errors + leaf * leaves >= goal, less the one that each leaf costs above the penalty
     paid = Fraction(goal - (largest if scale > 1 else 0), scale)
     return Proved(Fraction(-(-paid.numerator // paid.denominator), unit // scale), steps)
@@ -61,11 +60,9 @@ def check_proof(lines: Lines, space: Space) -> Proved:
 def _prices(header: Record, space: Space, errors: bool) -> tuple[int, int, int]:
     """Unit, leaf and scale, where only `errors` count those of errors; raises BadProof if they are too large."""
     scale, penalty = whole(header, "scale", 1), Fraction(0) if errors else space.penalty
-    if 1 < scale <= 1 << space.depth:
-        raise BadProof("the scale must exceed the number of leaves")
+    require(scale == 1 or scale > 1 << space.depth, "the scale must exceed the number of leaves")
     unit, leaf = scale * penalty.denominator, scale * penalty.numerator + (scale > 1)
-    if unit * int(space.weights.sum()) + (leaf << min(space.depth, 62)) >= MOST_COST:
-        raise BadProof("the scale is too large")
+    require(unit * int(space.weights.sum()) + (leaf << min(space.depth, 62)) < MOST_COST, "the scale is too large")
     return unit, leaf, scale
 
 
@@ -76,12 +73,9 @@ class _Check:
         self.space, self.engine = space, engine
         self.steps: dict[int, _Step] = {}  # about trees without the restrictions
         self.held: defaultdict[bytes, list[_Step]] = defaultdict(list)
-        self.covers: defaultdict[tuple[object, ...], list[tuple[int, Cover]]] = defaultdict(
-            list
-        )  # within, with heights
-        self.cases: defaultdict[tuple[Columns, Columns], list[tuple[int, int]]] = defaultdict(
-            list
-        )  # heights and bounds
+        # covers of trees within the restrictions, and bounds of cases of columns, both with their heights
+        self.covers: defaultdict[tuple[object, ...], list[tuple[int, Cover]]] = defaultdict(list)
+        self.cases: defaultdict[tuple[Columns, Columns], list[tuple[int, int]]] = defaultdict(list)
         self.within = Within(engine) if isinstance(engine, Counting) else None
         self.columns = frozenset(space.column_of.tolist())  # that have a question
 
@@ -115,8 +109,7 @@ class _Check:
         if path is None:
             raise BadProof("it has no path")
         height, bound = whole(record, "height", 0), whole(record, "bound", 0)
-        if bound >= MOST_COST or height > 1000:
-            raise BadProof("its bound or height is too large")
+        require(bound < MOST_COST and height <= 1000, "its bound or height is too large")
         # a tree of this height is one of any larger height that its rows and questions admit
         far = height if height < self.engine.deepest else ALWAYS
         listed = numbers(record, "columns")
@@ -127,14 +120,13 @@ class _Check:
             return self._case(record, path, columns, height, far, bound)
         follow = partial(self.engine.follow, path, columns, self._classes(record))
         part = follow()
-        if not part.rows.any():
-            raise BadProof("no row follows its path")
+        require(part.rows.any(), "no row follows its path")
         if reason == "within":
             return self._within(record, part, height, far, bound)
         most = 1 << min(height, 62)
         leaves = min(most, whole(record, "leaves", 1)) if "leaves" in record else most
-        if (proved := self._proved(record, part, height, leaves, bound)) < bound:
-            raise BadProof(f"the reason '{reason}' proves {proved}, not {bound}")
+        proved = self._proved(record, part, height, leaves, bound)
+        require(proved >= bound, f"the reason '{reason}' proves {proved}, not {bound}")
         self.steps[number] = _Step(follow, far, leaves if leaves < most else MOST_COST, bound)
         return self.held[part.key].append(self.steps[number])
 
@@ -147,8 +139,7 @@ class _Check:
             return engine.count(part, height, leaves, bound)
         if reason == "similar":
             return self._similar(record, part, height, leaves)
-        if reason != "split" or height < 1:
-            raise BadProof("it has no known reason, or one that its height does not allow")
+        require(reason == "split" and height > 0, "it has no known reason, or one that its height does not allow")
         engine.split(part, height, leaves, bound, self.known)
         return bound
 
@@ -158,10 +149,10 @@ class _Check:
         if other is None:
             raise BadProof("the step that it names does not come before it")
         base = other.follow()
-        if other.height < height or other.leaves < leaves or (part.allowed & ~base.allowed).any():
-            raise BadProof("the step that it names covers fewer trees")
-        if self.space.min_leaf > 1 and (part.rows & ~base.rows).any():
-            raise BadProof("the step that it names lacks rows, and leaves have a smallest size")
+        more = other.height >= height and other.leaves >= leaves and not (part.allowed & ~base.allowed).any()
+        require(more, "the step that it names covers fewer trees")
+        lacks = self.space.min_leaf > 1 and (part.rows & ~base.rows).any()
+        require(not lacks, "the step that it names lacks rows, and leaves have a smallest size")
         return other.bound - self.engine.unit * self.engine.weight_of(base.rows & ~part.rows)
 
     def _some(self, columns: set[int]) -> Columns:
@@ -172,8 +163,7 @@ class _Check:
         found = numbers(record, "classes")
         if found is None:
             return ANY
-        if len(found) != 2 or found[0] > found[1]:
-            raise BadProof("'classes' are not a first and a last class")
+        require(len(found) == 2 and found[0] <= found[1], "'classes' are not a first and a last class")
         return found[0], found[1] if found[1] < self.space.classes - 1 else FAR
 
     def _within(self, record: Record, part: Part, height: int, far: int, bound: int) -> None:
@@ -183,28 +173,23 @@ class _Check:
         if not isinstance(rows, list) or len(rows) > MOST_VECTORS:
             raise BadProof("its vectors are none")
         vectors = [numbers({"vectors": v}, "vectors") or () for v in rows]
-        if any(len(v) != entries for v in vectors):
-            raise BadProof(f"its vectors are not lists of {entries} whole numbers")
+        require(all(len(v) == entries for v in vectors), f"its vectors are not lists of {entries} whole numbers")
         cover = bound, np.array(vectors, np.int64).reshape(len(rows), entries)
         self.within.check(part, height, cover, self.covered, self.known)
         self.covers[part.within].append((far, cover))
 
     def _case(self, record: Record, path: Columns, columns: Columns, height: int, far: int, bound: int) -> None:
         asked, column = tuple(sorted(set(numbers(record, "with") or ()))), whole(record, "column", 0)
-        if path or self.space.max_columns is None:
-            raise BadProof("only the trees of all rows are told apart by columns, and only if their number is limited")
+        require(not path and self.space.max_columns is not None, "columns tell apart the trees of all rows, if limited")
         usable = set(self.columns if columns is None else columns)
-        if column in asked or column not in usable:
-            raise BadProof("the column that it names makes no cases")
+        require(column in usable and column not in asked, "the column that it names makes no cases")
         for some, own in ((columns, tuple(sorted({*asked, column}))), (self._some(usable - {column}), asked)):
-            if self.case(some, own, height) < bound:
-                raise BadProof(f"the case {'with' if column in own else 'without'} column {column} is not proved")
+            require(self.case(some, own, height) >= bound, f"the cases {own} of columns {some} are not proved")
         self.cases[columns, asked].append((far, bound))
 
     def _topology(self, path: Columns, bound: int) -> None:
         shape, engine = self.space.shape, self.engine
         if shape is None or path or not isinstance(engine, Counting):
             raise BadProof("only the trees of all rows have a topology, and only where one is given")
-        if not holds(engine, engine.root(), shape, bound):
-            raise BadProof(f"a tree of the topology costs less than {bound}")
+        require(holds(engine, engine.root(), shape, bound), f"a tree of the topology costs less than {bound}")
         self.cases[None, ()].append((ALWAYS, bound))

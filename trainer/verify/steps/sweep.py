@@ -12,7 +12,7 @@ from functools import reduce
 import numpy as np
 
 from trainer.verify.steps.parts import ANY, Known, Part, Span, Table
-from trainer.verify.subject import BadProof, Space
+from trainer.verify.subject import Space, require
 
 SPARSE = 8  # a column with so many more values than rows are left is sorted, and not counted by value
 
@@ -21,8 +21,8 @@ class Sweep(Table):
     """For each column the rank of the value of each row and its class in one number, rank * classes + class; weights of the rows."""
 
     def __init__(self, space: Space, unit: int, leaf: int) -> None:
-        if space.min_leaf > 1 or space.max_leaves is not None:
-            raise BadProof("the steps over thresholds allow no smallest leaf and no limit of leaves")
+        free = space.min_leaf == 1 and space.max_leaves is None
+        require(free, "the steps over thresholds allow no smallest leaf and no limit of leaves")
         (n, columns), K = space.X.shape, space.classes
         self.allowed, self.plain = space.allowed, bool((space.weights == 1).all())
         self.code = np.empty((columns, n), np.int32 if n * K < 1 << 31 else np.int64)
@@ -37,11 +37,10 @@ class Sweep(Table):
                 groups = int(group.max()) + 1
         self.starts = np.cumsum([0, *(self.levels - 1)])  # questions of column f: starts[f] .. starts[f + 1]
         self.seen: set[int] = set()  # weights of the rows of steps
-        super().__init__((unit, leaf), int(self.starts[-1]), (space.labels, K), space.weights, group.reshape(-1))
+        super().__init__((unit, leaf), (int(self.starts[-1]), K), (space.labels, space.weights, group.reshape(-1)))
 
     def root(self, columns: Sequence[int] | None = None, span: Span = ANY) -> Part:
-        if columns is not None or span != ANY:
-            raise BadProof("the steps over thresholds are about all columns and classes")
+        require(columns is None and span == ANY, "the steps over thresholds are about all columns and classes")
         return Part(np.ones(len(self.weight), bool), self.allowed)
 
     def follow(self, path: Sequence[int], columns: Sequence[int] | None = None, span: Span = ANY) -> Part:
@@ -49,8 +48,7 @@ class Sweep(Table):
         part = self.root(columns, span)
         for literal in path:
             q, yes = divmod(literal, 2)
-            if q >= self.starts[-1]:
-                raise BadProof(f"there is no question {q}")
+            require(q < self.starts[-1], f"there is no question {q}")
             f = int(np.searchsorted(self.starts, q, side="right")) - 1
             part = self.side(part, f, int(q - self.starts[f]), yes)
         self.seen.add(self.weight_of(part.rows))
@@ -102,8 +100,7 @@ class Sweep(Table):
 
     def split(self, part: Part, height: int, leaves: int, bound: int, known: Known) -> None:
         """Raise BadProof unless the leaf and every split cost `bound` at least, by the bounds of steps and of neighbours."""
-        if self.leaf_cost(part) < bound:
-            raise BadProof("a single leaf costs less")
+        require(self.leaf_cost(part) >= bound, "a single leaf costs less")
         whole, most = self.weight_of(part.rows), 1 << (height - 1)
         for f in np.flatnonzero(self.allowed).tolist():
             line = _Line(self, part, f, height)
@@ -111,9 +108,7 @@ class Sweep(Table):
                 if weight in self.seen or whole - weight in self.seen:
                     line.note(place, [known(self.side(part, f, value, yes), height - 1, most) for yes in (0, 1)])
             line.spread()
-            if (short := line.short(bound)) is not None:
-                question = int(self.starts[f] + line.values[short])
-                raise BadProof(f"the two sides of question {question} are proved to cost less than {bound}")
+            require(line.short(bound) is None, f"two sides at a threshold of column {f} are not proved to cost {bound}")
 
 
 class _Line:

@@ -35,9 +35,8 @@ def holds(c: Counting, part: Part, shape: Shape, bound: int) -> bool:
         words = "topologies of four questions are checked with a side of at most two"
         raise NoProof(f"{words}, and up to {MOST_QUESTIONS} questions")
     sides = Sides(c, frame, 3, [(1, 1)])
-    for q, yes in itertools.product(
-        range(len(frame.columns)), (0, 1)
-    ):  # one is counted, the other pays what is missing
+    # one is counted, the other pays what is missing
+    for q, yes in itertools.product(range(len(frame.columns)), (0, 1)):
         cost = c.count(sides.part(q, yes), depth_of(small), leaves_of(small), bound)
         if not holds(c, sides.part(q, 1 - yes), large, bound - cost):
             return False

@@ -15,7 +15,7 @@ import numpy as np
 
 from trainer.verify.steps.counting import Counting, Frame, Sides
 from trainer.verify.steps.parts import FAR, Known, Part, Span
-from trainer.verify.subject import BadProof, Rates
+from trainer.verify.subject import Rates, require
 
 Cover = tuple[int, np.ndarray]  # a cost, and the vectors of the trees that cost less
 Covers = Callable[[Part, int], Cover]  # a part and a height: the best cover that a step has proved
@@ -209,8 +209,8 @@ class Within:
         """Raise BadProof unless each tree that costs less than the cover says has one of its vectors."""
         cost, listed = cover
         for v in self.vectors(part, height, cost, covers, known):
-            if not (listed <= v).all(axis=1).any():
-                raise BadProof(f"a tree with cost, errors, leaves and groups {v.tolist()} is not excluded")
+            covered = (listed <= v).all(axis=1).any()
+            require(covered, f"a tree with cost, errors, leaves and groups {v.tolist()} is not excluded")
 
 
 def _limits(rates: Rates) -> list[tuple[int, int, int, int, int]]:
