@@ -137,7 +137,7 @@ def _tree(model: TreeModel, point: dict[str, Any]) -> Tree | None:
 
 
 def _rules(model: TreeModel, point: dict[str, Any]) -> str:
-    """The tree that a point of a frontier keeps, as text; empty if it keeps none."""
+    """The tree that a point of a frontier keeps, or of a list, as text; empty if there is none."""
     tree = _tree(model, point)
     return "" if tree is None else rules_text(tree)
 
@@ -145,11 +145,12 @@ def _rules(model: TreeModel, point: dict[str, Any]) -> str:
 def optimal_trees(model: TreeModel) -> dict[str, Any]:
     """How many optimal trees there are, and those that were listed, as text."""
     kept = _evidence(model, Evidence.OPTIMAL_TREES)
-    return {"count": kept["count"], "trees": [outline(t) for t in kept["listed"]]} if kept.get("count") else {}
+    trees = [_rules(model, {"tree": t}) if isinstance(t, list) else outline(t) for t in kept.get("listed") or ()]
+    return {"count": kept["count"], "trees": trees} if kept.get("count") else {}
 
 
 def outline(tree: dict[str, Any] | None, indent: str = "") -> str:
-    """A listed tree as indented lines."""
+    """A tree that an older file lists in words, as indented lines."""
     if tree is None:
         return ""
     lines = [f"{indent}{tree['question']}"]

@@ -10,6 +10,7 @@ import numpy as np
 
 from trainer.recount.findings import TOLERANCE, Finding, Verdict, recounted, shown, unjudged
 from trainer.recount.frontiers import frontier
+from trainer.recount.listed import optimal_trees
 from trainer.recount.search import small
 from trainer.recount.search.planes import ceiling, disputed, errors_in_planes, groups
 from trainer.recount.structure import METHODS
@@ -217,7 +218,7 @@ def evidence(model: dict[str, Any], rows: Rows, errors: Sequence[int] = ()) -> l
         elif kind in ("leaf-frontier", "coefficient-frontier"):
             out.append(frontier(model, part, rows, errors))
         elif kind in ("frontier", "optimal-trees"):
-            out += _pairs(model, part, rows) if kind == "frontier" else _optima(model, part, rows)
+            out += _pairs(model, part, rows) if kind == "frontier" else optimal_trees(model, part, rows)
         elif kind in TOLD.split():
             told.append(kind)
         else:
@@ -233,21 +234,6 @@ def _costs(model: dict[str, Any], part: dict[str, Any], kind: str, n: int) -> Fi
     objective, bound = (n * (1 - exact(model["certificate"][name])) for name in ("objective", "bound"))
     holds = max(abs(objective - exact(part["cost"])), abs(bound - exact(part["bound"]))) <= n * TOLERANCE
     return recounted(kind, holds, f"cost {part['cost']} and bound {part['bound']}, in rows")
-
-
-def _optima(model: dict[str, Any], part: dict[str, Any], rows: Rows) -> list[Finding]:
-    """The number of optimal trees; those that are listed in words are not run."""
-    said, listed, claim = part.get("count"), part.get("listed") or [], "optimal-trees"
-    if said is None:
-        return [recounted(claim, not listed, "Nothing is said of how many there are.")]
-    if len(listed) != min(int(said), int(model["parameters"]["optimal_trees"])):
-        return [recounted(claim, False, f"{len(listed)} of {said} trees are listed.")]
-    words = "The listed trees are words, which were not run over the rows."
-    told = [unjudged("listed trees", words)] if listed else []
-    number = small.optimal_trees(model, rows)
-    if number is None:
-        return [shown(claim, "cannot be judged", MANY), *told]
-    return [shown(claim, "proved" if number == int(said) else "refuted", f"A plain search counts {number}."), *told]
 
 
 def _pairs(model: dict[str, Any], part: dict[str, Any], rows: Rows) -> list[Finding]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 
 from tests.trainer.verify.files import findings, trained
@@ -56,19 +58,38 @@ def test_trees_of_a_frontier_are_run_again(folder, tmp_path):
     assert lines["leaf-frontier"] == "refuted"
 
 
-def test_optimal_trees_are_counted_again_and_those_in_words_are_not_passed_off_as_proved(folder, tmp_path):
+def test_optimal_trees_are_counted_again_and_each_that_is_listed_is_run(folder, tmp_path):
     document, data = trained(folder, "exact", optimal_trees=5)
     lines = {f.claim: f.verdict for f in findings(document, data, tmp_path)}
     assert lines["bound"] == lines["optimal-trees"] == "proved"
-    assert lines["listed trees"] == "cannot be judged"
-    assert verdict(findings(document, data, tmp_path)) == "recounted"
+    assert lines["listed trees"] == "recounted"
+    assert verdict(findings(document, data, tmp_path)) == "proved"
     own = part(document, "optimal-trees")
-    true = dict(own)
-    for lie in (
-        {"count": str(int(own["count"]) + 1)},
-        {"count": "7" + own["count"]},
-        {"listed": own["listed"][1:]},
-        {"count": None},
+    true = copy.deepcopy(own)
+    first, *rest = true["listed"]
+    for claim, lie in (
+        ("optimal-trees", {"count": str(int(own["count"]) + 1)}),
+        ("optimal-trees", {"count": "7" + own["count"]}),
+        ("optimal-trees", {"listed": rest}),
+        ("optimal-trees", {"count": None}),
+        ("listed trees", {"listed": [first, first, *rest[1:]]}),
+        ("listed trees", {"listed": [_leaf(document), *rest]}),
+        ("listed trees", {"listed": [[{**first[0], "counts": [1, 1, 1]}, *first[1:]], *rest]}),
+        ("listed trees", {"listed": [_other_class(first, document), *rest]}),
     ):
-        own.update(true | lie)
-        assert {f.claim: f.verdict for f in findings(document, data, tmp_path)}["optimal-trees"] == "refuted", lie
+        own.update(copy.deepcopy(true) | lie)
+        assert {f.claim: f.verdict for f in findings(document, data, tmp_path)}[claim] == "refuted", lie
+    own.update(true | {"listed": [None] * len(true["listed"])})  # as older files list trees: in words
+    assert {f.claim: f.verdict for f in findings(document, data, tmp_path)}["listed trees"] == "cannot be judged"
+    assert verdict(findings(document, data, tmp_path)) == "recounted"
+
+
+def _leaf(document):
+    counts = document["nodes"][0]["counts"]
+    return [{"id": 0, "counts": counts, "class": document["classes"][counts.index(max(counts))]}]
+
+
+def _other_class(tree, document):
+    """The tree with another class in its last leaf."""
+    *others, leaf = tree
+    return [*others, {**leaf, "class": next(name for name in document["classes"] if name != leaf["class"])}]

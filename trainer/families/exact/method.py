@@ -256,7 +256,7 @@ def _check_optima(settings: Settings, constraints: Constraints | None) -> None:
 
 
 def _optima(problem: Problem, settings: Settings, monitor: Monitor) -> dict[str, object]:
-    """The number of optimal trees, and the first of them in words; the count is a text, because it may be large."""
+    """The number of optimal trees, and the first of them; the count is a text, because it may be large."""
     monitor.report(phase="all optimal trees")
     found = optimal_trees(
         problem.binary.bits(problem.table),
@@ -275,19 +275,8 @@ def _optima(problem: Problem, settings: Settings, monitor: Monitor) -> dict[str,
     if found is None:
         return {"kind": Evidence.OPTIMAL_TREES, "count": None, "listed": []}
 
-    def words(shape: Shape) -> object:
-        """The tree in the words and digits of the tree that is kept."""
-        if shape is None:
-            return None
-        branch = problem.binary.branch(shape[0], DraftLeaf(label=0), DraftLeaf(label=1))
-        kept = problem.stored(problem.tree(branch)).nodes
-        question = kept[0].split
-        assert question is not None
-        one = kept[kept[0].left].label == 1  # whether "yes" has value 1
-        no, yes = (shape[1], shape[2]) if one else (shape[2], shape[1])
-        return {"question": question.text(problem.table.schema), "no": words(no), "yes": words(yes)}
-
-    return {"kind": Evidence.OPTIMAL_TREES, "count": str(found.count), "listed": [words(tree) for tree in found.trees]}
+    trees = [problem.stored(problem.tree(_draft(problem, shape))).to_json() for shape in found.trees]
+    return {"kind": Evidence.OPTIMAL_TREES, "count": str(found.count), "listed": trees}
 
 
 def _leaf_frontier(problem: Problem, points: list[FrontierPoint]) -> dict[str, object]:
