@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from tests.seeds import seeds
+from tests.trainer.verify.test_proof_limits import Least
 from trainer.data.reader import load
 from trainer.families.exact import method as exact
 from trainer.families.exact.column_cases import COUNTED
 from trainer.recount import verdict, verify
 from trainer.run import TrainRequest, train
+from trainer.verify.steps.counting import Counting
+from trainer.verify.steps.steps import _Check
+from trainer.verify.subject import Space
 
 LIMITS = [
     {}, {"leaf_penalty": 0.01}, {"class_weight": "balanced"}, {"min_leaf": 3}, {"max_leaves": 4}, {"forbidden_pairs": "a+b"},
@@ -76,3 +81,39 @@ def test_without_room_for_searches_the_proof_is_the_same(tmp_path, monkeypatch, 
     proofs = [next(e for e in d["certificate"]["evidence"] if e["kind"] == "proof") for d in (kept, again)]
     assert proofs[0]["sha256"] == proofs[1]["sha256"]
     assert verdict(found) == "proved"
+
+
+@pytest.mark.parametrize(
+    ("seed", "asked"),
+    [(5, {"forbidden_pairs": "a+e", "max_columns": 3}), (6, {"forbidden_pairs": "a+b", "max_columns": 3})],
+)
+def test_no_step_of_a_case_is_about_a_path_that_pairs_forbid(tmp_path, seed, asked):
+    _, found = proved(tmp_path, seed, depth=5, **asked)
+    assert verdict(found) == "proved"
+
+
+def test_of_two_steps_for_the_same_rows_the_one_about_lower_trees_counts(tmp_path):
+    """The taller trees of the other one have smaller vectors, whose sums are those of no tree of the height."""
+    _, found = proved(tmp_path, 8, depth=5, forbidden_pairs="a+e", recall="yes: 0.8", max_columns=None)
+    assert verdict(found) == "proved"
+
+
+@seeds(10)
+def test_a_step_holds_with_fewer_questions_too(seed):
+    """The step for all columns serves both cases, in which fewer may be asked."""
+    rng = np.random.default_rng(seed)
+    X, labels = rng.integers(0, 2, (12, 4)) > 0, rng.integers(0, 2, 12).astype(np.int32)
+    space = Space(
+        "questions", X, labels, np.ones(12, np.int64), 2, 2, Fraction(1, 7), 1, None, np.ones(4, bool), None, "rows",
+        columns=np.arange(4), max_columns=1,
+    )  # fmt: skip
+    best = Least(space, 7, 1).below([], 2, 4)
+    step = {"path": [], "height": 2, "bound": best}
+    check = _Check(space, Counting(space, 7, 1))
+    check.add(1, step | {"by": "count"})
+    check.add(2, step | {"by": "cases", "column": 0, "with": []})
+    assert check.known(check.engine.root((1, 2)), 2, 4) == best
+    fewer = _Check(space, Counting(space, 7, 1))
+    fewer.add(1, step | {"by": "count", "columns": [1, 2]})
+    assert fewer.known(fewer.engine.root((1,)), 2, 4) == best
+    assert fewer.known(fewer.engine.root(), 2, 4) == 0

@@ -15,7 +15,7 @@ from trainer.constraints.text import items
 from trainer.data.problem import Names, Problem
 from trainer.dtypes import BitArray
 from trainer.errors import ParameterError, SolverError
-from trainer.families.exact.column_cases import CasesProof
+from trainer.families.exact.column_cases import COUNTED, CasesProof
 from trainer.families.exact.constrain import KEEP, LIMITS, exact_constraints
 from trainer.families.exact.constrained import solve_constrained
 from trainer.families.exact.frontier import FrontierPoint, count_leaves, solve_frontier
@@ -121,6 +121,8 @@ def _of_cases(
 ) -> Proof | None:
     """The proof of a limit of columns that the search leaves behind; None if it needs more than that."""
     if found.cases is None or constraints is None or constraints.recalls:  # the checker counts a case without recalls
+        return None
+    if constraints.conflict is not None and settings["depth"] > COUNTED:  # steps below the root know nothing of pairs
         return None
     X, columns = problem.binary.bits(problem.table), np.array([f.column for f in problem.binary.features])
 

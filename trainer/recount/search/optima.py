@@ -19,11 +19,11 @@ class Optima:
 
     def __init__(self, counting: Counting, most: int) -> None:
         self.c, self.left = counting, most
-        self.memo: dict[tuple[int, bytes], tuple[int, int]] = {}
+        self.memo: dict[tuple[object, ...], tuple[int, int]] = {}
 
     def of(self, part: Part, height: int) -> tuple[int, int]:
         """The least cost of trees of this height, and how many have it."""
-        key = height, part.key
+        key = height, *part.within
         if key not in self.memo:
             self.left -= 1
             if self.left < 0:

@@ -30,12 +30,13 @@ class Part(NamedTuple):
 
     @property
     def key(self) -> bytes:
-        return hashlib.blake2b(np.packbits(self.rows).tobytes() + np.packbits(self.allowed).tobytes()).digest()
+        """What tells its rows from others."""
+        return hashlib.blake2b(np.packbits(self.rows).tobytes()).digest()
 
     @property
     def within(self) -> tuple[object, ...]:
         """What tells apart subproblems within the restrictions."""
-        return self.key, self.wishes, self.room, self.span
+        return self.key, np.packbits(self.allowed).tobytes(), self.wishes, self.room, self.span
 
 
 class Table:

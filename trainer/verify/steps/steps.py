@@ -72,7 +72,7 @@ class _Check:
     def __init__(self, space: Space, engine: Counting | Sweep) -> None:
         self.space, self.engine = space, engine
         self.steps: dict[int, _Step] = {}  # about trees without the restrictions
-        self.held: defaultdict[bytes, list[_Step]] = defaultdict(list)
+        self.held: defaultdict[bytes, list[tuple[np.ndarray, _Step]]] = defaultdict(list)
         # covers of trees within the restrictions, and bounds of cases of columns, both with their heights
         self.covers: defaultdict[tuple[object, ...], list[tuple[int, Cover]]] = defaultdict(list)
         self.cases: defaultdict[tuple[Columns, Columns], list[tuple[int, int]]] = defaultdict(list)
@@ -81,8 +81,8 @@ class _Check:
 
     def known(self, part: Part, height: int, leaves: int) -> int:
         """The best bound of a step for the same rows, questions or more, at least this height and this many leaves."""
-        found = self.held.get(part.key, ())
-        return max((s.bound for s in found if s.height >= height and s.leaves >= leaves), default=0)
+        found = [(own, s) for own, s in self.held.get(part.key, ()) if s.height >= height and s.leaves >= leaves]
+        return max((s.bound for own, s in found if (own >= part.allowed).all()), default=0)
 
     def covered(self, part: Part, height: int) -> Cover:
         """The best cover of a step within the restrictions; without one, one that says nothing."""
@@ -128,7 +128,7 @@ class _Check:
         proved = self._proved(record, part, height, leaves, bound)
         require(proved >= bound, f"the reason '{reason}' proves {proved}, not {bound}")
         self.steps[number] = _Step(follow, far, leaves if leaves < most else MOST_COST, bound)
-        return self.held[part.key].append(self.steps[number])
+        return self.held[part.key].append((part.allowed, self.steps[number]))
 
     def _proved(self, record: Record, part: Part, height: int, leaves: int, bound: int) -> int:
         """What the reason of a step proves; no more than the bound need be looked for."""
@@ -176,7 +176,7 @@ class _Check:
         require(all(len(v) == entries for v in vectors), f"its vectors are not lists of {entries} whole numbers")
         cover = bound, np.array(vectors, np.int64).reshape(len(rows), entries)
         self.within.check(part, height, cover, self.covered, self.known)
-        self.covers[part.within].append((far, cover))
+        self.covers[part.within].append((min(far, part.room), cover))
 
     def _case(self, record: Record, path: Columns, columns: Columns, height: int, far: int, bound: int) -> None:
         asked, column = tuple(sorted(set(numbers(record, "with") or ()))), whole(record, "column", 0)
