@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pytest
 
 from tests.seeds import seeds
 from tests.trainer.exact.test_limited_wishes import Limited, random_limits
@@ -24,12 +25,14 @@ from trainer.families.exact.workbench.bench import Workbench
 from trainer.families.exact.workbench.fronts import Limits
 from trainer.families.exact.workbench.proof import restricted_proof
 from trainer.recount import verdict, verify
+from trainer.recount.search.alone import Alone
 from trainer.recount.search.small import without
 from trainer.run import TrainRequest
 from trainer.verify.model import Rows
 from trainer.verify.space.space import read_space
 from trainer.verify.steps.counting import Counting
-from trainer.verify.subject import Space, Wish
+from trainer.verify.steps.steps import check_proof
+from trainer.verify.subject import BadProof, Space, Wish
 from trainer.workbench import Session
 
 FAR = 1 << 60
@@ -363,3 +366,28 @@ def test_false_prices_and_a_false_optimum_are_refuted(tmp_path):
     ):
         path.write_text(json.dumps(true | {"certificate": claim | change}))
         assert verdict(verify(path, data, proof)) == expected, change
+
+
+def test_a_step_about_rows_holds_on_any_path_to_them():
+    """A wish binds below one path and not below another to the same rows: a split may not count on it."""
+    rows = np.array(list(itertools.product((False, True), repeat=7)))
+    a, b, c, d, e, f, g = rows.T
+    X = np.vstack([np.column_stack([rows, np.full(128, side)]) for side in (True, False)])
+    y = np.append(np.where(a, b ^ c ^ g, d ^ e ^ f), np.zeros(128, bool)).astype(np.int32)
+    wish = Wish("forbid yy g", "forbid", "yy", column=6)
+    every, one = np.ones(8, bool), np.ones(256, np.int64)
+    space = Space("questions", X, y, one, 2, 5, Fraction(0), 1, None, every, None, "", np.arange(8), wishes=(wish,))
+    counting, path = (
+        Counting(space, 1, 0),
+        [15],
+    )  # the rows with labels, of which a tree of four questions has none wrong
+    sides = [[*path, 2 * q + yes] for q in range(7) for yes in (0, 1)]
+    costs = [Alone(counting, 10**6).optimum(counting.follow(side), 3) for side in sides]
+    assert costs[:2] == [0, 32]  # without g, which the wish forbids there
+    steps = [{"path": p, "height": 3, "bound": cost, "by": "split"} for p, cost in zip(sides, costs, strict=True)]
+    header = {"format": "octweb-proof", "version": 2, "rows": "", "scale": 1, "goal": 0}
+    assert check_proof(iter(enumerate([header, *steps])), space).steps == 14
+    for bound in (1, 16, 32):
+        split = {"path": path, "height": 4, "bound": bound, "by": "split"}
+        with pytest.raises(BadProof, match="the two sides of question 0"):
+            check_proof(iter(enumerate([header, *steps, split])), space)
