@@ -23,6 +23,7 @@ from trainer.certificate import Evidence
 from trainer.constraints import asked
 from trainer.data.problem import Problem
 from trainer.dtypes import BitArray
+from trainer.errors import DataError
 from trainer.families.exact.constrain import LIMITS
 from trainer.families.exact.ruled.proof import ruled_proof
 from trainer.families.exact.solve import prove_binary
@@ -76,7 +77,7 @@ def write_proof(
         proof = _proof(problem, method, settings, solution, stop)
         lines = _lines(problem, proof, planes=method.id in PLANES, rates=RATES in asked(settings))
         size, digest = _write(path, lines, limits.size)
-    except NotProved as reason:
+    except (NotProved, DataError) as reason:  # too many questions are refused where the exact search counts them
         return {"kind": Evidence.PROOF, "made": False, "reason": str(reason)}
     return {
         "kind": Evidence.PROOF,

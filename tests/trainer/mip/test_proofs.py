@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 from tests.trainer.verify.test_proofs import accepted, cost, never, prices, with_header
 from tests.trainer.verify.test_second_checker import page
 from trainer.data.reader import load
-from trainer.errors import ModelFileError
+from trainer.errors import DataError, ModelFileError
 from trainer.families.exact.solve import prove_binary, solve_binary
 from trainer.proving import ProofLimits
 from trainer.recount import Finding, verify
@@ -127,3 +128,39 @@ def test_any_bound_is_proved_up_to_the_optimum(seed):
         least_cost = cost(space, *prices(space, lines), [], depth)
         assert lines[0]["goal"] <= least_cost
         assert accepted(space, [lines[0] | {"goal": least_cost + 1}, *lines[1:]]) is None
+
+
+def test_more_questions_than_can_be_counted_do_not_lose_the_tree(tmp_path, monkeypatch):
+    """The exact search refuses them; the file then says why it has no proof."""
+
+    def refused(*_: Any, **__: Any) -> None:
+        raise DataError("Too many questions to count.")
+
+    monkeypatch.setattr("trainer.proving.prove_binary", refused)
+    result, (model, data, proof) = trained(tmp_path, answers_and_colours(3), "oct", depth=1)
+    assert result.certificate.status == "optimal"
+    assert result.summary["proof"] == {"kind": "proof", "made": False, "reason": "Too many questions to count."}
+    assert not proof.exists()
+    assert bound_of(verify(model, data)) == "proved"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_rows_of_equal_answers_and_classes_show_needs_no_search(seed, monkeypatch):
+    """Whatever the number of questions: nothing is counted, and both say what the checker's floor says."""
+    monkeypatch.setattr("trainer.families.exact.solve.Search", None)
+    rng = np.random.default_rng(seed)
+    X, y = rng.integers(0, 2, (40, 4)).astype(np.uint8), rng.integers(0, 2 + seed % 3, 40).astype(np.int32)
+    weights, price, depth = rng.integers(0, 3, 40).astype(np.int64), Fraction(seed % 3, 2), 1 + seed % 4
+    space = Space("questions", X > 0, y, weights, 4, depth, price, 1, None, np.ones(4, bool), None, "rows")
+    space = replace(space, X=space.X[weights > 0], labels=y[weights > 0], weights=weights[weights > 0])
+    common: dict[str, Any] = {"n_classes": 4, "depth": depth, "leaf_cost": price, "weights": weights, "min_leaf": 1}
+    proof = prove_binary(X, y, Fraction(0), **common, stop=never)
+    assert proof is not None
+    assert proof.steps == []
+    lines = with_header(proof)
+    shown = accepted(space, lines)
+    assert shown is not None
+    assert accepted(space, [lines[0] | {"goal": proof.goal + 1}]) is None
+    assert prove_binary(X, y, shown, **common, stop=never) == proof
+    with pytest.raises(TypeError):
+        prove_binary(X, y, shown + 1, **common, stop=never)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from trainer.dtypes import BitArray, BoolArray, CodeArray, CountArray
+from trainer.families.exact.floors import excess_of
 from trainer.families.exact.frontier import solve_frontier
 from trainer.method import Proof
 
@@ -62,10 +63,7 @@ class _Sides:
         used = weights > 0
         self.X, self.y, self.weights = X[used], y[used], weights[used]
         self.asked, self.n_classes, self.min_leaf, self.stop = asked, n_classes, max(1, min_leaf), stop
-        _, group = np.unique(self.X, axis=0, return_inverse=True)
-        counts = np.zeros((int(group.max()) + 1, n_classes), np.int64)
-        np.add.at(counts, (group.reshape(-1), self.y), self.weights)
-        self.excess = np.where(self.y == counts.argmax(axis=1)[group.reshape(-1)], 0, self.weights)
+        self.excess = excess_of(self.X, self.y, self.weights, n_classes)
         self.held: dict[tuple[int, bytes], CountArray] = {}  # what is proved, by height and rows
 
     def steps(self, rows: BoolArray, path: list[int], height: int, goals: list[int], most: int) -> Iterator[Step]:

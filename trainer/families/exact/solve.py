@@ -12,6 +12,7 @@ import numpy as np
 
 from trainer.dtypes import BitArray, CodeArray, CountArray
 from trainer.families.exact.column_cases import Case
+from trainer.families.exact.floors import least_cost
 from trainer.families.exact.instance import ExactInstance, build
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.known import INFINITE, ExactOptions, Known
@@ -112,16 +113,21 @@ def prove_binary(
 ) -> Proof | None:
     """The proof that no tree costs less than `cost` rows, or of what the best one costs if that is less; None if it is stopped.
 
-    A bound far below the optimum, of a search that a limit ended, is often proved at once.
+    A bound far below the optimum, of a search that a limit ended, is often proved at once: without a step where rows of equal
+    answers and the classes alone cost so much.
     """
     g = build(X, y, n_classes=n_classes, weights=weights, leaf_cost=leaf_cost, depth=depth)
+    needed = math.ceil(cost * g.Q)
+    target = g.scale * needed + (g.scale > 1)  # a tree has a leaf
+    own = np.ones(len(y), np.int64) if weights is None else weights
+    floor = least_cost(X, y, own, n_classes, 1 << depth, g.unit, g.leaf)
+    if floor >= target:
+        return Proof(scale=g.scale, goal=floor, steps=[])
     depth = min(depth, X.shape[1], len(g.rows) - 1)
     search = Search(instance=g, depth=depth, min_leaf=min_leaf, allowed=allowed, stop=stop)
-    needed = math.ceil(cost * g.Q)
     known = search.solve(np.arange(len(g.rows), dtype=np.int32), (), search.depth, g.scale * (needed + 1))
     if known.exact:  # a tree of that cost, with the fewest leaves
         return made(search, known.lower, stop)
-    target = g.scale * needed + (g.scale > 1)  # a tree has a leaf
     return made(search, target, stop) if known.lower >= target else None
 
 
