@@ -28,7 +28,7 @@ from trainer.families.exact.workbench.bench import Workbench
 from trainer.families.exact.workbench.fronts import Limits
 from trainer.families.exact.workbench.proof import restricted_proof
 from trainer.families.numeric.workbench.bench import NumericWorkbench
-from trainer.families.numeric.workbench.proof import numeric_proof
+from trainer.families.numeric.workbench.proof import as_questions, numeric_proof
 from trainer.families.odt.workbench.bench import SubsetWorkbench, check_wishes, subset_bench
 from trainer.families.odt.workbench.proof import subset_proof
 from trainer.good_record import GoodRecord, GoodRequest, choice_of
@@ -246,7 +246,10 @@ class Session:
         if isinstance(self.bench, SubsetWorkbench):
             return subset_proof(self.bench, bound)
         assert isinstance(self.bench, NumericWorkbench)
-        return numeric_proof(self.bench, bound, depth)
+        if (made := numeric_proof(self.bench, bound, depth)) is not None:
+            return made
+        bench = Workbench(as_questions(self.problem), depth=depth)  # has the same trees
+        return restricted_proof(bench, bench.wishes([w.text for w in wishes]), bound, depth, stop)
 
     @property
     def encoded_features(self) -> int:

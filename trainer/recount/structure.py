@@ -134,6 +134,7 @@ def _method(model: dict[str, Any]) -> Finding:
     if name not in METHODS:
         return recounted("method", False, f"There is no method '{str(name)[:60]}'.")
     guarantee, kinds, parameters = METHODS[name]
+    kinds += "i" if certificate.get("wishes") else ""  # a wish may name an interval
     trouble = ""
     if certificate.get("method", name) != name:
         trouble = f"The certificate is about '{str(certificate['method'])[:60]}'."

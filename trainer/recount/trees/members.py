@@ -22,8 +22,9 @@ def questions_asked(model: Model, rows: Rows) -> list[Finding]:
         return []
     place, chosen = {c["name"]: j for j, c in enumerate(model["columns"])}, chosen_columns(model)
     for v, own, left in parted(model["nodes"], model["columns"], rows):
-        j = place[model["nodes"][v]["split"]["feature"]]
-        listed = _listed(model, rows, j) if chosen is None or chosen[j] else iter(())
+        split = model["nodes"][v]["split"]
+        j = place[split["feature"]]
+        listed = _listed(model, rows, j, split["kind"]) if chosen is None or chosen[j] else iter(())
         counted = rows.plain[own] > 0
         if listed is not None and not any(_same(q[own][counted], left[counted]) for q in listed):
             words = f"The question of node {v} is none of those that the parameters ask for."
@@ -36,15 +37,17 @@ def _same(one: np.ndarray, other: np.ndarray) -> bool:
     return bool((one == other).all() or (one != other).all())
 
 
-def _listed(model: Model, rows: Rows, j: int) -> Iterator[np.ndarray] | None:
+def _listed(model: Model, rows: Rows, j: int, kind: str) -> Iterator[np.ndarray] | None:
     """The answers to the questions about a column, bool (n,) each, one after the other; None if every question of its kind is one."""
     values, method, nominal = rows.columns[j], model["method"], model["columns"][j]["kind"] == "categorical"
     if method in QUESTIONS:
         found: Iterable[np.ndarray] = of_column(model, rows, j)
-    elif nominal == (method == "odt"):  # `odt` asks for any subset of the categories, `exact-numeric` for any threshold
+    elif nominal == (method == "odt") and kind != "interval":  # any subset of the categories, or any threshold
         return None
     elif nominal:
         found = (values == level for level in np.unique(values))
+    elif method in THRESHOLDS:  # an interval: only a wish asks for one
+        found = ()
     else:
         found = (values > cut for cut in cuts_of_bins(values, int(model["parameters"]["bins"])))
     _, named = numbered(wishes_of(model), 0) if model["certificate"].get("wishes") else ((), [])
