@@ -109,6 +109,24 @@ def test_the_whole_frontier_is_proved_and_nothing_better(first):
             assert shown(space, [{**lines[0], "goals": more}, *lines[1:]]) is None, (seed, t)
 
 
+def test_five_levels_of_more_than_twenty_questions_are_proved():
+    rng = np.random.default_rng(5)
+    X, most = rng.integers(0, 2, (40, 22)).astype(np.uint8), 4
+    y, every = ((X[:, 0] ^ X[:, 1]) | (rng.random(40) < 0.2)).astype(np.int32), np.ones(22, np.uint8)
+    points = solve_frontier(X, y, n_classes=2, depth=5, max_leaves=most, allowed=every)
+    proof = frontier_proof(
+        X, y, [p.bound for p in points], most=most, n_classes=2, depth=5, weights=None, min_leaf=1, allowed=every, leaf_cost=Fraction(0),
+        stop=never,
+    )  # fmt: skip
+    assert proof is not None
+    assert proof.goals is not None
+    space = Space("questions", X > 0, y, np.ones(40, np.int64), 2, 5, Fraction(0), 1, most, every > 0, None, "rows")
+    header = {"format": "octweb-proof", "version": 4, "rows": "rows", "scale": 1, "goals": proof.goals}
+    assert shown(space, [header, *proof.steps]) == tuple(p.errors for p in points)
+    more = {**header, "goals": [goal + 1 for goal in proof.goals]}
+    assert shown(space, [more, *proof.steps]) is None
+
+
 def test_no_change_makes_a_false_frontier_hold():
     tried = refused = 0
     for seed in (0, 1, 2, 3, 4, 6, 7):

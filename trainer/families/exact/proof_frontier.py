@@ -19,7 +19,7 @@ from trainer.method import Proof
 
 COUNTED = 3  # height up to which the checker counts by itself
 ALWAYS = 4  # depth of trees whose frontier is proved whatever the number of questions
-MOST_PATHS = 400  # of others: ways to ask questions down to what the checker counts
+MOST_PATHS = 1000  # of others: ways to ask questions down to what the checker counts
 Step = dict[str, Any]
 
 
