@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import math
 import random
@@ -184,3 +185,59 @@ def test_both_checkers_prove_a_file_and_agree_on_every_change_of_it(method, para
     said = page([(model.read_text(), text, data.read_text()) for text in texts])
     assert proved_alone(model, data, texts, tmp_path) == said
     assert said[:3] == [True, False, False]
+
+
+def large_leaves(right: list[int], smallest: int, bound: int) -> Lines:
+    """A block for points 0, 1, … on one line, whose classes are `right`: trees with the labels 0 and 1 whose leaves are not too small."""
+    vectors: dict[tuple[int, int, int], int] = {}
+    cases: Lines = [{"by": "errors", "tree": [0, 1], "bound": bound}]
+
+    def end(side: dict[int, int]) -> bool:
+        """Whether the case with these sides of the first points ends without a further point."""
+        between = [(a, b, c) for a, b, c in itertools.combinations(sorted(side), 3) if side[a] == side[c] != side[b]]
+        if between:
+            cases.append({"by": "meet", "of": vectors.setdefault(between[0], len(vectors) + 1), "at": 1})
+            return True
+        full = [k for k in (0, 1) if list(side.values()).count(k) > len(right) - smallest]
+        cases.extend({"by": "few", "at": 3 - k} for k in full)
+        return bool(full)
+
+    def look(side: dict[int, int]) -> None:
+        if sum(right[p] != k for p, k in side.items()) >= bound or end(side):
+            return
+        cases.append({"by": "side", "point": len(side)})
+        for k in (0, 1):
+            look(side | {len(side): k})
+
+    look({})
+    means = [{"by": "vector", "left": [[a, c - b], [c, b - a]], "right": [[b, c - a]]} for a, b, c in vectors]
+    return [*means, *cases]
+
+
+def test_errors_of_large_leaves_are_not_those_of_smaller_trees(tmp_path):
+    """Two leaves of five rows have five wrong, and one leaf has two: no proof shows that trees of at most two leaves have more."""
+    right = [int(p in (2, 7)) for p in range(10)]
+    model, data, file = (tmp_path / name for name in ("model.json", "rows.csv", "proof.jsonl"))
+    data.write_text("\n".join(["x,class", *(f"{p},{'ab'[k]}" for p, k in enumerate(right))]) + "\n")
+    table, labels, *_ = load(data, target="class")
+    asked = {"depth": 1, "min_leaf": 5, "pareto": True, "search_seconds": 1.0, "time_limit": 60.0}
+    request = TrainRequest(
+        table=table, labels=labels, method="cut-h", parameters=asked, proof=tmp_path / "own.jsonl.gz"
+    )
+    document = json.loads(json.dumps(train(request).model.to_json()))
+    own = [json.loads(line) for line in gzip.decompress((tmp_path / "own.jsonl.gz").read_bytes()).splitlines()]
+    part = next(e for e in document["certificate"]["evidence"] if e["kind"] == "leaf-frontier")
+    texts = []
+    for unsettled, goals, steps in (
+        ([], own[0]["goals"], own[1:]),
+        ([], [2, 5], large_leaves(right, 5, 5)),
+        ([{"leaves": 2, "bound": 5}], [2, 5], large_leaves(right, 5, 5)),
+    ):
+        part["unsettled"] = unsettled
+        model.write_text(json.dumps(document))
+        text = "\n".join(json.dumps(line) for line in [own[0] | {"goals": goals}, *steps])
+        file.write_text(text)
+        found = next(f for f in verify(model, data, file) if f.claim == "leaf-frontier")
+        texts.append((model.read_text(), text, data.read_text()))
+        assert (found.verdict == "proved") == (not unsettled), found
+    assert page(texts) == [True, True, False]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
+import json
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 from trainer.families.exact.solve import solve_binary
 from trainer.families.numeric.proof import made
 from trainer.families.numeric.search import solve_numeric
+from trainer.verify.steps.lines import read_proof
 from trainer.verify.steps.steps import check_proof
 from trainer.verify.subject import BadProof, Space
 
@@ -203,3 +206,42 @@ def test_steps_that_are_none_are_refused(change):
 def test_headers_that_are_none_are_refused(change):
     space, lines, _ = questions(1, 3)
     assert accepted(space, [{**lines[0], **change}, *lines[1:]]) is None
+
+
+@pytest.mark.parametrize("change", [{"height": 63}, {"height": 999}, {"height": 50, "leaves": 1 << 40}])
+def test_heights_and_leaves_that_no_tree_has_take_no_longer(change):
+    """They say as much as those of the largest trees that these rows have."""
+    space, lines, _ = questions(1, 3)
+    deep = {"path": [], "height": 50, "bound": 0, "by": "split"} | change
+    assert accepted(space, [{**lines[0], "goal": 0}, deep]) is not None
+    assert accepted(space, [lines[0], deep | {"bound": lines[0]["goal"]}]) is None
+
+
+def test_the_prices_of_as_many_leaves_as_there_are_classes_fit():
+    """A scale near the largest one, and more classes than leaves in a tree of the depth."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 2, (40, 4)) > 0, (np.arange(40) % 20).astype(np.int32)
+    space = Space(
+        "questions", X, y, np.ones(40, np.int64), 20, 1, Fraction(1000), 1, None, np.ones(4, bool), None, "rows"
+    )
+    scale = (1 << 61) // 2100
+    head = {"format": "octweb-proof", "version": 1, "rows": "rows", "scale": scale, "goal": 0}
+    unit, leaf = prices(space, [head])
+    for by, height in (("floor", 4), ("floor", 5), ("split", 6)):
+        step = {"path": [], "height": height, "bound": leaf, "by": by}
+        assert accepted(space, [head, step]) is not None
+        assert accepted(space, [head, step | {"bound": leaf + 39 * unit}]) is None
+
+
+def test_an_archive_that_is_damaged_is_no_proof(tmp_path):
+    """Wherever one bit of it is another one."""
+    lines = [{"format": "octweb-proof"}, *({"by": "count", "path": [k]} for k in range(40))]
+    packed, path = gzip.compress("\n".join(map(json.dumps, lines)).encode()), tmp_path / "proof.gz"
+    refused = 0
+    for place in range(10, len(packed)):
+        path.write_bytes(packed[:place] + bytes([packed[place] ^ 1 << place % 8]) + packed[place + 1 :])
+        try:
+            list(read_proof(path))
+        except BadProof:
+            refused += 1
+    assert refused > len(packed) / 2  # bits that fill up the last byte say nothing

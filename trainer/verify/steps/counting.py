@@ -89,7 +89,8 @@ class Counting(Table):
     def split(self, part: Part, height: int, leaves: int, bound: int, known: Known) -> None:
         """Raise BadProof unless the leaf and every split cost `bound` at least."""
         require(self.leaf_cost(part) >= bound, "a single leaf costs less")
-        frame, most = Frame(self, part), 1 << (height - 1)
+        frame, most = Frame(self, part), min(1 << (height - 1), self.groups)
+        leaves = min(leaves, 2 * most)
         plans = [(a, leaves - a) for a in range(max(1, leaves - most), min(most, leaves - 1) + 1)]  # of dealing leaves
         if not len(frame.columns) or not plans:
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -40,7 +41,7 @@ def read_proof(path: str | Path) -> Lines:
                 record = json.loads(line)
                 require(isinstance(record, dict), f"line {number} is not a JSON object")
                 yield number, record
-        except (ValueError, EOFError, OSError, RecursionError) as error:
+        except (ValueError, EOFError, OSError, RecursionError, zlib.error) as error:
             raise BadProof(f"the file cannot be read: {str(error)[:200]}") from error
 
 

@@ -218,8 +218,7 @@ def _limits(rates: Rates) -> list[tuple[int, int, int, int, int]]:
     that is not are `most` together, at most. Pairs of groups whose numbers do not fit 64 bits are left out: less is ruled out.
     """
     found = []
-    for g, h in itertools.permutations(range(len(rates.sizes)), 2):
-        m, n = rates.sizes[g], rates.sizes[h]
+    for (g, m), (h, n) in itertools.permutations(enumerate(rates.sizes), 2):
         d = math.gcd(m, n)
         if 2 * m * n // d < LARGEST:
             found.append((g, h, n // d, m // d, math.floor((1 + rates.delta) * (m * n // d))))
