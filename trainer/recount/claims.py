@@ -239,15 +239,19 @@ def _costs(model: dict[str, Any], part: dict[str, Any], kind: str, n: int) -> Fi
 def _pairs(model: dict[str, Any], part: dict[str, Any], rows: Rows) -> list[Finding]:
     """Right rows of both classes: of each pair, of what lies between, and whether any is missing."""
     listed = [(int(tp), int(tn), int(top)) for tp, tn, top in part["pairs"]]
-    if part["proved"] != [tn == top for _, tn, top in listed] or (part["finished"] and not all(part["proved"])):
+    open_ = len(part["proved"]) != len(listed) or any(
+        said and tn != top for said, (_, tn, top) in zip(part["proved"], listed, strict=False)
+    )
+    if open_ or (part["finished"] and not all(part["proved"])):
         return [recounted("frontier", False, "Its pairs and what it says of them do not fit together.")]
     found = small.pairs(model, rows, part["positive"])
     if found is None:
         return [shown("frontier", "cannot be judged", MANY)]
     positives, negatives, reached = found
     wrong = (part["positives"], part["negatives"]) != (positives, negatives)
-    for tp, tn, bound in listed:
+    for said, (tp, tn, bound) in zip(part["proved"], listed, strict=True):
         wrong = wrong or not tn <= max((own for other, own in reached if other >= tp), default=-1) <= bound
+        wrong = wrong or (said and any(other > tp and own >= tn for other, own in reached))
     before = -1
     for most, bound in part.get("bounds") or ():
         wrong = wrong or any(tn > bound for tp, tn in reached if before < tp <= most)

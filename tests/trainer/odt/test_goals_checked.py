@@ -58,6 +58,20 @@ def test_lies_about_pairs_are_refuted(tmp_path):
         assert next(f for f in verify(model, data) if f.claim == "frontier").verdict == "refuted", lie
 
 
+def test_a_frontier_that_was_not_finished_says_less_and_holds(tmp_path):
+    """A pair whose bound is met is not yet proved where more positives may be right with as many negatives."""
+    model, _, data, _ = trained(tmp_path, 1, **SHAPE, frontier=True)
+    document = json.loads(model.read_text())
+    (own, *rest) = document["certificate"]["evidence"]
+    (tp, tn, top), *others = own["pairs"]
+    assert tp > 0
+    less = {"finished": False, "status": "time_limit", "pairs": [[tp - 1, tn, top], *others]}
+    for proved, holds in ((False, "proved"), (True, "refuted")):
+        part = own | less | {"proved": [proved, *own["proved"][1:]]}
+        model.write_text(json.dumps(changed(document, evidence=[part, *rest])))
+        assert next(f for f in verify(model, data) if f.claim == "frontier").verdict == holds
+
+
 @pytest.mark.parametrize("goal", GOALS[1:4])
 def test_another_goal_than_the_parameters_ask_for_is_refuted(tmp_path, goal):
     model, _, data, _ = trained(tmp_path, 1, **SHAPE, **goal)
