@@ -151,6 +151,18 @@ def prices(space: Space, lines: Lines) -> tuple[int, int]:
     return scale * space.penalty.denominator, scale * space.penalty.numerator + (scale > 1)
 
 
+@pytest.mark.parametrize("looks", range(12))
+def test_a_search_over_thresholds_that_ends_at_any_moment_leaves_a_proof_of_its_bound(looks):
+    rng, left = np.random.default_rng(looks), iter(range(looks))
+    X, y = rng.integers(0, 6, (14, 3)) / 4, rng.integers(0, 2, 14).astype(np.int32)
+    found = solve_numeric(X, y, n_classes=2, depth=3, stop=lambda: next(left, None) is None)
+    proof = made(found.prepared, 3, never)
+    assert proof is not None
+    one = np.ones(14, np.int64)
+    space = Space("thresholds", X, y, one, 2, 3, Fraction(0), 1, None, np.ones(3, bool), None, "rows")
+    assert accepted(space, with_header(proof)) == found.bound
+
+
 def test_deleted_and_weakened_steps_of_a_deep_proof_are_missed():
     """Most steps are needed: without them, or weaker by one, the proof fails."""
     tried = missed = 0

@@ -25,6 +25,8 @@ class ProofTooLarge(Exception):
 
 def made(prepared: Prepared, depth: int, stop: Callable[[], bool]) -> Proof | None:
     """The proof of the bound of a search that has been run; None if it has too many steps or is stopped."""
+    if prepared.lower <= prepared.search.leaf:  # every tree has a leaf; a search that ended early has not all columns
+        return Proof(scale=prepared.scale, goal=prepared.lower, steps=[])
     prepared.search.flag, prepared.search.stop = np.zeros(1, np.int64), stop
     try:
         steps = prove_thresholds(prepared, depth, prepared.lower)
