@@ -330,3 +330,14 @@ def test_the_frontiers_of_hyperplanes_are_proved_by_both_checkers(seed, tmp_path
         assert holds == (again.get("proof") != "refuted" and again["leaf-frontier"] == "proved")
     assert said[0]
     assert not any(said[2:])
+
+
+@pytest.mark.parametrize("seed", [110, 115])
+def test_limits_of_leaves_that_are_more_than_the_groups_of_equal_rows(seed):
+    """No tree has so many, and yet a proof that divides them holds."""
+    space, lines, least = questions(seed)
+    groups = len(np.unique(space.X, axis=0))
+    assert any(groups <= step.get("leaves", 0) < 1 << step["height"] for step in lines[1:])
+    goals = lines[0]["goals"]
+    assert goals == least[: len(goals)]
+    assert shown(space, lines) == tuple(goals)

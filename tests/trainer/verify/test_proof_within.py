@@ -147,6 +147,20 @@ def table(seed: int, depth: int = 2) -> Space:
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("height", [1, 2, 3])
+def test_classes_bind_also_where_nothing_else_does(height):
+    """Trees whose leaves predict the last class alone have all other rows wrong."""
+    rng = np.random.default_rng(height)
+    X, y = rng.integers(0, 2, (20, 4)) > 0, rng.integers(0, 3, 20).astype(np.int32)
+    one, every = np.ones(20, np.int64), np.ones(4, bool)
+    space = Space("questions", X, y, one, 3, 3, Fraction(0), 1, None, every, None, "rows", columns=np.arange(4))
+    wrong = int((y < 2).sum())
+    step = {"path": [], "height": height, "classes": [2, 2], "bound": wrong, "by": "within"}
+    assert accepted(space, lines(space, [step], 0)) is not None
+    assert accepted(space, lines(space, [step | {"bound": wrong + 1}], 0)) is None
+    assert accepted(space, lines(space, [step | {"classes": [1, 2]}], 0)) is None
+
+
 def lines(space: Space, steps: list[dict[str, Any]], goal: int) -> list[dict[str, Any]]:
     return [{"format": "octweb-proof", "version": 2, "rows": "rows", "scale": 1, "goal": goal}, *steps]
 

@@ -123,11 +123,11 @@ class _Check:
         require(part.rows.any(), "no row follows its path")
         if reason == "within":
             return self._within(record, part, height, far, bound)
-        leaves = whole(record, "leaves", 1) if "leaves" in record else MOST_COST
-        leaves = leaves if leaves < min(1 << height, self.engine.groups) else MOST_COST
+        most = 1 << min(height, 62)
+        leaves = min(most, whole(record, "leaves", 1)) if "leaves" in record else most
         proved = self._proved(record, part, height, leaves, bound)
         require(proved >= bound, f"the reason '{reason}' proves {proved}, not {bound}")
-        self.steps[number] = _Step(follow, far, leaves, bound)
+        self.steps[number] = _Step(follow, far, leaves if leaves < most else MOST_COST, bound)
         return self.held[part.key].append((part.allowed, self.steps[number]))
 
     def _proved(self, record: Record, part: Part, height: int, leaves: int, bound: int) -> int:

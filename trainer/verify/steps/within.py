@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from trainer.verify.steps.counting import Counting, Frame, Sides
-from trainer.verify.steps.parts import FAR, Known, Part, Span
+from trainer.verify.steps.parts import ANY, FAR, Known, Part, Span
 from trainer.verify.subject import Rates, require
 
 Cover = tuple[int, np.ndarray]  # a cost, and the vectors of the trees that cost less
@@ -97,7 +97,7 @@ class Within:
         """The vectors of all trees that cost less, found without steps."""
         if cost <= 0:
             return np.zeros((0, self.entries), np.int64)
-        if self.entries == 1 and not self.monotone and not part.wishes and height <= min(2, part.room):
+        if (self.entries, self.monotone, part.wishes, part.span) == (1, False, (), ANY) and height <= min(2, part.room):
             return self.kept(np.array([[self.c.count(part, height, 1 << height, 0)]], np.int64), cost)
         key = (min(height, part.room), *part.within)
         if key not in self.memo or self.memo[key][0] < cost:
