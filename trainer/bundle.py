@@ -52,6 +52,12 @@ class _Embedded(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(compile(SOURCES[name], place, "exec"), module.__dict__)
 
 
+def unjudged(reason):
+    print(reason, file=sys.stderr)
+    print("Verdict: cannot be judged")
+    return 2
+
+
 def main(arguments):
     if len(arguments) != 3:
         print("usage: python check_octweb.py MODEL.json PROOF.jsonl.gz DATA.csv   ('-' in place of a proof: none)", file=sys.stderr)
@@ -64,11 +70,9 @@ def main(arguments):
     try:
         findings = verify(model, data, None if proof == "-" else proof)
     except OSError as error:
-        print(f"The file '{error.filename}' cannot be opened: {error.strerror}.", file=sys.stderr)
-        return 2
+        return unjudged(f"The file '{error.filename}' cannot be opened: {error.strerror}.")
     except TrainerError as error:
-        print(" ".join(str(error).split()), file=sys.stderr)
-        return 2
+        return unjudged(" ".join(str(error).split()))
     for finding in findings:
         print(f"{finding.verdict:16s} {finding.claim}: {finding.detail}")
     found = verdict(findings)

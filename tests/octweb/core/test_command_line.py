@@ -40,6 +40,7 @@ def test_the_checker_alone_names_it_too(tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr == "The file 'gone.json' cannot be opened: No such file or directory.\n"
+    assert done.stdout == "Verdict: cannot be judged\n"
 
 
 def test_a_database_without_tables_says_what_to_do(tmp_path):

@@ -11,7 +11,8 @@ from threadpoolctl import threadpool_limits
 
 from octweb.core.command_line import sentence
 from trainer.errors import TrainerError
-from trainer.recount import verdict, verify
+from trainer.recount import Finding, verdict, verify
+from trainer.recount.findings import unjudged
 
 PASSED = ("proved", "recounted")
 
@@ -40,12 +41,14 @@ class Command(BaseCommand):
             with threadpool_limits(limits=1, user_api="blas"):  # small products; a forked job has NumPy loaded already
                 findings = verify(options["model"], options["data"], options["proof"])
         except (TrainerError, OSError) as error:
+            if options["json"]:
+                self.stdout.write(_record([unjudged("files", sentence(error), "basis")]))
             raise CommandError(sentence(error)) from error
         for finding in findings:
             self.stdout.write(f"{finding.verdict:16s} {finding.claim}: {finding.detail}")
         found = verdict(findings)
         self.stdout.write(f"Verdict: {found}")
-        record = json.dumps({"verdict": found, "claims": [f.to_json() for f in findings]})
+        record = _record(findings)
         if options["json"]:
             self.stdout.write(record)
         if options["report"]:
@@ -53,3 +56,7 @@ class Command(BaseCommand):
         passed = [options["require"]] if options["require"] else [found] if options["report"] else PASSED
         if found not in passed:
             sys.exit(1)
+
+
+def _record(findings: list[Finding]) -> str:
+    return json.dumps({"verdict": verdict(findings), "claims": [f.to_json() for f in findings]})
