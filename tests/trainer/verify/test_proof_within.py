@@ -288,6 +288,19 @@ def test_a_step_about_taller_trees_hides_none_that_says_more():
     assert larger
 
 
+def test_of_steps_about_all_rows_the_one_that_shows_most_counts():
+    """One about taller trees shows what holds for those of the depth, beside another one that shows less."""
+    X = np.array(list(itertools.product((False, True), repeat=3)))
+    y, one = X.sum(axis=1).astype(np.int32) % 2, np.ones(8, np.int64)
+    space = Space(
+        "questions", X, y, one, 2, 1, Fraction(0), 1, None, np.ones(3, bool), None, "rows", columns=np.arange(3)
+    )
+    low = [{"path": [], "height": height, "bound": bound, "by": "within"} for height, bound in ((2, 4), (1, 1))]
+    for goal, holds in ((4, True), (5, False)):
+        assert (accepted(space, lines(space, low, goal)) is not None) == holds
+        assert (accepted(space, lines(space, low[::-1], goal)) is not None) == holds
+
+
 def judge_changes(space: Space, proof: Lines, optimum: Fraction, most: int = 100) -> None:
     """Whatever is changed in a proof, it shows no more than is true."""
     scale = proof[0]["scale"]

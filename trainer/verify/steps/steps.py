@@ -100,7 +100,7 @@ class _Check:
             leaves = self.space.most_leaves(own)
             found += [self.known(part, own, leaves), self.engine.floor(part, own, leaves)]
             if self.within is not None:
-                found.append(self.within.admitted(self.covered(part, own)))
+                found += [self.within.admitted(cover) for far, cover in self.covers.get(part.within, ()) if far >= own]
         return max(found)
 
     def add(self, number: int, record: Record) -> None:
