@@ -185,11 +185,13 @@ def test_both_checkers_prove_a_proof_and_agree_on_every_change_of_it(files, tmp_
     if len(changed) > CHANGES:
         changed = changed[:5] + [changed[i] for i in sorted(rng.permutation(np.arange(5, len(changed)))[: CHANGES - 5])]
     texts = ["\n".join(json.dumps(line) for line in one) for one in (lines, with_taller(lines), *changed)]
+    texts.append(texts[0] + "\n\n")  # a blank line is no step
     whole, longer, *said = page([(model.read_text(), text, data.read_text()) for text in texts])
     assert proved_alone(model, data, texts, tmp_path) == [whole, longer, *said]
     assert whole
     assert longer
     assert said[:3] == [False] * 3
+    assert not said[-1]
     assert not said[4] or len(lines) == 1
 
 
