@@ -17,6 +17,7 @@ from trainer.recount.restrictions import not_searched
 from trainer.recount.search import subset_trees
 from trainer.recount.search.alone import Alone, TooLarge
 from trainer.recount.search.optima import Optima
+from trainer.recount.search.rooms import Rooms
 from trainer.recount.trees.counts import goal_value, penalty
 from trainer.verify.model import OBLIQUE, QUESTIONS, THRESHOLDS, Rows, asked, distant, exact
 from trainer.verify.space.questions import cuts_of_bins, matrix, questions
@@ -58,10 +59,14 @@ def best(model: dict[str, Any], rows: Rows) -> tuple[Found | None, str]:
         return None, f"the trees of '{model['method']}' are not those of the plain search"
     X, columns, depth, whole = found
     try:
-        space = read_space(model, rows) if wishes else space_of(model, rows, X, columns, penalty(model) + extra)
+        if wishes:
+            space = _wished(model, rows)
+        else:
+            space = replace(space_of(model, rows, X, columns, penalty(model) + extra), depth=depth, shape=None)
     except NoProof as reason:
         return None, str(reason)
-    cost, all_of_it = _searched(replace(space, kind="questions", depth=depth))
+    cost, all_of_it = _searched(replace(space, kind="questions"))
+    whole = whole or space.shape is not None  # all trees of the topology were searched then
     if cost is None and not (wishes and all_of_it):
         return None, "no tree within the restrictions was found in the part of the space that can be searched"
     value = Fraction(-1) if cost is None else 1 + extra - cost / n
@@ -71,7 +76,7 @@ def best(model: dict[str, Any], rows: Rows) -> tuple[Found | None, str]:
 def without(model: dict[str, Any], rows: Rows, dropped: Sequence[int]) -> Fraction | None:
     """The best objective if some wishes are dropped, whose questions stay at their places; None where that is too large."""
     try:
-        space = read_space(model, rows)
+        space = _wished(model, rows)
     except NoProof:
         return None
     wishes = [
@@ -80,6 +85,13 @@ def without(model: dict[str, Any], rows: Rows, dropped: Sequence[int]) -> Fracti
     ]  # fmt: skip
     cost, whole = _searched(replace(space, kind="questions", wishes=tuple(wishes)))
     return 1 - cost / int(rows.weights.sum()) if whole and cost is not None else None
+
+
+def _wished(model: dict[str, Any], rows: Rows) -> Space:
+    """The space of trees with wishes; raises NoProof where these are not searched. There are no steps for those of a topology."""
+    if model["method"] == "odt" and asked(model, "topology"):
+        return space_of(model, rows, *subsets(model, rows), penalty(model))
+    return read_space(model, rows)
 
 
 def _best_pair(model: dict[str, Any], rows: Rows, goal: dict[str, Any]) -> Found | None:
@@ -198,6 +210,10 @@ def _least(space: Space, groups: Sequence[tuple[int, ...] | None]) -> Fraction |
     if space.X.size > CELLS:
         raise TooLarge
     counting = Counting(space, unit, leaf)
+    if space.shape is not None:
+        _height(space, counting)
+        least = Rooms(counting, VISITS).least(counting.root(), space.shape)
+        return None if least == FAR else Fraction(least, unit)
     costs = [Alone(counting, VISITS).optimum(counting.root(some), _height(space, counting)) for some in groups]
     return min((Fraction(cost, unit) for cost in costs if cost is not None), default=None)
 

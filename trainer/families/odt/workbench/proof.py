@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from trainer.families.odt.as_questions import SEARCHED
 from trainer.families.odt.topology import complete
 from trainer.families.odt.workbench.bench import SubsetWorkbench
 from trainer.method import NotProved, Proof
@@ -15,7 +16,7 @@ def subset_proof(bench: SubsetWorkbench, bound: Fraction) -> Proof:
     """The proof that no tree with the wishes of the model has fewer errors than `bound`. Raises NotProved if it would be too long."""
     depth = bench.space.depth
     if bench.space.shape != complete(depth):
-        raise NotProved("Wishes within a topology that is not complete have no proof that can be checked by itself.")
+        raise NotProved(f"Wishes within a topology that is not complete have no step of a proof. {SEARCHED}")
     if depth > DEEPEST or bench.space.questions.encoded > MOST_QUESTIONS:
         raise NotProved(
             f"Wishes over subsets are proved up to depth {DEEPEST} and {MOST_QUESTIONS} subsets of all columns together."
