@@ -159,6 +159,10 @@ class Hosts(Site):
         self.workers.append(process)
         return process
 
+    def run_folders(self) -> list[Path]:
+        """Each worker host has folders of its own."""
+        return [host.folder / "runs" for host in self.hosts]
+
     def folders_of(self, host: Host) -> set[str]:
         """The runs that the host works on now."""
         return {path.name for path in (host.folder / "runs").glob("*")}
@@ -200,7 +204,8 @@ def campaign(site: Hosts, amount: int) -> list[str]:
     _, first = site.new_run("hard", "odt", "cut", depth=3, time_limit=4)
     site.wait(lambda: bool(site.run(first["id"]).get("progress")), PATIENCE, "no run starts on a worker host")
     # it must not end before its host is cut off, however slow the calls of this script are
-    for child in site.children():
+    held = site.children()
+    for child in held:
         child.suspend()
     cut = next(host for host in site.hosts if first["id"] in site.folders_of(host))
     asked = {}
@@ -210,6 +215,8 @@ def campaign(site: Hosts, amount: int) -> list[str]:
             raise Broken(f"a run is refused: {status} {run}")
         asked[run["id"]] = run
     cut.cut()
+    for child in held:
+        child.resume()
     site.wait(
         lambda: taken_back(site.run(first["id"])), PATIENCE + 4 * LEASE, "the run of a host that is cut off stays there"
     )

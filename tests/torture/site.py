@@ -183,6 +183,10 @@ class Site:
     def count_of(self, what: str) -> int:
         return int(self.call("GET", f"/api/v1/{what}/")[1]["count"])
 
+    def run_folders(self) -> list[Path]:
+        """Where the workers keep the folders of their runs."""
+        return [self.folder / "runs"]
+
     def children(self, word: str = "train") -> list[psutil.Process]:
         """The training processes of this site, or those of `edit`, by the folder in which they work: a fork shows no command."""
         found = []
@@ -192,7 +196,7 @@ class Site:
                 leads = os.getpgid(process.pid) == process.pid  # not a compiler that it has started
             except (psutil.Error, OSError):
                 continue
-            if leads and folder.parent.parent == self.folder / "runs" and _kind(folder) == word:
+            if leads and folder.parent.parent in self.run_folders() and _kind(folder) == word:
                 found.append(process)
         return found
 
