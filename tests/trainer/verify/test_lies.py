@@ -25,7 +25,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("files")
 
 
-def refuted(document, data, tmp_path, claim=None):
+def assert_refuted(document, data, tmp_path, claim=None):
     found = findings(document, data, tmp_path)
     assert verdict(found) == "refuted", [(f.claim, f.verdict, f.detail) for f in found]
     assert claim is None or claim in {f.claim for f in found if f.verdict == "refuted"}, found
@@ -59,7 +59,7 @@ def called_optimal(document):
 def test_a_bad_tree_called_optimal(folder, tmp_path, method):
     document, data = trained(folder, method, **FAST)
     assert verdict(findings(document, data, tmp_path)) in ("proved", "recounted")
-    refuted(called_optimal(one_leaf(document)), data, tmp_path, "bound" if method in TREES else "status")
+    assert_refuted(called_optimal(one_leaf(document)), data, tmp_path, "bound" if method in TREES else "status")
 
 
 @pytest.mark.parametrize("method", [m for m in TREES if m != "odt"])
@@ -68,7 +68,7 @@ def test_a_time_limit_called_optimal(folder, tmp_path, method):
     if document["certificate"]["status"] == "time_limit":
         assert verdict(findings(document, data, tmp_path)) in ("recounted", "proved")  # the bound may hold again
     document = one_leaf(document)
-    refuted(called_optimal(document), data, tmp_path, "bound")
+    assert_refuted(called_optimal(document), data, tmp_path, "bound")
 
 
 def test_one_leaf_and_any_gap(folder, tmp_path):
@@ -76,16 +76,16 @@ def test_one_leaf_and_any_gap(folder, tmp_path):
     document = one_leaf(document)
     certificate = document["certificate"]
     certificate |= {"bound": 1.0, "gap": 1 / certificate["objective"] - 1, "mip_gap": 1, "status": "optimal"}
-    refuted(document, data, tmp_path, "status")
+    assert_refuted(document, data, tmp_path, "status")
     document["parameters"]["mip_gap"] = 1
-    refuted(document, data, tmp_path, "method")
+    assert_refuted(document, data, tmp_path, "method")
 
 
 @pytest.mark.parametrize("method", TREES)
 def test_optimal_without_a_bound(folder, tmp_path, method):
     document, data = trained(folder, method, **FAST)
     document["certificate"] |= {"bound": None, "gap": None, "status": "optimal"}
-    refuted(document, data, tmp_path, "status")
+    assert_refuted(document, data, tmp_path, "status")
 
 
 @pytest.mark.parametrize("method", ALL)
@@ -109,13 +109,13 @@ def test_numbers_and_names_that_are_not_true(folder, tmp_path, method, test_shar
             found = findings(changed, data, tmp_path)
             assert verdict(found) == "refuted"
         else:
-            refuted(changed, data, tmp_path, claim)
+            assert_refuted(changed, data, tmp_path, claim)
     changed = json.loads(text)
     changed["method"] = changed["certificate"]["method"] = other
-    refuted(changed, data, tmp_path)
+    assert_refuted(changed, data, tmp_path)
     changed = json.loads(text)
     changed["parameters"]["class_weight"] = "balanced"
-    refuted(changed, data, tmp_path)
+    assert_refuted(changed, data, tmp_path)
 
 
 def test_classes_left_out_and_the_fingerprint_made_to_fit(folder, tmp_path):
@@ -128,10 +128,10 @@ def test_classes_left_out_and_the_fingerprint_made_to_fit(folder, tmp_path):
     part.write_text("\n".join(line for line in data.read_text().splitlines() if not line.endswith(",c")) + "\n")
     table, labels, *_ = load(part, target="class")
     document = json.loads(json.dumps(train(TrainRequest(table=table, labels=labels, method="exact")).model.to_json()))
-    refuted(document, data, tmp_path, "categories and classes")
+    assert_refuted(document, data, tmp_path, "categories and classes")
     document["rows"]["used"] += 1
     del document["rows"]
-    refuted(document, data, tmp_path, "categories and classes")
+    assert_refuted(document, data, tmp_path, "categories and classes")
 
 
 RESTRICTED = {
@@ -150,12 +150,12 @@ def test_a_restriction_that_the_tree_breaks_or_the_search_never_had(folder, tmp_
         if get(method).parameter(name) is not None:
             changed = json.loads(json.dumps(document))
             changed["parameters"][name] = value
-            refuted(changed, data, tmp_path, "scope")
+            assert_refuted(changed, data, tmp_path, "scope")
     for name, value in RESTRICTED.items():
         if get(method).parameter(name) is not None:
             changed = json.loads(json.dumps(document))
             changed["parameters"][name] = value
-            refuted(changed, data, tmp_path)
+            assert_refuted(changed, data, tmp_path)
 
 
 @pytest.mark.parametrize("method", ["cart", "oc1", "bivariate"])
@@ -176,7 +176,7 @@ def test_a_limit_of_growing_that_the_tree_breaks(folder, tmp_path, method, name,
     certificate = document["certificate"]
     assert words.format(kept) in certificate["scope"]
     certificate["scope"] = certificate["scope"].replace(words.format(kept), words.format(broken))
-    found = refuted(document, data, tmp_path, name)
+    found = assert_refuted(document, data, tmp_path, name)
     assert [f.claim for f in found if f.verdict == "refuted"] == [name]
 
 
@@ -196,7 +196,7 @@ def test_restricted_optima_are_found_again_and_anything_below_is_refuted(folder,
     certificate = document["certificate"]
     worse = one_leaf(document)
     if not (asked.get("recall") or certificate["depth"] > 0):
-        refuted(called_optimal(worse), data, tmp_path)
+        assert_refuted(called_optimal(worse), data, tmp_path)
 
 
 @pytest.mark.parametrize("method", ["exact-numeric", "binoct", "odt", "oct", "bendoct-accelerated"])
@@ -239,7 +239,7 @@ def test_a_worthless_split_that_names_itself_the_best(folder, tmp_path, method):
     document["certificate"] |= {
         "correct": correct, "leaves": 2, "depth": 1, "objective": correct / n, "splits": 1, "splits_proved": 1,
     }  # fmt: skip
-    refuted(document, data, tmp_path, "splits")
+    assert_refuted(document, data, tmp_path, "splits")
 
 
 def test_impurities_are_counted_again(folder, tmp_path):
@@ -247,7 +247,7 @@ def test_impurities_are_counted_again(folder, tmp_path):
     assert verdict(findings(document, data, tmp_path)) in ("proved", "recounted")
     document["nodes"][0]["impurity"] -= 0.5
     document["nodes"][0]["impurity_bound"] -= 0.5
-    refuted(document, data, tmp_path, "impurity")
+    assert_refuted(document, data, tmp_path, "impurity")
     assert OBLIQUE
 
 
@@ -263,7 +263,7 @@ def test_a_scope_of_more_bins_than_anybody_can_count(folder, tmp_path):
     document, data = trained(folder, "odt", **FAST)
     certificate = document["certificate"]
     certificate["scope"] = certificate["scope"].replace("at most 10 bins", f"at most {10**20} bins")
-    refuted(document, data, tmp_path, "scope")
+    assert_refuted(document, data, tmp_path, "scope")
 
 
 @pytest.mark.parametrize("method", ["exact", "flowoct", "binoct", "odt"])
@@ -272,22 +272,22 @@ def test_a_tree_of_questions_that_are_not_of_its_space(folder, tmp_path, method)
     document, data = trained(folder, method, bins=10, **FAST)
     assert "questions" in {f.claim for f in findings(document, data, tmp_path) if f.verdict == "recounted"}
     document["parameters"]["bins"] = 3
-    words = next(f.detail for f in refuted(document, data, tmp_path, "scope") if f.claim == "scope")
+    words = next(f.detail for f in assert_refuted(document, data, tmp_path, "scope") if f.claim == "scope")
     told = words.partition("The parameters ask for: ")[2].partition(". The file says")[0]
     if method == "odt":
         told = document["certificate"]["scope"].replace("at most 10 bins", "at most 3 bins")
     document["certificate"]["scope"] = told
-    found = refuted(document, data, tmp_path, "questions")
+    found = assert_refuted(document, data, tmp_path, "questions")
     assert [f.claim for f in found if f.verdict == "refuted"] == ["questions"]
 
 
 def test_a_scope_in_the_words_of_the_checker_for_one_that_it_cannot_read(folder, tmp_path):
     document, data = trained(folder, "odt", **FAST)
     document["certificate"]["scope"] = "all trees with another topology"
-    found = refuted(document, data, tmp_path, "scope")
+    found = assert_refuted(document, data, tmp_path, "scope")
     told = next(f.detail for f in found if f.claim == "scope").partition("ask for: ")[2].partition(". The file says")[0]
     document["certificate"]["scope"] = told
-    refuted(document, data, tmp_path, "scope")
+    assert_refuted(document, data, tmp_path, "scope")
 
 
 @pytest.mark.parametrize("method", ["exact", "exact-numeric", "odt"])

@@ -7,8 +7,8 @@ from dataclasses import replace
 from fractions import Fraction
 
 from trainer.data.problem import Problem
-from trainer.families.oblique.cases import Step
 from trainer.families.oblique.proving import made
+from trainer.families.oblique.store import Step
 from trainer.method import NotProved, Proof, Settings
 
 

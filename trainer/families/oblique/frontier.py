@@ -19,7 +19,6 @@ from threadpoolctl import threadpool_limits
 
 from trainer.certificate import Evidence, Status
 from trainer.data.problem import Problem
-from trainer.families.oblique.cases import Store
 from trainer.families.oblique.instance import ObliqueInstance, ObliqueTree
 from trainer.families.oblique.local import LocalSearch
 from trainer.families.oblique.plan import LEAVES_OPEN, Plan
@@ -28,6 +27,7 @@ from trainer.families.oblique.refit import refitted
 from trainer.families.oblique.separable import Separator
 from trainer.families.oblique.sparse import thinned
 from trainer.families.oblique.starts import Inner, first_trees
+from trainer.families.oblique.store import Store
 from trainer.families.oblique.tree_search import Run
 from trainer.families.oblique.units import Units, draft_of
 from trainer.method import Proof, Settings, Solution, unsettled

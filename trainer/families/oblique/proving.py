@@ -14,22 +14,11 @@ from threadpoolctl import threadpool_limits
 
 from trainer.data.problem import Problem
 from trainer.dtypes import CountArray, FloatArray
-from trainer.families.oblique.cases import (
-    PLAIN,
-    Cases,
-    Fewer,
-    Labels,
-    Named,
-    Step,
-    Store,
-    Terms,
-    Undecided,
-    lemma_steps,
-    predicts,
-)
+from trainer.families.oblique.cases import PLAIN, Cases, Fewer, Named, Terms, predicts
 from trainer.families.oblique.hulls import Hulls
 from trainer.families.oblique.instance import ObliqueInstance
 from trainer.families.oblique.planes import DISTANCE
+from trainer.families.oblique.store import Labels, Step, Store, Undecided, lemma_steps
 from trainer.families.oblique.units import Units, instance_of
 from trainer.method import NotProved, Proof, Settings
 

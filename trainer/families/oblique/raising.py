@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from trainer.families.oblique.cases import Step, Store
 from trainer.families.oblique.instance import ObliqueTree
 from trainer.families.oblique.local import LocalSearch
 from trainer.families.oblique.proving import PlaneProof, analysis, cost_in_units, weighted_points
 from trainer.families.oblique.refit import drawn_tree
 from trainer.families.oblique.separable import Separator
+from trainer.families.oblique.store import Step, Store
 from trainer.families.oblique.target import Clock, Target
 from trainer.method import Proof
 

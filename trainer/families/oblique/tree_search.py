@@ -18,7 +18,6 @@ from threadpoolctl import threadpool_limits
 from trainer.certificate import Evidence, Status
 from trainer.data.problem import Problem
 from trainer.drive import STRUCK, drive, options_of, record
-from trainer.families.oblique.cases import Store
 from trainer.families.oblique.distance import DistantSearch
 from trainer.families.oblique.drawing import Drawing, kept_for_drawing
 from trainer.families.oblique.instance import ObliqueInstance, ObliqueTree, Packed
@@ -28,6 +27,7 @@ from trainer.families.oblique.plan import LEAVES_OPEN, Master, Plan
 from trainer.families.oblique.presolve import decomposed, one_plane, packing, trees_of
 from trainer.families.oblique.raising import Raising
 from trainer.families.oblique.starts import first_trees
+from trainer.families.oblique.store import Store
 from trainer.families.oblique.target import Clock, Target
 from trainer.families.oblique.units import Units, draft_of
 from trainer.method import Settings, Solution

@@ -95,7 +95,7 @@ def _wished(model: dict[str, Any], rows: Rows) -> Space:
 
 
 def _best_pair(model: dict[str, Any], rows: Rows, goal: dict[str, Any]) -> Found | None:
-    found = pairs(model, rows, goal["positive"])
+    found = _listed_pairs(model, rows, goal["positive"])  # the search by categories has given up
     if found is None:
         return None
     positives, negatives, reached = found
@@ -108,8 +108,12 @@ def pairs(model: dict[str, Any], rows: Rows, positive: str) -> tuple[int, int, l
 
     None if the space is not searched whole.
     """
-    if (found := subset_trees.pairs(model, rows, positive)) is not None:
-        return found
+    found = subset_trees.pairs(model, rows, positive)
+    return _listed_pairs(model, rows, positive) if found is None else found
+
+
+def _listed_pairs(model: dict[str, Any], rows: Rows, positive: str) -> tuple[int, int, list[tuple[int, int]]] | None:
+    """The same by a search over listed questions."""
     space = _whole(model, rows, Fraction(0))
     if space is None or len(model["classes"]) != 2:
         return None

@@ -70,10 +70,8 @@ def _target(goal: dict[str, Any], high: Fraction, free: int, limited: int, cap: 
     """For 0 … cap wrong rows of the class that is limited: with how many wrong ones of the other a tree does not exceed `high`."""
     if goal["maximise"] != "accuracy":
         return np.append(np.zeros(cap, np.int64), max(0, math.ceil((1 - high) * free)))
-    weight, most = (
-        exact(goal.get("weight") or 1),
-        _most_wrong(goal.get("specificity"), free) + 1,
-    )  # so many are not allowed
+    weight = exact(goal.get("weight") or 1)
+    most = _most_wrong(goal.get("specificity"), free) + 1  # so many are not allowed
     left = [(1 - high) * (limited + weight * free) - t for t in range(cap + 1)]
     return np.array([0 if r <= 0 else min(most, math.ceil(r / weight)) if weight else most for r in left], np.int64)
 
