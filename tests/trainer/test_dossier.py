@@ -9,7 +9,7 @@ from collections import Counter
 
 import pytest
 
-from tests.trainer.verify.files import csv_text, many_classes, trained
+from tests.trainer.recount.files import csv_text, many_classes, trained
 from trainer.data.reader import load
 from trainer.dossier import dossier
 from trainer.errors import DataError, ModelFileError

@@ -11,7 +11,7 @@ from octweb.dossier.document import to_html
 from octweb.dossier.folder import LARGEST_HTML
 from octweb.dossier.pdf import to_pdf
 from tests.octweb.figures.specimens import SPLITS, one_split, tree_of
-from tests.trainer.verify.files import many_classes, trained
+from tests.trainer.recount.files import many_classes, trained
 from trainer.dossier import dossier
 from trainer.tree.file import read
 from trainer.tree.picture.paper import MOST, PAPER, below, pictures

@@ -10,7 +10,7 @@ import pytest
 
 from tests.seeds import seeds
 from tests.trainer.random_trees import random_matrix, random_tree
-from tests.trainer.verify.files import csv_text
+from tests.trainer.recount.files import csv_text
 from trainer.data.reader import load
 from trainer.errors import ModelFileError
 from trainer.recount import verdict, verify

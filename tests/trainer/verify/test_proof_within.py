@@ -16,7 +16,7 @@ from tests.trainer.exact.test_limited_wishes import Limited, random_limits
 from tests.trainer.exact.test_workbench import Brute as Wished
 from tests.trainer.exact.test_workbench import random_wishes
 from tests.trainer.oracles.workbench import random_table
-from tests.trainer.verify.files import csv_text
+from tests.trainer.recount.files import csv_text
 from tests.trainer.verify.test_proofs import Lines, accepted, mutations
 from trainer.data.problem import Problem
 from trainer.data.reader import load

@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from tests.trainer.verify.files import findings, trained
+from tests.trainer.recount.files import findings, trained
 from trainer.recount import verdict
 
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from tests.trainer.verify.files import OBLIQUE, TWO_CLASSES, findings, trained
+from tests.trainer.recount.files import OBLIQUE, TWO_CLASSES, findings, trained
 from trainer.data.reader import load
 from trainer.errors import ModelFileError
 from trainer.methods import METHODS, get

@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from tests.trainer.verify.files import findings, trained, verdicts
+from tests.trainer.recount.files import findings, trained, verdicts
 from trainer.errors import ModelFileError
 from trainer.recount import verdict
 

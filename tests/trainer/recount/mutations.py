@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from tests.trainer.verify.search_settings import OF_THE_SEARCH
+from tests.trainer.recount.search_settings import OF_THE_SEARCH
 
 Path = tuple[Any, ...]
 # what says nothing about the tree or what is claimed of it

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.seeds import seeds
-from tests.trainer.verify.files import findings
+from tests.trainer.recount.files import findings
 from trainer.data.reader import load
 from trainer.recount.search import impurity
 from trainer.recount.search.lines import sides, whole

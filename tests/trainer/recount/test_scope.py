@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.octweb.small_models import small_table
-from tests.trainer.verify.files import TWO_CLASSES, csv_text, findings, trained
-from tests.trainer.verify.search_settings import OF_THE_SEARCH
+from tests.trainer.recount.files import TWO_CLASSES, csv_text, findings, trained
+from tests.trainer.recount.search_settings import OF_THE_SEARCH
 from trainer.data.reader import load
 from trainer.families.oblique import plan, planes
 from trainer.families.odt.grouping import make_groups

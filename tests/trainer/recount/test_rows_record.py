@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from tests.trainer.verify.files import findings, trained, verdicts
+from tests.trainer.recount.files import findings, trained, verdicts
 from trainer.data.reader import load
 from trainer.methods import METHODS
 from trainer.recount import verdict, verify

@@ -8,8 +8,8 @@ from fractions import Fraction
 
 import pytest
 
-from tests.trainer.verify.files import findings, trained
-from tests.trainer.verify.search_settings import OF_THE_SEARCH
+from tests.trainer.recount.files import findings, trained
+from tests.trainer.recount.search_settings import OF_THE_SEARCH
 from trainer.certificate import Certificate, Evidence
 from trainer.data.reader import load
 from trainer.methods import METHODS

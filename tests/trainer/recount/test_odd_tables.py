@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as parquet
 import pytest
 
-from tests.trainer.verify.odd_tables import odd_table
+from tests.trainer.recount.odd_tables import odd_table
 from trainer.data.reader import load
 from trainer.errors import DataError
 from trainer.recount import verdict, verify

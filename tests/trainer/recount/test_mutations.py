@@ -1,6 +1,6 @@
 """Thousands of random changes of valid files of every method: none that claims more than the original is called proved.
 
-`MUTATIONS=5000 pytest -m slow tests/trainer/verify/test_mutations.py` makes as many as are asked for; the default is a seeded sample.
+`MUTATIONS=5000 pytest -m slow tests/trainer/recount/test_mutations.py` makes as many as are asked for; the default is a seeded sample.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections import Counter
 
 import pytest
 
-from tests.trainer.verify.files import findings, trained
-from tests.trainer.verify.mutations import lies, mutated
+from tests.trainer.recount.files import findings, trained
+from tests.trainer.recount.mutations import lies, mutated
 from trainer.errors import TrainerError
 from trainer.methods import METHODS
 from trainer.recount import verdict
