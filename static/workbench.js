@@ -93,6 +93,8 @@ function cutter(box) {
 function cutters() {
   document.querySelectorAll("[data-cutter]:not([data-ready])").forEach((box) => { box.dataset.ready = "yes"; cutter(box); });
 }
+// as soon as it is on the page: between a swap and its settling a threshold can be taken hold of already
+document.addEventListener("htmx:afterSwap", cutters);
 document.addEventListener("htmx:afterSettle", cutters);
 cutters();
 
