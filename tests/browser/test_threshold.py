@@ -85,7 +85,8 @@ def test_a_refresh_does_not_replace_the_threshold_that_is_being_dragged(page, li
     signed_in(page.context, live_server.url, owner.username)
     page.goto(f"{live_server.url}/workbenches/{bench.pk}/?at=root")
     page.get_by_text("Searching").first.wait_for()
-    page.evaluate("htmx.config.defaultSettleDelay = 200")  # what is swapped in can be taken hold of before it has settled
+    # what is swapped in can be taken hold of before it has settled
+    page.evaluate("htmx.config.defaultSettleDelay = 200")
     live = re.compile("/live/")
     with page.expect_response(live):
         pass  # it does refresh
