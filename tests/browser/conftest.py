@@ -39,6 +39,7 @@ def browser() -> Iterator[Any]:
     if path is None:
         pytest.skip("no Chromium found; install it (apt-get install chromium)")
     sync = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    sync.expect.set_options(timeout=120_000)  # as the windows have it
     with sync.sync_playwright() as driver:
         chromium = driver.chromium.launch(executable_path=path, args=ARGUMENTS)
         yield chromium

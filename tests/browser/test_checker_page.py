@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.accessible import violations
 from trainer.data.reader import load
@@ -42,7 +43,7 @@ def test_the_page_checks_files_from_disk(windows, tmp_path, method):
     assert len(said) == 3
     assert all(line.startswith("Holds:") for line in said), said
     assert page.inner_text("#verdict") == "Verdict: the proof holds."
-    assert page.evaluate("document.activeElement.id") == "go"
+    expect(page.locator("#go")).to_be_focused()
     other = tmp_path / "other.jsonl"
     other.write_bytes(gzip.decompress(proof.read_bytes()).replace(b'"rows":"', b'"rows":"0'))
     assert check(other)[0].startswith("Does not hold: The proof was made for another table")
@@ -78,6 +79,6 @@ def test_the_page_is_accessible_and_asks_for_what_is_missing(windows, width, the
     page.focus("#go")
     page.keyboard.press("Enter")
     assert page.inner_text("#verdict") == "Choose the three files first."
-    assert page.evaluate("document.activeElement.id") == "model"
+    expect(page.locator("#model")).to_be_focused()
     assert violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

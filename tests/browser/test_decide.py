@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 
 from octweb.decide import actions
 from octweb.registry import actions as registry
@@ -108,7 +109,7 @@ def test_the_questionnaire_by_keyboard_on_a_phone(opened, small):  # noqa: F811
         page.locator("[name=value]").focus()
         page.keyboard.type("0.5")
         page.keyboard.press("Enter")
-        assert page.evaluate("document.activeElement.classList.contains('q1')"), "the new heading has the focus"
+        expect(page.locator(".q1:focus")).to_have_count(1)  # the new heading
     row = np.full((1, len(tree.schema)), 0.5)
     assert page.inner_text("h1.q1") == tree.classes[int(tree.predict(row)[0])]
     assert page.inner_text("[data-questionnaire-status]") == f"The answer is {page.inner_text('h1.q1')}"

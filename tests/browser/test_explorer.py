@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
 from octweb.workbench import actions
 from tests.browser.accessible import violations
@@ -53,7 +54,7 @@ def test_each_wrong_entry_is_named_beside_its_field_which_has_the_focus(page, li
             page.fill(f"#{name}", entry)
             page.press(f"#{name}", "Enter")
             page.wait_for_selector(f"#{name}-error")
-            assert page.evaluate("document.activeElement.id") == name
+            expect(page.locator(f"#{name}")).to_be_focused()
             assert page.get_attribute(f"#{name}", "aria-invalid") == "true"
             assert f"{name}-error" in page.get_attribute(f"#{name}", "aria-describedby")
             assert page.input_value(f"#{name}") == entry
@@ -65,7 +66,7 @@ def test_each_wrong_entry_is_named_beside_its_field_which_has_the_focus(page, li
     page.press("#slack", "Enter")
     page.wait_for_selector("#difference-error")
     assert page.locator(".error[id]").count() == 3
-    assert page.evaluate("document.activeElement.id") == "slack"
+    expect(page.locator("#slack")).to_be_focused()
     found += looked_at(page, "explorer-wrong")
     assert found == []
     assert page.trouble == []
@@ -82,7 +83,7 @@ def test_a_class_that_the_search_does_not_know_is_named_beside_its_field_too(pag
     serve(bench)
     page.goto(address)
     assert "zzz" in page.inner_text("#recalls-error")
-    assert page.evaluate("document.activeElement.id") == "recalls"
+    expect(page.locator("#recalls")).to_be_focused()
     page.fill("#recalls", "")
     page.fill("#slack", "3")
     page.press("#slack", "Enter")

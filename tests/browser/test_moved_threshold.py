@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from playwright.sync_api import expect
 
 from octweb.registry.parsed import model_file
 from octweb.workbench import actions
@@ -117,7 +118,7 @@ def test_keys_and_a_typed_value_move_the_line_also_in_the_dark(opened, small):  
         assert re.search(
             rf"yes {held['yes'][stop]} rows, no \d+ rows?, {wrong} wrong", handle.get_attribute("aria-valuetext")
         )
-    assert page.evaluate("document.activeElement.id") == "threshold-handle"  # the arrows did not walk in the tree
+    expect(page.locator("#threshold-handle")).to_be_focused()  # the arrows did not walk in the tree
     assert "CART has no workbench" in page.locator("#threshold-hold").inner_text()
     assert violations(page) == []
     page.keyboard.press("Escape")

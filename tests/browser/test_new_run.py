@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
+from playwright.sync_api import expect
 
 from octweb.datasets import actions as datasets
 from tests.browser.accessible import violations
@@ -36,7 +37,7 @@ def test_the_switch_for_empty_cells_changes_what_is_said(page, live_server, owne
     page.focus("#empty-as-category")
     page.keyboard.press("Space")
     page.wait_for_selector(".head >> text=40 rows")
-    assert page.evaluate("document.activeElement.id") == "empty-as-category"
+    expect(page.locator("#empty-as-category")).to_be_focused()
     assert page.is_checked("#empty-as-category")
     assert not page.is_disabled('input[name="ask"][value="groups"]')
     for part in ("#form-state", "#in-words", "#start-bar"):
@@ -61,7 +62,7 @@ def test_answers_settings_and_words_change_in_place(page, live_server, owner, da
     page.focus('input[name="sure"][value="proved"]')
     page.keyboard.press("ArrowLeft")
     shown(page, "cart")
-    assert page.evaluate("document.activeElement.value") == "quick"
+    expect(page.locator('input[name="sure"][value="quick"]')).to_be_focused()
     page.keyboard.press("4")
     page.wait_for_selector('input[name="shown_ask"][value="groups"]', state="attached")
     page.keyboard.press("p")
@@ -77,7 +78,7 @@ def test_answers_settings_and_words_change_in_place(page, live_server, owner, da
     page.keyboard.press("ControlOrMeta+a")
     page.keyboard.type("2")
     shown(page, "exact-numeric")
-    assert page.evaluate("document.activeElement.id") == "id_p_depth"
+    expect(page.locator("#id_p_depth")).to_be_focused()
     assert page.input_value("#id_p_depth") == "2"
 
     page.click("#own-method summary")

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 from django.urls import reverse
+from playwright.sync_api import expect
 
 from octweb.datasets import actions as datasets
 from octweb.experiments import actions as experiments
@@ -22,7 +23,6 @@ from tests.octweb.small_models import trained
 from trainer.run import TrainRequest, train
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-FOCUSED = "document.activeElement.id || document.activeElement.textContent.trim()"
 
 
 @pytest.fixture
@@ -89,10 +89,10 @@ def test_asked_back_rejected_and_approved_by_another(as_user, live_server, owner
     olga.click("text=Ask for approval")
     at_its_fragment(olga)
     olga.keyboard.press("Tab")  # the address ends in #decide, so the field is the next place
-    assert olga.evaluate(FOCUSED) == "ask-reason"
+    expect(olga.locator("#ask-reason")).to_be_focused()
     olga.keyboard.type("For the new counters.")
     olga.keyboard.press("Tab")
-    assert olga.evaluate(FOCUSED) == "Send to review"
+    expect(olga.get_by_role("button", name="Send to review")).to_be_focused()
     olga.keyboard.press("Enter")
     olga.wait_for_selector("text=Waiting for a reviewer")
     assert violations(olga) == []
@@ -102,7 +102,7 @@ def test_asked_back_rejected_and_approved_by_another(as_user, live_server, owner
     ada.wait_for_selector("text=For the new counters.")
     press(ada, "Ask back")
     assert "what is missing" in ada.inner_text("#refused")  # beside the note, which has the focus
-    assert ada.evaluate(FOCUSED) == "reason"
+    expect(ada.locator("#reason")).to_be_focused()
     assert violations(ada) == []
     ada.keyboard.type("Which counters?")
     press(ada, "Ask back")
@@ -159,7 +159,7 @@ def test_a_model_is_shared_with_a_person_by_name(as_user, live_server, owner, st
     olga.fill("#share-name", "nobody")
     press(olga, "Share")
     assert "no account 'nobody'" in olga.inner_text("#not-shared")
-    assert olga.evaluate(FOCUSED) == "share-name"
+    expect(olga.locator("#share-name")).to_be_focused()
     assert olga.evaluate("scrollY") > 0  # the field is in sight, not the top of the page
     assert violations(olga) == []
     assert overflow(olga) <= 0
@@ -263,7 +263,7 @@ def test_a_leaderboard_takes_results_without_moving_the_reader(as_user, live_ser
     page.wait_for_selector("text=done ·")
     score = page.locator("#leaderboard tbody tr").first.locator("td").nth(3).bounding_box()
     assert score["x"] + score["width"] + 120 <= 364  # seen beside the name without a scroll
-    assert page.evaluate(FOCUSED) == "Leaves"
+    expect(page.locator("#leaderboard .seg a >> text=Leaves")).to_be_focused()
     assert page.evaluate(f"{table}.scrollLeft") == 120
     page.wait_for_selector("#experiment-chart .point")
     assert violations(page) == []
@@ -298,7 +298,7 @@ def test_what_opens_over_a_page_closes_with_escape_and_gives_the_focus_back(as_u
         until(page, f"{open_now} === 1")
         page.keyboard.press("Escape")
         until(page, f"{open_now} === 0")
-        assert page.evaluate(f"document.activeElement.matches({json.dumps(opener)})"), opener
+        expect(page.locator(opener).first).to_be_focused()
     page.focus(".who details.menu > summary")
     page.keyboard.press("Enter")
     page.keyboard.press("Shift+Tab")  # a menu that the focus leaves is closed
@@ -317,7 +317,8 @@ def test_a_refused_form_takes_the_focus_keeps_what_was_typed_and_leaves_the_cons
     olga.goto(f"{live_server.url}/notifications/")
     olga.fill("#webhook", "ftp://night")
     press(olga, "Save")
-    assert (olga.evaluate(FOCUSED), olga.input_value("#webhook")) == ("webhook", "ftp://night")
+    expect(olga.locator("#webhook")).to_be_focused()
+    assert olga.input_value("#webhook") == "ftp://night"
     olga.goto(f"{live_server.url}{reverse('experiments:new')}?dataset={dataset.pk}")
     for tick in olga.locator("[name=kinds]").all():
         tick.uncheck()
@@ -325,14 +326,14 @@ def test_a_refused_form_takes_the_focus_keeps_what_was_typed_and_leaves_the_cons
     assert olga.is_disabled("#plan button")
     olga.evaluate("document.getElementById('experiment-form').submit()")
     olga.locator("text=Tick at least one kind of question.").wait_for()
-    assert olga.evaluate(FOCUSED) == "id_kinds_0"
+    expect(olga.locator("#id_kinds_0")).to_be_focused()
     other = tmp_path / "other.csv"
     other.write_text(CSV.replace("height", "length", 1))
     olga.goto(live_server.url + reverse("datasets:version", args=[dataset.pk]))
     olga.set_input_files("#file", str(other))
     press(olga, "Store as version 2")
     olga.locator("[role=alert]").wait_for()
-    assert olga.evaluate(FOCUSED) == "file"
+    expect(olga.locator("#file")).to_be_focused()
     assert violations(olga) == []
 
 
@@ -373,7 +374,7 @@ def test_on_a_phone_what_decides_is_in_sight(as_user, live_server, owner, staff,
     olga.focus("#sort")
     olga.keyboard.press("ArrowDown")
     olga.wait_for_url("**sort=oldest")
-    assert olga.evaluate(FOCUSED) == "sort"  # so the next order is one more key away
+    expect(olga.locator("#sort")).to_be_focused()  # so the next order is one more key away
     for place, selector in (("/experiments/", "td .badge"), ("/deleted/", "td .btn")):
         olga.goto(live_server.url + place)
         assert olga.locator(selector).count() == 1
