@@ -53,8 +53,13 @@ def _read(path: Path) -> dict[str, Any]:
     def refuse(name: str) -> None:
         raise ModelFileError(f"The model file is damaged: {name} is not a number.")
 
+    def once(members: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(found := dict(members)) < len(members):  # another reader may take the first of two
+            raise ModelFileError("The model file is damaged: a member appears twice in the same object.")
+        return found
+
     try:
-        model = json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
+        model = json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse, object_pairs_hook=once)
     except ModelFileError:
         raise
     except (ValueError, RecursionError) as error:

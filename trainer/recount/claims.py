@@ -34,8 +34,23 @@ CERTIFICATE = """method guarantee status objective bound gap mip_gap scope split
 SETS = "train test cross_validation"
 METRICS = "n correct accuracy confusion folds finished ended accuracies deviation leaves"
 ROWS = "used held_out folds weights fold_trees"
+COLUMN = "name kind categories missing unit special"
+GOAL, WISH, OPTIMUM = "positive maximise weight sensitivity specificity", "wish price reason", "objective bound proved"
+READING = "delimiter encoding top bottom columns given"
+READ = "taken_for reason decimal thousands unit negative form origin clock zone missing choices question given"
+POINT = "leaves branchings coefficients correct bound proved tree"
+EVIDENCE = {
+    "dynamic-programming": "cost bound depth_two_subtrees cache_entries cache_evictions", "interval-pruning": "cost bound",
+    "wishes": "cost bound", "leaf-frontier": "n most points unsettled", "coefficient-frontier": "n points",
+    "frontier": "positive positives negatives pairs proved finished status bounds", "optimal-trees": "count listed",
+}  # fmt: skip
 NODE = "id counts split left right class impurity impurity_bound measure"
 TOLD = "mip bound-met cases subset-search topology-choice greedy proof distance planes"  # of the search; `bound` counts planes again
+
+
+Place = tuple[
+    str, dict[str, Any], str
+]  # of a part of the file: how it is called, its members, and the names of those that are known
 
 
 def status(model: dict[str, Any]) -> Finding:
@@ -271,8 +286,29 @@ def unknown(model: dict[str, Any]) -> list[Finding]:
     places = [("", model, PARTS), ("", model["certificate"], f"{CERTIFICATE} {ASIDE}"), ("metrics ", metrics, SETS)]
     places += [(f"metrics {name} ", metrics.get(name) or {}, METRICS) for name in SETS.split()]
     places += [("rows ", model.get("rows") or {}, ROWS), *(("nodes ", node, NODE) for node in model["nodes"])]
+    places += [*_in_certificate(model["certificate"]), *_in_table(model)]
     odd = (place + name for place, own, known in places for name in own if name not in known.split())
     return [_unknown(name) for name in dict.fromkeys(odd)]
+
+
+def _in_certificate(certificate: dict[str, Any]) -> list[Place]:
+    """The parts of a certificate that are lists or objects, and what may be in each; what a search tells of itself is told as a whole."""
+    named = (("goal ", certificate.get("goal"), GOAL), ("optimum ", certificate.get("optimum"), OPTIMUM))
+    found = [(place, own or {}, known) for place, own, known in named]
+    found += [("wishes ", wish, WISH) for wish in certificate.get("wishes") or ()]
+    for part in certificate.get("evidence") or ():
+        kind = str(part.get("kind"))
+        if kind in EVIDENCE:
+            found.append((f"evidence '{kind}' ", part, f"kind {EVIDENCE[kind]}"))
+            found += [(f"evidence '{kind}' points ", point, POINT) for point in part.get("points") or ()]
+    return found
+
+
+def _in_table(model: dict[str, Any]) -> list[Place]:
+    """The schema, and how the table was read."""
+    reading = model.get("reading") or {}
+    found = [("columns ", column, COLUMN) for column in model["columns"]] + [("reading ", reading, READING)]
+    return found + [("reading columns ", own, READ) for own in (reading.get("columns") or {}).values()]
 
 
 def _unknown(name: str) -> Finding:

@@ -70,7 +70,7 @@ def refuted(findings: Iterable[Finding]) -> bool:
 
 def columns_of(split: dict[str, Any]) -> list[str]:
     """The columns that a split asks about."""
-    return list(split.get("features") or [split["feature"]])
+    return list(split["features"]) if split["kind"] == "linear" else [split["feature"]]
 
 
 @contextmanager

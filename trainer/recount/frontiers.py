@@ -64,6 +64,8 @@ def _point_trouble(model: dict[str, Any], part: dict[str, Any], p: dict[str, Any
     n, tree, point = int(rows.weights.sum()), p.get("tree"), f"The point with {p['leaves']} leaves does not hold"
     if part["n"] != n or not p["correct"] <= p["bound"] <= n or p["proved"] != (p["correct"] == p["bound"]):
         return f"{point}: its numbers do not fit together."
+    if p.get("branchings", p["leaves"] - 1) != p["leaves"] - 1:
+        return f"{point}: it has a question less than leaves."
     if not tree:
         return ""
     trouble, counts = held(model, tree, rows)

@@ -50,7 +50,10 @@ def scope(model: dict[str, Any], rows: Rows) -> Finding:
     """Whether the file's claim is about the trees that its parameters ask for, all restrictions named."""
     said = _in_words_of_today(str(model["certificate"].get("scope") or ""))
     if model.get("rows") is None and not said.startswith(tuple(LEAD.values())):
-        return unjudged("scope", "This older file words it differently; the parameters count.", "aside")
+        return unjudged(
+            "scope",
+            f"Words that this checker does not know; the parameters count. The file says: {said[:200] or 'nothing'}.",
+        )
     if model["method"] == "converted":
         return recounted("scope", said == MADE, f"The file says: {said or 'nothing'}; '{MADE}' is all that is known.")
     lead = LEAD[METHODS[model["method"]][0]]

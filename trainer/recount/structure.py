@@ -17,6 +17,11 @@ CUTS = "max_leaves everywhere several"
 CUT_H = f"{PLANES} {CUTS} then_fewest pareto balanced connect tight full_routing symmetry"
 COMMON = "seed depth time_limit memory_limit threads test_share folds"
 WHOLE = "depth bins max_leaves min_leaf max_columns max_card min_node folds seed"
+SPLITS = {
+    "threshold": "feature threshold", "interval": "feature low high", "subset": "feature categories",
+    "linear": "features coefficients threshold categories",
+}  # fmt: skip
+LEAF, BRANCH = {"class"}, {"split", "left", "right", "impurity", "impurity_bound", "measure"}
 MOST = {"bins": 1000, "depth": 100, "test_share": 0.9, "folds": 50}
 # method: what it can claim, its kinds of splits (t: threshold, i: interval, s: subset, l: linear), its parameters
 METHODS = {
@@ -90,6 +95,8 @@ def tree_trouble(model: dict[str, Any], nodes: Sequence[dict[str, Any]]) -> tupl
             return f"Node {i} has no parent, or a wrong id.", 0
         if len(node["counts"]) != len(model["classes"]):
             return f"Node {i} does not count each class.", 0
+        if odd := set(node) & (LEAF if "split" in node else BRANCH):
+            return f"Node {i} is a leaf and a question: it has '{min(odd)}'.", 0
         if "split" not in node:
             if node["class"] not in model["classes"]:
                 return f"Leaf {i} has a class that is not listed.", 0
@@ -105,7 +112,12 @@ def tree_trouble(model: dict[str, Any], nodes: Sequence[dict[str, Any]]) -> tupl
 
 
 def _split_trouble(split: dict[str, Any], columns: dict[str, dict]) -> str:
-    kind, used = split["kind"], columns_of(split)
+    kind = split["kind"]
+    if kind not in SPLITS:
+        return f"has a split of the unknown kind '{str(kind)[:40]}'"
+    if odd := set(split) - {"kind", *SPLITS[kind].split()}:  # a second name of a column would be another question
+        return f"has a split with '{min(odd)[:40]}', which none of this kind has"
+    used = columns_of(split)
     numbers = [*split.get("coefficients", ()), *(split.get(end) for end in ("threshold", "low", "high"))]
     if not all(math.isfinite(number) for number in numbers if number is not None):
         raise ValueError("a number of a split is not finite")
@@ -123,8 +135,6 @@ def _split_trouble(split: dict[str, Any], columns: dict[str, dict]) -> str:
         if any(t is not None and t not in columns[c]["categories"] for c, t in zip(used, tests, strict=True)):
             return "tests a category that is not listed"
         return ""
-    if kind not in ("threshold", "interval"):
-        return f"has a split of the unknown kind '{str(kind)[:40]}'"
     return "compares a column that does not contain numbers" if columns[used[0]]["kind"] == "categorical" else ""
 
 

@@ -97,3 +97,14 @@ def test_a_class_that_is_not_listed_is_no_silence(tmp_path):
     del document["rows"]
     (tmp_path / "model.json").write_text(json.dumps(document))
     assert verdict(verify(tmp_path / "model.json", whole)) == "refuted"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "word"),
+    [("koi8-r", "красный"), ("shift_jis", "赤い"), ("iso-8859-15", "20 €"), ("utf-32", "röt"), ("cp437", "röt")],
+)
+def test_an_encoding_that_somebody_gave_is_read_again(tmp_path, encoding, word):
+    path, n = tmp_path / "rows.csv", 20
+    rows = "".join(f"{i},{word if i % 3 else 'x'},{'ab'[i % 2]}\n" for i in range(n))
+    path.write_bytes(f"size,{word} of all,class\n{rows}".encode(encoding))
+    check(tmp_path, path, {"target": "class", "encoding": encoding})

@@ -123,7 +123,7 @@ def test_a_false_claim_is_refuted(trained, claim, edit):
         lambda d: d.pop("target"),
         lambda d: d["columns"][0].pop("kind"),
         lambda d: d["nodes"][0].pop("counts"),
-        lambda d: d["nodes"][0]["split"].update(kind="threshold", threshold="high"),
+        lambda d: d["nodes"][0].update(split={"kind": "threshold", "feature": "length", "threshold": "high"}),
         lambda d: d.update(certificate=[1]),
         lambda d: d["certificate"].update(objective="much"),
         lambda d: d["certificate"].update(bound=float("inf")),

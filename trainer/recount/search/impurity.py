@@ -33,7 +33,9 @@ def splits(model: dict[str, Any], rows: Rows, counts: Counts) -> list[Finding]:
         odd = any(certificate.get(name) is not None for name in ("splits", "splits_proved"))
         odd = odd or any(v.get("impurity_bound") is not None for v in found)
         return [*out, recounted("splits", False, f"'{model['method']}' proves no splits.")] if odd else out
-    bounded = [v for v in named if v.get("impurity_bound") is not None]
+    bounded = [v for v in found if v.get("impurity_bound") is not None]
+    if bare := [v for v in bounded if v.get("impurity") is None]:
+        return [*out, recounted("splits", False, f"Node {bare[0]['id']} has a bound, and no impurity.")]
     met = [v for v in bounded if exact(v["impurity"]) - exact(v["impurity_bound"]) <= TOLERANCE * _size(v)]
     if (len(found), len(met)) != (certificate.get("splits"), certificate.get("splits_proved")):
         return [*out, recounted("splits", False, f"{len(met)} of {len(found)} splits meet their bounds.")]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +27,9 @@ CLOCK = re.compile(
 DAYS = "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"
 MONTHS = "january february march april may june july august september october november december".split()  # noqa: SIM905
 CLAIM = "reading of the table"
+SHOWN = 5
 Texts = Callable[[str], Sequence[str]]
+Gone = Counter[tuple[str, str]]  # cells by the column of the file and the word
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class Source:
     name: str
     made: tuple[str, ...]
     texts: Texts | None = None
+    missing: frozenset[str] = frozenset()  # words that mean that a cell is empty, beside those of every table
 
 
 def sources(model: dict[str, Any], wanted: Sequence[str]) -> list[Source]:
@@ -48,8 +52,8 @@ def sources(model: dict[str, Any], wanted: Sequence[str]) -> list[Source]:
     return list(found.values())
 
 
-def plain(pieces: Iterable[Piece], own: Sequence[Source], wanted: Sequence[str]) -> Iterator[Piece]:
-    """The pieces of the columns `wanted`, from those of the columns of the file."""
+def plain(pieces: Iterable[Piece], own: Sequence[Source], wanted: Sequence[str], gone: Gone) -> Iterator[Piece]:
+    """The pieces of the columns `wanted`, from those of the columns of the file; `gone` counts the cells that are empty by a word."""
     for piece in pieces:
         texts: dict[str, Sequence[str]] = {}
         for source, cells in zip(own, piece, strict=True):
@@ -57,6 +61,8 @@ def plain(pieces: Iterable[Piece], own: Sequence[Source], wanted: Sequence[str])
                 texts[source.name] = cells
                 continue
             known = {cell: source.texts(cell) for cell in set(cells)}
+            for word in source.missing & set(known):
+                gone[source.name, word] += cells.count(word)
             for place, name in enumerate(source.made):
                 texts[name] = [known[cell][place] for cell in cells]
         yield [texts[name] for name in wanted]
@@ -68,8 +74,8 @@ def skipped_lines(model: dict[str, Any]) -> frozenset[int]:
     return frozenset(int(line) for side in ("top", "bottom") for line, _ in reading.get(side) or ())
 
 
-def judged(model: dict[str, Any], around: Around | None) -> list[Finding]:
-    """What is to be said of the reading; `around` tells of the lines that were left out here, None if none was."""
+def judged(model: dict[str, Any], around: Around | None, gone: Gone) -> list[Finding]:
+    """What is to be said of the reading; `around` tells of the lines that were left out here, None if none was, `gone` of cells."""
     reading = model.get("reading")
     if reading is None:
         return []
@@ -80,8 +86,11 @@ def judged(model: dict[str, Any], around: Around | None) -> list[Finding]:
             detail = f"'{word}' is a value of column '{name}', and no word for a cell that is empty."
             return [recounted(CLAIM, False, detail, "basis")]
     detail = f"{len(columns)} {'column is' if len(columns) == 1 else 'columns are'} read as the model says."
+    if named := (reading.get("given") or {}).get("encoding"):
+        detail += f" Somebody asked to read the text as {str(named)[:40]}."
     if values:
-        shown = ", ".join(f"'{word}' of column '{name}'" for name, word in values[:5])
+        shown = ", ".join(f"'{word}' of column '{name}' ({gone[name, word]} cells)" for name, word in values[:SHOWN])
+        shown += f" and {len(values) - SHOWN} more" if len(values) > SHOWN else ""
         detail += f" Somebody asked that {shown} {'means' if len(values) == 1 else 'mean'} an empty cell."
     if around is None:
         return [recounted(CLAIM, True, detail)]
@@ -96,16 +105,16 @@ def judged(model: dict[str, Any], around: Around | None) -> list[Finding]:
 
 
 def _values_gone(record: dict[str, Any]) -> list[str]:
-    """The words for "missing" that are numbers or dates in the form of the column."""
+    """The words for "missing" that are numbers or dates in the form of the column; in a column that is read as it stands each word is a value."""
     read = FORMS.get(record["taken_for"])
-    words = map(str, record.get("missing") or ())
-    return [word for word in words if read is not None and read(word, record) is not None]
+    words = [str(word) for word in record.get("missing") or () if str(word) not in GAPS]
+    return [word for word in words if read is None or read(word, record) is not None]
 
 
 def _source(name: str, record: dict[str, Any]) -> Source:
     missing, kind = frozenset(str(word) for word in record.get("missing") or ()), record["taken_for"]
     if kind == "plain":
-        return Source(name, (name,), lambda word: ("" if word in missing else word,))
+        return Source(name, (name,), lambda word: ("" if word in missing else word,), missing)
     if kind not in FORMS:
         raise DataError(f"The model reads column '{name}' in a way that is not known: {str(kind)[:40]}.")
     read, made = FORMS[kind], _made(name, record) if kind == "date" else (name,)
@@ -119,7 +128,7 @@ def _source(name: str, record: dict[str, Any]) -> Source:
             raise DataError(f"Column '{name}' holds {form} in the model; the file has '{word[:60]}' there.")
         return found
 
-    return Source(name, made, texts)
+    return Source(name, made, texts, missing)
 
 
 def _tidy(word: str) -> str:

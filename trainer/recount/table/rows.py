@@ -15,7 +15,7 @@ import numpy as np
 
 from trainer.errors import DataError
 from trainer.recount.findings import Finding, recounted, unjudged
-from trainer.recount.table.reading import GAPS, judged, plain, skipped_lines, sources
+from trainer.recount.table.reading import GAPS, Gone, judged, plain, skipped_lines, sources
 from trainer.recount.table.tables import Piece, readings
 from trainer.verify.model import Rows
 
@@ -59,10 +59,12 @@ def load(path: Path, model: dict[str, Any]) -> Data:
     first: Data | None = None
     trouble: DataError | None = None
     own = sources(model, wanted)
-    for pieces, around in readings(path, [source.name for source in own], skipped_lines(model)):
+    encoding = str((model.get("reading") or {}).get("encoding") or "")
+    for pieces, around in readings(path, [source.name for source in own], skipped_lines(model), encoding):
+        gone = Gone()
         try:
-            found = _data(model, plain(pieces, own, wanted))
-            found.findings.extend(judged(model, around))
+            found = _data(model, plain(pieces, own, wanted, gone))
+            found.findings.extend(judged(model, around, gone))
         except DataError as error:
             trouble = trouble or error
             continue

@@ -37,10 +37,10 @@ class Around:
 
 
 def readings(
-    path: Path, wanted: Sequence[str], skipped: frozenset[int] = frozenset()
+    path: Path, wanted: Sequence[str], skipped: frozenset[int] = frozenset(), named: str = ""
 ) -> Iterator[tuple[Iterator[Piece], Around | None]]:
     """The ways in which the file can be read so that it has the `wanted` columns, each as pieces of these columns; first without
-    the lines `skipped`, then with all lines."""
+    the lines `skipped`, then with all lines, and first in the encoding that is `named`."""
     with path.open("rb") as stream:
         head = stream.read(4)
     if head == b"PAR1":
@@ -49,7 +49,7 @@ def readings(
     if not head:
         raise DataError("The file of rows is empty.")
     for without in [skipped, frozenset[int]()] if skipped else [skipped]:
-        for encoding in _encodings(head):
+        for encoding in [*([named] if named else []), *_encodings(head)]:
             for delimiter in DELIMITERS:
                 try:
                     with _text(path, encoding) as lines:

@@ -1,0 +1,118 @@
+"""Lies that hide in what another reader of a file would see: second names, second members, unknown words, rows that a word makes empty."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.trainer.recount.files import findings, trained
+from trainer.data.reader import load
+from trainer.data.reading import Given
+from trainer.errors import ModelFileError
+from trainer.recount import verdict, verify
+from trainer.run import TrainRequest, save, train
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("files")
+
+
+def refuted(document, data, tmp_path):
+    return {f.claim for f in findings(document, data, tmp_path) if f.verdict == "refuted"}
+
+
+@pytest.mark.parametrize("method", ["exact", "bendoct", "odt"])
+def test_a_question_about_a_forbidden_column_does_not_hide_behind_a_second_name(folder, tmp_path, method):
+    document, data = trained(folder, method)
+    used = {v["split"]["feature"] for v in document["nodes"] if "split" in v}
+    other = next(c["name"] for c in document["columns"] if c["name"] not in used)
+    for node in document["nodes"]:
+        if "split" in node:
+            node["split"]["features"] = [other]
+    assert refuted(document, data, tmp_path) == {"structure"}
+
+
+@pytest.mark.parametrize("member", ["class", "left"])
+def test_a_node_is_a_leaf_or_a_question(folder, tmp_path, member):
+    document, data = trained(folder, "exact")
+    node = next(v for v in document["nodes"] if ("split" in v) == (member == "class"))
+    node[member] = document["classes"][0] if member == "class" else 1
+    assert refuted(document, data, tmp_path) == {"structure"}
+
+
+def test_a_bound_of_a_split_without_its_impurity(folder, tmp_path):
+    document, data = trained(folder, "bivariate")
+    node = next(v for v in document["nodes"] if "split" in v)
+    del node["impurity"]
+    document["certificate"]["splits_proved"] -= 1
+    assert refuted(document, data, tmp_path) == {"splits"}
+
+
+@pytest.mark.parametrize("twice", [("status", "proved by all"), ("bound", 0.5)])
+def test_a_member_that_is_there_twice_is_damage(folder, tmp_path, twice):
+    document, data = trained(folder, "exact")
+    text, name = json.dumps(document), f'"{twice[0]}":'
+    assert name in text
+    (tmp_path / "m.json").write_text(text.replace(name, f"{name} {json.dumps(twice[1])}, {name}", 1))
+    with pytest.raises(ModelFileError, match="appears twice"):
+        verify(tmp_path / "m.json", data)
+
+
+def test_a_file_without_its_rows_is_not_proved_of_whatever_its_scope_says(folder, tmp_path):
+    document, data = trained(folder, "exact")
+    assert verdict(findings(document, data, tmp_path)) == "proved"
+    document["rows"] = None
+    document["certificate"]["scope"] = "every tree of any depth and of any question"
+    found = findings(document, data, tmp_path)
+    assert verdict(found) == "recounted"
+    assert "every tree of any depth" in next(f.detail for f in found if f.claim == "scope")
+
+
+def test_a_point_of_a_frontier_has_a_question_less_than_leaves(folder, tmp_path):
+    document, data = trained(folder, "cut-h", pareto=True)
+    point = next(e for e in document["certificate"]["evidence"] if e["kind"] == "leaf-frontier")["points"][-1]
+    assert point["branchings"] == point["leaves"] - 1
+    point["branchings"] -= 1
+    assert refuted(document, data, tmp_path) == {"leaf-frontier"}
+
+
+PROMISE = {"promise": "nobody has a better one"}
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        lambda d: d["certificate"]["evidence"][0],
+        lambda d: d.setdefault("reading", {"columns": {}}),
+        lambda d: d["metrics"]["train"],
+        lambda d: d["certificate"].setdefault("wishes", [{"wish": "depth root 2", "price": None}])[0],
+    ],
+)
+def test_what_is_not_known_has_a_line_wherever_it_stands(folder, tmp_path, place):
+    document, data = trained(folder, "exact")
+    place(document).update(PROMISE)
+    found = findings(document, data, tmp_path)
+    assert verdict(found) != "proved"
+    assert [f.verdict for f in found if f.claim.endswith("promise")] in (["cannot be judged"], [])
+    assert any(f.claim.endswith("promise") for f in found) or any(f.verdict == "refuted" for f in found)
+
+
+@pytest.mark.parametrize(("column", "word"), [("class", "third"), ("w", "q")])
+def test_rows_that_a_word_makes_empty_are_named(tmp_path, column, word):
+    """All rows of a class, or of a category, left out: nobody may take that for the whole table."""
+    path, model = tmp_path / "t.csv", tmp_path / "m.json"
+    rows = [f"{i % 10},{'pqr'[i % 3]},{'third' if i % 5 == 0 else ['no', 'yes'][i % 10 > 4]}" for i in range(60)]
+    path.write_text("x,w,class\n" + "\n".join(rows) + "\n")
+    table, labels, _ = load(path, target="class", given=Given(missing={column: (word,)}))
+    request = TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 2})
+    save(train(request).model, model)
+    cells = sum(word in row.split(",") for row in rows)
+    found = verify(model, path)
+    assert verdict(found) == "proved"
+    assert any(f"'{word}' of column '{column}' ({cells} cells)" in f.detail for f in found)
+    document = json.loads(model.read_text())
+    document["reading"]["columns"][column].pop("given")
+    model.write_text(json.dumps(document))
+    assert verdict(verify(model, path)) == "refuted"
