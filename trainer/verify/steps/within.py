@@ -40,6 +40,7 @@ class Within:
         self.memo: dict[tuple[object, ...], Cover] = {}
         self.rising = np.zeros(space.X.shape[1], np.int64) if space.rising is None else space.rising
         self.monotone = bool(self.rising.any())
+        self.plain = not (self.bounded or self.groups or self.monotone)  # trees of two levels are counted
 
     def visit(self, subproblems: int) -> None:
         """So many subproblems, or their like in sums of vectors, are looked at; a search that no steps lead may end here."""
@@ -67,14 +68,11 @@ class Within:
             found = found[a * said + b * unsaid <= most]
         if len(found) < 2:
             return found
-        if self.groups:  # trees that predict the same of the groups; hardly another one is nowhere larger
-            found = found[np.lexsort(found.T)]
-            return found[np.append(True, (found[1:, 1:] != found[:-1, 1:]).any(axis=1))]
-        if self.entries == 1:
-            return found[[found[:, 0].argmin()]]
-        found = np.unique(found, axis=0)
+        # trees that are the same except for their cost
+        found = found[np.lexsort(found.T)]
+        found = found[np.append(True, (found[1:, 1:] != found[:-1, 1:]).any(axis=1))]
         place = 0
-        while place < len(found):
+        while place < len(found) and not self.groups:  # with groups hardly one is nowhere larger than another
             beaten = (found >= found[place]).all(axis=1)
             beaten[place] = False
             place += 1 - int(beaten[:place].sum())
@@ -97,14 +95,15 @@ class Within:
         """The vectors of all trees that cost less, found without steps."""
         if cost <= 0:
             return np.zeros((0, self.entries), np.int64)
-        if (self.entries, self.monotone, part.wishes, part.span) == (1, False, (), ANY) and height <= min(2, part.room):
-            return self.kept(np.array([[self.c.count(part, height, 1 << height, 0)]], np.int64), cost)
-        key = (min(height, part.room), *part.within)
+        height = min(height, part.room)
+        key = (height, *part.within)
+        if self.plain and 0 <= height <= 2 and key not in self.memo and (part.wishes, part.span) == ((), ANY):
+            counted = np.column_stack([self.c.counts(part, height), np.arange(1, 5)])
+            self.memo[key] = FAR, self.kept(counted[:, : self.entries], FAR)
         if key not in self.memo or self.memo[key][0] < cost:
             self.visit(1)
             self.memo[key] = cost, self.vectors(part, height, cost, None, None)
-        found, vectors = self.memo[key]
-        return vectors if found == cost else self.kept(vectors, cost)
+        return self.kept(self.memo[key][1], cost)
 
     def vectors(self, part: Part, height: int, cost: int, covers: Covers | None, known: Known | None) -> np.ndarray:
         """The vectors of all trees that may cost less; larger sides as the steps have proved them, or searched where there are none."""
