@@ -257,7 +257,8 @@ def _pairs(model: dict[str, Any], part: dict[str, Any], rows: Rows) -> list[Find
     open_ = len(part["proved"]) != len(listed) or any(
         said and tn != top for said, (_, tn, top) in zip(part["proved"], listed, strict=False)
     )
-    if open_ or (part["finished"] and not all(part["proved"])):
+    ended = part["finished"] == (part.get("status", "optimal" if part["finished"] else "") == "optimal")
+    if open_ or not ended or (part["finished"] and not all(part["proved"])):
         return [recounted("frontier", False, "Its pairs and what it says of them do not fit together.")]
     found = small.pairs(model, rows, part["positive"])
     if found is None:

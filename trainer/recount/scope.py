@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,12 @@ from trainer.recount.restrictions import words_of
 from trainer.recount.structure import METHODS
 from trainer.recount.tree import branches
 from trainer.verify.model import OBLIQUE, THRESHOLDS, Rows, asked, distant
-from trainer.verify.space.questions import cuts_of_bins, questions
+from trainer.verify.space.questions import cuts_of_bins, features, questions
 from trainer.verify.space.space import topology_of
 from trainer.verify.space.subsets import chosen_columns
 from trainer.verify.subject import NoProof, Shape, depth_of, leaves_of
 
+LARGEST = 1 << 26  # beyond which products of two differences may be rounded
 LEAD = {
     "tree": "all trees with",
     "splits": "for each question that is marked as proved, all questions on at most two columns, in a tree with",
@@ -79,7 +81,7 @@ def _spaces(model: dict[str, Any], rows: Rows, said: str) -> list[list[str]]:
     if METHODS[method][0] == "heuristic":
         return [[]]
     if method == "bivariate":
-        return [[], [ROUNDED]]
+        return [[ROUNDED] if any(_fine(values) for _, values in features(model, rows)) else []]
     if method == "odt":
         head = said.removeprefix(LEAD["tree"] + " ")
         if limits := _limits(model):
@@ -178,6 +180,13 @@ def _counted(n: int, noun: str) -> str:
 def _limits(model: dict[str, Any]) -> list[str]:
     """Each restriction in words, and the wishes after them."""
     return words_of(model) + [f"the wish '{record['wish']}'" for record in model["certificate"].get("wishes") or ()]
+
+
+def _fine(values: np.ndarray) -> bool:
+    """Whether a column has numbers that are no whole numbers below 2^26, in the last of their decimal places; at most eight of these are exact."""
+    written = [Fraction(repr(value)) for value in np.unique(values).tolist()]
+    places = next((k for k in range(9) if all((10**k * w).denominator == 1 for w in written)), None)
+    return places is None or max(map(abs, written)) * 10**places >= LARGEST
 
 
 def _special_values(column: dict, values: np.ndarray) -> int:

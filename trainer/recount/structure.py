@@ -22,7 +22,7 @@ SPLITS = {
     "linear": "features coefficients threshold categories",
 }  # fmt: skip
 LEAF, BRANCH = {"class"}, {"split", "left", "right", "impurity", "impurity_bound", "measure"}
-MOST = {"bins": 1000, "depth": 100, "test_share": 0.9, "folds": 50}
+MOST = {"bins": 1000, "depth": 100, "test_share": 0.9, "folds": 50, "mip_gap": 1}
 # method: what it can claim, its kinds of splits (t: threshold, i: interval, s: subset, l: linear), its parameters
 METHODS = {
     "cart": ("heuristic", "ts", GROWN),

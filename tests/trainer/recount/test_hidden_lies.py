@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from tests.trainer.recount.files import findings, trained
@@ -76,6 +77,45 @@ def test_a_point_of_a_frontier_has_a_question_less_than_leaves(folder, tmp_path)
     assert point["branchings"] == point["leaves"] - 1
     point["branchings"] -= 1
     assert refuted(document, data, tmp_path) == {"leaf-frontier"}
+
+
+def test_all_folds_and_a_word_of_how_they_ended(folder, tmp_path):
+    document, data = trained(folder, "cart", folds=3)
+    document["metrics"]["cross_validation"]["ended"] = "all folds are perfect"
+    assert refuted(document, data, tmp_path) == {"metrics cross_validation"}
+
+
+def test_a_frontier_is_not_both_open_and_optimal(folder, tmp_path):
+    document, data = trained(folder, "odt", frontier=True, positive="b")
+    part = next(e for e in document["certificate"]["evidence"] if e["kind"] == "frontier")
+    assert (part["finished"], part["status"]) == (True, "optimal")
+    part["finished"] = False
+    assert refuted(document, data, tmp_path) == {"frontier"}
+
+
+def test_a_gap_that_no_training_allows(folder, tmp_path):
+    document, data = trained(folder, "bendoct")
+    document["parameters"]["mip_gap"] = document["certificate"]["mip_gap"] = 1000
+    with pytest.raises(ModelFileError, match="mip_gap"):
+        findings(document, data, tmp_path)
+
+
+ROUNDED = ", some columns with more digits than can be compared exactly: lines that pass the rows by less than 1e-14 of a column's range are not counted"
+
+
+@pytest.mark.parametrize("digits", [0, 3, 7, 8, 9, 15])
+def test_whether_lines_very_near_to_rows_count_follows_from_the_digits(tmp_path, digits):
+    """A file of short decimals must not leave out lines: a bound that only these refute would not be refuted."""
+    rng, path = np.random.default_rng(digits), tmp_path / "t.csv"
+    rows = [f"{round(v, digits)!r},{i % 7},0.123456789,{'ab'[int(v * 1e6) % 2]}" for i, v in enumerate(rng.random(30))]
+    path.write_text("x,y,same,class\n" + "\n".join(rows) + "\n")
+    table, labels, _ = load(path, target="class")
+    found = train(TrainRequest(table=table, labels=labels, method="bivariate", parameters={"depth": 1}))
+    document = json.loads(json.dumps(found.model.to_json()))
+    assert verdict(findings(document, path, tmp_path)) == "proved"
+    said = document["certificate"]
+    said["scope"] = said["scope"].removesuffix(ROUNDED) if ROUNDED in said["scope"] else said["scope"] + ROUNDED
+    assert refuted(document, path, tmp_path) == {"scope"}
 
 
 PROMISE = {"promise": "nobody has a better one"}

@@ -59,6 +59,8 @@ def _means(given: dict[str, Any], trees: list[Any], tables: list[np.ndarray], wo
     means = {
         name: value for name, value in given.items() if name in ("accuracy", "deviation", "n", "correct", "confusion")
     }
+    if given.get("ended") and (means or len(trees) == given["folds"]):
+        return recounted(CLAIM, False, "All folds have a tree, and it is said that one of them has none.")
     if not means:
         return recounted(CLAIM, True, words)
     mean = sum(own, Fraction(0)) / len(own)
