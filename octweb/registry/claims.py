@@ -37,7 +37,7 @@ def claims(model: TreeModel) -> list[Claim]:
             Claim(
                 kind="proved" if proved == splits else "gap",
                 words=badges.splits_words(proved, splits),
-                tip=badges.SPLITS_TIP,
+                tip=f"{badges.SPLITS_TIP}{badges.scope_words(str(certificate.get('scope') or ''))}",
             )
         )
     return found
@@ -81,4 +81,8 @@ def _whole_tree(model: TreeModel, certificate: Mapping[str, Any]) -> Claim:
         return Claim(
             kind="heuristic", words=badges.NO_BOUND, tip=f"The search ended before anything was proved.{scope}"
         )
-    return Claim(kind="heuristic", words=badges.HEURISTIC, tip=badges.HEURISTIC_TIP)
+    return Claim(
+        kind="heuristic",
+        words=badges.HEURISTIC,
+        tip=badges.HEURISTIC_TIP + ("" if model.guarantee == Guarantee.SPLITS else scope),
+    )

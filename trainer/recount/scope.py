@@ -183,7 +183,7 @@ def _limits(model: dict[str, Any]) -> list[str]:
 
 
 def _fine(values: np.ndarray) -> bool:
-    """Whether a column has numbers that are no whole numbers below 2^26, in the last of their decimal places; at most eight of these are exact."""
+    """Whether a column has numbers that cannot be written as whole numbers below 2^26 of the same decimal place, the eighth at most."""
     written = [Fraction(repr(value)) for value in np.unique(values).tolist()]
     places = next((k for k in range(9) if all((10**k * w).denominator == 1 for w in written)), None)
     return places is None or max(map(abs, written)) * 10**places >= LARGEST

@@ -1,0 +1,28 @@
+"""Some badge of a model names all of its scope, whatever its method can claim."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from octweb.datasets import actions as datasets
+from octweb.registry import actions
+from octweb.registry.claims import claims
+from trainer.run import TrainRequest, train
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("method", ["exact", "bendoct", "bivariate", "cart"])
+def test_a_badge_names_the_scope(method, owner, media):
+    text = "x,y,answer\n" + "".join(f"{i % 7},{i % 5},{'ab'[(i % 7 > 3) ^ (i % 11 == 0)]}\n" for i in range(40))
+    choice = datasets.Choice(target="answer")
+    table = datasets.create(owner=owner, file=io.BytesIO(text.encode()), source_name="t.csv", name="t", choice=choice)
+    rows, labels = datasets.load(table)
+    asked = {"depth": 2} | ({"max_leaves": 3} if method == "bendoct" else {"min_leaf": 4})
+    found = train(TrainRequest(table=rows, labels=labels, method=method, parameters=asked))
+    document = found.model.to_json()
+    scope = document["certificate"]["scope"]
+    assert scope.endswith("at most 3 leaves" if method == "bendoct" else "at least 4 rows in a leaf")
+    model = actions.register(owner=owner, document=document, dataset=table, title="T")
+    assert [scope in claim.tip for claim in claims(model)].count(True) == 1
