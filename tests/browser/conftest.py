@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.browser.waiting import until
 from tests.browser.windows import Windows
 
 STATIC = Path(__file__).resolve().parents[2] / "static"
@@ -103,9 +104,8 @@ def figure_page(site: tuple[str, Path], windows: Windows) -> Any:
         page.on("console", lambda m: page.problems.append(m.text) if m.type in ("error", "warning") else None)
         page.on("pageerror", lambda e: page.problems.append(str(e)))
         page.goto(f"{address}/{file.name}")
-        page.wait_for_function(
-            "n => document.querySelectorAll('.js-plotly-plot .main-svg').length >= n", arg=len(figures), timeout=120_000
-        )
+        # a figure has its pictures to take away once it answers to clicks and keys as well
+        until(page, f"document.querySelectorAll('.js-plotly-plot + .take').length >= {len(figures)}")
         return page
 
     return show

@@ -7,12 +7,14 @@ import threading
 
 import numpy as np
 import pytest
+from playwright.sync_api import expect
 from sklearn.tree import DecisionTreeClassifier
 
 from octweb.checking.comparing_work import ComparisonSupervisor
 from octweb.checking.models import Comparison
 from octweb.datasets import actions as datasets
 from tests.browser.accessible import violations
+from tests.browser.waiting import complaints, overflow
 from trainer.convert import from_sklearn
 from trainer.tree.pmml import to_pmml
 
@@ -40,8 +42,7 @@ def folder(owner, media, tmp_path):
 def page(windows, live_server):
     """A page of a person who is signed in; anything on the console fails the test."""
     found, trouble = windows.page(bypass_csp=True), []
-    found.on("console", lambda m: trouble.append(m.text))
-    found.on("pageerror", lambda error: trouble.append(str(error)))
+    complaints(found, trouble)
     yield found
     assert trouble == []
 
@@ -64,8 +65,7 @@ def test_a_tree_is_brought_looked_at_and_compared(page, live_server, folder):
     page.fill("#title", "Our old tree")
     page.click("text=Make it a draft")
     page.wait_for_selector("h1 >> text=Our old tree")
-    page.wait_for_selector("#hits .hit.leaf")
-    assert page.locator("#hits .hit.leaf").count() == 3
+    expect(page.locator("#hits .hit.leaf")).to_have_count(3)
     assert violations(page) == []
 
     page.click(".tabs >> text=Proof")
@@ -81,11 +81,10 @@ def test_a_tree_is_brought_looked_at_and_compared(page, live_server, folder):
     supervisor = ComparisonSupervisor(job_id=str(job.pk), worker="test", stopping=threading.Event())
     assert supervisor.run() == "succeeded"
     page.wait_for_selector("#comparison >> text=Not optimal: a better tree with as many leaves exists")
-    assert page.is_visible("#comparison >> text=0 (proved)")
+    expect(page.locator("#comparison >> text=0 (proved)")).to_be_visible()
     page.click("#comparison summary")
-    assert "width" in page.inner_text("#comparison pre")
-    page.wait_for_load_state("networkidle")
+    expect(page.locator("#comparison pre")).to_contain_text("width")
     for width in (1440, 380):
         page.set_viewport_size({"width": width, "height": 900})
         assert violations(page) == []
-        assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+        assert overflow(page) <= 0

@@ -15,6 +15,7 @@ from django.conf import settings
 from octweb.registry.carried import Subject, to_html
 from tests.browser.accessible import violations
 from tests.browser.pictures import picture
+from tests.browser.waiting import complaints
 from trainer.data.csv_file import read_csv
 from trainer.data.reader import rows_for_model
 from trainer.explain.flip import Flipper
@@ -106,8 +107,7 @@ def opened(large, windows, tmp_path):
     path.write_text(to_html(subject), encoding="utf-8")
     assert path.stat().st_size <= 500_000
     page, trouble, asked = windows.page(width=1100, offline=True), [], []
-    page.on("console", lambda m: trouble.append(m.text))
-    page.on("pageerror", lambda e: trouble.append(str(e)))
+    complaints(page, trouble)
     page.on("request", lambda r: asked.append(r.url))
     page.goto(path.as_uri())
     yield page, known

@@ -35,8 +35,7 @@ def test_the_page_checks_files_from_disk(windows, tmp_path, method):
         for name, path in (("model", model), ("proof", proof), ("data", data)):
             page.set_input_files(f"#{name}", path)
         page.click("#go")
-        page.wait_for_selector("#said li")
-        page.wait_for_function("document.getElementById('verdict').textContent.startsWith('Verdict')")
+        expect(page.locator("#verdict")).to_contain_text("Verdict")
         return [item.inner_text() for item in page.query_selector_all("#said li")]
 
     said = check(proof)
@@ -78,7 +77,7 @@ def test_the_page_is_accessible_and_asks_for_what_is_missing(windows, width, the
     page.goto(PAGE.as_uri())
     page.focus("#go")
     page.keyboard.press("Enter")
-    assert page.inner_text("#verdict") == "Choose the three files first."
+    expect(page.locator("#verdict")).to_have_text("Choose the three files first.")
     expect(page.locator("#model")).to_be_focused()
     assert violations(page) == []
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

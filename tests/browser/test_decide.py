@@ -15,6 +15,7 @@ from octweb.registry.parsed import model_file
 from tests.browser.accessible import violations
 from tests.browser.pictures import folder, picture
 from tests.browser.test_workspace import LONG, opened, small, stored  # noqa: F401  (fixtures)
+from tests.browser.waiting import overflow
 from tests.octweb.decide.conftest import table_model  # noqa: F401  (a fixture)
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, grow
 from trainer.tree.splits import Threshold
@@ -39,6 +40,7 @@ def test_the_decision_page_is_accessible_fits_and_prints_on_one_page(opened, sma
     assert page.input_value("#row-number") == "", "what is typed is explained, not the row that was chosen"
     page.click("#ask button.primary")
     page.wait_for_selector("h1 >> text=A typed row")
+    page.wait_for_load_state()
     assert "0.25" not in page.url
     assert row not in page.url.partition("?")[2]
     pdf = page.pdf(prefer_css_page_size=True)
@@ -83,7 +85,7 @@ def test_a_long_path_prints_on_one_page(opened, deep):  # noqa: F811
     assert [k for k in range(8) if not any(f"_{k:02d}" in text or f"…{k:02d}" in text for text in drawn)] == []
     assert all(f"region_{k:02d}" in page.inner_text("#change table") for k in (0, 1, 5, 7))
     page.set_viewport_size({"width": 380, "height": 900})
-    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+    assert overflow(page) <= 0
     form = "(f => f.scrollWidth - f.clientWidth)(document.querySelector('#ask .scroll'))"
     assert page.evaluate(form) <= 0, "names, values and permissions stand below each other on a phone"
     assert page.evaluate(
@@ -121,7 +123,7 @@ def test_the_questionnaire_by_keyboard_on_a_phone(opened, small):  # noqa: F811
     assert page.inner_text("h1.q1") == tree.classes[int(tree.predict(row)[0])], "the tab keeps what was answered"
     page.click("text=Start again")
     page.click("button.primary >> nth=-1")
-    assert page.is_visible("#q-trouble")
+    expect(page.locator("#q-trouble")).to_be_visible()
     for _ in asked:
         if page.locator("form.b").count():
             page.click('button:has-text("I don’t know")')

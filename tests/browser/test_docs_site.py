@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
+from tests.browser.waiting import overflow, until
 from tests.built_site import built_site, needs_mkdocs
 
 PICTURES = os.environ.get("OCTWEB_PICTURES")
@@ -31,6 +34,7 @@ def opened(browser):
     def show(address: str, *, width: int = 1440):
         contexts.append(browser.new_context(viewport={"width": width, "height": 900}))
         page = contexts[-1].new_page()
+        page.set_default_timeout(120_000)
         page.problems = []
         page.on("console", lambda m: page.problems.append(m.text) if m.type in {"error", "warning"} else None)
         page.on("pageerror", lambda error: page.problems.append(str(error)))
@@ -42,14 +46,12 @@ def opened(browser):
         context.close()
 
 
-def search(page, words: str) -> str:
-    """The first page that the site's search finds."""
+def finds(page, word: str) -> None:
+    """The first page that the site's search finds has the word in its address; while it is typed others may come first."""
     box = page.locator("input.md-search__input")
     box.click()
-    box.press_sequentially(words)
-    first = page.locator(".md-search-result__item a").first
-    first.wait_for(timeout=60_000)
-    return first.get_attribute("href")
+    box.press_sequentially(word)
+    expect(page.locator(".md-search-result__item a").first).to_have_attribute("href", re.compile(word))
 
 
 def keep(page, name: str) -> None:
@@ -62,14 +64,14 @@ def test_below_the_application(built, settings, live_server, opened, media):
     page = opened(f"{live_server.url}/docs/")
     keep(page, "docs-1440")
     assert page.locator("h1").inner_text().startswith("Start here")
-    assert "hyperplanes" in search(page, "hyperplanes")
+    finds(page, "hyperplanes")
     page.goto(f"{live_server.url}/docs/methods/cart.html", wait_until="networkidle")
     keep(page, "docs-method")
-    assert page.evaluate("[...document.images].every(image => image.naturalWidth > 0)")
+    until(page, "[...document.images].every(image => image.naturalWidth > 0)")
     page.locator("label[for=__palette_1]").click()  # the scripts of the page run under the policy
-    assert page.locator("body").get_attribute("data-md-color-scheme") == "slate"
+    expect(page.locator("body")).to_have_attribute("data-md-color-scheme", "slate")
     page.reload(wait_until="networkidle")
-    assert page.locator("body").get_attribute("data-md-color-scheme") == "slate"
+    expect(page.locator("body")).to_have_attribute("data-md-color-scheme", "slate")
     keep(page, "docs-dark")
     assert page.problems == []
 
@@ -79,11 +81,11 @@ def test_on_a_phone_nothing_is_wider_than_the_window(built, settings, live_serve
     settings.DOCS_DIR = built
     page = opened(f"{live_server.url}/docs/{name}.html", width=380)
     keep(page, f"docs-380-{name.replace('/', '-')}")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 380
+    assert overflow(page) <= 0
     assert page.problems == []
 
 
 def test_from_the_disk(built, opened):
     page = opened((built / "methods" / "cart.html").as_uri())
-    assert "hyperplanes" in search(page, "hyperplanes")
+    finds(page, "hyperplanes")
     assert page.problems == []

@@ -9,7 +9,8 @@ from octweb.workbench import actions
 from tests.browser.accessible import violations
 from tests.browser.pictures import picture
 from tests.browser.signed_in import signed_in
-from tests.browser.test_walk import overflow, page  # noqa: F401 (page is a fixture)
+from tests.browser.test_walk import page  # noqa: F401 (page is a fixture)
+from tests.browser.waiting import overflow
 from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
 from tests.octweb.workbench.conftest import model, serve  # noqa: F401
 
@@ -52,9 +53,10 @@ def test_each_wrong_entry_is_named_beside_its_field_which_has_the_focus(page, li
     for name, entries in BAD.items():
         for entry in entries:
             page.fill(f"#{name}", entry)
-            page.press(f"#{name}", "Enter")
-            page.wait_for_selector(f"#{name}-error")
+            with page.expect_navigation():  # the page before may name an error of the same field
+                page.press(f"#{name}", "Enter")
             expect(page.locator(f"#{name}")).to_be_focused()
+            assert page.locator(f"#{name}-error").count() == 1
             assert page.get_attribute(f"#{name}", "aria-invalid") == "true"
             assert f"{name}-error" in page.get_attribute(f"#{name}", "aria-describedby")
             assert page.input_value(f"#{name}") == entry
@@ -63,8 +65,9 @@ def test_each_wrong_entry_is_named_beside_its_field_which_has_the_focus(page, li
     page.fill("#recalls", "zzz")
     page.locator("summary", has_text="treated alike").press("Enter")
     page.select_option("#groups", "colour")
-    page.press("#slack", "Enter")
-    page.wait_for_selector("#difference-error")
+    with page.expect_navigation():
+        page.press("#slack", "Enter")
+    assert page.locator("#difference-error").count() == 1
     assert page.locator(".error[id]").count() == 3
     expect(page.locator("#slack")).to_be_focused()
     found += looked_at(page, "explorer-wrong")
@@ -78,20 +81,20 @@ def test_a_class_that_the_search_does_not_know_is_named_beside_its_field_too(pag
     signed_in(page.context, live_server.url, bench.owner.username)
     page.goto(address)
     page.fill("#recalls", "zzz: 0.5")
-    page.press("#recalls", "Enter")
-    page.wait_for_url(address)
+    with page.expect_navigation(url=address):  # the page before has the same address
+        page.press("#recalls", "Enter")
     serve(bench)
     page.goto(address)
     assert "zzz" in page.inner_text("#recalls-error")
     expect(page.locator("#recalls")).to_be_focused()
     page.fill("#recalls", "")
     page.fill("#slack", "3")
-    page.press("#slack", "Enter")
-    page.wait_for_url(address)
+    with page.expect_navigation(url=address):
+        page.press("#slack", "Enter")
     serve(bench)
     page.goto(address)
     page.wait_for_selector(".mini-card svg")
     page.locator(".mini-card summary").first.press("Enter")
-    assert page.locator(".mini-card .lv").first.is_visible()
+    expect(page.locator(".mini-card .lv").first).to_be_visible()
     assert looked_at(page, "explorer") == []
     assert page.trouble == []

@@ -7,10 +7,12 @@ import os
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from octweb.figures.frontier import frontier_figure
 from octweb.figures.progress import progress_figure
 from octweb.figures.split import split_figures
+from tests.browser.waiting import overflow, until
 from tests.octweb.figures.specimens import one_split, tree_of
 from trainer.tree.picture.figure import tree_figure
 
@@ -61,11 +63,11 @@ def test_figures_are_drawn_without_errors_or_page_overflow(figure_page, theme, w
     for name in figures:
         page.wait_for_selector(f"#{name} .main-svg")
     assert page.problems == []
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert overflow(page) <= 0
     outside = """[...document.querySelectorAll('#frontier .textpoint text')].filter((name) =>
         name.getBoundingClientRect().right > name.closest('.figure').getBoundingClientRect().right + 1).map((e) => e.textContent)"""
-    assert page.locator("#frontier .textpoint text").count() == 3
-    assert page.evaluate(outside) == []
+    expect(page.locator("#frontier .textpoint text")).to_have_count(3)
+    until(page, f"({outside}).length === 0")
     drawn = page.evaluate(
         """() => ({ink: getComputedStyle(document.documentElement).getPropertyValue('--c1').trim(),
             bar: document.querySelector('#tree-6 .fills path.js-fill').style.fill})"""
@@ -90,7 +92,7 @@ def test_a_click_on_a_node_chooses_it(figure_page):
         corner = page.locator("#tree .main-svg").first.bounding_box()
         page.mouse.click(corner["x"] + left + width / 2, corner["y"] + top + height / 2)
     assert page.evaluate("ids") == [2, 0, 5]
-    page.wait_for_function("location.hash === '#node-5'")
+    until(page, "location.hash === '#node-5'")
 
 
 def test_arrows_walk_and_enter_chooses(figure_page):
@@ -99,11 +101,11 @@ def test_arrows_walk_and_enter_chooses(figure_page):
     page.keyboard.press("Tab")
     for key in ("ArrowDown", "ArrowRight", "ArrowUp", "ArrowDown", "Enter"):
         page.keyboard.press(key)
-    page.wait_for_function(f"location.hash === '#node-{tree.nodes[0].left}'")
+    until(page, f"location.hash === '#node-{tree.nodes[0].left}'")
     assert page.locator(".octweb-focus").count() == 1
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
-    page.wait_for_function(f"location.hash === '#node-{tree.nodes[0].right}'")
+    until(page, f"location.hash === '#node-{tree.nodes[0].right}'")
 
 
 def test_hover_shows_the_rule(figure_page):
@@ -115,7 +117,7 @@ def test_hover_shows_the_rule(figure_page):
     page.mouse.move(corner["x"] + left + 15, corner["y"] + top + height / 2)
     page.mouse.move(corner["x"] + left + 20, corner["y"] + top + height / 2)
     page.wait_for_selector("#tree .hoverlayer .hovertext")
-    assert "900 rows in all" in page.locator("#tree .hoverlayer").text_content()
+    expect(page.locator("#tree .hoverlayer")).to_contain_text("900 rows in all")
 
 
 def test_a_change_of_theme_redraws(figure_page):
@@ -125,7 +127,7 @@ def test_a_change_of_theme_redraws(figure_page):
     page.evaluate(
         "document.documentElement.dataset.theme = 'dark'; document.dispatchEvent(new CustomEvent('octweb:theme'))"
     )
-    page.wait_for_function(f"{colour} !== {json.dumps(before)}")
+    until(page, f"{colour} !== {json.dumps(before)}")
     assert page.problems == []
 
 
@@ -177,13 +179,19 @@ def test_the_page_of_an_evaluation_stands_by_itself(windows, tmp_path):
     page.on("pageerror", lambda e: problems.append(str(e)))
     page.on("console", lambda m: problems.append(m.text) if m.type == "error" else None)
     page.goto(path.as_uri())
-    page.wait_for_function("document.querySelectorAll('.js-plotly-plot .main-svg').length >= 3", timeout=120_000)
+    until(page, "document.querySelectorAll('.js-plotly-plot .main-svg').length >= 3")
     assert "a <b> & c" in page.inner_text("table >> nth=0")
     assert problems == []
 
 
 def scale_of(page, figure):
     return page.locator("#tree .main-svg").first.bounding_box()["width"] / figure["layout"]["width"]
+
+
+def zoom(page, words):
+    """Presses one of the buttons below the tree, and waits until it is drawn in that size."""
+    page.click(f"button:has-text('{words}')")
+    expect(page.locator(f"button:has-text('{words}')")).to_have_attribute("aria-pressed", "true")
 
 
 def test_a_small_tree_stands_in_the_middle(figure_page):
@@ -209,13 +217,13 @@ def test_a_wide_tree_is_fitted_or_scrolled_and_answers_to_clicks_either_way(figu
     page = figure_page({"tree": figure}, width=900)
     page.evaluate("window.ids = []; document.addEventListener('octweb:node', (e) => ids.push(e.detail.id))")
     nodes = figure["layout"]["meta"]["nodes"]
-    page.click("button:has-text('Fit')")
+    zoom(page, "Fit")
     card = page.locator("#tree").bounding_box()
     assert scale_of(page, figure) * figure["layout"]["width"] == pytest.approx(card["width"], abs=1)
     chosen = [0, tree.nodes[0].left, tree.nodes[0].right]
     for full in (False, True):
         if full:
-            page.click("button:has-text('100')")
+            zoom(page, "100")
             assert scale_of(page, figure) == pytest.approx(1)
         for node in chosen:
             left, top, width, height = nodes[node]["box"]
@@ -227,10 +235,7 @@ def test_a_wide_tree_is_fitted_or_scrolled_and_answers_to_clicks_either_way(figu
             at = corner["x"] + scale * (left + width / 2), corner["y"] + scale * (top + height / 2)
             page.mouse.move(*at)
             page.mouse.move(at[0] + 1, at[1])
-            page.wait_for_function(
-                "n => document.querySelector('#tree .hoverlayer').textContent.includes(n)",
-                arg=f"{tree.nodes[node].rows:,} rows in all",
-            )
+            expect(page.locator("#tree .hoverlayer")).to_contain_text(f"{tree.nodes[node].rows:,} rows in all")
             page.mouse.click(*at)
     assert page.evaluate("ids") == chosen * 2
     assert page.problems == []

@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-import time
+import re
 
 import pytest
-from playwright.sync_api import TimeoutError
+from playwright.sync_api import expect
 
 from octweb.registry import actions
 from tests.browser.signed_in import signed_in
 from tests.browser.test_walk import page  # noqa: F401 (page is a fixture)
+from tests.browser.waiting import address, choose_last_point
 from tests.octweb.small_models import trained
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-
-
-def pointed(page, card):  # noqa: F811
-    """The middle of the last point, with the pointer on it; what is drawn above may still move the card."""
-    until = time.monotonic() + 120
-    while time.monotonic() < until:
-        box = page.locator(f"{card} .points path.point").last.bounding_box()
-        where = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-        page.mouse.move(where[0] - 40, where[1])
-        page.mouse.move(*where)
-        try:
-            page.wait_for_selector(f"{card} .hoverlayer .hovertext", timeout=2_000)
-        except TimeoutError:
-            page.locator(card).scroll_into_view_if_needed()
-        else:
-            return where
-    raise AssertionError(f"{card}: no words at its last point")
 
 
 def test_points_and_rows_show_their_trees(media, page, live_server, owner):  # noqa: F811
@@ -39,16 +23,15 @@ def test_points_and_rows_show_their_trees(media, page, live_server, owner):  # n
     page.goto(f"{live_server.url}/models/{model.pk}/?mode=proof")
     for card in ("#leaf-frontier", "#coefficient-frontier"):
         page.locator(card).scroll_into_view_if_needed()
-        page.wait_for_selector(f"{card} .points path.point")
-        assert page.locator(f"{card} .points path.point").count() == page.locator(f"{card} tbody tr").count()
+        expect(page.locator(f"{card} .points path.point")).to_have_count(page.locator(f"{card} tbody tr").count())
         assert page.locator(f"{card} details[open]").count() == 0
-        where = pointed(page, card)
-        page.mouse.click(*where)
+        choose_last_point(page, card)
         # the last point is the last row and the last tree, drawn and in words
         page.wait_for_selector(f"{card} details:last-of-type[open] .figure .main-svg")
-        assert page.locator(f"{card} details[open] pre").inner_text().strip()
+        expect(page.locator(f"{card} details[open] pre")).to_have_text(re.compile(r"\S"))
         page.locator(f"{card} tbody tr").first.click()
         page.wait_for_selector(f"{card} details.of-frontier[open] >> nth=1")
         where = page.locator(f"{card} details[open]").first.get_attribute("id")
-        assert where == page.locator(f"{card} tbody tr").first.get_attribute("data-tree") == page.url.split("#")[1]
+        assert where == page.locator(f"{card} tbody tr").first.get_attribute("data-tree")
+        assert where == address(page).split("#")[1]
     assert page.trouble == []

@@ -12,6 +12,7 @@ from octweb.workbench import actions
 from octweb.workbench.models import Workbench
 from tests.browser.accessible import violations
 from tests.browser.test_workspace import ANSWERS, opened, small  # noqa: F401
+from tests.browser.waiting import overflow, until
 from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
 from tests.octweb.workbench.conftest import model  # noqa: F401
 from trainer.tree.splits import Threshold
@@ -27,7 +28,6 @@ BESIDE = """() => { const box = document.getElementById('question-figure').getBo
     const [yes, no] = [...document.querySelectorAll('#question-figure .annotation-text')]
         .filter((e) => /^(yes|no) ·/.test(e.textContent)).map((e) => e.getBoundingClientRect());
     return { out: Math.max(box.left - yes.left, no.right - box.right), gap: no.left - yes.right }; }"""
-OVER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
 def facts(page):
@@ -39,15 +39,13 @@ def facts(page):
 def shown(page, stop, held, own=False):
     """The picture shows the counts of this stop on both sides of the line and at the curve, and its line is there."""
     value, wrong = held["cuts"][stop], held["wrong"][stop]
-    page.wait_for_function(f"({LINES})().every((x) => x === {value})")
+    until(page, f"({LINES})().every((x) => x === {value})")
     words = page.evaluate(WORDS)
     for side, rows in (("yes", held["yes"][stop]), ("no", held["rows"] - held["yes"][stop])):
         assert words[side] == f"{side} · {rows} row{'' if rows == 1 else 's'}"
     lowest = f"lowest {min(held['wrong'])} at "
     assert (f"by threshold: {lowest}" if own else f": {wrong} ({lowest}") in words["wrong"]
-    beside = page.evaluate(BESIDE)
-    assert beside["out"] <= 0
-    assert beside["gap"] > 8
+    until(page, f"(({{ out, gap }}) => out <= 0 && gap > 8)(({BESIDE})())")
 
 
 def grab(page):
@@ -138,12 +136,12 @@ def test_keys_and_a_typed_value_move_the_line_also_in_the_dark(opened, small):  
     field.fill(repr((held["low"][own] + 3 * held["high"][own]) / 4))
     assert "every row of this node gets the same answer" in says.inner_text()
     page.emulate_media(color_scheme="light")  # drawn again: the line stays where it was moved to
-    page.wait_for_function(f"({LINES})().every((x) => x !== {held['own']})")
+    until(page, f"({LINES})().every((x) => x !== {held['own']})")
     for width in (1440, 1600):  # picture, curve, words and both answers without scrolling
         page.set_viewport_size({"width": width, "height": 900})
         page.get_by_role("button", name="Back").click() if width == 1440 else None
-        assert page.evaluate(ANSWERS)
-    assert page.evaluate(OVER) <= 0
+        until(page, ANSWERS)
+    assert overflow(page) <= 0
 
 
 def test_a_finger_moves_the_line_and_the_page_still_scrolls(opened, small):  # noqa: F811
@@ -162,7 +160,7 @@ def test_a_finger_moves_the_line_and_the_page_still_scrolls(opened, small):  # n
     touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
     page.get_by_text(f"{held['wrong'][stop]} rows of this node wrong").wait_for()
     assert violations(page) == []
-    assert page.evaluate(OVER) <= 0
+    assert overflow(page) <= 0
     tabs = page.evaluate(
         "(() => { const e = document.querySelector('.insp > .tabs'); return e.scrollWidth - e.clientWidth; })()"
     )

@@ -10,10 +10,28 @@ from playwright.sync_api import expect
 from octweb.datasets import actions as datasets
 from tests.browser.accessible import violations
 from tests.browser.signed_in import signed_in
-from tests.browser.test_walk import overflow, page  # noqa: F401 (page is a fixture)
+from tests.browser.test_walk import page  # noqa: F401 (page is a fixture)
+from tests.browser.waiting import overflow, until
 from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+# the bar ends where the window ends, and begins below the field
+IN_REACH = """(([bar, field]) => bar.bottom === innerHeight && field.bottom <= bar.top)(
+    ['start-bar', 'id_p_min_leaf'].map((id) => document.getElementById(id).getBoundingClientRect()))"""
+
+# the next request, which leaves 300 ms after the last change, waits for `let_go`; and word of the answer that comes before
+HOLD_NEXT = """() => {
+  const own = window.setTimeout;
+  let next;
+  window.setTimeout = (act, after, ...more) => {
+    if (after !== 300) return own(act, after, ...more);
+    next = act;
+    return 0;
+  };
+  window.let_go = () => { window.setTimeout = own; next(); };
+  document.addEventListener("htmx:afterOnLoad", () => own(() => { window.answered = true; }, 100), { once: true }); // and has settled
+}"""
 
 
 def shown(page, method):  # noqa: F811
@@ -38,16 +56,16 @@ def test_the_switch_for_empty_cells_changes_what_is_said(page, live_server, owne
     page.keyboard.press("Space")
     page.wait_for_selector(".head >> text=40 rows")
     expect(page.locator("#empty-as-category")).to_be_focused()
-    assert page.is_checked("#empty-as-category")
-    assert not page.is_disabled('input[name="ask"][value="groups"]')
+    expect(page.locator("#empty-as-category")).to_be_checked()
+    expect(page.locator('input[name="ask"][value="groups"]')).to_be_enabled()
     for part in ("#form-state", "#in-words", "#start-bar"):
-        assert page.locator(f"#run-form {part}").count() == 1  # they are not lost when the whole form is swapped
-    assert page.input_value("#id_name") == "Mine"
-    assert page.get_attribute("#constraints", "open") is not None
+        expect(page.locator(f"#run-form {part}")).to_have_count(1)  # they are not lost when the whole form is swapped
+    expect(page.locator("#id_name")).to_have_value("Mine")
+    expect(page.locator("#constraints")).to_have_attribute("open", "")
     assert violations(page) == []
     page.keyboard.press("Space")
     page.wait_for_selector(".head >> text=30 rows")
-    assert not page.is_checked("#empty-as-category")
+    expect(page.locator("#empty-as-category")).not_to_be_checked()
     assert page.trouble == []
 
 
@@ -67,10 +85,10 @@ def test_answers_settings_and_words_change_in_place(page, live_server, owner, da
     page.wait_for_selector('input[name="shown_ask"][value="groups"]', state="attached")
     page.keyboard.press("p")
     shown(page, "odt")
-    assert page.locator("#id_p_min_leaf").count() == 0
+    expect(page.locator("#id_p_min_leaf")).to_have_count(0)
     page.keyboard.press("1")
     shown(page, "exact")
-    assert page.input_value("#id_p_min_leaf") == "7"
+    expect(page.locator("#id_p_min_leaf")).to_have_value("7")
 
     # what is typed while the answer is under way stays, and so does the place of the cursor
     page.fill("#id_p_min_leaf", "1")
@@ -79,7 +97,7 @@ def test_answers_settings_and_words_change_in_place(page, live_server, owner, da
     page.keyboard.type("2")
     shown(page, "exact-numeric")
     expect(page.locator("#id_p_depth")).to_be_focused()
-    assert page.input_value("#id_p_depth") == "2"
+    expect(page.locator("#id_p_depth")).to_have_value("2")
 
     page.click("#own-method summary")
     page.click('label[for="method-exact"]')
@@ -88,13 +106,13 @@ def test_answers_settings_and_words_change_in_place(page, live_server, owner, da
     page.select_option('[name="p_forbidden_pairs-0-a"]', "width")
     page.select_option('[name="p_forbidden_pairs-0-b"]', "height")
     page.click("[data-add-pair]")
-    assert page.locator('[name="p_forbidden_pairs-1-a"]').count() == 1
+    expect(page.locator('[name="p_forbidden_pairs-1-a"]')).to_have_count(1)
     page.wait_for_selector("#in-words >> text=No path asks both of width and height")
     assert page.url == url
-    visible = lambda: [page.is_visible(f"[name={n}]") for n in ("test_percent", "folds")]  # noqa: E731
     for choice, expected in (("folds", [False, True]), ("none", [False, False]), ("test", [True, False])):
         page.check(f"[name=evaluation][value={choice}]")
-        assert visible() == expected
+        for name, visible in zip(("test_percent", "folds"), expected, strict=True):
+            expect(page.locator(f"[name={name}]")).to_be_visible(visible=visible)
     for width in (1600, 1440, 380):
         page.set_viewport_size({"width": width, "height": 900})
         assert overflow(page) <= 0, width
@@ -103,11 +121,8 @@ def test_answers_settings_and_words_change_in_place(page, live_server, owner, da
     page.keyboard.press("ControlOrMeta+a")
     page.keyboard.type("3")
     page.wait_for_selector("#in-words >> text=at least three rows", state="attached")
-    bar = page.locator("#start-bar").bounding_box()
-    field = page.locator("#id_p_min_leaf").bounding_box()
-    assert bar["y"] + bar["height"] == 900
-    assert field["y"] + field["height"] <= bar["y"]
-    assert "Exact search" in page.inner_text("#start-bar")
+    until(page, IN_REACH)
+    expect(page.locator("#start-bar")).to_contain_text("Exact search")
     assert violations(page) == []
     page.click("#start-bar button")
     page.wait_for_selector("text=in the queue")
@@ -122,13 +137,18 @@ def test_a_card_chosen_while_an_answer_is_under_way_stays_chosen(page, live_serv
     page.route("**/runs/new/advice/", lambda route: route.continue_() if held else held.append(route))
     with page.expect_request("**/runs/new/advice/"):
         page.fill("#id_p_depth", "2")
+    page.evaluate(HOLD_NEXT)
     page.locator('#constraints input[name="p_forbidden"]').first.uncheck()
     page.get_by_text("Quick", exact=True).click()
-    held[0].continue_()  # its answer comes before the next request leaves
+    with page.expect_response("**/runs/new/advice/"):
+        held[0].continue_()  # its answer comes before the next request leaves
+    until(page, "window.answered")
+    expect(page.locator('input[name="sure"][value="quick"]')).to_be_checked()
+    page.evaluate("let_go()")
     shown(page, "cart")
-    assert page.is_checked('input[name="sure"][value="quick"]')
+    expect(page.locator('input[name="sure"][value="quick"]')).to_be_checked()
     page.get_by_text("Proved", exact=True).first.click()
     page.wait_for_selector('input[name="shown_sure"][value="proved"]', state="attached")
-    assert page.input_value("#id_p_depth") == "2"
-    assert not page.locator('#constraints input[name="p_forbidden"]').first.is_checked()
+    expect(page.locator("#id_p_depth")).to_have_value("2")
+    expect(page.locator('#constraints input[name="p_forbidden"]').first).not_to_be_checked()
     assert page.trouble == []

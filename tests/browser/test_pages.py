@@ -8,6 +8,7 @@ from io import BytesIO
 import pytest
 from django.core.files.base import ContentFile
 from django.urls import reverse
+from playwright.sync_api import expect
 
 from octweb.batch import actions as batch
 from octweb.datasets import actions as datasets
@@ -18,7 +19,8 @@ from octweb.runs import actions as runs
 from octweb.serving import actions as tokens
 from tests.browser.accessible import violations
 from tests.browser.signed_in import signed_in
-from tests.browser.test_walk import overflow, page  # noqa: F401 (page is a fixture)
+from tests.browser.test_walk import page  # noqa: F401 (page is a fixture)
+from tests.browser.waiting import overflow
 from tests.octweb.runs.conftest import CSV, csv_file, dataset  # noqa: F401
 from tests.octweb.small_models import trained
 
@@ -153,16 +155,15 @@ def test_search_opens_by_keys_and_leads_on(page, live_server, places):  # noqa: 
     page.goto(live_server.url)
     page.keyboard.press("Control+k")
     page.wait_for_selector("dialog.search[open] input")
-    page.keyboard.type("heig")
-    page.wait_for_selector("dialog.search li")
-    assert "height" in page.inner_text("dialog.search li[aria-selected=true]")
+    page.keyboard.insert_text("heig")  # at once: it is asked for once
+    expect(page.locator("dialog.search li[aria-selected=true]")).to_contain_text("height")
     assert violations(page) == []
     page.keyboard.press("Escape")
     page.wait_for_selector("dialog.search:not([open])", state="attached")
     page.keyboard.press("Control+k")
     page.keyboard.press("Control+a")
-    page.keyboard.type("small")
-    page.wait_for_selector("dialog.search li >> text=data set")
+    page.keyboard.insert_text("small")
+    expect(page.locator("dialog.search li").first).to_contain_text("Small")  # no longer the column
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Enter")

@@ -12,9 +12,11 @@ import urllib.error
 import urllib.request
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.pictures import picture
 from tests.browser.signed_in import signed_in
+from tests.browser.waiting import calm, complaints, drawn, overflow, until
 from tests.octweb.runs.test_worker import wait_for
 from tests.processes import start_worker
 from trainer.methods import METHODS
@@ -37,10 +39,7 @@ def page(windows, live_server):
     """A page that fails the test on any error of a script and any refusal by the content security policy."""
     page = windows.page()
     page.trouble = []
-    page.on("pageerror", lambda error: page.trouble.append(str(error)))
-    page.on(
-        "console", lambda m: page.trouble.append(m.text) if m.type == "error" and "status of 4" not in m.text else None
-    )
+    complaints(page, page.trouble, only="error", but="status of 4")
     return page
 
 
@@ -72,15 +71,6 @@ def train(page, base, dataset_url, method, **settings):
     page.wait_for_url(re.compile("/models/"))
     picture(page, f"model-{method}")
     return page.url
-
-
-def overflow(page):
-    """The pixels by which a page is too wide; a figure follows the window a moment later."""
-    for _ in range(100):
-        if (over := page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")) <= 0:
-            break
-        page.wait_for_timeout(50)
-    return over
 
 
 def post(url, body, token):
@@ -116,8 +106,10 @@ def make_token(page, base):
     page.fill('[name="name"]', "walk")
     page.select_option('[name="scope"]', "full")
     page.click("main form button.primary, main form button[type=submit]")
+    token = re.compile(r"[0-9a-f]{64}|[A-Za-z0-9]{60,}")
+    expect(page.locator("main")).to_contain_text(token)
     picture(page, "api")
-    return re.search(r"[0-9a-f]{64}|[A-Za-z0-9]{60,}", page.inner_text("main")).group()
+    return token.search(page.inner_text("main")).group()
 
 
 def call(base, model_id, token):
@@ -151,7 +143,7 @@ def look_on_a_phone_and_in_the_dark(page, base, pages):
     page.set_viewport_size({"width": 380, "height": 800})
     for name, url in pages.items():
         page.goto(url)
-        page.wait_for_timeout(500)
+        calm(page)
         assert overflow(page) <= 0, name
         picture(page, f"{name}-380")
     page.set_viewport_size({"width": 1440, "height": 900})
@@ -173,10 +165,8 @@ def compare(page, base, *urls):
     picture(page, "compare")
     page.set_viewport_size({"width": 380, "height": 800})
     assert overflow(page) <= 0
-    assert page.evaluate("(t => t.scrollWidth - t.parentElement.clientWidth)(document.querySelector('.aligned'))") <= 0
-    assert page.evaluate(
-        "[...document.querySelectorAll('.aligned .badge')].every((b) => b.scrollHeight <= b.clientHeight)"
-    )
+    until(page, "(t => t.scrollWidth - t.parentElement.clientWidth)(document.querySelector('.aligned')) <= 0")
+    until(page, "[...document.querySelectorAll('.aligned .badge')].every((b) => b.scrollHeight <= b.clientHeight)")
     picture(page, "compare-380")
     page.goto(f"{base}/runs/")
     for box in (badge.bounding_box() for badge in page.locator("main td .badge").all()):
@@ -261,6 +251,7 @@ def test_cancel_keeps_the_best_tree(page, live_server, worker, owner, tmp_path):
     page.wait_for_selector("text=Stop and keep best tree")
     # a tree, not only the phase: until one is there, a stop leaves nothing to keep
     wait_for(lambda: page.locator("text=Show tree").count(), 600)
+    drawn(page, "#progress-chart")
     # while nothing new is found the lines go on to now
     end = "Math.max(...document.getElementById('progress-chart').data.flatMap((trace) => trace.x))"
     before = page.evaluate(end)

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from django.conf import settings
+from playwright.sync_api import expect
 
 from octweb.datasets import actions as datasets
 from octweb.registry import actions as registry
@@ -20,6 +21,7 @@ from octweb.serving.coding import packed
 from tests.browser.accessible import violations
 from tests.browser.pictures import picture
 from tests.browser.signed_in import signed_in
+from tests.browser.waiting import address, calm, complaints, overflow, until
 from tests.octweb.registry.test_typed_numbers import EXAMPLES
 from trainer.run import TrainRequest, train
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, grow
@@ -109,8 +111,7 @@ def opened(windows, live_server):
 
     def open_page(model, query="", *, width=1440, dark=False, **more):
         page = windows.page(width=width, dark=dark, bypass_csp=True, **more)
-        page.on("console", lambda m: trouble.append(m.text))
-        page.on("pageerror", lambda e: trouble.append(str(e)))
+        complaints(page, trouble)
         signed_in(page.context, live_server.url, "olga")
         page.base = f"{live_server.url}/models/{model.pk}/"
         page.goto(page.base + query)
@@ -121,11 +122,8 @@ def opened(windows, live_server):
 
 
 def cards(page):
-    """The boxes of the cards on the screen."""
+    """Waits until the cards are on the screen."""
     page.wait_for_selector("#hits .hit")
-    return page.evaluate(
-        "[...document.querySelectorAll('#hits .hit')].map((e) => { const b = e.getBoundingClientRect(); return [b.left, b.top, b.right, b.bottom]; })"
-    )
 
 
 # a table whose frame has no room for its rows, and a way to the data set whose end is missing
@@ -140,6 +138,12 @@ MORE_BADGES = """(() => { const title = document.querySelector('.strip .title');
 
 ANSWERS = """document.querySelector('.insp .sides').getBoundingClientRect().bottom
     <= document.querySelector('.insp .pane').getBoundingClientRect().bottom"""
+
+
+# cards that do not lie in the canvas
+OUTSIDE = """(() => { const view = document.getElementById('view').getBoundingClientRect();
+    return [...document.querySelectorAll('#hits .hit')].map((e) => e.getBoundingClientRect()).filter((card) =>
+        card.left < view.left - 1 || card.top < view.top - 1 || card.right > view.right + 1 || card.bottom > view.bottom + 1); })()"""
 
 
 # of the card that has the keyboard and the two below it: those that do not lie in the canvas above the small map
@@ -160,17 +164,17 @@ def test_every_mode_is_accessible_and_fits(opened, small):
     for mode in MODES:
         page.set_viewport_size({"width": VIEWS[0][0], "height": 900})  # so narrow that some figures are not drawn yet
         page.goto(f"{page.base}?mode={mode}")
-        page.wait_for_load_state("networkidle")
+        calm(page)
         for width, theme in VIEWS:
             page.set_viewport_size({"width": width, "height": 900})
             page.emulate_media(color_scheme=theme)
             found += [f"{mode} {width} {theme}: {line}" for line in violations(page)]
-            over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            over = overflow(page)
             found += [f"{mode} {width}: {over} px too wide"] * (over > 0)
         for width in BETWEEN:
             page.set_viewport_size({"width": width, "height": 900})
             found += [f"{mode} {width}: {part} is cut" for part in page.evaluate(CUT)]
-            found += [f"{mode} {width}"] * (page.evaluate("document.documentElement.scrollWidth - innerWidth") > 0)
+            found += [f"{mode} {width}"] * (overflow(page) > 0)
     assert found == []
     page.evaluate(MORE_BADGES)
     for width in (*BETWEEN, 1440, 1600):
@@ -181,8 +185,8 @@ def test_every_mode_is_accessible_and_fits(opened, small):
         page.set_viewport_size({"width": width, "height": 900})
         page.goto(page.base)
         cards(page)
-        assert page.evaluate("document.documentElement.scrollHeight <= innerHeight"), width
-        assert page.evaluate(WHOLE) == [], width
+        until(page, "document.documentElement.scrollHeight <= innerHeight")
+        until(page, f"({WHOLE}).length === 0")
     assert [page.locator(f'[data-canvas="{b}"]').get_attribute("aria-pressed") for b in ("fit", "all")] == [
         "true",
         "false",
@@ -206,7 +210,7 @@ def opens_alone(page):
     page.click('[data-canvas="part"]')
     leaves = int(page.locator('[data-tab="below"] .n').inner_text())
     page.wait_for_function("n => document.querySelectorAll('.hit.leaf').length === n", arg=leaves)
-    assert page.locator('.hit[aria-expanded="false"]').count() == 1
+    expect(page.locator('.hit[aria-expanded="false"]')).to_have_count(1)
 
 
 @pytest.mark.parametrize("which", ["twenty", "wide"])
@@ -215,16 +219,12 @@ def test_a_large_tree_is_whole_at_first_and_folds(opened, request, which):
     assert page.locator(".strip .crumb").bounding_box()["height"] < 25
     assert page.locator(".strip h1").bounding_box()["height"] < 40  # one line, or two small ones
     assert page.locator(".strip").bounding_box()["height"] < 85
-    view = page.locator("#view").bounding_box()
-    for left, top, right, bottom in cards(page):
-        assert left >= view["x"] - 1
-        assert top >= view["y"] - 1
-        assert right <= view["x"] + view["width"] + 1
-        assert bottom <= view["y"] + view["height"] + 1
-    assert page.is_visible("#minimap .main-svg")
-    assert page.locator("#map-frame").bounding_box()["width"] > 50
+    cards(page)
+    until(page, f"({OUTSIDE}).length === 0")
+    page.wait_for_selector("#minimap .main-svg")
+    until(page, "document.getElementById('map-frame').getBoundingClientRect().width > 50")
     page.wait_for_selector("#threshold-handle:not([hidden])")
-    assert page.evaluate(ANSWERS), "picture, curve and both answers of a question are seen without scrolling"
+    until(page, ANSWERS)  # picture, curve and both answers of a question are seen without scrolling
     picture(page, f"workspace-{which}", whole=False)
     closed = page.locator('.hit[aria-expanded="false"]')
     before, hidden = page.locator(".hit").count(), closed.count()
@@ -235,7 +235,7 @@ def test_a_large_tree_is_whole_at_first_and_folds(opened, request, which):
     focused = "document.activeElement.dataset.node + document.activeElement.getAttribute('aria-expanded')"
     opened_now = page.evaluate(focused)
     assert opened_now.endswith("true")  # the keyboard is still at the branch
-    assert page.evaluate(HIDDEN) == [], "what was opened is seen, and not behind the small map"
+    until(page, f"({HIDDEN}).length === 0")  # what was opened is seen, and not behind the small map
     page.keyboard.press("Space")
     page.wait_for_function("n => document.querySelectorAll('.hit').length === n", arg=before)
     assert page.evaluate(focused) == opened_now.replace("true", "false")
@@ -271,10 +271,10 @@ def test_a_click_on_a_leaf_shows_its_rows_sorted_and_as_csv(opened, small):
     cards(page)
     page.locator(".hit.leaf").first.click()
     page.wait_for_selector("#inspector .rows-panel table")
-    assert page.locator('.hit[aria-selected="true"]').count() == 1
-    assert "tab=" not in page.url
+    expect(page.locator('.hit[aria-selected="true"]')).to_have_count(1)
+    assert "tab=" not in address(page)
     node = page.get_attribute("#inspector header", "data-node")
-    assert f"node={node}" in page.url
+    assert f"node={node}" in address(page)
     lines = lambda: [int(t.replace(",", "")) for t in page.locator(".rows tbody td:first-child").all_inner_texts()]  # noqa: E731
     assert lines() == sorted(lines())
     assert min(lines()) >= 2  # the first line of the file is its header
@@ -302,18 +302,21 @@ def test_keys_walk_choose_and_change_tabs(opened, small):
     page.wait_for_selector(f'#inspector header[data-node="{left}"]')
     page.keyboard.press("2")
     page.wait_for_selector("#inspector .rows-panel")
-    assert "tab=rows" in page.url
+    assert "tab=rows" in address(page)
     page.reload()
     page.wait_for_selector(f'#inspector header[data-node="{left}"]')
-    assert page.is_visible("#inspector .rows-panel")
+    expect(page.locator("#inspector .rows-panel")).to_be_visible()
     page.locator(f'.hit[data-node="{left}"]').focus()
     for _ in range(3):
         page.keyboard.press("+")
-    card, view = (page.locator(at).bounding_box() for at in (".hit:focus", "#view"))
-    assert view["x"] <= card["x"] <= card["x"] + card["width"] <= view["x"] + view["width"]
-    assert view["y"] <= card["y"] <= card["y"] + card["height"] <= view["y"] + view["height"]
+    until(page, f"({WITHIN})(document.querySelector('.hit:focus'), document.getElementById('view'))")
     page.keyboard.press("?")
     page.wait_for_selector("#keys[open]")
+
+
+# the first element lies within the second one, which is in the page from the beginning
+WITHIN = """(card, view) => { const [c, v] = [card, view].map((e) => e?.getBoundingClientRect());
+    return c && v.left <= c.left && c.right <= v.right && v.top <= c.top && c.bottom <= v.bottom; }"""
 
 
 def small_tree_node(page, node, side):
@@ -329,11 +332,11 @@ def test_a_cell_of_the_confusion_matrix_opens_its_rows(opened, small):
     count = int(cell.locator("b").inner_text().replace(",", ""))
     cell.click()
     page.wait_for_selector("#cell-rows .rows-panel")
-    assert page.locator("#cell-rows tbody tr").count() == count
+    expect(page.locator("#cell-rows tbody tr")).to_have_count(count)
     page.wait_for_function(
         "document.querySelector('#cell-rows .rows-panel').getBoundingClientRect().top < innerHeight - 40"
     )
-    assert "leaf" in page.inner_text("#cell-rows .ways li >> nth=0")
+    expect(page.locator("#cell-rows .ways li").first).to_contain_text("leaf")
     page.wait_for_selector("#calibration .main-svg")
     page.wait_for_selector("#roc .main-svg")
     page.set_viewport_size({"width": 380, "height": 900})
@@ -354,7 +357,7 @@ def test_a_cell_of_the_confusion_matrix_opens_its_rows(opened, small):
     page.click("#cell-rows >> text=in the tree")
     page.wait_for_selector("#hits .hit")
     assert len(page.get_attribute("#canvas", "data-leaf").split(",")) == ends
-    assert page.is_visible("text=The paths of these rows are marked.")
+    expect(page.locator("text=The paths of these rows are marked.")).to_be_visible()
     picture(page, "cell-paths", whole=False)
 
 
@@ -425,11 +428,11 @@ def test_trees_are_ticked_and_stand_side_by_side(opened, small, owner, width):
         box.check()
     page.click("text=Compare those ticked")
     page.wait_for_selector("text=2 trees side by side")
-    assert "The two trees give the same answer" in page.inner_text("main")
+    expect(page.locator("main")).to_contain_text("The two trees give the same answer")
     assert violations(page) == []
     for each in (1440, width):
         page.set_viewport_size({"width": each, "height": 900})
-        assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+        assert overflow(page) <= 0
     page.goto(page.url.split("?")[0])
     page.wait_for_selector(".main-svg")
     assert violations(page) == []
@@ -440,7 +443,7 @@ def test_trees_are_ticked_and_stand_side_by_side(opened, small, owner, width):
 def test_fields_of_columns_with_long_names_lie_beside_each_other(opened, wide, width):
     page = opened(wide, "?mode=use", width=width)
     page.wait_for_selector("#try .field")
-    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
+    assert overflow(page) <= 0
     beyond = """[...document.querySelectorAll('#try .row-fields > .field')].filter((field) => {
         const box = field.getBoundingClientRect();
         const text = document.createRange();

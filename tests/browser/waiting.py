@@ -1,0 +1,78 @@
+"""Waiting for a page that is still on its way: what is asked here is asked again until it holds."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+PATIENCE = 120  # seconds, for machines that are slow; it costs nothing on others
+# a form that asks again while its last question is under way drops that one, and htmx writes two lines about it
+ABORTED = ("htmx:afterRequest, ", "htmx:sendAbort, ")
+WIDER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+# figures in sight that are not drawn, and parts that are fetched once the page is there
+UNDER_WAY = """[...document.querySelectorAll('.figure, [hx-trigger=load]')].filter((e) => e.checkVisibility()
+  && e.getBoundingClientRect().top < innerHeight && e.getBoundingClientRect().bottom > 0
+  && !e.classList.contains('note') && !e.querySelector('.main-svg')).length"""
+
+
+def until(page: Any, expression: str) -> None:
+    """Waits for an expression; Playwright's own waiting evaluates it again inside the page, which its policy may forbid."""
+    end = time.monotonic() + PATIENCE
+    while not page.evaluate(expression):
+        assert time.monotonic() < end, f"never true: {expression}"
+        page.wait_for_timeout(50)
+
+
+def overflow(page: Any) -> int:
+    """The pixels by which a page is too wide; a figure follows the window a moment later."""
+    end = time.monotonic() + PATIENCE / 4
+    while (over := page.evaluate(WIDER)) > 0 and time.monotonic() < end:
+        page.wait_for_timeout(50)
+    return over
+
+
+def drawn(page: Any, figure: str) -> None:
+    """Waits for a figure with all that it answers to: its pictures to take away are offered at the same moment."""
+    page.wait_for_selector(f"{figure}.js-plotly-plot + .take", state="attached")
+
+
+def calm(page: Any) -> None:
+    """Waits until all that is in sight is there, so that nothing moves any more."""
+    page.wait_for_load_state("networkidle")
+    until(page, f"{UNDER_WAY} === 0")
+
+
+def choose_last_point(page: Any, figure: str) -> None:
+    """A click on the last point of a figure once its words show that the pointer is on it: what is above may still move it."""
+    calm(page)
+    point = page.locator(f"{figure} .points path.point").last
+    words = page.locator(f"{figure} .hoverlayer .hovertext").first
+    point.scroll_into_view_if_needed()
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        box = point.bounding_box()
+        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        page.mouse.move(x - 40, y)
+        page.mouse.move(x, y)
+        page.wait_for_timeout(200)  # the picture shows words at most every 50 ms
+        if words.is_visible():
+            page.mouse.click(x, y)
+            return
+    raise AssertionError(f"{figure}: no words at its last point")
+
+
+def address(page: Any) -> str:
+    """The address that the page has now: Playwright hears of a change that a script made a moment later."""
+    return page.evaluate("location.href")
+
+
+def complaints(page: Any, kept: list[str], *, only: str = "", but: str = "") -> None:
+    """What the page writes on its console (`only` this kind, `but` what has these words) and what a script fails at goes to `kept`."""
+
+    def on_line(line: Any) -> None:
+        expected = (only and line.type != only) or (but and but in line.text) or line.text.startswith(ABORTED)
+        if not expected:
+            kept.append(line.text)
+
+    page.on("console", on_line)
+    page.on("pageerror", lambda error: kept.append(str(error)))
