@@ -77,7 +77,7 @@ document.addEventListener("toggle", (event) => {
 // a form that was refused begins at its first marked field
 if (document.activeElement === document.body) document.querySelector("main .invalid :is(input:not([type=hidden]), select, textarea)")?.focus();
 
-// a part that is fetched again every few seconds keeps what a reader has there: the focus, how far a table is scrolled, what is unfolded
+// a part that is fetched again and again keeps what a reader has there: the focus, how far a table is scrolled, what is unfolded
 (() => {
   const FOCUSABLE = "a[href], button, input, select, textarea, summary, [tabindex]";
   const name = (e) => `${e.tagName} ${e.id || (e.getAttribute("aria-label") ?? e.getAttribute("name") ?? e.textContent.trim())}`;
@@ -94,7 +94,7 @@ if (document.activeElement === document.body) document.querySelector("main .inva
   document.addEventListener("htmx:beforeSwap", (event) => {
     const part = event.detail.target;
     kept = null;
-    if (!event.detail.shouldSwap || !part?.matches?.('[hx-trigger*="every "]')) return;
+    if (!event.detail.shouldSwap || !part?.matches?.('[hx-trigger*="every "], [hx-trigger*="load delay:"]')) return;
     const focused = document.activeElement;
     kept = {
       id: part.id,
