@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 import numpy as np
@@ -12,6 +13,7 @@ from trainer.data.reader import load
 from trainer.data.reading import Given
 from trainer.errors import ModelFileError
 from trainer.recount import verdict, verify
+from trainer.recount.table import rows
 from trainer.run import TrainRequest, save, train
 
 
@@ -107,8 +109,8 @@ ROUNDED = ", some columns with more digits than can be compared exactly: lines t
 def test_whether_lines_very_near_to_rows_count_follows_from_the_digits(tmp_path, digits):
     """A file of short decimals must not leave out lines: a bound that only these refute would not be refuted."""
     rng, path = np.random.default_rng(digits), tmp_path / "t.csv"
-    rows = [f"{round(v, digits)!r},{i % 7},0.123456789,{'ab'[int(v * 1e6) % 2]}" for i, v in enumerate(rng.random(30))]
-    path.write_text("x,y,same,class\n" + "\n".join(rows) + "\n")
+    lines = [f"{round(v, digits)!r},{i % 7},0.123456789,{'ab'[int(v * 1e6) % 2]}" for i, v in enumerate(rng.random(30))]
+    path.write_text("x,y,same,class\n" + "\n".join(lines) + "\n")
     table, labels, _ = load(path, target="class")
     found = train(TrainRequest(table=table, labels=labels, method="bivariate", parameters={"depth": 1}))
     document = json.loads(json.dumps(found.model.to_json()))
@@ -116,6 +118,57 @@ def test_whether_lines_very_near_to_rows_count_follows_from_the_digits(tmp_path,
     said = document["certificate"]
     said["scope"] = said["scope"].removesuffix(ROUNDED) if ROUNDED in said["scope"] else said["scope"] + ROUNDED
     assert refuted(document, path, tmp_path) == {"scope"}
+
+
+def with_fingerprint(document, data):
+    """What somebody who lies about columns does: the fingerprint is made to fit."""
+    own, digest = rows.load(data, document).training, hashlib.sha256()
+    for column, values in zip(document["columns"], own.columns, strict=True):
+        digest.update(repr(sorted(column.items())).encode())
+        digest.update(values.astype("<f8").tobytes())
+    digest.update(repr((document["target"], tuple(document["classes"]))).encode())
+    digest.update(own.labels.astype("<i4").tobytes())
+    return document | {"fingerprint": digest.hexdigest()}
+
+
+@pytest.mark.parametrize("change", [{"kind": "binary"}, {"missing": "refuse"}, {"promise": "x"}, {}])
+def test_a_column_that_is_not_what_the_schema_says(tmp_path, change):
+    path = tmp_path / "t.csv"
+    path.write_text("x,class\n" + "".join(f"{i % 7 if i % 5 else ''},{'ab'[i % 7 > 3]}\n" for i in range(40)))
+    table, labels, _ = load(path, target="class")
+    found = train(TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 1}))
+    document = json.loads(json.dumps(found.model.to_json()))
+    document["columns"][0].update(change)
+    said = findings(with_fingerprint(document, path), path, tmp_path)
+    assert any(f.detail == "32 of 40 rows have no gaps, as listed." for f in said)
+    assert next(f.verdict for f in said if f.claim == "data") == "recounted"
+    if "promise" in change:
+        assert verdict(said) == "recounted"
+    else:
+        assert [f.claim for f in said if f.verdict == "refuted"] == (["columns"] if change else [])
+
+
+def test_rows_of_weight_0_are_named(tmp_path):
+    path, model = tmp_path / "t.csv", tmp_path / "m.json"
+    path.write_text("x,class\n" + "".join(f"{i % 7},{'ab'[i % 7 > 3]}\n" for i in range(40)))
+    table, labels, _ = load(path, target="class")
+    weights = np.array([i % 4 for i in range(40)])
+    save(train(TrainRequest(table=table, labels=labels, method="exact", weights=weights)).model, model)
+    assert any(
+        f.detail == "Rows count as the file says, 60 in all; 10 rows count nothing." for f in verify(model, path)
+    )
+
+
+def test_rows_of_a_table_without_a_header_are_no_titles(tmp_path):
+    path, lines = tmp_path / "t.csv", [f"{i % 7},{'ab'[i % 7 > 3]}\n" for i in range(40)]
+    path.write_text("".join(lines[5:]))
+    table, labels, _ = load(path, target="column 2", header=False)
+    found = train(TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 1}))
+    document = json.loads(json.dumps(found.model.to_json()))
+    assert verdict(findings(document, path, tmp_path)) == "proved"
+    path.write_text("".join(lines))
+    document["reading"] = {"top": [[i, "a title"] for i in range(1, 6)], "columns": {}}
+    assert verdict(findings(document, path, tmp_path)) == "refuted"
 
 
 PROMISE = {"promise": "nobody has a better one"}
@@ -143,12 +196,12 @@ def test_what_is_not_known_has_a_line_wherever_it_stands(folder, tmp_path, place
 def test_rows_that_a_word_makes_empty_are_named(tmp_path, column, word):
     """All rows of a class, or of a category, left out: nobody may take that for the whole table."""
     path, model = tmp_path / "t.csv", tmp_path / "m.json"
-    rows = [f"{i % 10},{'pqr'[i % 3]},{'third' if i % 5 == 0 else ['no', 'yes'][i % 10 > 4]}" for i in range(60)]
-    path.write_text("x,w,class\n" + "\n".join(rows) + "\n")
+    lines = [f"{i % 10},{'pqr'[i % 3]},{'third' if i % 5 == 0 else ['no', 'yes'][i % 10 > 4]}" for i in range(60)]
+    path.write_text("x,w,class\n" + "\n".join(lines) + "\n")
     table, labels, _ = load(path, target="class", given=Given(missing={column: (word,)}))
     request = TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 2})
     save(train(request).model, model)
-    cells = sum(word in row.split(",") for row in rows)
+    cells = sum(word in row.split(",") for row in lines)
     found = verify(model, path)
     assert verdict(found) == "proved"
     assert any(f"'{word}' of column '{column}' ({cells} cells)" in f.detail for f in found)

@@ -85,16 +85,18 @@ def _data(model: dict[str, Any], pieces: Iterable[Piece]) -> Data:
         full &= ~np.isnan(own)
     if not full.any():
         raise DataError("Every row of the file has a gap in a column of the model.")
+    gaps = {c["name"]: int(np.isnan(own).sum()) for c, own in zip(model["columns"], values, strict=True)}
+    whole = len(full)
     if not full.all():
         values, target = [own[full] for own in values], target[full]
     odd = ["categories" in c and (own < 0).any() for c, own in zip(model["columns"], values, strict=True)]
     strange = [c["name"] for c, own in zip(model["columns"], odd, strict=True) if own]
     strange += [model["target"]] * bool((target < 0).any())
     labels = np.maximum(target, 0).astype(np.int32)
-    held_out, fold, plain, said = _roles(model, labels)
+    held_out, fold, plain, said = _roles(model, labels, whole)
     rows = Rows(values, labels, weighed(model, labels, plain, ~held_out), plain)
     data = Data(rows, held_out, fold, [])
-    data.findings.extend([_fingerprint(model, data.training), _listed(strange), *said])
+    data.findings.extend([_fingerprint(model, data.training), _listed(strange), *_kinds(model, values, gaps), *said])
     return data
 
 
@@ -158,6 +160,17 @@ def _listed(strange: list[str]) -> Finding:
     return recounted("categories and classes", not strange, words or "Every value that occurs is listed.", "basis")
 
 
+def _kinds(model: dict[str, Any], values: Sequence[np.ndarray], gaps: dict[str, int]) -> list[Finding]:
+    """The columns that are not what the schema says: yes/no columns of other numbers, and gaps where none is allowed."""
+    for column, own in zip(model["columns"], values, strict=True):
+        if column["kind"] == "binary" and not np.isin(own, (0, 1)).all():
+            return [recounted("columns", False, f"Column '{column['name']}' has other values than 0 and 1.", "basis")]
+        if column.get("missing") == "refuse" and gaps[column["name"]]:
+            words = f"Column '{column['name']}' has {gaps[column['name']]} empty cells, and the model refuses these."
+            return [recounted("columns", False, words, "basis")]
+    return []
+
+
 def _fingerprint(model: dict[str, Any], rows: Rows) -> Finding:
     digest = hashlib.sha256()
     for column, values in zip(model["columns"], rows.columns, strict=True):
@@ -173,8 +186,10 @@ def _fingerprint(model: dict[str, Any], rows: Rows) -> Finding:
 # -- which rows trained, and what each counts --------------------------------------------------------------------------
 
 
-def _roles(model: dict[str, Any], labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[Finding]]:
-    """Held out bool (n,), fold int64 (n,), weight int64 (n,), and what is to be said of them."""
+def _roles(
+    model: dict[str, Any], labels: np.ndarray, whole: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[Finding]]:
+    """Held out bool (n,), fold int64 (n,), weight int64 (n,), and what is to be said of them; `whole`: rows with those that have gaps."""
     parameters, n = model.get("parameters") or {}, len(labels)
     share, folds, seed = (parameters.get(name) or 0 for name in ("test_share", "folds", "seed"))
     kept = model.get("rows")
@@ -197,9 +212,10 @@ def _roles(model: dict[str, Any], labels: np.ndarray) -> tuple[np.ndarray, np.nd
         return *blank, [recounted("rows", False, words, "basis")]
     if (weights < 0).any() or not weights.sum(dtype=np.float64) < LARGEST:
         return held_out, fold, weights, [recounted("weights", False, "They are below 0, or too large.", "basis")]
-    said = [recounted("rows", True, f"{n} rows have no gaps, as listed.", "basis")]
+    said = [recounted("rows", True, f"{n} of {whole} rows have no gaps, as listed.", "basis")]
     if kept.get("weights"):
-        said.append(recounted("weights", True, f"Rows count as the file says, {int(weights.sum())} in all."))
+        nothing = f"; {int((weights == 0).sum())} rows count nothing" if (weights == 0).any() else ""
+        said.append(recounted("weights", True, f"Rows count as the file says, {int(weights.sum())} in all{nothing}."))
     if share or held_out.any():
         every, out = (np.bincount(y, minlength=len(model["classes"])).tolist() for y in (labels, labels[held_out]))
         right = all(b == min(m - 1, round(share * m)) for m, b in zip(every, out, strict=True) if m)

@@ -61,7 +61,7 @@ def readings(
                 read = partial(_csv, path, encoding, delimiter, without)
                 if set(wanted) <= set(names):
                     yield read([names.index(name) for name in wanted], skip=True), around
-                elif all(NUMBERED.fullmatch(name) and int(name[7:]) <= len(names) for name in wanted):
+                elif not without and all(NUMBERED.fullmatch(name) and int(name[7:]) <= len(names) for name in wanted):
                     yield read([int(name[7:]) - 1 for name in wanted], skip=False), around
 
 
