@@ -106,6 +106,7 @@ class EditingSupervisor(Supervisor):
         self.handed: set[int] = set()
         self.told_to_stop: set[int] = set()
         self.idle = False
+        self.unanswered = False  # whether a step was there at the last look
         self.others_since: float | None = None  # since when another job was seen to wait for a worker
         self.folder = Path()  # of the child
 
@@ -172,9 +173,9 @@ class EditingSupervisor(Supervisor):
 
     def _serve(self, child: EditingChild) -> None:
         """Hand over what waits, and pass on what is to stop."""
-        now = time.monotonic()
+        self.unanswered = False
         for step in self._steps(StepState.WAITING, StepState.WORKING).order_by("number"):
-            self.busy_at = now
+            self.unanswered, self.busy_at = True, time.monotonic()
             if step.number not in self.handed:
                 with transaction.atomic():
                     if not self._mine().exists():
@@ -212,6 +213,8 @@ class EditingSupervisor(Supervisor):
         elif self.others_since is None:
             self.others_since = now
         waited = 0.0 if self.others_since is None else now - self.others_since
+        if self.unanswered:  # however long the look at it took: a database may be slow
+            return False
         return quiet > IDLE_SECONDS or (quiet > LOOK_SECONDS and waited > YIELD_SECONDS)
 
     def _others_wait(self) -> bool:

@@ -404,3 +404,14 @@ def test_a_version_without_a_proof_is_saved_all_the_same(model, owner, serve):
     assert "longer" in steps[0].result["reason"]
     assert proof_of(saved) is None
     assert (steps[1].state, steps[1].error) == (StepState.FAILED, "The version is gone.")
+
+
+def test_a_session_is_not_idle_while_a_step_is_unanswered_however_long_a_look_takes(model, owner):
+    bench = actions.open_for(owner=owner, model=model)
+    supervisor = EditingSupervisor(job_id=str(bench.pk), worker="here", stopping=threading.Event())
+    supervisor._serve(None)  # it is not this supervisor's session: nothing is handed on
+    supervisor.busy_at -= 2 * work.IDLE_SECONDS  # a database that was slow
+    assert not supervisor._is_idle()
+    Step.objects.update(state=StepState.DONE)
+    supervisor._serve(None)
+    assert supervisor._is_idle()
