@@ -2,6 +2,7 @@
 
 python benchmarks/proof_cost.py [--depths 3 4] [--penalty 0] [--only NAME ...] [--minutes 5] [--output results.csv]
 python benchmarks/proof_cost.py --max-columns 2 3       (the tables with their own columns, five bins each, and a limit of columns)
+python benchmarks/proof_cost.py --thresholds            (`exact-numeric` on the tables with their own columns)
 Needs OCTWEB_BENCH_DATA (default ../shared/data).  Processor seconds of one thread; the code is compiled before.  Small tables come
 first; where the minutes are over, the others are left out and the last line says so.
 """
@@ -75,6 +76,25 @@ def measure_columns(path: Path, target: str, depth: int, penalty: Fraction, most
     return timed(solved, space) | {"rows": problem.n, "questions": X.shape[1]}
 
 
+def measure_thresholds(path: Path, target: str, depth: int, penalty: Fraction) -> dict[str, float]:
+    """The same for `exact-numeric`."""
+    table, labels, _ = load(path, target=target)
+    method = get("exact-numeric")
+    settings = method.settings({"depth": depth, "leaf_penalty": penalty, "time_limit": 600.0})
+    problem = pose(table, labels, settings)
+    X, one = problem.numeric.matrix(problem.table), np.ones(problem.n, np.int64)
+    every = np.ones(X.shape[1], bool)
+    space = Space("thresholds", X, problem.y, one, problem.n_classes, depth, problem.kappa, 1, None, every, None, "")
+
+    def solved() -> tuple[Callable[[Callable[[], bool]], Proof | None], Fraction]:
+        found = method.solve(problem, settings, Monitor(limits_of(settings)))
+        assert found.proof is not None
+        return found.proof, cost_of(found, problem)
+
+    cuts = sum(len(np.unique(column)) - 1 for column in X.T)
+    return timed(solved, space) | {"rows": problem.n, "questions": cuts}
+
+
 def timed(
     solved: Callable[[], tuple[Callable[[Callable[[], bool]], Proof | None], Fraction]], space: Space
 ) -> dict[str, float]:
@@ -105,6 +125,7 @@ def main() -> None:
     parser.add_argument("--depths", type=int, nargs="+", default=[3, 4])
     parser.add_argument("--penalty", type=Fraction, default=Fraction(0))
     parser.add_argument("--max-columns", type=int, nargs="+", default=[])
+    parser.add_argument("--thresholds", action="store_true")
     parser.add_argument("--only", nargs="+", default=[])
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--output", type=Path)
@@ -112,8 +133,8 @@ def main() -> None:
     folder = encodings()
     if folder is None:
         return
-    if asked.max_columns:
-        few_columns(folder, asked)
+    if asked.max_columns or asked.thresholds:
+        own_columns(folder, asked)
         return
     tables = []
     for path in (folder / "encoded").glob("*_enc.csv.gz"):
@@ -147,15 +168,22 @@ def main() -> None:
             writer.writerows(records)
 
 
-def few_columns(folder: Path, asked: argparse.Namespace) -> None:
-    """The mode --max-columns: tables of the manifest, the small ones first; iris compiles."""
+def own_columns(folder: Path, asked: argparse.Namespace) -> None:
+    """The modes --max-columns and --thresholds: tables of the manifest, the small ones first; iris compiles."""
     about = json.loads((folder / "manifest.json").read_text())
     about = [d for d in about if not asked.only or d["name"] in asked.only]
     about.sort(key=lambda d: d["rows"] * len(d["numeric_features"] + d["categorical_features"]) ** 2)
     iris, end = folder / "iris.csv", time.monotonic() + 60 * asked.minutes
     left = []
+
+    def own(path: Path, target: str, depth: int, most: int | None) -> dict[str, float]:
+        if most is None:
+            return measure_thresholds(path, target, depth, asked.penalty)
+        return measure_columns(path, target, depth, asked.penalty, most)
+
+    limits = [None] if asked.thresholds else asked.max_columns
     for depth in asked.depths:
-        measure_columns(iris, "class", depth, asked.penalty, 2)
+        own(iris, "class", depth, limits[0])
     print("  ".join(f"{field:>14s}" for field in ("table", "depth", "most", *FIELDS[2:])))
     for depth in asked.depths:
         records = []
@@ -165,8 +193,8 @@ def few_columns(folder: Path, asked: argparse.Namespace) -> None:
                 continue
             path = folder / d["file"]
             (target,) = set(pd.read_csv(path, nrows=1)) - {*d["numeric_features"], *d["categorical_features"]}
-            for most in asked.max_columns:
-                record = measure_columns(path, target, depth, asked.penalty, most)
+            for most in limits:
+                record = own(path, target, depth, most)
                 records.append(record)
                 shown = [d["name"], depth, most, *(record[name] for name in FIELDS[2:])]
                 print("  ".join(f"{v:14.3f}" if isinstance(v, float) else f"{v!s:>14s}" for v in shown), flush=True)

@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.seeds import seeds
 from trainer.families.exact.solve import solve_binary
+from trainer.families.numeric import proof as numeric_proof
+from trainer.families.numeric import search
 from trainer.families.numeric.proof import made
 from trainer.families.numeric.search import solve_numeric
 from trainer.verify.steps.lines import read_proof
@@ -161,6 +164,42 @@ def test_a_search_over_thresholds_that_ends_at_any_moment_leaves_a_proof_of_its_
     one = np.ones(14, np.int64)
     space = Space("thresholds", X, y, one, 2, 3, Fraction(0), 1, None, np.ones(3, bool), None, "rows")
     assert accepted(space, with_header(proof)) == found.bound
+
+
+@seeds(120)
+def test_what_a_search_over_thresholds_has_looked_at_shows_its_bound_and_so_does_a_second_pass(seed, monkeypatch):
+    rng, depth = np.random.default_rng(seed), 3 + seed % 2
+    n, columns, classes = int(rng.integers(6, 40)), int(rng.integers(1, 4)), int(rng.integers(2, 4))
+    X, y = rng.integers(0, rng.integers(2, 9), (n, columns)) / 4, rng.integers(0, classes, n).astype(np.int32)
+    weights = rng.integers(1, 4, n).astype(np.int64) if seed % 3 == 0 else np.ones(n, np.int64)
+    price, tolerance = Fraction(int(rng.integers(0, 3)), 2), Fraction(int(rng.integers(0, 6)) * (seed % 5 == 0), 2)
+    space = Space("thresholds", X, y, weights, classes, depth, price, 1, None, np.ones(columns, bool), None, "rows")
+    for most in (search.MOST_LOOKS, 0):
+        monkeypatch.setattr(search, "MOST_LOOKS", most)
+        found = solve_numeric(
+            X, y, n_classes=classes, depth=depth, leaf_cost=price, weights=weights, tolerance=tolerance
+        )
+        if most and not tolerance:
+            assert found.prepared.looks is not None
+        with monkeypatch.context() as without:
+            if found.prepared.looks is not None:  # nothing is searched again
+                without.setattr(search.NumericSearch, "search", None)
+            shown = accepted(space, with_header(made(found.prepared, depth, never)))
+        assert shown is not None
+        assert shown >= found.bound
+        assert tolerance or shown == found.cost
+
+
+def test_a_search_over_thresholds_that_looks_at_more_than_it_keeps_says_so(monkeypatch):
+    monkeypatch.setattr(search, "MOST_LOOKS", 3)
+    rng = np.random.default_rng(5)
+    X, y = rng.integers(0, 9, (40, 3)) / 4, rng.integers(0, 2, 40).astype(np.int32)
+    found = solve_numeric(X, y, n_classes=2, depth=3)
+    assert found.prepared.looks is None
+    proof = made(found.prepared, 3, never)
+    assert len(proof.steps) > 3
+    monkeypatch.setattr(numeric_proof, "MOST_STEPS", 4)
+    assert made(found.prepared, 3, never) is None
 
 
 def test_deleted_and_weakened_steps_of_a_deep_proof_are_missed():

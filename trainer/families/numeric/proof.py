@@ -1,7 +1,8 @@
-"""A proof of the bound of the search over all thresholds: the sides of thresholds that a second pass had to look at.
+"""A proof of the bound of the search over all thresholds: the sides of the thresholds that the search looked at.
 
-The pass starts from the known bound, so that it finds no tree and only closes intervals; the thresholds between follow from their
-neighbours.  Trees of depth two are checked by sweeps.  The format is docs/proof-format.md.
+The thresholds between follow from their neighbours, and trees of depth two are checked by sweeps.  A search that kept what it looked at
+has nothing to do again.  One that kept too little is run once more from the known bound, so that it finds no tree and only closes
+intervals.  The format is docs/proof-format.md.
 """
 
 from __future__ import annotations
@@ -11,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.families.numeric.kernels.orders import divide
-from trainer.families.numeric.search import NumericSearch, Prepared, Stopped, _Found
+from trainer.families.numeric.search import Looks, NumericSearch, Prepared, Stopped, _Found
 from trainer.method import Proof
 
 Step = dict[str, Any]
@@ -40,39 +40,37 @@ def prove_thresholds(prepared: Prepared, depth: int, bound: int) -> list[Step]:
 
     Raises ProofTooLarge beyond two million steps; the search's stop ends the pass with its exception.
     """
+    looks = prepared.looks if bound <= prepared.lower else None
+    if looks is None and depth > 2:
+        looks = _looked_at(prepared.search, prepared.order, depth, bound)
     writer = _Writer(prepared.search)
-    writer.prove(prepared.order, [], depth, bound)
+    writer.write([], depth, bound, looks)
     return writer.steps
+
+
+def _looked_at(search: NumericSearch, order: np.ndarray, depth: int, bound: int) -> Looks:
+    """What a search for a tree below the bound, of which there is none, looks at. Raises ProofTooLarge."""
+    search.looks, search.looked, search.most_looks = [], 0, MOST_STEPS // 2
+    found = search.search(order, depth, _Found(bound, None, False), 0)
+    if search.looked > search.most_looks or found.looks is None:
+        raise ProofTooLarge
+    return found.looks
 
 
 class _Writer:
     def __init__(self, search: NumericSearch) -> None:
-        self.search, self.steps = search, list[Step]()
+        self.steps = list[Step]()
         self.starts = np.cumsum([0, *(int(r.max()) for r in search.rank)])
 
-    def prove(self, order: np.ndarray, path: list[int], height: int, bound: int) -> None:
-        """Write what proves that no tree for the rows of `order` costs less than `bound`."""
-        if height <= 2:
-            return self._write(path, height, bound, "count")
-        looked: list[tuple[int, int, list[Any]]] = []
-
-        def note(at: int, f: int, t: int, found: list[Any]) -> None:
-            if at == height:
-                looked.append((f, t, found))
-
-        s = self.search
-        s.note = note
-        s.search(order, height, _Found(bound, None, False), 0)
-        s.note = None
-        for f, t, found in looked:
-            parts = divide(order, s.rank, f, t)
-            for yes in (0, 1):
-                if found[yes] is not None:
-                    literal = 2 * (int(self.starts[f]) + t) + yes
-                    self.prove(parts[yes], [*path, literal], height - 1, found[yes].cost)
-        return self._write(path, height, bound, "split")
-
-    def _write(self, path: list[int], height: int, bound: int, by: str) -> None:
+    def write(self, path: list[int], height: int, bound: int, looks: Looks | None) -> None:
+        """The steps which show that no tree for the rows at the end of the path costs less than `bound`."""
+        for f, t, sides in looks or ():
+            literal = 2 * (int(self.starts[f]) + t)
+            for yes, side in enumerate(sides):
+                if side is not None:
+                    self.write([*path, literal + yes], height - 1, *side)
         if len(self.steps) >= MOST_STEPS:
             raise ProofTooLarge
-        self.steps.append({"path": path, "height": height, "bound": int(bound), "by": by})
+        self.steps.append(
+            {"path": path, "height": height, "bound": int(bound), "by": "count" if height <= 2 else "split"}
+        )

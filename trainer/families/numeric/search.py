@@ -10,7 +10,7 @@ import heapq
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -28,6 +28,11 @@ NumericShape = (
 INFINITE = 1 << 60
 MOST_KEYS = 1 << 62
 MOST_WEIGHT = (1 << 31) - 1
+MOST_LOOKS = 100_000  # that a search keeps, in about 40 MB
+
+
+# thresholds that were looked at, each with its feature, its rank, and what was found of its sides: a bound and the looks that show it
+Looks = list[tuple[int, int, list[Any]]]
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,7 @@ class Prepared:
     order: np.ndarray
     scale: int  # integer costs of 1/Q of a row
     lower: int  # no tree of the depth has a smaller integer cost
+    looks: Looks | None = None  # that show it, where the search has kept them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +67,7 @@ class _Found:
     tree: Any  # (feature, rank, left, right), or None for a leaf
     exact: bool
     first: np.ndarray | None = None  # int64 (F,): lower bounds of the trees with each first question
+    looks: Looks | None = None  # that show it; None where nothing was looked at, or none are kept
 
 
 class Stopped(Exception):
@@ -80,8 +87,8 @@ class NumericSearch:
         self.flag, self.stop, self.nodes = flag, stop, 0
         self.unit, self.leaf = int(costs[0]), int(costs[1])
         self.on_better: Callable[[int, Any], None] = lambda cost, tree: None
-        # hears of each threshold that was looked at: height, feature, rank, what was found of its sides
-        self.note: Callable[[int, int, int, list[Any]], None] | None = None
+        self.looks: Looks | None = None  # of the search that is under way, if they are kept
+        self.looked, self.most_looks = 0, MOST_LOOKS
 
     def check(self) -> None:
         """Raise if the search has to end."""
@@ -153,6 +160,7 @@ class NumericSearch:
         ]
         # the interval with the lowest bound first, over all features; of equal ones the feature that parts the classes best
         heap = [(2 * self.leaf, k, 0, len(line.W) - 1) for k, line in enumerate(lines)]
+        above, self.looks = self.looks, None if self.looks is None else []
         while heap:
             bound, k, a, b = heapq.heappop(heap)
             if bound >= best.cost - slack:
@@ -164,7 +172,8 @@ class NumericSearch:
             for x, z in ((a, c), (c, b)):
                 if z - x > 1:
                     heapq.heappush(heap, (lines[k].low[x] + lines[k].high[z], k, x, z))
-        return best
+        looks, self.looks = self.looks, above
+        return replace(best, looks=looks)
 
     def _threshold(
         self, order: np.ndarray, height: int, line: _Line, a: int, b: int, c: int, best: _Found, news: bool
@@ -186,8 +195,9 @@ class NumericSearch:
             bounds[s] = max(bounds[s], found[s].cost)
             if not found[s].exact:
                 break
-        if self.note is not None:
-            self.note(height, line.f, t, found)
+        self.looked += 1
+        if self.looks is not None and self.looked <= self.most_looks:
+            self.looks.append((line.f, t, [None if part is None else (part.cost, part.looks) for part in found]))
         line.low[c], line.high[c] = bounds
         line.first_low[c], line.first_high[c] = firsts
         if all(part is not None and part.exact for part in found) and sum(bounds) < target:
@@ -296,7 +306,8 @@ def solve_numeric(
     cost = value(best.cost)
     lower = best.cost - (slack if depth > 2 else 0) if finished else floor
     bound = cost if finished and not (slack and depth > 2) else min(cost, max(value(max(lower, floor)), Fraction(0)))
-    prepared = Prepared(search, order, scale, min(best.cost, max(lower, floor)))
+    looks = best.looks if finished and lower >= floor and search.looked <= search.most_looks else None
+    prepared = Prepared(search, order, scale, min(best.cost, max(lower, floor)), looks)
     return NumericResult(shape=shape(best.tree), cost=cost, bound=bound, nodes=search.nodes, prepared=prepared)
 
 
@@ -329,6 +340,7 @@ def _deepen(
                 better(best.cost, best.tree)
         search.on_better = keep
         for height in range(3, heights + 1):
+            search.looks, search.looked = [], 0
             best = search.search(order, height, best, slack if height == depth else 0, news=True)
     except Stopped:
         return best, False
