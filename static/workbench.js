@@ -41,7 +41,9 @@ function cutter(box) {
   const text = box.querySelector(".cut-text"), form = box.nextElementSibling, start = data.now, bins = data.counts;
   const most = Math.max(...bins.map((b) => b.reduce((a, c) => a + c, 0)));
   const width = 400 / bins.length;
-  let now = start, dragging = false, touched = false;
+  // where it stood before a refresh, if it was moved and not held
+  const kept = data.values.findIndex((value) => String(value) === form.querySelector("[name=value]").value);
+  let now = kept < 0 ? start : kept, dragging = false, touched = now !== start;
   bins.forEach((bin, i) => {
     let top = 90;
     bin.forEach((rows, c) => {

@@ -154,15 +154,15 @@ def prices(space: Space, lines: Lines) -> tuple[int, int]:
     return scale * space.penalty.denominator, scale * space.penalty.numerator + (scale > 1)
 
 
-@pytest.mark.parametrize("looks", range(12))
-def test_a_search_over_thresholds_that_ends_at_any_moment_leaves_a_proof_of_its_bound(looks):
+@pytest.mark.parametrize(("depth", "looks"), [*((3, k) for k in range(12)), *((4, k) for k in range(0, 300, 25))])
+def test_a_search_over_thresholds_that_ends_at_any_moment_leaves_a_proof_of_its_bound(depth, looks):
     rng, left = np.random.default_rng(looks), iter(range(looks))
     X, y = rng.integers(0, 6, (14, 3)) / 4, rng.integers(0, 2, 14).astype(np.int32)
-    found = solve_numeric(X, y, n_classes=2, depth=3, stop=lambda: next(left, None) is None)
-    proof = made(found.prepared, 3, never)
+    found = solve_numeric(X, y, n_classes=2, depth=depth, stop=lambda: next(left, None) is None)
+    proof = made(found.prepared, depth, never)
     assert proof is not None
     one = np.ones(14, np.int64)
-    space = Space("thresholds", X, y, one, 2, 3, Fraction(0), 1, None, np.ones(3, bool), None, "rows")
+    space = Space("thresholds", X, y, one, 2, depth, Fraction(0), 1, None, np.ones(3, bool), None, "rows")
     assert accepted(space, with_header(proof)) == found.bound
 
 

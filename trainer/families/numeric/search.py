@@ -306,8 +306,7 @@ def solve_numeric(
     cost = value(best.cost)
     lower = best.cost - (slack if depth > 2 else 0) if finished else floor
     bound = cost if finished and not (slack and depth > 2) else min(cost, max(value(max(lower, floor)), Fraction(0)))
-    looks = best.looks if finished and lower >= floor and search.looked <= search.most_looks else None
-    prepared = Prepared(search, order, scale, min(best.cost, max(lower, floor)), looks)
+    prepared = Prepared(search, order, scale, min(best.cost, max(lower, floor)), best.looks if lower >= floor else None)
     return NumericResult(shape=shape(best.tree), cost=cost, bound=bound, nodes=search.nodes, prepared=prepared)
 
 
@@ -343,8 +342,8 @@ def _deepen(
             search.looks, search.looked = [], 0
             best = search.search(order, height, best, slack if height == depth else 0, news=True)
     except Stopped:
-        return best, False
-    return best, True
+        return replace(best, looks=None), False  # those of a smaller height
+    return best if search.looked <= search.most_looks else replace(best, looks=None), True
 
 
 def _ranks(X: FloatArray, over: Callable[[], bool]) -> tuple[list[FloatArray], np.ndarray, bool]:

@@ -1,4 +1,4 @@
-"""A button that a refresh replaces between its press and its release: what was pressed is done, by mouse and by the space bar."""
+"""What a person does while a part of the page refreshes itself: a press by mouse or space bar is done, and what is typed stays."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from octweb.runs import actions as runs
 from octweb.runs.models import TrainingRun
 from octweb.workbench import actions as workbench
 from tests.browser.signed_in import signed_in
+from tests.browser.test_threshold import held_threshold
 from tests.browser.test_walk import page  # noqa: F401 (page is a fixture)
 from tests.browser.waiting import until
 from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
-from tests.octweb.workbench.conftest import model  # noqa: F401
+from tests.octweb.workbench.conftest import model, serve  # noqa: F401
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 HERE = "(at) => { const box = at.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; }"
@@ -67,4 +68,51 @@ def test_a_search_of_the_workbench_is_stopped_though_it_refreshes(page, live_ser
     page.goto(f"{live_server.url}/workbenches/{bench.pk}/")
     with page.expect_request("**/move/"):
         press(page, "#bench button[value=stop]", by)
+    assert page.trouble == []
+
+
+def refreshed(page):  # noqa: F811
+    page.eval_on_selector("#bench", "(at) => { at.dataset.mark = 'old'; }")
+    replaced(page, "#bench")
+
+
+def test_what_is_typed_stays_while_a_workbench_searches_and_goes_with_the_place(
+    page, live_server, owner, model, serve  # noqa: F811
+):  # fmt: skip
+    bench, _ = held_threshold(owner, model, serve)
+    workbench.edit(bench, add=["depth y 1"])  # it waits for a worker, so that the page refreshes
+    signed_in(page.context, live_server.url, "olga")
+    page.goto(f"{live_server.url}/workbenches/{bench.pk}/?at=root")
+    stands = page.get_attribute(".cut-handle", "aria-valuenow")
+    page.fill("#height", "4")
+    page.fill("#wish", "ask root x <= 5")
+    page.evaluate("document.getElementById('wish').setSelectionRange(3, 3)")
+    refreshed(page)
+    page.keyboard.type("ed")
+    refreshed(page)
+    assert page.input_value("#wish") == "asked root x <= 5"
+    assert page.input_value("#height") == "4"
+    assert page.get_attribute(".cut-handle", "aria-valuenow") == stands
+    page.focus(".cut-handle")
+    page.keyboard.press("ArrowRight")
+    moved = page.input_value("#value")
+    page.focus("#wish")  # it is neither held nor lost
+    refreshed(page)
+    assert page.input_value("#value") == moved
+    assert int(page.get_attribute(".cut-handle", "aria-valuenow")) == int(stands) + 1
+    assert f"≤ {moved}: yes" in page.inner_text(".cut-text")
+    page.keyboard.press("ControlOrMeta+a")
+    page.keyboard.press("Delete")
+    refreshed(page)
+    assert page.input_value("#wish") == ""
+
+    leaves = page.eval_on_selector_all("[data-place].leaf", "(all) => all.map((at) => at.dataset.place)")
+    page.goto(f"{live_server.url}/workbenches/{bench.pk}/?at={leaves[0]}")
+    other = page.eval_on_selector("#label", "(at) => [...at.options].find((o) => !o.selected).value")
+    page.select_option("#label", other)
+    page.fill("#reason", "The ward knows better.")
+    refreshed(page)
+    assert (page.input_value("#label"), page.input_value("#reason")) == (other, "The ward knows better.")
+    page.goto(f"{live_server.url}/workbenches/{bench.pk}/?at={leaves[-1]}")
+    assert page.input_value("#reason") == ""
     assert page.trouble == []
