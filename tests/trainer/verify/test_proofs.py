@@ -166,10 +166,10 @@ def test_a_search_over_thresholds_that_ends_at_any_moment_leaves_a_proof_of_its_
     assert accepted(space, with_header(proof)) == found.bound
 
 
-@seeds(120)
+@seeds(80)
 def test_what_a_search_over_thresholds_has_looked_at_shows_its_bound_and_so_does_a_second_pass(seed, monkeypatch):
     rng, depth = np.random.default_rng(seed), 3 + seed % 2
-    n, columns, classes = int(rng.integers(6, 40)), int(rng.integers(1, 4)), int(rng.integers(2, 4))
+    n, columns, classes = int(rng.integers(6, 25)), int(rng.integers(1, 4)), int(rng.integers(2, 4))
     X, y = rng.integers(0, rng.integers(2, 9), (n, columns)) / 4, rng.integers(0, classes, n).astype(np.int32)
     weights = rng.integers(1, 4, n).astype(np.int64) if seed % 3 == 0 else np.ones(n, np.int64)
     price, tolerance = Fraction(int(rng.integers(0, 3)), 2), Fraction(int(rng.integers(0, 6)) * (seed % 5 == 0), 2)
