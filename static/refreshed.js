@@ -1,4 +1,4 @@
-// What a person does while a part of the page refreshes itself is not lost: a press, and what is typed.
+// What a person does while a part of the page refreshes itself is not lost.
 "use strict";
 
 {
@@ -34,11 +34,24 @@
     document.addEventListener("keyup", (event) => { if (event.key === " ") release(event, document.activeElement?.closest(BUTTONS)); }, true);
   })();
 
-  // Fields that differ from what the server said keep their values in the same form of the refreshed part, and the cursor its place.
+  // A part that is fetched again and again keeps what a person has there: the focus, how far a table is scrolled, what is unfolded,
+  // and, where it was not a form of it that asked, the fields that differ from what the server said, with the cursor in its place.
   (() => {
+    const PARTS = '[hx-trigger*="every "], [hx-trigger*="load delay:"]';
+    const FOCUSABLE = "a[href], button, input, select, textarea, summary, [tabindex]";
     const FIELDS = "input:not([type=hidden], [type=file]), select, textarea";
-    let typed = [];
+    const name = (e) => `${e.tagName} ${e.id || (e.getAttribute("aria-label") ?? e.getAttribute("name") ?? e.textContent.trim())}`;
+    // equal names stand in the same order before and after
+    const like = (part, selector, wanted) => [...part.querySelectorAll(selector)].filter((e) => name(e) === wanted);
+    let kept = null;
 
+    function place(part, selector, element) {
+      const wanted = name(element);
+      return { selector, wanted, at: like(part, selector, wanted).indexOf(element) };
+    }
+    const find = (part, { selector, wanted, at }) => like(part, selector, wanted)[at];
+
+    const fields = (part) => [...part.querySelectorAll(FIELDS)].filter((field) => field.form);
     const ticked = (field) => field.matches("[type=checkbox], [type=radio]");
     const key = (field) => [field.form.getAttribute("action"), ...hidden(field.form), field.name, ticked(field) && field.value].join();
     function changed(field) {
@@ -46,23 +59,43 @@
       if (field.tagName !== "SELECT") return field.value !== field.defaultValue;
       return field.selectedIndex !== Math.max(0, [...field.options].findIndex((option) => option.defaultSelected));
     }
-    function restore(field, { value, checked, at }) {
+    const typed = (field) => (
+      { key: key(field), value: field.value, checked: field.checked, cursor: "selectionStart" in field && [field.selectionStart, field.selectionEnd] });
+    function type(field, { value, checked, cursor }) {
       if (ticked(field)) field.checked = checked;
       else field.value = value;
-      if (at && at[0] !== null && document.activeElement === field) field.setSelectionRange(...at);
+      if (cursor && cursor[0] !== null && document.activeElement === field) field.setSelectionRange(...cursor);
     }
 
     document.addEventListener("htmx:beforeSwap", ({ detail }) => {
-      const itself = detail.requestConfig?.verb === "get" && detail.requestConfig.elt === detail.target;
-      typed = itself ? [...detail.target.querySelectorAll(FIELDS)].filter((field) => field.form && changed(field)).map((field) => (
-        { key: key(field), value: field.value, checked: field.checked, at: "selectionStart" in field && [field.selectionStart, field.selectionEnd] })) : [];
+      const part = detail.target;
+      kept = null;
+      if (!detail.shouldSwap || !part?.matches?.(PARTS)) return;
+      const focused = document.activeElement;
+      kept = {
+        id: part.id,
+        focus: part.contains(focused) ? place(part, FOCUSABLE, focused) : null,
+        scrolled: [...part.querySelectorAll("[tabindex]")].filter((e) => e.scrollLeft || e.scrollTop)
+          .map((e) => [place(part, "[tabindex]", e), e.scrollLeft, e.scrollTop]),
+        unfolded: [...part.querySelectorAll("details[open] > summary")].map((e) => place(part, "details > summary", e)),
+        typed: detail.requestConfig.elt === part ? fields(part).filter(changed).map(typed) : [],
+      };
     });
+
     document.addEventListener("htmx:afterSwap", () => {
-      for (const one of typed) {
-        const field = [...document.querySelectorAll(FIELDS)].find((now) => now.form && key(now) === one.key);
-        if (field) restore(field, one);
+      const part = kept && document.getElementById(kept.id);
+      if (!part) return;
+      for (const where of kept.unfolded) {
+        const summary = find(part, where);
+        if (summary) summary.parentElement.open = true;
       }
-      typed = [];
+      for (const [where, left, top] of kept.scrolled) find(part, where)?.scrollTo({ left, top, behavior: "instant" });
+      if (kept.focus) find(part, kept.focus)?.focus({ preventScroll: true });
+      for (const one of kept.typed) {
+        const field = fields(part).find((now) => key(now) === one.key);
+        if (field) type(field, one);
+      }
+      kept = null;
     });
   })();
 }

@@ -47,10 +47,8 @@ EVIDENCE = {
 NODE = "id counts split left right class impurity impurity_bound measure"
 TOLD = "mip bound-met cases subset-search topology-choice greedy proof distance planes"  # of the search; `bound` counts planes again
 
-
-Place = tuple[
-    str, dict[str, Any], str
-]  # of a part of the file: how it is called, its members, and the names of those that are known
+# of a part of the file: how it is called, its members, and the names of those that are known
+Place = tuple[str, dict[str, Any], str]
 
 
 def status(model: dict[str, Any]) -> Finding:

@@ -27,31 +27,24 @@ def made(prepared: Prepared, depth: int, stop: Callable[[], bool]) -> Proof | No
     """The proof of the bound of a search that has been run; None if it has too many steps or is stopped."""
     if prepared.lower <= prepared.search.leaf:  # every tree has a leaf; a search that ended early has not all columns
         return Proof(scale=prepared.scale, goal=prepared.lower, steps=[])
-    prepared.search.flag, prepared.search.stop = np.zeros(1, np.int64), stop
     try:
-        steps = prove_thresholds(prepared, depth, prepared.lower)
+        looks = prepared.looks if depth <= 2 or prepared.looks is not None else _looked_at(prepared, depth, stop)
+        writer = _Writer(prepared.search)
+        writer.write([], depth, prepared.lower, looks)
     except (ProofTooLarge, Stopped):
         return None
-    return Proof(scale=prepared.scale, goal=prepared.lower, steps=steps)
+    return Proof(scale=prepared.scale, goal=prepared.lower, steps=writer.steps)
 
 
-def prove_thresholds(prepared: Prepared, depth: int, bound: int) -> list[Step]:
-    """The steps that prove the integer cost `bound`, which must be true, for all trees of the depth.
+def _looked_at(prepared: Prepared, depth: int, stop: Callable[[], bool]) -> Looks:
+    """What a search for a tree below the bound, of which there is none, looks at.
 
-    Raises ProofTooLarge beyond two million steps; the search's stop ends the pass with its exception.
+    Raises ProofTooLarge where that is more than a proof may hold, and Stopped.
     """
-    looks = prepared.looks if bound <= prepared.lower else None
-    if looks is None and depth > 2:
-        looks = _looked_at(prepared.search, prepared.order, depth, bound)
-    writer = _Writer(prepared.search)
-    writer.write([], depth, bound, looks)
-    return writer.steps
-
-
-def _looked_at(search: NumericSearch, order: np.ndarray, depth: int, bound: int) -> Looks:
-    """What a search for a tree below the bound, of which there is none, looks at. Raises ProofTooLarge."""
+    search = prepared.search
+    search.flag, search.stop = np.zeros(1, np.int64), stop
     search.looks, search.looked, search.most_looks = [], 0, MOST_STEPS // 2
-    found = search.search(order, depth, _Found(bound, None, False), 0)
+    found = search.search(prepared.order, depth, _Found(prepared.lower, None, False), 0)
     if search.looked > search.most_looks or found.looks is None:
         raise ProofTooLarge
     return found.looks
