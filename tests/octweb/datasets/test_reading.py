@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import resource
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 from django.db import connection, connections
 from django.urls import reverse
 
-from octweb.core.problems import Busy
+from octweb.core.problems import Busy, Conflict
 from octweb.datasets import actions, intake, reader
 from octweb.datasets.models import Dataset, Upload
 from tests.bombs import BOMBS
@@ -141,3 +142,45 @@ def test_the_page_says_that_the_server_is_busy(owner, client, media, monkeypatch
     settings.MAX_UPLOADS_AT_ONCE = 0
     answer = client.post(reverse("datasets:new"), {"file": upload(GOOD)})
     assert (answer.status_code, "Try again" in answer.content.decode()) == (503, True)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_confirm_in_two_threads_at_once_stores_once(owner, media, monkeypatch):
+    """Both have found the upload, and the second one asks for its row while the first one's transaction is open."""
+    staged = actions.stage(owner=owner, file=io.BytesIO(GOOD), source_name="t.csv")
+    inserting = threading.Barrier(2)
+    outcomes = []
+    insert = actions._insert
+
+    def insert_together(dataset):
+        with contextlib.suppress(threading.BrokenBarrierError):  # the row is locked: the other one cannot come here
+            inserting.wait(1.0)
+        insert(dataset)
+
+    def confirm(upload):
+        try:
+            actions.confirm(upload, name="", reading=actions.Reading(), choice=actions.Choice(target="label"))
+            outcomes.append("stored")
+        except Conflict:
+            outcomes.append("refused")
+        finally:
+            connections.close_all()
+
+    store = actions._store
+    described = threading.Barrier(2)
+
+    def store_together(*arguments, **named):
+        described.wait(60)
+        store(*arguments, **named)
+
+    monkeypatch.setattr(actions, "_insert", insert_together)
+    monkeypatch.setattr(actions, "_store", store_together)
+    uploads = [Upload.objects.get(pk=staged.pk) for _ in range(2)]
+    threads = [threading.Thread(target=confirm, args=(upload,)) for upload in uploads]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == ["refused", "stored"]
+    assert Dataset.objects.count() == 1
+    assert len(stored_files(media)) == 1
