@@ -293,9 +293,16 @@ def wake(bench: Workbench) -> bool:
     return bool(slept)
 
 
+def is_stalled(bench: Workbench) -> bool:
+    """Whether a step waits and no job will answer it, because workers died too often or the workbench was closed."""
+    return (
+        bench.status in FINISHED and bench.steps.filter(state__in=[StepState.WAITING, StepState.WORKING]).exists()
+    )
+
+
 def wake_if_needed(bench: Workbench) -> None:
-    """A step that waits while nobody works, because a worker died too often, is taken up again."""
-    if bench.status in FINISHED and bench.steps.filter(state__in=[StepState.WAITING, StepState.WORKING]).exists():
+    """Queue a stalled workbench again. Requests that only read must not call this."""
+    if is_stalled(bench):
         wake(bench)
 
 

@@ -49,10 +49,11 @@ def _context(scene: Scene) -> dict[str, Any]:
     found = {"bench": bench, "prices": None, "working": False, "other": False, "counts": _counts(scene.model)}
     if bench is None:
         return found
-    actions.wake_if_needed(bench)
     first = bench.steps.filter(number=1).first()
     prices = page.price_lines(bench, first, place_of(scene.tree, scene.node.id))
     other = bool(first and first.document) and not _same(first.document, scene.tree, scene.node.id)
+    if prices and prices["working"] and actions.is_stalled(bench):
+        prices = None  # the button, which asks again, continues the search
     working = bool(prices and prices["working"])
     failed = first is not None and first.state == StepState.FAILED
     return found | {"prices": None if other else prices, "working": working, "other": other, "failed": failed}

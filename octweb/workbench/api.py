@@ -11,6 +11,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema, extend_schema
 from rest_framework import mixins, serializers, viewsets
 from rest_framework.decorators import action
 from rest_framework.exceptions import NotFound, ValidationError
+from rest_framework.permissions import SAFE_METHODS
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -200,7 +201,8 @@ class WorkbenchViewSet(
         bench = Workbench.objects.select_related("owner", "base__family", "dataset").get_visible(
             self.request.user, self.kwargs["pk"]
         )
-        actions.wake_if_needed(bench)
+        if self.request.method not in SAFE_METHODS:
+            actions.wake_if_needed(bench)
         return bench
 
     def perform_destroy(self, instance: Workbench) -> None:
@@ -215,18 +217,20 @@ class WorkbenchViewSet(
         bench.refresh_from_db()
         return Response(WorkbenchSerializer(bench).data, status=201)
 
-    @extend_schema(methods=["POST"], request=EditSerializer, responses={201: StepSerializer} | BAD, parameters=[WAIT])
     @extend_schema(
-        methods=["GET"],
         operation_id="workbenches_edits_list",
         responses={200: StepSerializer(many=True)} | PROBLEMS(401, 403, 404, 429),
     )
-    @action(detail=True, methods=["get", "post"], filter_backends=[], pagination_class=None)
+    @action(detail=True, methods=["get"], filter_backends=[], pagination_class=None)
     def edits(self, request: Request, pk: str | None = None) -> Response:
-        """GET: all steps. POST: the best tree with other wishes; the search goes on beside the call."""
+        """List all steps."""
+        return Response(StepSerializer(self.get_object().steps.all(), many=True).data)
+
+    @extend_schema(request=EditSerializer, responses={201: StepSerializer} | BAD, parameters=[WAIT])
+    @edits.mapping.post
+    def edit(self, request: Request, pk: str | None = None) -> Response:
+        """Ask for the best tree with other wishes; the search goes on beside the call."""
         bench = self.get_object()
-        if request.method == "GET":
-            return Response(StepSerializer(bench.steps.all(), many=True).data)
         values = self._read(EditSerializer).validated_data
         if "wishes" in values and (values["add"] or values["drop"]):
             raise ValidationError({"wishes": "give either all wishes, or what is added and dropped."})

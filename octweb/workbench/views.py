@@ -38,7 +38,8 @@ LIST_SORTS = {
 
 def _bench(request: HttpRequest, pk: Any) -> Workbench:
     bench = Workbench.objects.select_related("dataset", "owner", "base__family").get_visible(request.user, pk)
-    actions.wake_if_needed(bench)
+    if request.method == "POST":
+        actions.wake_if_needed(bench)
     return bench
 
 
@@ -126,6 +127,7 @@ def _context(request: HttpRequest, bench: Workbench) -> dict[str, Any]:
     result = shown.result if shown else {}
     wishes = page.wish_lines(step, result.get("n", 0))
     prices = page.price_lines(bench, shown, at)
+    stalled = actions.is_stalled(bench)
     return {
         "bench": bench,
         "step": step,
@@ -144,7 +146,8 @@ def _context(request: HttpRequest, bench: Workbench) -> dict[str, Any]:
         "history": page.history(bench),
         "prices": prices,
         "spread": page.spread(shown, place),
-        "working": bool(step and not step.is_finished) or bool(prices and prices["working"]),
+        "stalled": stalled,
+        "working": not stalled and (bool(step and not step.is_finished) or bool(prices and prices["working"])),
         "can_undo": bool(step and step.parent),
         "can_redo": bench.steps.filter(kind=Kind.COMPLETE, parent=bench.position, number__gt=bench.position).exists(),
         "can_save": bool(step and step.state == StepState.DONE and step.document),
@@ -227,7 +230,7 @@ def _replaces(new: str, old: str) -> bool:
 @login_required
 @require_POST
 def bench_move(request: HttpRequest, pk: Any) -> HttpResponse:
-    """Undo, redo, to a step of the history, or stop the search."""
+    """Undo, redo, go to a step of the history, stop the search, or continue one that stalled."""
     bench = _bench(request, pk)
     try:
         where = request.POST.get("to", "")
@@ -237,6 +240,8 @@ def bench_move(request: HttpRequest, pk: Any) -> HttpResponse:
             actions.redo(bench)
         elif where == "stop":
             actions.stop(bench)
+        elif where == "continue":
+            pass  # `_bench` has sent it to the queue
         else:
             actions.go_to(bench, int(where) if where.isdigit() else 0)
     except APIException as error:
@@ -308,6 +313,7 @@ def explorer(request: HttpRequest, pk: Any) -> HttpResponse:
 def _explorer(request: HttpRequest, bench: Workbench, more: dict[str, Any]) -> HttpResponse:
     """The page, or only what changes while trees are counted; `more`: what was typed, and why it was refused."""
     context = explore.context(bench) | {"bench": bench, "workers_seen": worker_seen()} | more
+    context["stalled"] = actions.is_stalled(bench)
     context["pair"] = explore.pair(context.get("found") or {}, request.GET)
     name = "workbench/_explorer.html" if request.headers.get("HX-Request") else "workbench/explorer.html"
     return render(request, name, context)

@@ -120,3 +120,20 @@ def test_a_workbench_needs_a_model_or_a_data_set(api, dataset, stranger):
     refused = api.post(URL, chosen, format="json")
     assert refused.status_code == 422
     assert "chosen from the data" in refused.content.decode()
+
+
+def test_head_with_a_body_changes_no_wishes(api, model):
+    bench = actions.open_for(owner=model.owner, model=model)
+    answer = api.head(f"{URL}{bench.pk}/edits/", {"add": ["forbid root width"]}, format="json")
+    assert answer.status_code == 200
+    assert bench.steps.count() == 1
+
+
+@pytest.mark.parametrize(("method", "status"), [("get", "failed"), ("head", "failed"), ("post", "queued")])
+def test_only_post_wakes_a_stalled_workbench(api, model, method, status):
+    bench = actions.open_for(owner=model.owner, model=model)
+    Workbench.objects.filter(pk=bench.pk).update(status="failed", error="died")
+    address = f"{URL}{bench.pk}/stop/" if method == "post" else f"{URL}{bench.pk}/edits/1/"
+    assert getattr(api, method)(address).status_code == 200
+    bench.refresh_from_db()
+    assert bench.status == status

@@ -222,7 +222,7 @@ def test_only_the_step_that_was_worked_on_when_the_child_died_has_one_try_more(m
     assert [(s.state, s.tries) for s in bench.steps.all()] == [(StepState.DONE, 1), (StepState.DONE, 0)]
 
 
-def test_a_workbench_whose_workers_died_too_often_wakes_when_it_is_looked_at(model, owner, serve):
+def test_stalled_workbench_wakes_and_answers_its_step(model, owner, serve):
     bench = actions.open_for(owner=owner, model=model)
     Workbench.objects.filter(pk=bench.pk).update(status=RunStatus.FAILED, attempt=3, error="died")
     bench.refresh_from_db()

@@ -316,3 +316,25 @@ def test_subsets_are_asked_for_and_kept_together_by_ticks(web, owner, dataset, s
     assert "At place y: do not ask width, it may be asked below" in page
     assert "Ask this" in page
     assert "Good trees are counted for the method exact only" in page
+
+
+@pytest.mark.parametrize("page", ["", "good-trees/", "live/"])
+def test_page_of_a_stalled_workbench_offers_to_continue(web, model, page):
+    """Workers died too often. Looking changes nothing; the button puts the workbench into the queue."""
+    bench = actions.open_for(owner=model.owner, model=model)
+    actions.ask_good_trees(bench, {"slack": "0.1"})
+    Workbench.objects.update(status="failed", error="The worker died 3 times.")
+    shown = web.get(f"/workbenches/{bench.pk}/{page}").content.decode()
+    assert "The search stopped without an answer.</b> The worker died 3 times." in shown
+    assert "hx-get" not in shown
+    assert Workbench.objects.get().status == "failed"
+    web.post(f"/workbenches/{bench.pk}/move/", {"to": "continue"})
+    assert Workbench.objects.get().status == "queued"
+
+
+def test_alternatives_tab_does_not_wake_its_workbench(web, model):
+    web.post("/workbenches/of-model/", {"model": str(model.pk), "node": "0"})
+    Workbench.objects.update(status="failed", error="The worker died 3 times.")
+    shown = web.get(f"/models/{model.pk}/?mode=tree&node=0&tab=alternatives").content.decode()
+    assert ">Compute</button>" in shown
+    assert Workbench.objects.get().status == "failed"
