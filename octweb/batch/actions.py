@@ -13,7 +13,7 @@ from django.core.files import File
 from django.core.files.storage import default_storage
 from django.db import transaction
 from django.utils import timezone
-from rest_framework.exceptions import ValidationError
+from rest_framework.exceptions import AuthenticationFailed, ValidationError
 
 from octweb.batch.explained import check
 from octweb.batch.models import FOLDER, BatchPrediction, Format
@@ -45,9 +45,11 @@ def enqueue(
     change: Mapping[str, Any] | None = None,
     cost: Mapping[str, Any] | None = None,
     least: str = COLUMNS,
+    made_by: Any = None,
 ) -> BatchPrediction:
     """A file in the queue.
 
+    `made_by`: the API token of the call; None for a session.
     `keep_columns`: its own columns stand before the answers. `explain`: path and smallest change are columns, too, with what may
     `change`, what a change of 1 costs, and which change is the smallest (`least`).
 
@@ -73,16 +75,24 @@ def enqueue(
         change=dict(change or {}),
         cost=dict(cost or {}),
         least=least,
+        made_by=made_by,
     )
     job.source.name = default_storage.save(f"{job.folder}/source{suffix(source_name)}", file)
     try:
         with transaction.atomic():
+            _refuse_revoked(made_by)
             job.save(force_insert=True)
             transaction.on_commit(lambda: queue.send(job))
     except BaseException:
         remove_files(job.folder)
         raise
     return job
+
+
+def _refuse_revoked(token: Any) -> None:
+    """Raise AuthenticationFailed for a token that another process revoked within the seconds that this one remembers it."""
+    if token is not None and not type(token).objects.filter(pk=token.pk).exists():
+        raise AuthenticationFailed("This token is not known; it may have been revoked. Make a new one.")
 
 
 def cancel(job: BatchPrediction) -> BatchPrediction:

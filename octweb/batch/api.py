@@ -24,6 +24,7 @@ from octweb.batch.models import BatchPrediction, Format
 from octweb.core import strict_json
 from octweb.core.api import PROBLEMS
 from octweb.core.parsers import StrictJSONParser
+from octweb.core.permissions import is_limited
 from octweb.jobs.models import RunStatus
 from octweb.jobs.queue import queue_position
 from octweb.registry.api import AnyFormat, callable_model
@@ -165,7 +166,7 @@ class NewBatchPredictionSerializer(serializers.Serializer):
 class BatchPredictionViewSet(
     mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.DestroyModelMixin, viewsets.GenericViewSet
 ):
-    """Files of rows that are predicted in the background. A token for predictions is enough."""
+    """Files of rows that are predicted in the background. A token for predictions is enough, and sees what it made."""
 
     predict_scope = True
     serializer_class = BatchPredictionSerializer
@@ -178,8 +179,7 @@ class BatchPredictionViewSet(
 
     def get_queryset(self):
         query = self.request.query_params
-        jobs = BatchPrediction.objects.visible_to(self.request.user).select_related("owner", "model__family")
-        jobs = jobs.defer("model__document")
+        jobs = self._open_to_caller().visible_to(self.request.user)
         if status := query.get("status"):
             if status not in RunStatus.values:
                 raise ValidationError({"status": f"'{status[:40]}' is not one of {', '.join(RunStatus.values)}."})
@@ -192,8 +192,13 @@ class BatchPredictionViewSet(
         return jobs
 
     def get_object(self) -> BatchPrediction:
+        return self._open_to_caller().get_visible(self.request.user, self.kwargs["pk"])
+
+    def _open_to_caller(self) -> Any:
+        """Return the jobs that the credentials of the call reach: a token for predictions reaches what it made."""
         jobs = BatchPrediction.objects.select_related("owner", "model__family").defer("model__document")
-        return jobs.get_visible(self.request.user, self.kwargs["pk"])
+        token = self.request.auth
+        return jobs.filter(made_by=token) if is_limited(token) else jobs
 
     @extend_schema(
         request={"multipart/form-data": NewBatchPredictionSerializer},
@@ -214,6 +219,7 @@ class BatchPredictionViewSet(
             change=values["change"],
             cost=values["cost"],
             least=values["least"],
+            made_by=request.auth,
         )
         answer = Response(self.get_serializer(job).data, status=201)
         answer["Location"] = reverse("batch-detail", args=[job.pk], request=request)

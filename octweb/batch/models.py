@@ -29,6 +29,10 @@ class BatchPrediction(Job, Deletable):
     ADVICE = "Send the rows in several files, or as Parquet."
 
     model = models.ForeignKey("registry.TreeModel", on_delete=models.CASCADE, related_name="predictions")
+    # the API token of the call that made it; a token for predictions sees only what it made
+    made_by = models.ForeignKey(
+        "serving.ApiToken", null=True, blank=True, editable=False, on_delete=models.SET_NULL, related_name="+"
+    )
     source = models.FileField(max_length=200)
     source_name = models.CharField(max_length=255)
     source_bytes = models.BigIntegerField(default=0)

@@ -11,5 +11,9 @@ class SignedIn(BasePermission):
     def has_permission(self, request, view) -> bool:
         if not (request.user and request.user.is_authenticated and request.user.is_active):
             return False
-        scope = getattr(request.auth, "scope", "full")
-        return scope == "full" or getattr(view, "predict_scope", False)
+        return not is_limited(request.auth) or getattr(view, "predict_scope", False)
+
+
+def is_limited(token) -> bool:
+    """Whether a token may do less than its user; None is a session, which may do all."""
+    return getattr(token, "scope", "full") != "full"

@@ -17,7 +17,7 @@ from octweb.batch.explained import wishes_of
 from octweb.batch.models import BatchPrediction
 from octweb.decide import actions as decide
 from octweb.registry import actions as registry
-from octweb.serving.models import Scope
+from octweb.serving.models import ApiToken, Scope
 from tests.octweb.batch.conftest import rows_csv
 from tests.octweb.decide.conftest import table_model  # noqa: F401
 from tests.octweb.small_models import small_table
@@ -86,6 +86,35 @@ def test_who_may_look_and_call(post, media, client_of, model, job, owner, strang
     body = {"model": str(model.pk), "file": rows_csv()}
     assert client_of(stranger, scope=Scope.PREDICT).post(URL, body, format="multipart").status_code == 201
     assert client_of(stranger).get(URL).json()["count"] == 1
+
+
+@pytest.mark.parametrize("who", ["owner", "staff"])
+def test_predict_token_sees_only_what_it_made(who, media, model, job, client_of, request):
+    """`job` was made on a page; another token of the same user makes the second one."""
+    user = request.getfixturevalue(who)
+    body = {"model": str(model.pk), "file": rows_csv()}
+    other = client_of(user).post(URL, body, format="multipart").json()["id"]
+    limited = client_of(user, scope=Scope.PREDICT)
+    for pk in (str(job.pk), other):
+        for method, path in (("get", ""), ("get", "result/"), ("post", "cancel/"), ("delete", "")):
+            assert getattr(limited, method)(f"{URL}{pk}/{path}").status_code == 404
+    assert limited.get(URL).json()["count"] == 0
+    own = limited.post(URL, body | {"file": rows_csv()}, format="multipart").json()["id"]
+    assert [found["id"] for found in limited.get(URL).json()["results"]] == [own]
+    assert limited.get(f"{URL}{own}/").status_code == 200
+    assert client_of(user, scope=Scope.PREDICT).get(f"{URL}{own}/").status_code == 404
+    assert client_of(user).get(f"{URL}{own}/").status_code == 200
+    assert limited.delete(f"{URL}{own}/").status_code == 204
+
+
+def test_token_revoked_elsewhere_queues_nothing(media, model, owner, client_of):
+    """The other process deletes the row; this one remembers the token for some seconds."""
+    client = client_of(owner)
+    assert client.get(URL).status_code == 200
+    ApiToken.objects.all().delete()
+    answer = client.post(URL, {"model": str(model.pk), "file": rows_csv()}, format="multipart")
+    assert answer.status_code == 401
+    assert not BatchPrediction.objects.exists()
 
 
 def test_a_model_that_is_retired_meanwhile_predicts_nothing(media, approved, staff, stranger, client_of, work):
