@@ -295,9 +295,7 @@ def wake(bench: Workbench) -> bool:
 
 def is_stalled(bench: Workbench) -> bool:
     """Whether a step waits and no job will answer it, because workers died too often or the workbench was closed."""
-    return (
-        bench.status in FINISHED and bench.steps.filter(state__in=[StepState.WAITING, StepState.WORKING]).exists()
-    )
+    return bench.status in FINISHED and bench.steps.filter(state__in=[StepState.WAITING, StepState.WORKING]).exists()
 
 
 def wake_if_needed(bench: Workbench) -> None:
