@@ -9,7 +9,7 @@ import pytest
 
 from tests.seeds import seeds
 from tests.trainer.exact.test_workbench import INFINITE, Brute, _plain, random_wishes
-from tests.trainer.oracles.workbench import is_smallest_conflict, kept, places, plain, random_table
+from tests.trainer.oracles.workbench import coarse_table, is_smallest_conflict, kept, places, plain, random_table
 from trainer.constraints import Constraints
 from trainer.errors import InfeasibleError, ParameterError
 from trainer.families.exact.workbench.bench import Workbench
@@ -100,7 +100,7 @@ class Limited(Brute):
 
 def instance(seed):
     rng = np.random.default_rng(seed)
-    problem = random_table(seed, max_rows=10)
+    problem = coarse_table(seed) if seed % 3 == 0 else random_table(seed, max_rows=10)
     limits, depth = random_limits(rng, problem), 3 if seed % 4 == 0 and len(problem.binary.features) < 5 else 2
     bench = Workbench(problem, depth=depth, limits=limits)
     texts = random_wishes(rng, problem, bench.space.questions)[:3]

@@ -48,6 +48,31 @@ def random_table(seed: int, *, max_rows: int = 12, weights: bool = True) -> Prob
     )
 
 
+def coarse_table(seed: int, *, max_rows: int = 9) -> Problem:
+    """Few rows of numeric columns with more values than the encoding has questions: wishes separate rows that it does not."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, max_rows + 1))
+    classes = int(rng.integers(2, 4))
+    columns = []
+    for j in range(int(rng.integers(1, 3))):
+        values = rng.integers(0, 5, n).astype(float)
+        columns.append(Column(schema=ColumnSchema(name=f"c {j}", kind=Kind.NUMERIC), values=values))
+    if rng.random() < 0.5:
+        levels = ("a", "b") if rng.random() < 0.5 else ("a", "b", "c d")
+        schema = ColumnSchema(name="kind", kind=Kind.CATEGORICAL, categories=levels)
+        columns.append(Column(schema=schema, values=rng.integers(0, len(levels), n).astype(float)))
+    return Problem(
+        table=Table(columns=tuple(columns), row_numbers=np.arange(1, n + 1)),
+        labels=Labels(
+            name="class", classes=("no", "yes", "may be")[:classes], codes=rng.integers(0, classes, n).astype(np.int32)
+        ),
+        leaf_penalty=[Fraction(0), Fraction(1, 20), Fraction(1, 100), Fraction(1, 7)][rng.integers(4)],
+        weights=rng.integers(1, 5, n) if rng.random() < 0.3 else None,
+        scheme=[Scheme.QUANTILE_THRESHOLDS, Scheme.QUANTILE_BUCKETS][rng.integers(2)],
+        bins=int(rng.integers(2, 4)),
+    )
+
+
 def shapes(answers, held, rows, place, height, min_weight, w):
     """Every tree: None, or (question, yes, no). answers: (questions, rows) boolean; held[place]: further questions there."""
     yield None

@@ -7,6 +7,7 @@ rows with the same values in all columns are merged.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,8 +25,22 @@ def same_rows(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return first, same
 
 
-def instance_of(problem: Problem, bits: BitArray, depth: int) -> tuple[ExactInstance, np.ndarray]:
-    """The instance over `bits` (rows, questions), and for each of its rows one row of the table with the same values."""
+class Rows(NamedTuple):
+    """The rows of the workbench: the instance, a row of the table for each of its rows, and marks that hold for whole groups only."""
+
+    instance: ExactInstance
+    origin: np.ndarray
+    encoded_errors: (
+        np.ndarray
+    )  # uint8, see `ExactInstance.equal`, of rows that answer all questions of the encoding alike
+
+
+def rows_of(problem: Problem, bits: BitArray, depth: int) -> Rows:
+    """Make the instance over `bits` (rows, questions).
+
+    Its own marks of unavoidable errors compare rows with the same values, which no question separates. `encoded_errors` compares rows
+    with the same answers. A held question may separate these, so that the marks hold only where no held question was asked.
+    """
     first, same = same_rows(problem.matrix)
     packed = pack_bits(bits[first])
     # rows with similar answers stand together, so that many words of a side hold none of its rows
@@ -45,8 +60,8 @@ def instance_of(problem: Problem, bits: BitArray, depth: int) -> tuple[ExactInst
     )
     groups_of = order[g.rows[:, 0].astype(np.int64)]
     held = np.ascontiguousarray(packed[groups_of])
-    equal = _unavoidable(held, g.classes, np.int64(1) << g.shifts.astype(np.int64), g.n_classes)
-    return replace(g, rows=held, equal=equal), first[groups_of]
+    errors = _unavoidable(held, g.classes, np.int64(1) << g.shifts.astype(np.int64), g.n_classes)
+    return Rows(replace(g, rows=held), first[groups_of], errors)
 
 
 def _merged(problem: Problem, same: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -22,7 +23,7 @@ from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.known import UNKNOWN_PATH, ExactOptions, Known
 from trainer.families.exact.reading import extract
 from trainer.families.exact.search import Search
-from trainer.families.exact.workbench.rows import instance_of
+from trainer.families.exact.workbench.rows import rows_of
 from trainer.tree.shapes import Shape
 
 MOST_SEARCHES = 64  # sets of banned columns for which searches are kept
@@ -43,8 +44,11 @@ class Space(editing.Space):
         super().__init__()
         self.problem, self.questions = problem, Questions(problem)
         self.banned, self.min_leaf = banned, min_leaf
-        g, self.origin = instance_of(problem, self.questions.bits, depth)
+        made = rows_of(problem, self.questions.bits, depth)
+        g = made.instance
         self.instance: ExactInstance = g
+        self._unheld = replace(g, equal=made.encoded_errors)  # where no held question was asked
+        self.origin = made.origin
         self.depth = min(depth, max(0, len(g.rows) - 1))
         self.weights = np.int64(1) << g.shifts.astype(np.int64)
         self.classes, self.n_classes, self.unit, self.leaf = g.classes, g.n_classes, g.unit, g.leaf
@@ -95,7 +99,7 @@ class Space(editing.Space):
             if len(self._searches) >= 2 * MOST_SEARCHES:
                 self._searches.clear()
             self._searches[key] = Search(
-                instance=self.instance,
+                instance=self._unheld if paths else self.instance,
                 depth=self.depth if paths else 2,
                 min_leaf=self.min_leaf,
                 allowed=self.mask(banned),
