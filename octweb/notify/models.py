@@ -1,11 +1,13 @@
-"""Wish: how a user wants to be told about runs that have ended."""
+"""Wish: how a user wants to be told about runs that have ended; Delivery: one message on its way to a user."""
 
 from __future__ import annotations
 
 import secrets
+import uuid
 
 from django.conf import settings
 from django.db import models
+from django.utils import timezone
 
 
 def new_secret() -> str:
@@ -25,3 +27,46 @@ class Wish(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user_id}"
+
+
+class Way(models.TextChoices):
+    """How a message goes to the user."""
+
+    WEBHOOK = "webhook", "to your address"
+    MAIL = "mail", "by e-mail"
+
+
+class DeliveryState(models.TextChoices):
+    """Where a delivery stands."""
+
+    WAITING = "waiting", "Waiting"
+    DELIVERED = "delivered", "Delivered"
+    FAILED = "failed", "Failed"
+
+
+class Delivery(models.Model):
+    """A message on its way. Its row is the queue: workers claim it by moving `due` into the future."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    way = models.CharField(max_length=10, choices=Way)
+    message = models.JSONField()
+    is_test = models.BooleanField(default=False)  # sent once, without retries
+    state = models.CharField(max_length=10, choices=DeliveryState, default=DeliveryState.WAITING)
+    tries = models.PositiveIntegerField(default=0)
+    due = models.DateTimeField(default=timezone.now)  # when a worker may try it next
+    error = models.CharField(max_length=300, blank=True)  # why the last try failed
+    created = models.DateTimeField(auto_now_add=True)
+    finished = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-created", "-id"]
+        verbose_name_plural = "deliveries"
+        indexes = [models.Index(fields=["state", "due"])]
+
+    def __str__(self) -> str:
+        return f"{self.way} {self.id}"
+
+    @property
+    def is_waiting(self) -> bool:
+        return self.state == DeliveryState.WAITING

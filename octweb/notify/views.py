@@ -1,4 +1,4 @@
-"""The page on which a user chooses how to be told about runs that have ended."""
+"""The page on which a user chooses how to be told about runs that have ended, and sees what was sent."""
 
 from __future__ import annotations
 
@@ -9,16 +9,21 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+from rest_framework.exceptions import APIException
 
 from octweb.demo.visits import refuse
-from octweb.notify.models import Wish
-from octweb.notify.news import MOST_FAILURES, by_mail, deliver, mail
-from octweb.notify.webhook import Undelivered, checked
+from octweb.jobs.queue import worker_seen
+from octweb.notify.delivery import MAX_FAILURES, queue_test
+from octweb.notify.models import Delivery, Wish
+from octweb.notify.webhook import Undelivered, parse_address
 
 TEST = {"event": "test", "id": "", "name": "A test", "status": "sent", "words": "sent"}
+MAX_SHOWN = 10
 
 
 @login_required
+@require_http_methods(["GET", "HEAD", "POST"])
 def wishes(request: HttpRequest) -> HttpResponse:
     user: Any = request.user
     wish = Wish.objects.filter(user=user).first() or Wish(user=user)
@@ -30,37 +35,39 @@ def wishes(request: HttpRequest) -> HttpResponse:
         wish.email = "email" in request.POST
         try:
             if wish.webhook:
-                checked(wish.webhook)
-            wish.failures, wish.trouble = 0, ""
+                parse_address(wish.webhook)
+            wish.failures = 0
+            wish.trouble = ""
             wish.save()
             messages.success(request, "Kept.")
             if "test" in request.POST:
-                _test(request, wish)
+                _test(request, user)
             return redirect("notify")
         except Undelivered as refusal:
             error = str(refusal)
+    deliveries = list(Delivery.objects.filter(owner=user)[:MAX_SHOWN])
     context = {
         "wish": wish,
         "error": error,
         "mail": bool(settings.EMAIL_HOST),
         "address": settings.ADDRESS,
-        "ended": wish.failures >= MOST_FAILURES,
+        "ended": wish.failures >= MAX_FAILURES,
+        "deliveries": deliveries,
+        "testing": any(delivery.is_test and delivery.is_waiting for delivery in deliveries),
+        "worker_seen": worker_seen(),
     }
-    return render(request, "notify/wishes.html", context)
+    name = "notify/_deliveries.html" if request.headers.get("HX-Request") else "notify/wishes.html"
+    return render(request, name, context)
 
 
-def _test(request: HttpRequest, wish: Wish) -> None:
-    """A message in each of the ways that the user wishes, and how it went."""
-    if wish.webhook:
-        if deliver(wish, TEST):
-            messages.success(request, "The test arrived at the address.")
-        else:
-            wish.refresh_from_db()
-            messages.warning(request, f"The test did not arrive. {wish.trouble}")
-    if by_mail(wish):
-        if mail(wish.user, TEST):
-            messages.success(request, f"A test was sent to {wish.user.email}.")
-        else:
-            messages.warning(request, "The test could not be sent by e-mail. The log of the server says why.")
-    if not wish.webhook and not by_mail(wish):
+def _test(request: HttpRequest, user: Any) -> None:
+    """Queue a test in each of the ways that the user chose; its result is shown below the form."""
+    try:
+        sent = queue_test(user, TEST)
+    except APIException as error:
+        messages.warning(request, str(error.detail))
+        return
+    if sent:
+        messages.info(request, "A test is on its way. Its result is shown below.")
+    else:
         messages.info(request, "Nothing was sent: choose e-mail or an address.")

@@ -1,108 +1,253 @@
-"""A message to an address that a user named: short, signed, only to public hosts, and redirects are not followed.
+"""One signed POST to an address that a user named, within one deadline.
 
-The host is looked up once and the connection goes to the address that was checked, so that a second answer of the name server
-cannot lead it into the network of this server.
+The host is looked up once and the connection goes to an address that was checked, so a second answer of the name server cannot
+lead into the network of this server. Look-up, connecting, TLS, sending and reading share one deadline: a limit per operation
+would let a server that drips bytes hold the sender for ever.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import hmac
-import http.client
 import ipaddress
 import json
+import queue
 import socket
 import ssl
+import threading
+import time
+from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
 
-SECONDS = 5.0
-READ = 1024  # bytes of an answer
-SIGNATURE = "X-Octweb-Signature"
-# prefixes of IPv6 that gateways translate to IPv4: the last 32 bits (RFC 6052), and within a network as it likes (RFC 8215)
-NAT64, LOCAL_NAT64 = ipaddress.ip_network("64:ff9b::/96"), ipaddress.ip_network("64:ff9b:1::/48")
+SECONDS = 5.0  # for one message, from the look-up to the end of the answer's head
+MAX_HEAD_BYTES = 16_384  # of an answer, an informational one included
+MAX_LOOKUPS = 16  # threads that wait for a name server at the same time
+RECEIVE_BYTES = 4096
+INFORMATIONAL = range(100, 200)
+SWITCHING_PROTOCOLS = 101
+SIGNATURE = "X-Octweb-Signature"  # signs the body alone; for receivers that were written before the headers below
+# as the Standard Webhooks specification names them
+ID_HEADER = "Webhook-Id"
+TIMESTAMP_HEADER = "Webhook-Timestamp"
+SIGNATURE_HEADER = "Webhook-Signature"
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+GLOBAL_UNICAST = ipaddress.ip_network("2000::/3")  # the only part of IPv6 that the internet routes (RFC 4291)
+NAT64 = ipaddress.ip_network("64:ff9b::/96")  # gateways translate the last 32 bits to IPv4 (RFC 6052)
+# `is_global` of Python 3.11 is true in these, or in parts of them
+REFUSED = [
+    ipaddress.ip_network(network)
+    for network in (
+        "192.0.0.0/24",  # IETF protocol assignments (RFC 6890)
+        "192.88.99.0/24",  # anycast of 6to4 relays, deprecated (RFC 7526)
+        "224.0.0.0/4",  # multicast
+        "2001::/23",  # IETF protocol assignments, Teredo and ORCHID among them (RFC 2928)
+        "3fff::/20",  # documentation (RFC 9637)
+    )
+]
+
+_lookups = threading.Semaphore(MAX_LOOKUPS)
 
 
 class Undelivered(Exception):
     """The message did not arrive; the text says why."""
 
 
-def send(url: str, secret: str, message: dict[str, Any]) -> None:
-    """POST the message as JSON; raises Undelivered for a bad address, a private host, no answer, or one that is not a success."""
-    parts, port = checked(url)
-    address = _address(parts.hostname or "", port)
-    body = json.dumps(message, allow_nan=False).encode()
-    headers = {
-        "Content-Type": "application/json",
-        "Host": parts.netloc.rpartition("@")[2],
-        "User-Agent": "octweb",
-        SIGNATURE: "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest(),
-    }
-    connection = _connection(parts.scheme, parts.hostname or "", address, port)
+class Deadline:
+    """The moment at which a message counts as not delivered."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self.end = time.monotonic() + seconds
+
+    def left(self) -> float:
+        """Return the seconds that are left; raise TimeoutError if there are none."""
+        left = self.end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        return left
+
+
+@dataclass(frozen=True, kw_only=True)
+class Envelope:
+    """A message with its id, which stays the same over all tries."""
+
+    id: str
+    message: dict[str, Any]
+
+
+def send(url: str, secret: str, envelope: Envelope) -> None:
+    """POST the message as JSON.
+
+    Raises Undelivered for a bad address, a private host, no answer within `SECONDS`, or one that is not a success.
+    """
+    parts, port = parse_address(url)
+    host = parts.hostname or ""
+    deadline = Deadline(SECONDS)
     try:
-        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        connection.request("POST", path, body=body, headers=headers)
-        answer = connection.getresponse()
-        answer.read(READ)
-    except (OSError, http.client.HTTPException) as error:
-        raise Undelivered(f"No answer from {parts.hostname}: {error}"[:300]) from error
-    finally:
-        connection.close()
-    if not 200 <= answer.status < 300:
-        raise Undelivered(f"{parts.hostname} answered with status {answer.status}.")
+        connection = _connect(parts.scheme, host, _look_up(host, port, deadline), port, deadline)
+        try:
+            _send_all(connection, _request(parts, secret, envelope), deadline)
+            status = _read_status(connection, deadline)
+        finally:
+            connection.close()
+    except TimeoutError as error:
+        raise Undelivered(f"{host} did not answer within {deadline.seconds:g} seconds.") from error
+    except (OSError, ValueError) as error:
+        raise Undelivered(f"No answer from {host}: {error}"[:300]) from error
+    if not 200 <= status < 300:
+        raise Undelivered(f"{host} answered with status {status}.")
 
 
-def checked(url: str) -> tuple[Any, int]:
-    """The parts and the port of an address that messages may go to; raises Undelivered."""
+def parse_address(url: str) -> tuple[SplitResult, int]:
+    """Return the parts and the port of an address that messages may go to; raise Undelivered for any other."""
     try:
         parts = urlsplit(url)
         port = parts.port or (443 if parts.scheme == "https" else 80)
+        url.encode("ascii")
     except ValueError as error:
-        raise Undelivered("This is not an address.") from error
+        raise Undelivered("This is not an address. Write for example https://example.org/hook, in ASCII.") from error
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise Undelivered("The address must begin with https:// or http://.")
     if parts.username or parts.password:
         raise Undelivered("The address must not contain a password; use the signature.")
+    if any(not 0x20 < ord(character) < 0x7F for character in url):
+        raise Undelivered("The address contains a space or a control character. Write these as in %20.")
     return parts, port
 
 
-def _address(host: str, port: int) -> str:
-    """The first address of the host; every one must be public, unless the server's settings name the host."""
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except OSError as error:
-        raise Undelivered(f"There is no host {host}.") from error
-    addresses = [str(entry[4][0]) for entry in found]
-    if host not in settings.WEBHOOK_HOSTS and not all(_public(a) for a in addresses):
-        raise Undelivered(f"{host} is in a private network. An administrator can allow it with OCTWEB_WEBHOOK_HOSTS.")
-    return addresses[0]
+def sign(secret: str, delivery_id: str, timestamp: str, body: bytes) -> str:
+    """Return the value of `Webhook-Signature`: HMAC with SHA-256 over id, time and body."""
+    signed = f"{delivery_id}.{timestamp}.".encode() + body
+    return "v1," + base64.b64encode(hmac.digest(secret.encode(), signed, hashlib.sha256)).decode()
 
 
-def _public(text: str) -> bool:
-    address = ipaddress.ip_address(text.partition("%")[0])
-    reached = _within(address) or address
-    return address not in LOCAL_NAT64 and reached.is_global and not reached.is_multicast
+def is_public(text: str) -> bool:
+    """Whether an address belongs to the internet, and not to a network of this server or to nobody."""
+    address = _translated(ipaddress.ip_address(text.partition("%")[0]))
+    if not address.is_global or any(address in network for network in REFUSED):
+        return False
+    return address.version == 4 or address in GLOBAL_UNICAST
 
 
-def _within(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """The address of IPv4 that one of IPv6 stands for: a gateway on the way would translate it."""
+def _translated(address: Address) -> Address:
+    """Return the IPv4 address that a gateway of NAT64 or 6to4 would reach for an IPv6 address, or else the address itself."""
     if isinstance(address, ipaddress.IPv4Address):
-        return None
+        return address
     if address in NAT64:
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    return address.ipv4_mapped or address.sixtofour
+    if address.sixtofour is not None:
+        return address.sixtofour
+    return address.ipv4_mapped or address
 
 
-def _connection(scheme: str, host: str, address: str, port: int) -> http.client.HTTPConnection:
-    """A connection to the checked address that speaks to the host by its name."""
+def _look_up(host: str, port: int, deadline: Deadline) -> list[str]:
+    """Return the addresses of a host; every one must be public, unless the server's settings name the host."""
+    if not _lookups.acquire(blocking=False):
+        raise Undelivered("This server waits for too many name servers. The message is tried again later.")
+    answer: queue.SimpleQueue[list[Any] | OSError] = queue.SimpleQueue()
+
+    def ask() -> None:
+        try:
+            answer.put(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+        except (OSError, UnicodeError) as error:
+            answer.put(OSError(str(error)))
+        finally:
+            _lookups.release()
+
+    threading.Thread(target=ask, name="look-up", daemon=True).start()  # nothing can interrupt a look-up
     try:
-        sock = socket.create_connection((address, port), timeout=SECONDS)
-        if scheme == "https":
-            sock = ssl.create_default_context().wrap_socket(sock, server_hostname=host)
-    except OSError as error:
-        raise Undelivered(f"No connection to {host}: {error}"[:300]) from error
-    connection = http.client.HTTPConnection(host, port, timeout=SECONDS)
-    connection.sock = sock
-    return connection
+        entries = answer.get(timeout=deadline.left())
+    except queue.Empty as error:
+        raise TimeoutError from error
+    if isinstance(entries, OSError):
+        raise Undelivered(f"There is no host {host}.") from entries
+    addresses = list(dict.fromkeys(str(entry[4][0]) for entry in entries))
+    if host not in settings.WEBHOOK_HOSTS and not all(is_public(address) for address in addresses):
+        raise Undelivered(f"{host} is in a private network. An administrator can allow it with OCTWEB_WEBHOOK_HOSTS.")
+    return addresses
+
+
+def _connect(scheme: str, host: str, addresses: list[str], port: int, deadline: Deadline) -> socket.socket:
+    """Return a connection to the first of the checked addresses that answers, with TLS for the host's name."""
+    refusal = OSError("it has no address")
+    for address in addresses:
+        try:
+            connection = socket.create_connection((address, port), timeout=deadline.left())
+        except TimeoutError:
+            raise
+        except OSError as error:
+            refusal = error
+            continue
+        if scheme == "http":
+            return connection
+        try:
+            connection.settimeout(deadline.left())  # the handshake as a whole has this time
+            return ssl.create_default_context().wrap_socket(connection, server_hostname=host)
+        except BaseException:
+            connection.close()
+            raise
+    raise refusal
+
+
+def _request(parts: SplitResult, secret: str, envelope: Envelope) -> bytes:
+    timestamp = str(int(time.time()))
+    body = json.dumps(envelope.message, allow_nan=False).encode()
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    headers = {
+        "Host": parts.netloc,
+        "Connection": "close",
+        "Content-Type": "application/json",
+        "Content-Length": str(len(body)),
+        "User-Agent": "octweb",
+        ID_HEADER: envelope.id,
+        TIMESTAMP_HEADER: timestamp,
+        SIGNATURE_HEADER: sign(secret, envelope.id, timestamp, body),
+        SIGNATURE: "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest(),
+    }
+    lines = [f"POST {path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
+    return "\r\n".join([*lines, "", ""]).encode("ascii") + body
+
+
+def _send_all(connection: socket.socket, content: bytes, deadline: Deadline) -> None:
+    left = memoryview(content)
+    while left:
+        connection.settimeout(deadline.left())
+        left = left[connection.send(left) :]
+
+
+def _read_status(connection: socket.socket, deadline: Deadline) -> int:
+    """Return the status of the answer; at most one informational answer may come before it."""
+    content = b""
+    informational = 0
+    while True:
+        head, end, rest = content.partition(b"\r\n\r\n")
+        if not end:
+            if len(content) > MAX_HEAD_BYTES:
+                raise ValueError(f"the head of its answer is longer than {MAX_HEAD_BYTES:,} bytes")
+            connection.settimeout(deadline.left())
+            received = connection.recv(RECEIVE_BYTES)
+            if not received:
+                raise ValueError("it closed the connection before its answer ended")
+            content += received
+            continue
+        status = _status_of(head)
+        if status not in INFORMATIONAL or status == SWITCHING_PROTOCOLS:
+            return status
+        informational += 1
+        if informational > 1:
+            raise ValueError(f"it sent more than one informational answer (status {status})")
+        content = rest
+
+
+def _status_of(head: bytes) -> int:
+    """Return the status in the first line of an answer; raise ValueError for what is not HTTP."""
+    version, _, rest = head.split(b"\r\n", 1)[0].partition(b" ")
+    code = rest[:3]
+    if not version.startswith(b"HTTP/1.") or len(code) != 3 or not code.isdigit():
+        raise ValueError("its answer is not HTTP/1.1")
+    return int(code)

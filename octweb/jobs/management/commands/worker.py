@@ -20,11 +20,13 @@ from octweb.jobs import fork_server
 from octweb.jobs.child import environment_of_child
 from octweb.jobs.queue import tidy
 from octweb.jobs.reaper import beat, reap, sweep
+from octweb.jobs.signals import beside
 from octweb.jobs.supervisor import stopping, worker_name
 
 log = logging.getLogger(__name__)
 
 TIDY_SECONDS = 3600.0
+BESIDE_SECONDS = 1.0
 VISITS_SECONDS = 60.0  # between checks for demo visits that are over
 
 
@@ -49,12 +51,15 @@ class Command(BaseCommand):
 
     def handle(self, *args, **options):
         threading.Thread(target=_reap_for_ever, args=(options["reap_every"],), name="reaper", daemon=True).start()
+        threading.Thread(target=_work_beside, name="beside", daemon=True).start()
         if settings.FORK_SERVER and not options["batch"]:
             fork_server.keep()
             fork_server.living(environment_of_child())
         log.info("worker ready")
         try:
             self._work(options)
+            if options["batch"]:
+                _send_beside()  # what the last jobs left to do
         finally:
             fork_server.give_up()
 
@@ -118,3 +123,16 @@ def _reap_for_ever(every: float) -> None:
             connection.close()
         if stopping.wait(every):
             return
+
+
+def _work_beside() -> None:
+    while not stopping.wait(BESIDE_SECONDS):
+        _send_beside()
+
+
+def _send_beside() -> None:
+    """Let the applications do what they do beside the jobs; a failure is logged and harms nothing."""
+    for receiver, error in beside.send_robust(sender=None):
+        if isinstance(error, DatabaseError):
+            log.warning("%s: the database does not answer: %s", receiver.__name__, error)
+            connection.close()
