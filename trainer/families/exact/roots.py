@@ -122,7 +122,7 @@ def in_parallel(
                     if value < shared[0]:
                         shared[0] = value
                         found[value] = p
-                    search.root_news(frame, value, int(frame.node.features[p]), height)
+                search.root_news(frame, value, int(frame.node.features[p]), height)
         except BaseException as error:
             failures.append(error)
             search.flag[0] = 1

@@ -314,25 +314,36 @@ class Search:
                 return
 
     def root_news(self, frame: Frame, cost: int, choice: int | None, height: int) -> None:
-        """Keep a better tree and, at the full height, a better bound; tell the listeners."""
-        if choice is not None and choice >= 0 and cost < self.incumbent[0]:
-            self.incumbent = (cost, choice, height)
-            self.untold = True
-        if height == self.depth:
-            self.root_lower = max(self.root_lower, frame.bound())
-        self.report(min(cost, self.incumbent[0]), self.root_lower, self.nodes + self.twos)
+        """Keep a better tree and, at the full height, a better bound; tell the listeners.
+
+        Several threads may call it. The listeners are called without the lock: what they ask for may need it.
+        """
+        with self.lock:
+            if choice is not None and choice >= 0 and cost < self.incumbent[0]:
+                self.incumbent = (cost, choice, height)
+                self.untold = True
+            if height == self.depth:
+                self.root_lower = max(self.root_lower, frame.bound())
+            least = min(cost, self.incumbent[0])
+            lower = self.root_lower
+        self.report(least, lower, self.nodes + self.twos)
         self.heard = time.perf_counter()
         self._show()
 
     def _show(self) -> None:
         """Pass the incumbent tree on: its subtrees are in the caches, so it takes only a few small searches."""
-        feature, now = self.incumbent[1], time.perf_counter()
-        if self.improved is None or not self.untold or feature is None or now - self.told < TREE_SECONDS:
+        if self.improved is None or not self.untold:
             return
         if self.stopped():  # the tree is put together at the end anyway
             return
-        self.told, self.untold = now, False
-        self.improved(self.incumbent_shape())
+        with self.lock:
+            now = time.perf_counter()
+            due = self.untold and self.incumbent[1] is not None and now - self.told >= TREE_SECONDS
+            if due:
+                self.told = now
+                self.untold = False
+        if due:
+            self.improved(self.incumbent_shape())
 
     def incumbent_shape(self) -> Shape:
         """The tree of the incumbent, which has a question at its root; put together once, as thousands of questions take a second."""

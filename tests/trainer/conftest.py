@@ -1,0 +1,15 @@
+"""No test of the library may stand still."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.watchdog import watchdog
+
+
+@pytest.fixture(autouse=True)
+def _watched() -> Iterator[None]:
+    with watchdog():
+        yield

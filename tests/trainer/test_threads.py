@@ -1,0 +1,86 @@
+"""Methods with two threads and a listener that hears of everything at once: no search stands still."""
+
+from __future__ import annotations
+
+import threading
+import time
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tests.watchdog import StoodStill, watchdog
+from trainer import monitor as monitors
+from trainer.certificate import Limits
+from trainer.data.problem import Problem
+from trainer.families.exact import roots, search
+from trainer.families.exact.solve import solve_binary
+from trainer.growing import method as growing
+from trainer.methods import METHODS
+from trainer.milo import exchange
+from trainer.monitor import Monitor
+from trainer.solving import solve
+from trainer.table import Labels, numeric_table
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch):
+    """Every report goes out at once."""
+    for module, name in (
+        (monitors, "INTERVAL"),
+        (exchange, "INTERVAL"),
+        (growing, "SHOW_EVERY"),
+        (roots, "NEWS_SECONDS"),
+        (search, "TREE_SECONDS"),
+    ):
+        assert hasattr(module, name)
+        monkeypatch.setattr(module, name, 0.0)
+
+
+def test_watchdog_fails_a_deadlock():
+    lock = threading.Lock()
+    lock.acquire()
+    waiting = threading.Thread(target=lock.acquire, daemon=True)
+    waiting.start()
+    with pytest.raises(StoodStill, match="No processor time"), watchdog(0.5):
+        waiting.join()
+    lock.release()
+
+
+def test_watchdog_leaves_a_busy_process_alone():
+    with watchdog(0.5):
+        end = time.monotonic() + 1.5
+        while time.monotonic() < end:
+            sum(range(1000))
+
+
+@pytest.mark.parametrize("depth", [3, 4, 5])
+def test_exact_with_two_threads_shows_every_better_tree(depth):
+    rng = np.random.default_rng(depth)
+    X = rng.integers(0, 2, (250, 18)).astype(np.uint8)
+    y = ((X[:, :4].sum(axis=1) + rng.integers(0, 3, 250)) % 2).astype(np.int32)
+    shown = []
+    heard = []
+    given = {"n_classes": 2, "depth": depth, "leaf_cost": Fraction(1)}
+    found = solve_binary(
+        X, y, threads=2, report=lambda *news: heard.append(news), improved=lambda shape: shown.append(shape), **given
+    )
+    assert found.cost == found.bound == solve_binary(X, y, **given).cost
+    assert shown
+    assert all(bound <= found.cost <= cost for cost, bound, _ in heard)
+
+
+@pytest.mark.parametrize("method", [m for m in METHODS if m.parameter("threads")], ids=lambda m: m.id)
+def test_a_method_with_two_threads_and_a_listener_ends(method):
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, 3, (40, 4)).astype(float)
+    y = ((X[:, 0] + X[:, 1] + rng.integers(0, 2, 40)) % 2).astype(np.int32)
+    wanted = {"depth": 4 if method.id in ("exact", "bivariate", "cart", "oc1") else 2, "threads": 2, "time_limit": 2}
+    known = {name: value for name, value in wanted.items() if method.parameter(name)}
+    settings = method.settings(known)
+    problem = Problem(table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y))
+    heard = []
+    monitor = Monitor(Limits(time=2.0, threads=2), sink=lambda progress, draft: heard.append((progress, draft)))
+    found = solve(method, problem, settings, monitor)
+    assert found.draft is not None
+    assert heard
