@@ -10,8 +10,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tests.seeds import seeds
 from tests.trainer.exact.test_good_trees import check_levels
-from tests.trainer.oracles.good_trees import instance, leaves
+from tests.trainer.oracles.good_trees import Every, instance, leaves
 from trainer.data.encoding import Scheme
 from trainer.data.problem import Problem
 from trainer.errors import ParameterError
@@ -97,6 +98,37 @@ def test_rates_and_agreement_choose_among_the_good_trees(part, count):
         kept, left_out = kept + len(want), left_out + len(near) - len(want)
     assert kept > 0
     assert left_out > 0
+
+
+@seeds(150)
+def test_required_columns_count_alike_questions_once(seed):
+    """Equal and complementary columns: a question that represents both asks either, at one place only one of them."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(4, 10))
+    X = rng.integers(0, 2, (n, 4)).astype(float)
+    X[:, 1] = X[:, 0]
+    if seed % 2:
+        X[:, 2] = 1 - X[:, 0]
+    y = rng.integers(0, 2, n).astype(np.int32)
+    problem = Problem(
+        table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y),
+        leaf_penalty=[Fraction(0), Fraction(1, 20)][seed % 2], scheme=Scheme.ALL_THRESHOLDS,
+    )  # fmt: skip
+    depth = 3 if seed % 3 == 0 else 2
+    bench = Workbench(problem, depth=depth)
+    every = Every(problem, bench, depth, 1)
+    names = problem.table.names
+    must = [str(name) for name in rng.permutation(names)[: 1 + seed % 4]]
+    asked = {"must": must}
+    if seed % 5 == 0:
+        asked["max_leaves"] = 4
+    limit = math.floor(2 * min(every.costs) + 2)
+    good = bench.good_trees(slack_rows=Fraction(limit - min(every.costs), bench.space.instance.Q), **asked)
+    wanted = {names.index(name) for name in must}
+    near = [t for c, t in zip(every.costs, every.trees, strict=True) if c <= limit and wanted <= every.asked(t)]
+    near = [t for t in near if leaves(t) <= asked.get("max_leaves", 8)]
+    assert good.count == len(near)
+    assert good.distinct == len({every.parted(t) for t in near})
 
 
 def test_depth_four_is_that_of_enumeration_too():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.kernels import places
 from trainer.families.exact.kernels.asked import Asked
 from trainer.families.exact.kernels.three import Kept
+from trainer.families.exact.workbench.alike import Credit, alike_columns
 from trainer.families.exact.workbench.filters import Filters, Keys
 from trainer.families.exact.workbench.space import Space
 from trainer.kernels.members import members
@@ -81,7 +82,8 @@ class Counter:
         self.space, self.filters, self.reduce = space, filters or Filters(), reduce
         # one count of two levels sees which questions are alike for the rows of the upper place only
         self.counted = 1 if reduce else 2
-        self.keys = Keys(space, self.filters, idle=idle)
+        self.keys = Keys(space, self.filters, idle=idle, alike=reduce)
+        self.credited = reduce and bool(self.filters.must)  # a question counts as any that separates the rows alike
         self.kinds = self.keys.kinds
         self.held = 0  # keys in all lists that are kept
         self.banned = self.filters.without
@@ -113,7 +115,7 @@ class Counter:
         return found
 
     def _counted(self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, budget: int) -> Entry:
-        if height <= self.counted:
+        if height <= self.counted and not (height and self.credited):
             return self._small(rows, height, budget)
         if height == 3 and path and self._plain:
             found = self._three(rows, path, budget)
@@ -193,6 +195,7 @@ class Counter:
         label, cost, key = self.leaf(rows)
         if cost <= budget:
             bag.put(key, cost, 1)
+        credits = self._credits(rows)
         for question, lows in self._viable(rows, path, height, budget):
             yes, no = self.space.split(rows, question)
             pair = []
@@ -207,7 +210,8 @@ class Counter:
             if not len(pair[0].keys) or not len(pair[1].keys):
                 continue
             parts.append((question, pair[0], pair[1]))
-            bag.pairs(pair[0], pair[1], int(self.keys.layout.bits[question]), budget, self.space.flag)
+            credit = credits.get(question) or Credit(int(self.keys.layout.bits[question]), 0)
+            bag.pairs(_shifted(pair[0], credit.places), pair[1], credit.bit, budget, self.space.flag)
             if bag.full or self.space.stopped():
                 raise Stopped
             if not self.keys.layout.idle:
@@ -215,6 +219,14 @@ class Counter:
         keys, costs, counts, total = bag.emptied()
         leaf = (key, label) if cost <= budget else None
         return Entry(height, keys, costs, counts, total, budget, (leaf, parts))
+
+    def _credits(self, rows: np.ndarray) -> dict[int, Credit]:
+        """What questions add to keys if they represent all that separate the rows alike; empty if each counts as itself."""
+        if not self.credited:
+            return {}
+        node = dp_node.prepare(self.space.instance.data, rows, self.mask, self.space.min_leaf, False, False)
+        groups = alike_columns(node, self.space.questions.columns)
+        return {question: self.keys.credit(columns) for question, columns in groups.items()}
 
     def _without_idle(self, bag: Bag, yes: np.ndarray, no: np.ndarray, question: int, budget: int) -> None:
         a, b = self.leaf(yes), self.leaf(no)
@@ -344,6 +356,11 @@ def accepted_number(entry: Entry, keys: Keys, limit: int) -> int:
 def _accepted(entry: Entry, keys: Keys, limit: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     passes = (entry.costs <= limit) & keys.admitted(entry.keys)
     return entry.costs[passes], entry.keys[passes], entry.counts[passes]
+
+
+def _shifted(entry: Entry, places: int) -> Entry:
+    """The same trees with something added to their keys."""
+    return replace(entry, keys=entry.keys + places) if places else entry
 
 
 def _part(bag: Bag, height: int, budget: int) -> Entry:

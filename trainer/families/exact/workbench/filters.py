@@ -17,6 +17,7 @@ import numpy as np
 from trainer.editing.space import NONE_BANNED
 from trainer.errors import ParameterError
 from trainer.families.exact.kernels import count as kc
+from trainer.families.exact.workbench.alike import Credit, required_sets
 from trainer.families.exact.workbench.kinds import ANY, answers_of, kinds_of
 from trainer.families.exact.workbench.space import Space
 
@@ -53,16 +54,21 @@ class Filters:
 
 
 class Keys:
-    """The layout of the keys that some filters need."""
+    """The layout of the keys that some filters need.
 
-    def __init__(self, space: Space, filters: Filters, *, idle: bool) -> None:
+    alike: one question represents all that separate the rows of a place alike (see `workbench.alike`).
+    """
+
+    def __init__(self, space: Space, filters: Filters, *, idle: bool, alike: bool = False) -> None:
         self.space, self.filters = space, filters
+        self.required = required_sets(len(filters.must)) if alike else []
         g, rates = space.instance, filters.rates
         groups = None if rates is None else np.asarray(rates.groups)[space.origin]
         answers = answers_of(space.problem, space.origin, dict(filters.answers)) if filters.answers else None
         self.kinds = kinds_of(g, groups, answers)
         self.totals = [int(v) for v in space.counts(space.all_rows)]
-        self.detailed = filters.max_leaves is not None or bool(filters.recalls) or rates is not None
+        limited = filters.max_leaves is not None or bool(filters.recalls) or rates is not None
+        self.detailed = limited or bool(self.required)
         self.sizes = self._sizes() if self.detailed else []
         self.digits = [math.prod(self.sizes[:t]) for t in range(len(self.sizes))]
         bits = len(filters.must)
@@ -92,7 +98,15 @@ class Keys:
     def _sizes(self) -> list[int]:
         """How many values each amount has: leaves, errors (of each class with recalls), favoured rows of each group."""
         errors = self.totals if self.filters.recalls else [sum(self.totals)]
-        return [(1 << self.space.depth) + 1, *(total + 1 for total in errors), *(n + 1 for n in self.group_sizes)]
+        amounts = [(1 << self.space.depth) + 1, *(total + 1 for total in errors), *(n + 1 for n in self.group_sizes)]
+        return amounts + [1 << self.space.depth] * len(self.required)
+
+    def credit(self, columns: set[int]) -> Credit:
+        """Return what a question adds to a key if it represents questions about these columns."""
+        own = {j for j, column in enumerate(self.filters.must) if column in columns}
+        bit = sum(1 << (KEY_BITS - len(self.filters.must) + j) for j in own)
+        digits = self.digits[len(self.sizes) - len(self.required) :]
+        return Credit(bit, sum(digit for digit, some in zip(digits, self.required, strict=True) if some & own))
 
     @cached_property
     def group_sizes(self) -> list[int]:
@@ -134,7 +148,7 @@ class Keys:
     # -- what passes ---------------------------------------------------------------------------------------------------
 
     def amounts(self, keys: np.ndarray) -> list[np.ndarray]:
-        """Leaves, errors and favoured rows of the trees of keys with details, int64 each."""
+        """Leaves, errors, favoured rows and places of required columns of the trees of keys with details, int64 each."""
         rest, out = keys & np.int64(self.layout.low), []
         for size in self.sizes:
             rest, amount = np.divmod(rest, np.int64(size))
@@ -151,6 +165,8 @@ class Keys:
             passes &= amounts[0] <= f.max_leaves
         for k, share in f.recalls:
             passes &= amounts[1 + k] <= self.totals[k] - math.ceil(share * self.totals[k])
+        for place, some in enumerate(self.required, start=len(self.sizes) - len(self.required)):
+            passes &= amounts[place] >= len(some)
         if f.rates is not None:
             sizes = [(place, n) for place, n in enumerate(self.group_sizes, start=self._first_group) if n]
             for (a, m), (b, n) in itertools.permutations(sizes, 2):

@@ -14,6 +14,7 @@ from random import Random
 import numpy as np
 
 from trainer.editing.space import NONE_BANNED, Stopped
+from trainer.errors import ParameterError
 from trainer.families.exact.kernels.asked import Asked
 from trainer.families.exact.workbench.count import Counter, Entry, accepted, accepted_number, first_counts
 from trainer.families.exact.workbench.filters import Filters, Rates
@@ -66,8 +67,15 @@ class GoodTrees:
 
     @cached_property
     def distinct(self) -> int:
-        """How many there are if questions that separate the rows at a place alike count once."""
-        return self._counted(Counter(self.space, self.filters, reduce=True))
+        """How many there are if questions that separate the rows at a place alike count once.
+
+        Raises Stopped for so many required columns that a key cannot hold what is needed of them.
+        """
+        try:
+            counter = Counter(self.space, self.filters, reduce=True)
+        except ParameterError:  # the same filters without it did fit
+            raise Stopped from None
+        return self._counted(counter)
 
     def _counted(self, counter: Counter) -> int:
         return accepted_number(counter.root(self.limit), counter.keys, self.limit)
