@@ -6,6 +6,7 @@ import itertools
 import json
 from typing import Any
 
+from django.db import transaction
 from django.http import Http404
 
 from octweb.registry.models import TreeModel
@@ -24,16 +25,17 @@ def ask(model: TreeModel, user: Any, node: int) -> None:
     tree = model_file(model).tree
     if not 0 <= node < len(tree.nodes):
         raise Http404("The tree has no such node.")
-    bench = _bench(model, user.pk) or actions.open_for(owner=user, model=model)
-    wishes = list(bench.steps.get(number=1).wishes)
-    actions.ask(bench, Kind.PRICES, wishes=wishes, request={"place": place_of(tree, node)})
-
-
-def place_of(tree: Tree, node: int) -> str:
-    """The answers from the root to a node, as wishes write them."""
-    path = tree.path_to(node)
-    letters = ["y" if tree.nodes[a].left == b else "n" for a, b in itertools.pairwise(path)]
-    return "".join(letters) or "root"
+    place = actions.place_of(tree, node)
+    with transaction.atomic():
+        TreeModel.objects.select_for_update().get(pk=model.pk)  # two requests at once open one workbench
+        bench = _bench(model, user.pk) or actions.open_for(owner=user, model=model)
+        first = bench.steps.get(number=1)
+        open_states = [StepState.WAITING, StepState.WORKING]
+        open_steps = bench.steps.filter(kind=Kind.PRICES, request__place=place, state__in=open_states)
+        if any(step.wishes == first.wishes for step in open_steps):
+            actions.wake_if_needed(bench)
+        else:
+            actions.ask(bench, Kind.PRICES, wishes=first.wishes, request={"place": place})
 
 
 def _counts(model: TreeModel) -> bool:
@@ -45,12 +47,12 @@ def _bench(model: TreeModel, owner: Any) -> Workbench | None:
 
 
 def _context(scene: Scene) -> dict[str, Any]:
-    bench = _bench(scene.model, scene.model.owner_id)
+    bench = _bench(scene.model, scene.user.pk)
     found = {"bench": bench, "prices": None, "working": False, "other": False, "counts": _counts(scene.model)}
     if bench is None:
         return found
     first = bench.steps.filter(number=1).first()
-    prices = page.price_lines(bench, first, place_of(scene.tree, scene.node.id))
+    prices = page.price_lines(bench, first, actions.place_of(scene.tree, scene.node.id))
     other = bool(first and first.document) and not _same(first.document, scene.tree, scene.node.id)
     if prices and prices["working"] and actions.is_stalled(bench):
         prices = None  # the button, which asks again, continues the search

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 from django.urls import reverse
+from playwright.sync_api import expect
 
 from octweb.runs import actions as runs
 from octweb.runs.models import TrainingRun
 from octweb.workbench import actions as workbench
+from octweb.workbench.models import Workbench
 from tests.browser.signed_in import signed_in
 from tests.browser.test_threshold import held_threshold
 from tests.browser.test_walk import page  # noqa: F401 (page is a fixture)
@@ -58,6 +60,19 @@ def test_a_button_that_came_in_its_place_and_asks_for_something_else_is_not_pres
     press(page, "#live .acts button", "mouse", lambda: runs.cancel(run))  # the next refresh has "Run again" there
     page.wait_for_timeout(500)
     assert TrainingRun.objects.count() == 1
+    assert page.trouble == []
+
+
+def test_alternatives_of_a_model_arrive_without_a_reload(page, live_server, owner, model, serve):  # noqa: F811
+    signed_in(page.context, live_server.url, "olga")
+    page.goto(f"{live_server.url}/models/{model.pk}/?mode=tree&node=0&tab=alternatives")
+    page.get_by_role("button", name="Compute").click()
+    expect(page.locator("#alternatives")).to_contain_text("searching")
+    page.evaluate("window.sameDocument = true")
+    serve(Workbench.objects.get())
+    expect(page.locator("#alternatives")).not_to_contain_text("searching")
+    expect(page.locator("#alternatives tbody td.num").first).to_contain_text("+")
+    assert page.evaluate("window.sameDocument")
     assert page.trouble == []
 
 

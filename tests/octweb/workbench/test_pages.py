@@ -332,6 +332,21 @@ def test_page_of_a_stalled_workbench_offers_to_continue(web, model, page):
     assert Workbench.objects.get().status == "queued"
 
 
+@pytest.mark.parametrize("user", ["owner", "staff"])
+def test_each_compute_uses_the_same_workbench(client, model, serve, user, request):
+    client.force_login(request.getfixturevalue(user))
+    for node in ("0", "0", "1"):  # the second press finds the search of the first one
+        client.post("/workbenches/of-model/", {"model": str(model.pk), "node": node})
+    bench = Workbench.objects.get()
+    assert bench.steps.filter(kind=Kind.PRICES).count() == 2
+    tab = f"/models/{model.pk}/node/?node=0&tab=alternatives"
+    assert "hx-get=" in client.get(tab).content.decode()
+    serve(bench)
+    shown = client.get(tab).content.decode()
+    assert "hx-get=" not in shown
+    assert "<th>price, rows</th>" in shown
+
+
 def test_alternatives_tab_does_not_wake_its_workbench(web, model):
     web.post("/workbenches/of-model/", {"model": str(model.pk), "node": "0"})
     Workbench.objects.update(status="failed", error="The worker died 3 times.")
