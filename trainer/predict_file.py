@@ -32,12 +32,11 @@ from trainer.data.reader import (
     unknown_words,
 )
 from trainer.data.reading import Reading, around_notes
+from trainer.data.training_set import TrainingSet
 from trainer.dtypes import CodeArray
 from trainer.errors import DataError, listed
 from trainer.predicted import CsvWriter, MoreColumns, ParquetWriter, Piece, Writer
 from trainer.tree.file import ModelFile
-from trainer.tree.known_rows import digests, unpacked
-from trainer.tree.known_rows import known as among
 
 PIECE = 50_000  # rows read, predicted and written at a time
 LISTED = 20  # places of an error that are named
@@ -50,7 +49,7 @@ class Predicted:
     """What was predicted: rows of the file, rows with a prediction, rows of each label, and notes on odd values.
 
     `known` rows have a class in the file, of which `correct` are predicted right; both are 0 without the target column. Of them
-    `trained` equal rows of the training in their class and in every column that the tree asks; None if the model cannot tell.
+    `trained` equal rows of the training in their class and in every column that the tree asks; None without the training rows.
     """
 
     rows: int
@@ -81,17 +80,18 @@ def predict_file(
     encoding: str | None = None,
     more: MoreColumns | None = None,
     keep_columns: bool = False,
+    training: TrainingSet | None = None,
 ) -> Predicted:
     """Predict the rows of a CSV (also .gz) or Parquet file and write the answers to `output`, a path or a text stream.
 
     A path that ends in .parquet gets Parquet, any other CSV; the file is written beside it and renamed into place at the end.
     `for_spreadsheets`: texts of a CSV file that a spreadsheet would take for formulas get an apostrophe.
     `delimiter` and `encoding` of a CSV file are detected if they are not given; cells are read as in the training.
-    `report` is called between the pieces. `more` adds columns to the answers. With `keep_columns` all columns of the file stand before
-    the answers, those of a CSV file as their cells are; an answer whose name the file has is called "predicted" and its name. Raises DataError, whose `problems` name row and column, and OSError.
+    `report` is called between the pieces. `more` adds columns to the answers. With `training` the result says how many rows
+    equal a training row. With `keep_columns` all columns of the file stand before the answers, those of a CSV file as their cells are; an answer whose name the file has is called "predicted" and its name. Raises DataError, whose `problems` name row and column, and OSError.
     """
     say = report or (lambda phase, done, total: None)
-    source = Source(Path(data), limits, delimiter, encoding, keep_columns)
+    source = Source(Path(data), limits, delimiter, encoding, keep_columns, training)
     if isinstance(output, io.TextIOBase):
         return _predict(
             model, source, CsvWriter(model.tree, output, for_spreadsheets=for_spreadsheets, more=more), say, more
@@ -120,13 +120,14 @@ class Source:
     delimiter: str | None = None
     encoding: str | None = None
     keep: bool = False  # all its columns go into the result
+    training: TrainingSet | None = None
 
 
 def _predict(
     model: ModelFile, source: Source, writer: Writer, say: Report, more: MoreColumns | None = None
 ) -> Predicted:
     tree = model.tree
-    total = _Total(model)
+    total = _Total(model, source.training)
     problems: list[str] = []
     say("reading", 0, 0)
     for rows, count, kept in _pieces(model, source, total, more.piece if more else PIECE):
@@ -200,9 +201,9 @@ def _under_model(model: ModelFile, part: RawTable, names: tuple[str, ...], readi
 class _Total:
     """Counts over the pieces."""
 
-    def __init__(self, model: ModelFile) -> None:
+    def __init__(self, model: ModelFile, training: TrainingSet | None) -> None:
         self.tree = tree = model.tree
-        self.digests = unpacked(model.training_rows)
+        self.training = training
         self.trained = 0
         self.rows = self.predicted = self.known = self.correct = 0
         self.labels = np.zeros(len(tree.classes), np.int64)
@@ -221,9 +222,8 @@ class _Total:
             known = rows.usable & (rows.labels.codes >= 0)
             self.known += int(known.sum())
             self.correct += int((codes[known] == rows.labels.codes[known]).sum())
-            if self.digests is not None and known.any():
-                found = digests(self.tree, rows.table.matrix()[known], rows.labels.codes[known])
-                self.trained += int(among(found, self.digests).sum())
+            if self.training is not None:
+                self.trained += self.training.count(rows.table.matrix()[known], rows.labels.codes[known])
 
     def result(self) -> Predicted:
         notes = list(self.around)
@@ -239,10 +239,10 @@ class _Total:
                 f"{self.trained} of the {self.known} rows with a known class equal rows of the training in all columns that the "
                 "tree asks: right answers on them say little about new rows."
             )
-        if self.known and self.digests is None:
+        if self.known and self.training is None:
             notes.append(
-                "The model file does not say which rows it was trained on, so rows of the training may be among the "
-                f"{self.known} rows with a known class: right answers on them say little about new rows."
+                f"Training rows may be among the {self.known} rows with a known class: right answers on them say "
+                "little about new rows. The model file does not show which rows these are."
             )
         if gone := self.rows - self.predicted:
             notes.append(empty_words(gone, self.rows))
@@ -252,7 +252,7 @@ class _Total:
             labels=dict(zip(self.tree.classes, self.labels.tolist(), strict=True)),
             known=self.known,
             correct=self.correct,
-            trained=None if self.digests is None else self.trained,
+            trained=None if self.training is None else self.trained,
             notes=tuple(notes),
         )
 

@@ -31,7 +31,6 @@ from trainer.scope import scope_of
 from trainer.solving import TICK, prepare, solve
 from trainer.table import Labels, Table, fingerprint
 from trainer.tree.file import ModelFile
-from trainer.tree.known_rows import packed
 from trainer.tree.nodes import Draft, Tree, simplify, to_draft, training_counts
 
 TOLERANCE = 1e-9
@@ -129,7 +128,6 @@ def train(
         certificate=claim,
         fingerprint=fingerprint(problem.table, problem.labels),
         rows=rows_record(len(request.table), test_rows, fold, request.weights, fold_trees),
-        training_rows=packed(tree, problem.matrix, problem.y),
         reading=request.table.reading,
     )
     return TrainResult(

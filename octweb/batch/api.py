@@ -74,7 +74,7 @@ class BatchPredictionSerializer(serializers.ModelSerializer):
         default=None,
         allow_null=True,
         help_text="rows of `known` that equal rows of the training in their class and in all columns that the tree asks, so that being right "
-        "on them says little; null if the model file cannot tell",
+        "on them says little; null for users who may not see the training rows, and where these are gone",
     )
     notes = serializers.ListField(source="summary.notes", default=list, child=serializers.CharField())
     problems = serializers.ListField(

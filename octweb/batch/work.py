@@ -17,18 +17,23 @@ from octweb.batch.explained import wishes_of
 from octweb.batch.models import BatchPrediction
 from octweb.core import files
 from octweb.core.faults import Damaged
+from octweb.core.files import place_in
 from octweb.jobs.child import PROGRESS, Process
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.jobs.supervisor import Refused, ResultSupervisor
+from octweb.registry import access
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import document_of
 
 CHUNK = 1 << 20
 MAX_PROBLEMS = 50
+MAX_TRAINING_ROWS = 200_000  # more rows than this are not compared: each takes some 100 bytes of memory
 
 
 class PredictionChild(Process):
     """`manage.py predict` on copies of the model and the file in a folder of its own."""
+
+    training: Path | None = None
 
     @property
     def data(self) -> Path:
@@ -42,7 +47,21 @@ class PredictionChild(Process):
     def wishes(self) -> Path:
         return self.folder / "explain.json"
 
+    def training_data(self) -> Path | None:
+        """The training rows for users who may see them; for others a count of them would tell who was in the training."""
+        model = self.job.model
+        dataset = model.dataset
+        if dataset is None or not dataset.file or dataset.rows > MAX_TRAINING_ROWS:
+            return None
+        if not access.inside(self.job.owner, model):
+            return None
+        try:
+            return place_in(dataset.file, self.folder / "training.parquet")
+        except FileNotFoundError:  # the prediction itself needs no training rows
+            return None
+
     def write_inputs(self) -> None:
+        self.training = self.training_data()
         (self.folder / "model.json").write_text(document_of(self.job.model), encoding="utf-8")
         with default_storage.open(self.job.source.name, "rb") as source, self.data.open("wb") as copy:
             shutil.copyfileobj(source, copy, CHUNK)
@@ -62,6 +81,7 @@ class PredictionChild(Process):
             "--json",
             *(["--keep-columns"] if self.job.keep_columns else []),
             *([f"--explain-with={self.wishes}"] if self.job.explain else []),
+            *([f"--training-data={self.training}"] if self.training is not None else []),
             "--",
             str(self.folder / "model.json"),
             str(self.data),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import zipfile
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -16,7 +17,7 @@ from octweb.audit import actions as audit
 from octweb.core import files
 from octweb.decide.actions import guidance_of
 from octweb.dossier import signing
-from octweb.dossier.folder import HTML, JSON, PDF
+from octweb.dossier.folder import HTML, JSON, MODEL, PDF
 from octweb.dossier.models import FOLDER, ModelDossier
 from octweb.jobs import queue
 from octweb.jobs.models import FINISHED, RunStatus
@@ -25,6 +26,7 @@ from octweb.registry import actions as registry
 from octweb.registry.models import State, TreeModel
 from octweb.registry.selection import selection_of
 from trainer.errors import DataError
+from trainer.tree.document import publishable
 
 # what people write: name, label in the document
 TEXTS = {
@@ -122,6 +124,7 @@ def content(job: ModelDossier, form: str, *, by: Any) -> bytes:
         with job.file.open("rb") as stream:
             if not name:
                 found = stream.read()
+                _refuse_row_digests(found, job.model, by)
             else:
                 with zipfile.ZipFile(stream) as packed:
                     found = packed.read(name)
@@ -133,6 +136,19 @@ def content(job: ModelDossier, form: str, *, by: Any) -> bytes:
         ) from error
     audit.record("exported", job.model, by=by, format=f"dossier as {form}")
     return found
+
+
+def _refuse_row_digests(content: bytes, model: TreeModel, by: Any) -> None:
+    """Raise DataError if others would get a model file of an earlier version, which shows who was in the training."""
+    if access.inside(by, model):
+        return
+    with zipfile.ZipFile(io.BytesIO(content)) as packed:
+        signed = packed.read(MODEL)
+    if publishable(signed) != signed:
+        raise DataError(
+            "An earlier version made this dossier: its model file shows which rows were in the training. "
+            "Ask the owner of the model to make the dossier again."
+        )
 
 
 def about(job: ModelDossier) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 from octweb.dossier.document import to_html
 from octweb.dossier.pdf import can_print, to_pdf
 from trainer.bundle import bundle
+from trainer.tree.document import publishable
 from trainer.tree.file import read
 
 HTML, PDF, JSON, MODEL = "dossier.html", "dossier.pdf", "dossier.json", "model.json"
@@ -22,7 +23,7 @@ LARGEST_HTML = 500_000  # bytes that a document of a tree of 64 leaves stays bel
 
 def write(folder: Path, record: Mapping[str, Any], model: Path, proof: Path | None, *, pdf: bool = True) -> list[str]:
     """Write everything but the signature; returns the names, without the PDF where no library prints it."""
-    shutil.copyfile(model, folder / MODEL)
+    (folder / MODEL).write_bytes(publishable(model.read_bytes()))
     if proof is not None:
         shutil.copyfile(proof, folder / PROOF)
     (folder / CHECKER).write_text(bundle(), encoding="utf-8")

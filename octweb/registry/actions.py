@@ -33,6 +33,7 @@ from octweb.registry.models import Family, Level, ReviewEvent, Share, State, Tre
 from octweb.registry.remembered import forget
 from trainer.certificate import Guarantee, Status
 from trainer.errors import ModelFileError
+from trainer.tree.document import without_row_digests
 from trainer.tree.file import ModelFile, from_json
 
 # verb: states from which it is possible, state after it, what it is called in a refusal
@@ -51,6 +52,7 @@ NEEDS_REASON = {"return": "Say what is missing: the owner reads it.", "reject": 
 def register(*, owner, document: dict[str, Any], dataset, title: str, name: str | None = None) -> TreeModel:
     """A trained tree as the next version of its family; raises ModelFileError if the document is damaged."""
     model = from_json(document)
+    document = without_row_digests(document)
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     with transaction.atomic():
         audit.hold()

@@ -10,7 +10,7 @@ from octweb.core.problems import Unprocessable
 from octweb.demo.visits import refuse_more
 from octweb.registry import access, actions
 from octweb.registry.models import TreeModel
-from octweb.registry.workspace.scene import TRAINING, Scene
+from octweb.registry.workspace.scene import Scene
 from trainer.errors import ModelFileError
 from trainer.tree.idle import pruned
 
@@ -25,11 +25,8 @@ def prune(model: TreeModel, *, by: Any) -> TreeModel:
     if not scene.inside:
         raise PermissionDenied("Only the owner of a model and administrators make a new version of it.")
     refuse_more(by)
-    rows = scene.rows
-    training = None if rows is None or not rows.same else scene.part(TRAINING)
-    known = None if rows is None or training is None else (rows.matrix[training], rows.codes[training])
     try:
-        smaller = pruned(scene.file, known)
+        smaller = pruned(scene.file)
     except ModelFileError as error:
         raise Unprocessable(str(error)) from error
     mine = model.family.owner_id == by.pk

@@ -16,7 +16,6 @@ from trainer.errors import DataError, closest, listed
 from trainer.run import metrics_of
 from trainer.table import Column, ColumnSchema, Kind, Labels, MissingPolicy, Table, fingerprint
 from trainer.tree.file import ModelFile
-from trainer.tree.known_rows import packed
 from trainer.tree.nodes import Tree, grow, to_draft
 
 ORIGINS = {"lightgbm": "LightGBM", "pmml": "PMML", "scikit-learn": "scikit-learn", "octweb": "a model file"}
@@ -79,7 +78,6 @@ def counted(converted: Converted, raw: RawTable, reading: Reading, *, target: st
         certificate=certificate.to_json(),
         fingerprint=fingerprint(table, labels),
         rows=rows_record(len(table), np.zeros(0, np.int64), None, None, None),
-        training_rows=packed(tree, matrix, labels.codes),
         reading=table.reading,
     )
 

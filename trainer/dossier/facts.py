@@ -24,6 +24,7 @@ from trainer.dossier.rows import DossierRows, rows_of
 from trainer.errors import ModelFileError
 from trainer.recount import Finding, refuted, verdict, verify
 from trainer.tree.describe import rules_text, split_text
+from trainer.tree.document import publishable
 from trainer.tree.file import ModelFile, read
 from trainer.tree.nodes import Node, Tree
 from trainer.tree.rules import rules_of
@@ -62,7 +63,7 @@ def dossier(
         "format_version": FORMAT_VERSION,
         "made": {"at": (at or datetime.now(UTC)).isoformat(timespec="seconds"), "by": f"octweb {VERSION}"},
         "about": dict(about or {}),
-        "model": _model(file, Path(model).read_bytes()),
+        "model": _model(file, publishable(Path(model).read_bytes())),
         "data": _data(rows, Path(data), data_name),
         "tree": _tree(file.tree),
         "claim": claim(file),

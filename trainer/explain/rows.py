@@ -5,16 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from trainer.data.folds import training_rows
-from trainer.data.raw import RawTable
-from trainer.data.reader import ModelRows, ReadLimits, read_for_model, rows_for_model
+from trainer.data.reader import ReadLimits, read_for_model, rows_for_model
 from trainer.data.reading import Reading
+from trainer.data.training_set import training_part
 from trainer.dtypes import FloatArray
 from trainer.errors import DataError
 from trainer.explain.statistics import ColumnStatistics, statistics
-from trainer.table import fingerprint
 from trainer.tree.file import ModelFile
 
 
@@ -48,14 +44,15 @@ def rows_to_explain(
     )
     matrix = needed.table.matrix()
     try:
-        trained = _training(model, raw)
+        trained = training_part(model, raw)
     except DataError:  # a column that the tree does not ask is absent or odd
         trained = None
     if trained is not None:
-        rows = len(trained)
+        table, _ = trained
+        rows = len(table)
         return ExplainedRows(
             matrix=matrix,
-            statistics=statistics(tree.schema, trained),
+            statistics=statistics(tree.schema, table.matrix()),
             source=f"the {rows:,} training rows of this file",
             trained=True,
         )
@@ -66,21 +63,3 @@ def rows_to_explain(
         "and the model file does not keep the units of its columns",
         trained=False,
     )
-
-
-def _training(model: ModelFile, raw: RawTable) -> FloatArray | None:
-    """The rows that trained the model; None if their fingerprint is not the model's."""
-    tree = model.tree
-    rows: ModelRows = rows_for_model(
-        raw, tree.schema, target=model.target, classes=tree.classes, reading=Reading.from_json(model.reading)
-    )
-    if rows.labels is None:
-        return None
-    keep = np.flatnonzero(rows.usable & (rows.labels.codes >= 0))
-    if not len(keep):
-        return None
-    table, labels = rows.table.take(keep), rows.labels.take(keep)
-    at = training_rows(labels.codes, model.rows, model.parameters)
-    if model.fingerprint != fingerprint(table.take(at), labels.take(at)):
-        return None
-    return table.take(at).matrix()

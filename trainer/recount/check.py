@@ -21,7 +21,7 @@ from trainer.recount.scope import scope
 from trainer.recount.search.impurity import splits
 from trainer.recount.structure import structure
 from trainer.recount.table.rows import Data, load
-from trainer.recount.trees.counts import counted, digests, metrics, node_counts, objective, reached
+from trainer.recount.trees.counts import counted, metrics, node_counts, objective, reached
 from trainer.recount.trees.crossed import crossed
 from trainer.recount.trees.members import questions_asked
 from trainer.recount.wishes import kept
@@ -75,7 +75,7 @@ def _of_tree(model: dict[str, Any], data: Data, proof: Path | None) -> list[Find
     """What the rows say about every claim of a tree with a valid structure."""
     rows, nodes = data.training, model["nodes"]
     leaf, counts = counted(model, nodes, rows)
-    found = [node_counts(nodes, counts), *objective(model, counts), *digests(model, rows)]
+    found = [node_counts(nodes, counts), *objective(model, counts)]
     found += [*metrics(model, data, counts), *crossed(model, data), *restrictions(model, counts, rows, leaf)]
     found += [*kept(model), scope(model, rows), *questions_asked(model, rows)]
     found += [claims.prices(model, counts[0]), claims.status(model), *claims.gap(model["certificate"])]

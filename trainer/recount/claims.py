@@ -27,8 +27,9 @@ CLOSED = Fraction(1, 10**6)  # a gap that is called closed
 STATUSES = {"optimal", "time_limit", "memory_limit", "cancelled", "heuristic"}
 ASIDE = "solver solver_version seconds nodes cuts warm_start_objective unproved note weight_error unseen_looks"
 # what a line of this checker is about; a file may say more, which is named and not judged
+# `training_rows`: digests in files of earlier versions, which no reader uses
 PARTS = """format format_version version name method target classes columns nodes parameters metrics certificate fingerprint rows
-    training_rows reading"""
+    reading training_rows"""
 CERTIFICATE = """method guarantee status objective bound gap mip_gap scope splits_proved splits correct n leaves depth leaf_penalty evidence
     coefficient_penalty goal wishes optimum"""
 SETS = "train test cross_validation"

@@ -20,6 +20,7 @@ FORMAT = "octweb-tree"
 FORMAT_VERSION = 1
 SCHEMA_PATH = Path(__file__).with_name("model.schema.json")
 MAX_BYTES = 256_000_000
+ROW_DIGESTS = "training_rows"  # a member of earlier versions: it showed who was in the training, and the class
 
 
 def document(
@@ -90,7 +91,27 @@ def read_document(path: str | Path) -> dict[str, Any]:
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
         raise ModelFileError(f"The model file is not JSON: {error}.") from error
     check(found)
-    return found
+    return without_row_digests(found)
+
+
+def without_row_digests(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document without the digests of training rows that earlier versions wrote."""
+    return {name: value for name, value in document.items() if name != ROW_DIGESTS}
+
+
+def publishable(content: bytes) -> bytes:
+    """Return the bytes of a model file without digests of training rows; a file that has none stays as it is."""
+    if ROW_DIGESTS.encode() not in content:
+        return content
+    document = json.loads(content)
+    if ROW_DIGESTS not in document:
+        return content
+    return serialised(without_row_digests(document))
+
+
+def serialised(document: Mapping[str, Any]) -> bytes:
+    """Return the document as the bytes of a model file."""
+    return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False).encode()
 
 
 def _refuse_constant(name: str) -> None:
@@ -100,7 +121,7 @@ def _refuse_constant(name: str) -> None:
 def write_document(document: Mapping[str, Any], path: str | Path) -> None:
     """Write a document after checking it against its schema; the old file stays until the new one is complete."""
     check(document)
-    write_atomically(Path(path), json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False).encode())
+    write_atomically(Path(path), serialised(without_row_digests(document)))
 
 
 def write_atomically(path: Path, content: bytes) -> None:

@@ -50,7 +50,6 @@ class ModelFile:
     fingerprint: str = ""
     rows: Mapping[str, Any] | None = None  # which rows trained, see trainer.data.folds.rows_record; None in older files
     version: str = VERSION
-    training_rows: str = ""  # see `trainer.tree.known_rows`
     reading: Mapping[str, Any] | None = (
         None  # how a messy table was read, see `trainer.data.reading`; None for a clean one
     )
@@ -75,7 +74,6 @@ class ModelFile:
             fingerprint=self.fingerprint,
             certificate=dict(self.certificate),
             **({} if self.rows is None else {"rows": dict(self.rows)}),
-            **({"training_rows": self.training_rows} if self.training_rows else {}),
             **({} if self.reading is None else {"reading": dict(self.reading)}),
         )
 
@@ -108,6 +106,5 @@ def _model(document: Mapping[str, Any]) -> ModelFile:
         fingerprint=document.get("fingerprint", ""),
         rows=document.get("rows"),
         version=document.get("version", ""),
-        training_rows=document.get("training_rows", ""),
         reading=document.get("reading"),
     )

@@ -12,10 +12,8 @@ from fractions import Fraction
 from typing import Any
 
 from trainer.certificate import Guarantee
-from trainer.dtypes import CodeArray, FloatArray
 from trainer.errors import ModelFileError
 from trainer.tree.file import ModelFile
-from trainer.tree.known_rows import packed
 from trainer.tree.nodes import Node, Tree
 
 NOTE = "Questions that change no answer were removed after the training."
@@ -53,21 +51,17 @@ def without_idle(tree: Tree) -> Tree:
     return replace(tree, nodes=tuple(renumbered(tree.nodes[at]) for at in order))
 
 
-def pruned(model: ModelFile, rows: tuple[FloatArray, CodeArray] | None = None) -> ModelFile:
-    """The model without its idle questions; `rows` are those of the training, (n, columns) and (n,), None if they are not at hand.
+def pruned(model: ModelFile) -> ModelFile:
+    """Return the model without its idle questions.
 
-    Without the rows the file no longer tells rows of the training from others where a column is not asked about any more. Raises
-    ModelFileError if no question is idle, and for a model whose claim is about the whole tree.
+    Raises ModelFileError if no question is idle, and for a model whose claim is about the whole tree.
     """
     if model.certificate.get("guarantee") == Guarantee.TREE:
         raise ModelFileError("The claim of this model is about its tree as a whole, so that the tree is not changed.")
     tree = without_idle(model.tree)
     if len(tree.nodes) == len(model.tree.nodes):
         raise ModelFileError("No question of this tree can be removed: each of them changes an answer.")
-    digests = model.training_rows
-    if digests and tree.used_columns != model.tree.used_columns:
-        digests = "" if rows is None else packed(tree, *rows)
-    return replace(model, tree=tree, certificate=_certificate(model.certificate, tree), training_rows=digests)
+    return replace(model, tree=tree, certificate=_certificate(model.certificate, tree))
 
 
 def _certificate(before: Mapping[str, Any], tree: Tree) -> dict[str, Any]:

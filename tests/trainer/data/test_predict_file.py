@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +16,7 @@ from tests.octweb.small_models import small_table, trained
 from trainer import predict_file as module
 from trainer.data.file_bytes import ReadLimits
 from trainer.data.reader import load
+from trainer.data.training_set import read_training_set
 from trainer.errors import DataError
 from trainer.predict_file import predict_file
 from trainer.run import TrainRequest, train
@@ -204,7 +204,8 @@ def test_rows_of_the_training_in_a_file_are_counted_and_said(seed, tmp_path):
     model = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 3})).model
     again = from_json(json.loads(json.dumps(model.to_json())))
     for rows, old in ((np.arange(60), 60), (np.arange(30, 90), 30), (np.arange(60, 90), 0)):
-        found = predict_file(again, save("new.csv", rows), tmp_path / "out.csv")
+        training = read_training_set(again, tmp_path / "train.csv")
+        found = predict_file(again, save("new.csv", rows), tmp_path / "out.csv", training=training)
         # a new row may equal one of the training in the columns that the tree asks
         used = list(again.tree.used_columns)
         equal = sum(any((X[i][used] == X[k][used]).all() and y[i] == y[k] for k in range(60)) for i in rows if i >= 60)
@@ -212,12 +213,16 @@ def test_rows_of_the_training_in_a_file_are_counted_and_said(seed, tmp_path):
         assert any("equal rows of the training" in note for note in found.notes) is (found.trained > 0)
 
 
-def test_a_model_that_cannot_tell_its_training_rows_says_so(write, tmp_path):
-    """A count of right answers never stands alone: such files are older, or of more rows than are kept."""
-    silent = replace(MODEL, training_rows="")
-    found = predict_file(silent, write("rows.parquet", arrow()), tmp_path / "out.csv")
+def test_prediction_without_the_training_rows_says_so(write, tmp_path):
+    """A count of right answers never stands alone."""
+    found = predict_file(MODEL, write("rows.parquet", arrow()), tmp_path / "out.csv")
     assert found.known > 0
     assert found.trained is None
-    assert any("does not say which rows it was trained on" in note for note in found.notes)
-    kept = predict_file(MODEL, write("rows.parquet", arrow()), tmp_path / "out.csv")
-    assert not any("does not say which rows" in note for note in kept.notes)
+    assert any("The model file does not show which rows these are" in note for note in found.notes)
+
+
+def test_training_set_of_another_file_is_none(write):
+    rows = arrow().drop_columns(["something else"])
+    assert read_training_set(MODEL, write("rows.parquet", rows)) is not None
+    assert read_training_set(MODEL, write("fewer.parquet", rows.slice(1))) is None
+    assert read_training_set(MODEL, write("other.parquet", rows.drop_columns(["kind"]))) is None

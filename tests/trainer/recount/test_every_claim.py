@@ -23,7 +23,7 @@ TOLD, SCOPE, PRICES, BEST = "how it was made", "scope", "what is maximised", "fe
 PARTS = {
     "format": "", "format_version": "", "version": "", "name": "", "method": "method", "target": "categories and classes",
     "classes": "categories and classes", "columns": "data", "nodes": "counts", "parameters": SCOPE, "metrics": "metrics train",
-    "fingerprint": "data", "certificate": "objective", "rows": "rows", "training_rows": "training_rows", "reading": "lines left out",
+    "fingerprint": "data", "certificate": "objective", "rows": "rows", "reading": "lines left out",
 }  # fmt: skip
 CERTIFICATE = {
     "method": "method", "guarantee": "method", "status": "status", "objective": "objective", "bound": "bound", "gap": "gap",

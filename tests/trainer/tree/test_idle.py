@@ -17,7 +17,6 @@ from trainer.recount import verdict, verify
 from trainer.run import TrainRequest, train
 from trainer.tree.file import ModelFile, from_json
 from trainer.tree.idle import idle_questions, pruned, without_idle
-from trainer.tree.known_rows import packed
 
 
 def answers_below(tree, node):
@@ -103,16 +102,3 @@ def test_a_price_that_is_no_number_is_refused(tmp_path, price):
         pruned(replace(model, certificate=dict(model.certificate) | {"leaf_penalty": price}))
     del (bare := dict(model.certificate))["correct"]
     assert pruned(replace(model, certificate=bare | {"leaf_penalty": "0.01"})).certificate["objective"] < 1
-
-
-def test_digests_are_made_again_where_a_column_is_no_longer_asked():
-    for seed in range(60):
-        tree, matrix = random_tree(seed)
-        codes = tree.predict(matrix)
-        model = ModelFile(tree=tree, training_rows=packed(tree, matrix, codes))
-        smaller = without_idle(tree)
-        if smaller.used_columns != tree.used_columns:
-            assert pruned(model, (matrix, codes)).training_rows == packed(smaller, matrix, codes)
-            assert pruned(model).training_rows == ""
-            return
-    pytest.fail("no tree lost a column")

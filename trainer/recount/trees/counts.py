@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -12,7 +11,7 @@ import numpy as np
 
 from trainer.recount.findings import TOLERANCE, Finding, recounted
 from trainer.recount.table.rows import Data, taken, unweighted
-from trainer.recount.tree import branches, leaves, places, used
+from trainer.recount.tree import branches, leaves, places
 from trainer.verify.model import Rows, exact
 
 Counts = list[list[int]]  # of each node the weight of each class
@@ -152,25 +151,6 @@ def terms(model: dict[str, Any], nodes: Sequence[dict]) -> int:
         else:
             found += 1
     return found
-
-
-def digests(model: dict[str, Any], rows: Rows) -> list[Finding]:
-    """The short digests with which a reader of the file distinguishes training rows from others (splitmix64, its upper half)."""
-    said = model.get("training_rows")
-    if not said:
-        return []
-    names = [c["name"] for c in model["columns"]]
-    state = _mixed((rows.labels + 1).astype(np.uint64))
-    for j in sorted(map(names.index, used(model["nodes"]))):
-        state = _mixed(state ^ ((rows.columns[j] + 0.0).astype("<f8").view("<u8").astype(np.uint64) + np.uint64(j + 1)))
-    own = base64.b64encode(np.unique((state >> np.uint64(32)).astype("<u4")).tobytes()).decode()
-    return [recounted("training_rows", own == said, "The digests of the training rows were made again.")]
-
-
-def _mixed(x: np.ndarray) -> np.ndarray:
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
 
 
 # -- metrics -----------------------------------------------------------------------------------------------------------

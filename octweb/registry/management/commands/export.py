@@ -15,6 +15,7 @@ from octweb.registry.downloads import FORMATS
 from octweb.registry.management.commands.predict import OWN_FILES
 from trainer.errors import TrainerError
 from trainer.explain.rows import rows_to_explain
+from trainer.tree.document import publishable
 from trainer.tree.file import read, write_atomically
 
 
@@ -52,7 +53,7 @@ class Command(BaseCommand):
         rows = rows_to_explain(file, options["data"], limits=OWN_FILES) if options["data"] else None
         if rows is not None:
             self.stderr.write(f"note: changes are measured on {rows.source}.")
-        text = path.read_bytes()
+        text = publishable(path.read_bytes())
         return Subject(
             file=file,
             title=file.name or f"A tree for {file.target}",

@@ -17,9 +17,10 @@ from octweb.core.command_line import sentence
 from octweb.core.orphans import exit_with_parent
 from octweb.datasets.reading_flags import add_file_flags, file_options
 from trainer.data.file_bytes import ReadLimits
+from trainer.data.training_set import TrainingSet, read_training_set
 from trainer.errors import DataError, TrainerError
 from trainer.predict_file import Predicted, Report, predict_file
-from trainer.tree.file import read
+from trainer.tree.file import ModelFile, read
 
 OWN_FILES = ReadLimits(bytes=10**11, unpacked_bytes=10**11, rows=10**9, columns=10**5, cells=10**11)
 NEWS_SECONDS = 0.5
@@ -52,6 +53,11 @@ class Command(BaseCommand):
         )
         parser.add_argument(
             "--units-from", metavar="DATA", help="the file that trained the model, on which changes are measured"
+        )
+        parser.add_argument(
+            "--training-data",
+            metavar="DATA",
+            help="the file that trained the model, with which the result says how many rows equal training rows",
         )
         parser.add_argument(
             "--change", action="append", default=[], metavar="COLUMN=free|up|down|whole|never",
@@ -124,6 +130,7 @@ class Command(BaseCommand):
             "for_spreadsheets": options["for_spreadsheets"],
             "keep_columns": options["keep_columns"],
             **file_options(options),
+            "training": self._training(model, options["training_data"]),
         }
         if options["explain"] or options["explain_with"]:
             from octweb.registry.explained_columns import more_columns  # plain predictions never load it
@@ -133,6 +140,20 @@ class Command(BaseCommand):
             return predict_file(model, options["data"], output, **said)
         with open(options["progress"], "a", encoding="utf-8") as stream:
             return predict_file(model, options["data"], output, report=_news(stream), **said)
+
+    def _training(self, model: ModelFile, path: str | None) -> TrainingSet | None:
+        """The training rows, or None and a note if the file is not the one that trained the model."""
+        if path is None:
+            return None
+        name = os.path.basename(path)
+        try:
+            found = read_training_set(model, path, limits=OWN_FILES)
+        except (DataError, OSError) as error:
+            self.stderr.write(f"note: {name} was not compared: {sentence(error)}")
+            return None
+        if found is None:
+            self.stderr.write(f"note: {name} is not the file that trained the model.")
+        return found
 
 
 class _Standard(io.TextIOBase):

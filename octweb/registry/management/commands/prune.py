@@ -29,7 +29,3 @@ class Command(BaseCommand):
         except (TrainerError, OSError) as error:
             raise CommandError(sentence(error)) from error
         self.stdout.write(f"{before.tree.n_leaves} leaves before, {after.tree.n_leaves} now: {options['output']}")
-        if before.training_rows and not after.training_rows:
-            self.stdout.write(
-                "The file no longer tells rows of the training from others, for which the rows would be needed."
-            )

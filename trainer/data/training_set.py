@@ -1,0 +1,99 @@
+"""The training rows of a model, read from their file and held in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from trainer.data.file_bytes import ReadLimits
+from trainer.data.folds import training_rows
+from trainer.data.raw import RawTable
+from trainer.data.reader import read_for_model, rows_for_model
+from trainer.data.reading import Reading
+from trainer.dtypes import CodeArray, FloatArray
+from trainer.errors import DataError
+from trainer.table import Labels, Table, fingerprint
+from trainer.tree.file import ModelFile
+from trainer.tree.nodes import Tree
+
+
+class TrainingSet:
+    """The training rows in the columns that a tree uses, with their classes.
+
+    The set lives in memory only. A model file, and every other file that leaves the server, holds no digest of a row.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree, whose used columns count.
+    matrix : float64 array of shape (n_rows, n_columns)
+        The training rows.
+    codes : int array of shape (n_rows,)
+        Their classes.
+    """
+
+    def __init__(self, tree: Tree, matrix: FloatArray, codes: CodeArray) -> None:
+        self.tree = tree
+        self._keys = set(self._keys_of(matrix, codes))
+
+    def count(self, matrix: FloatArray, codes: CodeArray) -> int:
+        """Return how many of these rows equal a training row in the used columns and in the class."""
+        return sum(key in self._keys for key in self._keys_of(matrix, codes))
+
+    def _keys_of(self, matrix: FloatArray, codes: CodeArray) -> list[bytes]:
+        used = matrix[:, list(self.tree.used_columns)] + 0.0  # -0.0 and 0.0 are the same number
+        used[np.isnan(used)] = np.nan  # one bit pattern for every empty cell
+        rows = np.column_stack([used, codes]).astype("<f8")
+        return [row.tobytes() for row in rows]
+
+
+def read_training_set(model: ModelFile, path: str | Path, *, limits: ReadLimits | None = None) -> TrainingSet | None:
+    """Read the training rows of a model from the file that trained it.
+
+    Returns
+    -------
+    TrainingSet or None
+        None if this is not the file that trained the model.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read as a table.
+    OSError
+        If the file cannot be opened.
+    """
+    names = {column.name for column in model.tree.schema}
+    raw = read_for_model(path, Reading.from_json(model.reading), names, limits=limits)
+    try:
+        found = training_part(model, raw)
+    except DataError:  # the columns are not those of the training
+        return None
+    if found is None:
+        return None
+    table, labels = found
+    return TrainingSet(model.tree, table.matrix(), labels.codes)
+
+
+def training_part(model: ModelFile, raw: RawTable) -> tuple[Table, Labels] | None:
+    """Return the rows of a table that trained the model; None if their fingerprint is not the model's.
+
+    Raises DataError if the table lacks columns of the model or holds cells that do not fit them.
+    """
+    tree = model.tree
+    rows = rows_for_model(
+        raw, tree.schema, target=model.target, classes=tree.classes, reading=Reading.from_json(model.reading)
+    )
+    if rows.labels is None:
+        return None
+    keep = np.flatnonzero(rows.usable & (rows.labels.codes >= 0))
+    if not len(keep):
+        return None
+    table = rows.table.take(keep)
+    labels = rows.labels.take(keep)
+    at = training_rows(labels.codes, model.rows, model.parameters)
+    table = table.take(at)
+    labels = labels.take(at)
+    if model.fingerprint != fingerprint(table, labels):
+        return None
+    return table, labels
