@@ -181,7 +181,8 @@ def certify(
     wanted = float(settings.get("mip_gap") or 0.0)
     # a search that was stopped has proved a tree only if bound and objective are the same number; solvers that finish round theirs
     near = OPTIMAL_GAP if solution.finished else SAME
-    closed = gap is not None and gap <= max(near, wanted)
+    # a gap of exactly what was asked for may come out a little larger in floats
+    closed = gap is not None and gap <= max(near, wanted + SAME)
     if closed and not solution.unproved and method.guarantee is Guarantee.TREE:
         status = Status.OPTIMAL
     elif status is Status.OPTIMAL:

@@ -73,9 +73,8 @@ def _by_denominator(given: FloatArray) -> CountArray | None:
 
 def _error(given: FloatArray, weights: CountArray) -> float:
     """½ Σ|w/W − v/V|, rounded up: in exact fractions of the distinct weights."""
-    values, places = np.unique(given, return_inverse=True)
+    values, first, places = np.unique(given, return_index=True, return_inverse=True)
     often = np.bincount(places)
-    first = np.array([int(np.flatnonzero(places == k)[0]) for k in range(len(values))])
     if len(values) > 2_000:  # float sums are exact to 1e-12 here, which is added
         share, rounded = given / given.max(), weights / weights.sum()
         return float(np.abs(share / share.sum() - rounded).sum() / 2 + 1e-12)

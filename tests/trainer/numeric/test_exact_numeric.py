@@ -7,11 +7,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tests.seeds import seeds
 from tests.trainer.oracles.exact import best_cost
 from trainer.certificate import Status
+from trainer.data.problem import Problem
 from trainer.families.exact.solve import solve_binary
 from trainer.families.numeric.search import solve_numeric
-from trainer.run import TrainRequest, train
+from trainer.methods import get
+from trainer.monitor import Monitor
+from trainer.run import TrainRequest, fit, train
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table
 
 
@@ -87,6 +91,54 @@ def test_a_tolerance_and_a_limit_leave_a_valid_bound():
         part = solve_numeric(X, y, n_classes=2, depth=3, time_limit=limit)
         assert part.bound <= full.cost <= part.cost
         assert recount(part.shape, X, y, np.ones(300, int), 2)[0] == part.cost
+
+
+CLOSE_SEEDS = (324, 577, 673, 754)  # tables with a gap that is one half but for the rounding of floats
+
+
+def random_mixed(seed):
+    """Few rows of numbers and categories, as a problem, with a penalty."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(4, 14))
+    classes = int(rng.integers(2, 4))
+    columns = []
+    for j in range(int(rng.integers(1, 4))):
+        levels = ("a", "b", "c")[: int(rng.integers(2, 4))] if rng.random() < 0.5 else ()
+        schema = ColumnSchema(name=f"c{j}", kind=Kind.CATEGORICAL if levels else Kind.NUMERIC, categories=levels)
+        columns.append(Column(schema=schema, values=rng.integers(0, len(levels) or 4, n).astype(float)))
+    return rng, Problem(
+        table=Table(columns=tuple(columns), row_numbers=np.arange(1, n + 1)),
+        labels=Labels(name="y", classes=("p", "q", "r")[:classes], codes=rng.integers(0, classes, n).astype(np.int32)),
+        leaf_penalty=[Fraction(0), Fraction(1, 20), Fraction(3, 20), Fraction(3, 20)][rng.integers(4)],
+    )
+
+
+@seeds(360)
+def test_gap_that_is_asked_for_is_kept_and_proved(seed):
+    rng, problem = random_mixed(seed)
+    gap = [0.05, 0.1, 0.3, 0.5, 0.5][rng.integers(5)]
+    depth = int(rng.integers(2, 4))
+    check_gap(problem, gap, depth)
+
+
+def test_gap_of_exactly_what_was_asked_for_is_proved():
+    for seed in CLOSE_SEEDS:
+        _, problem = random_mixed(seed)
+        check_gap(problem, 0.5, 3)
+
+
+def check_gap(problem, gap, depth):
+    method = get("exact-numeric")
+    settings = method.settings({"depth": depth, "mip_gap": gap, "leaf_penalty": float(problem.leaf_penalty)})
+    tree, certificate, _ = fit(method, problem, settings, Monitor())
+    X = problem.numeric.matrix(problem.table)
+    least = best_cost(all_thresholds(X), problem.y, problem.row_weights, problem.n_classes, depth, problem.kappa)[0]
+    most = float(1 - least / problem.n)
+    assert certificate.status is Status.OPTIMAL
+    assert certificate.objective == pytest.approx(float(problem.objective(tree)), abs=1e-12)
+    assert certificate.objective <= most + 1e-12
+    assert certificate.bound >= most - 1e-12
+    assert certificate.gap <= gap + 1e-12
 
 
 def test_thresholds_split_neighbouring_numbers():

@@ -1,0 +1,65 @@
+"""What rounding of weights may change of an objective, against sums of exact fractions."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from trainer import make_classifier
+from trainer.families.exact.solve import solve_binary
+from trainer.whole_weights import whole_weights
+
+MANY = 2_300  # distinct weights; above 2,000 the sum is made in floats
+
+
+def real_weights(seed, n):
+    """Distinct weights of sizes far apart, none of them a short decimal."""
+    rng = np.random.default_rng(seed)
+    return rng.lognormal(sigma=1 + seed % 3, size=n)
+
+
+def shares(weights):
+    """Each weight's share of all weight."""
+    exact = [Fraction(w) for w in weights.tolist()]
+    total = sum(exact, Fraction(0))
+    return [w / total for w in exact]
+
+
+def largest_change(given, whole):
+    """The most by which the share of any set of rows differs: that of all rows that gained."""
+    pairs = zip(shares(given), shares(whole), strict=True)
+    return sum((max(a - b, Fraction(0)) for a, b in pairs), Fraction(0))
+
+
+@pytest.mark.parametrize("n", [300, MANY])
+@pytest.mark.parametrize("seed", range(3))
+def test_weight_error_covers_the_worst_set_of_rows(seed, n):
+    given = real_weights(seed, n)
+    found = whole_weights(given)
+    worst = largest_change(given, found.weights)
+    assert 0 < worst <= Fraction(found.error)
+    assert found.error <= float(worst) + 2e-12
+
+
+def test_claim_holds_for_the_real_weights_up_to_its_error():
+    """The rounded weights of many rows each change the objective by more than floats do; the claim says by how much at most."""
+    rng = np.random.default_rng(5)
+    given = real_weights(2, MANY)
+    X = rng.integers(0, 2, (MANY, 3)).astype(float)
+    y = ((X[:, 0] + rng.integers(0, 2, MANY)) > 1).astype(np.int64)
+    model = make_classifier("exact", depth=2).fit(X, y, sample_weight=given)
+    certificate = model.certificate_
+    own = np.array(shares(given))
+    objective = sum(own[model.predict(X) == y], Fraction(0))
+    assert certificate.status == "optimal"
+    assert abs(objective - Fraction(certificate.objective)) > Fraction(1, 10**12)
+    assert abs(objective - Fraction(certificate.objective)) <= Fraction(certificate.weight_error) + Fraction(1, 10**15)
+    # the best tree for the real weights, found with far finer whole ones
+    fine = np.rint(given / given.sum() * 2**27).astype(np.int64)
+    best = solve_binary(
+        X.astype(np.uint8), y.astype(np.int32), n_classes=2, depth=2, leaf_cost=Fraction(0), weights=fine
+    )
+    reached = float(1 - best.cost / int(fine.sum()))
+    assert reached <= certificate.bound + certificate.weight_error + 1e-5
