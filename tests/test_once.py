@@ -16,6 +16,7 @@ from octweb.runs.forms import MOST_PERCENT
 from octweb.runs.serializers import NewRunSerializer
 from octweb.workbench.api import NewWorkbenchSerializer
 from tests.conftest import ROOT
+from trainer import claims
 from trainer.certificate import Evidence
 from trainer.data.folds import MOST_FOLDS, MOST_HELD_OUT
 from trainer.tree.splits import KINDS
@@ -121,10 +122,13 @@ def _lines_with(name: str, words: str) -> str:
 
 @pytest.mark.parametrize(
     "words",
-    [badges.PROVED, badges.NO_BOUND, badges.SPLITS_TIP, badges.HEURISTIC_TIP, badges.PROVED_TIP, "splits proved"],
+    [
+        *(claims.PROVED, claims.OBJECTIVE_PROVED, claims.NO_BOUND, claims.HEURISTIC, claims.NOTHING, claims.SPLITS_TIP),
+        *(badges.HEURISTIC_TIP, "splits proved"),
+    ],
 )
 def test_words_of_badges_are_written_once(words):
-    texts = [*modules("octweb", but=("octweb/core/badges.py",))]
+    texts = [*modules("octweb", "trainer", but=("octweb/core/badges.py", "trainer/claims.py"))]
     texts += [(str(p), p.read_text(encoding="utf-8")) for p in (ROOT / "templates").rglob("*.html")]
     assert [name for name, text in texts if f'"{words}"' in text or f">{words}<" in text or f" {words}{{" in text] == []
 

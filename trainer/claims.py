@@ -1,36 +1,197 @@
-"""What a certificate claims, as sentences: in dossiers and in notebooks the same."""
+"""What a certificate claims: one function for pages, API, exports, dossiers, notebooks and commands."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from trainer.certificate import Guarantee, proves
+from trainer.certificate import OPTIMAL_GAP, Guarantee, proves
+from trainer.editing.words import in_words, wish_lines
 from trainer.goal import Goal
 from trainer.tree.describe import number_text
+from trainer.tree.numbers import MINUS, THIN, points_text
 
+PROVED = "Proved optimal"
+OBJECTIVE_PROVED = "Objective proved"
+NO_BOUND = "No bound"
+HEURISTIC = "Heuristic"
+NOTHING = "No claim"
 TRAINING_ONLY = "The claim is about the training rows and the trees that were searched, not about new rows."
+SPLITS_TIP = "Each split is the best possible for the rows that reach it. That does not make the whole tree optimal."
+ROW_DECIMALS = 6  # a price in rows is objective × rows, and the file rounds the objective
+
+Kind = Literal["proved", "wishes", "gap", "heuristic"]
 
 
-def claim_words(said: Mapping[str, Any]) -> str:
-    """The claim about the whole tree in a sentence."""
-    guarantee, gap = said.get("guarantee"), said.get("gap")
-    if guarantee == Guarantee.TREE and proves(str(said.get("status")), gap):
-        return "Proved optimal: no tree of the searched space has a better objective on the training rows."
-    if guarantee == Guarantee.TREE and gap is not None and said.get("bound") is not None:
-        return (
-            f"Not proved optimal: no tree of the searched space is better than {number_text(float(said['bound']), 6)}."
-        )
-    if guarantee == Guarantee.SPLITS and said.get("splits"):
-        return (
-            f"{said.get('splits_proved') or 0} of {said['splits']} splits are proved best for the rows that reach them."
-        )
-    return "Heuristic: nothing is claimed about how close the tree is to the best one."
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """What is claimed about a whole tree.
+
+    Parameters
+    ----------
+    kind : str
+        "proved": optimal in the whole search space; "wishes": optimal among the trees that keep the wishes;
+        "gap": a bound that the tree does not meet; "heuristic": no bound.
+    words : str
+        A few words, as badges show them.
+    explanation : str
+        What the words mean, as a clause without a capital letter and without a full stop.
+    scope : str
+        Which trees the claim is about, with wishes in words.
+    wishes : tuple of dict
+        Each wish with its words, its price in rows and its reason, see `wish_lines`.
+    price_rows : float or None
+        Objective that all wishes together cost, in rows; None without wishes and where the optimum is not proved.
+    price_words : str
+        The same in words, with "at least" where the optimum is not proved; empty without wishes.
+    """
+
+    kind: Kind
+    words: str
+    explanation: str
+    scope: str = ""
+    wishes: tuple[dict[str, Any], ...] = ()
+    price_rows: float | None = None
+    price_words: str = ""
+
+    @property
+    def proved_optimal(self) -> bool:
+        """Whether no tree of the search space is better; never true of a tree with wishes."""
+        return self.kind == "proved"
+
+    @property
+    def sentence(self) -> str:
+        """The claim as one sentence."""
+        return f"{self.words}: {self.explanation}."
+
+    @property
+    def tip(self) -> str:
+        """The explanation of the words, with the scope."""
+        said = f"{self.explanation[0].upper()}{self.explanation[1:]}."
+        return f"{said} Scope: {self.scope.rstrip('.')}." if self.scope else said
 
 
-def objective_words(said: Mapping[str, Any]) -> str:
-    """What the objective is: the goal, or the share of rows right less the penalties."""
-    if said.get("goal"):
-        return Goal.from_json(dict(said["goal"])).words()
-    words = f"share of training rows right − {said.get('leaf_penalty') or 0} × leaves"
-    return words + (f" − {said['coefficient_penalty']} × coefficients" if said.get("coefficient_penalty") else "")
+def read_claim(certificate: Mapping[str, Any]) -> Claim:
+    """Return the claim about the whole tree.
+
+    Parameters
+    ----------
+    certificate : Mapping
+        The certificate of a model file, or the record of `train` together with the guarantee of its method.
+
+    Returns
+    -------
+    Claim
+        Without a certificate, the claim of a file that states nothing.
+    """
+    kind, words, explanation = _words(certificate)
+    wishes = tuple(wish_lines(certificate))
+    scope = scope_words(certificate)
+    if not wishes:
+        return Claim(kind=kind, words=words, explanation=explanation, scope=scope)
+    least, proved = price_of_wishes(certificate)
+    counted = f"{len(wishes)} wish{'' if len(wishes) == 1 else 'es'}"
+    words = f"Best with {counted}" if kind == "proved" else f"{words} with {counted}"
+    price = price_words(least)
+    if least is not None:
+        price = price if proved else f"at least {price}"
+        words += f", {price}"
+    return Claim(
+        kind="wishes" if kind == "proved" else kind,
+        words=words,
+        explanation=f"{explanation}. All wishes together: {price}",
+        scope=scope,
+        wishes=wishes,
+        price_rows=least if proved else None,
+        price_words=price,
+    )
+
+
+def splits_claim(certificate: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Return how many splits are proved one by one, and of how many; None if the method does not prove splits."""
+    total = certificate.get("splits")
+    if certificate.get("guarantee") != Guarantee.SPLITS or not isinstance(total, int) or not total:
+        return None
+    proved = certificate.get("splits_proved")
+    return (proved if isinstance(proved, int) else 0), total
+
+
+def splits_words(proved: int, total: int) -> str:
+    """Return how many splits of a tree are proved."""
+    return f"{proved} of {total} splits proved"
+
+
+def price_of_wishes(record: Mapping[str, Any]) -> tuple[float | None, bool]:
+    """Return what all wishes of a certificate cost at least, in rows, and whether this is the price itself."""
+    optimum = record.get("optimum")
+    objective = record.get("objective")
+    if not optimum or objective is None:
+        return None, False
+    rows = (optimum["objective"] - objective) * (record.get("n") or 0)
+    return max(0.0, round(rows, ROW_DECIMALS)), bool(optimum.get("proved"))
+
+
+def claim_words(certificate: Mapping[str, Any]) -> str:
+    """Return the claim as one sentence: about the splits where these are proved one by one, else about the whole tree."""
+    splits = splits_claim(certificate)
+    if splits is not None:
+        return f"{splits[0]} of {splits[1]} splits are proved best for the rows that reach them."
+    return read_claim(certificate).sentence
+
+
+def gap_words(gap: float | None) -> str:
+    """Return the gap with its unit, or that there is none."""
+    return NO_BOUND if gap is None else f"Gap {points_text(gap)}{THIN}%"
+
+
+def price_words(rows: float | None) -> str:
+    """Return a price in rows, or that it is not known."""
+    return "price not known" if rows is None else rows_words(rows)
+
+
+def rows_words(rows: float) -> str:
+    """Return a price in rows with its sign: "+9 rows", "+0.5 rows"."""
+    size = number_text(abs(rows), 4)
+    return f"{MINUS if rows < 0 else '+'}{size} row{'' if size == '1' else 's'}"
+
+
+def scope_words(certificate: Mapping[str, Any]) -> str:
+    """Return which trees the claim is about, with wishes in words."""
+    return wishes_in_words(str(certificate.get("scope") or ""), certificate)
+
+
+def wishes_in_words(text: str, certificate: Mapping[str, Any]) -> str:
+    """Return a text about a model file with its wishes in words, where the text quotes them as they were typed."""
+    for record in certificate.get("wishes") or ():
+        text = text.replace(f"'{record['wish']}'", f"“{in_words(record['wish'])}”")
+    return text
+
+
+def objective_words(certificate: Mapping[str, Any]) -> str:
+    """Return what is maximised: the goal, or the share of correct rows less the penalties."""
+    if certificate.get("goal"):
+        return Goal.from_json(dict(certificate["goal"])).words()
+    words = f"share of training rows right − {certificate.get('leaf_penalty') or 0} × leaves"
+    penalty = certificate.get("coefficient_penalty")
+    return words + (f" − {penalty} × coefficients" if penalty else "")
+
+
+def _words(certificate: Mapping[str, Any]) -> tuple[Kind, str, str]:
+    """Return kind, words and explanation of what is proved, without the number of wishes and their price."""
+    guarantee = certificate.get("guarantee")
+    gap = certificate.get("gap")
+    others = "tree of the searched space" + (" that keeps the wishes" if certificate.get("wishes") else "")
+    if guarantee is None:
+        return "heuristic", NOTHING, "the file states nothing about how good the tree is"
+    if guarantee != Guarantee.TREE:
+        return "heuristic", HEURISTIC, "nothing is claimed about how close the tree is to the best one"
+    if proves(str(certificate.get("status")), gap):
+        return "proved", PROVED, f"no {others} has a better objective on the training rows"
+    open_part = str(certificate.get("unproved") or "")
+    if open_part and gap is not None and gap <= OPTIMAL_GAP:
+        return "gap", OBJECTIVE_PROVED, f"no {others} has a better objective. Not proved: {open_part}"
+    if gap is None or certificate.get("bound") is None:
+        return "heuristic", gap_words(None), "the search ended before anything was proved"
+    bound = number_text(float(certificate["bound"]), 6)
+    return "gap", gap_words(gap), f"no {others} has an objective above {bound} on the training rows"

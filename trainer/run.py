@@ -17,6 +17,7 @@ import numpy as np
 
 from trainer import single_leaf
 from trainer.certificate import OPTIMAL_GAP, Certificate, Evidence, Guarantee, Progress, Status, relative_gap
+from trainer.claims import read_claim
 from trainer.data.folds import check_evaluation, holdout, rows_record, stratified_folds
 from trainer.data.problem import Problem
 from trainer.errors import InfeasibleError, ParameterError, SolverError
@@ -361,9 +362,12 @@ def _forward_cancel(outer: Monitor, inner: Monitor) -> threading.Event:
 
 def summary_of(model: ModelFile, certificate: Certificate, problem: Problem, solution: Solution) -> dict[str, Any]:
     """The JSON of `train`."""
+    claim = read_claim(model.certificate)
     return {
         "method": certificate.method,
         "status": str(certificate.status),
+        "claim": claim.words,
+        "proved_optimal": claim.proved_optimal,
         "objective": certificate.objective,
         "bound": certificate.bound,
         "gap": certificate.gap,

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from trainer.certificate import Evidence
+from trainer.claims import read_claim
 from trainer.constraints import Constraints
 from trainer.data.folds import check_evaluation, holdout, rows_record
 from trainer.data.problem import Problem
@@ -191,7 +192,11 @@ class Session:
             reading=self.request.table.reading,
         )
         summary = summary_of(model, certificate, self.problem, solution)
-        summary |= {"wishes": record["wishes"], "optimum": record["optimum"]}
+        summary |= {
+            "wishes": record["wishes"],
+            "optimum": record["optimum"],
+            "price_rows": read_claim(record).price_rows,
+        }
         return TrainResult(model=model, tree=tree, certificate=certificate, summary=summary)
 
     def prove(self, model: ModelFile, proof: Path, monitor: Monitor, limits: ProofLimits) -> dict[str, Any]:

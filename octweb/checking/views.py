@@ -12,10 +12,13 @@ from rest_framework.exceptions import ValidationError
 
 from octweb.audit import actions as audit
 from octweb.checking import actions
+from octweb.checking.models import ModelCheck
 from octweb.core.attachments import as_file
 from octweb.core.problems import Conflict, flatten
 from octweb.jobs.waiting import wait_of
 from octweb.registry.models import TreeModel
+from octweb.registry.parsed import model_file
+from trainer.claims import wishes_in_words
 
 
 def model_of(request: HttpRequest, pk: uuid.UUID, *, inside: bool) -> TreeModel:
@@ -34,11 +37,18 @@ def _panel(request: HttpRequest, model: TreeModel, refusal: str = "", status: in
     context = {
         "model": model,
         "job": job,
+        "lines": [] if job is None else _lines(job, model),
         "refusal": refusal,
         "wait": wait_of(job),
         "proof": actions.proof_of(model),
     }
     return render(request, "registry/_check.html", context, status=status)
+
+
+def _lines(job: ModelCheck, model: TreeModel) -> list[dict[str, str]]:
+    """Return the lines of a check, with wishes in words."""
+    certificate = model_file(model).certificate
+    return [{name: wishes_in_words(text, certificate) for name, text in line.items()} for line in job.lines]
 
 
 @login_required

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-PROVED, NO_BOUND, HEURISTIC = "Proved optimal", "No bound", "Heuristic"
-PROVED_TIP = "No tree of the search space has a better objective: bound and objective agree."
-TRAINING_ROWS = "This is about the training rows, not about new ones."
+from trainer.claims import SPLITS_TIP
+
 UNFINISHED_TIP = "The search ended, or is still going, before the proof was complete. A better tree may exist, but not better than the bound."
-SPLITS_TIP = "Each split is the best possible for the rows that reach it. That does not make the whole tree optimal."
 HEURISTIC_TIP = "Built step by step. Nothing is claimed about how close the whole tree is to the best one."
 
 # style and icon of what is claimed
 LOOK = {
     "proved": ("proved", "check"),
+    "wishes": ("gap", "check"),
     "gap": ("gap", "half"),
     "heuristic": ("heur", "dashed"),
     "damaged": ("bad", "dashed"),
@@ -57,28 +56,3 @@ STATES = {
 def claim(kind: str, words: str, tip: str) -> Badge:
     """A badge with the look of its claim."""
     return Badge(*LOOK[kind], words, tip)
-
-
-def proved_tip(scope: str = "") -> str:
-    """What "proved optimal" means; `scope` names the trees that were searched."""
-    return f"{PROVED_TIP} {TRAINING_ROWS}{scope_words(scope)}"
-
-
-def scope_words(scope: str) -> str:
-    """The trees that a claim is about, to put behind its sentence."""
-    return f" Scope: {scope.rstrip('.')}." if scope else ""
-
-
-def gap_words(gap: str) -> str:
-    """The gap as text with its unit, or that there is none."""
-    return f"Gap {gap}" if gap else NO_BOUND
-
-
-def splits_words(proved: int, total: int) -> str:
-    """How many splits of a tree are proved."""
-    return f"{proved} of {total} splits proved"
-
-
-def splits_badge(proved: int, total: int) -> Badge:
-    """The badge of a tree with splits that are proved one by one."""
-    return claim("proved" if proved == total else "gap", splits_words(proved, total), SPLITS_TIP)

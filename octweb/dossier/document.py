@@ -9,6 +9,7 @@ from django.template.loader import render_to_string
 
 from octweb.core import badges
 from octweb.core.methods import title_of
+from trainer.claims import splits_claim, splits_words
 from trainer.tree.nodes import Tree
 from trainer.tree.picture import paper
 
@@ -66,15 +67,11 @@ def _short(text: str) -> str:
 
 
 def _badge(claim: Mapping[str, Any]) -> tuple[str, str]:
-    """The style and the words of the claim."""
-    if claim["proved_optimal"]:
-        return "proved", badges.PROVED
-    if claim["splits"]:
-        proved = claim["splits_proved"] or 0
-        return ("proved" if proved == claim["splits"] else "gap"), badges.splits_words(proved, claim["splits"])
-    if claim["bound"] is not None and claim["gap"] is not None:
-        return "gap", badges.gap_words(f"{100 * claim['gap']:.3g} %")
-    return "heur", badges.HEURISTIC
+    """Return the style and the words of the claim."""
+    splits = splits_claim(claim)
+    if splits is not None:
+        return ("proved" if splits[0] == splits[1] else "gap"), splits_words(*splits)
+    return badges.LOOK[claim["kind"]][0], claim["words"]
 
 
 def _matrix(record: Mapping[str, Any], part: str) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from octweb.core.templatetags.octweb import NARROW, percent
 from octweb.experiments.models import Candidate, Experiment
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.runs import advice
-from trainer.certificate import Guarantee, proves
+from trainer.claims import read_claim, splits_claim, splits_words
 from trainer.evaluate import Choice, Honest, Record, Score, choose, honest
 from trainer.methods import get
 from trainer.tree.file import from_json
@@ -296,14 +296,13 @@ def _claim(candidate: Candidate) -> dict[str, Any] | None:
     summary = candidate.summary
     if not summary:
         return None
-    if summary.get("splits") is not None:
-        return {"kind": "splits", "proved": summary.get("splits_proved"), "total": summary.get("splits")}
-    if get(candidate.method).guarantee is not Guarantee.TREE:
-        return {"kind": "heuristic"}
-    gap = summary.get("gap")
-    if proves(str(summary.get("status")), gap):
-        return {"kind": "proved"}
-    return {"kind": "gap", "gap": gap}
+    certificate = {"guarantee": get(candidate.method).guarantee, **summary}
+    splits = splits_claim(certificate)
+    if splits is not None:
+        return {"kind": "splits", "words": splits_words(*splits), "proved": splits[0], "total": splits[1]}
+    claim = read_claim(certificate)
+    found = {"kind": claim.kind, "words": claim.words}
+    return found | {"gap": summary.get("gap")} if claim.kind == "gap" else found
 
 
 def _recommended(line: Line) -> Line:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from django.template.loader import render_to_string
 
 from octweb.places import FILES
-from trainer.dossier.claim import claim_words
+from trainer.claims import claim_words, gap_words, price_words, read_claim
 from trainer.explain.carried import carried, permitted
 from trainer.explain.permission import Permission
 from trainer.explain.statistics import ColumnStatistics, coarse, statistics_of_tree
@@ -68,13 +68,17 @@ def claims(subject: Subject) -> list[tuple[str, str]]:
     """What the certificate says, line by line."""
     file = subject.file
     said = dict(file.certificate)
+    claim = read_claim(said)
     train, test, crossed = (file.metrics.get(k) or {} for k in ("train", "test", "cross_validation"))
     gap, bound = said.get("gap"), said.get("bound")
-    lines = [("Claim", claim_words(said)), ("Scope", str(said.get("scope") or "")), ("Method", file.method)]
+    lines = [("Claim", claim_words(said)), ("Scope", claim.scope), ("Method", file.method)]
     if said.get("objective") is not None:
         lines.append(("Objective", number_text(float(said["objective"]), 6)))
     if bound is not None and gap is not None:
-        lines.append(("Bound and gap", f"{number_text(float(bound), 6)}, {100 * float(gap):.3g} %"))
+        lines.append(("Bound and gap", f"{number_text(float(bound), 6)}, {gap_words(gap).lower()}"))
+    lines += [("Wish", f"{wish['words']} ({price_words(wish['price_rows'])})") for wish in claim.wishes]
+    if claim.wishes:
+        lines.append(("All wishes together", claim.price_words))
     for name, found in (("Training rows", train), ("Unseen rows", test)):
         if found.get("n"):
             lines.append((name, f"{found['correct']:,} of {found['n']:,} right"))

@@ -21,6 +21,7 @@ from octweb.registry.parsed import model_file
 from octweb.registry.views import picked_of_dataset
 from octweb.registry.workspace.performance import unseen_interval
 from octweb.registry.workspace.scene import Scene
+from trainer.claims import scope_words
 from trainer.tree.picture.outline import tree_outline
 
 MOST = 6  # trees side by side
@@ -71,7 +72,7 @@ def _column(request: HttpRequest, model: TreeModel) -> dict[str, Any]:
     return {
         "model": model,
         "claims": claims(model),
-        "scope": file.certificate.get("scope") or "",
+        "scope": scope_words(file.certificate),
         "interval": unseen_interval(scene),
         "facts": page.facts(model),
         "outline": tree_outline(file.tree),

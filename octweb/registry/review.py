@@ -15,7 +15,7 @@ from rest_framework.exceptions import APIException
 
 from octweb.core.problems import flatten
 from octweb.registry import actions, page
-from octweb.registry.claims import claims
+from octweb.registry.claims import claim_of, claims
 from octweb.registry.data import check_again
 from octweb.registry.difference import difference
 from octweb.registry.models import Family, Level, State, TreeModel
@@ -62,6 +62,7 @@ def _shown(
         "without": actions.served_without(model),
         "difference": difference(model, other) if other else None,
         "claims": claims(model),
+        "claim": claim_of(model),
         "facts": page.facts(model),
         "interval": performance.unseen_interval(scene),
         "selection": selection_of(model),

@@ -17,9 +17,20 @@ from octweb.registry.selection import selection_of
 class ClaimSerializer(serializers.Serializer):
     """What is claimed, in words."""
 
-    kind = serializers.ChoiceField(["proved", "gap", "heuristic"])
+    kind = serializers.ChoiceField(["proved", "wishes", "gap", "heuristic"])
     words = serializers.CharField()
     tip = serializers.CharField()
+
+
+class WishSerializer(serializers.Serializer):
+    """A wish that the tree keeps."""
+
+    wish = serializers.CharField(help_text="as it was typed")
+    words = serializers.CharField()
+    price_rows = serializers.FloatField(
+        allow_null=True, help_text="objective gained by removing this wish alone, in rows; null: not known"
+    )
+    reason = serializers.CharField(allow_blank=True)
 
 
 class ModelSerializer(serializers.ModelSerializer):
@@ -104,6 +115,13 @@ class ModelDetailSerializer(ModelSerializer):
 
     served = serializers.SerializerMethodField(help_text="whether the name without a number answers with it")
     claims = serializers.SerializerMethodField()
+    proved_optimal = serializers.SerializerMethodField(
+        help_text="whether no tree of the search space is better; false for a tree with wishes"
+    )
+    wishes = serializers.SerializerMethodField()
+    price_rows = serializers.SerializerMethodField(
+        help_text="objective that all wishes together cost, in rows; null: no wishes, or not known"
+    )
     target = serializers.SerializerMethodField()
     classes = serializers.SerializerMethodField()
     columns = serializers.SerializerMethodField()
@@ -122,6 +140,9 @@ class ModelDetailSerializer(ModelSerializer):
             *ModelSerializer.Meta.fields,
             "served",
             "claims",
+            "proved_optimal",
+            "wishes",
+            "price_rows",
             "target",
             "classes",
             "columns",
@@ -138,6 +159,16 @@ class ModelDetailSerializer(ModelSerializer):
     @extend_schema_field(ClaimSerializer(many=True))
     def get_claims(self, model: TreeModel) -> list[dict[str, str]]:
         return [{"kind": c.kind, "words": c.words, "tip": c.tip} for c in claims.claims(model)]
+
+    def get_proved_optimal(self, model: TreeModel) -> bool:
+        return claims.claim_of(model).proved_optimal
+
+    @extend_schema_field(WishSerializer(many=True))
+    def get_wishes(self, model: TreeModel) -> list[dict[str, Any]]:
+        return list(claims.claim_of(model).wishes)
+
+    def get_price_rows(self, model: TreeModel) -> float | None:
+        return claims.claim_of(model).price_rows
 
     def get_served(self, model: TreeModel) -> bool:
         return model.served_since is not None and actions.served(model.family) == model
@@ -228,7 +259,13 @@ class CertificateStatusSerializer(serializers.Serializer):
     guarantee = serializers.CharField()
     status = serializers.CharField()
     gap = serializers.FloatField(allow_null=True)
-    proved_optimal = serializers.BooleanField()
+    proved_optimal = serializers.BooleanField(help_text="false for a tree with wishes")
+    wishes = serializers.ListField(
+        child=serializers.CharField(), required=False, help_text="in words, where there are some"
+    )
+    price_rows = serializers.FloatField(
+        required=False, allow_null=True, help_text="what all wishes together cost, in rows"
+    )
 
 
 class PredictionsSerializer(serializers.Serializer):

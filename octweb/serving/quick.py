@@ -31,7 +31,7 @@ from octweb.core.problems import Busy
 from octweb.core.throttles import WINDOWS, caller_of, rate
 from octweb.registry.access import may_call
 from octweb.registry.answers import columns_record
-from octweb.registry.claims import certificate_status
+from octweb.registry.claims import certificate_parameters, certificate_status
 from octweb.registry.compiled import Compiled, compiled
 from octweb.registry.models import TreeModel
 from octweb.registry.predicting import Predictions, predict_rows
@@ -71,7 +71,7 @@ class Served:
         name, version, claim = model.family.name, model.version, certificate_status(model)
         head = {"model": str(model.pk), "name": name, "version": version, "certificate": claim}
         self.head_v1 = orjson.dumps(head)[:-1] + b',"predictions":['
-        self.parameters = {k: v for k, v in claim.items() if v is not None}
+        self.parameters = certificate_parameters(model)
         self.head_v2 = {"model_name": name, "model_version": str(version)}
         self.counts = {api: Steady(name, version, api, self.tree.tree.classes) for api in ("v1", "v2")}
         self.singles: dict[tuple[str, int], bytes] = {}  # by leaf: whole answers to one row

@@ -17,7 +17,7 @@ from octweb.core.parsers import limited
 from octweb.core.problems import document, exception_handler
 from octweb.registry.access import may_call
 from octweb.registry.api import AnyFormat
-from octweb.registry.claims import certificate_status
+from octweb.registry.claims import certificate_parameters
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import is_damaged, model_file
 from octweb.registry.remembered import model_by_name
@@ -157,7 +157,7 @@ class Infer(ProtocolView):
         head: dict[str, Any] = {"model_name": model.family.name, "model_version": str(model.version)}
         if asked.id is not None:
             head["id"] = asked.id
-        head["parameters"] = {k: v for k, v in certificate_status(model).items() if v is not None}
+        head["parameters"] = certificate_parameters(model)
         if found.notes:
             head["parameters"]["notes"] = "\n".join(found.notes)
         body, length = answer(head, [(o, output(found, o)) for o in asked.outputs], asked.outputs)

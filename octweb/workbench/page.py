@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from octweb.workbench.models import Kind, Step, StepState, Workbench
+from trainer.claims import price_of_wishes
 from trainer.editing.words import in_words
 from trainer.tree.describe import split_text
 from trainer.tree.file import ModelFile, from_json
@@ -154,10 +155,7 @@ def wish_lines(step: Step | None, n: int) -> list[dict[str, Any]]:
 
 def price_of(result: dict[str, Any]) -> float | None:
     """Rows that all wishes together cost against the optimum, of a completion."""
-    optimum = result.get("optimum")
-    if not optimum or result.get("objective") is None:
-        return None
-    return (optimum["objective"] - result["objective"]) * result["n"]
+    return price_of_wishes(result)[0]
 
 
 def history(bench: Workbench, limit: int = 30) -> list[dict[str, Any]]:

@@ -23,6 +23,7 @@ from octweb.registry.parsed import model_file
 from octweb.workbench import actions, alternatives, explore, page
 from octweb.workbench.canvas import canvas
 from octweb.workbench.models import Kind, StepState, Workbench
+from trainer.claims import read_claim
 from trainer.errors import ParameterError, TrainerError
 from trainer.tree.numbers import points_text
 from trainer.workbench import EDITABLE
@@ -142,6 +143,7 @@ def _context(request: HttpRequest, bench: Workbench) -> dict[str, Any]:
         "wrong": result["n"] - result["correct"] if result else None,
         "wishes": wishes,
         "contradicting": " and ".join(str(w["number"]) for w in wishes if w["conflict"]),
+        "claim": None if shown is None else read_claim(page.model_of(shown).certificate),
         "price": page.price_of(result),
         "history": page.history(bench),
         "prices": prices,

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from trainer.certificate import Guarantee, proves
-from trainer.claims import TRAINING_ONLY, claim_words, objective_words
-from trainer.editing.words import wish_lines
+from trainer.claims import TRAINING_ONLY, claim_words, objective_words, read_claim
 from trainer.tree.file import ModelFile
 
 
 def claim(file: ModelFile) -> dict[str, Any]:
     """The claim of the certificate; figures that it does not hold are None."""
     said = dict(file.certificate)
+    whole = read_claim(said)
     return {
         "sentence": claim_words(said),
-        "proved_optimal": said.get("guarantee") == Guarantee.TREE and proves(str(said.get("status")), said.get("gap")),
+        "words": whole.words,
+        "kind": whole.kind,
+        "proved_optimal": whole.proved_optimal,
         "about": TRAINING_ONLY,
         "objective_is": objective_words(said),
-        "wishes": wish_lines(said),
+        "scope": whole.scope or None,
+        "wishes": list(whole.wishes),
+        "price_rows": whole.price_rows,
+        "price_words": whole.price_words,
         **{
             name: said.get(name)
             for name in (
-                "objective", "bound", "gap", "mip_gap", "scope", "status", "guarantee", "leaf_penalty", "splits",
+                "objective", "bound", "gap", "mip_gap", "status", "guarantee", "leaf_penalty", "splits",
                 "splits_proved", "unproved", "note", "seconds", "nodes", "solver", "solver_version",
             )
         },

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from trainer.claims import wishes_in_words
 from trainer.constraints import CONSTRAINTS
 from trainer.data.reader import ReadLimits
 from trainer.data.reading import Reading
@@ -69,10 +70,10 @@ def dossier(
         "claim": claim(file),
         "check": {
             "verdict": verdict(findings),
-            "lines": [f.to_json() for f in findings],
+            "lines": [_line(f, file) for f in findings],
             "proof": None if proof is None else {"sha256": _sha256(Path(proof)), "bytes": Path(proof).stat().st_size},
         },
-        "constraints": [f.to_json() for f in findings if f.claim.split()[0].strip("'\":") in RESTRICTIONS],
+        "constraints": [_line(f, file) for f in findings if f.claim.split()[0].strip("'\":") in RESTRICTIONS],
         "performance": {
             "unseen": measures.performance(rows, rows.unseen),
             "training": measures.performance(rows, rows.training),
@@ -99,6 +100,11 @@ def _model(file: ModelFile, text: bytes) -> dict[str, Any]:
         "bytes": len(text),
         "parameters": dict(file.parameters),
     }
+
+
+def _line(finding: Finding, file: ModelFile) -> dict[str, str]:
+    """Return a line of the check, with wishes in words."""
+    return {name: wishes_in_words(text, file.certificate) for name, text in finding.to_json().items()}
 
 
 def _stop_where_refuted(findings: Sequence[Finding]) -> None:

@@ -16,6 +16,7 @@ from octweb.core.badges import Badge
 from octweb.core.methods import title_of
 from octweb.core.navigation import places
 from octweb.core.words import sentence
+from trainer import claims
 from trainer.tree.describe import number_text
 from trainer.tree.numbers import column_number, points_text
 
@@ -106,27 +107,29 @@ _count = itertools.count()
 
 
 @register.simple_tag
-def badge(kind: str = "", gap: Any = "", proved: Any = "", total: Any = "", scope: Any = "") -> dict[str, str]:
+def badge(kind: str = "", gap: Any = "") -> dict[str, str]:
     """What a badge shows: style, icon, words, the sentence of its popover, and an id."""
-    return {"id": f"badge-{next(_count)}"} | asdict(_badge(str(kind), gap, proved, total, str(scope or "")))
+    return {"id": f"badge-{next(_count)}"} | asdict(_badge(str(kind), gap))
 
 
-def _badge(kind: str, gap: Any, proved: Any, total: Any, scope: str) -> Badge:
-    if kind == "proved":
-        return badges.claim(kind, badges.PROVED, badges.proved_tip(scope))
+def _badge(kind: str, gap: Any) -> Badge:
     if kind == "gap":
-        return badges.claim(kind, badges.gap_words("" if gap in ("", None) else percent(gap)), badges.UNFINISHED_TIP)
+        return badges.claim(kind, claims.gap_words(None if gap in ("", None) else float(gap)), badges.UNFINISHED_TIP)
     if kind == "heuristic":
-        return badges.claim(kind, badges.HEURISTIC, badges.HEURISTIC_TIP)
-    if kind == "splits":
-        return badges.splits_badge(proved, total)
+        return badges.claim(kind, claims.HEURISTIC, badges.HEURISTIC_TIP)
     return badges.STATES.get(kind, Badge("plain", "", kind))
+
+
+@register.filter
+def price(rows: float | None) -> str:
+    """A price in rows with its sign, or that it is not known."""
+    return claims.price_words(rows)
 
 
 @register.simple_tag
 def splits_words(proved: int, total: int) -> str:
     """How many splits of a tree are proved."""
-    return badges.splits_words(proved, total)
+    return claims.splits_words(proved, total)
 
 
 @register.inclusion_tag("_term.html")

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from octweb.registry import actions, page, snippets
 from octweb.registry.access import may_call
-from octweb.registry.claims import claims, is_proved
+from octweb.registry.claims import claim_of, claims
 from octweb.registry.data import check_again, example_row
 from octweb.registry.downloads import FORMATS
 from octweb.registry.reach import reach_of
@@ -19,7 +19,6 @@ from octweb.registry.workspace.scene import Scene
 from octweb.registry.workspace.tabs import inspector
 from octweb.registry.workspace.trying import follow, try_it
 from trainer.convert.source import METHOD
-from trainer.editing.words import wish_lines
 from trainer.goal import Goal
 from trainer.tree.picture.names import LEGEND_LENGTH, short_names
 from trainer.tree.picture.outline import tree_outline
@@ -91,7 +90,7 @@ def _proof(scene: Scene) -> dict[str, Any]:
     model, certificate = scene.model, scene.file.certificate
     return {
         "certificate": certificate,
-        "proved": is_proved(model),
+        "proved": claim_of(model).proved_optimal,
         "brought": model.method == METHOD,
         "claims": claims(model),
         "goal_words": Goal.from_json(certificate["goal"]).words() if certificate.get("goal") else "",
@@ -102,7 +101,7 @@ def _proof(scene: Scene) -> dict[str, Any]:
         "unsettled_sizes": page.unsettled_sizes(model),
         "coefficient_frontier": page.coefficient_frontier(model),
         "optimal_trees": page.optimal_trees(model),
-        "wishes": wish_lines(certificate),
+        "claim": claim_of(model),
     }
 
 

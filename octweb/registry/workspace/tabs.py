@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.module_loading import import_string
 
 from octweb.figures.split import split_figures
-from octweb.registry.claims import claims
+from octweb.registry.claims import claim_of
 from octweb.registry.workspace import node, rowsets, thresholds
 from octweb.registry.workspace.scene import Scene
 from octweb.registry.workspace.smaller import smaller
@@ -89,7 +89,7 @@ def _below(scene: Scene) -> dict[str, Any]:
 def _proof(scene: Scene) -> dict[str, Any]:
     return {
         "certificate": scene.file.certificate,
-        "claims": claims(scene.model),
+        "claim": claim_of(scene.model),
         "proved_split": scene.node.split_proved,
         "wrong": scene.tree.nodes[0].rows - sum(leaf.counts[leaf.label] for leaf in scene.tree.leaves),
     }

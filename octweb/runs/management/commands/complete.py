@@ -12,6 +12,7 @@ from octweb.core.command_line import sentence
 from octweb.core.orphans import exit_with_parent
 from octweb.runs.command import FAILED, TrainingCommand
 from octweb.runs.options import INFEASIBLE
+from trainer.claims import price_words, read_claim
 from trainer.editing.words import checked_reasons
 from trainer.methods import get
 from trainer.run import TrainRequest, save
@@ -87,11 +88,11 @@ class Command(TrainingCommand):
             self.stdout.write(json.dumps(result.summary, allow_nan=False))
             return
         c = result.certificate
+        claim = read_claim(result.model.certificate)
         self.stdout.write(rules_text(result.tree))
         self.stdout.write(
-            f"{c.status}: {c.correct} of {c.n} rows correct, {c.leaves} leaves, objective {c.objective:.6g}"
+            f"{claim.words}: {c.correct} of {c.n} rows correct, {c.leaves} leaves, objective {c.objective:.6g}"
         )
-        for wish in result.summary["wishes"]:
-            price = "not known" if wish["price"] is None else f"{wish['price'] * c.n:.1f} rows"
-            why = f" (reason: {wish['reason']})" if wish.get("reason") else ""
-            self.stdout.write(f"price {price}: {wish['wish']}{why}")
+        for wish in claim.wishes:
+            why = f" (reason: {wish['reason']})" if wish["reason"] else ""
+            self.stdout.write(f"{price_words(wish['price_rows'])}: {wish['words']}{why}")

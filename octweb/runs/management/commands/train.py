@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from octweb.core.badges import splits_words
 from octweb.core.orphans import exit_with_parent
 from octweb.runs.command import TrainingCommand, with_schema
 from octweb.runs.estimate import before_training, trainings_words
 from trainer.certificate import Status
+from trainer.claims import splits_words
 from trainer.errors import DataError
 from trainer.kept_tree import Left, left_in
 from trainer.methods import METHODS, get
