@@ -19,6 +19,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "trainer": (),
     "trainer.run": ("TrainRequest", "TrainResult", "train"),
     "trainer.methods": ("METHODS", "get"),
+    "trainer.saving": ("ModelFileWarning",),
     "trainer.certificate": ("Certificate", "Guarantee", "Limits", "Status"),
     "trainer.tree.file": (),
     "trainer.tree.describe": (),

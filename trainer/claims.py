@@ -191,7 +191,8 @@ def _words(certificate: Mapping[str, Any]) -> tuple[Kind, str, str]:
     open_part = str(certificate.get("unproved") or "")
     if open_part and gap is not None and gap <= OPTIMAL_GAP:
         return "gap", OBJECTIVE_PROVED, f"no {others} has a better objective. Not proved: {open_part}"
-    if gap is None or certificate.get("bound") is None:
+    if gap is None:
         return "heuristic", gap_words(None), "the search ended before anything was proved"
-    bound = number_text(float(certificate["bound"]), 6)
-    return "gap", gap_words(gap), f"no {others} has an objective above {bound} on the training rows"
+    bound = certificate.get("bound")
+    named = "the bound" if bound is None else number_text(float(bound), 6)
+    return "gap", gap_words(gap), f"no {others} has an objective above {named} on the training rows"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,9 @@ from trainer.methods import METHODS, get
 from trainer.notebook import watched
 from trainer.pose import limits_of, pose
 from trainer.run import fit as run_fit
+from trainer.saving import Search, fitted_file, save_fitted, target_name
 from trainer.table import Labels
+from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Tree
 from trainer.tree.picture.html import tree_html
 from trainer.whole_weights import WholeWeights, whole_weights
@@ -50,6 +53,8 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
     n_features_in_: int
     tree_: Tree
     certificate_: Certificate
+    _fitted: ModelFile
+    _search: Search | None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TreeClassifier:
         """Train on X (n, p), an array of numbers or a data frame, and labels y (n,).
@@ -61,9 +66,45 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         """
         problem, settings, counted = self._problem(X, y, sample_weight)
         with watched(self._method.id, limits_of(settings)) as monitor:
-            self.tree_, certificate, _ = run_fit(self._method, problem, settings, monitor)
+            self.tree_, certificate, solution = run_fit(self._method, problem, settings, monitor)
         self.certificate_ = certificate if counted is None else replace(certificate, weight_error=counted.error)
+        self._fitted = fitted_file(self._method, self.tree_, problem, settings, weighted=counted is not None)
+        self._search = Search(method=self._method, problem=problem, settings=settings, solution=solution)
         return self
+
+    def save(self, path: str | Path, proof: bool = False) -> None:
+        """Write the model file with its certificate, and the proof of its bound beside it.
+
+        `octweb verify` reads the file, and the table of the training with the columns of the file and its target.
+
+        Parameters
+        ----------
+        path : str or Path
+            The model file.
+        proof : bool
+            Whether to write the proof to a file beside it, "model.proof.jsonl.gz" for "model.json". Where there is no proof, the model
+            file says why, and a ModelFileWarning is issued.
+
+        Warns
+        -----
+        ModelFileWarning
+            If there is no proof, or if a table of rows cannot hold a category or class, such as "NA".
+
+        Raises
+        ------
+        ValueError
+            If a proof is asked of an estimator that was pickled since `fit`: it has lost the search.
+        """
+        check_is_fitted(self)
+        if proof and self._search is None:
+            raise ValueError(
+                "There is nothing to prove with: a pickled estimator does not keep its search. Fit again, or save with proof=False."
+            )
+        save_fitted(self._fitted, self.certificate_, Path(path), self._search if proof else None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        return state | {"_search": None} if "_search" in state else state
 
     def _problem(self, X: Any, y: Any, sample_weight: Any) -> tuple[Problem, Settings, WholeWeights | None]:
         """What `fit` trains on; sets `classes_` and the names and number of features."""
@@ -72,7 +113,9 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         if "class_weight" in given and (by_class is not None or given["class_weight"] is None):
             given["class_weight"] = "none"
         settings = self._method.settings(given)
+        target = getattr(y, "name", None)
         table, y = read_table(self, X, y)
+        target = target_name(target, [column.name for column in table.schema])
         check_classification_targets(y)
         if by_class is not None:
             sample_weight = _times_class_weights(by_class, y, sample_weight, settings)
@@ -91,7 +134,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
                 "Only binary classification is supported. The type of the target is multiclass: "
                 f"it has {len(self.classes_)} classes, and the method '{self._method.id}' takes two."
             )
-        labels = Labels(name="class", classes=_class_names(self.classes_), codes=codes.astype(np.int32))
+        labels = Labels(name=target, classes=_class_names(self.classes_), codes=codes.astype(np.int32))
         return pose(table, labels, settings, weights=weights), settings, counted
 
     @available_if(lambda self: self._method.id in EDITABLE)

@@ -14,12 +14,12 @@ from typing import Any
 from trainer.errors import ModelFileError
 from trainer.recount import claims
 from trainer.recount.fewest import fewest
-from trainer.recount.findings import Finding, damage, unjudged
+from trainer.recount.findings import Finding, damage, recounted, unjudged
 from trainer.recount.proof import of_proof
 from trainer.recount.restrictions import restrictions
 from trainer.recount.scope import scope
 from trainer.recount.search.impurity import splits
-from trainer.recount.structure import structure
+from trainer.recount.structure import claimless, structure
 from trainer.recount.table.rows import Data, load
 from trainer.recount.trees.counts import counted, metrics, node_counts, objective, reached
 from trainer.recount.trees.crossed import crossed
@@ -42,6 +42,8 @@ def verify(model_path: str | Path, data_path: str | Path, proof_path: str | Path
         return [*found, unjudged(REST, "They describe a tree, but this is not a tree, or not a tree of this method.")]
     with damage():
         data = load(Path(data_path), model)
+    if claimless(model):
+        return [*found, _claims_nothing(model, data)]
     found += data.findings
     if any(f.verdict == "refuted" for f in data.findings):
         return [*found, unjudged(REST, UNREAD)]
@@ -69,6 +71,18 @@ def _read(path: Path) -> dict[str, Any]:
     if model.get("format_version") != 1:
         raise ModelFileError(f"The model file has format version {model.get('format_version')}; version 1 is read.")
     return model
+
+
+def _claims_nothing(model: dict[str, Any], data: Data) -> Finding:
+    """Return the line of a file that states no more than a tree; `data` holds all rows of the table."""
+    _, counts = counted(model, model["nodes"], data.rows)
+    same = node_counts(model["nodes"], counts).verdict == "recounted"
+    words = "reach its nodes as it lists them" if same else "are not those that its nodes count, and it names no rows"
+    return recounted(
+        "claims",
+        True,
+        f"The file claims nothing: a tree without a method and a certificate. The rows of the table {words}.",
+    )
 
 
 def _of_tree(model: dict[str, Any], data: Data, proof: Path | None) -> list[Finding]:

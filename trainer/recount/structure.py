@@ -21,6 +21,14 @@ SPLITS = {
     "threshold": "feature threshold", "interval": "feature low high", "subset": "feature categories",
     "linear": "features coefficients threshold categories",
 }  # fmt: skip
+CLAIMS = (
+    "method",
+    "parameters",
+    "certificate",
+    "metrics",
+    "fingerprint",
+    "rows",
+)  # parts of a file that state more than a tree
 LEAF, BRANCH = {"class"}, {"split", "left", "right", "impurity", "impurity_bound", "measure"}
 MOST = {"bins": 1000, "depth": 100, "test_share": 0.9, "folds": 50, "mip_gap": 1}
 # method: what it can claim, its kinds of splits (t: threshold, i: interval, s: subset, l: linear), its parameters
@@ -65,7 +73,13 @@ def structure(model: dict[str, Any]) -> list[Finding]:
     if not trouble and limit is not None and deepest > limit:
         trouble = f"The tree has depth {deepest}, over the limit {limit}."
     words = trouble or f"{len(model['nodes'])} nodes, depth {deepest}."
-    return [recounted("structure", not trouble, words, "basis"), _method(model)]
+    found = [recounted("structure", not trouble, words, "basis")]
+    return found if claimless(model) else [*found, _method(model)]
+
+
+def claimless(model: dict[str, Any]) -> bool:
+    """Whether the file holds a tree and states nothing about it, as one that `Tree.save` has written."""
+    return not any(model.get(name) for name in CLAIMS)
 
 
 def _check_names(model: dict[str, Any]) -> None:
