@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import secrets
+import threading
 from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
+from django.utils.functional import lazy
 
 
 def text(name: str, default: str) -> str:
@@ -42,23 +46,40 @@ def refuse_old(group: str, new: str) -> None:
 
 
 def secret_key(folder: Path) -> str:
-    """OCTWEB_SECRET_KEY, or a random key kept in the data folder in a file that only its owner can read."""
-    if key := os.environ.get("OCTWEB_SECRET_KEY", ""):
-        return key
+    """Return OCTWEB_SECRET_KEY, or a text that stands for the key kept in the data folder.
+
+    The file is read, or written, at the first use, so that commands without sessions or signatures leave the disk alone.
+    """
+    key = os.environ.get("OCTWEB_SECRET_KEY", "")
+    return key or lazy(_kept_key, str)(folder)
+
+
+@functools.cache
+def _kept_key(folder: Path) -> str:
+    """Return the random key of the data folder; make it, readable by its owner only, where there is none."""
     path = folder / "secret_key"
-    if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        temporary = folder / f".secret_key.{os.getpid()}"
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        if not path.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            _write_key(path)
+        return path.read_text().strip()
+    except OSError as error:
+        raise ImproperlyConfigured(
+            f"The secret key cannot be kept in '{folder}': {error.strerror}. "
+            "Set OCTWEB_DATA_DIR to a folder that can be written, or set OCTWEB_SECRET_KEY."
+        ) from error
+
+
+def _write_key(path: Path) -> None:
+    temporary = path.with_name(f".secret_key.{os.getpid()}.{threading.get_ident()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
         with os.fdopen(descriptor, "w") as stream:
             stream.write(secrets.token_urlsafe(64))
-        try:
-            os.link(temporary, path)  # fails if another process was first; then its key counts
-        except FileExistsError:
-            pass
-        finally:
-            temporary.unlink()
-    return path.read_text().strip()
+        with contextlib.suppress(FileExistsError):  # another process was first; then its key counts
+            os.link(temporary, path)
+    finally:
+        temporary.unlink()
 
 
 def store_settings(where: str, *, folder: Path, endpoint: str) -> dict[str, Any]:

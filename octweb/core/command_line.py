@@ -2,23 +2,56 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 
 NO_TABLES = ("no such table", "does not exist", "undefinedtable")  # SQLite, PostgreSQL
 MIGRATE = "The database has no tables yet, or those of an older version. Run `{program} migrate` first."
 
 
+CANNOT_OPEN = "unable to open database file"  # SQLite, where the folder is missing or cannot be written
+ANOTHER_FOLDER = "Set OCTWEB_DATA_DIR to a folder that can be written."
+
+
 def run(arguments: list[str]) -> None:
-    """Run the command that these arguments name, the program's name first; ends with status 1 where the database has no tables."""
+    """Run the command that these arguments name, the program's name first.
+
+    Ends with status 1 and one sentence if the database has no tables, or the data folder cannot be written.
+    """
+    from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
     from django.db import OperationalError, ProgrammingError
 
     try:
         execute_from_command_line(arguments)
-    except (OperationalError, ProgrammingError) as error:
-        if "--traceback" in arguments or not any(words in str(error).lower() for words in NO_TABLES):
+    except (OperationalError, ProgrammingError, ImproperlyConfigured, OSError) as error:
+        message = _mendable(error, arguments[0])
+        if "--traceback" in arguments or not message:
             raise
-        sys.exit(f"CommandError: {MIGRATE.format(program=arguments[0])}")
+        sys.exit(f"CommandError: {message}")
+
+
+def _mendable(error: Exception, program: str) -> str:
+    """Return the sentence that says what to do about this error, or an empty text for any other error."""
+    from django.conf import settings
+    from django.core.exceptions import ImproperlyConfigured
+
+    if isinstance(error, ImproperlyConfigured):
+        return str(error)
+    folder = Path(settings.DATA_DIR)
+    if isinstance(error, OSError):
+        ours = error.filename is not None and _belongs(Path(os.fsdecode(error.filename)), folder)
+        return f"The data folder '{folder}' cannot be used: {error.strerror}. {ANOTHER_FOLDER}" if ours else ""
+    text = str(error).lower()
+    if CANNOT_OPEN in text:
+        return f"The database in '{folder}' cannot be opened. {ANOTHER_FOLDER}"
+    return MIGRATE.format(program=program) if any(words in text for words in NO_TABLES) else ""
+
+
+def _belongs(path: Path, folder: Path) -> bool:
+    """Whether the path lies in the data folder, or is a folder above it that could not be made."""
+    return path.is_relative_to(folder) or folder.is_relative_to(path)
 
 
 def sentence(error: Exception) -> str:

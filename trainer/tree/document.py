@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -134,7 +135,8 @@ def write_atomically(path: Path, content: bytes) -> None:
             os.fsync(stream.fileno())
         temporary.replace(path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # the folder may be a file, or gone
+            temporary.unlink()
         raise OSError(error.errno, f"{path} could not be written: {error.strerror}") from error
     except BaseException:
         temporary.unlink(missing_ok=True)

@@ -12,6 +12,7 @@ from django.core.management import CommandError, call_command
 from django.db import OperationalError
 
 from octweb.core import command_line
+from tests.conftest import ROOT
 from trainer.bundle import bundle
 
 READERS = [
@@ -48,11 +49,59 @@ def test_a_database_without_tables_says_what_to_do(tmp_path):
         "OCTWEB_DATA_DIR": str(tmp_path),
         "DATABASE_URL": "",
     }  # empty is as if it were not there
-    command = [sys.executable, str(Path(__file__).parents[3] / "manage.py"), "audit"]
+    command = [sys.executable, str(ROOT / "manage.py"), "audit"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.startswith("CommandError: The database has no tables yet")
     assert done.stderr.rstrip().endswith("migrate` first.")
+
+
+WITHOUT_DATABASE = ["methods", "samples", "checker", "check"]
+WITH_DATABASE = ["audit", "token admin", "prune_uploads", "load_samples ada", "migrate", "serve --prepare-only"]
+EACH = """
+import os, shlex, sys
+import django
+from octweb.core.command_line import run
+from octweb.__main__ import prepare, usage
+prepare([], None)
+django.setup()
+usage()
+for line in sys.stdin.read().splitlines():
+    if not os.fork():
+        os.dup2(1, 2)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1) if line in sys.argv[1:] else None
+        run(["octweb", *shlex.split(line)])
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.wait()[1]), line, flush=True)
+"""
+
+
+def environment_of_newcomer(home: Path) -> dict[str, str]:
+    """The environment of a user with this home who has set nothing of octweb."""
+    ours = ("OCTWEB_", "NUMBA_CACHE_DIR", "DATABASE_URL", "XDG_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    return kept | {"HOME": str(home), "PYTHONPATH": str(ROOT), "NUMBA_DISABLE_JIT": "1"}
+
+
+def test_unwritable_home_gives_answer_or_sentence(tmp_path):
+    (tmp_path / "file").touch()  # no folder can be made below a file, whoever tries
+    lines = [*WITHOUT_DATABASE, *WITH_DATABASE]
+    done = subprocess.run(
+        [sys.executable, "-c", EACH, *WITHOUT_DATABASE], input="\n".join(lines), text=True, capture_output=True,
+        cwd=tmp_path, env=environment_of_newcomer(tmp_path / "file" / "home"),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    ends = [line for line in done.stdout.splitlines() if line[0] in "01"]
+    assert ends == [f"{0 if line in WITHOUT_DATABASE else 1} {line}" for line in lines]
+    assert done.stdout.count("OCTWEB_DATA_DIR") == len(WITH_DATABASE)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["methods"], ["samples"], ["train", "--help"]])
+def test_commands_without_data_leave_home_empty(arguments, tmp_path):
+    command = [sys.executable, "-m", "octweb", *arguments]
+    subprocess.run(command, cwd=tmp_path, env=environment_of_newcomer(tmp_path), check=True, stdout=subprocess.DEVNULL)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("message", ["database is locked", "no such column: x"])
