@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from trainer.certificate import OPTIMAL_GAP, Guarantee, proves
+from trainer.certificate import OPTIMAL_GAP, Certificate, Guarantee, Limits, Status, proves
 from trainer.editing.words import in_words, wish_lines
 from trainer.goal import Goal
 from trainer.tree.describe import number_text
@@ -196,3 +196,19 @@ def _words(certificate: Mapping[str, Any]) -> tuple[Kind, str, str]:
     bound = certificate.get("bound")
     named = "the bound" if bound is None else number_text(float(bound), 6)
     return "gap", gap_words(gap), f"no {others} has an objective above {named} on the training rows"
+
+
+def limit_warning(certificate: Certificate, limits: Limits) -> str:
+    """Return the warning for a search that a limit ended before its proof, or an empty text.
+
+    The warning names the limit, what is proved, and what to do.
+    """
+    names = {
+        Status.TIME_LIMIT: ("time_limit", f"time_limit of {number_text(limits.time or 0)} s"),
+        Status.MEMORY_LIMIT: ("memory_limit", f"memory_limit of {limits.memory} MB"),
+    }
+    if certificate.status not in names or certificate.guarantee == Guarantee.HEURISTIC:
+        return ""
+    parameter, limit = names[certificate.status]
+    proved = claim_words(certificate.to_json())
+    return f"The search reached its {limit} before its proof. {proved} Raise {parameter}, or ask for a smaller tree."

@@ -7,6 +7,7 @@ declared parameters; they are checked in `fit`, as scikit-learn wants it.
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,13 +16,14 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from trainer import ESTIMATOR_NAMES
 from trainer.certificate import Certificate
-from trainer.claims import claim_words
+from trainer.claims import claim_words, limit_warning
 from trainer.data.problem import Problem
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.errors import ParameterError, listed
@@ -63,6 +65,11 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         numbers that add up to 2^28: objective and bound then hold for the weights as given up to `certificate_.weight_error`, a proved
         number (`trainer.whole_weights`). Rows of weight 0 are left out. Methods with `class_weight` also take a dictionary from labels
         to weights, which multiply the weights of the rows, or None; a label that does not occur is an error.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If a limit on time or memory ends the search with a gap, or with splits that are not proved.
         """
         problem, settings, counted = self._problem(X, y, sample_weight)
         with watched(self._method.id, limits_of(settings)) as monitor:
@@ -70,6 +77,8 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         self.certificate_ = certificate if counted is None else replace(certificate, weight_error=counted.error)
         self._fitted = fitted_file(self._method, self.tree_, problem, settings, weighted=counted is not None)
         self._search = Search(method=self._method, problem=problem, settings=settings, solution=solution)
+        if message := limit_warning(self.certificate_, limits_of(settings)):
+            warnings.warn(message, ConvergenceWarning, stacklevel=2)
         return self
 
     def save(self, path: str | Path, proof: bool = False) -> None:

@@ -10,6 +10,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import warnings
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -19,15 +20,17 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_digits, load_iris
 from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
 
 import trainer
 from tests.conftest import ROOT
 from tests.seeds import seeds
 from trainer import drive, estimators
-from trainer.certificate import Guarantee, Limits
+from trainer.certificate import Certificate, Guarantee, Limits, Status
+from trainer.claims import limit_warning
 from trainer.drive import options_of
 from trainer.errors import ParameterError
 from trainer.estimators import ESTIMATORS, make_classifier
@@ -110,6 +113,7 @@ def _best_stump(problem, settings, monitor) -> Solution:
 
 CHECKED = """
 import json
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import check_estimator
 from trainer.estimators import make_classifier
 
@@ -470,3 +474,36 @@ def test_class_weights_are_row_weights(method_id):
     assert clone(plain).set_params(class_weight=None).fit(X, y).certificate_.objective == plain.certificate_.objective
     with pytest.raises(ParameterError, match="min_leaf"):
         make_classifier(method_id, depth=2, min_leaf=5, class_weight={"yes": 2}).fit(X, y)
+
+
+def test_limit_with_a_gap_warns_of_convergence():
+    X, y = load_digits(return_X_y=True)
+    with pytest.warns(ConvergenceWarning, match=r"time_limit of 0\.01 s.*Gap .*%: no tree.*Raise time_limit"):
+        make_classifier("exact", depth=4, time_limit=0.01).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("status", "guarantee", "words"),
+    [
+        ("time_limit", "splits", "time_limit of 2 s before its proof. 1 of 3 splits are proved best"),
+        ("memory_limit", "tree", "memory_limit of 100 MB before its proof. No bound"),
+        ("time_limit", "heuristic", ""),
+        ("optimal", "tree", ""),
+        ("cancelled", "tree", ""),
+    ],
+)
+def test_limit_warning_names_limit_and_proof(status, guarantee, words):
+    certificate = Certificate(
+        method="any", guarantee=Guarantee(guarantee), status=Status(status), objective=0.5, splits_proved=1, splits=3
+    )
+    message = limit_warning(certificate, Limits(time=2.0, memory=100))
+    assert words in message
+    assert bool(words) == bool(message)
+
+
+def test_no_limit_reached_gives_no_warning():
+    X, y = load_iris(return_X_y=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ConvergenceWarning)
+        for method_id in ("exact", "cart"):
+            make_classifier(method_id, depth=2).fit(X, y)
