@@ -6,11 +6,13 @@ import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 
 from octweb.datasets import actions
 from octweb.datasets.choice import Choice
 from octweb.datasets.models import Dataset
 from trainer.table import Kind
+from trainer.tree.document import write_atomically
 
 LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
 MONKS_NOISE = (7, 41, 83, 128, 190, 215, 251, 303, 350, 397, 411, 429)  # rows of monks-3 whose class is turned round
@@ -107,8 +109,28 @@ def load(*, owner, slug: str) -> Dataset:
     existing = Dataset.objects.kept().filter(owner=owner, sample=slug).first()
     if existing is not None:
         return existing
-    content = io.BytesIO(("\n".join(sample.lines()) + "\n").encode())
+    content = io.BytesIO(csv_text(sample).encode())
     choice = Choice(target=sample.target, kinds=dict.fromkeys(sample.categorical, Kind.CATEGORICAL))
     return actions.create(
         owner=owner, file=content, source_name=f"{slug}.csv", name=sample.title, choice=choice, sample=slug
     )
+
+
+def csv_text(sample: Sample) -> str:
+    """Return the sample as the text of a CSV file."""
+    return "\n".join(sample.lines()) + "\n"
+
+
+def write(folder: Path) -> list[Path]:
+    """Write each sample as a CSV file into the folder, which is made if needed; return the files.
+
+    A file with other content is never replaced: FileExistsError names it, and nothing is written.
+    """
+    texts = {folder / f"{sample.slug}.csv": csv_text(sample) for sample in SAMPLES}
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, text in texts.items():
+        if path.exists() and path.read_bytes() != text.encode():
+            raise FileExistsError(f"'{path}' exists and holds other rows. Rename it, or choose another folder.")
+    for path, text in texts.items():
+        write_atomically(path, text.encode())
+    return list(texts)

@@ -52,3 +52,28 @@ def test_one_click_on_the_page(owner, client):
 def test_an_unknown_user_is_said(db):
     with pytest.raises(CommandError, match="no user 'nobody'"):
         call_command("load_samples", "nobody")
+
+
+def test_samples_are_written_with_the_targets_listed(tmp_path, capsys):
+    call_command("samples", write=tmp_path / "new")
+    files = sorted((tmp_path / "new").iterdir())
+    assert [path.stem for path in files] == sorted(ROWS)
+    for sample in samples.SAMPLES:
+        header, *rows = (tmp_path / "new" / f"{sample.slug}.csv").read_text().splitlines()
+        assert header.split(",")[-1] == sample.target
+        assert len(rows) == ROWS[sample.slug]
+        assert f"{sample.slug}.csv   --target {sample.target} " in capsys.readouterr().out or sample.slug != "iris"
+    call_command("samples", write=tmp_path / "new")  # the same rows again
+
+
+def test_samples_never_replace_other_rows(tmp_path):
+    (tmp_path / "wine.csv").write_text("my own rows\n")
+    with pytest.raises(CommandError, match=r"wine.csv' exists and holds other rows"):
+        call_command("samples", write=tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["wine.csv"]
+
+
+def test_samples_name_a_folder_that_cannot_be_made(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(CommandError, match="The samples were not written: The file"):
+        call_command("samples", write=tmp_path / "file" / "folder")
