@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.urls import reverse
 from rest_framework.exceptions import ValidationError
@@ -18,6 +17,7 @@ from octweb.core import files
 from octweb.decide.actions import guidance_of
 from octweb.dossier import signing
 from octweb.dossier.folder import HTML, JSON, MODEL, PDF
+from octweb.dossier.keys import signing_key
 from octweb.dossier.models import FOLDER, ModelDossier
 from octweb.jobs import queue
 from octweb.jobs.models import FINISHED, RunStatus
@@ -187,7 +187,7 @@ def about(job: ModelDossier) -> dict[str, Any]:
         },
         "address": _absolute(job, reverse("registry:detail", args=[model.pk])),
         "key_address": _absolute(job, reverse("dossier-key")),
-        "signing": signing.public_record(signing.private_key(settings.DOSSIER_KEY).public_key()),
+        "signing": signing.public_record(signing_key().public_key()),
     }
 
 

@@ -1,4 +1,4 @@
-"""ModelDossier: one dossier of a model as a job, with what people wrote for it; the files are one zip in the store."""
+"""ModelDossier: one dossier of a model as a job, with its texts, and its files as one zip; SigningKey: what signs it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,17 @@ from django.db import models
 from octweb.jobs.models import Job
 
 FOLDER = "dossiers"  # in the store of files
+
+
+class SigningKey(models.Model):
+    """A key of this installation; hosts without a key file sign with the newest one, and all are known."""
+
+    fingerprint = models.CharField(max_length=64, unique=True)  # SHA-256 of the public key
+    sealed = models.TextField()  # the private key as PEM, encrypted with a key made from OCTWEB_SECRET_KEY
+    at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.fingerprint
 
 
 class ModelDossier(Job):

@@ -49,22 +49,33 @@ def private_key(path: Path) -> Ed25519PrivateKey:
             f"Others can read the key {path}. Make it private with: chmod 600 {path}. If it may have been read, remove it: a new one is made."
         )
     try:
-        key = serialization.load_pem_private_key(path.read_bytes(), password=None)
+        return read_private(path.read_bytes())
     except ValueError as error:
         raise BadKey(
             f"The key {path} is damaged: {error}. Restore it from a backup, or remove it: a new one is made."
         ) from error
+
+
+def read_private(pem: bytes) -> Ed25519PrivateKey:
+    """Return the private key of a PEM text; raises ValueError."""
+    key = serialization.load_pem_private_key(pem, password=None)
     if not isinstance(key, Ed25519PrivateKey):
-        raise BadKey(f"The key {path} is not an Ed25519 key. Remove it: a new one is made.")
+        raise ValueError("it is not an Ed25519 key")
     return key
 
 
+def pem_of_private(key: Ed25519PrivateKey) -> bytes:
+    """Return a private key as PEM."""
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
 def _write_once(path: Path, key: Ed25519PrivateKey) -> None:
-    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as stream:
-        stream.write(pem)
+        stream.write(pem_of_private(key))
     try:
         os.link(temporary, path)  # fails if another process was first; then its key counts
     except FileExistsError:

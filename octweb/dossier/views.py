@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 
-from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse
@@ -17,6 +16,7 @@ from octweb.core.attachments import as_file
 from octweb.core.problems import Conflict, flatten
 from octweb.dossier import actions, pdf, signing
 from octweb.dossier.folder import PDF
+from octweb.dossier.keys import signing_key
 from octweb.dossier.models import ModelDossier
 from octweb.jobs.waiting import wait_of
 from octweb.registry import access
@@ -119,7 +119,7 @@ def answer(job: ModelDossier, model: TreeModel, form: str, content: bytes) -> Ht
 @require_safe
 def public_key(request: HttpRequest) -> HttpResponse:
     """The public key that signs the dossiers of this installation, for everyone."""
-    key = signing.private_key(settings.DOSSIER_KEY).public_key()
+    key = signing_key().public_key()
     found = HttpResponse(signing.pem_of(key), content_type="text/plain; charset=utf-8")
     found["X-Key-SHA256"] = signing.fingerprint(key)
     return found

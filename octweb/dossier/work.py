@@ -18,6 +18,7 @@ from octweb.core.files import place_in
 from octweb.dossier import signing
 from octweb.dossier.actions import about
 from octweb.dossier.folder import HTML, packed
+from octweb.dossier.keys import signing_key
 from octweb.dossier.models import FOLDER, ModelDossier
 from octweb.jobs.child import Process
 from octweb.jobs.models import RunStatus
@@ -92,7 +93,7 @@ class DossierSupervisor(ResultSupervisor):
 
     def store(self, job: ModelDossier, child: Process, summary: dict[str, Any]) -> None:
         folder, name = child.result.parent, ""
-        signing.sign(folder, signing.private_key(settings.DOSSIER_KEY))
+        signing.sign(folder, signing_key())
         content = packed(folder)
         try:
             # a name that only this attempt uses: what a lost attempt left behind is never taken for the result

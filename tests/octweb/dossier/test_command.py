@@ -16,6 +16,7 @@ from octweb.dossier.document import css_text
 from tests.octweb.registry.test_pages import csv_of_small_table
 from tests.octweb.small_models import trained
 
+pytestmark = pytest.mark.django_db
 ALL = [
     "check_octweb.py", "dossier.html", "dossier.json", "dossier.pdf", "manifest.sha256", "model.json", "public-key.pem", "signature.ed25519",
 ]  # fmt: skip
@@ -30,6 +31,7 @@ def made(tmp_path_factory):
     (folder / "model.json").write_text(json.dumps(trained("cart", folds=3)))
     (folder / "data.csv").write_text(csv_of_small_table())
     key, settings.DOSSIER_KEY = settings.DOSSIER_KEY, folder / "key.pem"
+    signing.private_key(settings.DOSSIER_KEY)
     try:
         call_command(
             "dossier", str(folder / "model.json"), str(folder / "data.csv"),

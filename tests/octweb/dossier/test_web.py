@@ -7,8 +7,13 @@ import json
 import threading
 import zipfile
 from datetime import timedelta
+from importlib import import_module
+from pathlib import Path
 
 import pytest
+import yaml
+from django.apps import apps
+from django.conf import settings as settings_of_django
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.core.management import call_command
@@ -16,8 +21,9 @@ from django.utils import timezone
 
 from octweb.audit.models import Record
 from octweb.datasets import actions as datasets
-from octweb.dossier import actions
-from octweb.dossier.models import ModelDossier
+from octweb.dossier import actions, signing
+from octweb.dossier.keys import known_fingerprints, signing_key
+from octweb.dossier.models import ModelDossier, SigningKey
 from octweb.dossier.work import DossierSupervisor
 from octweb.registry import actions as registry
 from octweb.registry.models import TreeModel
@@ -172,3 +178,73 @@ def test_old_dossiers_are_removed_but_the_last_one_stays(model, owner):
     assert ModelDossier.objects.get().file.name == "dossiers/50.zip"
     assert actions.tidy(later) == 0
     assert default_storage.exists("dossiers/50.zip")
+
+
+@pytest.fixture
+def host(settings, tmp_path):
+    """Act as a host of the compose layout: a data folder of its own, shared database, store and OCTWEB_SECRET_KEY."""
+
+    def use(name: str):
+        settings.DATA_DIR = tmp_path / name
+        settings.DATA_DIR.mkdir(exist_ok=True)
+        settings.DOSSIER_KEY = settings.DATA_DIR / "dossier_key.pem"
+
+    return use
+
+
+def test_worker_with_own_data_folder_signs_with_shared_key(model, owner, client, host, tmp_path, capsys):
+    host("worker-1")
+    assert run(DossierSupervisor, actions.start(by=owner, model=model)) == "succeeded"
+    host("worker-2")
+    assert run(DossierSupervisor, actions.start(by=owner, model=model)) == "succeeded"
+    host("web")
+    for number, job in enumerate(ModelDossier.objects.order_by("created")):
+        with zipfile.ZipFile(job.file.path) as packed:
+            packed.extractall(tmp_path / f"dossier-{number}")
+        call_command("dossier", check=str(tmp_path / f"dossier-{number}"))
+    fingerprint = SigningKey.objects.get().fingerprint
+    assert client.get("/dossier-key/")["X-Key-SHA256"] == fingerprint
+    assert capsys.readouterr().out.count(fingerprint) == 2
+
+
+def test_worker_with_unregistered_key_refuses_to_sign(model, owner, client, host):
+    host("web")
+    registered = client.get("/dossier-key/")["X-Key-SHA256"]
+    host("worker")
+    own = signing.private_key(settings_of_django.DOSSIER_KEY)
+    job = actions.start(by=owner, model=model)
+    assert run(DossierSupervisor, job) == "failed"
+    job.refresh_from_db()
+    assert signing.fingerprint(own.public_key()) in job.error
+    assert "is not registered" in job.error
+    assert not job.file
+    call_command("dossier", register_key=True)
+    assert run(DossierSupervisor, actions.start(by=owner, model=model)) == "succeeded"
+    host("web")
+    assert client.get("/dossier-key/")["X-Key-SHA256"] != registered
+    assert registered in known_fingerprints()
+
+
+def test_key_sealed_with_another_secret_says_what_to_do(host, settings, client, db):
+    host("web")
+    client.get("/dossier-key/")
+    settings.SECRET_KEY = "another secret of the same length or so, on another host"
+    with pytest.raises(signing.BadKey, match="Set the same one on every host"):
+        signing_key()
+
+
+def test_key_file_of_an_earlier_version_is_registered(host, settings, db):
+    host("web")
+    own = signing.private_key(settings.DOSSIER_KEY)
+    import_module("octweb.dossier.migrations.0002_signing_key").register_key_file(apps, None)
+    host("worker")
+    assert signing_key().public_key() == own.public_key()
+
+
+def test_compose_gives_web_and_worker_one_secret_and_own_data():
+    layout = yaml.safe_load((Path(__file__).parents[3] / "deploy" / "compose.yaml").read_text())
+    web, worker = layout["services"]["web"], layout["services"]["worker"]
+    assert set(web["volumes"]).isdisjoint(worker["volumes"])
+    for name in ("OCTWEB_SECRET_KEY", "DATABASE_URL", "OCTWEB_FILES"):
+        assert web["environment"][name] == worker["environment"][name]
+    assert not any("DOSSIER_KEY" in name for name in worker["environment"])

@@ -12,7 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from octweb.core.command_line import sentence
 from octweb.dossier import folder as files
-from octweb.dossier import pdf, signing
+from octweb.dossier import keys, pdf, signing
 from octweb.registry.management.commands.predict import OWN_FILES
 from trainer.dossier import dossier
 from trainer.errors import TrainerError
@@ -61,11 +61,21 @@ class Command(BaseCommand):
         parser.add_argument(
             "--key", action="append", default=[], metavar="KEY", help="a known key, for --check: PEM file or SHA-256"
         )
+        parser.add_argument(
+            "--register-key",
+            action="store_true",
+            help="let hosts without a key file sign with that of this host, which is made if it is not there",
+        )
         parser.add_argument("--json", action="store_true", help="one JSON object as the last line")
 
     def handle(self, *args, **options):
         try:
-            self._check(options) if options["check"] else self._write(options)
+            if options["register_key"]:
+                self._register()
+            elif options["check"]:
+                self._check(options)
+            else:
+                self._write(options)
         except (TrainerError, signing.BadKey, OSError, ValueError) as error:
             raise CommandError(sentence(error)) from error
 
@@ -73,7 +83,7 @@ class Command(BaseCommand):
         if not (options["model"] and options["data"] and options["output"]):
             raise CommandError("Give MODEL.json, DATA and --output FOLDER, or --check FOLDER.", returncode=2)
         folder = _empty(Path(options["output"]))
-        key = None if options["unsigned"] else signing.private_key(settings.DOSSIER_KEY)
+        key = None if options["unsigned"] else keys.command_key()
         about = _about(options)
         if key is not None:
             about["signing"] = signing.public_record(key.public_key())
@@ -94,6 +104,12 @@ class Command(BaseCommand):
             self.stdout.write(
                 json.dumps(found | {"signed": key is not None, "model_sha256": record["model"]["sha256"]})
             )
+
+    def _register(self) -> None:
+        key = keys.register(signing.private_key(settings.DOSSIER_KEY))
+        self.stdout.write(
+            f"Hosts without a key file sign with the key whose SHA-256 is {signing.fingerprint(key.public_key())}."
+        )
 
     def _check(self, options: dict[str, Any]) -> None:
         folder = Path(options["check"])
@@ -136,7 +152,7 @@ def _about(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _trusted(given: list[str]) -> frozenset[str]:
-    """The SHA-256 of the keys that were given; where none was, of the key of this installation."""
+    """The SHA-256 of the keys that were given; where none was, of the keys of this installation."""
     found = set()
     for text in given:
         plain = text.strip().lower().replace(":", "")
@@ -144,6 +160,4 @@ def _trusted(given: list[str]) -> frozenset[str]:
             found.add(plain)
         else:
             found.add(signing.fingerprint(signing.read_public(Path(text).read_bytes())))
-    if not given and settings.DOSSIER_KEY.exists():
-        found.add(signing.fingerprint(signing.private_key(settings.DOSSIER_KEY).public_key()))
-    return frozenset(found)
+    return frozenset(found) if given else keys.known_fingerprints()
