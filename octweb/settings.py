@@ -238,7 +238,7 @@ REST_FRAMEWORK = {
         "octweb.serving.authentication.ApiTokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["octweb.core.permissions.SignedIn"],
+    "DEFAULT_PERMISSION_CLASSES": ["octweb.core.permissions.SignedIn", "octweb.core.permissions.KnownParameters"],
     "DEFAULT_RENDERER_CLASSES": ["drf_orjson_renderer.renderers.ORJSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["octweb.core.parsers.StrictJSONParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
@@ -264,6 +264,10 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "SCHEMA_PATH_PREFIX": "/api/v1",
     "COMPONENT_SPLIT_REQUEST": True,
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "octweb.core.parameters.document_refusals",
+    ],
     "ENUM_NAME_OVERRIDES": {
         "ModelState": "octweb.registry.models.State",
         "RunStatus": "octweb.jobs.models.RunStatus",

@@ -19,6 +19,7 @@ from rest_framework.response import Response
 
 from octweb.core import metrics, strict_json
 from octweb.core.parsers import limited
+from octweb.core.permissions import KnownParameters
 from octweb.registry.answers import columns_record
 from octweb.registry.bodies import CSV, check_rows, predict_columns, predict_csv
 from octweb.registry.models import TreeModel
@@ -52,6 +53,7 @@ class BasicTokenAuthentication(ApiTokenAuthentication):
 class ScoringView(ProtocolView):
     """Base of the views: which model is meant."""
 
+    query_parameters = frozenset({"model", "version"})
     authentication_classes = [BasicTokenAuthentication, *ProtocolView.authentication_classes[1:]]
 
     def named(self, request: Request) -> tuple[str, str | None]:
@@ -67,7 +69,7 @@ class Ping(ScoringView):
 
     def get_permissions(self) -> list[Any]:
         name, _ = self.named(self.request)
-        return super().get_permissions() if name else []
+        return super().get_permissions() if name else [KnownParameters()]
 
     def get(self, request: Request) -> HttpResponse:
         name, version = self.named(request)

@@ -9,7 +9,8 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
-from drf_spectacular.generators import SchemaGenerator
+
+from octweb.core.parameters import schema_document
 
 METHODS = ("get", "post", "put", "patch", "delete")
 DEEPEST = 4  # objects inside objects that are spelled out
@@ -25,7 +26,7 @@ def reference(request: HttpRequest) -> HttpResponse:
 @functools.cache
 def groups() -> list[dict[str, Any]]:
     """The calls of each part of the API, in the order of the document; it does not change while the server runs."""
-    document = SchemaGenerator().get_schema(request=None, public=True)
+    document = schema_document()
     known = document["components"]["schemas"]
     found: dict[str, list[dict[str, Any]]] = {}
     for path, operations in document["paths"].items():

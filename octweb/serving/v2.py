@@ -58,6 +58,7 @@ class ProtocolView(APIView):
     """Base of the views that need a token; the body is read by the view, whatever its media type."""
 
     predict_scope = True
+    query_parameters: frozenset[str] = frozenset()
     parser_classes: list[Any] = []
     content_negotiation_class = AnyFormat
     schema = None

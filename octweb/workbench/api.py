@@ -33,6 +33,7 @@ from trainer.workbench import EDITABLE
 LONGEST_WAIT = 10.0  # seconds that a call may wait for its answer
 LOOK = 0.02
 WAIT = OpenApiParameter("wait", float, description=f"seconds to wait for the answer, at most {LONGEST_WAIT:g}")
+STEP = OpenApiParameter("step", int, description="the step that a page shows; its figure has an address of its own")
 BAD = PROBLEMS(400, 401, 403, 404, 409, 413, 415, 422, 429)
 
 
@@ -264,13 +265,13 @@ class WorkbenchViewSet(
         values = self._read(GoodTreesSerializer).validated_data
         return self._answer(actions.ask_good_trees(bench, values))
 
-    @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429))
+    @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429), parameters=[STEP])
     @action(detail=True, methods=["get"], url_path="figures/tolerance")
     def tolerance(self, request: Request, pk: str | None = None) -> Response:
         """Plotly figure: how many good trees are within each tolerance, of the newest count."""
         return Response(tolerance_figure(self._good("tolerance")))
 
-    @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429))
+    @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429), parameters=[STEP])
     @action(detail=True, methods=["get"], url_path="figures/questions")
     def questions(self, request: Request, pk: str | None = None) -> Response:
         """Plotly figure: an icicle of the columns that the good trees of the newest count ask first, and then on both sides."""
@@ -278,7 +279,7 @@ class WorkbenchViewSet(
 
     @extend_schema(
         responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 429),
-        parameters=[OpenApiParameter("number", OpenApiTypes.INT, OpenApiParameter.PATH)],
+        parameters=[STEP, OpenApiParameter("number", OpenApiTypes.INT, OpenApiParameter.PATH)],
     )
     @action(detail=True, methods=["get"], url_path=r"figures/good-trees/(?P<number>\d{1,4})")
     def good_tree(self, request: Request, pk: str | None = None, number: str = "1") -> Response:

@@ -1,0 +1,53 @@
+"""Which query parameters each API call declares in the OpenAPI document."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any
+
+from drf_spectacular.generators import SchemaGenerator
+
+from octweb.core.problems import CONTENT_TYPE
+
+Schema = dict[str, Any]
+PROBLEM = {"content": {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}, "description": ""}
+
+
+@functools.cache
+def schema_document() -> Schema:
+    """Return the OpenAPI document, which does not change while the server runs."""
+    document: Schema = SchemaGenerator().get_schema(request=None, public=True)
+    return document
+
+
+def declared_parameters(path: str, method: str) -> frozenset[str]:
+    """Return the names of the query parameters that the OpenAPI document declares for a call."""
+    method = "get" if method == "HEAD" else method.lower()
+    for pattern, operations in _operations():
+        if pattern.fullmatch(path):
+            return operations.get(method, frozenset())
+    return frozenset()
+
+
+@functools.cache
+def _operations() -> list[tuple[re.Pattern[str], dict[str, frozenset[str]]]]:
+    """Return the parameters by method for each path; paths with fewer placeholders come first."""
+    paths = schema_document()["paths"]
+    found = []
+    for path in sorted(paths, key=lambda path: path.count("{")):
+        pattern = re.compile("[^/]+".join(re.escape(part) for part in re.split(r"{\w+}", path)))
+        operations = {
+            method: frozenset(p["name"] for p in operation.get("parameters", []) if p["in"] == "query")
+            for method, operation in paths[path].items()
+        }
+        found.append((pattern, operations))
+    return found
+
+
+def document_refusals(result: Schema, generator: Any, request: Any, public: bool) -> Schema:
+    """Declare status 400 for every call, since every call refuses unknown parameters; a hook of drf-spectacular."""
+    for operations in result["paths"].values():
+        for operation in operations.values():
+            operation["responses"].setdefault("400", PROBLEM)
+    return result

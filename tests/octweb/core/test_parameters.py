@@ -1,0 +1,80 @@
+"""Query parameters that a call does not know are named and refused."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.urls import reverse
+
+from octweb.core.parameters import declared_parameters
+from tests.conftest import ROOT
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media")]
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/api/v1/", "/api/v1/methods/", "/api/v1/datasets/", "/api/v1/runs/", "/api/v1/experiments/", "/api/v1/workbenches/", "/api/v1/models/",
+        "/api/v1/predictions/", "/api/v1/tokens/", "/api/v1/models/{model}/", "/api/v1/models/{model}/figures/tree/",
+        "/api/v1/models/figures/compare/", "/v2", "/v2/models/small-cart", "/ping", "/ping?model=small-cart",
+    ],
+)  # fmt: skip
+def test_unknown_parameter_is_named_and_refused(client_of, owner, approved, address):
+    address = address.format(model=approved.pk)
+    client = client_of(owner)
+    assert client.get(address).status_code in (200, 404)
+    answer = client.get(f"{address}{'&' if '?' in address else '?'}live_on=2026-01-01")
+    assert answer.status_code == 400
+    assert "live_on: Not a parameter of this call." in answer.json()["detail"]
+
+
+def test_refusal_lists_the_known_parameters(client_of, owner):
+    detail = client_of(owner).get("/api/v1/runs/?stauts=failed").json()["detail"]
+    assert detail.endswith("Known parameters: dataset, page, page_size, status.")
+
+
+@pytest.mark.parametrize("address", ["/api/v1/models/{model}/predict/", "/v2/models/small-cart/infer", "/invocations"])
+def test_unknown_parameter_of_a_prediction_is_refused(client_of, owner, approved, address):
+    rows = {"rows": [{"width": 1.0}]}
+    answer = client_of(owner).post(address.format(model=approved.pk) + "?explian=true", rows, format="json")
+    assert answer.status_code == 400
+    assert "explian: Not a parameter" in answer.json()["detail"]
+
+
+def test_stranger_learns_nothing_from_parameters(client_of, stranger, model):
+    there = client_of(stranger).get(f"/api/v1/models/{model.pk}/?x=1")
+    absent = client_of(stranger).get("/api/v1/models/00000000-0000-0000-0000-000000000000/?x=1")
+    assert there.json() == absent.json()
+    assert client_of().get("/api/v1/models/?x=1").status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "names"),
+    [
+        ("/api/v1/models/abc/shares/", "DELETE", {"username"}),
+        ("/api/v1/models/abc/shares/", "GET", set()),
+        ("/api/v1/models/", "HEAD", {"dataset", "method", "name", "page", "page_size", "state", "status"}),
+        ("/api/v1/models/figures/compare/", "GET", {"dataset"}),
+        ("/api/v1/workbenches/abc/edits/3/", "GET", {"wait"}),
+        ("/api/v1/nothing/", "GET", set()),
+    ],
+)
+def test_declared_parameters_come_from_the_document(path, method, names):
+    assert declared_parameters(path, method) == names
+
+
+def test_pages_send_only_declared_parameters():
+    """Addresses of figures in the templates, with what stands behind the question mark."""
+    checked = 0
+    for template in sorted((ROOT / "templates").rglob("*.html")):
+        for name, query in re.findall(r"{% url '([\w:-]+)'[^%]*%}\?([^\"#]+)\"", template.read_text(encoding="utf-8")):
+            if not name.startswith(("api-", "workbench-")):
+                continue
+            pk = "00000000-0000-0000-0000-000000000000"
+            path = reverse(name, args=[pk, 1] if name == "workbench-good-tree" else [pk])
+            sent = {part.partition("=")[0] for part in query.replace("&amp;", "&").split("&")}
+            assert sent <= declared_parameters(path, "GET"), (template.name, name)
+            checked += 1
+    assert checked >= 5
