@@ -28,6 +28,7 @@ from octweb.core.permissions import is_limited
 from octweb.jobs.models import RunStatus
 from octweb.jobs.queue import queue_position
 from octweb.registry.api import AnyFormat, callable_model
+from octweb.registry.claims import retired_headers, retired_note
 from trainer.explain.least import COLUMNS, ORDERS
 
 
@@ -45,6 +46,7 @@ class BatchPredictionSerializer(serializers.ModelSerializer):
 
     name = serializers.CharField(source="model.family.name")
     version = serializers.IntegerField(source="model.version")
+    retired = serializers.SerializerMethodField(help_text="a note if the model is retired, otherwise null")
     queue_position = serializers.SerializerMethodField()
     progress = BatchProgressSerializer()
     rows = serializers.IntegerField(source="summary.rows", default=None, allow_null=True)
@@ -90,11 +92,14 @@ class BatchPredictionSerializer(serializers.ModelSerializer):
     class Meta:
         model = BatchPrediction
         fields = [
-            "id", "model", "name", "version", "source_name", "source_bytes", "format", "keep_columns", "explain", "change", "cost", "least",
+            "id", "model", "name", "version", "retired", "source_name", "source_bytes", "format", "keep_columns", "explain", "change", "cost", "least",
             "status", "queue_position", "attempt", "cancel_requested", "created", "started", "finished", "progress", "rows", "predicted", "labels",
             "known", "correct", "trained", "notes", "error", "problems", "result", "result_bytes", "kept_until", "owner",
         ]  # fmt: skip
         read_only_fields = fields
+
+    def get_retired(self, job: BatchPrediction) -> str | None:
+        return retired_note(job.model)
 
     def get_queue_position(self, job: BatchPrediction) -> int | None:
         return queue_position(job)
@@ -221,7 +226,7 @@ class BatchPredictionViewSet(
             least=values["least"],
             made_by=request.auth,
         )
-        answer = Response(self.get_serializer(job).data, status=201)
+        answer = Response(self.get_serializer(job).data, status=201, headers=retired_headers(job.model))
         answer["Location"] = reverse("batch-detail", args=[job.pk], request=request)
         return answer
 

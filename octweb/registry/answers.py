@@ -14,6 +14,7 @@ from rest_framework.request import Request
 
 from octweb.core.parsers import BytesParser
 from octweb.registry.bodies import ARROW_FILE, ARROW_STREAM, CSV
+from octweb.registry.claims import retired_headers
 from octweb.registry.models import TreeModel
 from octweb.registry.predicting import Predictions
 from trainer.predicted import CsvWriter, Piece
@@ -40,6 +41,8 @@ def table_answer(model: TreeModel, found: Predictions, media_type: str) -> HttpR
     content = _arrow(found) if media_type == ARROW_STREAM else _csv(found)
     response = HttpResponse(content, content_type=media_type)
     response["Octweb-Model"], response["Octweb-Model-Version"] = model.family.name, str(model.version)
+    for name, value in retired_headers(model).items():
+        response[name] = value
     if found.notes:
         response["Octweb-Notes"] = json.dumps(list(found.notes))[:MAX_HEADER]
     return response

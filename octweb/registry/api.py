@@ -36,7 +36,7 @@ from octweb.registry.answers import (
 )
 from octweb.registry.bodies import ARROW_FILE, ARROW_STREAM, CSV, predict_arrow, predict_columns, predict_csv
 from octweb.registry.bringing_views import BringSerializer, brought
-from octweb.registry.claims import certificate_status
+from octweb.registry.claims import certificate_status, retired_headers, retired_member
 from octweb.registry.downloads import FORMATS, download
 from octweb.registry.models import State, TreeModel
 from octweb.registry.predicting import Predictions, predict_rows
@@ -309,8 +309,13 @@ class ModelPredict(APIView):
             answers = {"columns": columns_record(found)}
         else:
             answers = {"predictions": found.records(explain=explain)}
-        head = {"model": str(model.pk), "name": model.family.name, "version": model.version}
-        return Response({**head, "certificate": certificate_status(model), **answers, "notes": list(found.notes)})
+        head = {
+            "model": str(model.pk),
+            "name": model.family.name,
+            "version": model.version,
+            "certificate": certificate_status(model),
+        } | retired_member(model)
+        return Response({**head, **answers, "notes": list(found.notes)}, headers=retired_headers(model))
 
 
 def predicted(model: TreeModel, request: Request) -> tuple[Predictions, bool]:

@@ -17,6 +17,7 @@ from octweb.core.api import PROBLEMS
 from octweb.core.parsers import StrictJSONParser, TooLarge
 from octweb.registry import access, marks, units
 from octweb.registry.api import callable_model, rows_of
+from octweb.registry.claims import RETIRED_HELP, retired_headers, retired_member
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.predicting import without_ignored
@@ -65,6 +66,7 @@ class ExplainedSerializer(serializers.Serializer):
     model = serializers.UUIDField()
     name = serializers.CharField()
     version = serializers.IntegerField()
+    retired = serializers.CharField(required=False, help_text=RETIRED_HELP)
     measured_on = serializers.CharField(help_text="where the units of the changes come from")
     least = serializers.ChoiceField(list(ORDERS.items()), help_text="by which order the changes are the smallest")
     explanations = serializers.ListField(child=serializers.DictField())
@@ -112,6 +114,8 @@ class ModelExplain(APIView):
                 "explanations": [explained(flipper, row, i, wanted) for i, row in enumerate(parsed.matrix)],
                 "notes": [str(note) for note in parsed.notes],
             }
+            | retired_member(model),
+            headers=retired_headers(model),
         )
 
 

@@ -9,6 +9,7 @@ from rest_framework import serializers
 
 from octweb.core.api import Name, Text
 from octweb.registry import access, actions, claims
+from octweb.registry.claims import RETIRED_HELP
 from octweb.registry.models import Level, ReviewEvent, TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.selection import selection_of
@@ -274,6 +275,7 @@ class PredictionsSerializer(serializers.Serializer):
     model = serializers.UUIDField()
     name = serializers.CharField()
     version = serializers.IntegerField()
+    retired = serializers.CharField(required=False, help_text=RETIRED_HELP)
     certificate = CertificateStatusSerializer()
     predictions = PredictionSerializer(many=True, required=False, help_text="by row")
     columns = serializers.DictField(

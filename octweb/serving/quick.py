@@ -33,7 +33,7 @@ from octweb.registry.access import may_call
 from octweb.registry.answers import columns_record
 from octweb.registry.claims import certificate_parameters, certificate_status
 from octweb.registry.compiled import Compiled, compiled
-from octweb.registry.models import TreeModel
+from octweb.registry.models import State, TreeModel
 from octweb.registry.predicting import Predictions, predict_rows
 from octweb.registry.remembered import model_by_id, model_by_name
 from octweb.serving.authentication import lookup
@@ -180,6 +180,8 @@ def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> b
     if v1 is not None:
         model = model_by_id(v1[1])
         if model is None or not may_call(token.user, token, model) or not _is_json(environ):
+            return None
+        if model.state == State.RETIRED:  # the views say so
             return None
         own, api = served(model), "v1"
         found = _rows(own, body())

@@ -18,7 +18,7 @@ from octweb.core.problems import document, exception_handler
 from octweb.registry.access import may_call
 from octweb.registry.api import AnyFormat
 from octweb.registry.claims import certificate_parameters
-from octweb.registry.models import TreeModel
+from octweb.registry.models import State, TreeModel
 from octweb.registry.parsed import is_damaged, model_file
 from octweb.registry.remembered import model_by_name
 from octweb.serving.inference import DEFAULT_OUTPUTS, OUTPUTS, configuration, infer, metadata, output
@@ -74,8 +74,17 @@ def served_model(request: Request, name: str, version: str | None = None) -> Tre
     model = model_by_name(name, None if version is None else int(version))
     if model is None or not may_call(request.user, request.auth, model, public=True):
         which = f"model '{name[:60]}'" + (f" in version {version}" if version else "")
-        raise Http404(f"There is no approved {which} that is served.")
+        raise Http404(f"There is no approved {which} that is served.{_retired_words(request, name, version)}")
     return model
+
+
+def _retired_words(request: Request, name: str, version: str | None) -> str:
+    """Return a sentence for owner and administrators if the version that is absent was retired; nothing for others."""
+    models = TreeModel.objects.visible_to(request.user).filter(family__name=name, state=State.RETIRED)
+    if version is not None:
+        models = models.filter(version=int(version))
+    retired = models.order_by("version").values_list("version", flat=True).last()
+    return "" if retired is None else f" Version {retired} is retired."
 
 
 class Server(ProtocolView):
