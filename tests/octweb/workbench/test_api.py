@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from rest_framework.test import APIClient
 
@@ -124,7 +126,8 @@ def test_a_workbench_needs_a_model_or_a_data_set(api, dataset, stranger):
 
 def test_head_with_a_body_changes_no_wishes(api, model):
     bench = actions.open_for(owner=model.owner, model=model)
-    answer = api.head(f"{URL}{bench.pk}/edits/", {"add": ["forbid root width"]}, format="json")
+    body = json.dumps({"add": ["forbid root width"]})
+    answer = api.generic("HEAD", f"{URL}{bench.pk}/edits/", body, content_type="application/json")
     assert answer.status_code == 200
     assert bench.steps.count() == 1
 
