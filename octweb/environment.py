@@ -60,7 +60,7 @@ def _kept_key(folder: Path) -> str:
     path = folder / "secret_key"
     try:
         if not path.exists():
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             _write_key(path)
         return path.read_text().strip()
     except OSError as error:

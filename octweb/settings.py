@@ -66,6 +66,8 @@ WORKER_LEASE_SECONDS = integer("OCTWEB_WORKER_LEASE_SECONDS", 30)
 WORKER_GRACE_SECONDS = integer("OCTWEB_WORKER_GRACE_SECONDS", 10)
 # of a page's form: bodies of calls have their own limit, in octweb.core.parsers, and files are on the disk
 DATA_UPLOAD_MAX_MEMORY_SIZE = FILE_UPLOAD_MAX_MEMORY_SIZE = 2_500_000
+FILE_UPLOAD_PERMISSIONS = 0o600  # Django sets 644 otherwise, whatever the umask says
+FILE_UPLOAD_DIRECTORY_PERMISSIONS = 0o700
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 10 * MAX_COLUMNS + 1000  # the page of an upload has six for each column
 
 INSTALLED_APPS = [

@@ -8,13 +8,17 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "octweb.settings")
 _django = get_wsgi_application()
 
 from octweb.core.allocator import keep_blocks  # noqa: E402
+from octweb.core.files import protect_stored  # noqa: E402
 from octweb.demo.checks import refuse_unsafe  # noqa: E402
 from octweb.environment import boolean  # noqa: E402
+from octweb.private_files import protect_new_files  # noqa: E402
 from octweb.serving.quick import QuickApplication  # noqa: E402  (models need the applications to be ready)
 from octweb.serving.warming import warm  # noqa: E402
 from octweb.serving.wire import LONG, Wire  # noqa: E402
 
 refuse_unsafe()
+protect_new_files()
+protect_stored()
 keep_blocks()
 warm(kernels=boolean("OCTWEB_WARM", True))
 application = QuickApplication(Wire(QuickApplication(_django)), most=LONG)

@@ -6,6 +6,8 @@ import os
 import sys
 from pathlib import Path
 
+from octweb.private_files import FILE_COMMANDS, protect_new_files
+
 NO_TABLES = ("no such table", "does not exist", "undefinedtable")  # SQLite, PostgreSQL
 MIGRATE = "The database has no tables yet, or those of an older version. Run `{program} migrate` first."
 
@@ -23,6 +25,8 @@ def run(arguments: list[str]) -> None:
     from django.core.management import execute_from_command_line
     from django.db import OperationalError, ProgrammingError
 
+    if arguments[1:2] and arguments[1] not in FILE_COMMANDS:
+        protect_new_files()
     try:
         execute_from_command_line(arguments)
     except (OperationalError, ProgrammingError, ImproperlyConfigured, OSError) as error:

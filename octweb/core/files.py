@@ -23,6 +23,7 @@ from django.db.models.fields.files import FieldFile
 from django.utils import timezone
 
 from octweb.core.faults import StoreUnavailable
+from octweb.private_files import protect_folder
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +39,15 @@ def local_path(file: FieldFile) -> Path:
         return Path(file.path)
     except NotImplementedError:
         return _copy(file.storage, str(file.name))
+
+
+def protect_stored() -> None:
+    """Take the rights of others from the data folder, and from the folder of files where it is another one."""
+    protect_folder(settings.DATA_DIR)
+    with contextlib.suppress(NotImplementedError):  # a bucket
+        files = Path(default_storage.path(""))
+        if not files.is_relative_to(settings.DATA_DIR):
+            protect_folder(files)
 
 
 def remove(storage: Storage, name: str) -> None:

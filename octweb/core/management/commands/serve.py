@@ -17,6 +17,7 @@ from django.contrib.staticfiles.finders import get_finders
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
+from octweb.core.files import protect_stored
 from octweb.core.parts import MOST_STARTS, START_WINDOW, Part, end
 from octweb.environment import boolean
 from octweb.places import INSTALLED
@@ -38,7 +39,8 @@ class Command(BaseCommand):
         parser.add_argument("--prepare-only", action="store_true", help="do not serve")
 
     def handle(self, *args, **options):
-        settings.DATA_DIR.mkdir(parents=True, exist_ok=True)
+        settings.DATA_DIR.mkdir(mode=0o700, parents=True, exist_ok=True)
+        protect_stored()
         _free_port(options["host"], options["port"], options["prepare_only"])
         call_command("migrate", interactive=False, verbosity=0)
         _collect_static()

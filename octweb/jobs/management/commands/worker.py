@@ -22,6 +22,7 @@ from octweb.jobs.queue import tidy
 from octweb.jobs.reaper import beat, reap, sweep
 from octweb.jobs.signals import beside
 from octweb.jobs.supervisor import stopping, worker_name
+from octweb.private_files import protect_new_files
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +51,8 @@ class Command(BaseCommand):
         parser.add_argument("--batch", action="store_true", help="end when the queue is empty")
 
     def handle(self, *args, **options):
+        protect_new_files()
+        files.protect_stored()
         threading.Thread(target=_reap_for_ever, args=(options["reap_every"],), name="reaper", daemon=True).start()
         threading.Thread(target=_work_beside, name="beside", daemon=True).start()
         if settings.FORK_SERVER and not options["batch"]:
