@@ -81,6 +81,7 @@ def enqueue(
     try:
         with transaction.atomic():
             _refuse_revoked(made_by)
+            queue.check_waiting(BatchPrediction, owner)
             job.save(force_insert=True)
             transaction.on_commit(lambda: queue.send(job))
     except BaseException:

@@ -71,7 +71,9 @@ def stage(*, owner, file: BinaryIO, source_name: str, reading: Reading | None = 
             with source.open("rb") as stream:
                 upload.file.save(uuid.uuid4().hex + suffix(source_name), File(stream), save=False)
             _keep_rows(upload, reading, found, folder)
-            upload.save(force_insert=True)
+            with transaction.atomic():
+                refuse_more(owner)
+                upload.save(force_insert=True)
         except BaseException:
             _remove_files(upload)
             raise
@@ -268,6 +270,7 @@ def _saved(dataset: Dataset) -> Dataset:
 
 
 def _insert(dataset: Dataset) -> None:
+    refuse_more(dataset.owner)
     dataset.save(force_insert=True)
     audit.record(
         "uploaded", dataset, by=dataset.owner, file=dataset.source_name, sha256=dataset.sha256, rows=dataset.rows

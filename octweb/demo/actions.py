@@ -15,6 +15,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django.utils.crypto import get_random_string, salted_hmac
 
+from octweb.core.locks import hold_lock
 from octweb.demo.deleting import delete_all
 from octweb.demo.models import Visit
 
@@ -32,6 +33,7 @@ def begin(*, address: str | None) -> Visit:
     """A new account without a password, for a day; raises Full."""
     now, origin = timezone.now(), _origin(address)
     with transaction.atomic():
+        hold_lock("demo visits")
         _refuse_many(now, origin)
         user = get_user_model()(username=f"visitor-{get_random_string(12, LETTERS)}", first_name="Visitor")
         user.set_unusable_password()

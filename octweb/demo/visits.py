@@ -8,6 +8,7 @@ from django.apps import apps
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
 
+from octweb.core.locks import hold_lock
 from octweb.core.ownership import Owned
 from octweb.core.problems import Conflict
 from octweb.demo.models import Visit
@@ -34,9 +35,13 @@ def no_part_of_the_demo(what: str) -> str:
 
 
 def refuse_more(user: Any) -> None:
-    """Raise Conflict for a visitor who has as many things as a visitor may have."""
+    """Raise Conflict for a visitor who has as many things as a visitor may have.
+
+    Call it in the transaction that adds a thing: it locks the visitor's count until that transaction ends.
+    """
     if visit_of(user) is None:
         return
+    hold_lock(f"things of user {user.pk}")
     count = held(user)
     if count >= settings.DEMO_ITEMS:
         raise Conflict(

@@ -60,8 +60,8 @@ def start(
     if not trials:
         raise Unprocessable("No method fits these data with these choices. Allow other questions, or more time.")
     checked = [_checked(dataset, trial, time_limit, seed) for trial in trials]
-    check_waiting(Candidate, owner)
     with transaction.atomic():
+        check_waiting(Candidate, owner)
         experiment = Experiment.objects.create(
             owner=owner, dataset=dataset, folds=folds, seed=seed, test_share=share, nested=pairs, time_limit=time_limit,
             skipped=[] if given else list(planned.skipped), name=checked_name(name, most=200) or f"Best tree for {dataset.name}",
@@ -88,6 +88,7 @@ def go_on(experiment: Experiment) -> Experiment:
     """Queue again what was stopped or failed; folds that are done are not computed again."""
     again = experiment.candidates.filter(status__in=(RunStatus.CANCELLED, RunStatus.FAILED))
     with transaction.atomic():
+        check_waiting(Candidate, experiment.owner)
         ids = list(again.values_list("pk", flat=True))
         changed = again.update(
             status=RunStatus.QUEUED, cancel_requested=False, error="", log="", finished=None, attempt=0

@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.module_loading import import_string
 
 from octweb.core.badges import STATES
+from octweb.core.locks import hold_lock
 from octweb.core.problems import Conflict
 from octweb.demo.visits import refuse_more
 from octweb.jobs.models import FINISHED, Job, RunStatus, WorkerBeat
@@ -62,7 +63,11 @@ def refuse_unfinished(job: Job) -> None:
 
 
 def check_waiting(model: type[Job], owner: Any) -> None:
-    """Raise Conflict where the owner has as many jobs of this kind in the queue as one may have, or a visitor too many things."""
+    """Raise Conflict where the owner has as many jobs of this kind in the queue as one may have, or a visitor too many things.
+
+    Call it in the transaction that adds the job: it locks the owner's count until that transaction ends.
+    """
+    hold_lock(f"{model._meta.label_lower} of user {owner.pk}")
     refuse_more(owner)
     waiting = model._default_manager.filter(owner=owner, status__in=[RunStatus.QUEUED, RunStatus.RUNNING]).count()
     if waiting >= settings.MAX_QUEUED_RUNS:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, BinaryIO
 
+from django.db import transaction
+
 from octweb.core.names import checked_name, name_of_file
 from octweb.core.parsers import TooLarge
 from octweb.datasets import reader
@@ -46,4 +48,6 @@ def bring(
         "classes": [word.strip() for word in classes.split(",")] if classes.strip() else [],
     }
     document = reader.bring(rows, content, said, dataset.reading)
-    return actions.register(owner=owner, document=document, dataset=dataset, title=name)
+    with transaction.atomic():
+        refuse_more(owner)
+        return actions.register(owner=owner, document=document, dataset=dataset, title=name)

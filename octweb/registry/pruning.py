@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 
 from octweb.core.problems import Unprocessable
 from octweb.demo.visits import refuse_more
@@ -24,16 +25,17 @@ def prune(model: TreeModel, *, by: Any) -> TreeModel:
     scene = Scene(model=model, user=by, inside=access.inside(by, model))
     if not scene.inside:
         raise PermissionDenied("Only the owner of a model and administrators make a new version of it.")
-    refuse_more(by)
     try:
         smaller = pruned(scene.file)
     except ModelFileError as error:
         raise Unprocessable(str(error)) from error
     mine = model.family.owner_id == by.pk
-    return actions.register(
-        owner=by,
-        document=smaller.to_json(),
-        dataset=model.dataset,
-        title=model.title,
-        name=model.family.name if mine else None,
-    )
+    with transaction.atomic():
+        refuse_more(by)
+        return actions.register(
+            owner=by,
+            document=smaller.to_json(),
+            dataset=model.dataset,
+            title=model.title,
+            name=model.family.name if mine else None,
+        )

@@ -71,7 +71,6 @@ def enqueue(
     check_settings(declared, checked, dataset)
     if warm_start is not None:
         _check_start(declared, dataset, warm_start)
-    check_waiting(TrainingRun, owner)
     try:
         run = _create(
             owner=owner,
@@ -86,7 +85,7 @@ def enqueue(
             request_digest=digest if key else "",
             family=family if family is not None and family.owner_id == owner.pk else None,
         )
-    except IntegrityError:
+    except (IntegrityError, Conflict):
         # the same key at the same moment: the other request made the run
         if key and (before := _of_key(owner, key, digest)):
             return before
@@ -96,6 +95,7 @@ def enqueue(
 
 @transaction.atomic
 def _create(**values: Any) -> TrainingRun:
+    check_waiting(TrainingRun, values["owner"])
     run = TrainingRun.objects.create(**values)
     transaction.on_commit(lambda: send(run))
     return run

@@ -5,9 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 from django.conf import settings
+from django.db import transaction
 from django.utils import timezone
 from rest_framework.exceptions import ValidationError
 
+from octweb.core.locks import hold_lock
 from octweb.core.names import checked_name
 from octweb.core.problems import Conflict
 from octweb.demo.visits import visit_of
@@ -32,10 +34,6 @@ def create_token(
             {"days": f"Must be between 1 and {MAX_DAYS}; leave it out for a token that does not expire."}
         )
     name = checked_name(name, most=100)
-    limit = settings.REST_KNOX["TOKEN_LIMIT_PER_USER"]
-    ApiToken.objects.filter(user=owner, expiry__lte=timezone.now()).delete()
-    if ApiToken.objects.filter(user=owner).count() >= limit:
-        raise Conflict(f"You have {limit} tokens, which is the limit. Revoke one that you do not need.")
     expiry = None if days is None else timedelta(days=days)
     if made_by is not None and made_by.expiry is not None:
         left = made_by.expiry - timezone.now() - timedelta(seconds=1)  # a moment passes until it is written
@@ -51,7 +49,18 @@ def create_token(
         raise ValidationError(
             {"scope": "A token for predictions cannot make a token that may do more; sign in to make it."}
         )
-    return ApiToken.objects.create(user=owner, expiry=expiry, name=name, scope=scope)
+    with transaction.atomic():
+        _refuse_more_tokens(owner)
+        return ApiToken.objects.create(user=owner, expiry=expiry, name=name, scope=scope)
+
+
+def _refuse_more_tokens(owner) -> None:
+    """Raise Conflict where the owner has as many tokens as one may have; the count is locked until the transaction ends."""
+    limit = settings.REST_KNOX["TOKEN_LIMIT_PER_USER"]
+    hold_lock(f"tokens of user {owner.pk}")
+    ApiToken.objects.filter(user=owner, expiry__lte=timezone.now()).delete()
+    if ApiToken.objects.filter(user=owner).count() >= limit:
+        raise Conflict(f"You have {limit} tokens, which is the limit. Revoke one that you do not need.")
 
 
 def revoke_token(token: ApiToken) -> None:

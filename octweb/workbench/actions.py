@@ -71,8 +71,8 @@ def open_for(
     settings = within_limits(declared, checked.to_json(), said=values)
     check_settings(declared, checked, dataset)
     check_editable(method, checked)
-    queue.check_waiting(Workbench, owner)
     with transaction.atomic():
+        queue.check_waiting(Workbench, owner)
         bench = Workbench.objects.create(
             owner=owner,
             dataset=dataset,
