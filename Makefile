@@ -43,7 +43,10 @@ $(VENV)/.bench: $(VENV)/.test requirements-bench.txt
 	$(call install,$(VENV),requirements-bench.txt)
 	touch $@
 
+# the documentation is built beside the server where it is missing or old; /docs/ shows the pages as text until it is there
 run: setup
+	@mkdir -p build
+	@{ nice -n 15 $(MAKE) --silent build/docs/index.html >build/docs.log 2>&1 || echo "no documentation site: see build/docs.log"; } &
 	PORT=$(PORT) $(BIN)/python manage.py serve
 
 # what writes the documentation as a site, in an environment of its own
@@ -53,9 +56,18 @@ $(VENV)/docs/.ready: requirements-docs.txt
 	touch $@
 
 # the documentation as a site, in build/docs: open build/docs/index.html, or /docs/ of the application
-docs: export NO_MKDOCS_2_WARNING = 1
 docs: $(VENV)/docs/.ready
-	$(VENV)/docs/bin/mkdocs build --strict --quiet
+	rm -f build/docs/index.html
+	$(MAKE) --silent build/docs/index.html
+
+# built beside the old site and renamed, so that no reader sees half of it
+build/docs/index.html: export NO_MKDOCS_2_WARNING = 1
+build/docs/index.html: $(VENV)/docs/.ready mkdocs.yml $(shell find docs -type f)
+	rm -rf build/docs.new
+	$(VENV)/docs/bin/mkdocs build --strict --quiet --site-dir $(CURDIR)/build/docs.new
+	rm -rf build/docs
+	mv build/docs.new build/docs
+	touch $@
 
 # the package that pip installs, in dist/, with its kernels compiled (docs/install.md)
 wheel: export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/numba-cache

@@ -1,4 +1,4 @@
-"""The documentation below /docs/: the site that `make docs` builds, open to everybody like the sign-in page.
+"""The documentation below /docs/, open to everybody: the built site, or its pages as text until the site is there.
 
 Nothing of the policy of pages is loosened for it: the site is built without scripts inside its pages.
 """
@@ -18,10 +18,10 @@ TYPES = {".js": "text/javascript", ".webp": "image/webp", ".ipynb": "application
 
 @require_safe
 def documentation(request: HttpRequest, page: str = "") -> HttpResponse:
-    """A file of the site; without a site, a page that says how to build it."""
+    """Return a file of the site; without a site, the page as text, or a page that says how to build the site."""
     site = settings.DOCS_DIR
     if not (site / "index.html").is_file():
-        return render(request, "home/no_documentation.html", status=404)
+        return _page_as_text(request, page)
     path = file_of(site, page)
     if path is None:
         raise Http404("There is no such page of the documentation.")
@@ -30,6 +30,17 @@ def documentation(request: HttpRequest, page: str = "") -> HttpResponse:
         kind += "; charset=utf-8"
     # asked for again, a page costs its ETag; a new build is seen at once
     return HttpResponse(path.read_bytes(), content_type=kind, headers={"Cache-Control": "no-cache"})
+
+
+def _page_as_text(request: HttpRequest, page: str) -> HttpResponse:
+    """Return a page of the documentation as it is written, with links to all others, where the sources are here."""
+    sources = settings.SHIPPED / "docs"
+    names = sorted(path.relative_to(sources).with_suffix(".html").as_posix() for path in sources.rglob("*.md"))
+    wanted = page or "index.html"
+    known = wanted in names
+    text = (sources / wanted).with_suffix(".md").read_text(encoding="utf-8") if known else ""
+    context = {"names": names, "page": wanted, "text": text}
+    return render(request, "home/no_documentation.html", context, status=200 if known else 404)
 
 
 def file_of(site: Path, page: str) -> Path | None:

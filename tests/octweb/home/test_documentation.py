@@ -1,9 +1,12 @@
 """The documentation below /docs/: files of the built site and nothing else, under the policy of all pages."""
 
+import subprocess
+
 import pytest
 from django.urls import reverse
 
 from octweb.home.documentation import file_of
+from tests.conftest import ROOT
 
 pytestmark = pytest.mark.django_db
 
@@ -73,12 +76,30 @@ def test_no_file_of_another_place_is_found(site, page):
     assert file_of(site, page) is None
 
 
-def test_without_a_site_a_page_says_how_to_build_it(client, tmp_path, settings, media):
+def test_without_a_site_pages_are_shown_as_text(client, tmp_path, settings, media):
     settings.DOCS_DIR = tmp_path / "nothing"
-    for address in ("/docs/", "/docs/methods/cart.html"):
+    for address, words in (("/docs/", "# Start here"), ("/docs/methods/cart.html", "--method cart")):
         answer = client.get(address)
-        assert answer.status_code == 404
-        assert b"make docs" in answer.content
+        assert answer.status_code == 200
+        assert words in answer.content.decode()
+        assert 'href="/docs/which-method.html"' in answer.content.decode()
+
+
+@pytest.mark.parametrize("page", ["nowhere.html", "../README.html", "methods/../../README.html", "index.md"])
+def test_without_a_site_no_other_file_is_shown(client, tmp_path, settings, media, page):
+    settings.DOCS_DIR = tmp_path / "nothing"
+    answer = client.get(f"/docs/{page}")
+    assert answer.status_code == 404
+    assert b"make docs" in answer.content
+
+
+def test_make_run_builds_the_site_beside_the_server():
+    command = ["make", "--dry-run", "--always-make", "run", "VENV=/nowhere"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    lines = done.stdout.splitlines()
+    built = next(i for i, line in enumerate(lines) if "build/docs/index.html" in line)
+    assert lines[built].rstrip().endswith("&")
+    assert built < next(i for i, line in enumerate(lines) if "manage.py serve" in line)
 
 
 def test_it_can_only_be_read(client, site):
