@@ -23,7 +23,7 @@ os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
 
 
 def pytest_addoption(parser):
-    parser.addoption("--instances", type=int, default=200, help="random instances for each variant on each back end")
+    parser.addoption("--instances", type=int, default=5, help="random instances for each variant on each back end")
     parser.addoption("--only-database", action="store_true", help="leave out the tests that do not use the database")
 
 
