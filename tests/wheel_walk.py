@@ -80,7 +80,7 @@ class Walk:
         self.step("make an environment", self.make_environment)
         self.step("install", self.install)
         self.only_the_wheel_is_seen()
-        iris(self.work / "iris.csv")
+        self.octweb("samples", "--write", ".")
         self.step("octweb train, a proved tree", self.train)
         self.step("octweb verify", self.verify)
         self.step("octweb predict", self.predict)
@@ -155,7 +155,7 @@ class Walk:
                 raise Broken(f"{package.name} has no py.typed")
 
     def train(self) -> None:
-        said = self.octweb("train", "iris.csv", "--target", "class", "--method", "exact", "--output", "model.json")
+        said = self.octweb("train", "iris.csv", "--target", "species", "--method", "exact", "--output", "model.json")
         if not re.search(r"^optimal: \d+ of 150 rows correct.* gap 0 %", said, re.MULTILINE):
             raise Broken(f"no proved tree: {said}")
 
@@ -260,18 +260,6 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
-
-
-def iris(path: Path) -> None:
-    """The iris table as a CSV file."""
-    from sklearn.datasets import load_iris
-
-    found = load_iris()
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        out = csv.writer(stream)
-        out.writerow([*found.feature_names, "class"])
-        for row, label in zip(found.data, found.target, strict=True):
-            out.writerow([*map(float, row), found.target_names[label]])
 
 
 def main() -> int:
