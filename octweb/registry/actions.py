@@ -22,19 +22,19 @@ from django.utils.text import slugify
 from rest_framework.exceptions import ValidationError
 
 from octweb.audit import actions as audit
+from octweb.audit import chain
 from octweb.core.deleting import hide
 from octweb.core.names import checked_name
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.demo.visits import no_part_of_the_demo, refuse, visit_of
 from octweb.registry import access
 from octweb.registry.audited import recorded
+from octweb.registry.derived import columns_of
 from octweb.registry.families import claim, family_of
 from octweb.registry.models import Family, Level, ReviewEvent, Share, State, TreeModel, TreeModelQuerySet
 from octweb.registry.remembered import forget
-from trainer.certificate import Guarantee, Status
-from trainer.errors import ModelFileError
 from trainer.tree.document import without_row_digests
-from trainer.tree.file import ModelFile, from_json
+from trainer.tree.file import from_json
 
 # verb: states from which it is possible, state after it, what it is called in a refusal
 TRANSITIONS: dict[str, tuple[tuple[State, ...], State, str]] = {
@@ -68,11 +68,12 @@ def register(*, owner, document: dict[str, Any], dataset, title: str, name: str 
             ignored=[] if dataset is None else [c["name"] for c in dataset.columns if c["role"] == "ignored"],
             document=text,
             sha256=hashlib.sha256(text.encode()).hexdigest(),
-            **_copied(model),
+            **columns_of(model),
         )
         event = ReviewEvent.objects.create(model=stored, by=owner, before="", after=State.DRAFT)
         data = {} if dataset is None else {"dataset": str(dataset.pk), "data_sha256": dataset.sha256}
-        recorded("trained", event, method=stored.method, sha256=stored.sha256, **data)
+        said = {"title": stored.title, "created": chain.moment(stored.created)}
+        recorded("trained", event, method=stored.method, sha256=stored.sha256, **said, **data)
         forget()
     return stored
 
@@ -156,14 +157,15 @@ def _serve(model: TreeModel, by, words: str) -> datetime:
     now = timezone.now()
     since = now if last is None or last < now else last + timedelta(microseconds=1)
     TreeModel.objects.filter(pk=model.pk).update(served_since=since)
-    _note(model, "served", by, words)
+    _note(model, "served", by, words, served_since=chain.moment(since))
     forget()
     return since
 
 
-def _note(model: TreeModel, what: str, by, words: str) -> None:
+def _note(model: TreeModel, what: str, by, words: str, **details: str) -> None:
     """A step that leaves the state as it is, in the history and in the chain."""
-    recorded(what, ReviewEvent.objects.create(model=model, by=by, before=model.state, after=model.state, reason=words))
+    event = ReviewEvent.objects.create(model=model, by=by, before=model.state, after=model.state, reason=words)
+    recorded(what, event, **details)
 
 
 def delete(model: TreeModel) -> None:
@@ -324,46 +326,3 @@ def _forbidden(model: TreeModel, verb: str, user) -> str | None:
     if verb == "approve" and user.pk == model.owner_id and four_eyes():
         return "Four eyes: somebody other than the owner must approve this model."
     return None
-
-
-def _copied(model: ModelFile) -> dict[str, Any]:
-    """The fields that lists and filters need, from the document."""
-    certificate, metrics, tree = model.certificate, model.metrics, model.tree
-    rows = tree.nodes[0].rows
-    correct = sum(leaf.counts[leaf.label] for leaf in tree.leaves)
-    train = _number(_inside(metrics, "train", "accuracy"), "metrics.train.accuracy")
-    train = train if train is not None else correct / max(1, rows)
-    unseen = _inside(metrics, "cross_validation", "accuracy")
-    if unseen is None:
-        unseen = _inside(metrics, "test", "accuracy")
-    objective = _number(certificate.get("objective"), "certificate.objective")
-    try:
-        status = Status(certificate.get("status", Status.HEURISTIC))
-        guarantee = Guarantee(certificate.get("guarantee", Guarantee.HEURISTIC))
-    except ValueError as error:
-        raise ModelFileError(f"The certificate is damaged: {error}.") from error
-    return {
-        "status": str(status),
-        "guarantee": str(guarantee),
-        "objective": train if objective is None else objective,
-        "bound": _number(certificate.get("bound"), "certificate.bound"),
-        "gap": _number(certificate.get("gap"), "certificate.gap"),
-        "train_accuracy": train,
-        "unseen_accuracy": _number(unseen, "metrics: accuracy on unseen rows"),
-        "leaves": tree.n_leaves,
-        "depth": tree.depth,
-    }
-
-
-def _inside(record: Any, *keys: str) -> Any:
-    for key in keys:
-        record = record.get(key) if isinstance(record, dict) else None
-    return record
-
-
-def _number(value: Any, place: str) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ModelFileError(f"The model file is damaged at {place}: {value!r} is not a number.")
-    return float(value)

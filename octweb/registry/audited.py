@@ -1,18 +1,37 @@
-"""What the application shows beside the chain of records: a step, a state or a model file that was changed past it is found."""
+"""Models and data sets beside the chain of records: whatever was changed outside of the application is found."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
 
 from octweb.audit import actions as audit
+from octweb.audit import chain
 from octweb.audit.models import Record
+from octweb.core.faults import StoreUnavailable
+from octweb.datasets.models import Dataset
+from octweb.registry.derived import columns_of
 from octweb.registry.models import ReviewEvent, TreeModel
+from trainer.errors import ModelFileError
+from trainer.tree.file import from_json
 
 SERVES = {"served", "published"}  # the second by earlier versions
 ENDS = {"no longer served", "retire"}
 REWRITTEN = "digests removed"  # by the migration of the registry that removed digests of training rows
+TOLERANCE = timedelta(
+    minutes=10
+)  # between a step and its record, for records of earlier versions that hold no time of the step
+CHUNK_BYTES = 1 << 20
+
+
+class Audit(NamedTuple):
+    """What differs from the chain, and what the chain says too little about to be checked."""
+
+    problems: list[str]
+    unchecked: list[str]
 
 
 def recorded(what: str, event: ReviewEvent, **details: Any) -> None:
@@ -22,6 +41,7 @@ def recorded(what: str, event: ReviewEvent, **details: Any) -> None:
         event.model,
         by=event.by,
         event=event.pk,
+        event_at=chain.moment(event.at),
         before=event.before,
         after=event.after,
         reason=event.reason,
@@ -29,31 +49,168 @@ def recorded(what: str, event: ReviewEvent, **details: Any) -> None:
     )
 
 
-def differences(models: Iterable[TreeModel]) -> list[str]:
-    """Where the history, the state or the file of these models is not what the chain says."""
-    found = []
+def audit_models(models: Iterable[TreeModel]) -> Audit:
+    """Compare history, state, file and columns of these models with the chain."""
+    found = Audit([], [])
     for model in models:
         records = list(Record.objects.filter(subject="model", subject_id=model.pk))
-        steps = {r.details["event"]: r for r in records if "event" in r.details}
-        events = list(model.events.select_related("by"))
-        found += [line for event in events for line in _event(model, event, steps.get(event.pk))]
-        there = {event.pk for event in events}
-        found += [
-            f"record {r.number}: the step is missing in the history of {model}."
-            for pk, r in steps.items()
-            if pk not in there
-        ]
-        last = max(steps.values(), key=lambda r: r.number, default=None)
-        if last is not None and last.details["after"] != model.state:
-            found.append(
-                f"record {last.number}: {model} is {model.state}, but its last record says {last.details['after']}."
-            )
-        found += _name(model, records)
-        trained = next((r for r in records if r.what == "trained"), None)
-        own = hashlib.sha256(model.document.encode("utf-8", "surrogatepass")).hexdigest()
-        if trained is not None and recorded_sha256(records) not in (None, own):
-            found.append(f"record {trained.number}: the model file of {model} is not the one that was recorded.")
+        _history(model, records, found)
+        _served(model, records, found)
+        _training(model, next((r for r in records if r.what == "trained"), None), found)
+        _document(model, records, found)
+        _shares(model, records, found)
     return found
+
+
+def audit_datasets(datasets: Iterable[Dataset]) -> Audit:
+    """Compare the stored files and the columns of these data sets with the chain."""
+    found = Audit([], [])
+    for dataset in datasets:
+        record = Record.objects.filter(subject="dataset", subject_id=dataset.pk, what="uploaded").first()
+        if record is None:
+            found.problems.append(f"The data set {dataset} ({dataset.pk}) has no record of its upload.")
+            continue
+        said = record.details
+        kept = {"sha256": dataset.sha256, "rows": dataset.rows}
+        if "file" in said:  # the chain has no names that a visitor of the demo chose
+            kept["file"] = dataset.source_name
+        wrong = [name for name, value in kept.items() if said.get(name) != value]
+        if wrong:
+            found.problems.append(
+                f"record {record.number}: the data set {dataset} says something else ({', '.join(wrong)})."
+            )
+        _stored_rows(dataset, record, found)
+    return found
+
+
+def _stored_rows(dataset: Dataset, record: Record, found: Audit) -> None:
+    digest = hashlib.sha256()
+    try:
+        with dataset.file.open("rb") as stream:
+            while piece := stream.read(CHUNK_BYTES):
+                digest.update(piece)
+    except (FileNotFoundError, ValueError):
+        found.problems.append(f"record {record.number}: the stored file of the data set {dataset} is gone.")
+        return
+    except StoreUnavailable as error:
+        found.unchecked.append(f"the stored file of the data set {dataset}: {error}")
+        return
+    if digest.hexdigest() != record.details.get("sha256"):
+        found.problems.append(f"record {record.number}: the stored file of the data set {dataset} was changed.")
+
+
+def _history(model: TreeModel, records: list[Record], found: Audit) -> None:
+    steps = {r.details["event"]: r for r in records if "event" in r.details}
+    events = list(model.events.select_related("by"))
+    there = {event.pk for event in events}
+    for event in events:
+        record = steps.get(event.pk)
+        if record is None:
+            found.problems.append(f"{model}: step {event.pk} of its history ({event.after}) has no record.")
+        else:
+            _event(model, event, record, found)
+    found.problems.extend(
+        f"record {r.number}: the step is missing in the history of {model}."
+        for pk, r in steps.items()
+        if pk not in there
+    )
+    last = max(steps.values(), key=lambda r: r.number, default=None)
+    if last is None:
+        return
+    if last.details["after"] != model.state:
+        found.problems.append(
+            f"record {last.number}: {model} is {model.state}, but its last record says {last.details['after']}."
+        )
+    if " version " in last.name and not last.name.endswith(f" version {model.version}"):
+        found.problems.append(f"record {last.number}: {model} had another version number ({last.name}).")
+
+
+def _event(model: TreeModel, event: ReviewEvent, record: Record, found: Audit) -> None:
+    kept = {"before": event.before, "after": event.after, "reason": event.reason}
+    wrong = [name for name, value in kept.items() if record.details.get(name) != value]
+    if event.by is not None and event.by.get_username() != record.by:
+        wrong.append("by")
+    if not _same_time(event.at, record.details.get("event_at"), record):
+        wrong.append("at")
+    if wrong:
+        found.problems.append(
+            f"record {record.number}: the history of {model} says something else ({', '.join(wrong)})."
+        )
+    if "event_at" not in record.details:
+        found.unchecked.append(
+            f"record {record.number}: the time of the step of {model}, beyond {TOLERANCE.seconds // 60} minutes."
+        )
+
+
+def _same_time(at: datetime, said: str | None, record: Record) -> bool:
+    """Whether a time is the recorded one; records without it were written at about that time."""
+    if said is not None:
+        return chain.moment(at) == said
+    return abs(at - record.at) <= TOLERANCE
+
+
+def _served(model: TreeModel, records: list[Record], found: Audit) -> None:
+    """Compare since when and under which name the model is served with the last step about that."""
+    last = next((r for r in reversed(records) if r.what in SERVES | ENDS), None)
+    if last is None:
+        return
+    since = model.served_since
+    if (since is not None) != (last.what in SERVES):
+        found.problems.append(
+            f"record {last.number}: {model} is {'not ' if since is None else ''}served, but its last step about that says otherwise."
+        )
+        return
+    if since is None:
+        return
+    if "served_since" not in last.details:
+        found.unchecked.append(f"record {last.number}: since when {model} is served.")
+    elif chain.moment(since) != last.details["served_since"]:
+        found.problems.append(f"record {last.number}: {model} is served since another time.")
+    if last.what == "served" and " version " in last.name and last.name != str(model):
+        found.problems.append(f"record {last.number}: {model} is served under another name than {last.name}.")
+
+
+def _training(model: TreeModel, record: Record | None, found: Audit) -> None:
+    """Compare the columns that no document holds with the record of the training."""
+    if record is None:
+        found.unchecked.append(f"{model}: title, data set and SHA-256, since no record tells of its training.")
+        return
+    said = record.details
+    wrong = []
+    first = model.events.select_related("by").filter(pk=said.get("event")).first()
+    if first is not None and first.by_id not in (None, model.owner_id):
+        wrong.append("owner")
+    if "title" not in said:
+        found.unchecked.append(f"record {record.number}: the title of {model}.")
+    elif said["title"] != model.title:
+        wrong.append("title")
+    if not _same_time(model.created, said.get("created"), record):
+        wrong.append("created")
+    if model.dataset_id is not None and said.get("dataset", str(model.dataset_id)) != str(model.dataset_id):
+        wrong.append("dataset")
+    if said.get("method") not in (None, model.method):
+        wrong.append("method")
+    if wrong:
+        found.problems.append(f"record {record.number}: {model} says something else ({', '.join(wrong)}).")
+
+
+def _document(model: TreeModel, records: list[Record], found: Audit) -> None:
+    """Hash the model file again, and compute the columns again that are copies from it."""
+    own = hashlib.sha256(model.document.encode("utf-8", "surrogatepass")).hexdigest()
+    expected = recorded_sha256(records)
+    number = next((r.number for r in records if r.what == "trained"), 0)
+    if expected is not None and own != expected:
+        found.problems.append(f"record {number}: the model file of {model} is not the one that was recorded.")
+    if model.sha256 != own:
+        found.problems.append(f"{model}: its SHA-256 is not that of its model file.")
+    try:
+        columns = columns_of(from_json(json.loads(model.document)))
+    except (ModelFileError, ValueError) as error:
+        found.problems.append(f"{model}: its model file cannot be read: {error}")
+        return
+    wrong = [name for name, value in columns.items() if getattr(model, name) != value]
+    if wrong:
+        found.problems.append(f"{model}: its columns are not those of its model file ({', '.join(wrong)}).")
 
 
 def recorded_sha256(records: Iterable[Record]) -> str | None:
@@ -67,24 +224,12 @@ def recorded_sha256(records: Iterable[Record]) -> str | None:
     return found
 
 
-def _name(model: TreeModel, records: list[Record]) -> list[str]:
-    """Whether the model is served although the last step about its name took it away, or the other way round."""
-    last = next((r for r in reversed(records) if r.what in SERVES | ENDS), None)
-    now = model.served_since is not None
-    if last is None or now == (last.what in SERVES):
-        return []
-    return [
-        f"record {last.number}: {model} is {'' if now else 'not '}served, but its last step about that says otherwise."
-    ]
-
-
-def _event(model: TreeModel, event: ReviewEvent, record: Record | None) -> list[str]:
-    if record is None:
-        return [f"{model}: step {event.pk} of its history ({event.after}) has no record."]
-    kept = {"before": event.before, "after": event.after, "reason": event.reason}
-    wrong = [name for name, value in kept.items() if record.details.get(name) != value]
-    if event.by is not None and event.by.get_username() != record.by:
-        wrong.append("by")
-    return (
-        [f"record {record.number}: the history of {model} says something else ({', '.join(wrong)})."] if wrong else []
-    )
+def _shares(model: TreeModel, records: list[Record], found: Audit) -> None:
+    """Find shares that nobody recorded, or of another level."""
+    levels: dict[str, str | None] = {}
+    for record in records:
+        if record.what in ("shared", "no longer shared"):
+            levels[record.details["user"]] = record.details.get("level")
+    for share in model.shares.select_related("user"):
+        if levels.get(share.user.get_username()) != share.level:
+            found.problems.append(f"{model} is shared with {share.user} ({share.level}), but no record says so.")

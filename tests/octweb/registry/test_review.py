@@ -15,7 +15,7 @@ from octweb.datasets import versions
 from octweb.dossier.actions import about
 from octweb.dossier.models import ModelDossier
 from octweb.registry import actions
-from octweb.registry.audited import differences
+from octweb.registry.audited import audit_models
 from octweb.registry.data import rows_of
 from octweb.registry.difference import difference
 from octweb.registry.models import Family, Level, Share, State, TreeModel
@@ -166,7 +166,7 @@ def test_the_first_version_is_served_by_a_step_of_its_own_too(client, client_of,
     ]
     done = list(Record.objects.filter(subject_id=model.pk).order_by("number").values_list("what", flat=True))
     assert done == ["trained", "ask", "approve", "served", "no longer served"]
-    assert differences([model]) == []
+    assert audit_models([model]).problems == []
 
 
 def test_a_name_goes_back_to_the_version_that_was_served_before(client, staff, second, served):

@@ -11,7 +11,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from octweb.audit import actions as audit
 from octweb.audit.models import Record
-from octweb.registry.audited import differences
+from octweb.datasets.models import Dataset
+from octweb.registry.audited import audit_datasets, audit_models
 from octweb.registry.models import TreeModel
 
 
@@ -32,12 +33,20 @@ class Command(BaseCommand):
 
     def handle(self, *args, **options):
         models = _models(options["model"])
-        found = audit.broken() + differences(models)
+        about_models = audit_models(models)
+        about_data = audit_datasets(_datasets(options["model"], models))
+        found = audit.broken() + about_models.problems + about_data.problems
+        unchecked = about_models.unchecked + about_data.unchecked
         if options["holds"] and not Record.objects.filter(digest=options["holds"].strip().lower()).exists():
             found.append(f"No record has the hash {options['holds'][:64]}: the chain was rewritten since.")
         records = _records(options["model"], models)
         if options["json"]:
-            kept = {"records": [r.to_json() for r in records], "whole": not found, "problems": found}
+            kept = {
+                "records": [r.to_json() for r in records],
+                "whole": not found,
+                "problems": found,
+                "unchecked": unchecked,
+            }
             self.stdout.write(json.dumps(kept | {"head": audit.end()["head"]}, ensure_ascii=False))
         else:
             for record in records:
@@ -45,6 +54,8 @@ class Command(BaseCommand):
             self.stdout.write(f"{audit.end()['records']} records in the chain, the last hash is {audit.end()['head']}.")
         for problem in found:
             self.stderr.write(problem)
+        for gap in unchecked if not options["json"] else ():
+            self.stdout.write(f"Not checked, since the record of an earlier version does not hold it: {gap}")
         if found:
             sys.exit(1)
         if not options["json"]:
@@ -65,6 +76,12 @@ def _models(name: str | None) -> list[TreeModel]:
     if not found and not Record.objects.filter(name__startswith=name).exists():
         raise CommandError(f"There is no model '{name}'. Give its id, its name, or name/version.")
     return found
+
+
+def _datasets(name: str | None, models: list[TreeModel]) -> list[Dataset]:
+    """All data sets, deleted ones included, or those of the models asked for."""
+    datasets = Dataset.objects.order_by("created")
+    return list(datasets.filter(pk__in={m.dataset_id for m in models}) if name else datasets)
 
 
 def _records(name: str | None, models: list[TreeModel]) -> list[Record]:

@@ -1,0 +1,196 @@
+"""An edit of the database by SQL of whatever a reviewer relies on is found by `manage.py audit`."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import timedelta
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+
+from octweb.audit import chain
+from octweb.audit.models import Head, Record
+from octweb.datasets import actions as datasets
+from octweb.datasets.models import Dataset
+from octweb.registry import actions
+from octweb.registry.models import ReviewEvent, Share, TreeModel
+from trainer.run import TrainRequest, train
+
+pytestmark = pytest.mark.django_db
+LATER = "2031-05-05 05:05:05.000005"
+# table of the column, column, value as SQL, beginning of what the command says
+EDITS = {
+    (TreeModel, "title"): ("'Another'", "(title)"),
+    (TreeModel, "created"): (f"'{LATER}'", "(created)"),
+    (TreeModel, "version"): ("7", "another version number"),
+    (TreeModel, "method"): ("'exact'", "(method)"),
+    (TreeModel, "state"): ("'retired'", "is retired"),
+    (TreeModel, "served_since"): (f"'{LATER}'", "served since another time"),
+    (TreeModel, "document"): ("replace(document, '\"method\":\"cart\"', '\"method\":\"oc1\"')", "not the one that was recorded"),
+    (TreeModel, "sha256"): ("'" + "0" * 64 + "'", "its SHA-256 is not that of its model file"),
+    (TreeModel, "status"): ("'optimal'", "(status)"),
+    (TreeModel, "guarantee"): ("'tree'", "(guarantee)"),
+    (TreeModel, "objective"): ("0.99", "(objective)"),
+    (TreeModel, "bound"): ("0.99", "(bound)"),
+    (TreeModel, "gap"): ("0", "(gap)"),
+    (TreeModel, "train_accuracy"): ("0.99", "(train_accuracy)"),
+    (TreeModel, "unseen_accuracy"): ("0.99", "(unseen_accuracy)"),
+    (TreeModel, "leaves"): ("99", "(leaves)"),
+    (TreeModel, "depth"): ("99", "(depth)"),
+    (TreeModel, "owner"): ("OTHER", "(owner)"),
+    (TreeModel, "family"): ("FAMILY", "under another name"),
+    (TreeModel, "dataset"): ("DATASET", "(dataset)"),
+    (ReviewEvent, "at"): (f"'{LATER}'", "(at)"),
+    (ReviewEvent, "by"): ("OTHER", "(by)"),
+    (ReviewEvent, "before"): ("'rejected'", "(before"),
+    (ReviewEvent, "after"): ("'rejected'", "(after"),
+    (ReviewEvent, "reason"): ("'fine'", "(reason)"),
+    (ReviewEvent, "model"): ("MODEL", "the step is missing"),
+    (Dataset, "sha256"): ("'" + "0" * 64 + "'", "(sha256)"),
+    (Dataset, "rows"): ("7", "(rows)"),
+    (Dataset, "source_name"): ("'other.csv'", "(file)"),
+    (Dataset, "file"): ("'datasets/none.parquet'", "is gone"),
+    (Share, "user"): ("OTHER", "no record says so"),
+    (Share, "level"): ("'call'", "no record says so"),
+    (Share, "model"): ("MODEL", "no record says so"),
+}  # fmt: skip
+# what no claim rests on, with the reason
+FREE = {
+    (TreeModel, "id"): "the key: another one leaves a history without records",
+    (TreeModel, "deleted_at"): "deleting is a step of its own",
+    (TreeModel, "ignored"): "columns that callers may send; no answer depends on them",
+    (ReviewEvent, "id"): "the key: another one is a step without a record",
+    (Dataset, "id"): "the key: another one is a data set without a record",
+    (Dataset, "owner"): "the model names its own owner",
+    (Dataset, "created"): "the record has the time of the upload",
+    (Dataset, "deleted_at"): "deleting is a step of its own",
+    (Dataset, "name"): "shown; the record and the model name the table by its SHA-256",
+    (Dataset, "target"): "owners may change it; the model file has the target of the training",
+    (Dataset, "columns"): "owners may change them; the model file has the columns of the training",
+    (Dataset, "profile"): "computed from the rows for display",
+    (Dataset, "reading"): "owners may change it; the model file has the reading of the training",
+    (Dataset, "source_bytes"): "shown only",
+    (Dataset, "sample"): "the name of the sample, shown only",
+    (Dataset, "version"): "order of files with the same columns",
+    (Dataset, "previous"): "order of files with the same columns",
+    (Share, "id"): "a key",
+    (Share, "at"): "shown; the record has its own time",
+}
+
+
+@pytest.fixture
+def model(owner, staff, stranger, media):
+    """A model with its data set, approved, served and shared."""
+    lines = [f"{i % 17},{i % 5},{'yes' if i % 17 > 8 else 'no'}" for i in range(120)]
+    file = io.BytesIO(("a,b,answer\n" + "\n".join(lines) + "\n").encode())
+    dataset = datasets.create(owner=owner, file=file, source_name="small.csv", target="answer")
+    table, labels = datasets.load(dataset)
+    request = TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 2}, test_share=0.25)
+    document = train(request).model.to_json()
+    made = actions.register(owner=owner, document=document, dataset=dataset, title="Small")
+    actions.register(owner=stranger, document=document, dataset=None, title="Other")
+    actions.ask_for_approval(made, by=owner)
+    actions.approve(made, by=staff)
+    actions.share(made, by=owner, username=stranger.username, level="read")
+    return TreeModel.objects.get(pk=made.pk)
+
+
+def run(capsys):
+    try:
+        call_command("audit")
+        status = 0
+    except SystemExit as error:
+        status = error.code
+    out = capsys.readouterr()
+    return status, out.out, out.err
+
+
+def change(kind, column, value, pk):
+    """Change one column of one row by SQL, as somebody with access to the database would."""
+    field = kind._meta.get_field(column)
+    with connection.cursor() as cursor:
+        cursor.execute("PRAGMA defer_foreign_keys = ON" if connection.vendor == "sqlite" else "SELECT 1")
+        cursor.execute(
+            f"UPDATE {kind._meta.db_table} SET {field.column} = {value} WHERE {kind._meta.pk.column} = %s",
+            [kind._meta.pk.get_db_prep_value(pk, connection)],
+        )
+        assert cursor.rowcount == 1
+
+
+def sql_of(value, staff, model):
+    """The keys of other rows, in place of their names."""
+    other = TreeModel.objects.exclude(pk=model.pk).get()
+    if value == "DATASET":
+        wrong = Dataset.objects.get(pk=model.dataset_id)
+        wrong.pk, wrong.file.name, wrong._state.adding = None, "", True
+        wrong.id = "00000000-0000-4000-8000-000000000000"
+        wrong.save(force_insert=True)
+        return f"'{wrong.pk.replace('-', '') if connection.vendor == 'sqlite' else wrong.pk}'"
+    if value == "FAMILY":
+        TreeModel.objects.filter(pk=other.pk).update(version=3)  # a name has each version once
+    names = {
+        "OTHER": staff.pk,
+        "FAMILY": other.family_id,
+        "MODEL": f"'{other.pk.hex if connection.vendor == 'sqlite' else other.pk}'",
+    }
+    return str(names.get(value, value))
+
+
+@pytest.mark.parametrize(("kind", "column"), EDITS, ids=lambda one: getattr(one, "__name__", one))
+def test_edit_of_a_column_by_sql_is_found(model, staff, capsys, kind, column):
+    assert run(capsys)[0] == 0
+    value, said = EDITS[kind, column]
+    rows = {TreeModel: model, Dataset: model.dataset, Share: model.shares.get()}
+    approval = model.events.filter(before="in_review", after="approved").get()
+    owners = model.events.order_by("pk").first()  # the approval is by an administrator already
+    row = rows.get(kind, owners if column == "by" else approval)
+    change(kind, column, sql_of(value, staff, model), row.pk)
+    status, _, err = run(capsys)
+    assert status == 1
+    assert said in err
+
+
+def test_every_column_is_either_checked_or_free_for_a_reason():
+    columns = {(kind, f.name) for kind in (TreeModel, ReviewEvent, Dataset, Share) for f in kind._meta.concrete_fields}
+    assert columns == {*EDITS, *FREE}
+
+
+def test_changed_rows_of_a_data_set_are_found(model, capsys):
+    with open(model.dataset.file.path, "ab") as stream:
+        stream.write(b" ")
+    status, _, err = run(capsys)
+    assert status == 1
+    assert "the stored file of the data set" in err
+
+
+def test_old_chain_is_complete_and_says_what_is_unchecked(model, capsys):
+    forget_details({"event_at", "served_since", "title", "created"})
+    status, out, err = run(capsys)
+    assert (status, err) == (0, "")
+    for words in ("the time of the step", "since when", "the title of"):
+        assert words in out
+    event = model.events.get(before="in_review", after="approved")
+    ReviewEvent.objects.filter(pk=event.pk).update(at=event.at - timedelta(days=1))
+    assert run(capsys)[0] == 1
+
+
+def test_unchecked_parts_are_in_the_json(model, capsys):
+    forget_details({"title"})
+    call_command("audit", json=True)
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert found["whole"] is True
+    assert any("the title of" in line for line in found["unchecked"])
+
+
+def forget_details(names: set[str]) -> None:
+    """Make the chain one of an earlier version, whose records lack these details."""
+    before = chain.START
+    for record in Record.objects.all():
+        record.details = {name: value for name, value in record.details.items() if name not in names}
+        record.before = before
+        record.digest = chain.digest(record.to_json())
+        record.save()
+        before = record.digest
+    Head.objects.update(digest=before)
