@@ -15,6 +15,7 @@ from octweb.checking import actions
 from octweb.checking.models import ModelCheck
 from octweb.core.attachments import as_file
 from octweb.core.problems import Conflict, flatten
+from octweb.jobs.models import RunStatus
 from octweb.jobs.waiting import wait_of
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
@@ -37,12 +38,20 @@ def _panel(request: HttpRequest, model: TreeModel, refusal: str = "", status: in
     context = {
         "model": model,
         "job": job,
+        "dossier_verdict": _dossier_verdict(model),
         "lines": [] if job is None else _lines(job, model),
         "refusal": refusal,
         "wait": wait_of(job),
         "proof": actions.proof_of(model),
     }
     return render(request, "registry/_check.html", context, status=status)
+
+
+def _dossier_verdict(model: TreeModel) -> str:
+    """Return the verdict of the check in the last dossier of the model; empty without a dossier."""
+    dossiers = model.dossiers.filter(status=RunStatus.SUCCEEDED).exclude(file="")
+    made = dossiers.order_by("-created").first()
+    return str(made.summary.get("verdict", "")) if made else ""
 
 
 def _lines(job: ModelCheck, model: TreeModel) -> list[dict[str, str]]:

@@ -31,6 +31,8 @@ def to_html(record: Mapping[str, Any], tree: Tree) -> str:
         "title": title,
         "running": css_text(f"octweb · dossier · {_short(title)} · {record['made']['at'][:10]}"),
         "badge": _badge(claim),
+        "checked": _checked(record),
+        "purpose": [(label, text) for label, text in (about.get("purpose") or {}).items() if text],
         "pictures": paper.pictures(tree),
         "swatches": [(name, paper.colour(k, len(tree.classes))) for k, name in enumerate(tree.classes)],
         "part": best,
@@ -64,6 +66,14 @@ def css_text(text: str) -> str:
 
 def _short(text: str) -> str:
     return text if len(text) <= 50 else text[:49].rstrip() + "…"
+
+
+def _checked(record: Mapping[str, Any]) -> str:
+    """Return what the check says of the claim; a proved bound is no proved tree."""
+    verdict = record["check"]["verdict"]
+    if verdict == "proved" and record["claim"]["kind"] == "gap":
+        return "bound and gap checked again: proved; the tree is not proved optimal"
+    return f"checked again: {verdict}"
 
 
 def _badge(claim: Mapping[str, Any]) -> tuple[str, str]:

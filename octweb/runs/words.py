@@ -156,7 +156,7 @@ def _questions(method: Method, values: Mapping[str, Any], columns: int, question
     if not method.binary:
         return f"A question compares one column, at any threshold, among {among}"
     if not numbers:
-        return f"A question looks at one of {among}: {whole(questions)} yes/no questions in all"
+        return f"A question looks at one of {among}: about {whole(questions)} yes/no questions in all"
     bins = int(values.get("bins") or 5)
     how = {
         "quantile-thresholds": f"with at most {_count(bins - 1, 'threshold')} for a column of numbers",
@@ -164,7 +164,7 @@ def _questions(method: Method, values: Mapping[str, Any], columns: int, question
         "all-thresholds": "at every threshold",
         "none": "as yes or no",
     }.get(str(values.get("binarise")), "")
-    return f"A question looks at one of {among}, {how}: {whole(questions)} yes/no questions in all"
+    return f"A question looks at one of {among}, {how}: about {whole(questions)} yes/no questions in all"
 
 
 def _limits(method: Method, values: Mapping[str, Any]) -> list[str]:

@@ -30,7 +30,7 @@ class Note:
     value: str
 
     def __str__(self) -> str:
-        return f"rows[{self.row}]: '{self.value}' is not a known category of '{self.column}'; the row goes right there."
+        return f"rows[{self.row}]: '{self.value}' is not a known category of '{self.column}'; every question about it is answered no."
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -147,14 +147,14 @@ def stability(rows: DossierRows) -> dict[str, Any] | None:
     """
     kept = rows.model.rows or {}
     trees, signs = kept.get("fold_trees"), kept.get("folds")
-    if not trees or not signs or len(signs) != len(rows.training) or any(t is None for t in trees):
+    if not trees or not signs or len(signs) != len(rows.codes) or any(t is None for t in trees):
         return None
     tree = rows.model.tree
     fold = np.array([_fold(sign) for sign in signs])
     grown = [tree_from_json(nodes, schema=tree.schema, classes=tree.classes) for nodes in trees]
     agreement, asked = [], dict.fromkeys((c.name for c in tree.schema), 0)
     for k, other in enumerate(grown):
-        at = rows.training[fold == k]
+        at = np.flatnonzero(fold == k)
         same = other.predict(rows.matrix[at]) == rows.predicted[at]
         agreement.append(share(int(same.sum()), len(at)))
         for j in other.used_columns:

@@ -57,9 +57,16 @@ def _tree(scene: Scene) -> dict[str, Any]:
         "called": rowsets.line_word(scene),
         "has_rows": scene.rows is not None,
         "inspector": inspector(scene),
-        "training": len(scene.part("training")) or sum(counts),
-        "unseen_rows": len(scene.part("unseen")),
+        **_row_counts(scene),
     }
+
+
+def _row_counts(scene: Scene) -> dict[str, int]:
+    """Return how many rows trained the tree and how many were held out: counted on the rows, else as the model file says."""
+    metrics = scene.file.metrics
+    said = [int((metrics.get(name) or {}).get("n") or 0) for name in ("train", "test")]
+    training = len(scene.part("training")) or said[0] or sum(scene.tree.nodes[0].counts)
+    return {"training": training, "unseen_rows": len(scene.part("unseen")) or said[1]}
 
 
 def _performance(scene: Scene) -> dict[str, Any]:
@@ -90,6 +97,7 @@ def _proof(scene: Scene) -> dict[str, Any]:
     model, certificate = scene.model, scene.file.certificate
     return {
         "certificate": certificate,
+        **_row_counts(scene),
         "proved": claim_of(model).proved_optimal,
         "brought": model.method == METHOD,
         "claims": claims(model),

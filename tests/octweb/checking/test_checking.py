@@ -55,7 +55,7 @@ def test_a_model_with_held_out_rows_is_proved_on_its_page(trained, client, owner
     model = trained()
     assert Proof.objects.get(model=model).bytes > 0
     client.force_login(owner)
-    assert "has not been checked" in client.get(f"/models/{model.pk}/check/").content.decode()
+    assert "has not run for this model yet" in client.get(f"/models/{model.pk}/check/").content.decode()
     answer = client.post(f"/models/{model.pk}/check/start/", headers={"HX-Request": "true"})
     assert "in the queue" in answer.content.decode()
     job = actions.latest(model)

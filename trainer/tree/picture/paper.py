@@ -10,6 +10,7 @@ from html import escape
 
 from trainer.tree.describe import leaf_text, split_text
 from trainer.tree.nodes import Node, Tree
+from trainer.tree.numbers import points_text
 from trainer.tree.picture.layout import BAR, FONT, LINE, PAD, SMALL, Box, Placed, band, bar_top, first_view, place
 from trainer.tree.picture.palette import MAX_CLASSES, fit
 from trainer.tree.picture.tokens import CLASSES, LIGHT
@@ -131,15 +132,24 @@ def _card(placed: Placed, box: Box, number: int) -> str:
         fill = colour(v.label, len(brief.classes))
         out.append(f'<rect x="{left:.1f}" y="{top - 9:.1f}" width="10" height="10" rx="2" fill="{fill}"/>')
         out.append(_text(left + 14, top, name, bold=True))
-        share = f"{100 * v.counts[v.label] / v.rows:.1f} % of {v.rows:,}" if v.rows else "no rows"
-        share = f"{number}: {share}"
         y = top + LINE if box.stacked else bar_top(box) + BAR + LINE
-        out.append(_text(left, y, fit(share, box.inner + 8, SMALL), small=True))
+        out.append(_text(left, y, _leaf_words(v, number, box.inner + 8), small=True))
     else:
         out += [_text(left, top + LINE * i, line, bold=True) for i, line in enumerate(box.lines)]
         words = f"node {number} goes on" if box.closed else f"node {number} · {v.rows:,} rows"
         out.append(_text(left, bar_top(box) + BAR + LINE - 1, words, small=True))
     return "".join([*out, _bar(box, len(brief.classes)), "</g>"])
+
+
+def _leaf_words(v: Node, number: int, width: float) -> str:
+    """Return the share of a leaf's class and the number of the leaf, with its rows and decimals where there is room."""
+    if not v.rows:
+        return fit(f"no rows · leaf {number}", width, SMALL)
+    share = v.counts[v.label] / v.rows
+    exact = f"{points_text(share)} %"
+    tries = (f"{exact} of {v.rows:,} · leaf {number}", f"{exact} · leaf {number}")
+    shortest = fit(f"{points_text(share, 0)} % · leaf {number}", width, SMALL)
+    return next((words for words in tries if fit(words, width, SMALL) == words), shortest)
 
 
 def _bar(box: Box, classes: int) -> str:

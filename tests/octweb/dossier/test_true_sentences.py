@@ -1,0 +1,76 @@
+"""Sentences of a dossier about a model with folds and a test share: each number is that of the model file."""
+
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+
+from octweb.dossier.document import to_html
+from tests.octweb.small_models import small_table
+from trainer.dossier import dossier
+from trainer.run import TrainRequest, save, train
+from trainer.tree.picture.paper import pictures
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory):
+    table, labels = small_table()
+    path = tmp_path_factory.mktemp("rows") / "rows.csv"
+    names = [c.name for c in table.schema]
+    lines = [",".join([*names, labels.name])]
+    for k in range(len(table)):
+        values = [c.categories[int(v)] if c.categories else f"{v:g}" for c, v in cells(table, k)]
+        lines.append(",".join([*values, labels.classes[labels.codes[k]]]))
+    path.write_text("\n".join(lines) + "\n")
+    return table, labels, path
+
+
+def cells(table, k):
+    return [(column.schema, column.values[k]) for column in table.columns]
+
+
+def made(rows, tmp_path, **options):
+    table, labels, path = rows
+    given = {"method": "exact", "parameters": {"depth": 2}} | options
+    result = train(TrainRequest(table=table, labels=labels, **given))
+    save(result.model, tmp_path / "model.json")
+    record = dossier(tmp_path / "model.json", path)
+    page = to_html(record, result.tree)
+    return result, record, " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page)).split())
+
+
+def test_trees_of_folds_are_compared_beside_a_test_share(rows, tmp_path):
+    result, record, text = made(rows, tmp_path, test_share=0.25, folds=5)
+    assert record["stability"]["trees"] == 5
+    assert sum(one["rows"] for one in record["stability"]["agreement"]) == 120
+    assert "keeps no trees of folds" not in text
+    assert record["data"]["training_rows"] == result.model.metrics["train"]["n"]
+    assert record["data"]["unseen_rows"] == result.model.metrics["test"]["n"]
+
+
+def test_leaf_of_a_picture_says_its_number_as_such(rows, tmp_path):
+    result, _, _ = made(rows, tmp_path)
+    svg = "".join(p.svg for p in pictures(result.tree))
+    for leaf in result.tree.leaves:
+        assert re.search(rf">[\d.]+ % (of \d+ )?· leaf {leaf.id}<", svg)
+    assert not re.search(r">\d+: ", svg)
+
+
+def test_proved_bound_of_a_stopped_search_is_no_proved_tree(rows, tmp_path):
+    _, record, _ = made(rows, tmp_path)
+    record["claim"] |= {"kind": "gap", "words": "Gap 79.1 %", "proved_optimal": False}
+    record["check"]["verdict"] = "proved"
+    text = to_html(record, made(rows, tmp_path)[0].tree)
+    assert "the tree is not proved optimal" in text
+
+
+def test_purpose_that_nobody_wrote_is_said_once(rows, tmp_path):
+    _, record, text = made(rows, tmp_path)
+    assert text.count("not written") == 0
+    assert "People wrote this section" not in text
+    record["about"]["purpose"] = {"Meant for": "sorting", "Not meant for": "", "Limits": ""}
+    page = to_html(record, made(rows, tmp_path)[0].tree)
+    assert "People wrote this section" in page
+    assert "Not meant for" not in page
