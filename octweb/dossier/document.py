@@ -69,7 +69,7 @@ def _short(text: str) -> str:
 
 
 def _checked(record: Mapping[str, Any]) -> str:
-    """Return what the check says of the claim; a proved bound is no proved tree."""
+    """Return what the check says of the claim; a proved bound does not make the tree optimal."""
     verdict = record["check"]["verdict"]
     if verdict == "proved" and record["claim"]["kind"] == "gap":
         return "bound and gap checked again: proved; the tree is not proved optimal"
