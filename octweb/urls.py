@@ -18,6 +18,7 @@ from octweb.home.views import home
 from octweb.notify.views import wishes
 from octweb.serving import (
     invocations,
+    passwords,
     reference,
     schema,  # noqa: F401  (how tokens appear in the OpenAPI document)
 )
@@ -68,11 +69,11 @@ urlpatterns = [
     path("version", invocations.version, name="version"),
     path("accounts/login/", auth.LoginView.as_view(), name="login"),
     path("accounts/logout/", auth.LogoutView.as_view(), name="logout"),
-    path("accounts/password/", auth.PasswordChangeView.as_view(), name="password_change"),
+    path("accounts/password/", passwords.Change.as_view(), name="password_change"),
     path("accounts/password/done/", auth.PasswordChangeDoneView.as_view(), name="password_change_done"),
     path("accounts/reset/", reset.asked, name="password_reset"),
     path("accounts/reset/sent/", auth.PasswordResetDoneView.as_view(), name="password_reset_done"),
-    path("accounts/reset/<uidb64>/<token>/", auth.PasswordResetConfirmView.as_view(), name="password_reset_confirm"),
+    path("accounts/reset/<uidb64>/<token>/", passwords.Reset.as_view(), name="password_reset_confirm"),
     path("accounts/reset/done/", auth.PasswordResetCompleteView.as_view(), name="password_reset_complete"),
     path("admin/", admin.site.urls),
     path("favicon.ico", core.icon),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 from django.conf import settings
+from django.contrib.auth import SESSION_KEY
+from django.contrib.sessions.models import Session
 from django.db import transaction
 from django.utils import timezone
 from rest_framework.exceptions import ValidationError
@@ -61,6 +63,27 @@ def _refuse_more_tokens(owner) -> None:
     ApiToken.objects.filter(user=owner, expiry__lte=timezone.now()).delete()
     if ApiToken.objects.filter(user=owner).count() >= limit:
         raise Conflict(f"You have {limit} tokens, which is the limit. Revoke one that you do not need.")
+
+
+def revoke_all_tokens(owner) -> int:
+    """End every token of a user and return how many there were."""
+    with transaction.atomic():
+        digests = list(ApiToken.objects.select_for_update().filter(user=owner).values_list("digest", flat=True))
+        ApiToken.objects.filter(digest__in=digests).delete()
+    for digest in digests:
+        forget(digest)
+    return len(digests)
+
+
+def end_other_sessions(owner, *, kept: str | None) -> int:
+    """End the sessions of a user except the one with the key `kept`; return how many were ended."""
+    keys = [
+        session.session_key
+        for session in Session.objects.exclude(session_key=kept).filter(expire_date__gt=timezone.now()).iterator()
+        if session.get_decoded().get(SESSION_KEY) == str(owner.pk)
+    ]
+    Session.objects.filter(session_key__in=keys).delete()
+    return len(keys)
 
 
 def revoke_token(token: ApiToken) -> None:

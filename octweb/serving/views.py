@@ -84,6 +84,17 @@ def guide(request: HttpRequest) -> HttpResponse:
 
 @login_required
 @require_POST
+def revoke_all(request: HttpRequest) -> HttpResponse:
+    """Sign out everywhere: end all tokens of the user and all sessions but this one."""
+    user: Any = request.user
+    count = actions.revoke_all_tokens(user)
+    ended = actions.end_other_sessions(user, kept=request.session.session_key)
+    messages.success(request, f"Signed out everywhere else: {count} tokens and {ended} other sessions were ended.")
+    return redirect("serving:guide")
+
+
+@login_required
+@require_POST
 def revoke(request: HttpRequest, key: str) -> HttpResponse:
     actions.revoke_token(get_object_or_404(ApiToken, user=request.user, token_key=key))
     messages.success(request, "The token was revoked; calls with it fail from now on.")

@@ -19,6 +19,8 @@ from rest_framework.test import APIClient
 
 from octweb.core.throttles import client_address
 from octweb.jobs.child import Process
+from octweb.serving.actions import create_token
+from octweb.serving.models import ApiToken
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.django_db
@@ -234,3 +236,26 @@ def test_what_is_not_an_address_is_not_kept_as_one(rf, settings, connection, sai
     more = {} if said is None else {"HTTP_X_FORWARDED_FOR": said}
     assert client_address(rf.get("/", REMOTE_ADDR=connection, **more)) == address
     assert client_address(HttpRequest()) is None
+
+
+@pytest.mark.parametrize("ticked", [True, False])
+def test_new_password_revokes_tokens_if_ticked(owner, ticked):
+    token, _ = create_token(owner=owner)
+    client = Client()
+    sign_in(client)
+    new = "another long password"
+    fields = {"old_password": PASSWORD, "new_password1": new, "new_password2": new}
+    client.post(reverse("password_change"), fields | ({"revoke_tokens": "on"} if ticked else {}))
+    assert ApiToken.objects.filter(pk=token.pk).exists() is not ticked
+
+
+def test_sign_out_everywhere_ends_tokens_and_other_sessions(owner, stranger):
+    here, there = Client(), Client()
+    sign_in(here)
+    sign_in(there)
+    create_token(owner=owner)
+    create_token(owner=stranger)
+    here.post(reverse("serving:revoke-all"))
+    assert here.get(reverse("runs:list")).status_code == 200
+    assert there.get(reverse("runs:list")).status_code == 302
+    assert [token.user for token in ApiToken.objects.all()] == [stranger]

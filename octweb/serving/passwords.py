@@ -1,0 +1,48 @@
+"""A new password ends other sessions, and API tokens where the box is ticked."""
+
+from __future__ import annotations
+
+from django import forms
+from django.contrib.auth.forms import PasswordChangeForm, SetPasswordForm
+from django.contrib.auth.views import PasswordChangeView, PasswordResetConfirmView
+from django.db import transaction
+
+from octweb.serving.actions import revoke_all_tokens
+
+
+class RevokeTokens(forms.Form):
+    """The box that ends the tokens with the old password."""
+
+    revoke_tokens = forms.BooleanField(
+        required=False,
+        initial=True,
+        label="Revoke all my API tokens",
+        help_text="Programs that use them need new ones.",
+    )
+
+    def save(self, commit: bool = True):
+        with transaction.atomic():
+            user = super().save(commit)  # type: ignore[misc]
+            if self.cleaned_data["revoke_tokens"]:
+                revoke_all_tokens(user)
+        return user
+
+
+class ChangeForm(RevokeTokens, PasswordChangeForm):
+    """Old and new password."""
+
+
+class ResetForm(RevokeTokens, SetPasswordForm):
+    """A new password after a link."""
+
+
+class Change(PasswordChangeView):
+    """The page that changes the password of the user who is signed in."""
+
+    form_class = ChangeForm
+
+
+class Reset(PasswordResetConfirmView):
+    """The page behind a link for a new password."""
+
+    form_class = ResetForm
