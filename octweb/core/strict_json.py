@@ -12,6 +12,7 @@ from django.conf import settings
 BYTES_A_VALUE = 8  # of the largest body, on average; a value takes some 30 bytes as an object
 HOLDERS_A_ROW, MORE_HOLDERS = 2, 50_000  # objects and lists, each of which takes 60 to 250 bytes
 MAX_NAMES = 100_000  # of one object; a row has as many as the table has columns
+NAME_END = b'":'  # ends a name; hardly any text holds it
 SHORT = 1_000_000  # bytes; a body this short cannot hold enough values to take much memory
 
 
@@ -46,8 +47,17 @@ def check_size(content: bytes | bytearray) -> None:
     commas, lists, objects = (int(np.count_nonzero(text == ord(mark))) for mark in ",[{")
     if lists + objects > holders:
         raise TooMany(f"it has more than {holders:,} lists and objects; send the rows in several calls")
+    if content.count(NAME_END) > MAX_NAMES and _most_names(text) > MAX_NAMES:
+        raise TooMany(f"an object in it has more than {MAX_NAMES:,} names")
     if commas > most:
         raise TooMany(f"it has more than {most:,} values; send the rows in several calls")
+
+
+def _most_names(text: np.ndarray) -> int:
+    """Return the largest number of names between two opening braces: one object has at least so many, nested ones aside."""
+    names = np.flatnonzero((text[1:] == ord(":")) & (text[:-1] == ord('"')))
+    objects = np.flatnonzero(text == ord("{"))
+    return int(np.bincount(np.searchsorted(objects, names)).max(initial=0))
 
 
 def _members(value: Any) -> int:

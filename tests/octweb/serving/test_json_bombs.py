@@ -111,3 +111,17 @@ def test_what_is_too_much_is_said():
     with pytest.raises(strict_json.TooMany, match="names"):
         strict_json.loads(_names(1_200_000))
     assert len(strict_json.loads(b"[" + b"1.5," * 1_000_000 + b"1]")) == 1_000_001
+
+
+def test_many_names_are_refused_before_parsing(monkeypatch):
+    """To build 2.5 million names takes a second under the lock of the interpreter."""
+    monkeypatch.setattr(strict_json.orjson, "loads", lambda content: pytest.fail("it was parsed"))
+    with pytest.raises(strict_json.TooMany, match="names"):
+        strict_json.loads(_names(27_500_000))
+
+
+def test_many_rows_and_times_are_not_taken_for_many_names():
+    rows = b'{"rows":[' + b",".join([b'{"a":1,"b":"12:30:00"}'] * 60_000) + b"]}"
+    assert len(strict_json.loads(rows)["rows"]) == 60_000
+    times = b'{"columns":{"a":[' + b",".join([b'"12:30:00"'] * 120_000) + b"]}}"
+    assert len(strict_json.loads(times)["columns"]["a"]) == 120_000
