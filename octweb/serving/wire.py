@@ -83,6 +83,11 @@ class Wire:
         self.application = application
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        if environ.get("SERVER_PROTOCOL") == "HTTP/1.1" and not environ.get("HTTP_HOST"):
+            no_host = Refused(
+                400, "The header Host is missing. Every call of HTTP/1.1 needs it (RFC 9112, section 3.2)."
+            )
+            return _refuse(environ, start_response, no_host, closing=True)
         chunked = "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower()
         length = environ.get("CONTENT_LENGTH") or "0"
         if length.isdigit() and not chunked:

@@ -6,9 +6,11 @@ import contextlib
 import gzip
 import hashlib
 import http.client
+import inspect
 import io
 import json
 import os
+import runpy
 import socket
 import subprocess
 import sys
@@ -20,7 +22,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from octweb.core.management.commands.serve import WORKER
+from octweb.core.management.commands.serve import WORKER, Command
 from octweb.serving.coding import Damaged, TooLong, UnknownCoding, packed, spooled
 from octweb.serving.wire import DROPPED
 from tests.conftest import ROOT
@@ -271,3 +273,19 @@ def test_a_bomb_is_stopped_early(coding):
 def test_short_answers_stay_as_they_are():
     assert packed(b"x" * 999, "gzip") == (b"x" * 999, "")
     assert packed(b"x" * 1000, "gzip")[1] == "gzip"
+
+
+def test_call_without_host_is_refused(port):
+    """RFC 9112, section 3.2: a call of HTTP/1.1 without Host gets 400; one of HTTP/1.0 needs none."""
+    for version, status in ((b"1.1", b"400"), (b"1.0", b"200")):
+        with socket.create_connection(("127.0.0.1", port), 30) as sock:
+            sock.sendall(b"GET / HTTP/%s\r\n\r\n" % version)
+            assert sock.recv(10_000).split(b" ")[1] == status
+
+
+def test_headers_of_a_call_do_not_set_the_script_name():
+    """With gunicorn's default, a header SCRIPT_NAME from this host gave a 500."""
+    config = runpy.run_path(str(ROOT / "deploy" / "gunicorn.conf.py"))
+    assert config["forwarder_headers"] == ""
+    command = inspect.getsource(Command)
+    assert '"--forwarder-headers", ""' in command

@@ -71,7 +71,7 @@ class Command(BaseCommand):
             [
                 sys.executable, "-m", "gunicorn", "octweb.wsgi:application", "--bind", f"{host}:{port}",
                 "--worker-class", WORKER, "--workers", "1", "--threads", str(threads), "--graceful-timeout", "10",
-                "--access-logfile", "/dev/null", "--no-control-socket", "--preload", "--worker-connections", "800",
+                "--access-logfile", "/dev/null", "--forwarder-headers", "", "--no-control-socket", "--preload", "--worker-connections", "800",
             ]
         ] + [[*settings.COMMAND, "worker"] for _ in range(workers)]  # fmt: skip
         stop: list[int] = []
