@@ -84,7 +84,7 @@ def remove_unknown(folder: str, known: Iterable[str], now: datetime) -> int:
 def place_in(file: FieldFile, target: Path) -> Path:
     """A path that stays while `target`'s folder does: the stored file itself, or a link to the copy of it; raises FileNotFoundError."""
     path = local_path(file)
-    if not path.exists():
+    if not path.is_file():
         raise FileNotFoundError(f"The stored file {file.name} is gone.")
     if path != _place(str(file.name)):
         return path

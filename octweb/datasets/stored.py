@@ -35,9 +35,12 @@ CHANGED = "The stored file of this data set was changed outside octweb. Upload i
 def path_of(file: FieldFile) -> Path:
     """Where the stored file can be read; raises DataError if it is gone."""
     try:
-        return files.local_path(file)
-    except FileNotFoundError as error:
+        path = files.local_path(file)
+    except (FileNotFoundError, ValueError) as error:  # a row without a name of a file has ValueError
         raise DataError(GONE) from error
+    if not path.is_file():
+        raise DataError(GONE)
+    return path
 
 
 def load(dataset: Dataset) -> tuple[Table, Labels]:

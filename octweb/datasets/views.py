@@ -338,8 +338,9 @@ def _left_out(guess: Any, choice: Choice) -> bool:
 
 def _classes(dataset: Dataset) -> list[dict[str, Any]]:
     """Classes by size, with the width of their part of the bar."""
+    classes = dataset.profile.get("classes", ())
     pairs = sorted(
-        zip(dataset.profile["class_counts"], dataset.profile["classes"], range(1000), strict=False), key=lambda p: -p[0]
+        zip(dataset.profile.get("class_counts", ()), classes, range(1000), strict=False), key=lambda p: -p[0]
     )
     total = max(1, sum(count for count, _, _ in pairs))
     out, start = [], 0.0
@@ -352,7 +353,7 @@ def _classes(dataset: Dataset) -> list[dict[str, Any]]:
                 "share": count / total,
                 "start": start,
                 "percent": percent,
-                "colour": swatch(k, len(dataset.profile["classes"])),
+                "colour": swatch(k, len(classes)),
             }
         )
         start += percent
@@ -362,8 +363,8 @@ def _classes(dataset: Dataset) -> list[dict[str, Any]]:
 def _profile_columns(dataset: Dataset, sort: str) -> list[dict[str, Any]]:
     """Profile columns with the bars of their small histograms as rectangles, stacked by class."""
     records = {c["name"]: c for c in dataset.columns}
-    columns, classes = [], len(dataset.profile["classes"])
-    for column in dataset.profile["columns"]:
+    columns, classes = [], len(dataset.profile.get("classes", ()))
+    for column in dataset.profile.get("columns", ()):
         histogram = column["histogram"]
         top = max((sum(bin_) for bin_ in histogram), default=0) or 1
         width = 100 / max(1, len(histogram))

@@ -88,5 +88,5 @@ class ExperimentForm(SaidForm):
         _, nested = evaluation(self.dataset)
         if nested:
             return "These data have few rows, so none is held out: the choice is made again without each fold (nested folds)."
-        rows = sum(held_out_of(n, HELD_OUT) for n in self.dataset.profile["class_counts"])
+        rows = sum(held_out_of(n, HELD_OUT) for n in self.dataset.profile.get("class_counts", ()))
         return f"{rows:,} rows are held out of everything and measured once, when you choose a tree."

@@ -37,7 +37,7 @@ class Experiment(Deletable):
     @property
     def held_out_rows(self) -> int:
         """Rows that take no part in the choice: of each class a share, as the training holds them out."""
-        return sum(held_out_of(rows, self.test_share) for rows in self.dataset.profile["class_counts"])
+        return sum(held_out_of(rows, self.test_share) for rows in self.dataset.profile.get("class_counts", ()))
 
 
 def fits_of(folds: int, nested: bool) -> int:

@@ -47,6 +47,11 @@ def worker_name() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
+def _without_path(error: Exception) -> str:
+    """Return the words of an error that its job's owner may read: no path of this server."""
+    return (error.strerror or type(error).__name__) if isinstance(error, OSError) else str(error)
+
+
 class LostLease(Exception):
     """Somebody else has the job now, or it was deleted."""
 
@@ -113,7 +118,7 @@ class Supervisor(ABC):
             self._patiently(lambda: self.end(RunStatus.FAILED, error=reason))
         except Exception as error:
             log.exception("%s %s attempt %s failed in its supervisor", self._name, self.job_id, self.attempt)
-            reason, text = f"The worker failed: {error}", ""
+            reason, text = f"The worker failed: {_without_path(error)}", ""
             if child is not None:
                 child.kill()
                 text = self._log(child)

@@ -38,7 +38,7 @@ def tree_of(run: TrainingRun, record: dict[str, Any]) -> Tree | None:
     try:
         schema = [ColumnSchema.from_json(c) for c in record.get("columns") or features]
         return tree_from_json(
-            record["tree"], schema=schema, classes=record.get("classes") or run.dataset.profile["classes"]
+            record["tree"], schema=schema, classes=record.get("classes") or run.dataset.profile.get("classes", ())
         )
     except (TrainerError, KeyError, TypeError):
         return None
