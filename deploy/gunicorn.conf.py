@@ -20,7 +20,8 @@ worker_connections = 800  # of a process; more make those that were quiet longes
 preload_app = True
 # who may say X-Forwarded-Proto: the proxy on this host; in containers the network of the proxy alone reaches this port
 forwarded_allow_ips = os.environ.get("OCTWEB_PROXY_ADDRESSES", "127.0.0.1,::1")
-forwarder_headers = ""  # no header of a call sets SCRIPT_NAME or PATH_INFO; octweb takes SCRIPT_NAME from its environment
+# no header of a call sets SCRIPT_NAME or PATH_INFO; octweb takes SCRIPT_NAME from its environment
+forwarder_headers = ""
 accesslog = None  # the proxy writes one
 control_socket_disable = True
 
