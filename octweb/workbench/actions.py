@@ -18,6 +18,7 @@ from rest_framework.exceptions import ValidationError
 from octweb.core import deleting
 from octweb.core.names import checked_name
 from octweb.core.problems import Conflict, Unprocessable
+from octweb.datasets import stored
 from octweb.datasets.models import Dataset
 from octweb.jobs import queue
 from octweb.jobs.models import FINISHED, RunStatus
@@ -26,9 +27,14 @@ from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.runs.actions import check_settings, within_limits
 from octweb.workbench.models import Kind, Step, StepState, Workbench
+from trainer.editing.questions import ONE_CATEGORY
+from trainer.editing.wishes import read_wish
 from trainer.editing.words import checked_reasons
+from trainer.errors import ParameterError
 from trainer.method import Method
 from trainer.methods import get
+from trainer.table import ColumnSchema
+from trainer.tree.file import from_json
 from trainer.tree.nodes import Tree
 from trainer.workbench import EDITABLE, METHOD, check_editable
 
@@ -145,14 +151,18 @@ def edit(
 ) -> Step:
     """The best tree with these wishes, or with the present wishes and some more or fewer.
 
-    reasons: why somebody has some of the wishes; a wish that stays keeps its reason. Raises ParameterError for a reason without a wish.
+    reasons: why somebody has some of the wishes; a wish that stays keeps its reason. Raises ParameterError for a reason without a wish,
+    and for a wish that cannot be read; nothing is changed then.
     """
     if wishes is None:
         unknown = [w for w in drop if w not in current_wishes(bench)]
         if unknown:
             raise ValidationError({"drop": f"'{unknown[0][:200]}' is not among the wishes."})
-        wishes = [w for w in current_wishes(bench) if w not in drop]
+        wishes = [w for w in readable_wishes(bench) if w not in drop]
         wishes += [w for w in add if w not in wishes]
+        check_wishes(bench, "add", add)
+    else:
+        check_wishes(bench, "wishes", wishes)
     said = {w: text for w, text in current_reasons(bench).items() if w in wishes}
     said |= checked_reasons(reasons or {}, wishes)
     return ask(bench, Kind.COMPLETE, wishes=wishes, request={"reasons": said} if said else {})
@@ -193,6 +203,49 @@ def current_wishes(bench: Workbench) -> list[str]:
     """The wishes that hold now."""
     step = current(bench)
     return list(step.wishes) if step else []
+
+
+def check_wishes(bench: Workbench, field: str, wishes: Sequence[str]) -> None:
+    """Raise ParameterError for `field` if the workbench cannot read one of these wishes."""
+    for words in _refusals(bench, wishes).values():
+        raise ParameterError({field: words})
+
+
+def refused_wishes(bench: Workbench) -> dict[str, str]:
+    """Return the wishes of the current step that cannot be read, with the reason of each."""
+    step = current(bench)
+    return _refusals(bench, step.wishes) if step is not None and step.state == StepState.FAILED else {}
+
+
+def readable_wishes(bench: Workbench) -> list[str]:
+    """Return the wishes of the current step without those that cannot be read: these never held."""
+    refused = refused_wishes(bench)
+    return [wish for wish in current_wishes(bench) if wish not in refused]
+
+
+def _refusals(bench: Workbench, wishes: Sequence[str]) -> dict[str, str]:
+    if not wishes:
+        return {}
+    schema, classes = _names(bench)
+    refused = {}
+    for wish in wishes:
+        try:
+            read = read_wish(wish, schema, classes)
+            if read.verb == "together" and bench.method != "odt":
+                raise ParameterError({"wish": ONE_CATEGORY.format(name=schema[read.column].name)})
+        except ParameterError as error:
+            refused[wish] = error.errors["wish"]
+    return refused
+
+
+def _names(bench: Workbench) -> tuple[Sequence[ColumnSchema], Sequence[str]]:
+    """Return the columns and classes of a workbench, from its newest tree or else from its data set."""
+    answered = bench.steps.exclude(document="").order_by("number").last()
+    if answered is not None:
+        tree = from_json(json.loads(answered.document)).tree
+        return tree.schema, tree.classes
+    table, labels = stored.load(bench.dataset)
+    return table.schema, labels.classes
 
 
 def undo(bench: Workbench) -> Step:

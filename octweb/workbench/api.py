@@ -255,7 +255,7 @@ class WorkbenchViewSet(
         """What each question that could stand at a place would cost."""
         bench = self.get_object()
         values = self._read(PricesSerializer).validated_data
-        return self._answer(actions.ask(bench, Kind.PRICES, wishes=actions.current_wishes(bench), request=values))
+        return self._answer(actions.ask(bench, Kind.PRICES, wishes=actions.readable_wishes(bench), request=values))
 
     @extend_schema(request=GoodTreesSerializer, responses={201: StepSerializer} | BAD, parameters=[WAIT])
     @action(detail=True, methods=["post"], url_path="good-trees")

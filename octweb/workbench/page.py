@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -134,8 +135,11 @@ def find(place: Place | None, name: str) -> Place | None:
     return find(place.yes, name) or find(place.no, name)
 
 
-def wish_lines(step: Step | None, n: int) -> list[dict[str, Any]]:
-    """The wishes of a step in words with their prices in rows; the price is absent while it is not known."""
+def wish_lines(step: Step | None, n: int, refused: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the wishes of a step in words with their prices in rows, or why they are refused.
+
+    The price is absent while it is not known.
+    """
     if step is None:
         return []
     known = {record["wish"]: record["price"] for record in step.result.get("wishes") or ()}
@@ -148,6 +152,7 @@ def wish_lines(step: Step | None, n: int) -> list[dict[str, Any]]:
             {
                 "number": number, "wish": wish, "words": in_words(wish), "conflict": wish in conflict,
                 "price": None if price is None else price * n, "reason": reasons.get(wish.strip(), ""),
+                "refused": refused.get(wish, ""),
             }
         )  # fmt: skip
     return lines

@@ -119,14 +119,14 @@ def bench_live(request: HttpRequest, pk: Any) -> HttpResponse:
     return render(request, "workbench/_bench.html", _context(request, _bench(request, pk)))
 
 
-def _context(request: HttpRequest, bench: Workbench) -> dict[str, Any]:
+def _context(request: HttpRequest, bench: Workbench, at: str = "") -> dict[str, Any]:
     step = actions.current(bench)
     shown = actions.last_tree(bench, step)
-    at = request.GET.get("at", "") or "root"
+    at = at or request.GET.get("at", "") or "root"
     tree = None if shown is None else page.drawn(shown, step.wishes if step else [], at)
     place = page.find(tree, at)
     result = shown.result if shown else {}
-    wishes = page.wish_lines(step, result.get("n", 0))
+    wishes = page.wish_lines(step, result.get("n", 0), actions.refused_wishes(bench))
     prices = page.price_lines(bench, shown, at)
     stalled = actions.is_stalled(bench)
     return {
@@ -179,8 +179,31 @@ def bench_edit(request: HttpRequest, pk: Any) -> HttpResponse:
             same_place = [w for w in actions.current_wishes(bench) if w != wish and _replaces(wish, w)]
             actions.edit(bench, add=[wish], drop=same_place, reasons=_reasons(request.POST, wish))
     except (TrainerError, APIException, ValueError) as error:
-        messages.error(request, _said(error))
+        return _refused(request, bench, at, error)
     return redirect(f"{reverse('workbench:detail', args=[bench.pk])}?at={at}")
+
+
+FIELD_OF_VERB = {"threshold": "value", "depth": "height", "subset": "category", "together": "category"}
+
+
+def _refused(request: HttpRequest, bench: Workbench, at: str, error: Exception) -> HttpResponse:
+    """Show the page with the reason beside the field that was refused, which keeps what was typed."""
+    context = _context(request, bench, at)
+    place, form = context["place"], request.POST
+    field = "reason" if form.get("label") else FIELD_OF_VERB.get(form.get("verb", ""), "wish")
+    shown = {
+        "wish": True,
+        "value": place is not None and place.threshold,
+        "height": place is not None and not place.is_leaf,
+        "category": place is not None and place.categories,
+        "reason": place is not None and place.is_leaf,
+    }
+    field = field if shown[field] else "wish"
+    words = " ".join(error.errors.values()) if isinstance(error, ParameterError) else _said(error)
+    typed = form.get("wish" if field == "wish" else "value", "")
+    # A refresh would take the reason away.
+    context |= {"refused_field": field, "refused": words, "typed": typed, "working": False}
+    return render(request, "workbench/detail.html", context, status=422)
 
 
 def _wish(form: Any, at: str) -> str:

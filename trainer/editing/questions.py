@@ -21,6 +21,11 @@ from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
 from trainer.tree.shapes import LabelledShape
 from trainer.tree.splits import Split, goes_left
 
+ONE_CATEGORY = (
+    "'together' is a wish about questions that ask for sets of categories, as those of the method 'odt' do; here "
+    "a question names one category of '{name}'. Forbid the column instead."
+)
+
 
 class Questions:
     """Splits by number, their columns, and the answers of the training rows."""
@@ -66,12 +71,7 @@ class Questions:
         Raises ParameterError where questions are not about sets of categories, or one of these never occurs.
         """
         name = self.problem.table.names[split.used[0]]
-        raise ParameterError(
-            {
-                "wish": f"'together' is a wish about questions that ask for sets of categories, as those of the method 'odt' do; here "
-                f"a question names one category of '{name}'. Forbid the column instead."
-            }
-        )
+        raise ParameterError({"wish": ONE_CATEGORY.format(name=name)})
 
     def barred(self, question: int, banned: frozenset[int]) -> bool:
         """Whether `banned` rules a question out: by its column, or because it parts categories that stay together."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trainer.editing.questions import Questions
-from trainer.errors import ParameterError, closest, listed
+from trainer.errors import ParameterError, closest, listed, nearest
 from trainer.table import ColumnSchema, Kind
 from trainer.tree.shapes import LabelledShape
 from trainer.tree.splits import Interval, Split, Subset, Threshold
@@ -57,31 +57,55 @@ class Wish:
         return self.item.place
 
 
-def parse(text: str, questions: Questions) -> Wish:
-    """The wish that a text expresses; raises ParameterError with a sentence on what is wrong in it."""
+@dataclass(frozen=True)
+class ReadWish:
+    """A wish as it is written: `number` is the class of `leaf` or the height of `depth`."""
+
+    verb: Verb
+    place: str
+    column: int = -1
+    split: Split | None = None
+    number: int = -1
+
+
+def read_wish(text: str, schema: Sequence[ColumnSchema], classes: Sequence[str]) -> ReadWish:
+    """Read a wish by names of columns and classes alone.
+
+    Raises
+    ------
+    ParameterError
+        If the text is no wish, or names a column, category or class that does not exist.
+    """
     words = text.split(None, 2)
     if len(words) < 2 or words[0] not in VERBS:
-        raise _bad(text, GRAMMAR)
+        raise _bad(text, f"{GRAMMAR} {_near_columns(text, schema)}")
     place = _place(words[1], text)
     rest = words[2].strip() if len(words) == 3 else ""
-    schema = questions.problem.table.schema
     if words[0] == "ask":
         column, split = _question(rest, schema, text)
-        number = -1 if split is None else questions.find(split)
-        return Wish(text.strip(), Item("ask", place, number, column))
+        return ReadWish("ask", place, column, split)
     if words[0] == "together":
         column, split = _question(rest, schema, text)
         if split is None or len(split.among) < 2:
             raise _bad(text, "'together' names two or more categories, as 'together root COLUMN in A|B'.")
-        return Wish(text.strip(), Item("together", place, questions.together(split), column))
+        return ReadWish("together", place, column, split)
     if words[0] in ("forbid", "avoid"):
         verb: Verb = "forbid" if words[0] == "forbid" else "avoid"
-        return Wish(text.strip(), Item(verb, place, column=_column(rest, schema, text)))
+        return ReadWish(verb, place, _column(rest, schema, text))
     if words[0] == "leaf":
-        return Wish(text.strip(), Item("leaf", place, _label(rest, questions, text)))
+        return ReadWish("leaf", place, number=_label(rest, classes, text))
     if not re.fullmatch(r"\d{1,4}", rest):
         raise _bad(text, "'depth' takes a whole number of questions, as 'depth y 1'.")
-    return Wish(text.strip(), Item("depth", place, int(rest)))
+    return ReadWish("depth", place, number=int(rest))
+
+
+def parse(text: str, questions: Questions) -> Wish:
+    """The wish that a text expresses; raises ParameterError with a sentence on what is wrong in it."""
+    wish = read_wish(text, questions.problem.table.schema, questions.problem.labels.classes)
+    number = wish.number
+    if wish.split is not None:
+        number = questions.together(wish.split) if wish.verb == "together" else questions.find(wish.split)
+    return Wish(text.strip(), Item(wish.verb, wish.place, number, wish.column))
 
 
 def parse_all(texts: Sequence[str], questions: Questions) -> tuple[Wish, ...]:
@@ -161,8 +185,16 @@ def _column(name: str, schema: Sequence[ColumnSchema], text: str) -> int:
     return names.index(name)
 
 
-def _label(name: str, questions: Questions, text: str) -> int:
-    classes = questions.problem.labels.classes
+def _near_columns(text: str, schema: Sequence[ColumnSchema]) -> str:
+    """Name the columns that words of a text come close to, or the first columns."""
+    names = [column.name for column in schema]
+    near = dict.fromkeys(filter(None, (nearest(word, names) for word in text.split()[:20])))
+    if near:
+        return f"Nearest columns: {listed(list(near), most=3)}."
+    return f"Columns: {listed(names)}."
+
+
+def _label(name: str, classes: Sequence[str], text: str) -> int:
     if not name:
         return -1
     if name not in classes:

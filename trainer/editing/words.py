@@ -18,6 +18,8 @@ AT_MOST = re.compile(
 def in_words(wish: str) -> str:
     """A wish as a sentence."""
     words = wish.split(None, 2)
+    if len(words) < 2:
+        return wish
     place = "the root" if words[1] == "root" else f"place {words[1]}"
     tail = words[2] if len(words) == 3 else ""
     return {

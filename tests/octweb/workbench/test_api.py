@@ -140,3 +140,16 @@ def test_only_post_wakes_a_stalled_workbench(api, model, method, status):
     assert getattr(api, method)(address).status_code == 200
     bench.refresh_from_db()
     assert bench.status == status
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("field", ["add", "wishes"])
+def test_unreadable_wish_is_a_problem_and_no_step(api, model, serve, field):
+    bench = actions.open_for(owner=model.owner, model=model)
+    serve(bench)
+    answer = api.post(f"{URL}{bench.pk}/edits/", {field: ["no colour anywhere please"]}, format="json")
+    assert answer.status_code in (400, 422)
+    assert answer["content-type"] == "application/problem+json"
+    assert answer.json()["errors"][0]["attr"] == field
+    assert "Nearest columns: colour." in answer.json()["detail"]
+    assert bench.steps.count() == 1

@@ -115,10 +115,10 @@ def test_a_node_of_the_model_page_is_the_chosen_card_of_a_new_workbench(web, mod
 
 def test_wishes_are_written_as_questions_are(web, model, owner):
     bench = actions.open_for(owner=owner, model=model)
-    actions.edit(bench, add=["ask root b <= -0.5"])
+    actions.edit(bench, add=["ask root width <= -0.5"])
     shown = web.get(f"/workbenches/{bench.pk}/").content.decode()
-    assert shown.count("At the root: ask b ≤ −0.5") >= 2, "among the wishes and in the history"
-    assert 'value="ask root b &lt;= -0.5"' in shown, "the wish itself stays as it is typed"
+    assert shown.count("At the root: ask width ≤ −0.5") >= 2, "among the wishes and in the history"
+    assert 'value="ask root width &lt;= -0.5"' in shown, "the wish itself stays as it is typed"
     assert in_words("ask y a <= b <= 1e-05") == "At place y: ask a <= b ≤ 1e-05"
 
 
@@ -353,3 +353,60 @@ def test_alternatives_tab_does_not_wake_its_workbench(web, model):
     shown = web.get(f"/models/{model.pk}/?mode=tree&node=0&tab=alternatives").content.decode()
     assert ">Compute</button>" in shown
     assert Workbench.objects.get().status == "failed"
+
+
+TYPO = "no sex anywhere please"
+
+
+def test_unreadable_wish_is_refused_at_its_field(web, model, serve):
+    bench = actions.open_for(owner=model.owner, model=model)
+    serve(bench)
+    address = f"/workbenches/{bench.pk}/"
+    answer = web.post(f"{address}edit/", {"at": "root", "verb": "wish", "wish": "forbid root colr"})
+    page = " ".join(answer.content.decode().split())
+    assert answer.status_code == 422
+    assert 'id="wish-error"' in page
+    assert "Did you mean &#x27;colour&#x27;?" in page
+    assert 'value="forbid root colr"' in page
+    bench.refresh_from_db()
+    assert bench.position == 1
+    assert bench.steps.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("form", "field"),
+    [
+        ({"verb": "threshold", "column": "width", "value": "wide"}, "value"),
+        ({"verb": "depth", "value": "few"}, "height"),
+        ({"verb": "forbid", "column": "colr"}, "wish"),
+        ({"verb": "pin", "wish": TYPO}, "wish"),
+        ({"verb": "wish", "wish": "together root colour in red|blue"}, "wish"),
+        ({"verb": "wish", "wish": "hello"}, "wish"),
+        ({"verb": "leaf", "label": "maybe", "reason": "so"}, "wish"),
+    ],
+)
+def test_each_edit_that_is_refused_changes_nothing(web, model, serve, form, field):
+    bench = actions.open_for(owner=model.owner, model=model)
+    serve(bench)
+    tree = page.drawn(bench.steps.get(), [], None)
+    at = tree.name if tree.threshold or field != "value" else "y"
+    answer = web.post(f"/workbenches/{bench.pk}/edit/", {"at": at} | form)
+    assert answer.status_code == 422
+    assert f'id="{field}-error"' in answer.content.decode()
+    assert bench.steps.count() == 1
+
+
+def test_workbench_with_a_stored_bad_wish_recovers(web, model, serve):
+    """Earlier versions stored such a wish, and each further step failed."""
+    bench = actions.open_for(owner=model.owner, model=model)
+    serve(bench)
+    actions.ask(bench, Kind.COMPLETE, wishes=["forbid root width", TYPO, "hello"])
+    serve(bench)
+    address = f"/workbenches/{bench.pk}/"
+    page = " ".join(web.get(address).content.decode().split())
+    assert page.count("Refused, it never held") == 2
+    web.post(f"{address}edit/", {"at": "root", "drop": TYPO})
+    bench.refresh_from_db()
+    assert actions.current_wishes(bench) == ["forbid root width"]
+    serve(bench)
+    assert actions.current(bench).state == StepState.DONE
