@@ -17,6 +17,7 @@ from octweb.jobs.models import FINISHED, RunStatus
 from octweb.runs import advice
 from trainer.claims import read_claim, splits_claim, splits_words
 from trainer.evaluate import Choice, Honest, Record, Score, choose, honest
+from trainer.evaluate.intervals import wilson
 from trainer.methods import get
 from trainer.tree.file import from_json
 from trainer.tree.numbers import number_text, points_text
@@ -224,7 +225,7 @@ def honest_words(found: Board) -> str:
         return "No rows were held out."
     return (
         f"An honest estimate: of {test['n']:,} rows that took no part in any of this, the tree that you opened first is right "
-        f"for {percent(test['accuracy'])} ({test['correct']:,})."
+        f"for {percent(test['accuracy'])} ({test['correct']:,}{span(wilson(int(test['correct']), int(test['n'])))})."
     )
 
 

@@ -23,15 +23,56 @@ def test_wilson_is_the_one_of_scipy(k, n):
 def test_without_rows_there_is_no_interval():
     assert wilson(0, 0) is None
     assert difference(0, 0, 0) is None
-    assert of_folds(0.9, 0.0, 1) is None
+    assert of_folds(9, 10, 1) is None
 
 
-def test_the_interval_of_folds_is_that_of_student():
-    values = np.array([0.91, 0.93, 0.90, 0.95, 0.92])
-    low, high = of_folds(values.mean(), values.std(ddof=1), 5)
-    half = 2.7764451051977987 * values.std(ddof=1) / math.sqrt(5)
-    assert (low, high) == pytest.approx((values.mean() - half, values.mean() + half))
-    assert of_folds(0.99, 0.3, 2) == (0.0, 1.0)
+def test_interval_of_folds_is_wider_than_wilson():
+    low, high = of_folds(166, 297, 5)
+    narrow = wilson(166, 297)
+    assert low < narrow[0]
+    assert high > narrow[1]
+    assert high - low == pytest.approx(1.5 * (narrow[1] - narrow[0]), rel=0.02)
+
+
+def table_tree(X, y, columns):
+    """Return a function that answers with the majority class of each cell of some columns."""
+    places = 1 << np.arange(columns)
+    cells = X[:, :columns] @ places
+    yes = np.bincount(cells, weights=2 * y - 1, minlength=1 << columns)
+    answers = np.where(yes == 0, y.mean() >= 0.5, yes > 0).astype(int)
+    return lambda rows: answers[rows[:, :columns] @ places]
+
+
+def drawn(rng, n, noise):
+    X = rng.integers(0, 2, (n, 5))
+    y = ((X[:, 0] ^ (X[:, 1] & X[:, 2])) ^ (rng.random(n) < noise)).astype(int)
+    return X, y
+
+
+@pytest.mark.parametrize(("n", "noise"), [(100, 0.3), (300, 0.45), (300, 0.1)])
+def test_interval_of_folds_covers_the_true_accuracy(n, noise):
+    """Each experiment chooses its size again without each fold; three standard errors of noise are allowed."""
+    rng = np.random.default_rng(7)
+    trials = 300
+    fold = np.arange(n) % 5
+    X_new, y_new = drawn(rng, 4000, noise)
+    intervals = []
+    truths = []
+    for _ in range(trials):
+        X, y = drawn(rng, n, noise)
+        correct = 0
+        for k in range(5):
+            inner = (fold != k) & (fold != (k + 1) % 5)
+            check = fold == (k + 1) % 5
+            scores = [(table_tree(X[inner], y[inner], c)(X[check]) == y[check]).mean() for c in (1, 2, 3, 5)]
+            columns = (1, 2, 3, 5)[int(np.argmax(scores))]
+            tree = table_tree(X[fold != k], y[fold != k], columns)
+            correct += int((tree(X[fold == k]) == y[fold == k]).sum())
+            truths.append((tree(X_new) == y_new).mean())
+        intervals.append(of_folds(correct, n, 5))
+    truth = float(np.mean(truths))
+    covered = np.mean([low <= truth <= high for low, high in intervals])
+    assert covered >= 0.95 - 3 * math.sqrt(0.95 * 0.05 / trials)
 
 
 @pytest.mark.parametrize("b", range(7))

@@ -74,7 +74,7 @@ def cross_validation(rows: DossierRows) -> dict[str, Any] | None:
     kept = rows.model.metrics.get("cross_validation") or {}
     if kept.get("accuracy") is None:
         return None
-    interval = of_folds(kept["accuracy"], kept.get("deviation") or 0.0, len(kept.get("accuracies") or ()))
+    interval = of_folds(kept.get("correct") or 0, kept.get("n") or 0, len(kept.get("accuracies") or ()))
     return {
         "folds": kept.get("folds"),
         "rows": kept.get("n"),

@@ -72,8 +72,7 @@ class Honest:
     @property
     def interval(self) -> tuple[float, float] | None:
         """The 95 % interval by the outer folds; None for a single one."""
-        spread = float(np.std(self.accuracies, ddof=1)) if len(self.accuracies) > 1 else 0.0
-        return of_folds(self.accuracy, spread, len(self.accuracies))
+        return of_folds(self.correct, self.n, len(self.accuracies))
 
 
 def choose(scores: Sequence[Score]) -> Choice:

@@ -11,7 +11,7 @@ Z95 = 1.959963984540054
 Interval = tuple[float, float]
 
 
-def wilson(k: int, n: int, *, z: float = Z95) -> Interval | None:
+def wilson(k: float, n: float, *, z: float = Z95) -> Interval | None:
     """Wilson's score interval for the share k / n, within [0, 1]; None without rows (Wilson, 1927)."""
     if n <= 0:
         return None
@@ -21,18 +21,19 @@ def wilson(k: int, n: int, *, z: float = Z95) -> Interval | None:
     return (0.0 if k == 0 else max(0.0, middle - half)), (1.0 if k == n else min(1.0, middle + half))
 
 
-def of_folds(mean: float, deviation: float, folds: int) -> Interval | None:
-    """Student's t interval for the mean of `folds` accuracies with this standard deviation (divided by folds − 1).
+def of_folds(correct: float, n: float, folds: int) -> Interval | None:
+    """Return the interval of a cross-validated accuracy: `correct` of `n` rows, each in one of `folds` folds.
 
-    The folds share training rows, so that the interval is narrower than it should be by an unknown, usually small amount
-    (Bengio & Grandvalet, 2004). None for fewer than two folds.
+    Notes
+    -----
+    The trees of the folds share training rows, so their mistakes are correlated. Nadeau & Bengio (2003) estimate
+    the correlation as the share of rows in one fold: the variance grows by 1 + folds / (folds − 1). Wilson's
+    interval is taken over so many fewer rows. None for fewer than two folds or no rows.
     """
     if folds < 2:
         return None
-    from scipy.stats import t
-
-    half = float(t.ppf(0.975, folds - 1)) * deviation / math.sqrt(folds)
-    return max(0.0, mean - half), min(1.0, mean + half)
+    inflation = 1 + folds / (folds - 1)
+    return wilson(correct / inflation, n / inflation)
 
 
 def of_mean(total: float, squares: float, n: int, *, z: float = Z95) -> Interval | None:

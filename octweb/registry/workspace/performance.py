@@ -113,7 +113,7 @@ def unseen_interval(scene: Scene) -> tuple[float, float] | None:
     """The 95 % interval of the accuracy on unseen rows: Wilson's for held-out rows, by folds for a cross-validation."""
     crossed, test = (scene.file.metrics.get(name) or {} for name in ("cross_validation", "test"))
     if crossed.get("accuracy") is not None:
-        return of_folds(crossed["accuracy"], crossed.get("deviation") or 0.0, len(crossed.get("accuracies") or ()))
+        return of_folds(crossed.get("correct") or 0, crossed.get("n") or 0, len(crossed.get("accuracies") or ()))
     if test.get("n"):
         return wilson(int(test["correct"]), int(test["n"]))
     return None

@@ -228,7 +228,7 @@ def test_without_held_out_rows_no_training_number_stands_in_their_place(table, o
     low, high = performance.unseen_interval(crossed)
     assert low < crossed.file.metrics["cross_validation"]["accuracy"] < high
     page = client.get(f"/models/{crossed.model.pk}/?mode=performance").content.decode()
-    assert "Student's over the folds" in page
+    assert "widened for folds that share training rows" in page
 
 
 PLACES = [
