@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from trainer.certificate import Evidence
+from trainer.certificate import Evidence, Status
 from trainer.claims import read_claim
 from trainer.constraints import Constraints
 from trainer.data.folds import check_evaluation, holdout, rows_record
@@ -33,21 +33,25 @@ from trainer.families.numeric.workbench.proof import as_questions, numeric_proof
 from trainer.families.odt.workbench.bench import SubsetWorkbench, check_wishes, subset_bench
 from trainer.families.odt.workbench.proof import subset_proof
 from trainer.good_record import GoodRecord, GoodRequest, choice_of
-from trainer.method import Proof, Settings, Solution
+from trainer.method import Proof, Settings, Solution, exact_fraction
 from trainer.methods import get
 from trainer.monitor import Monitor
 from trainer.pose import limits_of, pose
 from trainer.proving import ProofLimits, write_proof
+from trainer.recount.findings import TOLERANCE
+from trainer.recount.search import small
 from trainer.run import TrainRequest, TrainResult, certify, metrics_of, summary_of
 from trainer.table import fingerprint
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Tree, to_draft
+from trainer.verify.model import Rows as CheckedRows
 from trainer.version import VERSION
 
 METHOD = "exact"  # the one that counts good trees, too
 EDITABLE = ("exact", "exact-numeric", "odt")  # the methods with trees that can be argued with
 TICK, MEMORY_TICKS = 0.05, 10
 MOST_LISTED = 100_000
+CONFIRMED_WORK = 5_000_000  # rows times questions of a table whose optimal trees a plain search confirms
 T = TypeVar("T")
 
 
@@ -191,6 +195,8 @@ class Session:
             rows=rows_record(len(self.request.table), self.held_out, None, self.request.weights, None),
             reading=self.request.table.reading,
         )
+        if certificate.status is Status.OPTIMAL:
+            self._confirm(model)
         summary = summary_of(model, certificate, self.problem, solution)
         summary |= {
             "wishes": record["wishes"],
@@ -198,6 +204,35 @@ class Session:
             "price_rows": read_claim(record).price_rows,
         }
         return TrainResult(model=model, tree=tree, certificate=certificate, summary=summary)
+
+    def _confirm(self, model: ModelFile) -> None:
+        """Raise SolverError if the plain search of the checker finds a better tree than one that is called optimal.
+
+        It shares no code with the search. Tables up to CONFIRMED_WORK rows times questions are searched, within about a second.
+        """
+        questions = self.bench.space.questions.encoded
+        rows = self.problem
+        if len(rows.y) * max(1, questions) ** max(1, self.settings["depth"] - 1) > CONFIRMED_WORK:
+            return
+        document = model.to_json()
+        seen = CheckedRows(
+            columns=[column.values for column in rows.table.columns],
+            labels=rows.y,
+            weights=rows.row_weights,
+            plain=rows.row_weights if rows.quantile_weights is None else rows.quantile_weights,
+        )
+        found, _ = small.best(document, seen)
+        optimum = document["certificate"].get("optimum")
+        known = [(found.value if found is not None and found.whole else None, document["certificate"]["objective"])]
+        if optimum is not None and optimum["proved"]:
+            dropped = range(len(document["certificate"]["wishes"]))
+            known.append((small.without(document, seen, dropped), optimum["objective"]))
+        for value, claimed in known:
+            if value is not None and value > exact_fraction(repr(claimed)) + TOLERANCE:
+                raise SolverError(
+                    f"Two searches disagree: a plain search found a tree with objective {float(value):.9g}, better than the "
+                    f"{claimed:.9g} that was called optimal. Nothing is claimed. Please report this with your table."
+                )
 
     def prove(self, model: ModelFile, proof: Path, monitor: Monitor, limits: ProofLimits) -> dict[str, Any]:
         """Write the proof of the bound of a completion of this session, known by its file; returns the record, see `write_proof`."""

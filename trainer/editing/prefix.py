@@ -247,6 +247,9 @@ class Prefix:
             for q in space.candidates(spot.rows, spot.banned, asks, alike=alike)
             if space.questions.columns[q] not in avoided
         ]
+        mirrors = space.questions.mirrors
+        if any(i.place for i in spot.items) or any(a.number in mirrors.values() for a in asks):
+            found += self._mirrored(spot, asks, avoided)
         for item in here:
             if item.verb != "held" or item.number in found or item.column in avoided:
                 continue
@@ -255,6 +258,19 @@ class Prefix:
             if all(a.admits(item.column, item.number) for a in asks) and space.parts(spot.rows, item.number):
                 found.append(item.number)
         return found
+
+    def _mirrored(self, spot: Spot, asks: list[Asked], avoided: set[int]) -> list[int]:
+        """The mirrored questions that are possible at a place, where it matters which answer is yes."""
+        questions = self.space.questions
+        banned = spot.banned | self.space.banned
+        return [
+            q
+            for q in questions.mirrors.values()
+            if questions.columns[q] not in avoided
+            and not questions.barred(q, banned)
+            and all(a.admits(questions.columns[q], q) for a in asks)
+            and self.space.parts(spot.rows, q)
+        ]
 
     def example(self, spot: Spot) -> int | None:
         """Some question that is possible at a settled place."""

@@ -5,8 +5,9 @@ Those of the encoding come first; held questions, which a wish names and the enc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from types import MappingProxyType
 from typing import overload
 
 import numpy as np
@@ -19,7 +20,7 @@ from trainer.table import Kind
 from trainer.tree.describe import split_text
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
 from trainer.tree.shapes import LabelledShape
-from trainer.tree.splits import Split, goes_left
+from trainer.tree.splits import Split, Subset, goes_left
 
 ONE_CATEGORY = (
     "'together' is a wish about questions that ask for sets of categories, as those of the method 'odt' do; here "
@@ -30,6 +31,8 @@ ONE_CATEGORY = (
 class Questions:
     """Splits by number, their columns, and the answers of the training rows."""
 
+    mirrors: Mapping[int, int] = MappingProxyType({})  # see `mirrored`
+
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         exact = [_left_is_yes(f) for f in problem.binary.features]
@@ -39,6 +42,7 @@ class Questions:
         self.splits: Sequence[Split] = MadeSplits(self.encoded, short, self.held)
         self.columns: list[int] = [split.used[0] for split in exact]
         self._answers: list[np.ndarray] = [goes_left(split, problem.matrix) for split in exact]
+        self.mirrors = self.mirrored([q for q, f in enumerate(problem.binary.features) if f.test is Test.LEVEL])
 
     @property
     def bits(self) -> BitArray:
@@ -61,9 +65,24 @@ class Questions:
         self._answers.append(goes_left(split, self.problem.matrix))
         return len(self.splits) - 1
 
+    def mirrored(self, levels: Sequence[int]) -> dict[int, int]:
+        """Add for each column of two categories the question about the other one; returns it by the question of the encoding.
+
+        Both separate the rows alike. Wishes name places by the answers on the way, so that it matters which answer is yes.
+        levels: the questions of the encoding about one category.
+        """
+        found = {}
+        for question in levels:
+            own = self.columns[question]
+            if len(self.of_column(own)) == 1:
+                present = np.unique(self.problem.table.columns[own].values).astype(int).tolist()
+                others = tuple(code for code in present if code not in self.splits[question].among)
+                found[question] = self.find(Subset(feature=own, codes=others))
+        return found
+
     def foreign(self, question: int) -> bool:
         """Whether a question parts rows as none of the encoding may."""
-        return question >= self.encoded
+        return question >= self.encoded and question not in self.mirrors.values()
 
     def together(self, split: Split) -> int:
         """The negative number of the categories of a subset that no question is to part, for `barred`.

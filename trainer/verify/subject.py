@@ -76,7 +76,8 @@ class Space:
     digest: str  # of the rows
     columns: np.ndarray | None = None  # int (m,): the column of each question
     yes_left: np.ndarray | None = None  # bool (m,): the answer yes is the side y of places, as it is without this
-    held: int = 0  # questions at the end that only wishes ask
+    held: int = 0  # questions behind those of the encoding that only wishes ask
+    mirrored: int = 0  # questions behind these: the other categories of columns with two
     wishes: tuple[Wish, ...] = ()
     recalls: tuple[tuple[int, int], ...] = ()  # classes with the most weight of each that may be classified wrongly
     max_columns: int | None = None
@@ -92,7 +93,13 @@ class Space:
     @property
     def encoded(self) -> int:
         """The number of questions of the encoding."""
-        return self.X.shape[1] - self.held
+        return self.X.shape[1] - self.held - self.mirrored
+
+    @property
+    def listed(self) -> np.ndarray:
+        """Which questions may stand at any place, bool (m,)."""
+        numbers = np.arange(self.X.shape[1])
+        return np.asarray((numbers < self.encoded) | (numbers >= self.encoded + self.held))
 
     @property
     def column_of(self) -> np.ndarray:

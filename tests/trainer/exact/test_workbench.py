@@ -12,10 +12,14 @@ import pytest
 from tests.seeds import seeds
 from tests.trainer.oracles.workbench import coarse_table, cost, is_smallest_conflict, kept, places, random_table, shapes
 from trainer.data.problem import Problem
-from trainer.errors import ParameterError
+from trainer.errors import ParameterError, SolverError
 from trainer.families.exact.workbench.bench import Workbench
-from trainer.table import Column, ColumnSchema, Kind, Labels, numeric_table
+from trainer.families.numeric.workbench.bench import NumericWorkbench
+from trainer.families.odt.workbench.bench import SubsetWorkbench
+from trainer.run import TrainRequest
+from trainer.table import Column, ColumnSchema, Kind, Labels, Table, numeric_table
 from trainer.tree.nodes import DraftBranch, DraftLeaf
+from trainer.workbench import Session
 
 INFINITE = 10**9
 
@@ -62,6 +66,7 @@ class Brute:
                 self.held.setdefault(w.place, set()).add(w.item.number)
         # a held question may stand at several places; give every place its own list, counting each question once
         self.common = q.encoded
+        self.mirrors = tuple(q.mirrors.values())  # the other category of a column with two may be asked anywhere
         self.y, self.w = problem.y, problem.row_weights
         self.penalty = problem.leaf_penalty * problem.n
         everywhere = np.ones(len(self.y), bool)
@@ -84,6 +89,9 @@ def _shapes(brute, rows, place, depth, min_leaf):
     class Held(dict):
         def values(self):
             return [range(len(answers) - brute.common)]
+
+        def get(self, place, default=()):
+            return [*brute.mirrors, *(q for q in super().get(place, default) if q not in brute.mirrors)]
 
     return shapes(answers, Held(held), rows, place, depth, min_leaf, brute.w)
 
@@ -175,6 +183,13 @@ def prices_of_enumeration(brute, wishes, tree, rng):
     return place, want
 
 
+def check_mirrors(want, got, questions):
+    """Compare price lists, which leave out mirrored questions where these cost what the other one does."""
+    left_out = {m: q for q, m in questions.mirrors.items() if m not in got and m in want}
+    assert all(want[m] == want[q] for m, q in left_out.items())
+    assert got == {q: price for q, price in want.items() if q not in left_out}
+
+
 @pytest.mark.parametrize("part", range(3))
 def test_price_lists_are_those_of_enumeration(part, count):
     lists = 0
@@ -186,7 +201,7 @@ def test_price_lists_are_those_of_enumeration(part, count):
         place, want = prices_of_enumeration(brute, wishes, _without_labels(found.tree), rng)
         got = list(bench.price_list(place or "root", texts, tree=found.tree))
         assert all(p.proved for p in got)
-        assert {p.question: p.price for p in got} == want, (seed, texts, place)
+        check_mirrors(want, {p.question: p.price for p in got}, bench.space.questions)
         for p in got:
             assert p.tree[0] == p.question
         lists += len(got) > 0
@@ -206,7 +221,7 @@ def test_a_price_list_that_is_stopped_at_any_moment_keeps_to_valid_bounds(count)
             fresh = Workbench(problem, depth=bench.depth, min_leaf=bench.space.min_leaf)
             stop = lambda asked=asked, patience=patience: next(asked) >= patience  # noqa: E731
             got = list(fresh.price_list(place or "root", texts, tree=found.tree, stop=stop))
-            assert {p.question for p in got} >= set(want), (seed, patience)
+            assert {p.question for p in got} >= set(want) - set(brute.mirrors), (seed, patience)
             for p in got:
                 price = want.get(p.question, INFINITE)
                 assert p.price == price if p.proved else 0 <= p.price <= price, (seed, patience, p)
@@ -311,3 +326,66 @@ def test_a_question_that_is_avoided_does_not_take_one_like_it_along():
         found = bench.complete([f"avoid root {column}"])
         assert (found.cost, found.bound) == (Fraction(4, 25), Fraction(4, 25))  # two leaves, no error
         assert [wish.price for wish in found.prices] == [0]
+
+
+def test_wishes_ask_either_of_two_categories():
+    """Rows of category p part by `a`, those of q do not: `ask y a` needs p to be the answer yes."""
+    columns = [
+        Column(
+            schema=ColumnSchema(name="b", kind=Kind.CATEGORICAL, categories=("p", "q")), values=np.array([0.0, 0, 1, 1])
+        ),
+        Column(schema=ColumnSchema(name="a", kind=Kind.BINARY), values=np.array([0.0, 1, 1, 1])),
+    ]
+    for turn in (0, 1):
+        columns[0] = replace(columns[0], values=abs(turn - columns[0].values))
+        problem = Problem(
+            table=Table(columns=tuple(columns), row_numbers=np.arange(1, 5)),
+            labels=Labels(name="class", classes=("no", "yes"), codes=np.array([0, 1, 1, 1], np.int32)),
+        )
+        for bench in (
+            Workbench(problem, depth=2),
+            NumericWorkbench(problem, depth=2),
+            SubsetWorkbench(problem, depth=2),
+        ):
+            for side in ("y", "n"):
+                found = bench.complete(["ask root b", f"ask {side} a"])
+                assert found.optimal
+                assert found.cost == 0
+
+
+def session_of(problem, method="exact", **parameters):
+    """A session on the rows of a problem."""
+    given = {"depth": 2, "leaf_penalty": float(problem.leaf_penalty), **parameters}
+    return Session(TrainRequest(table=problem.table, labels=problem.labels, method=method, parameters=given))
+
+
+@seeds(60)
+def test_plain_search_confirms_what_is_called_optimal(seed):
+    problem = replace(coarse_table(seed), weights=None)
+    session = session_of(problem, bins=2) if seed % 2 else session_of(problem, "exact-numeric")
+    texts = random_wishes(np.random.default_rng(seed), problem, session.bench.space.questions)[:2]
+    found = session.complete(texts, session.monitor())
+    if not found.found:
+        return
+    assert session.result(found, session.monitor()).certificate.status == "optimal"
+    if found.cost < problem.n and found.optimum.cost < found.cost:
+        worse = replace(found.optimum, cost=found.cost, bound=found.cost)
+        with pytest.raises(SolverError, match="Two searches disagree"):
+            session.result(replace(found, optimum=worse), session.monitor())
+
+
+def test_tree_that_is_not_the_best_is_never_called_optimal():
+    values = np.array([2.5, 2.5, 0.5, -1.0])
+    problem = Problem(
+        table=Table(
+            columns=(Column(schema=ColumnSchema(name="a", kind=Kind.NUMERIC), values=values),),
+            row_numbers=np.arange(1, 5),
+        ),
+        labels=Labels(name="class", classes=("no", "yes"), codes=np.array([0, 0, 1, 0], np.int32)),
+    )
+    session = session_of(problem, bins=2)
+    found = session.complete(["ask root a <= -0.3"], session.monitor())
+    assert found.cost == found.bound == 0
+    wrong = replace(found, tree=(found.tree[0], 0, 0), cost=Fraction(1), bound=Fraction(1))
+    with pytest.raises(SolverError, match="Two searches disagree"):
+        session.result(wrong, session.monitor())

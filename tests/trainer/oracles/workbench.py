@@ -28,7 +28,8 @@ def random_table(seed: int, *, max_rows: int = 12, weights: bool = True) -> Prob
         elif kind == "numeric" and questions <= 3:
             values = rng.integers(0, 3, n).astype(float)
         elif kind == "categorical" and questions <= 3:
-            values, levels = rng.integers(0, 3, n).astype(float), ("a", "b", "c d")
+            levels = ("a", "b", "c d") if seed % 2 else ("a", "b")
+            values = rng.integers(0, len(levels), n).astype(float)
         elif kind == "constant":
             kind, values = "numeric", np.full(n, 2.0)
         else:

@@ -44,9 +44,10 @@ def space_of(model: Model, rows: Rows, X: np.ndarray, asks: list[int], penalty: 
     """The space of the trees over these answers (n, m), about these columns, with all that restricts them."""
     wishes, named = numbered(wishes_of(model), X.shape[1])
     right = [_turned(model, rows, X[:, q], j) for q, j in enumerate(asks)] if wishes else []
-    if named:
-        X = np.column_stack([X, *(answers(w, model, rows) for w in named)])
-    columns = np.array(asks + [w.column for w in named], np.int64)
+    others = _mirrored(model, asks) if wishes else []
+    if named or others:
+        X = np.column_stack([X, *(answers(w, model, rows) for w in named), *(~X[:, q] for q in others)])
+    columns = np.array(asks + [w.column for w in named] + [asks[q] for q in others], np.int64)
     wishes = tuple(with_parted(w, X, columns, answers(w, model, rows)) if w.verb == "together" else w for w in wishes)
     kept, wide = rows.weights > 0, model["method"] in THRESHOLDS and not wishes
     limits = {name: None if asked(model, name) is None else int(asked(model, name)) for name in LIMITS}
@@ -65,8 +66,9 @@ def space_of(model: Model, rows: Rows, X: np.ndarray, asks: list[int], penalty: 
         apart=None if wide else apart(model, columns),
         digest=digest(rows),
         columns=columns,
-        yes_left=~np.array(right + [False] * len(named), bool) if wishes else None,
+        yes_left=~np.array(right + [False] * (len(named) + len(others)), bool) if wishes else None,
         held=len(named),
+        mirrored=len(others),
         wishes=wishes,
         recalls=recalls_of(model, rows),
         max_columns=limits["max_columns"],
@@ -104,6 +106,11 @@ def _shape(sign: str, signs: Iterator[str]) -> Shape:
     if sign != "[" or next(signs, "") != "]":
         raise NoProof("its topology cannot be read")
     return one, two
+
+
+def _mirrored(model: Model, asks: list[int]) -> list[int]:
+    """The questions about a column of two categories, each the only one: with wishes the other category is asked for as well."""
+    return [q for q, j in enumerate(asks) if model["columns"][j]["kind"] == "categorical" and asks.count(j) == 1]
 
 
 def _turned(model: Model, rows: Rows, yes: np.ndarray, column: int) -> bool:

@@ -69,7 +69,7 @@ class Counting(Table):
         wishes = tuple(w for w in wishes if w.place or w.verb in ("ask", "avoid", "held", "leaf"))
         numbers, named = np.arange(len(allowed)), [w.number for w in wishes]
         allowed = allowed & ~np.isin(self.space.column_of, banned) & ~np.isin(numbers, parted)
-        allowed &= (numbers < self.space.encoded) | np.isin(numbers, named)
+        allowed &= self.space.listed | np.isin(numbers, named)
         return Part(rows, allowed, wishes, room, span)
 
     # -- counting --------------------------------------------------------------------------------------------------------

@@ -149,7 +149,7 @@ class Within:
         """The questions that may stand here: bool over all questions."""
         here, numbers = [w for w in part.wishes if not w.place], np.arange(len(part.allowed))
         held = [w.number for w in here if w.verb == "held"]
-        found = part.allowed & ((numbers < self.space.encoded) | np.isin(numbers, held))
+        found = part.allowed & (self.space.listed | np.isin(numbers, held))
         if named := {w.number for w in here if w.verb == "ask"} - {-1}:
             found = part.allowed & np.isin(numbers, list(named) if len(named) == 1 else [])
         for w in here:

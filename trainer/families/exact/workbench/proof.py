@@ -167,15 +167,17 @@ class _Writer:
 
 
 def _literals(space: Space, wishes: Sequence[Wish]) -> Callable[[int], int]:
-    """Answers in the numbering of the format: a question that a wish names follows those of the encoding."""
+    """Answers in the numbering of the format: questions that wishes name follow those of the encoding, and mirrored ones these."""
     questions, problem = space.questions, space.problem
     m = questions.encoded
     plain = problem.binary.bits(problem.table)
     turned = [not np.array_equal(plain[:, q] > 0, questions.answers(q)) for q in range(m)]
     named = list(dict.fromkeys(w.item.number for w in wishes if w.item.verb == "ask" and w.item.number >= 0))
+    numbers = {q: m + len(named) + i for i, q in enumerate(questions.mirrors.values())}
+    numbers |= {q: m + i for i, q in enumerate(named)}
 
     def literal(own: int) -> int:
         q, yes = divmod(own, 2)
-        return 2 * q + (yes ^ turned[q]) if q < m else 2 * (m + named.index(q)) + yes
+        return 2 * q + (yes ^ turned[q]) if q < m else 2 * numbers[q] + yes
 
     return literal

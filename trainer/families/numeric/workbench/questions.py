@@ -37,6 +37,9 @@ class ThresholdQuestions(Questions):
         self.split_of = cache(self._split_of)
         self.splits: Sequence[Split] = MadeSplits(self.encoded, self.split_of, self.held)
         self._values = cache(lambda column: np.unique(problem.matrix[:, column]))
+        some = np.diff(self.starts) > 0
+        levels = [k for k, f in enumerate(self.features) if f.test is Test.LEVEL and some[k]]
+        self.mirrors = self.mirrored([int(self.starts[k]) for k in levels])
 
     def locate(self, question: int) -> tuple[int, int]:
         """The feature of a question of the encoding, and the largest rank on its lower side."""
@@ -76,7 +79,7 @@ class ThresholdQuestions(Questions):
         return self.encoded + self.held.index(split)
 
     def foreign(self, question: int) -> bool:
-        return question >= self.encoded and question not in self._twins
+        return super().foreign(question) and question not in self._twins
 
     def of_column(self, column: int) -> list[int]:
         return [
