@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import zipfile
 from datetime import datetime, timedelta
@@ -15,12 +16,14 @@ from rest_framework.exceptions import ValidationError
 
 from octweb.checking.models import FOLDER, ModelCheck, Proof
 from octweb.core import files
+from octweb.core.problems import Conflict
 from octweb.jobs import queue
-from octweb.jobs.models import FINISHED
-from octweb.registry.models import TreeModel
+from octweb.jobs.models import FINISHED, RunStatus
+from octweb.registry.models import Doubt, TreeModel
 from trainer.bundle import bundle as checker
 
 ENDING = "proof.jsonl.gz"
+DOUBTED_AT_ONCE = 20  # models in doubt that are looked at in one round
 KEPT = timedelta(days=30)  # a check can be made again at any time
 
 
@@ -43,6 +46,28 @@ def start(*, owner: Any, model: TreeModel) -> ModelCheck:
     if model.dataset is None or not model.dataset.file:
         raise ValidationError({"model": "The rows of this model are gone, so it cannot be checked here."})
     return queue.only_one(ModelCheck, owner=owner, model=model)
+
+
+def settle_doubt(model: TreeModel, *, verdict: str) -> None:
+    """Keep what a check means for the claim of its model: refuted, no doubt left, or a doubt that stays open."""
+    rows = TreeModel.objects.filter(pk=model.pk)
+    if verdict == "refuted":
+        rows.update(doubt=Doubt.REFUTED)
+    elif verdict == "proved":
+        rows.update(doubt="")
+    else:
+        rows.filter(doubt=Doubt.PENDING).update(doubt=Doubt.OPEN)
+
+
+def check_doubted() -> int:
+    """Queue a check of each model with a claim in doubt; returns how many were queued. Without its rows a model stays in doubt."""
+    queued = 0
+    doubted = TreeModel.objects.kept().filter(doubt=Doubt.PENDING, dataset__isnull=False)
+    for model in doubted.exclude(checks__status=RunStatus.FAILED).select_related("owner", "dataset")[:DOUBTED_AT_ONCE]:
+        with contextlib.suppress(ValidationError, Conflict):
+            start(owner=model.owner, model=model)
+            queued += 1
+    return queued
 
 
 def latest(model: TreeModel) -> ModelCheck | None:
@@ -101,6 +126,7 @@ SHA-256 of the model file on the server: {model.sha256}
 
 
 def tidy(now: datetime) -> int:
-    """Remove old checks, and proofs without their model."""
+    """Remove old checks, and proofs without their model; queue checks of models in doubt."""
+    check_doubted()
     removed, _ = ModelCheck.objects.filter(status__in=FINISHED, finished__lt=now - KEPT).delete()
     return removed + files.remove_unknown(FOLDER, Proof.objects.values_list("file", flat=True), now)

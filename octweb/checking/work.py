@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db import transaction
 
 from octweb.audit import actions as audit
+from octweb.checking import actions
 from octweb.checking.actions import ENDING, proof_of
 from octweb.checking.models import ModelCheck
 from octweb.core.files import place_in
@@ -71,5 +72,6 @@ class CheckSupervisor(ResultSupervisor):
     def store(self, job: ModelCheck, child: Process, summary: dict[str, Any]) -> None:
         report = json.loads(child.result.read_text(encoding="utf-8"))
         with transaction.atomic():
+            actions.settle_doubt(job.model, verdict=str(report["verdict"]))
             audit.record("checked", job.model, by=job.owner, verdict=str(report["verdict"]))
             self.end(RunStatus.SUCCEEDED, summary=report, log=child.log())

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from octweb.core import badges
 from octweb.core.faults import Damaged
-from octweb.registry.models import State, TreeModel
+from octweb.registry.models import Doubt, State, TreeModel
 from octweb.registry.parsed import model_file
 from trainer.claims import SPLITS_TIP, Claim, read_claim, splits_claim, splits_words
 
 RETIRED_HEADER = "Octweb-Retired"
 RETIRED_HELP = "only of a retired model: a note that its answers are not for new decisions"
+DOUBTS = {
+    Doubt.PENDING: "a fault of the search, which is mended, may have made this claim; a check of the model decides",
+    Doubt.REFUTED: "a check of this model found something in its file that is not true; see the check on its page",
+    Doubt.OPEN: "a fault of the search, which is mended, may have made this claim, and a check could not decide",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +35,7 @@ def claims(model: TreeModel) -> list[ClaimBadge]:
         certificate = model_file(model).certificate
     except Damaged as error:
         return [ClaimBadge(kind="damaged", words="Damaged", tip=str(error))]
-    claim = read_claim(certificate)
+    claim = claim_of(model)
     splits = splits_claim(certificate)
     if splits is None:
         return [ClaimBadge(kind=claim.kind, words=claim.words, tip=claim.tip)]
@@ -45,8 +50,12 @@ def claims(model: TreeModel) -> list[ClaimBadge]:
 
 
 def claim_of(model: TreeModel) -> Claim:
-    """Return the claim about the whole tree. Raises Damaged."""
-    return read_claim(model_file(model).certificate)
+    """Return the claim about the whole tree, as far as no doubt stands against it. Raises Damaged."""
+    claim = read_claim(model_file(model).certificate)
+    if not model.doubt:
+        return claim
+    doubt = Doubt(model.doubt)
+    return replace(claim, kind="gap", words=str(doubt.label), explanation=DOUBTS[doubt])
 
 
 def certificate_status(model: TreeModel) -> dict[str, Any]:

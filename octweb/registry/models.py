@@ -77,6 +77,14 @@ class Level(models.TextChoices):
     CALL = "call", "Read and call"
 
 
+class Doubt(models.TextChoices):
+    """Why a claim of a model file is not shown as it stands."""
+
+    PENDING = "pending", "To be checked again"
+    REFUTED = "refuted", "Refuted by a check"
+    OPEN = "open", "Not confirmed"
+
+
 class TreeModel(Deletable):
     """One trained tree; `document` is the model file, word for word."""
 
@@ -94,6 +102,8 @@ class TreeModel(Deletable):
     ignored = models.JSONField(default=list, blank=True)
     document = models.TextField()
     sha256 = models.CharField(max_length=64)
+    # set by a check that refutes the file, or where a mended fault of the search may have made its claim
+    doubt = models.CharField(max_length=10, choices=Doubt, blank=True, default="", editable=False)
     # copies from the document for lists and filters
     status = models.CharField(max_length=20)
     guarantee = models.CharField(max_length=20)

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 import subprocess
 import sys
 import threading
 import zipfile
 from datetime import timedelta
+from importlib import import_module
 
 import pytest
+from django.apps import apps
 from django.core.files.storage import default_storage
 from django.utils import timezone
 
 from octweb.checking import actions
 from octweb.checking.models import ModelCheck, Proof
 from octweb.checking.work import CheckSupervisor
-from octweb.registry.models import TreeModel
+from octweb.registry.claims import certificate_status, claim_of, claims
+from octweb.registry.models import Doubt, TreeModel
+from octweb.registry.parsed import model_file
 from octweb.runs import actions as runs
 from octweb.runs.training import TrainingSupervisor
 from tests.octweb.runs.conftest import CSV, csv_file, dataset  # noqa: F401
@@ -120,3 +126,47 @@ def test_old_checks_and_proofs_without_a_model_are_removed(trained):
     Proof.objects.all().delete()
     actions.tidy(later)
     assert not default_storage.exists(name)
+
+
+def test_refuted_check_takes_the_badge_away(trained):
+    model = trained()
+    assert claim_of(model).proved_optimal
+    document = model.document.replace(f'"correct":{model_file(model).certificate["correct"]}', '"correct":1')
+    TreeModel.objects.filter(pk=model.pk).update(
+        document=document, sha256=hashlib.sha256(document.encode()).hexdigest()
+    )
+    model.refresh_from_db()
+    assert checked(model).verdict == "refuted"
+    model.refresh_from_db()
+    assert model.doubt == Doubt.REFUTED
+    assert [badge.words for badge in claims(model)] == ["Refuted by a check"]
+    assert not certificate_status(model)["proved_optimal"]
+
+
+def test_saved_tree_with_wishes_is_checked_again(trained, owner):
+    """The migration doubts optimal trees with wishes; the hourly round queues checks, which settle each doubt."""
+    model = trained()
+    wished = json.loads(model.document)
+    wished["certificate"]["wishes"] = [{"wish": "depth root 2", "price": None}]
+    document = json.dumps(wished)
+    digest = hashlib.sha256(document.encode()).hexdigest()
+    TreeModel.objects.filter(pk=model.pk).update(document=document, sha256=digest)
+    import_module("octweb.registry.migrations.0009_doubt").doubt_wished(apps, None)
+    model.refresh_from_db()
+    assert model.doubt == Doubt.PENDING
+    assert [badge.words for badge in claims(model)] == ["To be checked again"]
+    assert not certificate_status(model)["proved_optimal"]
+    actions.tidy(timezone.now())
+    job = ModelCheck.objects.get(model=model)
+    run(CheckSupervisor, job)
+    job.refresh_from_db()
+    model.refresh_from_db()
+    assert model.doubt == {"refuted": Doubt.REFUTED, "proved": "", "recounted": Doubt.OPEN}[job.verdict]
+    assert actions.check_doubted() == 0
+
+
+def test_plain_models_are_not_doubted(trained):
+    model = trained()
+    import_module("octweb.registry.migrations.0009_doubt").doubt_wished(apps, None)
+    model.refresh_from_db()
+    assert model.doubt == ""
