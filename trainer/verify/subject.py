@@ -6,7 +6,7 @@ See docs/proof-format.md, "The space".  The other modules of this package make t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -76,8 +76,7 @@ class Space:
     digest: str  # of the rows
     columns: np.ndarray | None = None  # int (m,): the column of each question
     yes_left: np.ndarray | None = None  # bool (m,): the answer yes is the side y of places, as it is without this
-    held: int = 0  # questions behind those of the encoding that only wishes ask
-    mirrored: int = 0  # questions behind these: the other categories of columns with two
+    listed: np.ndarray = field(default_factory=lambda: np.ones(1, bool))  # bool (m,): not only where a wish asks them
     wishes: tuple[Wish, ...] = ()
     recalls: tuple[tuple[int, int], ...] = ()  # classes with the most weight of each that may be classified wrongly
     max_columns: int | None = None
@@ -89,17 +88,6 @@ class Space:
         """The most leaves of a tree of this height."""
         most = 1 << min(height, 62)
         return most if self.max_leaves is None else min(most, self.max_leaves)
-
-    @property
-    def encoded(self) -> int:
-        """The number of questions of the encoding."""
-        return self.X.shape[1] - self.held - self.mirrored
-
-    @property
-    def listed(self) -> np.ndarray:
-        """Which questions may stand at any place, bool (m,)."""
-        numbers = np.arange(self.X.shape[1])
-        return np.asarray((numbers < self.encoded) | (numbers >= self.encoded + self.held))
 
     @property
     def column_of(self) -> np.ndarray:

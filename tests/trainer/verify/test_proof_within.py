@@ -66,7 +66,7 @@ class Brute:
                 continue
             if any(w.column != column or w.number not in (-1, q) for w in own):
                 continue
-            if q >= s.encoded and not any(w.number == q for w in own):
+            if not np.broadcast_to(s.listed, s.allowed.shape)[q] and not any(w.number == q for w in own):
                 continue
             yes = rows & s.X[:, q]
             no = rows & ~s.X[:, q]
@@ -140,7 +140,7 @@ def table(seed: int, depth: int = 2) -> Space:
     return Space(
         "questions", X, y, weights, classes, depth, Fraction(int(rng.integers(0, 3)), int(rng.integers(1, 4))),
         1 + (seed % 6 == 0), int(rng.integers(2, 4)) if kind in (2, 4) else None, np.ones(m, bool),
-        apart if kind in (0, 3) and apart.any() else None, "rows", columns=column, yes_left=rng.random(m) < 0.5, held=held,
+        apart if kind in (0, 3) and apart.any() else None, "rows", columns=column, yes_left=rng.random(m) < 0.5, listed=np.arange(m) < m - held,
         wishes=some_wishes(rng, m, held, column, classes) if kind in (0, 1, 2) else (), recalls=recalls,
         max_columns=int(rng.integers(0, 3)) if kind == 5 else None,
         rising=np.where(column == 1, int(rng.choice([-1, 1])), 0) if kind in (6, 4) else None,

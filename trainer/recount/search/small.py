@@ -196,16 +196,16 @@ def _part(space: Space) -> Space:
     few = min(FEW, int(CELLS / n), int((WORK / n) ** (1 / max(1, depth - 1))))
     Y = np.zeros((n, space.classes))
     Y[np.arange(n), space.labels] = space.weights
-    usable = np.flatnonzero(space.allowed[: space.encoded])
+    usable = np.flatnonzero(space.allowed & space.listed)
     chosen = np.sort(usable[_chosen(space.X[:, usable], Y, max(1, few))])
-    own = np.append(chosen, np.arange(space.encoded, space.X.shape[1]))
+    own = np.append(chosen, np.flatnonzero(~space.listed))
     place = {int(q): i for i, q in enumerate(own)} | {-1: -1}  # of each question that is kept
     parted = [tuple(sorted(place[q] for q in w.parted if q in place)) for w in space.wishes]
     moved = [replace(w, number=place[w.number], parted=p) for w, p in zip(space.wishes, parted, strict=True)]
     return replace(
         space, X=space.X[:, own], allowed=space.allowed[own], columns=space.column_of[own], yes_left=None if space.yes_left is None else space.yes_left[own],
         apart=None if space.apart is None else space.apart[np.ix_(own, own)], wishes=tuple(moved), depth=depth,
-        rising=None if space.rising is None else space.rising[own],
+        rising=None if space.rising is None else space.rising[own], listed=space.listed[own],
     )  # fmt: skip
 
 
