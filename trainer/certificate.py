@@ -65,7 +65,10 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """One line of the progress file; `t` in seconds since the start, objective values in [0, 1] less penalties."""
+    """One line of the progress file; objective values lie in [0, 1] less penalties.
+
+    `t` counts the seconds of the search. `compile_seconds` counts those of compiling, which `t` leaves out.
+    """
 
     t: float
     phase: str
@@ -74,6 +77,7 @@ class Progress:
     gap: float | None = None
     nodes: int = 0
     leaves: int | None = None
+    compile_seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """The record as a dictionary for `json.dumps`; unknown values are None, never NaN or infinity."""

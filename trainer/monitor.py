@@ -38,6 +38,8 @@ class Monitor:
         self.leaves: int | None = None
         self.phase = self._interrupted = "start"
         self.started = time.perf_counter()
+        self.compile_seconds = 0.0  # of compilations that have ended
+        self._compile_began: float | None = None
         self.ignored: threading.Thread | None = None  # a thread that the run left behind; what it reports is dropped
         self._sink = sink
         self._lock = threading.RLock()
@@ -49,8 +51,14 @@ class Monitor:
         self._shown = False  # whether the tree of the incumbent was reported
 
     def elapsed(self) -> float:
-        """Seconds since the start."""
-        return time.perf_counter() - self.started
+        """Return the seconds of the search: since the start, without those of compiling."""
+        return time.perf_counter() - self.started - self.compiled()
+
+    def compiled(self) -> float:
+        """Return the seconds of compiling up to now; they do not count against the time limit."""
+        began = self._compile_began
+        running = 0.0 if began is None else time.perf_counter() - began
+        return self.compile_seconds + running
 
     def remaining(self) -> float:
         """Seconds until the time limit; infinity without one."""
@@ -118,6 +126,11 @@ class Monitor:
         """Show as the phase that kernels are being compiled, and afterwards what the phase was."""
         if begins:
             self._interrupted = self.phase
+            self._compile_began = time.perf_counter()
+        elif self._compile_began is not None:
+            # the sum first: between the two lines the clock of the search may lag, never jump ahead
+            self.compile_seconds = self.compiled()
+            self._compile_began = None
         if begins or self.phase == COMPILING:
             self.report(phase=COMPILING if begins else self._interrupted)
 
@@ -146,6 +159,7 @@ class Monitor:
         """What is known now."""
         return Progress(
             t=self.elapsed(),
+            compile_seconds=self.compiled(),
             phase=self.phase,
             incumbent=self.incumbent,
             bound=self.bound,

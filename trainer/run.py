@@ -132,7 +132,10 @@ def train(
         reading=request.table.reading,
     )
     return TrainResult(
-        model=model, tree=tree, certificate=certificate, summary=summary_of(model, certificate, problem, solution)
+        model=model,
+        tree=tree,
+        certificate=certificate,
+        summary=summary_of(model, certificate, problem, solution) | {"compile_seconds": monitor.compiled()},
     )
 
 

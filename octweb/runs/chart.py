@@ -13,6 +13,7 @@ from octweb.jobs.models import RunStatus
 from octweb.runs.models import TrainingRun
 from trainer.certificate import Guarantee
 from trainer.methods import get
+from trainer.monitor import COMPILING
 
 MAX_RECORDS = 5000
 CHECK = "check"  # the phase with which a run reports that its search has ended
@@ -60,5 +61,12 @@ def search_seconds(run: TrainingRun) -> float:
         return 0.0
     if (end := search_end(run)) is not None:
         return end
+    if run.progress.get("phase") == COMPILING:
+        return float(run.progress.get("t") or 0)
     since = timezone.now() - datetime.fromisoformat(run.progress["received"])
     return float(run.progress.get("t") or 0) + max(0.0, since.total_seconds())
+
+
+def compile_seconds_of(run: TrainingRun) -> float:
+    """Return the seconds of compiling, which the clock of the search leaves out; 0 for runs without a record of them."""
+    return float(run.summary.get("compile_seconds") or run.progress.get("compile_seconds") or 0.0)

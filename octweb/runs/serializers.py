@@ -22,10 +22,12 @@ class RunSerializer(serializers.ModelSerializer):
     warm_start = serializers.UUIDField(source="warm_start_id", allow_null=True)
     parameters = serializers.DictField()
     progress = serializers.DictField(
-        help_text="the newest line; `t`: seconds since the search began, the folds after it included"
+        help_text="the newest line; `t`: seconds since the search began, the folds after it included; "
+        "`compile_seconds`: seconds of compiling, which `t` leaves out"
     )
     summary = serializers.DictField(
-        help_text="the JSON of `train`; `seconds`: the time of the search, as all pages show it"
+        help_text="the JSON of `train`; `seconds`: the time of the search, as all pages show it; "
+        "`compile_seconds`: seconds of compiling, which neither `seconds` nor the time limit counts"
     )
     owner = serializers.CharField(source="owner.username")
     queue_position = serializers.SerializerMethodField()

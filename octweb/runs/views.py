@@ -20,12 +20,13 @@ from octweb.datasets.models import Dataset
 from octweb.jobs.models import RunStatus
 from octweb.jobs.waiting import Wait, wait_of
 from octweb.runs import actions, listing
-from octweb.runs.chart import CHECK, chart, records_of, search_end, search_seconds
+from octweb.runs.chart import CHECK, chart, compile_seconds_of, records_of, search_end, search_seconds
 from octweb.runs.incumbents import incumbents, outline
 from octweb.runs.models import TrainingRun
 from octweb.runs.reachable import reachable
 from octweb.runs.words import objective_words, setting_words
 from trainer.methods import get
+from trainer.monitor import COMPILING
 
 
 def _run(request: HttpRequest, pk: Any) -> TrainingRun:
@@ -170,12 +171,16 @@ def _context(request: HttpRequest, run: TrainingRun, wait: Wait | None) -> dict[
     shown = next((r for r in records if at is not None and r["line"] == at and "tree" in r), None)
     latest, picked = shown or latest, shown is not None
     clock, elapsed = _clock(run), _elapsed(run)
+    compile_seconds = compile_seconds_of(run)
     return {
         "at": at if picked else None,
         "picked": picked,
         "clock": clock,
-        "ticking": run.status == RunStatus.RUNNING and not any(r.get("phase") == CHECK for r in records),
-        "beside": max(0.0, elapsed - clock) if clock is not None and elapsed is not None else None,
+        "ticking": run.status == RunStatus.RUNNING
+        and run.progress.get("phase") != COMPILING
+        and not any(r.get("phase") == CHECK for r in records),
+        "compile_seconds": compile_seconds,
+        "beside": max(0.0, elapsed - clock - compile_seconds) if clock is not None and elapsed is not None else None,
         "run": run,
         "method": method,
         "records": records,

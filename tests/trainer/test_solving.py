@@ -58,12 +58,11 @@ def compiling(done: threading.Event, draft=None):
 
 
 @pytest.mark.parametrize("draft", [None, STUMP], ids=["no tree yet", "a tree"])
-@pytest.mark.parametrize("reason", [Status.TIME_LIMIT, Status.CANCELLED])
+@pytest.mark.parametrize("reason", [Status.MEMORY_LIMIT, Status.CANCELLED])
 def test_a_run_does_not_wait_for_a_compiler(done, draft, reason):
     method = replace(get("exact"), solve=compiling(done, draft))
-    monitor = Monitor(Limits(time=0.1 if reason is Status.TIME_LIMIT else None))
-    if reason is Status.CANCELLED:
-        threading.Timer(0.1, monitor.stop, [reason]).start()
+    monitor = Monitor()
+    threading.Timer(0.1, monitor.stop, [reason]).start()
     begun = time.monotonic()
     found = solving.solve(method, problem("exact"), method.settings({}), monitor)
     assert time.monotonic() - begun < 20  # the compiler goes on for 60
@@ -76,6 +75,47 @@ def test_a_run_does_not_wait_for_a_compiler(done, draft, reason):
     while solving.compiler_runs():
         time.sleep(0.01)
     assert (monitor.bound, monitor.phase) == (found.bound, COMPILING)  # what came late is dropped
+
+
+def test_compiling_counts_against_no_time_limit(done):
+    """The compiler takes eight times the limit; the search after it still has its time."""
+    left = []
+
+    def solve(problem, settings, monitor):
+        with event.trigger_event("numba:compile", {}):
+            done.wait(0.8)
+        left.append(monitor.stopped())
+        while not monitor.stopped():
+            time.sleep(0.01)
+        return Solution(draft=STUMP, bound=0.9, finished=False)
+
+    method = replace(get("exact"), solve=solve)
+    monitor = Monitor(Limits(time=0.1))
+    found = solving.solve(method, problem("exact"), method.settings({}), monitor)
+    assert left == [False]
+    assert found.status(method.guarantee, monitor) is Status.TIME_LIMIT
+    assert (found.draft, found.note) == (STUMP, "")
+    assert monitor.compiled() >= 0.8
+    assert monitor.snapshot().compile_seconds == monitor.compiled()
+
+
+def test_summary_tells_compiling_apart(monkeypatch):
+    def solve(problem, settings, monitor):
+        with event.trigger_event("numba:compile", {}):
+            time.sleep(0.5)
+        while not monitor.stopped():
+            time.sleep(0.01)
+        return Solution(draft=DraftLeaf(), bound=0.9, finished=False)
+
+    method = replace(get("exact"), solve=solve)
+    monkeypatch.setattr(run, "get", lambda name: method)
+    rows = problem("exact")
+    request = run.TrainRequest(table=rows.table, labels=rows.labels, method="exact", parameters={"time_limit": 0.1})
+    begun = time.perf_counter()
+    summary = run.train(request).summary
+    took = time.perf_counter() - begun
+    assert summary["compile_seconds"] >= 0.5
+    assert summary["seconds"] <= took - summary["compile_seconds"]
 
 
 def test_a_search_that_is_not_compiling_returns_by_itself():
@@ -94,7 +134,9 @@ def test_where_a_leaf_may_break_a_demand_the_run_waits(done):
     """A least recall, for instance: a leaf that stands for no search would be no answer."""
     method = replace(get("exact"), solve=compiling(done))
     threading.Timer(1.0, done.set).start()
-    found = solving.solve(method, problem("exact"), method.settings({"recall": "b:0.9"}), Monitor(Limits(time=0.05)))
+    monitor = Monitor()
+    monitor.stop(Status.CANCELLED)
+    found = solving.solve(method, problem("exact"), method.settings({"recall": "b:0.9"}), monitor)
     assert found.note == ""
 
 
@@ -122,8 +164,10 @@ def test_a_tree_that_the_compiler_cut_short_says_among_which_trees_it_is(done, t
     data = tmp_path / "rows.csv"
     data.write_text("x,y\n0,a\n0,a\n1,a\n1,b\n1,b\n")
     table, labels, *_ = load(data, target="y")
-    request = run.TrainRequest(table=table, labels=labels, method="odt", parameters={"time_limit": 0.05, **asked})
-    found = run.train(request)
+    request = run.TrainRequest(table=table, labels=labels, method="odt", parameters=asked)
+    found = run.train(
+        request, on_start=lambda monitor: threading.Timer(0.1, monitor.stop, [Status.MEMORY_LIMIT]).start()
+    )
     run.save(found.model, tmp_path / "model.json")
     known = asked.get("topology") != "auto" and "select" not in asked
     assert (found.certificate.bound, found.certificate.leaves) == ((0.9, 2) if known else (None, 1))

@@ -13,9 +13,11 @@ from django.utils import timezone
 
 from octweb.jobs.models import RunStatus
 from octweb.runs import actions
+from octweb.runs.chart import search_seconds
 from octweb.runs.models import ProgressRecord, TrainingRun
 from octweb.runs.options import INFEASIBLE
 from trainer.methods import METHODS
+from trainer.monitor import COMPILING
 
 pytestmark = pytest.mark.django_db
 
@@ -205,6 +207,19 @@ def test_the_clock_of_a_search_stands_while_the_folds_are_trained(browser, run):
         status=RunStatus.SUCCEEDED, finished=timezone.now(), summary={"seconds": 5.0}
     )
     assert {trace["x"][-1] for trace in browser.get(chart).json()["data"] if trace["name"] == "bound"} == {5.0}
+
+
+def test_clock_stands_still_while_kernels_compile(browser, run):
+    received = (timezone.now() - timedelta(seconds=60)).isoformat()
+    record = {"t": 0.2, "phase": COMPILING, "compile_seconds": 7.4, "nodes": 0}
+    TrainingRun.objects.filter(pk=run.pk).update(
+        status=RunStatus.RUNNING, attempt=1, started=timezone.now(), progress=record | {"received": received}
+    )
+    page = browser.get(f"/runs/{run.pk}/").content.decode()
+    assert "compiling apart: 7.4" in page
+    assert "data-clock" not in page
+    run.refresh_from_db()
+    assert search_seconds(run) == 0.2
 
 
 def test_a_failed_run_says_why(browser, run):

@@ -6,7 +6,6 @@ The tree as a whole is greedy. Each branch carries its impurity and the bound th
 from __future__ import annotations
 
 import math
-import time
 from typing import Any
 
 from trainer.certificate import Guarantee
@@ -44,10 +43,10 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         known = known_splits(problem, data, options)
 
         def split(rows: CountArray, node: int) -> NodeSplit | None:
-            end = math.inf if limit is None else time.perf_counter() + limit
+            end = math.inf if limit is None else monitor.elapsed() + limit
 
             def stopped() -> bool:
-                return monitor.stopped() or time.perf_counter() > end
+                return monitor.stopped() or monitor.elapsed() > end
 
             return best_split(
                 data,
