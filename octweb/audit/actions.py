@@ -12,6 +12,7 @@ from octweb.audit.models import Head, Record
 from octweb.demo.visits import visit_of
 
 ONLY = 1  # the key of the one head
+CHOSEN_NAMES = {"file", "title"}  # details that hold a name which the user chose
 SUBJECTS = {
     "treemodel": "model",
     "trainingrun": "run",
@@ -35,7 +36,7 @@ def record(what: str, thing: Any, *, by: Any, name: str = "", **details: Any) ->
     """
     if visit_of(by) is not None:
         name = f"{thing._meta.verbose_name} of a visitor"
-        details = {key: value for key, value in details.items() if key != "file"}
+        details = {key: value for key, value in details.items() if key not in CHOSEN_NAMES}
     with transaction.atomic():
         head = hold()
         made = Record(
