@@ -44,6 +44,8 @@ $(VENV)/.bench: $(VENV)/.test requirements-bench.txt
 	touch $@
 
 # the documentation is built beside the server where it is missing or old; /docs/ shows the pages as text until it is there
+# compiled kernels belong to the checkout, so that a new data folder compiles nothing again
+run: export NUMBA_CACHE_DIR ?= $(CURDIR)/$(VENV)/numba-cache
 run: setup
 	@mkdir -p build
 	@{ nice -n 15 $(MAKE) --silent build/docs/index.html >build/docs.log 2>&1 || echo "no documentation site: see build/docs.log"; } &

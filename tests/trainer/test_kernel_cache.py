@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import numba
 import numpy as np
 import pytest
 
+from tests.conftest import ROOT
 from tests.processes import start
 from trainer.kernels import compiled
 from trainer.kernels.compiled import kernel
@@ -39,6 +41,15 @@ def other(x):
 kept = Path(outer.stats.cache_path).parent
 print(kept, FOLDER, numba.config.CACHE_DIR, outer(1))
 """
+
+
+def test_make_run_keeps_kernels_for_all_data_folders():
+    environment = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"} | {"OCTWEB_DATA_DIR": "/elsewhere"}
+    command = ["make", "--dry-run", "--print-data-base", "run"]
+    rules = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False).stdout
+    recipe = rules[rules.index("\nrun: ") :].partition("\n\n")[0]
+    assert "NUMBA_CACHE_DIR" in recipe
+    assert "/elsewhere" not in recipe
 
 
 def test_the_setting_of_numba_is_left_as_it_was():
