@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.browser.waiting import until
+from tests.browser.waiting import complaints, until
 from tests.browser.windows import Windows
 
 STATIC = Path(__file__).resolve().parents[2] / "static"
@@ -109,3 +109,12 @@ def figure_page(site: tuple[str, Path], windows: Windows) -> Any:
         return page
 
     return show
+
+
+@pytest.fixture
+def page(windows, live_server):
+    """A page that fails the test on any error of a script and any refusal by the content security policy."""
+    page = windows.page()
+    page.trouble = []
+    complaints(page, page.trouble, only="error", but="status of 4")
+    return page

@@ -9,7 +9,6 @@ from octweb.workbench import actions
 from tests.browser.accessible import violations
 from tests.browser.pictures import picture
 from tests.browser.signed_in import signed_in
-from tests.browser.test_walk import page  # noqa: F401 (page is a fixture)
 from tests.browser.waiting import overflow
 from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
 from tests.octweb.workbench.conftest import model, serve  # noqa: F401
@@ -31,7 +30,7 @@ def explorer(owner, model, live_server):  # noqa: F811
     return bench, f"{live_server.url}/workbenches/{bench.pk}/good-trees/"
 
 
-def looked_at(page, name):  # noqa: F811
+def looked_at(page, name):
     """What axe finds in both themes, at a wide window and a narrow one, and what is too wide in any; a picture of each."""
     found = []
     for width, theme in LOOKS:
@@ -45,7 +44,7 @@ def looked_at(page, name):  # noqa: F811
     return found
 
 
-def test_each_wrong_entry_is_named_beside_its_field_which_has_the_focus(page, live_server, explorer):  # noqa: F811
+def test_each_wrong_entry_is_named_beside_its_field_which_has_the_focus(page, live_server, explorer):
     bench, address = explorer
     signed_in(page.context, live_server.url, bench.owner.username)
     page.goto(address)

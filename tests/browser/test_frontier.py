@@ -9,14 +9,13 @@ from playwright.sync_api import expect
 
 from octweb.registry import actions
 from tests.browser.signed_in import signed_in
-from tests.browser.test_walk import page  # noqa: F401 (page is a fixture)
 from tests.browser.waiting import address, choose_last_point
 from tests.octweb.small_models import trained
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
-def test_points_and_rows_show_their_trees(media, page, live_server, owner):  # noqa: F811
+def test_points_and_rows_show_their_trees(media, page, live_server, owner):
     document = trained("cut-h", depth=2, pareto=True, time_limit=6, first_trees="cart")
     model = actions.register(owner=owner, document=document, dataset=None, title="Hyperplanes")
     signed_in(page.context, live_server.url, "olga")

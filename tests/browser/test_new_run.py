@@ -10,7 +10,6 @@ from playwright.sync_api import expect
 from octweb.datasets import actions as datasets
 from tests.browser.accessible import violations
 from tests.browser.signed_in import signed_in
-from tests.browser.test_walk import page  # noqa: F401 (page is a fixture)
 from tests.browser.waiting import overflow, until
 from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
 
@@ -34,7 +33,7 @@ HOLD_NEXT = """() => {
 }"""
 
 
-def shown(page, method):  # noqa: F811
+def shown(page, method):
     page.wait_for_selector(f'input[name="shown_method"][value="{method}"]', state="attached")
 
 
@@ -45,7 +44,7 @@ def votes(owner, media):
     return datasets.create(owner=owner, file=io.BytesIO(text.encode()), source_name="votes.csv", target="class")
 
 
-def test_the_switch_for_empty_cells_changes_what_is_said(page, live_server, owner, votes):  # noqa: F811
+def test_the_switch_for_empty_cells_changes_what_is_said(page, live_server, owner, votes):
     signed_in(page.context, live_server.url, "olga")
     page.goto(f"{live_server.url}/runs/new/?dataset={votes.pk}")
     page.fill("#id_name", "Mine")

@@ -19,7 +19,6 @@ from octweb.runs import actions as runs
 from octweb.serving import actions as tokens
 from tests.browser.accessible import violations
 from tests.browser.signed_in import signed_in
-from tests.browser.test_walk import page  # noqa: F401 (page is a fixture)
 from tests.browser.waiting import overflow
 from tests.octweb.runs.conftest import CSV, csv_file, dataset  # noqa: F401
 from tests.octweb.small_models import trained
@@ -119,13 +118,13 @@ APART = """[...document.querySelectorAll('header form.inline label')].filter((la
 FEW_OPEN = "most => [...document.querySelectorAll('main details')].slice(most).forEach((d) => { d.open = false; })"
 
 
-def read(page, theme):  # noqa: F811
+def read(page, theme):
     """What axe finds in this theme."""
     page.emulate_media(color_scheme=theme)
     return [f"{theme}: {line}" for line in violations(page)]
 
 
-def misplaced(page, width):  # noqa: F811
+def misplaced(page, width):
     """What is too wide, out of line or out of sight in a window of this width."""
     page.set_viewport_size({"width": width, "height": 900})
     found = [f"{overflow(page)} pixels too wide"] * (overflow(page) > 0)
@@ -134,7 +133,7 @@ def misplaced(page, width):  # noqa: F811
     return [f"{width}: {line}" for line in found]
 
 
-def test_every_page_is_accessible_at_three_widths(page, live_server, places):  # noqa: F811
+def test_every_page_is_accessible_at_three_widths(page, live_server, places):
     signed_in(page.context, live_server.url, "olga")
     found = []
     for number, place in enumerate(places):
@@ -150,7 +149,7 @@ def test_every_page_is_accessible_at_three_widths(page, live_server, places):  #
     assert page.trouble == []
 
 
-def test_search_opens_by_keys_and_leads_on(page, live_server, places):  # noqa: F811
+def test_search_opens_by_keys_and_leads_on(page, live_server, places):
     signed_in(page.context, live_server.url, "olga")
     page.goto(live_server.url)
     page.keyboard.press("Control+k")

@@ -12,10 +12,8 @@ from octweb.datasets.models import Dataset
 from octweb.registry import actions
 from octweb.registry.reach import points_of
 from tests.browser.signed_in import signed_in
-from tests.browser.test_walk import page  # noqa: F401 (page is a fixture)
 from tests.browser.waiting import choose_last_point, drawn, until
-from tests.octweb.registry.test_pages import csv_of_small_table
-from tests.octweb.small_models import small_table
+from tests.octweb.small_models import csv_of_small_table, small_table
 from trainer.data.reader import load
 from trainer.run import TrainRequest, train
 
@@ -34,7 +32,7 @@ def dataset(owner, media):
     return made
 
 
-def test_slider_and_points_become_the_constraint_of_a_new_run(page, live_server, dataset, owner):  # noqa: F811
+def test_slider_and_points_become_the_constraint_of_a_new_run(page, live_server, dataset, owner):
     table, labels, *_ = load(dataset.file.path, target="kind")
     result = train(TrainRequest(table=table, labels=labels, method="odt", parameters={"depth": 2, "frontier": True}))
     document = result.model.to_json()

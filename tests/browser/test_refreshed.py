@@ -12,7 +12,6 @@ from octweb.workbench import actions as workbench
 from octweb.workbench.models import Workbench
 from tests.browser.signed_in import signed_in
 from tests.browser.test_threshold import held_threshold
-from tests.browser.test_walk import page  # noqa: F401 (page is a fixture)
 from tests.browser.waiting import until
 from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
 from tests.octweb.workbench.conftest import model, serve  # noqa: F401
@@ -21,12 +20,12 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 HERE = "(at) => { const box = at.getBoundingClientRect(); return [box.x + box.width / 2, box.y + box.height / 2]; }"
 
 
-def replaced(page, button):  # noqa: F811
+def replaced(page, button):
     """Waits until another button stands in the place of the one that has the mark."""
     until(page, f"document.querySelector({button!r}) && !document.querySelector({button!r}).dataset.mark")
 
 
-def press(page, button, by, change=lambda: None):  # noqa: F811
+def press(page, button, by, change=lambda: None):
     """Holds the button until it has been replaced, which a change may be needed for, and lets go."""
     place = page.eval_on_selector(button, HERE)
     if by == "mouse":
@@ -86,7 +85,7 @@ def test_a_search_of_the_workbench_is_stopped_though_it_refreshes(page, live_ser
     assert page.trouble == []
 
 
-def refreshed(page):  # noqa: F811
+def refreshed(page):
     page.eval_on_selector("#bench", "(at) => { at.dataset.mark = 'old'; }")
     replaced(page, "#bench")
 

@@ -12,7 +12,6 @@ from octweb.workbench import actions
 from octweb.workbench.models import Workbench
 from tests.browser.accessible import violations
 from tests.browser.signed_in import signed_in
-from tests.browser.test_walk import page  # noqa: F401
 from tests.browser.waiting import overflow
 from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
 from tests.octweb.workbench.conftest import model, serve  # noqa: F401

@@ -16,7 +16,7 @@ from playwright.sync_api import expect
 
 from tests.browser.pictures import picture
 from tests.browser.signed_in import signed_in
-from tests.browser.waiting import calm, complaints, drawn, overflow, until
+from tests.browser.waiting import calm, drawn, overflow, until
 from tests.octweb.runs.test_worker import wait_for
 from tests.processes import start_worker
 from trainer.methods import METHODS
@@ -32,15 +32,6 @@ def worker(media, live_server, tmp_path_factory):
     yield process
     process.send_signal(signal.SIGTERM)
     process.wait(300)
-
-
-@pytest.fixture
-def page(windows, live_server):
-    """A page that fails the test on any error of a script and any refusal by the content security policy."""
-    page = windows.page()
-    page.trouble = []
-    complaints(page, page.trouble, only="error", but="status of 4")
-    return page
 
 
 def sign_in(page, base, name):

@@ -36,6 +36,19 @@ def small_table(rows: int = 120, seed: int = 3) -> tuple[Table, Labels]:
     return Table(columns=columns, row_numbers=np.arange(1, rows + 1)), labels
 
 
+def csv_of_small_table() -> str:
+    """Return the rows of `small_table` as the text of a CSV file."""
+    table, labels = small_table()
+    lines = [",".join([*table.names, labels.name])]
+    for i in range(len(table)):
+        cells = []
+        for column in table.columns:
+            value = column.values[i]
+            cells.append(column.schema.categories[int(value)] if column.schema.categories else f"{value:g}")
+        lines.append(",".join([*cells, labels.classes[labels.codes[i]]]))
+    return "\n".join(lines) + "\n"
+
+
 @cache
 def _trained(method: str, folds: int, parameters: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
     table, labels = small_table()

@@ -6,7 +6,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from octweb.batch import actions
-from tests.octweb.registry.test_pages import csv_of_small_table
+from tests.octweb.small_models import csv_of_small_table
 
 
 def rows_csv(name: str = "rows.csv", content: str | bytes | None = None) -> SimpleUploadedFile:

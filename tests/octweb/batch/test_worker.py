@@ -19,8 +19,8 @@ from octweb.jobs.queue import tidy
 from octweb.jobs.reaper import MAX_ATTEMPTS, reap
 from octweb.jobs.supervisor import LostLease
 from tests.octweb.batch.conftest import rows_csv
-from tests.octweb.registry.test_pages import csv_of_small_table
 from tests.octweb.runs.test_worker import end_lease, jobs_of, wait_for, worker  # noqa: F401
+from tests.octweb.small_models import csv_of_small_table
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROWS = 300  # three pieces of the held child

@@ -13,8 +13,7 @@ from django.core.management import CommandError, call_command
 
 from octweb.dossier import signing
 from octweb.dossier.document import css_text
-from tests.octweb.registry.test_pages import csv_of_small_table
-from tests.octweb.small_models import trained
+from tests.octweb.small_models import csv_of_small_table, trained
 
 pytestmark = pytest.mark.django_db
 ALL = [

@@ -17,7 +17,7 @@ from octweb.datasets.models import Dataset
 from octweb.registry import actions, data, page
 from octweb.registry.data import check_again
 from octweb.registry.models import State, TreeModel
-from tests.octweb.small_models import small_table, trained
+from tests.octweb.small_models import csv_of_small_table, small_table, trained
 from trainer.methods import METHODS
 
 CASES = [("cart", {}), ("cart", {"depth": 0}), ("cart", {"depth": 1})]
@@ -28,18 +28,6 @@ if any(m.id == "bivariate" for m in METHODS):
 @pytest.fixture(autouse=True)
 def _media(media):
     pass
-
-
-def csv_of_small_table() -> str:
-    table, labels = small_table()
-    lines = [",".join([*table.names, labels.name])]
-    for i in range(len(table)):
-        cells = []
-        for column in table.columns:
-            value = column.values[i]
-            cells.append(column.schema.categories[int(value)] if column.schema.categories else f"{value:g}")
-        lines.append(",".join([*cells, labels.classes[labels.codes[i]]]))
-    return "\n".join(lines) + "\n"
 
 
 @pytest.fixture

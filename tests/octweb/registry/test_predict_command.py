@@ -10,8 +10,7 @@ import sys
 import pytest
 from django.core.management import CommandError, call_command
 
-from tests.octweb.registry.test_pages import csv_of_small_table
-from tests.octweb.small_models import small_table
+from tests.octweb.small_models import csv_of_small_table, small_table
 from trainer.tree.file import from_json
 
 

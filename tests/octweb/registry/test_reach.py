@@ -12,8 +12,7 @@ from django.core.files.base import ContentFile
 from octweb.datasets.models import Dataset
 from octweb.registry.data import check_again
 from octweb.registry.reach import points_of, reach_of
-from tests.octweb.registry.test_pages import csv_of_small_table
-from tests.octweb.small_models import small_table
+from tests.octweb.small_models import csv_of_small_table, small_table
 from trainer.data.reader import load
 from trainer.run import TrainRequest, train
 

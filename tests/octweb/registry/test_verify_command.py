@@ -7,7 +7,7 @@ import json
 import pytest
 from django.core.management import CommandError, call_command
 
-from tests.octweb.registry.test_pages import csv_of_small_table
+from tests.octweb.small_models import csv_of_small_table
 
 
 @pytest.fixture
