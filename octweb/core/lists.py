@@ -37,4 +37,6 @@ def narrowed(
     name = F(field.removeprefix("-"))
     order = name.desc(nulls_last=True) if field.startswith("-") else name.asc(nulls_last=True)
     shown = {"words": words, "sort": sort, "sorts": [(key, label) for key, (label, _) in sorts.items()]}
+    if field == "-created":  # an index has this order
+        return found.order_by("-created", "-id"), shown
     return found.order_by(order, "-created", "-id"), shown

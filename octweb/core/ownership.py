@@ -54,6 +54,13 @@ class Owned(models.Model):
         ordering = ["-created", "-id"]
 
 
+# What a list reads: the newest kept rows of one owner, and those of all owners for staff.
+LIST_INDEXES = [
+    models.Index(fields=["owner", "deleted_at", "-created", "-id"], name="%(class)s_of_owner"),
+    models.Index(fields=["deleted_at", "-created", "-id"], name="%(class)s_of_all"),
+]
+
+
 class Deletable(Owned):
     """What is hidden when it is deleted, can be brought back for some weeks, and is removed after them."""
 
@@ -61,6 +68,7 @@ class Deletable(Owned):
 
     class Meta(Owned.Meta):
         abstract = True
+        indexes = LIST_INDEXES
 
     @classmethod
     def back_within(cls) -> timedelta:

@@ -51,6 +51,7 @@ LIST_SORTS = {
     "target": ("target", "target"),
     "runs": ("runs", "-run_count"),
 }
+RUN_COUNT = Count("runs", filter=Q(runs__deleted_at=None))
 SORTS = {"cut": "best single cut", "file": "order in the file", "name": "name", "missing": "missing"}
 
 
@@ -61,13 +62,15 @@ def _dataset(request: HttpRequest, pk: Any) -> Dataset:
 @login_required
 @require_GET
 def dataset_list(request: HttpRequest) -> HttpResponse:
-    found = (
-        Dataset.objects.visible_to(request.user)
-        .select_related("owner")
-        .annotate(run_count=Count("runs", filter=Q(runs__deleted_at=None)))
-    )
+    found = Dataset.objects.visible_to(request.user).select_related("owner").defer("reading")
+    if request.GET.get("sort") == "runs":
+        found = found.annotate(run_count=RUN_COUNT)
     found, shown = narrowed(found, request.GET, fields=("name", "source_name", "target"), sorts=LIST_SORTS)
     page = Paginator(found, 30).get_page(request.GET.get("page"))
+    counted = Dataset.objects.filter(pk__in=[dataset.pk for dataset in page]).annotate(count=RUN_COUNT)
+    counts = dict(counted.order_by().values_list("pk", "count"))
+    for dataset in page:
+        dataset.run_count = counts[dataset.pk]
     return render(request, "datasets/list.html", {"page": page, **shown})
 
 

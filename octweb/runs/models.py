@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 
 from octweb.core.limits import allowed
-from octweb.core.ownership import Deletable
+from octweb.core.ownership import LIST_INDEXES, Deletable
 from octweb.jobs.models import START_SECONDS, Job, RunStatus
 from octweb.runs.options import INFEASIBLE, PROOF_SECONDS
 
@@ -37,6 +37,7 @@ class TrainingRun(Job, Deletable):
 
     class Meta(Job.Meta):
         abstract = False
+        indexes = [*Job.Meta.indexes, *LIST_INDEXES]
         verbose_name = "run"
         constraints = [
             models.UniqueConstraint(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from django.db import models
 
-from octweb.core.ownership import Deletable
+from octweb.core.ownership import LIST_INDEXES, Deletable
 from octweb.jobs.models import Job
 from trainer.workbench import counts_good_trees
 
@@ -51,6 +51,7 @@ class Workbench(Job, Deletable):
 
     class Meta(Job.Meta):
         abstract = False
+        indexes = [*Job.Meta.indexes, *LIST_INDEXES]
         verbose_name = "workbench"
         verbose_name_plural = "workbenches"
 
