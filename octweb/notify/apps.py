@@ -1,5 +1,7 @@
 """Messages about long runs that have ended: by e-mail, and to an address that the user names."""
 
+from typing import Any
+
 from django.apps import AppConfig
 
 
@@ -8,8 +10,19 @@ class NotifyConfig(AppConfig):
 
     def ready(self) -> None:
         from octweb.jobs.signals import beside, ended
-        from octweb.notify.delivery import on_beside
-        from octweb.notify.news import on_end
 
-        ended.connect(on_end, dispatch_uid="notify")
-        beside.connect(on_beside, dispatch_uid="notify")
+        ended.connect(_on_end, dispatch_uid="notify")
+        beside.connect(_on_beside, dispatch_uid="notify")
+
+
+# Imported at the first signal: a child that trains sends none, and these modules load the REST framework.
+def _on_end(sender: Any, **arguments: Any) -> None:
+    from octweb.notify.news import on_end
+
+    on_end(sender, **arguments)
+
+
+def _on_beside(sender: Any, **arguments: Any) -> None:
+    from octweb.notify.delivery import on_beside
+
+    on_beside(sender, **arguments)
