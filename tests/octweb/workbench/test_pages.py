@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from octweb.jobs.models import RunStatus
 from octweb.registry.parsed import model_file
 from octweb.workbench import actions, page
 from octweb.workbench.models import Kind, Step, StepState, Workbench
@@ -216,11 +217,13 @@ def test_all_good_trees_are_counted_on_their_page(web, model, owner, serve):
     Step.objects.filter(pk=step.pk).update(
         state=StepState.WORKING, result={**step.result, "status": "counting", "answers": None}
     )
+    Workbench.objects.filter(pk=bench.pk).update(status=RunStatus.RUNNING)
     page = web.get(address).content.decode()
     assert "follow.</span>" in page
     assert "Not all was counted" not in page
     assert "hx-get" in page
     Step.objects.filter(pk=step.pk).update(state=StepState.DONE, result=step.result)
+    Workbench.objects.filter(pk=bench.pk).update(status=RunStatus.SUCCEEDED)
     web.post(address, {"slack": "3", "agree_rows": "999999"})
     serve(bench)
     page = web.get(address).content.decode()
