@@ -51,7 +51,8 @@ def line(name: str, change: str, data: SplitData, options: SearchOptions, limit:
 
 def apart(columns: Columns, y: CountArray, weight: CountArray, total: CountArray) -> Points:
     """Every row as a point of its own, in the order that the sweep needs."""
-    u, v = columns.u, columns.v
+    u = columns.u
+    v = columns.v
     order = np.lexsort((v, u))
     first = np.arange(len(u) + 1, dtype=np.int64)
     return Points(u=u[order], v=v[order], first=first, klass=y[order], weight=weight[order], total=total)
@@ -63,15 +64,18 @@ def data_set(name: str, data: SplitData, limit: float) -> None:
     for change, options in CHANGES.items():
         seconds = line(name, change, data, options, limit, base)
         base = base or seconds
-    slopes, merged = bivariate.SLOPES, bivariate.merged
+    slopes = bivariate.SLOPES
+    merged = bivariate.merged
     try:
         bivariate.SLOPES = np.array([0.0])
         line(name, "one sampled slope instead of six", data, SearchOptions(), limit, base)
-        bivariate.SLOPES, bivariate.merged = slopes, apart
+        bivariate.SLOPES = slopes
+        bivariate.merged = apart
         # the sweep expects merged points
         line(name, "equal points not merged", data, SearchOptions(switch=False), limit, base)
     finally:
-        bivariate.SLOPES, bivariate.merged = slopes, merged
+        bivariate.SLOPES = slopes
+        bivariate.merged = merged
 
 
 def main() -> None:

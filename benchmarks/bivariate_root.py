@@ -102,7 +102,8 @@ def data_set(folder: Path, name: str, pairs: int) -> None:
         raise SystemExit(f"{name}: no split")
     every = list(itertools.combinations([j for j in range(X.shape[1]) if np.ptp(X[:, j]) > 0], 2))
     searched = swept = plain = boxes = plain_boxes = 0.0
-    open_pairs, size = 0, []
+    open_pairs = 0
+    size = []
     for i, j in random.Random(0).sample(every, min(pairs, len(every))):
         points = pair(X[:, [i, j]], y, classes)
         size.append(len(points.u))
@@ -111,8 +112,11 @@ def data_set(folder: Path, name: str, pairs: int) -> None:
         other, unfinished = timed_search(points, PLAIN, PLAIN_SECONDS)
         if abs(value - result.value) > 1e-6:
             raise SystemExit(f"{name}, columns {i} and {j}: the sweep finds {value}, the search {result.value}")
-        searched, swept, plain = searched + seconds, swept + own, plain + other
-        boxes, plain_boxes = boxes + result.boxes, plain_boxes + unfinished.boxes
+        searched = searched + seconds
+        swept = swept + own
+        plain = plain + other
+        plain_boxes = plain_boxes + unfinished.boxes
+        boxes = boxes + result.boxes
         open_pairs += not unfinished.finished
     proved = "proved" if split.bound == split.value else "open"
     print(

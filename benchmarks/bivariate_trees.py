@@ -50,9 +50,11 @@ def _timed_serve(crew: Crew[Any], work: Any) -> None:
 def fitted(method: str, X: np.ndarray, y: np.ndarray, **options: Any) -> tuple[Any, float, float, float]:
     """The classifier, wall seconds, CPU seconds, and CPU seconds of what its busiest thread and the rest of the process did."""
     spent_in_threads.clear()
-    wall, cpu = time.perf_counter(), time.process_time()
+    wall = time.perf_counter()
+    cpu = time.process_time()
     model = make_classifier(method, **options).fit(X, y)
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    wall = time.perf_counter() - wall
+    cpu = time.process_time() - cpu
     return model, wall, cpu, cpu - sum(spent_in_threads) + max(spent_in_threads, default=0.0)
 
 
@@ -62,7 +64,8 @@ def threads(name: str, X: np.ndarray, y: np.ndarray, depth: int, limit: float, r
     for _ in range(repeat):
         for t in runs:
             runs[t].append(fitted("bivariate", X, y, depth=depth, time_limit=limit, threads=t))
-    model, cpu = runs[1][0][0], min(run[2] for run in runs[1])
+    model = runs[1][0][0]
+    cpu = min(run[2] for run in runs[1])
     wall, wall2 = (min(run[1] for run in runs[t]) for t in runs)
     ideal = cpu / min(run[3] for run in runs[2])
     proof = model.certificate_

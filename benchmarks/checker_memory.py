@@ -64,7 +64,8 @@ def main() -> None:
         folder = Path(name)
         data = folder / ("rows.csv" if options.csv else "rows.parquet")
         table(data, options.rows, options.columns, options.values)
-        model, proof = str(folder / "model.json"), str(folder / "model.proof.jsonl.gz")
+        model = str(folder / "model.json")
+        proof = str(folder / "model.proof.jsonl.gz")
         train = [
             "manage.py",
             "train",

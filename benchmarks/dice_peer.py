@@ -38,7 +38,9 @@ def child(path: str) -> int:
     case = json.loads(Path(path).read_text())
     space: dict[str, Any] = {}
     exec(case["python"], space)
-    classes, columns, numeric = case["classes"], case["columns"], case["numeric"]
+    classes = case["classes"]
+    columns = case["columns"]
+    numeric = case["numeric"]
     frame = pd.DataFrame(case["table"], columns=[*columns, "outcome"])
 
     class Model:
@@ -64,7 +66,8 @@ def child(path: str) -> int:
         for row in case["rows"]:
             if sum(a["seconds"] for a in answers) > case["seconds"]:
                 break
-            began, changed = time.process_time(), None
+            began = time.process_time()
+            changed = None
             signal.setitimer(signal.ITIMER_PROF, ROW_SECONDS)
             try:
                 options = {"random_seed": 1} if method == "random" else {}
@@ -102,8 +105,10 @@ def compare(name: str, python: str, most: int, budget: float) -> None:
     target = (FOLDER / about["file"]).read_text().partition("\n")[0].split(",")[-1]  # the last column of all three
     table, labels, _ = load(FOLDER / about["file"], target=target)
     tree = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 4}, name=name)).model.tree
-    matrix, schema = table.matrix(), table.schema
-    known, rows = statistics(schema, matrix), matrix[:most]
+    matrix = table.matrix()
+    schema = table.schema
+    known = statistics(schema, matrix)
+    rows = matrix[:most]
     flipper = Flipper(tree, known)
     ours = []
     for row in rows:
@@ -135,7 +140,10 @@ def compare(name: str, python: str, most: int, budget: float) -> None:
         f"{name}: {tree.n_leaves} leaves, {len(rows)} rows; ours: {proved} proved, {1000 * stats.median(s for _, s in ours):.2f} ms"
     )
     for method, answers in json.loads(line.removeprefix("RESULT ")).items():
-        more, ratio, none, seconds = [], [], 0, []
+        more = []
+        ratio = []
+        none = 0
+        seconds = []
         for row, (flip, _), answer in zip(rows, ours, answers, strict=False):
             seconds.append(answer["seconds"])
             own = record(row)

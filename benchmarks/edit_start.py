@@ -70,7 +70,8 @@ def session(api: Any, dataset: str, options: argparse.Namespace) -> tuple[float,
 
 def edits_of(api: Any, address: str, names: list[str], options: argparse.Namespace) -> list[float]:
     """Seconds of each of some edits of one or two wishes."""
-    rng, seconds = np.random.default_rng(0), []
+    rng = np.random.default_rng(0)
+    seconds = []
     for _ in range(options.edits):
         places = rng.choice(["root", "y", "n"], size=int(rng.integers(1, 3)), replace=False)
         wishes = [f"forbid {place} {names[int(rng.integers(len(names)))]}" for place in places]
@@ -84,7 +85,8 @@ def runs_of(api: Any, dataset: str, options: argparse.Namespace) -> list[tuple[f
     found = []
     for number in range(options.runs):
         body = {"dataset": dataset, "method": "exact", "name": f"run {number}", "parameters": {"depth": 2}}
-        begun, reported = time.perf_counter(), 0.0
+        begun = time.perf_counter()
+        reported = 0.0
         run = api.post("/api/v1/runs/", body, format="json").json()
         while run["status"] not in ("succeeded", "failed", "cancelled"):
             time.sleep(0.01)

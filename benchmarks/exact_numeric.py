@@ -32,7 +32,8 @@ def load(file: str, rows: int | None) -> tuple[np.ndarray, np.ndarray]:
     X = table.drop(columns=target).select_dtypes("number").to_numpy(np.float64)
     if rows is not None and rows < len(y):
         kept = np.random.default_rng(0).permutation(len(y))[:rows]
-        X, y = X[kept], y[kept]
+        X = X[kept]
+        y = y[kept]
     return X, np.unique(y, return_inverse=True)[1].astype(np.int32)
 
 

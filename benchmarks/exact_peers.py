@@ -45,7 +45,8 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 def best(work: Callable[[], object], repeats: int) -> tuple[float, object]:
     """CPU seconds of the fastest run, and its answer."""
-    fastest, answer = float("inf"), None
+    fastest = float("inf")
+    answer = None
     for _ in range(repeats):
         started = time.process_time()
         answer = work()

@@ -89,13 +89,16 @@ def main() -> None:
                 cache = {key: load(*key)}
             X, y = cache[key]
             penalty = Fraction(str(row["lambda"]))
-            cpu, wall = time.process_time(), time.perf_counter()
+            cpu = time.process_time()
+            wall = time.perf_counter()
             found = solve_binary(
                 X, y, n_classes=int(y.max()) + 1, depth=int(row["depth"]), leaf_cost=penalty * len(y),
                 time_limit=options.limit,
             )  # fmt: skip
-            cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-            objective, bound = float(1 - found.cost / len(y)), float(1 - found.bound / len(y))
+            cpu = time.process_time() - cpu
+            wall = time.perf_counter() - wall
+            objective = float(1 - found.cost / len(y))
+            bound = float(1 - found.bound / len(y))
             record = {
                 "dataset": key[0], "encoding": key[1], "depth": row["depth"], "lambda": row["lambda"], "n": len(y),
                 "F": X.shape[1], "objective": objective, "bound": bound, "optimal": found.optimal, "leaves": found.leaves,

@@ -32,7 +32,8 @@ LONG = 2.0  # seconds of a call that is not repeated; short ones vary by a third
 def timed(name: str, depth: int, threads: int, limit: float) -> tuple[ExactResult, float, float]:
     """The answer, CPU seconds of the longest way, wall seconds."""
     table = pd.read_csv(DATA / "encoded" / f"{name}_enc.csv.gz")
-    X, y = table.drop(columns="target").to_numpy(np.uint8), table["target"].to_numpy(np.int32)
+    X = table.drop(columns="target").to_numpy(np.uint8)
+    y = table["target"].to_numpy(np.int32)
     workers: list[float] = []
     run = threading.Thread.run
 
@@ -42,7 +43,8 @@ def timed(name: str, depth: int, threads: int, limit: float) -> tuple[ExactResul
 
     threading.Thread.run = counted  # type: ignore[method-assign]
     try:
-        began, wall = time.thread_time(), time.perf_counter()
+        began = time.thread_time()
+        wall = time.perf_counter()
         found = solve_binary(
             X, y, n_classes=int(y.max()) + 1, depth=depth, leaf_cost=Fraction(len(y), 1000), threads=threads,
             time_limit=limit,
@@ -67,7 +69,8 @@ def main() -> int:
     print("| table | one, s | two, s | one / two | one / longest way (CPU) | same tree |\n" + "|---" * 6 + "|")
     differ = 0
     for name in options.tables:
-        wall, cpu = [math.inf, math.inf], [math.inf, math.inf]
+        wall = [math.inf, math.inf]
+        cpu = [math.inf, math.inf]
         for _ in range(options.repeats):
             one, spent, seconds = timed(name, options.depth, 1, options.limit)
             wall[0], cpu[0] = min(wall[0], seconds), min(cpu[0], spent)

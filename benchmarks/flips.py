@@ -21,7 +21,10 @@ from trainer.table import ColumnSchema, Kind
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, Tree, grow
 from trainer.tree.splits import Linear, Split, Subset, Threshold
 
-ROWS, NUMBERS, GROUPS, LEVELS = 2_000, 20, 5, 6
+ROWS = 2_000
+NUMBERS = 20
+GROUPS = 5
+LEVELS = 6
 NEVER = Permission(up=False, down=False)
 
 
@@ -60,7 +63,10 @@ def case(seed: int, depth: int, *, planes: bool, share: float) -> tuple[Tree, np
 
 
 def measure(name: str, depth: int, *, planes: bool, rows: int, free: int = 0, share: float = 0.5) -> None:
-    seconds, columns, flips, proved = [], [], 0, 0
+    seconds = []
+    columns = []
+    flips = 0
+    proved = 0
     for seed in range(3):
         tree, matrix = case(seed, depth, planes=planes, share=share)
         allowed = [

@@ -44,7 +44,10 @@ SETS = ("tic-tac-toe", "breast-cancer", "fico_binary", "credit_QT_5", "wdbc_QT_5
 FIRST = (
     "tic-tac-toe", "breast-cancer", "fico_binary", "credit_QT_5", "kr-vs-kp", "monk1", "monk2", "monk3", "balance-scale", "car_evaluation",
 )  # fmt: skip
-DEPTH, PENALTY, SLACK, TREES = 4, "0.01", "0.05", 1000
+DEPTH = 4
+PENALTY = "0.01"
+SLACK = "0.05"
+TREES = 1000
 ALL = "TreeFARMS, all questions"
 TREEFARMS = {"TreeFARMS": {}, ALL: {"rashomon_ignore_trivial_extensions": False}}
 PRAXIS = {
@@ -80,7 +83,8 @@ def _peer(program: str, path: str) -> Callable[[], int]:
     import pandas as pd
 
     table = pd.read_csv(path)
-    X, y = table.drop(columns="target"), table["target"]
+    X = table.drop(columns="target")
+    y = table["target"]
     return _treefarms(program, X, y) if program in TREEFARMS else _praxis(program, X, y)
 
 
@@ -115,7 +119,8 @@ def _treefarms(program: str, X: Any, y: Any) -> Callable[[], int]:
 def _praxis(program: str, X: Any, y: Any) -> Callable[[], int]:
     from praxis import PRAXIS as Model
 
-    X, y = X.to_numpy(int), y.to_numpy(int)
+    X = X.to_numpy(int)
+    y = y.to_numpy(int)
     settings = {"lambda_reg": float(PENALTY), "rashomon_mult": float(SLACK), "depth_budget": DEPTH} | PRAXIS[program]
 
     def count() -> int:
@@ -131,7 +136,8 @@ def _praxis(program: str, X: Any, y: Any) -> Callable[[], int]:
 
 def best(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
     """Processor seconds of the fastest run, and its answer."""
-    fastest, answer = float("inf"), None
+    fastest = float("inf")
+    answer = None
     for _ in range(repeats):
         began = spent()
         answer = work()

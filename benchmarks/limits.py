@@ -30,7 +30,10 @@ from common import ROOT
 from trainer.methods import METHODS
 
 POLL = 0.02
-SLACK, SHARE, TERM = 1.0, 0.1, 2.0  # seconds after the limit, share of the limit, seconds after SIGTERM
+# seconds after the limit, share of the limit, seconds after SIGTERM
+SLACK = 1.0
+SHARE = 0.1
+TERM = 2.0
 GIVE_UP = 60.0  # seconds after the limit, or the signal, at which a run is killed
 REFUSED = ("takes two classes", "too many", "does not name classes", "takes at most", "are allowed. Use fewer bins")
 
@@ -115,7 +118,8 @@ class Seen:
 
 def watched(method: str, shape: str, data: Path, folder: Path, *, limit: float, kind: str, options: list[str]) -> Seen:
     """Start the run, send it SIGTERM where `kind` is 'term', and measure it."""
-    progress, output = folder / "progress.jsonl", folder / "model.json"
+    progress = folder / "progress.jsonl"
+    output = folder / "model.json"
     for path in (progress, output):
         path.unlink(missing_ok=True)
     given = limit if kind == "limit" else 600.0
@@ -124,7 +128,9 @@ def watched(method: str, shape: str, data: Path, folder: Path, *, limit: float, 
         f"--time-limit={given}", f"--progress={progress}", f"--output={output}", "--json", *options,
     ]  # fmt: skip
     started = time.perf_counter()
-    said, complained = folder / "stdout", folder / "stderr"  # a pipe that nobody reads holds a long record up
+    # a pipe that nobody reads holds a long record up
+    said = folder / "stdout"
+    complained = folder / "stderr"
     with said.open("w") as out, complained.open("w") as error:
         process = subprocess.Popen(command, stdout=out, stderr=error)
     inside = psutil.Process(process.pid)

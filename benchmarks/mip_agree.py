@@ -88,7 +88,9 @@ def main() -> int:
             for key, make in FORMULATIONS.items():
                 inst = replace(priced, kappa=Fraction(0)) if key == "BinOCT" else priced
                 text, agrees = cell(make, inst, solver, options.limit)
-                wrong, proved, solves = wrong + (not agrees), proved + text.endswith("s"), solves + 1
+                wrong = wrong + (not agrees)
+                proved = proved + text.endswith("s")
+                solves = solves + 1
                 cells.append(text if agrees else f"**{text}: contradiction**")
             optimum = starting(priced, "exact", 600.0).bound
             print(f"| {name} | {depth} | {float(optimum or 0):.2f} | {' | '.join(cells)} |", flush=True)

@@ -146,7 +146,8 @@ def solve(
     other work does not change much.
     """
     X, y = load(folder, case.name)
-    began, work = time.perf_counter(), time.process_time()
+    began = time.perf_counter()
+    work = time.process_time()
     inst = instances.build(X, y, depth=case.depth, kappa=Fraction(case.penalty) * len(y))
     form = AcceleratedBendOCT(inst, techniques)
     starts = form.first(starting(inst, first, 0.0).trees)
@@ -325,7 +326,8 @@ def photograph(page: Path, path: Path) -> bool:
 
 def pictures(runs: dict[str, list[dict[str, Any]]], options: argparse.Namespace) -> None:
     """The paper's two figures where techniques have run alone or were left out, else plain against default."""
-    folder, depths = options.pictures, "depth 2 and 3" if options.group == "shared" else "depth 3"
+    folder = options.pictures
+    depths = "depth 2 and 3" if options.group == "shared" else "depth 3"
     rule = f"{len(runs['default'])} instances of {depths}, {options.limit:g} s"
     alone = {k: v for k, v in runs.items() if k in ("vanilla", "default", "paper") or k.startswith("+")}
     out = {k: v for k, v in runs.items() if k in ("default", "paper") or k.startswith("-")}
@@ -358,7 +360,9 @@ def main() -> int:
         return 0
     brief = options.results is None
     if brief:  # a taste of the benchmark: a few seconds for each solve, and nothing kept
-        options.results, options.report, options.limit = Path(tempfile.mkdtemp()) / "results.jsonl", True, 4.0
+        options.results = Path(tempfile.mkdtemp()) / "results.jsonl"
+        options.report = True
+        options.limit = 4.0
     until = time.monotonic() + 60 * options.minutes
     sets = options.sets.split(",") if options.sets else None
     if (options.report and not brief) or options.pictures:

@@ -50,7 +50,9 @@ def accelerated(folder: Path, options: argparse.Namespace) -> Counter[str]:
         name = r["dataset"] if r["encoding"] == "none" else f"{r['dataset']}_{r['encoding']}_5"
         X, y = load(folder, name)
         found, total, _ = prove(X, y, int(r["depth"]), Fraction(r["lambda"]) * len(y), options.solver, options.limit)
-        value, best, bound = float(found.value / total), float(r["best_objective"]), float(r["best_bound"])
+        value = float(found.value / total)
+        best = float(r["best_objective"])
+        bound = float(r["best_bound"])
         count["instances"] += 1
         count["proved"] += found.optimal
         proved = r["solved_runs"] != "0"

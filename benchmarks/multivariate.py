@@ -103,7 +103,8 @@ def by_processor() -> None:
 def warm(methods: Sequence[str]) -> None:
     """Compile the kernels: they differ by depth, and a compilation cannot be stopped by a limit."""
     draw = np.random.default_rng(0)
-    X, y = draw.normal(size=(40, 2)), draw.integers(0, 2, 40).astype(np.int32)
+    X = draw.normal(size=(40, 2))
+    y = draw.integers(0, 2, 40).astype(np.int32)
     labels = Labels(name="y", classes=("a", "b"), codes=y)
     for method in (*methods, "exact", "bivariate", "cart", "oc1", "cut-h"):
         for depth in (2, 3):
@@ -167,7 +168,8 @@ def in_time(mean: float, sd: float, limit: float = 900.0, splits: int = 5) -> tu
         return ended, ended
     possible = set()
     for at_limit, late in itertools.product(range(splits + 1), (0, 1, 3, 5)):  # seconds by which a stop was late
-        others, stop = splits - at_limit, limit + late
+        others = splits - at_limit
+        stop = limit + late
         rest = splits * mean - at_limit * stop  # of the others together
         if not -3 <= rest <= others * limit + 3:  # a printed second is rounded
             continue

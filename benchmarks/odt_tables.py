@@ -54,7 +54,8 @@ def read(name: str) -> tuple[Table, Labels]:
     table, labels, *_ = load(path, target="class", kinds=kinds, default_missing=MissingPolicy.CATEGORY)
     if name == "heloc":
         keep = np.flatnonzero(~(table.matrix() == -9).all(axis=1))
-        table, labels = table.take(keep), labels.take(keep)
+        table = table.take(keep)
+        labels = labels.take(keep)
     return table, labels
 
 
@@ -72,10 +73,12 @@ class Split:
         if whole:
             # rows without an empty cell
             empty = np.array([_empty(column) for column in table.columns]).any(axis=0)
-            table, labels = table.take(np.flatnonzero(~empty)), labels.take(np.flatnonzero(~empty))
+            table = table.take(np.flatnonzero(~empty))
+            labels = labels.take(np.flatnonzero(~empty))
         order = np.random.default_rng(seed).permutation(len(table))
         tenth = len(order) // 10
-        train, test = np.sort(order[tenth : tenth + rows]), np.sort(order[:tenth])
+        train = np.sort(order[tenth : tenth + rows])
+        test = np.sort(order[:tenth])
         self.problem = Problem(table=table.take(train), labels=labels.take(train))
         self.test = table.take(test).matrix(), labels.codes[test]
 
@@ -112,7 +115,9 @@ def techniques(number: int, limit: float, wanted: set[str], depth: int, most: in
     """Tables 2 and 3: the model with and without each technique (depth 3 in the paper), and the search on the same rows."""
     rows: list[list[object]] = []
     for row in published(number):
-        name, samples, variant = row["dataset"], min(most, int(row["samples"])), row["variant"]
+        name = row["dataset"]
+        samples = min(most, int(row["samples"]))
+        variant = row["variant"]
         if wanted and name not in wanted:
             continue
         split = Split(name, 0, samples)
@@ -141,7 +146,8 @@ def branching(limit: float, splits: int, wanted: set[str]) -> None:
     """Table 6: one category per question, limited subsets, any subset; the limit of the paper is not printed, so three are shown."""
     rows: list[list[object]] = []
     for row in published(6):
-        name, depth = row["dataset"], int(row["depth"])
+        name = row["dataset"]
+        depth = int(row["depth"])
         if wanted and name not in wanted:
             continue
         for card in {"simple": (1,), "comb-con": (2, 3, 4), "comb-unc": (0,)}[row["branching"]]:
@@ -153,7 +159,9 @@ def branching(limit: float, splits: int, wanted: set[str]) -> None:
 
 def measured(name: str, limit: float, splits: int, method: str = "odt", **settings: object) -> tuple[float, float, int]:
     """Mean accuracy in percent on training and test rows over the splits, and how many were proved."""
-    train, test, proved = [], [], 0
+    train = []
+    test = []
+    proved = 0
     for seed in range(splits):
         split = Split(name, seed)
         tree, certificate = split.fit(limit, method, **settings)
@@ -167,7 +175,8 @@ def accuracy(limit: float, splits: int, wanted: set[str]) -> None:
     """Table 8: accuracy by topology; a1a and mushroom with subsets of at most four categories."""
     rows: list[list[object]] = []
     for row in published(8):
-        name, shape = row["dataset"], row["topology"]
+        name = row["dataset"]
+        shape = row["topology"]
         if wanted and name not in wanted:
             continue
         if shape == "CART-D3":
@@ -201,7 +210,8 @@ def sensitivity(limit: float, splits: int, depths: list[int], printed: bool) -> 
                 exact = Fraction(share) * reach.positives / 100
                 least = exact // 1 if printed else -(-exact // 1)
                 pair = reach.search.at(int(least))
-                proved, total = proved + pair.proved, total + 1
+                proved = proved + pair.proved
+                total = total + 1
                 said = labels_of(reach.search.tree(pair.tp), split.test[0]) == 1
                 positive = split.test[1] == split.problem.labels.classes.index("2")
                 if reach.classes != (0, 1):

@@ -27,7 +27,8 @@ from trainer.table import Labels, numeric_table
 def run(points: int, classes: int, limit: float) -> str:
     """Status, objective, gap and seconds of one training."""
     draw = np.random.default_rng(points)
-    X, y = draw.normal(size=(points, 2)).round(3), draw.integers(0, classes, points).astype(np.int32)
+    X = draw.normal(size=(points, 2)).round(3)
+    y = draw.integers(0, classes, points).astype(np.int32)
     labels = Labels(name="y", classes=tuple("abc"[:classes]), codes=y)
     parameters = {"depth": 2, "time_limit": limit}
     begin = time.perf_counter()
@@ -54,7 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for classes in (2, 3):
             cells = []
             for roots, sets in ((largest, largest), (0, 110)):
-                presolve.LARGEST, oblique_packing.LARGEST = roots, sets
+                presolve.LARGEST = roots
+                oblique_packing.LARGEST = sets
                 cells.append(run(points, classes, args.limit))
             print(f"| {points} | {classes} | {cells[0]} | {cells[1]} |", flush=True)
 

@@ -37,7 +37,8 @@ def times(programs: dict[str, Callable[[], object]], repeats: int) -> dict[str, 
     found: dict[str, list[tuple[float, float]]] = {}
     for _ in range(repeats):
         for name, work in programs.items():
-            wall, cpu = time.perf_counter(), time.process_time()
+            wall = time.perf_counter()
+            cpu = time.process_time()
             work()
             found.setdefault(name, []).append((time.perf_counter() - wall, time.process_time() - cpu))
     return {name: (min(t[0] for t in all_), min(t[1] for t in all_)) for name, all_ in found.items()}

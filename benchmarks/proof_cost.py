@@ -40,13 +40,17 @@ from trainer.verify.subject import Space
 
 FIELDS = ("table", "depth", "rows", "questions", "train", "prove", "share", "steps", "bytes", "check", "check_to_train")
 TARGETS = {3: 1.0, 4: 20.0}  # seconds, the median of checking
-MOST_SHARE, MOST_BYTES, LONGEST = 0.30, 50_000_000, 600.0
+MOST_SHARE = 0.30
+MOST_BYTES = 50_000_000
+LONGEST = 600.0
 
 
 def measure(X: np.ndarray, y: np.ndarray, depth: int, penalty: Fraction) -> dict[str, float]:
     """Train, prove, pack and check once; raises BadProof if a proof does not hold."""
-    classes, price = int(y.max()) + 1, penalty * len(y)
-    every, one = np.ones(X.shape[1], bool), np.ones(len(y), np.int64)
+    classes = int(y.max()) + 1
+    price = penalty * len(y)
+    every = np.ones(X.shape[1], bool)
+    one = np.ones(len(y), np.int64)
     space = Space("questions", X > 0, y, one, classes, depth, price, 1, None, every, None, "")
 
     def solved() -> tuple[Callable[[Callable[[], bool]], Proof | None], Fraction]:
@@ -62,7 +66,8 @@ def measure_columns(path: Path, target: str, depth: int, penalty: Fraction, most
     method = get("exact")
     settings = method.settings({"depth": depth, "max_columns": most, "leaf_penalty": penalty, "time_limit": 600.0})
     problem = pose(table, labels, settings)
-    X, one = problem.binary.bits(problem.table) > 0, np.ones(problem.n, np.int64)
+    X = problem.binary.bits(problem.table) > 0
+    one = np.ones(problem.n, np.int64)
     space = Space(
         "questions", X, problem.y, one, problem.n_classes, depth, problem.kappa, 1, None, np.ones(X.shape[1], bool), None, "",
         columns=np.array([f.column for f in problem.binary.features]), max_columns=most,
@@ -82,7 +87,8 @@ def measure_thresholds(path: Path, target: str, depth: int, penalty: Fraction) -
     method = get("exact-numeric")
     settings = method.settings({"depth": depth, "leaf_penalty": penalty, "time_limit": 600.0})
     problem = pose(table, labels, settings)
-    X, one = problem.numeric.matrix(problem.table), np.ones(problem.n, np.int64)
+    X = problem.numeric.matrix(problem.table)
+    one = np.ones(problem.n, np.int64)
     every = np.ones(X.shape[1], bool)
     space = Space("thresholds", X, problem.y, one, problem.n_classes, depth, problem.kappa, 1, None, every, None, "")
 
@@ -113,7 +119,9 @@ def timed(
     shown = check_proof(iter(list(enumerate(lines))), space)
     checked = time.process_time()
     assert shown.cost == cost
-    train, prove, check = trained - start, proved - trained, checked - before
+    train = trained - start
+    prove = proved - trained
+    check = checked - before
     return {
         "train": train, "prove": prove, "share": prove / train, "steps": len(proof.steps), "bytes": size, "check": check,
         "check_to_train": check / train,
@@ -145,7 +153,9 @@ def main() -> None:
     tables.sort(key=lambda one: one[1].shape[1] ** 2 * len(one[1]))
     for depth in asked.depths:  # compile
         measure(*tables[0][1:], depth, asked.penalty)
-    records, left, end = [], [], time.monotonic() + 60 * asked.minutes
+    records = []
+    left = []
+    end = time.monotonic() + 60 * asked.minutes
     print("  ".join(f"{field:>14s}" for field in FIELDS))
     for depth in asked.depths:
         for name, X, y in tables:
@@ -173,7 +183,8 @@ def own_columns(folder: Path, asked: argparse.Namespace) -> None:
     about = json.loads((folder / "manifest.json").read_text())
     about = [d for d in about if not asked.only or d["name"] in asked.only]
     about.sort(key=lambda d: d["rows"] * len(d["numeric_features"] + d["categorical_features"]) ** 2)
-    iris, end = folder / "iris.csv", time.monotonic() + 60 * asked.minutes
+    iris = folder / "iris.csv"
+    end = time.monotonic() + 60 * asked.minutes
     left = []
 
     def own(path: Path, target: str, depth: int, most: int | None) -> dict[str, float]:
@@ -206,7 +217,8 @@ def summary(depth: int, records: list[dict]) -> None:
     """The figures of a depth beside what was aimed at."""
     if not records:
         return
-    check, size = [r["check"] for r in records], max(r["bytes"] for r in records)
+    check = [r["check"] for r in records]
+    size = max(r["bytes"] for r in records)
     share = sum(r["prove"] for r in records) / sum(r["train"] for r in records)
     print(f"depth {depth}, {len(records)} tables:")
     for words, value, most in (

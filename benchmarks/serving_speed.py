@@ -184,7 +184,8 @@ def once(target: Target, header: dict[str, str]) -> None:
 
 
 def measure(target: Target, folder: Path, seconds: float, connections: int) -> Measured:
-    body, script = folder / "body", folder / "wrk.lua"
+    body = folder / "body"
+    script = folder / "wrk.lua"
     body.write_bytes(target.body)
     script.write_text(SCRIPT.replace("{body}", str(body)).replace("{header}", target.header))
     command = ["taskset", "-c", "1", "wrk", "-t1", f"-c{connections}", f"-d{seconds:g}s", "-s", str(script), target.url]
@@ -283,7 +284,8 @@ def table(found: dict[tuple[str, int], list[Measured]], counts: list[int], peer:
         for (name, m), values in found.items():
             if m != n:
                 continue
-            ratio, cheaper = "", ""
+            ratio = ""
+            cheaper = ""
             if peer is not None:
                 base = found[(peer, n)]
                 ratio = f"{statistics.median(v.rate / b.rate for v, b in zip(values, base, strict=True)):.2f}"

@@ -66,7 +66,8 @@ def measured(method: str, depth: int | None, ready: Path | None, bare: bool) -> 
         arguments = ["train", str(data), "--target=species", f"--method={method}"]
         arguments += [f"--depth={depth}"] if depth else []
         command = [sys.executable, str(ROOT / "manage.py"), *arguments]
-        figures, compiled = [], []
+        figures = []
+        compiled = []
         if bare:
             figures.append(processor_seconds(command, empty[0]))
         if ready:

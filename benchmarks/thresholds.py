@@ -36,7 +36,9 @@ TABLES = (
 
 def fitted(method: str, X: np.ndarray, y: np.ndarray, folds: int, repeats: int, **settings) -> tuple[float, float, int]:
     """Accuracy on unseen rows, the longest seconds of a fit, and of how many folds the tree is proved."""
-    right, longest, proved = 0, 0.0, 0
+    right = 0
+    longest = 0.0
+    proved = 0
     for seed, f in itertools.product(range(repeats), range(folds)):
         fold = stratified_folds(y, folds, seed)
         begun = time.perf_counter()
@@ -57,7 +59,8 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=1, help="with other folds")
     parser.add_argument("--limit", type=float, default=60.0)
     options = parser.parse_args()
-    folder, fits = data_folder(), options.folds * options.repeats
+    folder = data_folder()
+    fits = options.folds * options.repeats
     if folder is None:
         print("The data sets are not here; set OCTWEB_BENCH_DATA.")
         return
@@ -68,7 +71,8 @@ def main() -> None:
     for name in options.names:
         X, y = numeric(folder, name)
         kept = ~np.isnan(X).any(axis=1)
-        X, y = X[kept], y[kept]
+        X = X[kept]
+        y = y[kept]
         share, seconds, _ = fitted("cart", X, y, options.folds, options.repeats, depth=options.depth)
         print(f"| {name} {X.shape} | cart | all | {share:.4f} | {seconds:.2f} | |", flush=True)
         for bins in options.bins:

@@ -53,7 +53,8 @@ def bench_for(problem: Problem, args: argparse.Namespace) -> Bench:
 
 def random_edits(bench: Bench, rng: np.random.Generator, count: int) -> list[list[str]]:
     """Lists of one to three wishes that name the columns and questions of the problem."""
-    names, questions = bench.problem.table.names, bench.space.questions
+    names = bench.problem.table.names
+    questions = bench.space.questions
     edits = []
     for _ in range(count):
         wishes = []

@@ -16,7 +16,9 @@ import grimp
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs"
 CONTRACTS = {"trainer": "imports of the trainer go down only", "octweb": "imports of the application go down only"}
-WIDTH, ROW, BOX = 1180, 74, 34
+WIDTH = 1180
+ROW = 74
+BOX = 34
 STYLE = (
     "text{font:13px system-ui,sans-serif;fill:#1d2733} .b{fill:#eef2f7;stroke:#8a99ab} .f{fill:#e3efe6;stroke:#7fa189} "
     ".l{fill:none;stroke:#5b6b7d} .n{fill:#5b6b7d;font-size:11px}"
@@ -81,7 +83,8 @@ def picture(package: str, rows: list[list[str]], found: Counter[tuple[str, str]]
     for box, other in needed(found):
         (x, y, _), (u, v, _) = place[box], place[other]
         if y != v:
-            y, middle = y + BOX, (y + v + BOX) / 2
+            middle = (y + v + BOX) / 2
+            y = y + BOX
             parts.append(
                 f'<path class="l" d="M{x:.0f} {y:.0f}C{x:.0f} {middle:.0f} {u:.0f} {middle:.0f} {u:.0f} {v:.0f}" '
                 f'opacity="0.6"/>'

@@ -21,7 +21,8 @@ def built_site(factory: pytest.TempPathFactory) -> Path:
     """The folder of the site, built strictly; the process that asks first builds it, and the others wait."""
     # the processes of pytest-xdist have folders of their own in one of the run
     shared = factory.getbasetemp().parent if "PYTEST_XDIST_WORKER" in os.environ else factory.getbasetemp()
-    folder, said = shared / "docs-site", shared / "docs-site.built"
+    folder = shared / "docs-site"
+    said = shared / "docs-site.built"
     with (shared / "docs-site.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not said.exists():

@@ -17,7 +17,9 @@ class Fork:
     """A forked process, with what is used of `subprocess.Popen`."""
 
     def __init__(self, pid: int, stdin: IO[bytes], stdout: IO[bytes]) -> None:
-        self.pid, self.stdin, self.stdout = pid, stdin, stdout
+        self.pid = pid
+        self.stdin = stdin
+        self.stdout = stdout
         self.returncode: int | None = None
 
     def poll(self) -> int | None:

@@ -88,7 +88,8 @@ class Host:
         self.folder = folder
         folder.mkdir()
         self.enter: list[str] = []
-        self.namespace, at = "", "127.0.0.1"
+        self.namespace = ""
+        at = "127.0.0.1"
         if namespaces:
             self.namespace = f"octweb-{os.getpid()}-{number}"
             at = f"10.213.{number}.1"
@@ -103,7 +104,8 @@ class Host:
             ):
                 subprocess.run(command.split(), check=True, capture_output=True)
             self.enter = ["ip", "netns", "exec", self.namespace]
-        self.links, addresses = [], []
+        self.links = []
+        addresses = []
         for url in (database, bucket):
             parts = urlsplit(url)
             link = Link(at, (parts.hostname or "", parts.port or 0))
@@ -140,7 +142,8 @@ class Hosts(Site):
             "DATABASE_URL": database, "OCTWEB_FILES": f"s3://{BUCKET}/files", "OCTWEB_S3_ENDPOINT": bucket,
             "OCTWEB_SECRET_KEY": "the same on every host, as the page on deployment says",
         } | KEYS  # fmt: skip
-        self.root, self.hosts = folder, []
+        self.root = folder
+        self.hosts = []
         for number in range(1, workers + 1):
             self.hosts.append(Host(number, folder / f"worker{number}", database, bucket, namespaces=namespaces))
 
@@ -300,8 +303,10 @@ def main() -> int:
     server.start()
     bucket = "http://{}:{}".format(*server.get_host_and_port())
     boto3.client("s3", endpoint_url=bucket).create_bucket(Bucket=BUCKET)
-    folder, namespaces = Path(tempfile.mkdtemp(prefix="octweb-hosts-")), may_have_namespaces()
-    started, site = time.monotonic(), None
+    folder = Path(tempfile.mkdtemp(prefix="octweb-hosts-"))
+    namespaces = may_have_namespaces()
+    started = time.monotonic()
+    site = None
     try:
         site = Hosts(folder, arguments.workers, database, bucket, namespaces=namespaces)
         site.prepare()

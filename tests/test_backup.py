@@ -54,7 +54,9 @@ def place(tmp_path):
 
 
 def test_what_was_backed_up_is_there_after_restoring(place, tmp_path):
-    before, after, copy = place("before"), place("after"), str(tmp_path / "copy")
+    before = place("before")
+    after = place("after")
+    copy = str(tmp_path / "copy")
     filled = call(before, sys.executable, "-c", FILL + LOOK)
     assert filled.returncode == 0, filled.stderr
     done = call(before, "deploy/backup.sh", copy)

@@ -30,7 +30,8 @@ def test_every_method_has_a_page_with_todays_parameters(method):
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: m.id)
 def test_every_method_shows_a_tree_and_its_paper(method):
     path = model_path(DOCS / "methods", method)
-    page, model = (DOCS / "methods" / f"{method.id}.md").read_text(encoding="utf-8"), read(path)
+    page = (DOCS / "methods" / f"{method.id}.md").read_text(encoding="utf-8")
+    model = read(path)
     assert model.method == method.id
     assert method.paper in page
     assert page == page_with_tree(page, method, model), STALE

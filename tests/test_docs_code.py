@@ -81,7 +81,8 @@ def test_commands_of_a_page_exist_with_their_options(page):
 
 @pytest.mark.parametrize("page", TYPED)
 def test_commands_to_type_are_complete(page):
-    wrong, parsed = [], 0
+    wrong = []
+    parsed = 0
     for name, *words in commands(DOCS / f"{page}.md"):
         try:
             parser_of(name).parse_args(words)

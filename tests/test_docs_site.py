@@ -73,7 +73,8 @@ def test_no_script_stands_inside_a_page(pages):
 
 
 def test_every_link_inside_leads_somewhere(site, pages):
-    broken, seen = [], 0
+    broken = []
+    seen = 0
     for path, page in pages.items():
         for link in page.links | page.asked:
             parts = urlsplit(link)

@@ -54,8 +54,12 @@ class Walk:
         ready: bool = False,
     ) -> None:
         """`ready`: the wheel brings the kernels of `exact`; `warm`: those of NUMBA_CACHE_DIR are used."""
-        self.folder, self.python, self.fresh, self.ready = folder.resolve(), python, fresh, ready
-        self.bin, self.work = self.folder / "venv" / "bin", self.folder / "work"
+        self.folder = folder.resolve()
+        self.python = python
+        self.fresh = fresh
+        self.ready = ready
+        self.bin = self.folder / "venv" / "bin"
+        self.work = self.folder / "work"
         self.work.mkdir(parents=True)
         self.seconds: dict[str, float] = {}  # by the clock; other work on the machine counts as well
         self.processor: dict[
@@ -91,7 +95,8 @@ class Walk:
 
     def step(self, name: str, action: Callable[[], Any]) -> None:
         """Do it, and note and print how long it took."""
-        start, spent = time.perf_counter(), processor_seconds(self.process)
+        start = time.perf_counter()
+        spent = processor_seconds(self.process)
         action()
         self.seconds[name] = time.perf_counter() - start
         self.processor[name] = max(0.0, processor_seconds(self.process) - spent)
@@ -172,7 +177,8 @@ class Walk:
     @contextmanager
     def served(self) -> Iterator[tuple[int, Path]]:
         """`octweb serve --data site` on a free port, with its log; afterwards it must end by itself when it is asked to."""
-        port, log = free_port(), self.folder / "serve.log"
+        port = free_port()
+        log = self.folder / "serve.log"
         with log.open("wb") as stream:
             process = subprocess.Popen(
                 [str(self.bin / "octweb"), "serve", "--data", "site", "--port", str(port)],
@@ -222,7 +228,8 @@ class Walk:
         status, body = call(port, "/api/v1/runs/", token, {"dataset": chosen["id"], "method": "exact"})
         if status != 201:
             raise Broken(f"a run is refused: {status} {body!r}")
-        run, until = json.loads(body), time.monotonic() + PATIENCE
+        run = json.loads(body)
+        until = time.monotonic() + PATIENCE
         while run["status"] not in ("succeeded", "failed", "cancelled") and time.monotonic() < until:
             time.sleep(0.3)
             run = json.loads(call(port, f"/api/v1/runs/{run['id']}/", token)[1])
@@ -280,7 +287,8 @@ def main() -> int:
         except Broken as error:
             print(f"broken: {error}", file=sys.stderr)
             return 1
-        clock, processor = sum(walk.seconds.values()), sum(walk.processor.values())
+        clock = sum(walk.seconds.values())
+        processor = sum(walk.processor.values())
         print(f"{clock:8.1f} s  {processor:8.1f} s of processors  altogether")
     return 0
 

@@ -46,7 +46,8 @@ def on_post_page(output: str, *, page: Any, config: Any) -> str:
     base = "../" * page.url.count("/")
 
     def moved(match: re.Match[str]) -> str:
-        attributes, code = match["attributes"], match["code"]
+        attributes = match["attributes"]
+        code = match["code"]
         if "src=" in attributes or "application/json" in attributes or not code.strip():
             return match.group()
         name = f"{hashlib.sha256(code.encode()).hexdigest()[:16]}.js"

@@ -50,7 +50,8 @@ def copy_code(folder: Path) -> None:
 
     level = environment().get("NUMBA_CPU_NAME")
     for kernel in KEPT:
-        kept, copied = kernel.stored_in(Path(kernel.cache_path), name=""), kernel.stored_in(folder)
+        kept = kernel.stored_in(Path(kernel.cache_path), name="")
+        copied = kernel.stored_in(folder)
         found = {key: data for key, data in kept._load_index().items() if key[1][1] == level}
         if found:
             Path(copied._index_path).parent.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,8 @@ from trainer.method import Method
 from trainer.tree.shapes import LabelledShape
 
 METHODS = "trainer.methods"
-SEARCH, CONSTRAINED = "trainer.families.exact.solve", "trainer.families.exact.constrained"
+SEARCH = "trainer.families.exact.solve"
+CONSTRAINED = "trainer.families.exact.constrained"
 
 
 class BinaryTreeFound(Protocol):

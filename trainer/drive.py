@@ -94,7 +94,8 @@ class Watching(Hooks, Generic[T]):
     """The hooks of a tree model: its rows, with every tree that is met kept and progress passed on."""
 
     def __init__(self, kind: TreeModel[T]) -> None:
-        self.kind, self.inner = kind, kind.hooks()
+        self.kind = kind
+        self.inner = kind.hooks()
         self.behave_as(self.inner)
         self.lazy = self.lazy or kind.rough
 
@@ -127,7 +128,8 @@ class Watching(Hooks, Generic[T]):
 
     def on_progress(self, report: Report) -> bool:
         """Bound and nodes to the family; the search ends once a tree meets the bound known from elsewhere."""
-        known, value = self.kind.known, self.kind.value
+        known = self.kind.known
+        value = self.kind.value
         bound = math.inf if report.bound is None else report.bound
         if known is not None:
             bound = min(bound, float(known))

@@ -133,7 +133,9 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         known = np.unique(y)
         if weights is not None and (weights == 0).any():
             kept = weights > 0
-            table, y, weights = table.take(kept), y[kept], weights[kept]
+            table = table.take(kept)
+            y = y[kept]
+            weights = weights[kept]
         # a class whose weights were rounded to nothing is still one that is known
         self.classes_ = known if counted is not None and counted.error else np.unique(y)
         codes = np.searchsorted(self.classes_, y)
@@ -197,7 +199,8 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         """What a notebook shows: the fitted tree with its claim; before `fit` what scikit-learn shows of every estimator."""
         if not hasattr(self, "tree_"):
             return str(super()._html_repr())
-        said, tree = self.certificate_, self.tree_
+        said = self.certificate_
+        tree = self.tree_
         right = f"{said.correct:,} of {said.n:,} training rows are right, {tree.n_leaves} leaves, depth {tree.depth}."
         lines = [repr(self), claim_words(said.to_json()), said.scope and f"Searched: {said.scope}.", right]
         return tree_html(tree, [line for line in lines if line])

@@ -90,8 +90,12 @@ class GoodRecord:
     """The record of good trees, part by part; what was stopped is None and named in the status."""
 
     def __init__(self, bench: Workbench, good: GoodTrees, request: GoodRequest, *, seed: int) -> None:
-        self.bench, self.good, self.request, self.seed = bench, good, request, seed
-        self.problem, self.Q = bench.problem, bench.space.instance.Q
+        self.bench = bench
+        self.good = good
+        self.request = request
+        self.seed = seed
+        self.problem = bench.problem
+        self.Q = bench.space.instance.Q
         self.left: list[str] = []
         self.differ: list[list[int]] = []
 
@@ -176,7 +180,8 @@ class GoodRecord:
 
     def _tolerance(self) -> list[list[float | int]]:
         """Shares of the least cost above it, and how many trees are within each; at most MOST_STEPS of them, and the last."""
-        numbers, least = self.good.numbers(), self.good.least
+        numbers = self.good.numbers()
+        least = self.good.least
         kept = numbers[:: max(1, len(numbers) // MOST_STEPS)]
         kept += numbers[-1:] if numbers and kept[-1] != numbers[-1] else []
         return [[float(Fraction(cost - least, least)) if least else 0.0, number] for cost, number in kept]
@@ -212,7 +217,8 @@ class GoodRecord:
 
         Where the time is over, of the columns that were done.
         """
-        squared, names = self.problem.n**2, self.problem.table.names
+        squared = self.problem.n**2
+        names = self.problem.table.names
         found: dict[str, tuple[float, float]] = {}
         try:
             for column, (least, most) in self.good.importances():
@@ -224,7 +230,8 @@ class GoodRecord:
 
     def _rows(self) -> dict[str, Any]:
         """On how many rows the good trees disagree, and how the most disputed rows are answered, exactly."""
-        problem, found = self.problem, self.good.disputed()
+        problem = self.problem
+        found = self.good.disputed()
         classes = problem.labels.classes
         return {
             "depends": sum(int(problem.row_weights[row]) for row, _ in found),
@@ -242,7 +249,8 @@ class GoodRecord:
 
     def _listed(self) -> list[dict[str, Any]]:
         shapes = [shape for _, shape in self.good.first(self.request.listed)]
-        said, weights = [self.good.said(shape) for shape in shapes[:MOST_COMPARED]], self.bench.space.weights
+        said = [self.good.said(shape) for shape in shapes[:MOST_COMPARED]]
+        weights = self.bench.space.weights
         self.differ = [[int(weights[a != b].sum()) for b in said] for a in said]
         return [self.tree(shape) for shape in shapes]
 

@@ -24,7 +24,9 @@ from trainer.tree.numbers import count_words, percent_text
 
 Value = int | float | bool | str | None
 MAX_TEXT = 10_000  # characters of a parameter
-MAX_DIGITS, MAX_EXPONENT = 60, 400  # of a number that is taken exactly
+# of a number that is taken exactly
+MAX_DIGITS = 60
+MAX_EXPONENT = 400
 Type = Literal["integer", "number", "boolean", "choice", "text"]
 
 
@@ -72,7 +74,8 @@ class Parameter:
                 raise ValueError(f"the text has {len(str(raw)):,} characters; {MAX_TEXT:,} are possible")
             return str(raw)
         number = self._number(raw)
-        low, high = self.minimum, self.maximum
+        low = self.minimum
+        high = self.maximum
         if (low is not None and number < low) or (high is not None and number > high):
             raise ValueError(f"{raw} is out of range ({self.allowed()})")
         return number

@@ -101,22 +101,26 @@ class Monitor:
             if phase is not None:
                 self.phase = phase
             if nodes is not None and nodes != self.nodes:
-                self.nodes, self._pending = nodes, True
+                self.nodes = nodes
+                self._pending = True
             better = incumbent is not None and (self.incumbent is None or incumbent > self.incumbent)
             # the tree of a value that came without one is news, and so is the growing tree of a method without values
             same = (
                 incumbent is not None and not better and not self._shown and incumbent >= (self.incumbent or 0) - 1e-12
             )
             if better:
-                self.incumbent, self._shown = incumbent, draft is not None
+                self.incumbent = incumbent
+                self._shown = draft is not None
             if better or incumbent is None or same:
                 self.leaves = leaves if leaves is not None or better else self.leaves
                 if draft is not None:
                     self.draft = self._pending_draft = draft
-                    self._pending, self._shown = True, self._shown or incumbent is not None
+                    self._pending = True
+                    self._shown = self._shown or incumbent is not None
             changed = changed or (same and draft is not None)
             if bound is not None and (self.bound is None or bound < self.bound):
-                self.bound, self._pending = bound, True
+                self.bound = bound
+                self._pending = True
             self._pending = self._pending or changed or better
             due = better or changed or self.elapsed() - self._emitted >= INTERVAL
         if due:
@@ -145,8 +149,10 @@ class Monitor:
         with self._lock:
             if not self._pending:
                 return
-            self._emitted, self._pending = self.elapsed(), False
-            draft, self._pending_draft = self._pending_draft, None
+            self._emitted = self.elapsed()
+            self._pending = False
+            draft = self._pending_draft
+            self._pending_draft = None
             self._news.append((self.snapshot(), draft))
         while self._news and self._writing.acquire(blocking=False):  # else whoever writes now takes this, too
             try:

@@ -142,7 +142,8 @@ def _names(tree: Tree) -> list[str]:
 
 def _beside(names: Sequence[str], kept: Collection[str]) -> list[str]:
     """The names of answers beside kept columns, none of which has the same name."""
-    taken, found = set(kept), []
+    taken = set(kept)
+    found = []
     for name in names:
         while name in taken:
             name = f"predicted {name}"

@@ -17,8 +17,10 @@ from trainer.tree.describe import number_text
 from trainer.tree.file import ModelFile, read
 from trainer.tree.picture.paper import svg_of
 
-BEGIN, END = "<!-- parameters: made by `manage.py methods --write docs/methods` -->", "<!-- end of parameters -->"
-TREE_BEGIN, TREE_END = "<!-- tree: made by `manage.py methods --write docs/methods` -->", "<!-- end of tree -->"
+BEGIN = "<!-- parameters: made by `manage.py methods --write docs/methods` -->"
+END = "<!-- end of parameters -->"
+TREE_BEGIN = "<!-- tree: made by `manage.py methods --write docs/methods` -->"
+TREE_END = "<!-- end of tree -->"
 TREES = "trees"  # the folder of the model files and pictures, below that of the pages
 
 
@@ -44,7 +46,8 @@ def parameter_table(method: Method) -> str:
 
 def tree_text(method: Method, model: ModelFile) -> str:
     """The picture of a tree that the method trained, what the tree is, what is claimed about it, and the method's paper."""
-    rows, right = model.tree.nodes[0].rows, sum(leaf.counts[leaf.label] for leaf in model.tree.leaves)
+    rows = model.tree.nodes[0].rows
+    right = sum(leaf.counts[leaf.label] for leaf in model.tree.leaves)
     shape = "topology" if model.parameters.get("topology") else "depth"  # a topology overrides the depth
     settings = [f"{shape} {model.parameters[shape]}"] if shape in model.parameters else []
     if model.parameters.get("leaf_penalty"):
@@ -93,11 +96,13 @@ def model_path(folder: Path, method: Method) -> Path:
 def pages(folder: Path) -> Iterator[tuple[Path, str, str]]:
     """For each method its page and its picture: path, the text that is there (none for a new picture), and today's text."""
     for method in METHODS:
-        path, tree = folder / f"{method.id}.md", model_path(folder, method)
+        path = folder / f"{method.id}.md"
+        tree = model_path(folder, method)
         text = path.read_text(encoding="utf-8")
         if not tree.exists():
             raise DataError(f"{tree} is missing; `manage.py methods --write {folder}` trains it.")
-        model, drawn = read(tree), tree.with_suffix(".svg")
+        model = read(tree)
+        drawn = tree.with_suffix(".svg")
         yield path, text, page_with_tree(page_with_table(text, method), method, model)
         yield drawn, drawn.read_text(encoding="utf-8") if drawn.exists() else "", picture(model)
 

@@ -173,7 +173,8 @@ def certify(
     method: Method, problem: Problem, settings: Settings, solution: Solution, tree: Tree, monitor: Monitor
 ) -> Certificate:
     """The claim about `tree`; raises SolverError if the solver's bound contradicts the tree it returned."""
-    objective, bound = reached(problem, tree, solution.goal), solution.bound
+    objective = reached(problem, tree, solution.goal)
+    bound = solution.bound
     if bound is not None:
         if bound < objective - TOLERANCE:
             raise SolverError(
@@ -230,8 +231,10 @@ def reached(problem: Problem, tree: Tree, goal: Goal | None) -> float:
     if goal is None:
         return problem.objective(tree)
     positive = problem.y == problem.labels.classes.index(goal.positive)
-    weights, said = problem.row_weights, tree.predict(problem.matrix) == problem.labels.classes.index(goal.positive)
-    tp, tn = int(weights[positive & said].sum()), int(weights[~positive & ~said].sum())
+    weights = problem.row_weights
+    said = tree.predict(problem.matrix) == problem.labels.classes.index(goal.positive)
+    tp = int(weights[positive & said].sum())
+    tn = int(weights[~positive & ~said].sum())
     counts = (tp, int(weights[positive].sum()), tn, int(weights[~positive].sum()))
     if not goal.admits(*counts):
         raise SolverError(
@@ -304,7 +307,9 @@ def _cross_validate(
     trees: list[Tree] = []
     k = len(request.labels.classes)
     confusion = np.zeros((k, k), np.int64)
-    accuracies, leaves, ended = [], [], ""
+    accuracies = []
+    leaves = []
+    ended = ""
     for f in range(request.folds):
         if monitor.cancelled:
             break

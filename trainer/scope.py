@@ -44,7 +44,8 @@ def counted(n: int, singular: str, plural: str = "") -> str:
 
 def binary_space(problem: Problem, settings: Settings) -> str:
     """The questions of the binary encoding, counted."""
-    features, columns = problem.binary.features, problem.table.columns
+    features = problem.binary.features
+    columns = problem.table.columns
     plain = {j for j, c in enumerate(columns) if c.kind is not Kind.CATEGORICAL and np.isin(c.values, (0.0, 1.0)).all()}
     found = []
     for test, word in ((Test.ABOVE, "threshold"), (Test.INTERVAL, "interval")):

@@ -29,7 +29,8 @@ def reason(file: ModelFile) -> str:
 def _forbidden(file: ModelFile, rows: int) -> str:
     """The setting that leaves room for one leaf only."""
     settings = file.parameters
-    leaf, node = int(settings.get("min_leaf") or 1), int(settings.get("min_node") or 1)
+    leaf = int(settings.get("min_leaf") or 1)
+    node = int(settings.get("min_node") or 1)
     if settings.get("depth") == 0:
         return "The setting depth is 0, so no question is allowed."
     if settings.get("max_leaves") == 1:
@@ -46,7 +47,8 @@ def _forbidden(file: ModelFile, rows: int) -> str:
 
 
 def _not_worth_it(file: ModelFile) -> str:
-    certificate, settings = file.certificate, file.parameters
+    certificate = file.certificate
+    settings = file.parameters
     limits = _limits(file)
     within = f" within the settings ({limits})" if limits else ""
     if certificate.get("status") in ENDED:

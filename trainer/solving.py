@@ -55,7 +55,8 @@ def solve(method: Method, problem: Problem, settings: Settings, monitor: Monitor
     with watched(monitor.compiling):
         thread = _started(work)
         can_leave = _leaf_is_allowed(method, settings)
-        ticks, stopped = 0, float("inf")
+        ticks = 0
+        stopped = float("inf")
         while thread.is_alive():
             thread.join(TICK)
             ticks += 1

@@ -13,7 +13,8 @@ from trainer.pose import pose
 from trainer.run import TrainRequest, train
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table
 
-ROWS, FEW = 60, 12
+ROWS = 60
+FEW = 12
 CLASSES = ("a", "b", "c")
 COMPILED = ("bivariate", "oc1", "exact", "exact-numeric", "odt", "bendoct-accelerated", "cut-h")
 # settings that reach kernels of their own; `classes` is the number of classes of the rows, two unless said

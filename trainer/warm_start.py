@@ -78,7 +78,9 @@ def binary_tree(
     def visit(part: Draft, rows: CountArray, height: int) -> BinaryTree:
         if isinstance(part, DraftLeaf) or height == 0:
             return None
-        left, w, bits = goes_left(part.split, problem.matrix[rows]), weight[rows], X[rows]
+        left = goes_left(part.split, problem.matrix[rows])
+        w = weight[rows]
+        bits = X[rows]
         ones = w @ bits
         fits = usable & (np.minimum(ones, w.sum() - ones) >= max(1, min_leaf))
         if not fits.any():

@@ -76,7 +76,8 @@ def _error(given: FloatArray, weights: CountArray) -> float:
     values, first, places = np.unique(given, return_index=True, return_inverse=True)
     often = np.bincount(places)
     if len(values) > 2_000:  # float sums are exact to 1e-12 here, which is added
-        share, rounded = given / given.max(), weights / weights.sum()
+        share = given / given.max()
+        rounded = weights / weights.sum()
         return float(np.abs(share / share.sum() - rounded).sum() / 2 + 1e-12)
     exact = [Fraction(float(value)) for value in values]
     total = sum((w * int(m) for w, m in zip(exact, often, strict=True)), Fraction(0))

@@ -49,7 +49,8 @@ from trainer.version import VERSION
 
 METHOD = "exact"  # the one that counts good trees, too
 EDITABLE = ("exact", "exact-numeric", "odt")  # the methods with trees that can be argued with
-TICK, MEMORY_TICKS = 0.05, 10
+TICK = 0.05
+MEMORY_TICKS = 10
 MOST_LISTED = 100_000
 CONFIRMED_WORK = 5_000_000  # rows times questions of a table whose optimal trees a plain search confirms
 T = TypeVar("T")
@@ -117,7 +118,8 @@ class Session:
     """
 
     def __init__(self, request: TrainRequest) -> None:
-        self.request, self.method = request, get(request.method)
+        self.request = request
+        self.method = get(request.method)
         self.settings: Settings = self.method.settings(request.parameters)
         check_editable(request.method, self.settings)
         check_evaluation(request.test_share, 0, len(request.table))
@@ -321,7 +323,8 @@ class Session:
     def _optimum(self, found: Completion) -> dict[str, Any] | None:
         if found.optimum is None:
             return None
-        cost, bound = found.optimum.cost, found.optimum.bound
+        cost = found.optimum.cost
+        bound = found.optimum.bound
         return {"objective": self.objective(cost), "bound": self.objective(bound), "proved": cost == bound}
 
     # -- good trees ----------------------------------------------------------------------------------------------------
@@ -388,7 +391,8 @@ def line_ranges(text: str, *, most: int) -> list[range]:
             raise ParameterError(
                 {"agree_rows": f"'{item.strip()[:40]}' is not a line number; write 'all', or lines as in '3, 10-20'."}
             )
-        low, high = int(first[:12]), int((last or first)[:12])
+        low = int(first[:12])
+        high = int((last or first)[:12])
         if not low <= high <= most:
             raise ParameterError({"agree_rows": f"'{item.strip()[:40]}' names no lines from 1 to {most:,}."})
         out.append(range(low, high + 1))

@@ -27,7 +27,9 @@ def digest(record: Mapping[str, Any]) -> str:
 
 def problems(records: Iterable[Mapping[str, Any]]) -> list[str]:
     """Where a whole chain is broken, in words, first place first; empty if every record fits the previous one."""
-    found, before, expected = [], START, 1
+    found = []
+    before = START
+    expected = 1
     for record in records:
         place = f"record {record['number']}"
         if record["number"] != expected:
@@ -36,5 +38,6 @@ def problems(records: Iterable[Mapping[str, Any]]) -> list[str]:
             found.append(f"{place}: the record before it is not the one that was there when this was written.")
         if digest(record) != record["digest"]:
             found.append(f"{place}: its content was changed.")
-        before, expected = record["digest"], record["number"] + 1
+        before = record["digest"]
+        expected = record["number"] + 1
     return found

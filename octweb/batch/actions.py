@@ -58,7 +58,8 @@ def enqueue(
     if format not in Format.values:
         raise ValidationError({"format": f"'{format[:40]}' is not one of {', '.join(Format.values)}."})
     check(model, explain, change or {}, cost or {}, least)
-    limit, size = settings.MAX_UPLOAD_BYTES, int(file.size)
+    limit = settings.MAX_UPLOAD_BYTES
+    size = int(file.size)
     if size > limit:
         raise TooLarge(f"The file is larger than {limit // 10**6} MB, the limit of this server.")
     _look_at(file)

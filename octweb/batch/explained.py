@@ -27,7 +27,8 @@ SHARE = (
 def wishes_of(job: BatchPrediction) -> Wishes:
     """What the process that predicts is told; units are rounded for who may not see the training rows."""
     known, source = units.statistics_of(job.model, inside=may_see_rows(job.owner, job.model))
-    change, seconds = {**marks.MARKS(job.model), **job.change}, SHARE * settings.MAX_BATCH_SECONDS
+    change = {**marks.MARKS(job.model), **job.change}
+    seconds = SHARE * settings.MAX_BATCH_SECONDS
     tree = model_file(job.model).tree
     return wishes(tree, known, source, change=change, cost=job.cost, seconds=seconds, least=job.least)
 

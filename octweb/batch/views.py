@@ -206,7 +206,8 @@ def _columns(model: TreeModel) -> list[str]:
 
 
 def _context(job: BatchPrediction) -> dict[str, Any]:
-    done, total = job.progress.get("rows") or 0, job.progress.get("of") or 0
+    done = job.progress.get("rows") or 0
+    total = job.progress.get("of") or 0
     elapsed = None if job.started is None else ((job.finished or timezone.now()) - job.started).total_seconds()
     return {
         "job": job,

@@ -77,7 +77,8 @@ def latest(model: TreeModel) -> ModelCheck | None:
 
 def bundle(model: TreeModel) -> bytes:
     """A zip with the model file, its proof if there is one, two checkers, the format of proofs, and how to check."""
-    stem, proof = f"{model.family.name}-{model.version}", proof_of(model)
+    stem = f"{model.family.name}-{model.version}"
+    proof = proof_of(model)
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as packed:
         packed.writestr(f"{stem}.json", model.document)

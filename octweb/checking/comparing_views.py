@@ -53,7 +53,8 @@ def panel(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 def start(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Compare; the panel follows the job."""
     model = model_of(request, pk, inside=True)
-    text, refusal = request.POST.get("seconds", "").strip(), ""
+    text = request.POST.get("seconds", "").strip()
+    refusal = ""
     try:
         comparing.start(owner=request.user, model=model, seconds=_seconds(text))
     except (ValidationError, Conflict) as error:
@@ -65,7 +66,8 @@ def start(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 @require_POST
 def stop(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Stop the search; what it has found stays."""
-    model, refusal = model_of(request, pk, inside=True), ""
+    model = model_of(request, pk, inside=True)
+    refusal = ""
     job = comparing.latest(model)
     try:
         if job is not None:

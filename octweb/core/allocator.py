@@ -9,7 +9,9 @@ from __future__ import annotations
 import ctypes
 import platform
 
-TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3  # names of glibc's mallopt, malloc.h
+# names of glibc's mallopt, malloc.h
+TRIM_THRESHOLD = -1
+MMAP_THRESHOLD = -3
 LARGEST_KEPT = 4_000_000  # bytes; larger blocks go back to the system as soon as they are free
 KEPT = 8_000_000  # free bytes at the end of an arena beyond which they go back
 

@@ -98,7 +98,9 @@ def place_in(file: FieldFile, target: Path) -> Path:
 def tidy() -> int:
     """Remove copies that nobody has requested recently, and the oldest if there are too many; returns how many."""
     copies = sorted(_copies(), key=lambda copy: copy[0], reverse=True)
-    now, total, removed = time.time(), 0, 0
+    now = time.time()
+    total = 0
+    removed = 0
     for used, size, path in copies:
         total += size
         idle = now - used

@@ -23,7 +23,10 @@ import gunicorn.util
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
 VERSION = (27, 0)  # of gunicorn, with which this was tried; another one gets gthread as it is
-PATIENCE_MS, TURN_SECONDS, ROUND_SECONDS = 1, 0.02, 0.5  # without a call; of one call; until connections go back
+# without a call; of one call; until connections go back
+PATIENCE_MS = 1
+TURN_SECONDS = 0.02
+ROUND_SECONDS = 0.5
 BRIEF = ("/infer", "/predict/", "/invocations")  # ends of the paths of predictions
 FULL = 0.8  # share of `worker_connections` from which on quiet ones are closed
 
@@ -96,7 +99,8 @@ class TurnWorker(ThreadWorker):
 
     def _serve(self, turn: SimpleNamespace) -> None:
         """Answer calls until the turn is lost or nobody calls."""
-        turn.thread, listening = threading.get_ident(), select.poll()
+        turn.thread = threading.get_ident()
+        listening = select.poll()
         with self._lock:
             for number in self._at_hand:
                 listening.register(number, select.POLLIN)

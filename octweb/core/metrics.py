@@ -42,7 +42,8 @@ class Call:
         self.status = 200
 
     def of(self, model: str, version: int) -> None:
-        self.model, self.version = model, str(version)
+        self.model = model
+        self.version = str(version)
 
     def predicted(self, counts: Mapping[str, int]) -> None:
         """Count rows by class."""
@@ -57,7 +58,8 @@ class Steady:
 
     def __init__(self, model: str, version: int, api: str, classes: Sequence[str]) -> None:
         key = (model, str(version))
-        self._requests, self._seconds = REQUESTS.labels(*key, api, "200"), SECONDS.labels(*key, api)
+        self._requests = REQUESTS.labels(*key, api, "200")
+        self._seconds = SECONDS.labels(*key, api)
         self._rows = ROWS.labels(*key)
         self._labels = [LABELS.labels(*key, c if i < MAX_LABELS else OTHER) for i, c in enumerate(classes)]
 

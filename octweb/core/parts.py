@@ -15,7 +15,9 @@ from typing import Any
 from django.conf import settings
 
 GRACE = 20.0  # seconds to end in
-MOST_STARTS, START_WINDOW = 5, 600.0  # a part that ends so often within so many seconds stays down
+# a part that ends so often within so many seconds stays down
+MOST_STARTS = 5
+START_WINDOW = 600.0
 PR_SET_PDEATHSIG = 1
 
 

@@ -69,13 +69,16 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response | N
     if isinstance(error, exceptions.NotAuthenticated | exceptions.AuthenticationFailed):
         error = _counted(error, context)
     if isinstance(error, Http404):
-        status, detail = 404, str(error) or "There is nothing at this address, or it is not yours."
+        status = 404
+        detail = str(error) or "There is nothing at this address, or it is not yours."
     elif isinstance(error, PermissionDenied):
-        status, detail = 403, str(error) or "You may not do this."
+        status = 403
+        detail = str(error) or "You may not do this."
     elif isinstance(error, TrainerError):
         status, detail, errors = _of_trainer(error)
     elif isinstance(error, exceptions.APIException):
-        status, errors = error.status_code, flatten(error.detail)
+        status = error.status_code
+        errors = flatten(error.detail)
         detail = "; ".join(f"{e['attr']}: {e['detail']}" if e["attr"] else e["detail"] for e in errors)
         if getattr(error, "auth_header", None):
             headers["WWW-Authenticate"] = error.auth_header

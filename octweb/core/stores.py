@@ -12,7 +12,9 @@ from storages.backends.s3 import S3Storage
 
 from octweb.core.faults import StoreUnavailable
 
-CONNECT_SECONDS, READ_SECONDS, ATTEMPTS = 5, 60, 4
+CONNECT_SECONDS = 5
+READ_SECONDS = 60
+ATTEMPTS = 4
 
 
 def _said_clearly(method: Callable) -> Callable:

@@ -10,7 +10,9 @@ import orjson
 from django.conf import settings
 
 BYTES_A_VALUE = 8  # of the largest body, on average; a value takes some 30 bytes as an object
-HOLDERS_A_ROW, MORE_HOLDERS = 2, 50_000  # objects and lists, each of which takes 60 to 250 bytes
+# objects and lists, each of which takes 60 to 250 bytes
+HOLDERS_A_ROW = 2
+MORE_HOLDERS = 50_000
 MAX_NAMES = 100_000  # of one object; a row has as many as the table has columns
 NAME_END = b'":'  # ends a name; hardly any text holds it
 SHORT = 1_000_000  # bytes; a body this short cannot hold enough values to take much memory
@@ -62,7 +64,8 @@ def _most_names(text: np.ndarray) -> int:
 
 def _members(value: Any) -> int:
     """Names in all objects of a value; raises TooMany if one object has very many."""
-    count, left = 0, [value]
+    count = 0
+    left = [value]
     while left:
         value = left.pop()
         if type(value) is dict:

@@ -219,7 +219,8 @@ def _read_again(upload: Upload, reading: Reading) -> None:
 
 def _keep_rows(upload: Upload, reading: Reading, found: dict[str, Any], folder: Path) -> None:
     path = folder / intake.ROWS
-    upload.options, upload.found = reading.to_json(), found | {"sha256": digest(path)}
+    upload.options = reading.to_json()
+    upload.found = found | {"sha256": digest(path)}
     with path.open("rb") as stream:
         upload.rows.save(uuid.uuid4().hex + ".parquet", Finished(path, stream), save=False)
 

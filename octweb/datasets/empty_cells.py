@@ -80,7 +80,8 @@ def _kept(columns: Sequence[str]) -> Choice:
 
 def everywhere(choice: Choice, guesses: Iterable[GuessedColumn]) -> Choice:
     """The choice with empty as a category in every column with empty cells that can have one."""
-    kinds, missing = dict(choice.kinds or {}), dict(choice.missing or {})
+    kinds = dict(choice.kinds or {})
+    missing = dict(choice.missing or {})
     for guess in guesses:
         record = {"kind": kinds.get(guess.name, guess.schema.kind), "distinct": guess.distinct}
         if guess.missing and guess.name not in (choice.ignore or ()) and _has_categories(record):

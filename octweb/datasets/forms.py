@@ -37,7 +37,8 @@ ENCODINGS = ("", "utf-8", "cp1252", "latin-1", "utf-16", "cp1250", "mac-roman", 
 
 def reading_of(data: QueryDict | dict[str, Any]) -> Reading:
     """How to read the file, from the preview form; unknown values count as detected."""
-    delimiter, encoding = data.get("delimiter", ""), data.get("encoding", "")
+    delimiter = data.get("delimiter", "")
+    encoding = data.get("encoding", "")
     return Reading(
         delimiter=delimiter if delimiter in DELIMITERS and delimiter else None,
         encoding=encoding if encoding in ENCODINGS and encoding else None,
@@ -79,7 +80,8 @@ def switch_words(switch: str) -> str:
     if kind == "number":
         if not form:
             return "numbers, signs detected"
-        decimal, thousands = form[:1], form[1:2]
+        decimal = form[:1]
+        thousands = form[1:2]
         return f"numbers such as 1{thousands}234{decimal}5"
     if kind == "date":
         return f"dates such as {EXAMPLE_DATES.get(form, form)}" if form else "dates"
@@ -129,7 +131,8 @@ def choice_of(data: QueryDict, names: list[str], current: dict[str, str] | None 
         if data.get(f"role-{i}") == "ignored":
             ignore.append(name)
             continue
-        kind, policy = data.get(f"kind-{i}", ""), data.get(f"missing-{i}", "")
+        kind = data.get(f"kind-{i}", "")
+        policy = data.get(f"missing-{i}", "")
         if kind in list(Kind):
             kinds[name] = Kind(kind)
         if policy in list(MissingPolicy):

@@ -38,7 +38,9 @@ from trainer.errors import DataError, TrainerError
 from trainer.table import Kind, Labels, Table
 from trainer.tree.file import from_json
 
-REQUEST, ANSWER, ROWS = "request.json", "answer.json", "rows.parquet"
+REQUEST = "request.json"
+ANSWER = "answer.json"
+ROWS = "rows.parquet"
 MEMORY = "OCTWEB_READING_BYTES"  # in the environment of the process: what it may use
 OWN_FILES = ReadLimits(bytes=10**12, unpacked_bytes=10**12, rows=10**9, columns=10**6, cells=10**12)
 FIRST_LINES = 20  # so many rows are shown with their line numbers

@@ -25,7 +25,8 @@ def arrays_of(path: Path, model: ModelFile) -> tuple[dict[str, np.ndarray], bool
     if read.labels is None:
         raise DataError(f"The target '{model.target}' is not in the file.")
     keep = np.flatnonzero(read.usable & (read.labels.codes >= 0))
-    table, labels = read.table.take(keep), read.labels.take(keep)
+    table = read.table.take(keep)
+    labels = read.labels.take(keep)
     training = training_rows(labels.codes, model.rows, model.parameters)
     same = not model.fingerprint or model.fingerprint == fingerprint(table.take(training), labels.take(training))
     found: dict[str, np.ndarray] = {

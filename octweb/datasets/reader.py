@@ -68,7 +68,8 @@ def on_disk(file: BinaryIO, folder: Path) -> Iterator[Path]:
             raise too_large()
         yield path
         return
-    path, written = folder / "source", 0
+    path = folder / "source"
+    written = 0
     with path.open("wb") as stream:
         while chunk := file.read(CHUNK):
             written += len(chunk)
@@ -221,7 +222,8 @@ def _in_child(request: dict[str, Any], folder: Path) -> dict[str, Any]:
 
 def tidy(before: float) -> int:
     """Remove what processes that were killed left, last changed before this time; returns how many folders."""
-    above, removed = settings.DATA_DIR / FOLDER, 0
+    above = settings.DATA_DIR / FOLDER
+    removed = 0
     for left in above.iterdir() if above.is_dir() else ():
         if left.stat().st_mtime < before:
             shutil.rmtree(left, ignore_errors=True)

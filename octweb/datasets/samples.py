@@ -47,8 +47,10 @@ def _monks(problem: int) -> Callable[[], Iterator[str]]:
 
     def lines() -> Iterator[str]:
         yield "head_shape,body_shape,is_smiling,holding,jacket_color,has_tie,monk"
-        shapes, smiling = ("round", "square", "octagon"), ("yes", "no")
-        holding, colours = ("sword", "balloon", "flag"), ("red", "yellow", "green", "blue")
+        shapes = ("round", "square", "octagon")
+        smiling = ("yes", "no")
+        holding = ("sword", "balloon", "flag")
+        colours = ("red", "yellow", "green", "blue")
         for i, robot in enumerate(product(shapes, shapes, smiling, holding, colours, smiling)):
             head, body, _smile, held, colour, _tie = robot
             if problem == 1:
@@ -68,7 +70,8 @@ def _tic_tac_toe() -> Iterator[str]:
     """The 958 boards on which a game that x began can end."""
     yield "top_left,top_middle,top_right,middle_left,middle,middle_right,bottom_left,bottom_middle,bottom_right,x_wins"
     for board in product("xob", repeat=9):
-        x, o = board.count("x"), board.count("o")
+        x = board.count("x")
+        o = board.count("o")
         if x - o not in (0, 1):  # they take turns: two thirds of all boards
             continue
         x_lines = sum(all(board[i] == "x" for i in line) for line in LINES)

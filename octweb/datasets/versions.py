@@ -69,7 +69,8 @@ def _classes(before: Dataset, now: Dataset) -> list[Change]:
     old, new = (_shares(d) for d in (before, now))
     found = []
     for label in dict.fromkeys([*old, *new]):
-        was, has = old.get(label), new.get(label)
+        was = old.get(label)
+        has = new.get(label)
         if was is None or has is None or abs(was - has) >= POINTS:
             found.append(
                 Change(where=f"share of {label}", before=_percent(was, "not there"), now=_percent(has, "gone"))

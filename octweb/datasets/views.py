@@ -161,7 +161,8 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
 
 def _chosen(post: QueryDict | None, data: QueryDict, staged: Staged, names: list[str]) -> tuple[Choice, str | None]:
     """What was chosen for the columns, and what cannot be read of it; the target may come with the address."""
-    choice, unread = Choice(), None
+    choice = Choice()
+    unread = None
     if post is not None:
         try:
             choice = choice_of(post, names)
@@ -217,9 +218,13 @@ def dataset_detail(request: HttpRequest, pk: Any) -> HttpResponse:
     lines: list[int] | None
     try:
         names, rows = actions.first_rows(dataset, PREVIEW_ROWS)
-        lines, damage = actions.first_lines(dataset, len(rows)), ""
+        lines = actions.first_lines(dataset, len(rows))
+        damage = ""
     except DataError as error:
-        names, rows, lines, damage = (), [], None, str(error)
+        names = ()
+        rows = []
+        lines = None
+        damage = str(error)
     sort = request.GET.get("sort") if request.GET.get("sort") in SORTS else "cut"
     columns = _profile_columns(dataset, sort)
     everything = "all" in request.GET
@@ -346,7 +351,8 @@ def _classes(dataset: Dataset) -> list[dict[str, Any]]:
         zip(dataset.profile.get("class_counts", ()), classes, range(1000), strict=False), key=lambda p: -p[0]
     )
     total = max(1, sum(count for count, _, _ in pairs))
-    out, start = [], 0.0
+    out = []
+    start = 0.0
     for count, label, k in pairs:
         percent = 100 * count / total
         out.append(
@@ -366,7 +372,8 @@ def _classes(dataset: Dataset) -> list[dict[str, Any]]:
 def _profile_columns(dataset: Dataset, sort: str) -> list[dict[str, Any]]:
     """Profile columns with the bars of their small histograms as rectangles, stacked by class."""
     records = {c["name"]: c for c in dataset.columns}
-    columns, classes = [], len(dataset.profile.get("classes", ()))
+    columns = []
+    classes = len(dataset.profile.get("classes", ()))
     for column in dataset.profile.get("columns", ()):
         histogram = column["histogram"]
         top = max((sum(bin_) for bin_ in histogram), default=0) or 1

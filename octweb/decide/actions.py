@@ -49,7 +49,8 @@ def publish(model: TreeModel, *, by: Any, purpose: str, contact: str, show_train
         raise Conflict(
             f"{model} is {model.get_state_display().lower()}; only an approved model can have a public page."
         )
-    purpose, contact = purpose.strip(), contact.strip()
+    purpose = purpose.strip()
+    contact = contact.strip()
     missing = {
         name: "Needed: people read it." for name, text in (("purpose", purpose), ("contact", contact)) if not text
     }

@@ -59,7 +59,8 @@ class Asked:
 
 def asked_of(scene: Scene, form: QueryDict, marks: Mapping[str, Any]) -> Asked:
     """What a form asks; without one the first row of the table, or an example on the tree's own cuts."""
-    change, wanted = _change(scene, form, marks), form.get("wanted", "")
+    change = _change(scene, form, marks)
+    wanted = form.get("wanted", "")
     cost, trouble = _cost(scene, form)
     least = form.get("least", COLUMNS)
     if least not in ORDERS:
@@ -92,7 +93,8 @@ def _stored(scene: Scene, place: int, wishes: dict[str, Any]) -> Asked:
     """The row of the table at `place`."""
     rows = scene.rows
     assert rows is not None
-    row, number = rows.matrix[place], int(rows.shown[place])
+    row = rows.matrix[place]
+    number = int(rows.shown[place])
     title = f"{rows.called.capitalize()} {number:,}"
     return Asked(title=title, row=row, values=record(scene, row), place=place, number=str(number), **wishes)
 
@@ -112,7 +114,8 @@ def record(scene: Scene, row: FloatArray) -> dict[str, Any]:
     """The values of the columns that the tree asks, as they are typed."""
     found: dict[str, Any] = {}
     for j in scene.tree.used_columns:
-        column, value = scene.tree.schema[j], float(row[j])
+        column = scene.tree.schema[j]
+        value = float(row[j])
         if np.isnan(value):
             continue
         if column.kind is Kind.CATEGORICAL:
@@ -126,7 +129,8 @@ def _change(scene: Scene, form: QueryDict, marks: Mapping[str, Any]) -> dict[str
     """Column → words; what the form does not say is as the owner marked it."""
     found = {name: words for name, words in marks.items() if name in {c.name for c in scene.tree.schema}}
     for j in scene.tree.used_columns:
-        column, word = scene.tree.schema[j], form.get(f"may-{j}", "")
+        column = scene.tree.schema[j]
+        word = form.get(f"may-{j}", "")
         if column.kind is Kind.CATEGORICAL and word == SOME:
             names = [n for n in form.getlist(f"to-{j}") if n in column.categories]
             found[column.name] = names or "never"
@@ -163,7 +167,8 @@ def controls(scene: Scene, asked: Asked) -> list[dict[str, Any]]:
     found = []
     for field in page.fields(scene.model, dict(asked.values)):
         j = int(field["id"].removeprefix("try-"))
-        column, words = scene.tree.schema[j], asked.change.get(field["name"], "free")
+        column = scene.tree.schema[j]
+        words = asked.change.get(field["name"], "free")
         reached = words if isinstance(words, list) else []
         found.append(
             field

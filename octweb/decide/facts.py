@@ -21,14 +21,16 @@ from trainer.explain.statistics import ColumnStatistics, costs_said, priced
 from trainer.tree.nodes import Tree, tree_from_json
 
 SECONDS = 3.0  # a page does not wait longer for hyperplanes
-NEAREST, LISTED = 50, 6
+NEAREST = 50
+LISTED = 6
 FORMAT = 1  # of the JSON; names are added to it, never changed
 
 
 def decision(scene: Scene, asked: Asked) -> dict[str, Any]:
     """The record of the decision about the row that is asked."""
     assert asked.row is not None
-    tree, row = scene.tree, asked.row
+    tree = scene.tree
+    row = asked.row
     known, source = statistics_of(scene.model, inside=scene.inside)
     sizes = priced(tree.schema, known, asked.cost)
     flipper = Flipper(tree, sizes, asked.allowed, seconds=SECONDS, least=asked.least)
@@ -91,7 +93,8 @@ def similar(scene: Scene, known: tuple[ColumnStatistics, ...], asked: Asked, lea
     """The other training rows of the leaf that are most like the row; None for those who may not see them."""
     if scene.rows is None or asked.row is None:
         return None
-    rows, tree = scene.rows, scene.tree
+    rows = scene.rows
+    tree = scene.tree
     at = scene.reaching(leaf, "training")
     at = at if asked.place is None else at[at != asked.place]
     order, distances = nearest_rows(tree, known, rows.matrix[at], asked.row, NEAREST)

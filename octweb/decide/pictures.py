@@ -14,8 +14,13 @@ from trainer.tree.numbers import number_text
 from trainer.tree.picture.palette import swatch
 from trainer.tree.splits.base import BELOW, BETWEEN
 
-WIDTH, HEIGHT, SIDE = 560, 52, 14
-THIN, WIDE, AIR = 3.0, 18.0, 0.6  # widths of bars in pixels, and what is left between two
+WIDTH = 560
+HEIGHT = 52
+SIDE = 14
+# widths of bars in pixels, and what is left between two
+THIN = 3.0
+WIDE = 18.0
+AIR = 0.6
 TICKS = 5
 
 
@@ -27,9 +32,11 @@ def rows_picture(scene: Scene, node: Node, value: float) -> dict[str, Any] | Non
     if flat.test not in (BELOW, BETWEEN) or not np.isfinite(value):
         return None
     at = scene.reaching(node.id, "training")
-    values, codes = scene.rows.matrix[at, flat.feature], scene.rows.codes[at]
+    values = scene.rows.matrix[at, flat.feature]
+    codes = scene.rows.codes[at]
     known = np.isfinite(values)
-    values, codes = values[known], codes[known]
+    values = values[known]
+    codes = codes[known]
     if not len(values):
         return None
     cuts = [end for end in (flat.low, flat.high) if np.isfinite(end)]
@@ -49,7 +56,8 @@ def rows_picture(scene: Scene, node: Node, value: float) -> dict[str, Any] | Non
 def _ends(values: np.ndarray, shown: list[float]) -> tuple[float, float]:
     """The middle 98 % of the values, widened to what must be seen."""
     low, high = (float(q) for q in np.quantile(values, (0.01, 0.99)))
-    low, high = min(low, *shown), max(high, *shown)
+    low = min(low, *shown)
+    high = max(high, *shown)
     return (low, high) if low < high else (low - 0.5, high + 0.5)
 
 
@@ -77,7 +85,8 @@ def _span(left: float, right: float, lines: Sequence[float]) -> tuple[float, flo
     """A bar in pixels, neither too thin to be seen nor too wide, with a little air; it does not grow over a line."""
     middle = (left + right) / 2
     half = min((right - left - AIR) / 2, WIDE / 2)
-    left, right = middle - half, middle + half
+    left = middle - half
+    right = middle + half
     below = max((x for x in lines if x <= middle), default=-np.inf)
     above = min((x for x in lines if x > middle), default=np.inf)
     right = float(min(max(right, left + THIN), above))

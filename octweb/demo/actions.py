@@ -31,7 +31,8 @@ class Full(Exception):
 
 def begin(*, address: str | None) -> Visit:
     """A new account without a password, for a day; raises Full."""
-    now, origin = timezone.now(), _origin(address)
+    now = timezone.now()
+    origin = _origin(address)
     with transaction.atomic():
         hold_lock("demo visits")
         _refuse_many(now, origin)

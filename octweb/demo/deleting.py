@@ -44,7 +44,8 @@ def delete_all(user: Any) -> list[str]:
         groups: list[Any] = [_rows(model, user) for model in _holding(user)]
         kept: list[str] = []
         while groups:
-            left, kept = [], []
+            left = []
+            kept = []
             for rows in groups:
                 try:
                     _delete(rows)

@@ -36,7 +36,8 @@ TEXTS = {
     "contact": "Contact",
 }
 ENDS = "ends"
-MAX_TEXT, MAX_GROUPS = 4_000, 20
+MAX_TEXT = 4_000
+MAX_GROUPS = 20
 KEPT = timedelta(days=30)  # the last one of a model is kept for good
 # format: file of the zip, media type; the zip itself has no name in it
 FORMATS = {
@@ -153,9 +154,11 @@ def _refuse_row_digests(content: bytes, model: TreeModel, by: Any) -> None:
 
 def about(job: ModelDossier) -> dict[str, Any]:
     """What the installation says about the model: names, texts, steps of the review, the end of the chain, the key."""
-    model, said = job.model, job.said
+    model = job.model
+    said = job.said
     events = list(model.events.select_related("by"))
-    served, chosen = registry.served(model.family), selection_of(model)
+    served = registry.served(model.family)
+    chosen = selection_of(model)
     steps = [
         {
             "at": event.at.isoformat(timespec="minutes"),

@@ -26,7 +26,10 @@ from octweb.jobs.queue import worker_seen
 from octweb.registry import access
 from octweb.registry.api import AnyFormat, readable_model
 
-LONGEST_WAIT, USUAL_WAIT, LOOK = 30.0, 20.0, 0.2  # seconds
+# seconds
+LONGEST_WAIT = 30.0
+USUAL_WAIT = 20.0
+LOOK = 0.2
 RETRY = "5"  # seconds after which another try is sensible
 _waiting = threading.BoundedSemaphore(2)  # threads of this process that may wait for a worker
 ACCEPTED = {"application/json": "json", "text/html": "html", "application/pdf": "pdf", "application/zip": "zip"}
@@ -81,7 +84,8 @@ class DossierView(GenericAPIView):
     def get(self, request: Request, pk: uuid.UUID) -> HttpResponse:
         """The last dossier that was made. Where there is none, the owner's call makes the first one and waits for it (202: call again)."""
         model = readable_model(request, pk)
-        form, wait = _form(request), _wait(request)
+        form = _form(request)
+        wait = _wait(request)
         job = actions.made(model)
         if job is None:
             if not access.inside(request.user, model):

@@ -21,7 +21,8 @@ NOTHING = "not evaluated"
 
 def to_html(record: Mapping[str, Any], tree: Tree) -> str:
     """The document of a record (docs/dossier.md) and the tree that it is about."""
-    about, claim = record["about"], record["claim"]
+    about = record["about"]
+    claim = record["claim"]
     title = str(about.get("title") or record["model"]["name"] or f"A tree for {record['model']['target']}")
     best = next((part for part in ("unseen", "training") if record["performance"][part]), "training")
     context = {
@@ -99,7 +100,8 @@ def _matrix(record: Mapping[str, Any], part: str) -> list[dict[str, Any]]:
 
 def _mistakes(record: Mapping[str, Any], part: str) -> list[tuple[str, str, int]]:
     """The most frequent mistakes: actual class, predicted class, rows."""
-    names, counts = record["model"]["classes"], record["performance"][part]["confusion"]
+    names = record["model"]["classes"]
+    counts = record["performance"][part]["confusion"]
     every = [(names[i], names[j], n) for i, row in enumerate(counts) for j, n in enumerate(row) if i != j and n]
     return sorted(every, key=lambda one: -one[2])[:MISTAKES]
 

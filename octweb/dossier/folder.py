@@ -16,8 +16,12 @@ from trainer.bundle import bundle
 from trainer.tree.document import publishable
 from trainer.tree.file import read
 
-HTML, PDF, JSON, MODEL = "dossier.html", "dossier.pdf", "dossier.json", "model.json"
-PROOF, CHECKER = "proof.jsonl.gz", "check_octweb.py"
+HTML = "dossier.html"
+PDF = "dossier.pdf"
+JSON = "dossier.json"
+MODEL = "model.json"
+PROOF = "proof.jsonl.gz"
+CHECKER = "check_octweb.py"
 LARGEST_HTML = 500_000  # bytes that a document of a tree of 64 leaves stays below
 
 

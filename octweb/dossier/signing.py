@@ -15,7 +15,9 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-MANIFEST, SIGNATURE, PUBLIC_KEY = "manifest.sha256", "signature.ed25519", "public-key.pem"
+MANIFEST = "manifest.sha256"
+SIGNATURE = "signature.ed25519"
+PUBLIC_KEY = "public-key.pem"
 OWN = (MANIFEST, SIGNATURE)  # files that the list does not hold
 LARGEST = 1_000_000  # bytes of the list
 
@@ -133,7 +135,8 @@ def check(folder: Path, *, trusted: frozenset[str]) -> Findings:
         key = read_public((folder / PUBLIC_KEY).read_bytes())
     except BadKey as error:
         return Findings(problems=(f"{PUBLIC_KEY}: {error}",))
-    problems, own = [], fingerprint(key)
+    problems = []
+    own = fingerprint(key)
     try:
         key.verify((folder / SIGNATURE).read_bytes(), text)
     except InvalidSignature:
@@ -159,7 +162,9 @@ def _listed(text: bytes) -> tuple[dict[str, str], list[str]]:
     """Name → SHA-256 of the list, and what is wrong with it."""
     found: dict[str, str] = {}
     for number, line in enumerate(text.decode("utf-8", "replace").splitlines(), 1):
-        own, gap, name = line[:64], line[64:66], line[66:]
+        own = line[:64]
+        gap = line[64:66]
+        name = line[66:]
         plain = name and "/" not in name and name not in (".", "..", *OWN) and name not in found
         if gap != "  " or not plain or not all(c in "0123456789abcdef" for c in own):
             return found, [f"{MANIFEST}, line {number}: this is not a line of the list."]

@@ -34,7 +34,8 @@ def _model(request: HttpRequest, pk: uuid.UUID) -> tuple[TreeModel, bool]:
 
 
 def _panel(request: HttpRequest, model: TreeModel, inside: bool, refusal: str = "", status: int = 200) -> HttpResponse:
-    job, made = actions.latest(model) if inside else None, actions.made(model)
+    job = actions.latest(model) if inside else None
+    made = actions.made(model)
     said = actions.texts_of(model) if inside else {}
     target = model.dataset.target if model.dataset else ""
     context = {

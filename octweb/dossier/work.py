@@ -92,7 +92,8 @@ class DossierSupervisor(ResultSupervisor):
         return float(settings.MAX_BATCH_SECONDS), float(settings.MAX_TRAINING_MB)
 
     def store(self, job: ModelDossier, child: Process, summary: dict[str, Any]) -> None:
-        folder, name = child.result.parent, ""
+        folder = child.result.parent
+        name = ""
         signing.sign(folder, signing_key())
         content = packed(folder)
         try:

@@ -161,7 +161,8 @@ def as_json(experiment: Experiment) -> dict[str, Any]:
 
 
 def _candidate_json(line: Line) -> dict[str, Any]:
-    candidate, score = line.candidate, line.score
+    candidate = line.candidate
+    score = line.score
     return {
         "id": candidate.pk, "name": candidate.name, "method": candidate.method, "parameters": candidate.parameters,
         "asks": line.asks, "status": candidate.status, "fits_done": line.done, "accuracies": line.accuracies,

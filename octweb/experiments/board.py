@@ -63,7 +63,8 @@ class Line:
         """Leaves in the folds, if they differ from the leaves of the tree on all training rows."""
         if not self.fold_leaves or set(self.fold_leaves) == {self.leaves}:
             return ""
-        low, high = min(self.fold_leaves), max(self.fold_leaves)
+        low = min(self.fold_leaves)
+        high = max(self.fold_leaves)
         return f"({low} to {high})" if low < high else f"({low})"
 
 
@@ -156,7 +157,8 @@ def reasons(found: Board) -> list[str]:
     """Why this tree, in sentences."""
     if found.choice is None or found.chosen is None or found.highest is None:
         return []
-    chosen, highest = found.choice.chosen, found.choice.highest
+    chosen = found.choice.chosen
+    highest = found.choice.highest
     depth = int(found.chosen.candidate.summary.get("depth") or 0)
     most = f"It asks at most {depth} question{'s' if depth != 1 else ''}, {found.chosen.asks} at a time"
     if not depth:
@@ -170,7 +172,8 @@ def reasons(found: Board) -> list[str]:
         if simpler:
             sentences.append("All smaller trees are worse by more than one standard error.")
     else:
-        behind, error = 100 * (highest.mean - chosen.mean), 100 * highest.error
+        behind = 100 * (highest.mean - chosen.mean)
+        error = 100 * highest.error
         sentences.append(
             f"The highest, {percent(highest.mean)}, has {found.highest.leaves} leaves; the difference of {behind:.1f} points "
             f"is no larger than its standard error of {error:.1f} points."
@@ -264,8 +267,10 @@ def _line(candidate: Candidate, experiment: Experiment) -> Line:
     method = get(candidate.method)
     own = sorted((r for r in candidate.records if r.get("second", -1) < 0), key=lambda r: r["fold"])
     good = [r for r in own if not r.get("error")]
-    accuracies, leaves = tuple(r["accuracy"] for r in good), tuple(r["leaves"] for r in good)
-    summary, claim = candidate.summary, _claim(candidate)
+    accuracies = tuple(r["accuracy"] for r in good)
+    leaves = tuple(r["leaves"] for r in good)
+    summary = candidate.summary
+    claim = _claim(candidate)
     score = None
     if len(accuracies) == experiment.folds:
         score = Score(

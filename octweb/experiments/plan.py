@@ -15,7 +15,9 @@ from trainer.methods import get
 
 FEW_ROWS = 1000  # below, no rows are held out: nested folds use them all
 HELD_OUT = 0.25
-SMALL, LARGE = (0.0005, 1.0), (0.002, 3.0)  # what a leaf must win: a share of the rows, but at least so many rows
+# what a leaf must win: a share of the rows, but at least so many rows
+SMALL = (0.0005, 1.0)
+LARGE = (0.002, 3.0)
 DEEP = 5  # levels; with the higher penalty, for 32 leaves are more than a person reads
 KINDS = ("one", "two", "many", "groups")
 

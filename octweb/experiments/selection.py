@@ -60,7 +60,8 @@ def _nested(candidate: Candidate, found: Board) -> dict[str, Any]:
 
 def _held_out(candidate: Candidate, experiment: Experiment, model: TreeModel) -> dict[str, Any]:
     """The rows that took no part in the choice, as long as they were looked at for this candidate alone."""
-    first, test = experiment.chosen_id == candidate.pk, held_out(experiment)
+    first = experiment.chosen_id == candidate.pk
+    test = held_out(experiment)
     if candidate.model_id == model.pk:
         if first:
             words = "It was chosen by folds of the other rows: the rows that were held out took no part in the choice."

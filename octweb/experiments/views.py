@@ -66,7 +66,8 @@ def experiment_new(request: HttpRequest) -> HttpResponse:
             form.add_error(None, str(error))
         except (Conflict, Unprocessable) as error:
             form.add_error(None, str(error.detail))
-    wanted, fits = form.wanted(), form.fits()
+    wanted = form.wanted()
+    fits = form.fits()
     context = {
         "form": form,
         "dataset": dataset,
@@ -198,7 +199,8 @@ def _bar(line: Any, scale: tuple[float, float]) -> dict[str, float] | None:
 def _band(found: Board, scale: tuple[float, float]) -> dict[str, float] | None:
     if found.choice is None:
         return None
-    low, high = _place(found.choice.floor, scale), _place(found.choice.highest.mean, scale)
+    low = _place(found.choice.floor, scale)
+    high = _place(found.choice.highest.mean, scale)
     return {"start": low, "width": round(high - low, 2)}
 
 

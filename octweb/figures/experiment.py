@@ -13,7 +13,9 @@ from trainer.tree.picture.palette import axis, escape, frame, short
 ASIDE = 1.05  # candidates of the same size stand beside each other: so far apart, as a factor of leaves
 AIR = 0.14  # of the height of what is drawn, above and below it: the words of two candidates stand there
 # pixels: the plot on a phone, a bold letter, and the ring with its distance
-NARROWEST, LETTER, ROUND = 290, 7, 24
+NARROWEST = 290
+LETTER = 7
+ROUND = 24
 AWAY = 14  # from a candidate whose bar is shorter than its ring
 
 
@@ -43,7 +45,8 @@ def experiment_figure(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
     leaders, words = _labels(shown)
     layout["shapes"] += leaders
     layout["annotations"] += words
-    low, high = min(_low(p) for p in shown), max(_high(p) for p in shown)
+    low = min(_low(p) for p in shown)
+    high = max(_high(p) for p in shown)
     air = AIR * max(high - low, 1.0)
     layout["yaxis"] |= {"range": [low - air, high + air]}
     data = [_trace(shown, proved) for proved in (True, False)]
@@ -118,7 +121,8 @@ def _band(shown: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[d
     top = next((p for p in shown if p["highest"]), None)
     if top is None:
         return [], []
-    high, low = 100 * top["accuracy"], 100 * (top["accuracy"] - top["error"])
+    high = 100 * top["accuracy"]
+    low = 100 * (top["accuracy"] - top["error"])
     band = {
         "type": "rect", "xref": "paper", "x0": 0, "x1": 1, "yref": "y", "y0": low, "y1": high,
         "fillcolor": "var(--proved-bg)", "line": {"width": 0}, "layer": "below",
@@ -138,7 +142,8 @@ def _labels(shown: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list
             named.append((p, "<b>recommended</b>, the highest" if p["recommended"] else f"highest, {_leaves(p)}", True))
         elif p["recommended"]:
             named.append((p, f"<b>recommended, {_leaves(p)}</b>", False))
-    leaders, words = [], []
+    leaders = []
+    words = []
     for p, text, above in named:
         side, met = _room(shown, p, text)
         end = max(map(_high, met)) if above else min(map(_low, met))

@@ -8,7 +8,9 @@ from typing import Any
 from trainer.tree.numbers import points_text
 from trainer.tree.picture.palette import axis, count_axis, escape, frame, short, text_width
 
-WIDE, HIGH = 900, 280  # the room of a picture in pixels, as far as names are kept apart
+# the room of a picture in pixels, as far as names are kept apart
+WIDE = 900
+HIGH = 280
 FONT = 12
 SYMBOLS = {"proved": "square", "gap": "circle-dot", "heuristic": "circle-open"}
 
@@ -91,7 +93,8 @@ def _points(known: Sequence[dict[str, Any]], size: str) -> dict[str, Any]:
 def _words(known: Sequence[dict[str, Any]], size: str, largest: int) -> list[tuple[str, str]]:
     """The name of each point and where it stands; none where it would lie over other names, as the pointer and the table tell it."""
     shares = [p["accuracy"] + side * (p.get("sd") or 0.0) for p in known for side in (-1, 1)]
-    low, high = min(shares), max(shares)
+    low = min(shares)
+    high = max(shares)
     taken: list[tuple[float, float, float, float]] = []
     found = []
     for p in known:

@@ -9,14 +9,18 @@ from trainer.tree.picture.palette import axis, escape, fit, frame, text_width
 
 PERCENT = {"ticksuffix": "\u202f%"}
 ROWS = ("First question", "Then, on the yes side", "And, on the no side")
-OTHER, LEAF = "other columns", "an answer"
+OTHER = "other columns"
+LEAF = "an answer"
 SMALLEST = 0.012  # of the width; narrower parts are drawn together as other columns
-PLOT, TEXT = 600.0, 11.0  # pixels that labels are cut for, and their size
+# pixels that labels are cut for, and their size
+PLOT = 600.0
+TEXT = 11.0
 
 
 def tolerance_figure(tolerance: Sequence[Sequence[float]], *, now: int | None = None) -> dict[str, Any]:
     """Plotly JSON: how many trees are within each share of the least cost, as steps on a logarithmic axis; `now` marks that many trees."""
-    shares, numbers = [100 * share for share, _ in tolerance], [int(number) for _, number in tolerance]
+    shares = [100 * share for share, _ in tolerance]
+    numbers = [int(number) for _, number in tolerance]
     data: list[dict[str, Any]] = [
         {
             "type": "scatter",

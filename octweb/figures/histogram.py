@@ -29,7 +29,8 @@ def histogram_figure(
 ) -> dict[str, Any]:
     """Plotly JSON of the finite `values` (n,) by class `codes` (n,); ink lines at `cuts`, above them the two sides in words, left and right."""
     finite = np.isfinite(values)
-    values, codes = values[finite], codes[finite]
+    values = values[finite]
+    codes = codes[finite]
     lines = [float(c) for c in cuts if np.isfinite(c)]
     at, widths, counts = stacked_bars(values, codes, len(classes), lines)
     traces: list[dict[str, Any]] = []
@@ -111,7 +112,8 @@ def stacked_bars(
     else:
         edges = _edges(float(distinct[0]), float(distinct[-1]), cuts)
         place = np.clip(np.searchsorted(edges, values, side="left") - 1, 0, len(edges) - 2)
-        starts, ends = edges[:-1], edges[1:]
+        starts = edges[:-1]
+        ends = edges[1:]
     counts = np.zeros((classes, len(starts)), np.int64)
     np.add.at(counts, (codes, place), 1)
     used = np.flatnonzero(counts.any(axis=0))
@@ -131,7 +133,8 @@ def _own_bars(distinct: FloatArray, cuts: Sequence[float]) -> tuple[FloatArray, 
         0.8 * float(np.diff(distinct / 2).min()) if len(distinct) > 1 else 0.4 * max(1.0, abs(float(distinct[0])) / 10)
     )
     with np.errstate(over="ignore"):
-        starts, ends = np.maximum(distinct - half, -LARGEST), np.minimum(distinct + half, LARGEST)
+        starts = np.maximum(distinct - half, -LARGEST)
+        ends = np.minimum(distinct + half, LARGEST)
     for cut in cuts:  # a value at the cut lies on its left side
         ends = np.where((distinct <= cut) & (ends > cut), cut, ends)
         starts = np.where((distinct > cut) & (starts < cut), cut, starts)
@@ -161,6 +164,7 @@ def _span(at: FloatArray, widths: FloatArray, cuts: Sequence[float]) -> list[flo
     ends = [*cuts]
     if len(at):
         ends += [float(at[0] - widths[0] / 2), float(at[-1] + widths[-1] / 2)]
-    low, high = min(ends), max(ends)
+    low = min(ends)
+    high = max(ends)
     air = 0.02 * high - 0.02 * low or 1.0
     return [max(low - air, -LARGEST), min(high + air, LARGEST)]

@@ -20,7 +20,8 @@ def progress_figure(records: list[dict[str, Any]], *, now: float = 0.0, at: int 
     bound = [(r["t"], r["bound"]) for r in steps if r.get("bound") is not None]
     if steps:
         end = max(steps[-1]["t"], now)
-        incumbent, bound = _until(incumbent, end), _until(bound, end)
+        incumbent = _until(incumbent, end)
+        bound = _until(bound, end)
     data: list[dict[str, Any]] = []
     if bound and incumbent:
         # the tint begins with the first incumbent: before it there is a bound and no gap
@@ -71,7 +72,9 @@ def _bracket(
     ]
     if not (incumbent and bound) or bound[-1][1] - incumbent[-1][1] <= 0:
         return [], words
-    t, low, high = incumbent[-1][0], incumbent[-1][1], bound[-1][1]
+    t = incumbent[-1][0]
+    low = incumbent[-1][1]
+    high = bound[-1][1]
     line = {
         "type": "line", "x0": t, "x1": t, "y0": low, "y1": high, "line": {"color": "var(--bound)", "width": 3},
     }  # fmt: skip
@@ -127,7 +130,8 @@ def _layout(incumbent: list[tuple[float, float]], bound: list[tuple[float, float
     }
     values = [value for _, value in incumbent + bound]
     if incumbent:
-        low, high = incumbent[0][1], max(values)
+        low = incumbent[0][1]
+        high = max(values)
         margin = max(0.01, 0.08 * (high - low))
         layout["yaxis"]["range"] = [low - margin, high + margin]
     if not values:

@@ -22,7 +22,8 @@ def calibration_figure(points: Sequence[dict[str, Any]], classes: Sequence[str])
 
     A point has `leaf`, `label`, `code`, `promised`, `seen`, `rows` and `interval`.
     """
-    styles, most = class_styles(classes), max((p["rows"] for p in points), default=1)
+    styles = class_styles(classes)
+    most = max((p["rows"] for p in points), default=1)
     data: list[dict[str, Any]] = []
     least = min((p["promised"] for p in points), default=0.0)
     left, bottom = (
@@ -79,7 +80,8 @@ def _leaf_points(points: Sequence[dict[str, Any]], style: Any, most: int) -> dic
 
 def roc_figure(curve: Any, positive: str, negative: str, *, own: tuple[int, int]) -> dict[str, Any]:
     """Plotly JSON of the ROC curve: a dot for each cut-off; `own` are the positives found and the others taken by the tree."""
-    x, y = 100 * curve.fall_out, 100 * curve.recall
+    x = 100 * curve.fall_out
+    y = 100 * curve.recall
     hover, (one, other) = _cut_words(curve, positive, negative), short_names([positive, negative])
     layout = frame(
         height=HEIGHT,
@@ -95,7 +97,8 @@ def roc_figure(curve: Any, positive: str, negative: str, *, own: tuple[int, int]
 
 def recall_figure(curve: Any, positive: str, negative: str, *, own: tuple[int, int]) -> dict[str, Any]:
     """Plotly JSON of precision against recall; the dashed line is the share of the class among all rows."""
-    x, y = 100 * curve.recall[1:], 100 * curve.precision[1:]
+    x = 100 * curve.recall[1:]
+    y = 100 * curve.precision[1:]
     hover = _cut_words(curve, positive, negative)[1:]
     one, _ = short_names([positive, negative])
     share = 100 * curve.positives / max(1, curve.positives + curve.negatives)

@@ -14,7 +14,8 @@ def shares(kept: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     Older evidence does not say whether a pair is beaten by none; there `proved` is that no tree as sensitive is more specific.
     """
-    P, N = max(1, kept["positives"]), max(1, kept["negatives"])
+    P = max(1, kept["positives"])
+    N = max(1, kept["negatives"])
     proved = kept.get("proved") or [bound == tn for _, tn, bound in kept["pairs"]]
     return [
         {"sensitivity": tp / P, "specificity": tn / N, "bound": bound / N, "proved": sure}
@@ -24,7 +25,8 @@ def shares(kept: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def steps(kept: Mapping[str, Any]) -> list[dict[str, float]]:
     """What is proved where a frontier is not finished: up to each sensitivity, from that before, the specificity is at most `bound`."""
-    P, N = max(1, kept["positives"]), max(1, kept["negatives"])
+    P = max(1, kept["positives"])
+    N = max(1, kept["negatives"])
     return [{"sensitivity": t / P, "bound": b / N} for t, b in kept.get("bounds") or ()]
 
 

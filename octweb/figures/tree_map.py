@@ -7,7 +7,9 @@ from typing import Any
 from trainer.tree.nodes import Tree
 from trainer.tree.picture.palette import class_styles, drawn, escape, frame
 
-WIDTH, HEIGHT, EDGE = 280, 116, 8
+WIDTH = 280
+HEIGHT = 116
+EDGE = 8
 MANY = 0.1  # edges with more than this share of the rows are drawn thicker
 
 
@@ -49,7 +51,8 @@ def _places(tree: Tree) -> tuple[list[float], list[float]]:
     for v in tree.branches:
         level[v.left] = level[v.right] = level[v.id] + 1
     x = [0.0] * len(tree.nodes)
-    order, waiting = 0, [0]
+    order = 0
+    waiting = [0]
     while waiting:
         v = tree.nodes[waiting.pop()]
         if v.is_leaf:

@@ -50,7 +50,8 @@ def _back(own: TreeModelQuerySet) -> list[ReviewEvent]:
 
 
 def _running(run: TrainingRun) -> dict[str, Any]:
-    limit, progress = run.parameters.get("time_limit"), run.progress or {}
+    limit = run.parameters.get("time_limit")
+    progress = run.progress or {}
     over = str(progress.get("phase", "")).startswith(("check", "fold", "proof"))  # the limit applies to the search
     spent = None if over else progress.get("t")
     left = max(0.0, limit - spent) if limit and spent is not None else None

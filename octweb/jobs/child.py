@@ -84,7 +84,8 @@ class Process(ABC):
 
     def start(self) -> None:
         """Start the process, as a fork of the worker's fork server where it can be; its standard output and error go to files."""
-        command, environment = self.command(), environment_of_child()
+        command = self.command()
+        environment = environment_of_child()
         self.process = fork_server.fork(command, self.folder, environment) or self._new(command, environment)
 
     def _new(self, command: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:

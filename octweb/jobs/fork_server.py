@@ -106,7 +106,8 @@ class ForkServer:
 
     def takes(self, command: list[str], environment: dict[str, str]) -> bool:
         """Whether a fork is what a process of its own would be."""
-        own, name = command[: len(self.command)], "".join(command[len(self.command) :][:1])
+        own = command[: len(self.command)]
+        name = "".join(command[len(self.command) :][:1])
         return own == self.command and name in LOADED and _at_loading(environment) == _at_loading(self.environment)
 
     def start(self, command: list[str], folder: Path, environment: dict[str, str]) -> Forked | None:

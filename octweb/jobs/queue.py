@@ -44,7 +44,8 @@ def tidy(now: datetime) -> int:
 
 def cancel(job: Any) -> Any:
     """Cancel a queued job at once; ask a running one to stop. A finished job raises Conflict."""
-    now, jobs = timezone.now(), type(job).objects
+    now = timezone.now()
+    jobs = type(job).objects
     queued = jobs.filter(pk=job.pk, status=RunStatus.QUEUED)
     if not queued.update(status=RunStatus.CANCELLED, cancel_requested=True, finished=now):
         running = jobs.filter(pk=job.pk, status=RunStatus.RUNNING)
@@ -95,7 +96,8 @@ def only_one(kind: type[Kind], *, owner: Any, model: Any, **fields: Any) -> Kind
 
 def ahead_of(job: Job) -> list[QuerySet[Any]]:
     """The queued jobs of each kind that a worker takes before this one."""
-    mine, found = priority_of(type(job)), []
+    mine = priority_of(type(job))
+    found = []
     for model in job_models():
         queued = model._default_manager.filter(status=RunStatus.QUEUED).exclude(pk=job.pk)
         if priority_of(model) == mine:

@@ -92,7 +92,9 @@ def _is_id(text: str) -> bool:
 
 def _free(model: type[Job], now: datetime) -> int:
     """Jobs with a lease that is over."""
-    jobs, name, changed = model._default_manager, model._meta.verbose_name, 0
+    jobs = model._default_manager
+    name = model._meta.verbose_name
+    changed = 0
     for job in jobs.filter(status=RunStatus.RUNNING, lease_until__lt=now):
         same = jobs.filter(pk=job.pk, status=RunStatus.RUNNING, attempt=job.attempt, lease_until__lt=now)
         if job.cancel_requested:

@@ -118,7 +118,8 @@ class Supervisor(ABC):
             self._patiently(lambda: self.end(RunStatus.FAILED, error=reason))
         except Exception as error:
             log.exception("%s %s attempt %s failed in its supervisor", self._name, self.job_id, self.attempt)
-            reason, text = f"The worker failed: {_without_path(error)}", ""
+            reason = f"The worker failed: {_without_path(error)}"
+            text = ""
             if child is not None:
                 child.kill()
                 text = self._log(child)
@@ -263,7 +264,8 @@ class Supervisor(ABC):
             if not self._mine().update(**changes):
                 raise LostLease
             self.keep(records)
-        child.offset, self.lines = offset, self.lines + len(records)
+        child.offset = offset
+        self.lines = self.lines + len(records)
         return bool(self._mine().values_list("cancel_requested", flat=True).first())
 
     def _not_cancelled(self) -> bool:
@@ -331,7 +333,8 @@ class ResultSupervisor(Supervisor):
             return
         cancelled = self._patiently(lambda: not self._not_cancelled())
         if code == -signal.SIGKILL and (kept := self.kept_of(child, cancelled)):
-            code, summary = 0, kept
+            code = 0
+            summary = kept
         if code != 0 or not child.result.exists():
             error = f"{self.end_reason or _why(code, child.log(), self.noun)} {self.lost}".strip()
             status = RunStatus.CANCELLED if cancelled else RunStatus.FAILED

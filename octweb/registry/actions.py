@@ -211,7 +211,8 @@ def _rename(model: TreeModel, name: str) -> None:
     family = family_of(model.owner, name)
     claim(family)
     latest = TreeModel.objects.filter(family=family).aggregate(latest=Max("version"))["latest"] or 0
-    model.family, model.version = family, latest + 1
+    model.family = family
+    model.version = latest + 1
     TreeModel.objects.filter(pk=model.pk).update(family=family, version=latest + 1, served_since=None)
 
 
@@ -311,7 +312,8 @@ def _move(model: TreeModel, verb: str, by, reason: str) -> TreeModel:
         event = ReviewEvent.objects.create(model=model, by=by, before=before, after=after, reason=reason)
         recorded(verb, event)
         forget()
-    model.state, model.served_since = after, None
+    model.state = after
+    model.served_since = None
     return model
 
 

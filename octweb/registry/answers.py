@@ -29,7 +29,8 @@ def column_names(classes: tuple[str, ...]) -> list[str]:
 
 def columns_record(found: Predictions) -> dict[str, list[Any]]:
     """Column → values."""
-    tree, leaves = found.tree, found.leaves
+    tree = found.tree
+    leaves = found.leaves
     shares = tree.probabilities[leaves]
     labels = np.array(tree.classes, object)[tree.labels[leaves]]
     columns = [labels.tolist(), *(shares[:, k].tolist() for k in range(shares.shape[1])), leaves.tolist()]
@@ -49,7 +50,8 @@ def table_answer(model: TreeModel, found: Predictions, media_type: str) -> HttpR
 
 
 def _arrow(found: Predictions) -> bytes:
-    tree, leaves = found.tree, found.leaves
+    tree = found.tree
+    leaves = found.leaves
     labels = pa.array([tree.classes[int(k)] for k in tree.labels], pa.string())
     shares = [pa.array(tree.probabilities[:, k]).take(pa.array(leaves)) for k in range(len(tree.classes))]
     batch = pa.record_batch(
@@ -82,13 +84,15 @@ class CsvParser(BytesParser):
 class CsvRenderer(ORJSONRenderer):
     """Chosen by `Accept: text/csv`; the view writes the table itself, so that only errors come here, as JSON."""
 
-    media_type, format = CSV, "csv"
+    media_type = CSV
+    format = "csv"
 
 
 class ArrowRenderer(ORJSONRenderer):
     """The same for Arrow."""
 
-    media_type, format = ARROW_STREAM, "arrow"
+    media_type = ARROW_STREAM
+    format = "arrow"
 
 
 def answer_type(request: Request) -> str:

@@ -52,7 +52,8 @@ from octweb.registry.serializers import (
 from trainer.certificate import Status
 from trainer.methods import METHODS
 
-YES, NO = {"true", "1", "yes"}, {"", "false", "0", "no"}
+YES = {"true", "1", "yes"}
+NO = {"", "false", "0", "no"}
 
 
 class AnyFormat(BaseContentNegotiation):
@@ -262,7 +263,8 @@ class ModelShares(GenericAPIView):
         parameters=[OpenApiParameter("username", str, required=True)],
     )
     def delete(self, request: Request, pk: uuid.UUID) -> Response:
-        model, name = self._model(pk), _clean(request.query_params.get("username", ""))
+        model = self._model(pk)
+        name = _clean(request.query_params.get("username", ""))
         if not name:
             raise ValidationError({"username": "Say with whom it is no longer shared."})
         actions.unshare(model, by=request.user, username=name)
@@ -296,7 +298,8 @@ class ModelPredict(APIView):
         with metrics.counted("v1") as call:
             model = callable_model(request, pk, document=False)
             call.of(model.family.name, model.version)
-            explain, kind = flag(request, "explain"), answer_type(request)
+            explain = flag(request, "explain")
+            kind = answer_type(request)
             if explain and kind != "application/json":
                 raise ValidationError(
                     {"explain": "Paths in words are only in JSON answers: send Accept: application/json."}

@@ -26,7 +26,9 @@ from trainer.data.reader import rows_for_model
 from trainer.data.reading import Reading
 from trainer.errors import RowError
 
-ARROW_STREAM, ARROW_FILE, CSV = "application/vnd.apache.arrow.stream", "application/vnd.apache.arrow.file", "text/csv"
+ARROW_STREAM = "application/vnd.apache.arrow.stream"
+ARROW_FILE = "application/vnd.apache.arrow.file"
+CSV = "text/csv"
 TYPES = (
     pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean,
     pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
@@ -108,7 +110,9 @@ def _arrow_table(content: bytes) -> pa.Table:
     """The table of a body; what it unpacks to is not longer than the body itself, since compressed buffers are refused."""
     if content[:6] == b"ARROW1":
         content = content[8:]  # a file is a stream between two marks
-    batches, rows, schema = [], 0, None
+    batches = []
+    rows = 0
+    schema = None
     for message in pa.ipc.MessageReader.open_stream(pa.BufferReader(content)):
         if message.type in ("record batch", "dictionary") and _compressed(message.metadata.to_pybytes()):
             raise ValueError(
@@ -129,7 +133,8 @@ def _arrow_table(content: bytes) -> pa.Table:
 def _compressed(metadata: bytes) -> bool:
     """Whether a message's record batch has the member `compression`; the layout is defined in Arrow's Message.fbs."""
     message = _int(metadata, 0)
-    kind, header = metadata[_member(metadata, message, 1)], _reference(metadata, message, 2)
+    kind = metadata[_member(metadata, message, 1)]
+    header = _reference(metadata, message, 2)
     if kind == 2:  # DictionaryBatch: its member `data` is the record batch
         header = _reference(metadata, header, 1)
     return _member(metadata, header, 3) != 0

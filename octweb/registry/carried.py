@@ -70,7 +70,8 @@ def claims(subject: Subject) -> list[tuple[str, str]]:
     said = dict(file.certificate)
     claim = read_claim(said)
     train, test, crossed = (file.metrics.get(k) or {} for k in ("train", "test", "cross_validation"))
-    gap, bound = said.get("gap"), said.get("bound")
+    gap = said.get("gap")
+    bound = said.get("bound")
     lines = [("Claim", claim_words(said)), ("Scope", claim.scope), ("Method", file.method)]
     if said.get("objective") is not None:
         lines.append(("Objective", number_text(float(said["objective"]), 6)))

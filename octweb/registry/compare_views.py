@@ -60,7 +60,8 @@ def compare_rows(request: HttpRequest) -> StreamingHttpResponse:
 
 def _side_by_side(request: HttpRequest, models: list[TreeModel]) -> dict[str, Any]:
     columns = [_column(request, model) for model in models]
-    reference, others = models[0], models[1:]
+    reference = models[0]
+    others = models[1:]
     pairs = [pair(reference, other) for other in others if _inside(request, reference) and _inside(request, other)]
     same = len({m.dataset_id for m in models}) == 1
     return {"columns": columns, "pairs": pairs, "same_data": same, "reference": reference}

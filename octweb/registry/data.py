@@ -131,7 +131,8 @@ def check_again(model: TreeModel) -> Check | None:
         return None
     file = model_file(model)
     codes = rows.codes[rows.training]
-    correct, n = int((file.tree.predict(rows.matrix[rows.training]) == codes).sum()), len(codes)
+    correct = int((file.tree.predict(rows.matrix[rows.training]) == codes).sum())
+    n = len(codes)
     objective = _objective(model, file.tree.n_leaves, rows, file.tree.predict(rows.matrix[rows.training]))
     words = f"{correct:,} of {n:,} rows correct, objective {objective:.6g}"
     if not rows.same:
@@ -159,7 +160,8 @@ def _objective(model: TreeModel, leaves: int, rows: Rows, predicted: CodeArray) 
         goal = Goal.from_json(dict(file.certificate["goal"]))
         k = file.tree.classes.index(goal.positive)
         positive = codes == k
-        tp, tn = int((positive & (predicted == k)).sum()), int((~positive & (predicted != k)).sum())
+        tp = int((positive & (predicted == k)).sum())
+        tn = int((~positive & (predicted != k)).sum())
         return float(goal.value(tp, int(positive.sum()), tn, int((~positive).sum())))
     try:
         penalty = Fraction(str(file.certificate.get("leaf_penalty", "0")))
@@ -174,7 +176,8 @@ def record_of(model: TreeModel, row: FloatArray) -> dict[str, Any]:
     tree = model_file(model).tree
     record: dict[str, Any] = {}
     for j in tree.used_columns or range(min(1, len(tree.schema))):
-        column, value = tree.schema[j], float(row[j])
+        column = tree.schema[j]
+        value = float(row[j])
         if math.isnan(value):
             continue
         if column.kind is Kind.CATEGORICAL:

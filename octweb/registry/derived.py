@@ -11,7 +11,9 @@ from trainer.tree.file import ModelFile
 
 def columns_of(model: ModelFile) -> dict[str, Any]:
     """Return the columns of a stored model that are copies from its document; raises ModelFileError for a damaged one."""
-    certificate, metrics, tree = model.certificate, model.metrics, model.tree
+    certificate = model.certificate
+    metrics = model.metrics
+    tree = model.tree
     rows = tree.nodes[0].rows
     correct = sum(leaf.counts[leaf.label] for leaf in tree.leaves)
     train = _number(_inside(metrics, "train", "accuracy"), "metrics.train.accuracy")

@@ -68,9 +68,11 @@ def _rows(model: TreeModel, served: TreeModel, rows: Rows) -> dict[str, Any]:
     if answered is None:
         return {}
     here, then = answered
-    both, new = rows.shown[here], model_file(model).tree
+    both = rows.shown[here]
+    new = model_file(model).tree
     classes = np.array(new.classes, object)
-    now, actual = classes[new.predict(rows.matrix[here])], classes[rows.codes[here]]
+    now = classes[new.predict(rows.matrix[here])]
+    actual = classes[rows.codes[here]]
     training = np.isin(here, rows.training)
     differs = np.flatnonzero(now != then)
     before = rows_of(served) if model.dataset_id == served.dataset_id else None

@@ -24,12 +24,14 @@ def more_columns(model: ModelFile, options: dict[str, Any], limits: ReadLimits) 
         record = json.loads(Path(options["explain_with"]).read_text(encoding="utf-8"))
         return ExplainedColumns(model.tree, Wishes.from_json(record))
     change = dict(split_argument(text, model.tree.schema) for text in options["change"])
-    known, source = statistics_of_tree(model.tree), OF_TREE
+    known = statistics_of_tree(model.tree)
+    source = OF_TREE
     if options["units_from"]:
         rows = rows_to_explain(model, options["units_from"], limits=limits)
         if not rows.trained:
             raise DataError(f"The file '{Path(options['units_from']).name}' is not the one that trained the model.")
-        known, source = rows.statistics, rows.source
+        known = rows.statistics
+        source = rows.source
     cost = dict(split_cost(text) for text in options["cost"])
     least = options["least"] or COLUMNS
     return ExplainedColumns(model.tree, wishes(model.tree, known, source, change=change, cost=cost, least=least))

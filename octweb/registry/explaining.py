@@ -146,7 +146,8 @@ def _asked(body: Any, tree: Tree, marks: Mapping[str, Any]) -> tuple[list[Any], 
     rows = rows_of({"rows": body.get("rows")})
     if len(rows) > MAX_ROWS:
         raise TooLarge(f"{len(rows):,} rows are too many to explain; {MAX_ROWS} is the limit of one call.")
-    change, wanted = body.get("change", {}), body.get("wanted")
+    change = body.get("change", {})
+    wanted = body.get("wanted")
     if not isinstance(change, dict):
         raise ValidationError({"change": "An object is needed: column → free, up, down, whole or never."})
     if wanted is not None and wanted not in tree.classes:

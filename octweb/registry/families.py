@@ -40,7 +40,8 @@ def claim(family: Family) -> str:
                 Family.objects.filter(pk=family.pk).update(name=name, public=True)
         except IntegrityError:  # the public name of somebody else
             continue
-        family.name, family.public = name, True
+        family.name = name
+        family.public = True
         return "" if name == before else f"named {name}, since {before} is the name of another model"
     raise AssertionError
 

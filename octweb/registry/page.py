@@ -48,7 +48,9 @@ class Walk:
 def facts(model: TreeModel) -> dict[str, Any]:
     """The four facts, the one about unseen rows first."""
     file = model_file(model)
-    metrics, certificate, parameters = file.metrics, file.certificate, file.parameters
+    metrics = file.metrics
+    certificate = file.certificate
+    parameters = file.parameters
     crossed, test, train = (metrics.get(k) or {} for k in ("cross_validation", "test", "train"))
     if crossed.get("accuracy") is not None:
         how = f"mean of {crossed.get('folds')} folds, standard deviation {100 * (crossed.get('deviation') or 0.0):.1f} points"

@@ -18,7 +18,8 @@ from octweb.registry.workspace.rowsets import exact_text
 from trainer.data.spreadsheet import text_line
 from trainer.evaluate.intervals import difference, mcnemar
 
-UNSEEN, TRAINING = "unseen", "training"
+UNSEEN = "unseen"
+TRAINING = "training"
 LEVEL = 0.05
 
 
@@ -75,13 +76,15 @@ def pair(first: TreeModel, second: TreeModel) -> Pair:
 
 def disagreements(first: TreeModel, second: TreeModel) -> Iterator[str]:
     """The rows on which two trees answer differently, as CSV: line, row, kind, classes, who is right, and every column."""
-    shared, file = _shared(first, second), model_file(first)
+    shared = _shared(first, second)
+    file = model_file(first)
     names = [c.name for c in file.tree.schema]
     titles = [f"{m.family.name} (version {m.version})" for m in (first, second)]
     yield text_line(["line", "row", "rows", "actual", *titles, "right", *names])
     if shared is None:
         return
-    classes, rows = file.tree.classes, shared.rows
+    classes = file.tree.classes
+    rows = shared.rows
     for i in np.flatnonzero(shared.first != shared.second).tolist():
         at = int(shared.at[i])
         right = [t for t, a in zip(titles, (shared.first[i], shared.second[i]), strict=True) if a == shared.codes[i]]
@@ -94,10 +97,12 @@ def disagreements(first: TreeModel, second: TreeModel) -> Iterator[str]:
 
 
 def _shared(first: TreeModel, second: TreeModel) -> _Shared | None:
-    a, b = model_file(first), model_file(second)
+    a = model_file(first)
+    b = model_file(second)
     if first.dataset_id is None or first.dataset_id != second.dataset_id or a.target != b.target:
         return None
-    rows, other = rows_of(first), rows_of(second)
+    rows = rows_of(first)
+    other = rows_of(second)
     if rows is None or other is None:
         return None
     _, at, there = np.intersect1d(rows.numbers, other.numbers, return_indices=True)
@@ -118,7 +123,9 @@ def _shared(first: TreeModel, second: TreeModel) -> _Shared | None:
 def _part(shared: _Shared, name: str) -> Part:
     chosen = shared.kind == name
     first, second = (answers[chosen] == shared.codes[chosen] for answers in (shared.first, shared.second))
-    alone, other, n = int((first & ~second).sum()), int((second & ~first).sum()), int(chosen.sum())
+    alone = int((first & ~second).sum())
+    other = int((second & ~first).sum())
+    n = int(chosen.sum())
     return Part(
         name=name,
         n=n,

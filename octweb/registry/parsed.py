@@ -23,7 +23,8 @@ class ParsedModels(Generic[T]):
     """A bounded least-recently-used store of what is made from documents; safe for the threads of a web server."""
 
     def __init__(self, entries: int = MAX_ENTRIES, characters: int = MAX_CHARACTERS) -> None:
-        self.entries, self.characters = entries, characters
+        self.entries = entries
+        self.characters = characters
         self._held: OrderedDict[str, tuple[T, int]] = OrderedDict()
         self._size = 0
         self._lock = threading.Lock()

@@ -35,7 +35,8 @@ def points_of(certificate: Mapping[str, Any]) -> list[dict[str, Any]]:
 def reach_of(model: TreeModel) -> dict[str, Any] | None:
     """Context of `registry/_reach.html`, or None for a model without a frontier."""
     file = model_file(model)
-    kept, points = frontier_of(file.certificate), points_of(file.certificate)
+    kept = frontier_of(file.certificate)
+    points = points_of(file.certificate)
     if kept is None or not points:
         return None
     # older files do not say whether pairs are missing

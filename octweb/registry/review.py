@@ -141,7 +141,8 @@ def review_stop_serving(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 def share_with(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Open the model to one more person, or close it again (`remove`)."""
     model = _model(request, pk)
-    name, remove = request.POST.get("username", "")[:150], request.POST.get("remove", "")[:150]
+    name = request.POST.get("username", "")[:150]
+    remove = request.POST.get("remove", "")[:150]
     if remove:
         return _answer(
             request,
@@ -163,12 +164,14 @@ def share_with(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 def _answer(request: HttpRequest, model: TreeModel, step: Any, done: str, *, at: str) -> HttpResponse:
     """Take the step and go back to where it was asked for; on the page of the review a refusal stands beside its form."""
     from_review = request.POST.get("back") == "review"
-    refused, status = "", 200
+    refused = ""
+    status = 200
     try:
         step()
         messages.success(request, f"{model.title}: {done}.")
     except PermissionDenied as error:
-        refused, status = str(error), 403
+        refused = str(error)
+        status = 403
     except APIException as error:
         refused = "; ".join(e["detail"] for e in flatten(error.detail))
     if refused and from_review:

@@ -7,7 +7,8 @@ from octweb.registry.models import TreeModel
 from octweb.registry.parsed import ParsedModels, model_file
 from trainer.explain.statistics import ColumnStatistics, coarse, statistics, statistics_of_tree
 
-FROM_ROWS, FROM_TREE = "training rows", "thresholds of the tree: the training rows are not stored"
+FROM_ROWS = "training rows"
+FROM_TREE = "thresholds of the tree: the training rows are not stored"
 COARSE = "training rows, units rounded to 1, 2 or 5 times a power of ten"
 _statistics: ParsedModels[tuple[ColumnStatistics, ...]] = ParsedModels()
 
@@ -26,7 +27,8 @@ def _exact_statistics(model: TreeModel) -> tuple[tuple[ColumnStatistics, ...], s
     found = _statistics.get(key)
     if found is not None:
         return found, FROM_ROWS
-    tree, rows = model_file(model).tree, stored_rows(model)
+    tree = model_file(model).tree
+    rows = stored_rows(model)
     if rows is None or not rows.same:
         return statistics_of_tree(tree), FROM_TREE
     found = statistics(tree.schema, rows.matrix[rows.training])

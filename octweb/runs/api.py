@@ -58,7 +58,8 @@ class RunViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, mixins.Destro
 
     def get_queryset(self):
         runs = TrainingRun.objects.visible_to(self.request.user).select_related("owner")
-        status, dataset = self.request.query_params.get("status"), self.request.query_params.get("dataset")
+        status = self.request.query_params.get("status")
+        dataset = self.request.query_params.get("dataset")
         if status:
             if status not in RunStatus.values:
                 raise ValidationError({"status": f"'{status}' is not one of {', '.join(RunStatus.values)}."})

@@ -21,7 +21,8 @@ CHECK = "check"  # the phase with which a run reports that its search has ended
 
 def chart(run: TrainingRun, *, at: int | None = None) -> dict[str, Any]:
     """Plotly figure; `at` is the line of the progress with the tree that is marked."""
-    records, now = _of_search(records_of(run)), search_seconds(run)
+    records = _of_search(records_of(run))
+    now = search_seconds(run)
     if get(run.method).guarantee is not Guarantee.TREE and not any(r.get("bound") is not None for r in records):
         rows = int(run.summary.get("n") or round(run.dataset.rows * (1 - run.test_share)))
         return growth_figure(records, rows=rows, now=now, at=at)

@@ -24,7 +24,8 @@ from trainer.method import Method
 from trainer.solving import compiler_runs
 from trainer.table import ColumnSchema, Labels, Table
 
-USAGE, FAILED = 2, 1
+USAGE = 2
+FAILED = 1
 
 
 class TrainingCommand(BaseCommand, ABC):

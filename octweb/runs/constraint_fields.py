@@ -145,7 +145,10 @@ class PairsWidget(ProjectTemplate, forms.Widget):
 
     def __init__(self, first: Sequence[str], second: Sequence[str], *, join: str, words: tuple[str, str]) -> None:
         super().__init__()
-        self.first, self.second, self.join, self.words = list(first), list(second), join, words
+        self.first = list(first)
+        self.second = list(second)
+        self.join = join
+        self.words = words
 
     def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
         context = super().get_context(name, value, attrs)
@@ -191,7 +194,8 @@ class PairsField(forms.Field):
         self, *, first: Sequence[str], second: Sequence[str], join: str, words: tuple[str, str], **kwargs: Any
     ):
         super().__init__(widget=PairsWidget(first, second, join=join, words=words), **kwargs)
-        self.join, self.words = join, words
+        self.join = join
+        self.words = words
         self.known = (set(first), set(second))
 
     def clean(self, value: Any) -> str:

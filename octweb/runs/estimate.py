@@ -70,7 +70,8 @@ def estimate(*, user: Any, dataset: Dataset, method: Method, values: Mapping[str
     finished = list(_finished(user, method))
     mean, spread = corrected(prior_spread(method), list(_residuals(finished, method, dataset, size)))
     middle = math.log10(seconds_of(method, size)) + mean
-    low, high = 10 ** (middle - WIDTH * spread), 10 ** (middle + WIDTH * spread)
+    low = 10 ** (middle - WIDTH * spread)
+    high = 10 ** (middle + WIDTH * spread)
     limit = values.get("time_limit")
     return Estimate(
         questions=size.F,
@@ -86,7 +87,8 @@ def estimate(*, user: Any, dataset: Dataset, method: Method, values: Mapping[str
 def before_training(method: Method, values: Mapping[str, Any], table: Table, classes: int) -> Estimate:
     """As `estimate`, from the rows themselves and without earlier runs: for the command line, which opens no database."""
     distinct = [{"distinct": len(np.unique(c.values)), "kind": str(c.kind)} for c in table.columns]
-    scheme, bins = str(values.get("binarise") or Scheme.QUANTILE_THRESHOLDS), int(values.get("bins") or 5)
+    scheme = str(values.get("binarise") or Scheme.QUANTILE_THRESHOLDS)
+    bins = int(values.get("bins") or 5)
     asked = sum(_of_profile(c, scheme, bins) for c in distinct) if method.binary else len(distinct)
     depth = values.get("depth")
     size = Size(
@@ -123,7 +125,8 @@ def poses_programs(method: Method) -> bool:
 
 def by_model(method: Method, size: Size) -> tuple[float, float]:
     """The range of seconds that the model of cost gives, without earlier runs."""
-    middle, factor = seconds_of(method, size), 10 ** (WIDTH * prior_spread(method))
+    middle = seconds_of(method, size)
+    factor = 10 ** (WIDTH * prior_spread(method))
     return middle / factor, middle * factor
 
 
@@ -168,7 +171,11 @@ def _of_profile(column: Mapping[str, Any], scheme: str, bins: int) -> int:
 
 def seconds_of(method: Method, size: Size) -> float:
     """The model of cost, in seconds."""
-    n, p, F, K, d = size.n, size.p, size.F, size.K, max(1, size.d)
+    n = size.n
+    p = size.p
+    F = size.F
+    K = size.K
+    d = max(1, size.d)
     sort = n * math.log2(n + 2) * p
     work = {
         "cart": 4e-8 * sort * d,
@@ -215,7 +222,8 @@ def _residuals(
     finished: Iterable[TrainingRun], method: Method, dataset: Dataset, size: Size
 ) -> Iterable[tuple[float, float]]:
     for run in finished:
-        took, n = run.summary.get("seconds"), run.summary.get("n")
+        took = run.summary.get("seconds")
+        n = run.summary.get("n")
         if not took or not n:
             continue
         other = _size_of_run(run, method, int(n))

@@ -115,7 +115,8 @@ def _of_type(parameter: Parameter, common: dict[str, Any]) -> forms.Field:
     if parameter.type == "text":
         return forms.CharField(max_length=MAX_TEXT, **common)
     if parameter.type == "integer":
-        low, high = _whole(parameter.minimum), _whole(_server_limit(parameter))
+        low = _whole(parameter.minimum)
+        high = _whole(_server_limit(parameter))
         return forms.IntegerField(min_value=low, max_value=high, **common)
     field = forms.FloatField(min_value=parameter.minimum, max_value=_server_limit(parameter), **common)
     field.widget.attrs["step"] = "any"
@@ -150,7 +151,9 @@ class RunForm(SaidForm):
             self.fields[f"p_{parameter.name}"] = field_of(parameter, dataset)
         if chooses(method):
             bins = self.fields["p_bins"]
-            bins.required, bins.initial, bins.help_text = False, None, HELP_BINS
+            bins.required = False
+            bins.initial = None
+            bins.help_text = HELP_BINS
         if method.warm_start:
             field = forms.ModelChoiceField(
                 queryset=TreeModel.objects.kept().filter(owner=user, dataset=dataset).select_related("family"),

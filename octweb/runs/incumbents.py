@@ -60,7 +60,8 @@ def of_earlier_attempts(run: TrainingRun) -> Tree | None:
 def _change(before: dict[str, Any], after: dict[str, Any]) -> str:
     parts = []
     for key, one, many in (("correct", "row", "rows"), ("leaves", "leaf", "leaves")):
-        a, b = before.get(key), after.get(key)
+        a = before.get(key)
+        b = after.get(key)
         if a is not None and b is not None and a != b:
             size = abs(b - a)
             parts.append(f"{'+' if b > a else '−'}{size} {one if size == 1 else many}")

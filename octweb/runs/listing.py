@@ -86,8 +86,10 @@ def _runs(user: Any, words: str, status: str) -> QuerySet:
 
 
 def _entry(run: TrainingRun) -> Entry:
-    summary, progress = run.summary, run.progress
-    objective, gap = summary.get("objective"), summary.get("gap")
+    summary = run.summary
+    progress = run.progress
+    objective = summary.get("objective")
+    gap = summary.get("gap")
     return Entry(
         kind="run",
         pk=run.pk,

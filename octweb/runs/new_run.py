@@ -49,7 +49,8 @@ def run_new(request: HttpRequest) -> HttpResponse:
     if dataset is None:
         messages.info(request, "A run needs a data set. Upload one, or take a sample.")
         return redirect("datasets:new")
-    stored, dataset = dataset, _meant(dataset, data)
+    stored = dataset
+    dataset = _meant(dataset, data)
     choice = chosen(data, dataset)
     if request.method != "POST":
         return _page(request, dataset, choice, _form(request, dataset, choice, initial=_initial(data)), stored)
@@ -88,7 +89,8 @@ def run_advice(request: HttpRequest) -> HttpResponse:
         request.POST.get("shown_empty", "0"),
     ):
         response = render(request, "runs/_new_form.html", context)
-        response["HX-Retarget"], response["HX-Reswap"] = "#run-form", "outerHTML"
+        response["HX-Retarget"] = "#run-form"
+        response["HX-Reswap"] = "outerHTML"
         return response
     # parts that find their own places; within a whole form they would be taken out of it
     context["partial"] = True
@@ -99,16 +101,19 @@ def run_advice(request: HttpRequest) -> HttpResponse:
 def chosen(data: QueryDict, dataset: Dataset) -> Choice:
     """The method of the form: the one picked by hand, else the one that the answers give."""
     answers = _answers(data)
-    posted, shown = data.get("method", ""), data.get("shown_method", "")
+    posted = data.get("method", "")
+    shown = data.get("shown_method", "")
     said = answers != Answers(ask=data.get("shown_ask", answers.ask), sure=data.get("shown_sure", answers.sure))
     own = bool(posted) and (not shown or posted != shown or data.get("own") == "1") and not (shown and said)
     if not own:
         answers = _possible(answers, dataset)
         return Choice(method=advice.recommend(answers, dataset, typed(data)), answers=answers, own=False)
     try:
-        method, unknown = get(posted), ""
+        method = get(posted)
+        unknown = ""
     except ParameterError as error:
-        method, unknown = get(FIRST_METHOD), error.errors["method"]
+        method = get(FIRST_METHOD)
+        unknown = error.errors["method"]
     return Choice(method=method, answers=advice.answers_of(method), own=True, unknown=unknown)
 
 
@@ -128,7 +133,8 @@ def typed(data: QueryDict) -> dict[str, Any]:
 
 
 def _answers(data: QueryDict) -> Answers:
-    ask, sure = data.get("ask", "one"), data.get("sure", "proved")
+    ask = data.get("ask", "one")
+    sure = data.get("sure", "proved")
     return Answers(
         ask=ask if ask in ("one", "two", "many", "groups") else "one", sure="quick" if sure == "quick" else "proved"
     )
@@ -195,7 +201,8 @@ def _page(request: HttpRequest, dataset: Dataset, choice: Choice, form: RunForm,
 
 def _context(request: HttpRequest, dataset: Dataset, choice: Choice, form: RunForm, stored: Dataset) -> dict[str, Any]:
     """`dataset` is what the run would train on, `stored` the same before the switch for empty cells."""
-    method, as_category = choice.method, EMPTY in (request.POST if request.method == "POST" else request.GET)
+    as_category = EMPTY in (request.POST if request.method == "POST" else request.GET)
+    method = choice.method
     return {
         "dataset": dataset,
         "datasets": Dataset.objects.visible_to(request.user)[:200],

@@ -25,7 +25,8 @@ def reachable(run: TrainingRun) -> Reachable | None:
     """The settings of the run with its constraint at what can be reached; None if that was not found out."""
     if not run.unreachable:
         return None
-    best, of = run.summary.get("best"), run.summary.get("best_of")
+    best = run.summary.get("best")
+    of = run.summary.get("best_of")
     asked = run.parameters
     if of in (None, "specificity"):
         if any(asked.get(name) in (None, "") for name in ("sensitivity", "specificity")):

@@ -36,7 +36,8 @@ def _run(request: HttpRequest, pk: Any) -> TrainingRun:
 @login_required
 @require_GET
 def run_list(request: HttpRequest) -> HttpResponse:
-    status, words = request.GET.get("status", ""), request.GET.get("q", "").strip()[:200]
+    status = request.GET.get("status", "")
+    words = request.GET.get("q", "").strip()[:200]
     sort = request.GET.get("sort", "newest")
     found = listing.entries(request.user, words=words, status=status, sort=sort)
     context = {
@@ -114,7 +115,8 @@ def run_again(request: HttpRequest, pk: Any) -> HttpResponse:
 @require_POST
 def run_on(request: HttpRequest, pk: Any, other: Any) -> HttpResponse:
     """The same settings on another version of the data."""
-    run, dataset = _run(request, pk), Dataset.objects.get_visible(request.user, other)
+    run = _run(request, pk)
+    dataset = Dataset.objects.get_visible(request.user, other)
     with refusals_said(request, "This run cannot be repeated as it was"):
         return redirect("runs:detail", actions.run_again(run, owner=request.user, dataset=dataset).pk)
     return redirect("datasets:detail", dataset.pk)
@@ -169,8 +171,10 @@ def _context(request: HttpRequest, run: TrainingRun, wait: Wait | None) -> dict[
     at = _line(request)
     latest = next((r for r in reversed(records) if "tree" in r), None)
     shown = next((r for r in records if at is not None and r["line"] == at and "tree" in r), None)
-    latest, picked = shown or latest, shown is not None
-    clock, elapsed = _clock(run), _elapsed(run)
+    latest = shown or latest
+    picked = shown is not None
+    clock = _clock(run)
+    elapsed = _elapsed(run)
     compile_seconds = compile_seconds_of(run)
     return {
         "at": at if picked else None,

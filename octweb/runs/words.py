@@ -143,7 +143,8 @@ def _headline(method: Method, values: Mapping[str, Any]) -> str:
 
 def _leaves(values: Mapping[str, Any]) -> str:
     """How many leaves such a tree can have; nothing where the depth cannot be read, or a limit of its own is lower."""
-    depth, most = values.get("depth"), values.get("max_leaves")
+    depth = values.get("depth")
+    most = values.get("max_leaves")
     leaves = 0 if depth is None or not 0 <= int(depth) <= 20 else 2 ** int(depth)
     return "" if not leaves or (most and int(most) < leaves) else f", so at most {_count(leaves, 'leaf', 'leaves')}"
 

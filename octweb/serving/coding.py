@@ -101,7 +101,8 @@ def _unpacked(pieces: Iterator[bytes], coding: str) -> Iterator[bytes]:
 
 def _inflated(pieces: Iterator[bytes], window: int) -> Iterator[bytes]:
     """gzip (several members, too) and deflate, which some clients send without its two bytes in front."""
-    engine, begun = zlib.decompressobj(window), False
+    engine = zlib.decompressobj(window)
+    begun = False
     for piece in pieces:
         rest = piece
         while rest:
@@ -115,7 +116,8 @@ def _inflated(pieces: Iterator[bytes], window: int) -> Iterator[bytes]:
                 if begun or window != zlib.MAX_WBITS:
                     raise Damaged(str(error)) from error
                 window = -zlib.MAX_WBITS
-                engine, begun = zlib.decompressobj(window), True
+                engine = zlib.decompressobj(window)
+                begun = True
                 continue
             begun = True
             rest = engine.unconsumed_tail or engine.unused_data
@@ -131,7 +133,8 @@ class _File:
     closed = False
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces, self._rest = pieces, b""
+        self._pieces = pieces
+        self._rest = b""
 
     def read(self, size: int = -1) -> bytes:
         while size < 0 or len(self._rest) < size:

@@ -110,7 +110,8 @@ def version(request: HttpRequest) -> HttpResponse:
 
 
 def _predicted(model: TreeModel, request: Request) -> tuple[Predictions, dict[str, Any]]:
-    kind, content = (request.content_type or "").partition(";")[0].strip().lower(), limited(request._request)
+    kind = (request.content_type or "").partition(";")[0].strip().lower()
+    content = limited(request._request)
     if kind == CSV:
         return predict_csv(model, content), {}
     if kind != "application/json":

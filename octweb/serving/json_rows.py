@@ -30,7 +30,9 @@ SMALLEST = 290  # exponents of ten, either way, for which `_rounded` needs no ca
 PADDING = 32  # zeros behind a text, so that words may be read at its end, too
 DISTANCE, ZEROS, TOPS, DIGITS = (np.uint64(int(byte * 8, 16)) for byte in ("46", "30", "80", "0f"))  # in each byte
 BYTE = np.uint64(255)
-LOW, HALF, ONES = np.uint64(2**32 - 1), np.uint64(32), np.uint64(2**64 - 1)
+LOW = np.uint64(2**32 - 1)
+HALF = np.uint64(32)
+ONES = np.uint64(2**64 - 1)
 
 
 def _fives() -> np.ndarray:
@@ -69,7 +71,8 @@ def rows_matrix(content: bytes | bytearray, names: Sequence[str], most: int) -> 
     if keys is None:
         return None
     parts = [_as_words(key) for key in keys]
-    ends, widths = np.cumsum([len(p) for p in parts]), np.array([len(key) for key in keys])
+    ends = np.cumsum([len(p) for p in parts])
+    widths = np.array([len(key) for key in keys])
     order = np.array([place[name] for name in first])
     out = np.empty((rows, len(names)))
     found, end = _read(text, words, head.end(), np.concatenate(parts), ends, widths, order, POWERS, FIVES, out)
@@ -103,7 +106,8 @@ def _first_row(content: bytes | bytearray, start: int) -> dict[str, object] | No
 
 def _before_cells(content: bytes | bytearray, start: int, names: Sequence[str]) -> list[bytes] | None:
     """What stands before each cell of the first row: brace or comma, name and colon, white space as it is."""
-    found, at = [], start
+    found = []
+    at = start
     for name in names:
         match = _before(name).match(content, at)
         if match is None:
@@ -172,7 +176,9 @@ def _short(words, i, powers):
     whole = _leading(first)
     if whole == 0 or whole == 8 or (whole > 1 and first & BYTE == 48):  # no number begins with a zero and another digit
         return 0, 0.0
-    value, end, part = _eight(first, whole), i + whole, 0
+    value = _eight(first, whole)
+    end = i + whole
+    part = 0
     if words[end] & BYTE == 46:
         part = _leading(words[end + 1])
         if part == 0:
@@ -184,7 +190,9 @@ def _short(words, i, powers):
             if whole + part + more > 15:
                 return 0, 0.0
             if more:
-                value, part, end = value * powers[more] + _eight(words[end], more), part + more, end + more
+                value = value * powers[more] + _eight(words[end], more)
+                part = part + more
+                end = end + more
     if words[end] & np.uint64(0xDF) == 69:  # an exponent
         return 0, 0.0
     return end, -value / powers[part] if negative else value / powers[part]
@@ -194,7 +202,8 @@ def _short(words, i, powers):
 @njit(cache=True, nogil=True)
 def _number(text, i, powers, fives):
     """The JSON number at `i`: the place behind it (-1: there is none) and its value."""
-    start, n = i, len(text)
+    start = i
+    n = len(text)
     negative = i < n and text[i] == 45
     if negative:
         i += 1
@@ -236,7 +245,10 @@ def _number(text, i, powers, fives):
 @njit(cache=True, nogil=True)
 def _product(a, b):
     """The upper and the lower half of the product of two uint64."""
-    a0, a1, b0, b1 = a & LOW, a >> HALF, b & LOW, b >> HALF
+    a0 = a & LOW
+    a1 = a >> HALF
+    b0 = b & LOW
+    b1 = b >> HALF
     middle = a1 * b0 + ((a0 * b0) >> HALF)
     other = a0 * b1 + (middle & LOW)
     return a1 * b1 + (middle >> HALF) + (other >> HALF), a * b
@@ -276,7 +288,8 @@ def _rounded(value, exponent, fives):
 @njit(cache=True, nogil=True)
 def _read(text, words, i, keys, ends, widths, order, powers, fives, out):
     """Fill `out` from the rows that begin at `i`; returns their number (-1: not of the form) and the place behind the last one."""
-    n, row = len(text) - PADDING, 0
+    n = len(text) - PADDING
+    row = 0
     while True:
         if row >= len(out):
             return -1, i

@@ -23,7 +23,8 @@ except ImportError:  # it has no wheel for Python 3.14; the full parser reads ev
 SMALL_BYTES = 4_000  # below, the cells are quicker as Python objects
 MAX_BYTES = 4_000_000  # a parser keeps room for the largest body that it has seen
 LISTS = 3  # the inputs, a shape, the data: another bracket may be a list within the data, which would be flattened
-KEYS, TENSOR_KEYS = (["inputs"], ["id", "inputs"]), ["data", "datatype", "name", "shape"]
+KEYS = (["inputs"], ["id", "inputs"])
+TENSOR_KEYS = ["data", "datatype", "name", "shape"]
 
 _local = threading.local()
 
@@ -46,7 +47,8 @@ def plain_request(content: bytes | bytearray, outputs: tuple[str, ...]) -> Reque
 def _small_request(content: bytes | bytearray, outputs: tuple[str, ...]) -> Request | None:
     try:
         document = strict_json.loads(content)
-        inputs, name = document["inputs"], document.get("id")
+        inputs = document["inputs"]
+        name = document.get("id")
         (tensor,) = inputs
         title, datatype, (rows, columns), data = tensor["name"], tensor["datatype"], tensor["shape"], tensor["data"]
     except (ValueError, TypeError, KeyError, AttributeError):
@@ -70,13 +72,16 @@ def _request(document: Any, outputs: tuple[str, ...]) -> Request | None:
     # sorted lists, not sets: a key that is there twice is for the full parser
     if not isinstance(document, simdjson.Object) or sorted(document.keys()) not in KEYS:
         return None
-    inputs, name = document["inputs"], document.get("id")
+    inputs = document["inputs"]
+    name = document.get("id")
     if not isinstance(inputs, simdjson.Array) or len(inputs) != 1 or not isinstance(name, str | None):
         return None
     tensor = inputs[0]
     if not isinstance(tensor, simdjson.Object) or sorted(tensor.keys()) != TENSOR_KEYS:
         return None
-    shape, data, datatype = tensor["shape"].as_list(), tensor["data"], tensor["datatype"]
+    shape = tensor["shape"].as_list()
+    data = tensor["data"]
+    datatype = tensor["datatype"]
     if datatype not in FLOATING or not isinstance(tensor["name"], str) or [type(d) for d in shape] != [int, int]:
         return None
     if min(shape) < 1 or len(data) != shape[0] * shape[1]:

@@ -68,7 +68,9 @@ class Served:
     def __init__(self, model: TreeModel) -> None:
         self.model = model
         self.tree: Compiled = compiled(model)
-        name, version, claim = model.family.name, model.version, certificate_status(model)
+        name = model.family.name
+        version = model.version
+        claim = certificate_status(model)
         head = {"model": str(model.pk), "name": name, "version": version, "certificate": claim}
         self.head_v1 = orjson.dumps(head)[:-1] + b',"predictions":['
         self.parameters = certificate_parameters(model)
@@ -101,7 +103,8 @@ class QuickApplication:
     """
 
     def __init__(self, application: Callable[..., Any], *, most: int | None = None) -> None:
-        self.application, self.most = application, most
+        self.application = application
+        self.most = most
         self.headers = [("Content-Type", JSON), *security_headers().items()]
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
@@ -165,8 +168,10 @@ def _whole_body(environ: dict[str, Any]) -> bytes | bytearray:
 
 
 def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> bytes | None:
-    start, path = time.perf_counter(), environ.get("PATH_INFO", "")
-    v1, v2 = V1.match(path), V2.match(path)
+    start = time.perf_counter()
+    path = environ.get("PATH_INFO", "")
+    v1 = V1.match(path)
+    v2 = V2.match(path)
     if (v1 is None and v2 is None) or environ.get("QUERY_STRING") or not _transport(environ):
         return None
     if int(environ.get("CONTENT_LENGTH") or 0) > settings.MAX_PREDICT_BYTES:
@@ -174,7 +179,8 @@ def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> b
     token = lookup(environ["HTTP_AUTHORIZATION"][len(PREFIX) :].encode("ascii"))
     if token is None:
         return None
-    caller, limit = caller_of(token.user, token), rate("user")
+    caller = caller_of(token.user, token)
+    limit = rate("user")
     if WINDOWS.take(caller, *limit, count=False):
         return None
     if v1 is not None:
@@ -183,14 +189,16 @@ def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> b
             return None
         if model.state == State.RETIRED:  # the views say so
             return None
-        own, api = served(model), "v1"
+        own = served(model)
+        api = "v1"
         found = _rows(own, body())
     else:
         assert v2 is not None
         model = model_by_name(v2[1], int(v2[2]) if v2[2] else None)
         if model is None or not may_call(token.user, token, model, public=True):
             return None
-        own, api = served(model), "v2"
+        own = served(model)
+        api = "v2"
         found = _tensors(own, body(), environ.get(HEADER))
     # only now, since a call that the views answer is counted by them
     if found is None or WINDOWS.take(caller, *limit):
@@ -225,7 +233,8 @@ def _is_json(meta: dict[str, Any]) -> bool:
 
 def _rows(own: Served, content: bytes | bytearray) -> tuple[bytes, np.ndarray] | None:
     """An answer of `/api/v1/`, and the leaves of its rows."""
-    matrix, notes = None, NOTHING
+    matrix = None
+    notes = NOTHING
     rows: list[Any] = []
     if len(content) >= SMALL_BYTES and own.tree.numbers_only:
         matrix = rows_matrix(content, own.tree.names, settings.MAX_PREDICT_ROWS)
@@ -250,7 +259,8 @@ def _rows(own: Served, content: bytes | bytearray) -> tuple[bytes, np.ndarray] |
             return own.singles[key], leaves
     else:
         found = predict_rows(own.model, rows)
-        leaves, notes = found.leaves, found.notes
+        leaves = found.leaves
+        notes = found.notes
     return _rows_answer(own, leaves, notes), leaves
 
 
@@ -285,7 +295,8 @@ def _tensors(own: Served, content: bytes | bytearray, header: str | None) -> tup
     asked = asked or parse(content, header, OUTPUTS, DEFAULT_OUTPUTS)
     if any(asked.outputs.values()) or "path" in asked.outputs:
         return None
-    matrix, notes = _one_matrix(own.tree, asked.inputs), NOTHING
+    matrix = _one_matrix(own.tree, asked.inputs)
+    notes = NOTHING
     if matrix is not None:
         leaves = own.tree.tree.apply(matrix)
         if len(leaves) == 1 and asked.id is None and tuple(asked.outputs) == DEFAULT_OUTPUTS:
@@ -295,7 +306,8 @@ def _tensors(own: Served, content: bytes | bytearray, header: str | None) -> tup
             return own.singles[key], leaves
     else:
         found = infer(own.model, asked.inputs, settings.MAX_PREDICT_ROWS)
-        leaves, notes = found.leaves, found.notes
+        leaves = found.leaves
+        notes = found.notes
     return _tensors_answer(own, asked, leaves, notes), leaves
 
 

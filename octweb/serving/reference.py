@@ -101,7 +101,8 @@ def type_words(schema: Schema, known: Schema) -> str:
     else:
         words = {"string": "text", "": "any value"}.get(str(schema.get("type", "")), str(schema.get("type")))
         words += f" ({schema['format']})" if "format" in schema else ""
-        low, high = schema.get("minimum"), schema.get("maximum")
+        low = schema.get("minimum")
+        high = schema.get("maximum")
         words += f" from {low}" if low is not None else ""
         words += f" to {high}" if high is not None else ""
     return f"{words} or null" if schema.get("nullable") and "null" not in words else words

@@ -78,7 +78,8 @@ def parse(
         raise ProtocolError("'id' must be a text.")
     if "inputs" not in document:
         raise ProtocolError("'inputs' is missing: a list of tensors.")
-    inputs, rest = [], body[split:]
+    inputs = []
+    rest = body[split:]
     for i, record in enumerate(_list(document["inputs"], "inputs")):
         tensor, rest = _tensor(record, f"inputs[{i}]", rest)
         inputs.append(tensor)
@@ -93,7 +94,8 @@ def answer(
     head: dict[str, Any], outputs: list[tuple[str, np.ndarray]], binary: dict[str, bool]
 ) -> tuple[bytes, int | None]:
     """The body of an answer, and the length of its JSON part where binary tensors follow it."""
-    records, blobs = [], []
+    records = []
+    blobs = []
     for name, values in outputs:
         record: dict[str, Any] = {"name": name, "datatype": datatype_of(values), "shape": list(values.shape)}
         if binary[name]:
@@ -160,7 +162,9 @@ def _flag(parameters: dict[str, Any], name: str, place: str) -> bool:
 def _tensor(record: Any, place: str, rest: bytes | bytearray) -> tuple[Tensor, bytes | bytearray]:
     if not isinstance(record, dict):
         raise ProtocolError(f"{place} must be an object.")
-    name, datatype, shape = record.get("name"), record.get("datatype"), record.get("shape")
+    name = record.get("name")
+    datatype = record.get("datatype")
+    shape = record.get("shape")
     if not isinstance(name, str):
         raise ProtocolError(f"{place}: 'name' must be a text.")
     if not isinstance(datatype, str) or (datatype not in TYPES and datatype != TEXT):
@@ -187,7 +191,8 @@ def _from_bytes(
 ) -> tuple[np.ndarray, bytes | bytearray]:
     if not isinstance(length, int) or isinstance(length, bool) or not 0 <= length <= len(rest):
         raise ProtocolError(f"{place}: binary_data_size must be a whole number of at most {len(rest)}, the bytes left.")
-    blob, rest = rest[:length], rest[length:]
+    blob = rest[:length]
+    rest = rest[length:]
     if datatype == TEXT:
         return _texts(blob, size, place), rest
     values = np.frombuffer(blob, TYPES[datatype]) if length % np.dtype(TYPES[datatype]).itemsize == 0 else np.empty(0)

@@ -36,7 +36,8 @@ def whole_body(stream: Any, length: int) -> bytes | bytearray:
 def _received(unreader: Any, length: int) -> bytearray:
     held = unreader.take_buffered()
     unreader.unread(held[length:])  # of the next call
-    content, at = bytearray(length), min(length, len(held))
+    content = bytearray(length)
+    at = min(length, len(held))
     content[:at] = held[:at]
     view = memoryview(content)
     while at < length:

@@ -40,7 +40,8 @@ class Body:
     """`wsgi.input` of a body of known length: says how much of it is unread, and raises CutOff if it ends too early."""
 
     def __init__(self, stream: Any, length: int) -> None:
-        self.stream, self.unread = stream, length
+        self.stream = stream
+        self.unread = length
 
     def read(self, size: int | None = -1) -> bytes:
         wanted = self.unread if size is None or size < 0 else min(size, self.unread)
@@ -149,7 +150,9 @@ class Refused(Exception):
 
     def __init__(self, status: int, detail: str, *headers: tuple[str, str]) -> None:
         super().__init__(detail)
-        self.status, self.detail, self.headers = status, detail, headers
+        self.status = status
+        self.detail = detail
+        self.headers = headers
 
 
 def _whole(environ: dict[str, Any], codings: str) -> tuple[IO[bytes], int]:

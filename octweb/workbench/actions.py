@@ -95,7 +95,8 @@ def open_for(
 
 def _of_model(model: TreeModel, changes: Mapping[str, Any]) -> tuple[dict[str, Any], float]:
     """Settings and share of held-out rows of a model."""
-    method, file = _declared(model.method), model_file(model)
+    method = _declared(model.method)
+    file = model_file(model)
     own = {k: v for k, v in file.parameters.items() if method.parameter(k) is not None and v is not None}
     own["time_limit"] = EDIT_SECONDS
     own |= {"optimal_trees": 0} if model.method == METHOD else {}

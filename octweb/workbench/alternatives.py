@@ -63,10 +63,12 @@ def _context(scene: Scene) -> dict[str, Any]:
 
 def _same(document: str, tree: Tree, node: int) -> bool:
     """Whether the best tree of the workbench asks what the model asks on the way to the node: there may be several best trees."""
-    own, a = from_json(json.loads(document)).tree, 0
+    own = from_json(json.loads(document)).tree
+    a = 0
     path = tree.path_to(node)
     for b, below in itertools.pairwise(path):
-        v, w = own.nodes[a], tree.nodes[b]
+        v = own.nodes[a]
+        w = tree.nodes[b]
         if v.split is None or w.split is None or v.split.used != w.split.used or v.counts != w.counts:
             return False
         a = v.left if w.left == below else v.right

@@ -73,9 +73,12 @@ def changes(session: Session, base: Tree, tree: Tree) -> dict[str, Any]:
     same = base.schema == problem.table.schema and base.classes == problem.labels.classes
     if not same:
         return {"rows": None, "why": "The version has other columns or classes."}
-    before, after = base.predict(problem.matrix), tree.predict(problem.matrix)
-    weights, y = problem.row_weights, problem.y
-    moved, classes = before != after, problem.labels.classes
+    before = base.predict(problem.matrix)
+    after = tree.predict(problem.matrix)
+    weights = problem.row_weights
+    y = problem.y
+    moved = before != after
+    classes = problem.labels.classes
     lines = []
     for actual, a, b in np.unique(np.column_stack((y, before, after))[moved], axis=0).tolist():
         own = moved & (y == actual) & (before == a) & (after == b)
@@ -87,7 +90,8 @@ def changes(session: Session, base: Tree, tree: Tree) -> dict[str, Any]:
 
 def prices(session: Session, wishes: list[str], place: str, monitor: Monitor, partial: Emit) -> dict[str, Any]:
     """What each question at a place would cost, cheapest first; pieces are passed on while the rest is searched."""
-    n, questions = session.problem.n, session.bench.space.questions
+    n = session.problem.n
+    questions = session.bench.space.questions
     found: list[dict[str, Any]] = []
     told = time.monotonic()
     for price in session.price_list(place, wishes, monitor):

@@ -93,7 +93,8 @@ class NewWorkbenchSerializer(serializers.Serializer):
         return values
 
     def create(self, validated_data: dict[str, Any]) -> Workbench:
-        user, values = self.context["request"].user, dict(validated_data)
+        user = self.context["request"].user
+        values = dict(validated_data)
         if "model" in values:
             values["model"] = TreeModel.objects.select_related("family", "dataset").get_visible(user, values["model"])
         else:

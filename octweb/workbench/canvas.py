@@ -45,7 +45,8 @@ def _label(place: Place, label: str) -> str:
 
 def _by_node(tree: Any, top: Place) -> list[tuple[int, Place]]:
     """Each node of the tree with its place."""
-    found, left = [], [(0, top)]
+    found = []
+    left = [(0, top)]
     while left:
         node, place = left.pop()
         found.append((node, place))

@@ -231,7 +231,8 @@ def _funnel(found: Mapping[str, Any]) -> list[tuple[str, int]]:
 
 def listed_tree(bench: Workbench, number: int) -> Tree | None:
     """A tree of the newest list of good trees, from 1; None where there is none."""
-    step, shown = good_step(bench), last_tree(bench, current(bench))
+    step = good_step(bench)
+    shown = last_tree(bench, current(bench))
     trees = (step.result.get("trees") or ()) if step is not None else ()
     if shown is None or not 1 <= number <= len(trees):
         return None
@@ -246,7 +247,8 @@ def good_step(bench: Workbench) -> Step | None:
 
 def pair(found: Mapping[str, Any], query: Mapping[str, str]) -> dict[str, Any] | None:
     """Two listed trees to be shown side by side, the first two with different answers unless others are asked for."""
-    trees, differ = found.get("trees") or [], found.get("differ") or []
+    trees = found.get("trees") or []
+    differ = found.get("differ") or []
     if len(differ) < 2:
         return None
     second = next((k for k, rows in enumerate(differ[0], start=1) if rows), 2)
@@ -268,13 +270,15 @@ def _number(text: str, most: int) -> int | None:
 
 def _lost(column: dict[str, Any]) -> tuple[float, float] | None:
     """Least and largest importance of a column in percent of the rows, where it was computed."""
-    least, most = column.get("importance_least"), column.get("importance_most")
+    least = column.get("importance_least")
+    most = column.get("importance_most")
     return None if least is None or most is None else (100 * least, 100 * most)
 
 
 def _disputed(found: dict[str, Any]) -> dict[str, Any] | None:
     """The rows whose answer depends on which good tree was chosen, with shares in percent."""
-    rows, count = found.get("rows"), found.get("count")
+    rows = found.get("rows")
+    count = found.get("count")
     if not rows or not count:
         return None
     lines = [

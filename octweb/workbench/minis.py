@@ -6,17 +6,25 @@ from typing import Any
 
 from trainer.tree.picture.palette import swatch
 
-WIDTH, TOP, BOTTOM, LEAF = 180.0, 8.0, 72.0, 12.0
-THIN, THICK = 1.0, 9.0  # branches of few rows and of all
+WIDTH = 180.0
+TOP = 8.0
+BOTTOM = 72.0
+LEAF = 12.0
+# branches of few rows and of all
+THIN = 1.0
+THICK = 9.0
 
 
 def picture(nodes: list[dict[str, Any]]) -> dict[str, Any]:
     """Lines (path, width), dots (x, y) and leaves (x, y, swatch) of a tree that is listed by its nodes."""
-    depths, xs = _depths(nodes), _columns(nodes)
+    depths = _depths(nodes)
+    xs = _columns(nodes)
     deepest = max(depths.values())
     ys = {v: TOP + (BOTTOM - TOP) * d / max(1, deepest) for v, d in depths.items()}
     total = max(1, sum(nodes[0]["counts"]))
-    lines, dots, leaves = [], [], []
+    lines = []
+    dots = []
+    leaves = []
     for v in depths:
         counts = nodes[v]["counts"]
         if "split" not in nodes[v]:
@@ -47,7 +55,8 @@ def _label(counts: list[int]) -> int:
 
 def _depths(nodes: list[dict[str, Any]]) -> dict[int, int]:
     """The level of each node, from the top down."""
-    depths, waiting = {0: 0}, [0]
+    depths = {0: 0}
+    waiting = [0]
     for v in waiting:
         if "split" in nodes[v]:
             for below in (nodes[v]["left"], nodes[v]["right"]):

@@ -84,7 +84,8 @@ def drawn(step: Step, wishes: list[str], chosen: str | None) -> Place:
         if v.split.among:
             levels = tree.schema[v.split.used[0]].categories
             found.categories = [(name, code in v.split.among) for code, name in enumerate(levels)]
-        found.yes, found.no = visit(v.left, place + "y"), visit(v.right, place + "n")
+        found.yes = visit(v.left, place + "y")
+        found.no = visit(v.right, place + "n")
         return found
 
     return visit(0, "")
@@ -166,7 +167,8 @@ def price_of(result: dict[str, Any]) -> float | None:
 def history(bench: Workbench, limit: int = 30) -> list[dict[str, Any]]:
     """The completions, newest first."""
     steps = bench.steps.filter(kind=Kind.COMPLETE).defer("document").order_by("-number")[:limit]
-    lines, before = [], {s.number: set(s.wishes) for s in steps}
+    lines = []
+    before = {s.number: set(s.wishes) for s in steps}
     for step in steps:
         parent = before.get(step.parent, set())
         more = [in_words(w) for w in step.wishes if w not in parent] if step.parent else []

@@ -77,7 +77,8 @@ def bench_new(request: HttpRequest) -> HttpResponse:
 
 def _at(request: HttpRequest, model: TreeModel) -> str:
     """The query that chooses the card of the node from which a workbench was opened; empty where none was named."""
-    node, tree = request.POST.get("node", ""), model_file(model).tree
+    node = request.POST.get("node", "")
+    tree = model_file(model).tree
     known = node.isascii() and node.isdigit() and int(node) < len(tree.nodes)
     return f"?at={actions.place_of(tree, int(node))}" if known else ""
 
@@ -85,9 +86,12 @@ def _at(request: HttpRequest, model: TreeModel) -> str:
 def _holding(request: HttpRequest, model: TreeModel) -> HttpResponse:
     """A workbench with the threshold held that was chosen in the picture of a question."""
     try:
-        node, threshold = int(request.POST.get("node", "")), float(request.POST["threshold"])
+        node = int(request.POST.get("node", ""))
+        threshold = float(request.POST["threshold"])
     except ValueError:
-        node, threshold = -1, math.nan  # refused in the words for any other node without a threshold
+        # refused in the words for any other node without a threshold
+        node = -1
+        threshold = math.nan
     bench, place = actions.open_holding(owner=request.user, model=model, node=node, threshold=threshold)
     return redirect(f"{reverse('workbench:detail', args=[bench.pk])}?at={place}")
 
@@ -189,7 +193,8 @@ FIELD_OF_VERB = {"threshold": "value", "depth": "height", "subset": "category", 
 def _refused(request: HttpRequest, bench: Workbench, at: str, error: Exception) -> HttpResponse:
     """Show the page with the reason beside the field that was refused, which keeps what was typed."""
     context = _context(request, bench, at)
-    place, form = context["place"], request.POST
+    place = context["place"]
+    form = request.POST
     field = "reason" if form.get("label") else FIELD_OF_VERB.get(form.get("verb", ""), "wish")
     shown = {
         "wish": True,
@@ -246,7 +251,8 @@ def _of_categories(verb: str, at: str, column: str, chosen: list[str]) -> str:
 
 def _replaces(new: str, old: str) -> bool:
     """A new question or leaf at a place takes the place of the one that was wished there."""
-    a, b = new.split(None, 2), old.split(None, 2)
+    a = new.split(None, 2)
+    b = old.split(None, 2)
     if len(a) < 2 or len(b) < 2 or a[1] != b[1]:
         return False
     return (a[0] in ("ask", "leaf") and b[0] in ("ask", "leaf")) or (a[0] == b[0] == "depth")
@@ -277,7 +283,8 @@ def bench_move(request: HttpRequest, pk: Any) -> HttpResponse:
 @login_required
 @require_POST
 def bench_prices(request: HttpRequest, pk: Any) -> HttpResponse:
-    bench, at = _bench(request, pk), request.POST.get("at", "root")
+    bench = _bench(request, pk)
+    at = request.POST.get("at", "root")
     step = actions.last_tree(bench, actions.current(bench))
     if step is not None:
         actions.ask(bench, Kind.PRICES, wishes=step.wishes, request={"place": at[:20]})

@@ -37,7 +37,8 @@ IDLE_SECONDS = 600.0  # a session without questions ends
 YIELD_SECONDS = 0.5  # and one with nothing to do at all, where another job has waited so long: a free worker would have taken it by then
 LOOK_SECONDS = 0.25  # between two looks at whether others wait
 BUSY_SECONDS = 30.0  # after a question the next one is looked for this often
-QUICK, SLOW = 0.02, 0.25
+QUICK = 0.02
+SLOW = 0.25
 MOST_TRIES = 3
 
 
@@ -155,7 +156,8 @@ class EditingSupervisor(Supervisor):
             elif "error" in record:
                 step.update(state=StepState.FAILED, error=record["error"], finished=timezone.now())
             else:
-                asked, document = step.first(), record.get("document")
+                asked = step.first()
+                document = record.get("document")
                 step.update(
                     state=StepState.DONE,
                     result=record["result"],
@@ -175,7 +177,8 @@ class EditingSupervisor(Supervisor):
         """Hand over what waits, and pass on what is to stop."""
         self.unanswered = False
         for step in self._steps(StepState.WAITING, StepState.WORKING).order_by("number"):
-            self.unanswered, self.busy_at = True, time.monotonic()
+            self.unanswered = True
+            self.busy_at = time.monotonic()
             if step.number not in self.handed:
                 with transaction.atomic():
                     if not self._mine().exists():
@@ -229,16 +232,23 @@ class EditingSupervisor(Supervisor):
         """Serve until the child has ended; returns its exit status."""
         assert isinstance(child, EditingChild)
         _, memory = self.limits(job)
-        ticked, looked, ended, away = 0.0, time.monotonic(), 0.0, 0.0
+        ticked = 0.0
+        looked = time.monotonic()
+        ended = 0.0
+        away = 0.0
         while True:
-            code, now, cancel = child.poll(), time.monotonic(), False
+            code = child.poll()
+            now = time.monotonic()
+            cancel = False
             try:
                 if code is None and not ended:
                     self._serve(child)
                 if child.news or now - ticked > TICK:
-                    cancel, ticked = self._tick(child), now
+                    cancel = self._tick(child)
+                    ticked = now
                 if now - looked > LOOK_SECONDS and not ended:
-                    looked, self.idle = now, self._is_idle()
+                    looked = now
+                    self.idle = self._is_idle()
                 away = 0.0
             except (OperationalError, InterfaceError):
                 away = away or now

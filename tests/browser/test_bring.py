@@ -41,7 +41,8 @@ def folder(owner, media, tmp_path):
 @pytest.fixture
 def page(windows, live_server):
     """A page of a person who is signed in; anything on the console fails the test."""
-    found, trouble = windows.page(bypass_csp=True), []
+    found = windows.page(bypass_csp=True)
+    trouble = []
     complaints(found, trouble)
     yield found
     assert trouble == []

@@ -35,7 +35,8 @@ SCHEMA = (
     ),
     ColumnSchema(name="plan", kind=Kind.CATEGORICAL, categories=("a", "b", "NA")),
 )  # fmt: skip
-TRAINING, RANDOM = 400, 10_000
+TRAINING = 400
+RANDOM = 10_000
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +107,9 @@ def opened(large, windows, tmp_path):
     path = tmp_path / "model.html"
     path.write_text(to_html(subject), encoding="utf-8")
     assert path.stat().st_size <= 500_000
-    page, trouble, asked = windows.page(width=1100, offline=True), [], []
+    page = windows.page(width=1100, offline=True)
+    trouble = []
+    asked = []
     complaints(page, trouble)
     page.on("request", lambda r: asked.append(r.url))
     page.goto(path.as_uri())
@@ -147,7 +150,8 @@ def test_the_small_picture_cuts_no_number(windows):
 def test_values_flips_and_a_dropped_file(large, opened, tmp_path):
     tree, rows = large
     page, known = opened
-    flipper, seen = Flipper(tree, known), 0
+    flipper = Flipper(tree, known)
+    seen = 0
     for row in rows[:12]:
         for f, (c, v) in enumerate(zip(SCHEMA, row.tolist(), strict=True)):
             text = (
@@ -164,7 +168,8 @@ def test_values_flips_and_a_dropped_file(large, opened, tmp_path):
         page.click("#typed button")
         label = tree.classes[int(tree.predict(row.reshape(1, -1))[0])]
         assert page.inner_text("#answer h3 >> nth=0").strip().startswith(label)
-        found, said = flipper.find(row), page.inner_text("#answer ul, #answer p >> nth=1")
+        found = flipper.find(row)
+        said = page.inner_text("#answer ul, #answer p >> nth=1")
         if found.flip is not None and len(found.flip.columns) == 1 and found.flip.proved:
             seen += 1
             assert "proved: no smaller" in page.inner_text("#answer ul li >> nth=0"), said

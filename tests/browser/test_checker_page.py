@@ -19,7 +19,9 @@ PAGE = Path(__file__).resolve().parents[2] / "checker" / "check_octweb.html"
 
 @pytest.mark.parametrize("method", ["exact", "exact-numeric"])
 def test_the_page_checks_files_from_disk(windows, tmp_path, method):
-    data, model, proof = tmp_path / "rows.csv", tmp_path / "model.json", tmp_path / "proof.jsonl.gz"
+    data = tmp_path / "rows.csv"
+    model = tmp_path / "model.json"
+    proof = tmp_path / "proof.jsonl.gz"
     data.write_text("x,z,y\n" + "".join(f"{k * 7 % 11},{k % 5},{'ab'[k * k % 7 > 2]}\n" for k in range(40)))
     table, labels, _ = load(data, target="y")
     request = TrainRequest(table=table, labels=labels, method=method, parameters={"depth": 3}, proof=proof)
@@ -47,7 +49,8 @@ def test_the_page_checks_files_from_disk(windows, tmp_path, method):
     other.write_bytes(gzip.decompress(proof.read_bytes()).replace(b'"rows":"', b'"rows":"0'))
     assert check(other)[0].startswith("Does not hold: The proof was made for another table")
     assert page.inner_text("#verdict") == "Verdict: the proof does not hold."
-    rows, claims = data.read_text(), model.read_text()
+    rows = data.read_text()
+    claims = model.read_text()
     data.write_text(rows.replace("\n0,0,", "\n1,0,", 1))
     assert check(proof)[0].startswith("Does not hold: The proof was made for another table")
     data.write_text(rows)

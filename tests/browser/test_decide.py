@@ -59,8 +59,10 @@ def deep(owner, media):
     X = rng.normal(size=(400, 10))
     labels = np.where(rng.random(400) < 0.5, "agrees with the question", "does not agree with it")
     model = stored(owner, "Deep", [LONG.format(j) for j in range(10)], X, labels, depth=1)
-    rows, file = rows_of(model), model_file(model)
-    matrix, codes = rows.matrix[rows.training], rows.codes[rows.training]
+    rows = rows_of(model)
+    file = model_file(model)
+    matrix = rows.matrix[rows.training]
+    codes = rows.codes[rows.training]
 
     def chain(level: int) -> Draft:
         if level == 8:
@@ -102,7 +104,8 @@ def test_the_questionnaire_by_keyboard_on_a_phone(opened, small):  # noqa: F811
     page = opened(small, "questionnaire/", width=380)
     tree = model_file(small).tree
     page.wait_for_selector("h1.q1")
-    address, asked = page.url, []
+    address = page.url
+    asked = []
     picture(page, "questionnaire-380-light")
     while page.locator("form.b").count():
         assert violations(page) == []

@@ -37,7 +37,9 @@ def page_file(request, tmp_path_factory):
 
 @pytest.mark.parametrize("width", [1440, 380])
 def test_the_document_opens_from_disk_and_everyone_can_read_it(page_file, windows, width):
-    page, lines, asked = windows.page(width=width, offline=True, bypass_csp=True), [], []
+    page = windows.page(width=width, offline=True, bypass_csp=True)
+    lines = []
+    asked = []
     page.on("console", lambda m: lines.append(m.text))
     page.on("request", lambda r: asked.append(r.url))
     page.goto(page_file.as_uri())

@@ -175,7 +175,8 @@ def test_the_page_of_an_evaluation_stands_by_itself(windows, tmp_path):
     values = {(d.name, v.label): [0.5, 0.7] for d in study.datasets for v in study.variants}
     path = tmp_path / "results.html"
     path.write_text(evaluation_page(report(study, records_of(study, values))))
-    page, problems = windows.page(offline=True), []
+    page = windows.page(offline=True)
+    problems = []
     page.on("pageerror", lambda e: problems.append(str(e)))
     page.on("console", lambda m: problems.append(m.text) if m.type == "error" else None)
     page.goto(path.as_uri())
@@ -231,7 +232,8 @@ def test_a_wide_tree_is_fitted_or_scrolled_and_answers_to_clicks_either_way(figu
                 "at => { const e = document.querySelector('#tree'); e.scrollLeft = at - e.clientWidth / 2; }",
                 left + width / 2 if full else 0,
             )
-            corner, scale = page.locator("#tree .main-svg").first.bounding_box(), scale_of(page, figure)
+            corner = page.locator("#tree .main-svg").first.bounding_box()
+            scale = scale_of(page, figure)
             at = corner["x"] + scale * (left + width / 2), corner["y"] + scale * (top + height / 2)
             page.mouse.move(*at)
             page.mouse.move(at[0] + 1, at[1])

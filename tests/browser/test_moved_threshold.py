@@ -38,7 +38,8 @@ def facts(page):
 
 def shown(page, stop, held, own=False):
     """The picture shows the counts of this stop on both sides of the line and at the curve, and its line is there."""
-    value, wrong = held["cuts"][stop], held["wrong"][stop]
+    value = held["cuts"][stop]
+    wrong = held["wrong"][stop]
     until(page, f"({LINES})().every((x) => x === {value})")
     words = page.evaluate(WORDS)
     for side, rows in (("yes", held["yes"][stop]), ("no", held["rows"] - held["yes"][stop])):
@@ -65,11 +66,13 @@ def pixel(page, value):
 
 
 def test_a_line_that_is_dragged_says_its_cost_and_opens_the_workbench(opened, model):  # noqa: F811
-    tree, before = model_file(model).tree, model.document
+    tree = model_file(model).tree
+    before = model.document
     node = next(v for v in tree.branches if isinstance(v.split, Threshold))
     page = opened(model, f"?mode=tree&node={node.id}")
     held = facts(page)
-    own, last = held["at"], len(held["cuts"]) - 1
+    own = held["at"]
+    last = len(held["cuts"]) - 1
     shown(page, own, held, own=True)
     for stop in (0, last):
         height = grab(page)
@@ -105,8 +108,11 @@ def test_a_line_that_is_dragged_says_its_cost_and_opens_the_workbench(opened, mo
 def test_keys_and_a_typed_value_move_the_line_also_in_the_dark(opened, small):  # noqa: F811
     page = opened(small, "?mode=tree&node=0", width=1600, dark=True)
     held = facts(page)
-    own, cuts = held["at"], held["cuts"]
-    handle, field, says = page.locator(HANDLE), page.locator("#threshold-try"), page.locator("#threshold-says")
+    own = held["at"]
+    cuts = held["cuts"]
+    handle = page.locator(HANDLE)
+    field = page.locator("#threshold-try")
+    says = page.locator("#threshold-says")
     handle.focus()
     for key, stop in (("ArrowRight", own + 1), ("Shift+ArrowRight", own + 11), ("ArrowDown", own + 10), ("PageDown", own), ("End", len(cuts) - 1)):  # fmt: skip
         page.keyboard.press(key)
@@ -150,7 +156,8 @@ def test_a_finger_moves_the_line_and_the_page_still_scrolls(opened, small):  # n
     handle = page.locator(HANDLE)
     handle.scroll_into_view_if_needed()
     assert handle.evaluate("e => getComputedStyle(e).touchAction") == "pan-y"
-    box, stop = handle.bounding_box(), held["at"] // 2
+    box = handle.bounding_box()
+    stop = held["at"] // 2
     assert box["width"] >= 44
     touch = page.context.new_cdp_session(page)
     height = box["y"] + 40

@@ -52,7 +52,8 @@ def places(owner, dataset):  # noqa: F811
         "gap": None,
         "metrics": {},
     }
-    first.status, first.document = RunStatus.SUCCEEDED, json.dumps(trained("cart", depth=2))
+    first.status = RunStatus.SUCCEEDED
+    first.document = json.dumps(trained("cart", depth=2))
     first.save()
     named = [
         reverse(name)

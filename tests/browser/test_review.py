@@ -143,7 +143,8 @@ def test_asked_back_rejected_and_approved_by_another(as_user, live_server, owner
 def test_a_model_is_shared_with_a_person_by_name(as_user, live_server, owner, stranger, dataset):  # noqa: F811
     model = small(owner, dataset)
     url = live_server.url + reverse("registry:detail", args=[model.pk])
-    olga, sam = as_user("olga", width=380), as_user("sam")
+    olga = as_user("olga", width=380)
+    sam = as_user("sam")
     assert sam.goto(url).status == 404
     olga.goto(live_server.url + reverse("registry:review-page", args=[model.pk]))
     olga.fill("#share-name", "nobody")
@@ -169,7 +170,8 @@ def test_a_new_version_and_the_same_training_again(as_user, live_server, owner, 
     run = runs.enqueue(owner=owner, dataset=dataset, method="cart", parameters={"depth": 2})
     TrainingRun.objects.filter(pk=run.pk).update(status=RunStatus.SUCCEEDED)
     head, *lines = CSV.strip().split("\n")
-    other, later = tmp_path / "other.csv", tmp_path / "later.csv"
+    other = tmp_path / "other.csv"
+    later = tmp_path / "later.csv"
     other.write_text("\n".join([head.replace("height", "length"), *lines]) + "\n")
     later.write_text("\n".join([head, *lines, *lines[::2]]) + "\n")
     olga = as_user("olga")
@@ -238,7 +240,8 @@ def done(candidate):
     ]
     candidate.summary = {"leaves": 2, "depth": 1, "train_accuracy": 0.9, "seconds": 0.4, "status": "heuristic"}
     candidate.summary |= {"gap": None, "metrics": {}}
-    candidate.status, candidate.document = RunStatus.SUCCEEDED, json.dumps(trained("cart", depth=2))
+    candidate.status = RunStatus.SUCCEEDED
+    candidate.document = json.dumps(trained("cart", depth=2))
     candidate.save()
 
 

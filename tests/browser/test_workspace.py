@@ -74,8 +74,10 @@ def wide(owner, media):
     X = rng.normal(size=(900, 60))
     labels = np.where(rng.random(900) < 0.5, "agrees with the question", "does not agree with it")
     model = stored(owner, "Wide", [LONG.format(j) for j in range(60)], X, labels, depth=1)
-    rows, file = rows_of(model), model_file(model)
-    matrix, codes = rows.matrix[rows.training], rows.codes[rows.training]
+    rows = rows_of(model)
+    file = model_file(model)
+    matrix = rows.matrix[rows.training]
+    codes = rows.codes[rows.training]
     tree = grow(complete(0), matrix, codes, schema=file.tree.schema, classes=file.tree.classes)
     right = int((tree.predict(matrix) == codes).sum())
     metrics = {"train": {"n": len(codes), "correct": right, "accuracy": right / len(codes)}}
@@ -160,7 +162,8 @@ HIDDEN = """(() => {
 
 def test_every_mode_is_accessible_and_fits(opened, small):
     """One load for each mode; the width and the theme change on the open page."""
-    page, found = opened(small), []
+    page = opened(small)
+    found = []
     for mode in MODES:
         page.set_viewport_size({"width": VIEWS[0][0], "height": 900})  # so narrow that some figures are not drawn yet
         page.goto(f"{page.base}?mode={mode}")
@@ -227,7 +230,8 @@ def test_a_large_tree_is_whole_at_first_and_folds(opened, request, which):
     until(page, ANSWERS)  # picture, curve and both answers of a question are seen without scrolling
     picture(page, f"workspace-{which}", whole=False)
     closed = page.locator('.hit[aria-expanded="false"]')
-    before, hidden = page.locator(".hit").count(), closed.count()
+    before = page.locator(".hit").count()
+    hidden = closed.count()
     assert hidden > 3
     closed.first.focus()
     page.keyboard.press("Space")
@@ -460,7 +464,8 @@ def test_fields_of_columns_with_long_names_lie_beside_each_other(opened, wide, w
     # asked for at once, and not 120 times
     reach = "names => names.map((e) => { const box = e.getBoundingClientRect(); return [box.top, box.bottom]; })"
     names = page.locator(".picker label").first.locator("xpath=../label")
-    boxes, texts = names.evaluate_all(reach), names.locator("span").evaluate_all(reach)
+    boxes = names.evaluate_all(reach)
+    texts = names.locator("span").evaluate_all(reach)
     assert len(texts) == 60
     assert all(top <= y and end <= bottom for (top, bottom), (y, end) in zip(boxes, texts, strict=True)), (
         "no name lies over another"

@@ -51,7 +51,8 @@ def choose_last_point(page: Any, figure: str) -> None:
     end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         box = point.bounding_box()
-        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        x = box["x"] + box["width"] / 2
+        y = box["y"] + box["height"] / 2
         page.mouse.move(x - 40, y)
         page.mouse.move(x, y)
         page.wait_for_timeout(200)  # the picture shows words at most every 50 ms

@@ -15,8 +15,10 @@ from trainer.table import Column, ColumnSchema, Kind, Labels, MissingPolicy, Tab
 def small_table(rows: int = 120, seed: int = 3) -> tuple[Table, Labels]:
     """Two numeric columns, a binary one and a categorical one with a category for missing; three classes."""
     rng = np.random.default_rng(seed)
-    width, height = rng.integers(0, 20, rows) / 2, rng.normal(size=rows).round(2)
-    flag, colour = rng.integers(0, 2, rows).astype(float), rng.integers(0, 3, rows).astype(float)
+    width = rng.integers(0, 20, rows) / 2
+    height = rng.normal(size=rows).round(2)
+    flag = rng.integers(0, 2, rows).astype(float)
+    colour = rng.integers(0, 3, rows).astype(float)
     codes = np.where(width > 5, np.where(colour == 1, 2, 1), (height > 0).astype(int)).astype(np.int32)
     columns = (
         Column(schema=ColumnSchema(name="width", kind=Kind.NUMERIC, unit="mm"), values=width),

@@ -156,11 +156,13 @@ def filled(route: str, things: Things) -> tuple[str, bool]:
             continue
         if name in {"pk", "id", "key"}:
             assert own is not None, f"{route}: whose object is this? Add it to Things."
-            value, private = own, True
+            value = own
+            private = True
             if name == "key" and "experiments/" in route:
                 value = things.by_prefix["experiments/candidates/"]
         elif name == "name" and route.startswith("v2"):
-            value, private = things.family, True
+            value = things.family
+            private = True
         else:
             value = {
                 "other": things.by_prefix["datasets/"],

@@ -47,7 +47,8 @@ PAGES = [
 def test_no_page_takes_a_name_for_html(things, client, owner):
     """One test over all pages: what takes time is the model."""
     client.force_login(owner)
-    looked, found = 0, {}
+    looked = 0
+    found = {}
     for route in PAGES:
         address, _ = filled(route, things)
         answer = client.get(address)

@@ -82,7 +82,9 @@ def walk(owner, media, examples: int) -> None:
     _, secret = create_token(owner=owner, name="walk")
     headers = {"Authorization": f"Token {secret}"}
     schema = schemathesis.openapi.from_wsgi("/api/schema/?format=json", get_wsgi_application(), headers=headers)
-    known, count, answered = ids(owner), 0, 0
+    known = ids(owner)
+    count = 0
+    answered = 0
     for found in schema.get_all_operations():
         count += 1
         with transaction.atomic():  # what an operation does is undone, so that the next one finds all objects

@@ -118,7 +118,8 @@ def test_signing_in_makes_a_new_session_and_signing_out_ends_it(owner):
 
 
 def test_a_new_password_ends_the_other_sessions(owner):
-    here, there = Client(), Client()
+    here = Client()
+    there = Client()
     sign_in(here)
     sign_in(there)
     new = "another long password"
@@ -196,7 +197,8 @@ class Witness(Process):
 
 
 class _Job:
-    pk, attempt = "witness", 1
+    pk = "witness"
+    attempt = 1
 
 
 def test_a_child_gets_no_secret_and_gives_up_rights(settings, tmp_path, monkeypatch):
@@ -250,7 +252,8 @@ def test_new_password_revokes_tokens_if_ticked(owner, ticked):
 
 
 def test_sign_out_everywhere_ends_tokens_and_other_sessions(owner, stranger):
-    here, there = Client(), Client()
+    here = Client()
+    there = Client()
     sign_in(here)
     sign_in(there)
     create_token(owner=owner)

@@ -43,7 +43,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="octweb-torture-"))
-    site, broken = Site(folder), 0
+    site = Site(folder)
+    broken = 0
     try:
         site.prepare()
         print("| campaign | result |\n|---|---|", flush=True)
@@ -55,7 +56,8 @@ def main() -> int:
             try:
                 result = CAMPAIGNS[name](site, random.Random(f"{arguments.seed} {name}"), amount, seconds)
             except Broken as error:
-                broken, result = broken + 1, f"**broken**: {error}"
+                broken = broken + 1
+                result = f"**broken**: {error}"
                 revive(site)
             print(f"| {name} | {result} |", flush=True)
     finally:

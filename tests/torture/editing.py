@@ -21,7 +21,8 @@ KINDS = ("child", "worker", "web")
 
 def editing(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
     """So many kills, at most 50, at random moments of editing sessions, each a random time after an edit was asked for."""
-    amount, until = min(amount, 50), time.monotonic() + seconds
+    amount = min(amount, 50)
+    until = time.monotonic() + seconds
     benches = [_open(site) for _ in range(BENCHES)]
     asked: dict[str, dict[int, list[str]]] = {bench: {} for bench in benches}
     killed: Counter[str] = Counter()

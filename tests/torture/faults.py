@@ -50,7 +50,8 @@ def held(site: Site, table: str) -> Iterator[None]:
 def writers(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
     """Six writers at once: no lock error."""
     name = site.datasets["small"]
-    until, done = time.monotonic() + min(seconds, 15), Counter[int]()
+    until = time.monotonic() + min(seconds, 15)
+    done = Counter[int]()
 
     def write(number: int) -> None:
         while time.monotonic() < until:

@@ -83,7 +83,8 @@ def malformed(site: Site, draw: random.Random, amount: int, seconds: float) -> s
             raise Broken(f"a valid prediction is refused: {status} {answer}")
         bodies.append((address, body, "application/json"))
     before = {what: site.count_of(what) for what in ("runs", "datasets")}
-    until, statuses = time.monotonic() + seconds, Counter[int]()
+    until = time.monotonic() + seconds
+    statuses = Counter[int]()
     accepted = Counter[str]()
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
 
@@ -137,7 +138,9 @@ def memory(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
             list(pool.map(send, range(count)))
 
     load(300)
-    warm, sent, until = megabytes(), 0, time.monotonic() + min(seconds, max(10.0, amount * 0.6))
+    warm = megabytes()
+    sent = 0
+    until = time.monotonic() + min(seconds, max(10.0, amount * 0.6))
     while time.monotonic() < until:
         load(200)
         sent += 200

@@ -65,10 +65,12 @@ def ended(site: Site, asked: dict[str, str]) -> int:
 def note_child(child: psutil.Process, seen: dict[str, set[int]]) -> None:
     """Two processes that work on one run with living supervisors at once would be the same work done twice."""
     try:
-        folder, parent = Path(child.cwd()), child.ppid()
+        folder = Path(child.cwd())
+        parent = child.ppid()
     except psutil.Error:
         return
-    run, attempt = folder.parent.name, folder.name
+    run = folder.parent.name
+    attempt = folder.name
     if parent > 1:
         seen.setdefault(f"{run}/{attempt}", set()).add(child.pid)
         if len(seen[f"{run}/{attempt}"]) > 1:

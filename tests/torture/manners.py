@@ -36,8 +36,10 @@ DISK_MB = 90  # of a small disk; below 50 free ones the server calls it full
 def http_manners(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
     """Bodies that nobody reads, chunked, packed, cut off; connections that say nothing: each gets its answer, and so does the next call."""
     model = site.approved_model()
-    unread, packed = _unread(site, draw, 15), _packed(site, model)
-    cut, options = _cut_off(site, model), _options(site, model)
+    unread = _unread(site, draw, 15)
+    packed = _packed(site, model)
+    cut = _cut_off(site, model)
+    options = _options(site, model)
     clock = seconds >= SHORT
     idle = _idle(site, IDLE if clock else 100, clock=clock)
     return f"{unread} calls behind unread bodies answered, {packed}, {cut} bodies cut off: 400, {options} × OPTIONS, {idle}"
@@ -57,10 +59,8 @@ def _ask(
 
 def _unread(site: Site, draw: random.Random, times: int) -> int:
     """Refused before the body was read: the next call on the connection must be answered."""
-    line, paths = (
-        _line(site),
-        ("/api/v1/runs/", "/api/v1/datasets/", "/v2/models/none/infer", "/invocations", "/api/v1/nowhere/"),
-    )
+    line = _line(site)
+    paths = ("/api/v1/runs/", "/api/v1/datasets/", "/v2/models/none/infer", "/invocations", "/api/v1/nowhere/")
     for i in range(times):
         status, headers, _ = _ask(
             line,
@@ -80,7 +80,8 @@ def _unread(site: Site, draw: random.Random, times: int) -> int:
 def _packed(site: Site, model: dict[str, Any]) -> str:
     """Chunked and compressed calls get the same predictions as plain ones."""
     address = addresses(model)[0]
-    content, line = body(model, address, 50), _line(site)
+    content = body(model, address, 50)
+    line = _line(site)
     own = {"Authorization": f"Token {site.token}", "Content_Type": "application/json"}
     plain = _ask(line, "POST", address, content, **own)[2]
     ways = {
@@ -159,7 +160,8 @@ def _idle(site: Site, count: int, *, clock: bool) -> str:
 def bodies(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
     """Bodies of JSON that are made to take memory: refused with a reason, the server stays small and answers meanwhile."""
     size = 1_100_000 if seconds < SHORT else 31_000_000
-    model, sent = site.approved_model(), 0
+    model = site.approved_model()
+    sent = 0
     with Watch(site) as watch:
         for name, make in BOMBS.items():
             content = make(size)
@@ -176,7 +178,8 @@ def bodies(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
 def master(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
     """SIGKILL of the master alone, while calls are under way: nothing holds the port, and a new server takes it."""
     assert site.web is not None
-    over, took = threading.Event(), []
+    over = threading.Event()
+    took = []
 
     def calls() -> None:
         while not over.is_set():

@@ -31,7 +31,9 @@ class Mix:
     """What runs side by side, and what was seen of it."""
 
     def __init__(self, site: Site, draw: random.Random, seconds: float) -> None:
-        self.site, self.draw, self.seconds = site, draw, seconds
+        self.site = site
+        self.draw = draw
+        self.seconds = seconds
         self.over = threading.Event()
         self.statuses: dict[str, Counter[int]] = {
             name: Counter() for name in ("predict", "list", "upload", "bomb", "run")
@@ -62,7 +64,8 @@ class Mix:
         headers = {"Authorization": f"Token {self.site.token}", "Content-Type": "application/json"}
         while not self.over.wait(PAUSE):
             address, content = draw.choice(calls)
-            busy, start = self.trainings >= 2, time.monotonic()
+            busy = self.trainings >= 2
+            start = time.monotonic()
             status = self._ask(line, address, content, headers)
             self.took.append((busy, time.monotonic() - start))
             self.statuses["predict"][status] += 1
@@ -96,9 +99,11 @@ class Mix:
                 file_name, make = BOMBS[name]
                 self.statuses["bomb"][self._upload(name, make(20), file_name)[0]] += 1
                 continue
-            content, file_name = numbers(self.draw.uniform(0.1, MOST_MB), self.draw), "data.csv"
+            content = numbers(self.draw.uniform(0.1, MOST_MB), self.draw)
+            file_name = "data.csv"
             if self.draw.random() < 0.3:
-                content, file_name = gzip.compress(content, 1), "data.csv.gz"
+                content = gzip.compress(content, 1)
+                file_name = "data.csv.gz"
             status, answer = self._upload("mixed", content, file_name)
             self.statuses["upload"][status] += 1
             if status == 201:
@@ -144,7 +149,8 @@ class Mix:
         beside = sorted(1000 * seconds for busy, seconds in self.took if busy)
         speed = "no prediction while two trainings ran"
         if len(beside) >= 100:
-            median, high = beside[len(beside) // 2], beside[int(0.99 * len(beside))]
+            median = beside[len(beside) // 2]
+            high = beside[int(0.99 * len(beside))]
             speed = f"{len(beside)} of them while two trainings ran: median {median:.1f} ms, p99 {high:.1f} ms"
         counts = {name: dict(sorted(found.items())) for name, found in self.statuses.items()}
         return (

@@ -20,7 +20,8 @@ SLACK = 30.0  # seconds beside fits and leases, for machines that are slow
 
 def passing(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
     """Quick runs are asked for one after the other; every run ends soon, and the experiment with all its folds."""
-    experiment, asked = _experiment(site, 2 * site.count), {}
+    experiment = _experiment(site, 2 * site.count)
+    asked = {}
     killed: Counter[str] = Counter()
     until = time.monotonic() + seconds
     while len(asked) < min(amount, 20) and time.monotonic() < until and not _done(site, experiment):
@@ -69,7 +70,8 @@ def _judged(
     waits = [
         (datetime.fromisoformat(r["started"]) - datetime.fromisoformat(r["created"])).total_seconds() for r in runs
     ]
-    longest, allowed = max(waits, default=0.0), FIT + LEASE * len(VICTIMS) + SLACK
+    longest = max(waits, default=0.0)
+    allowed = FIT + LEASE * len(VICTIMS) + SLACK
     if by_the_clock and longest > allowed:
         raise Broken(f"a run waited {longest:.0f} s for fits of {FIT:.0f} s")
     if any(run["status"] != "succeeded" for run in runs):

@@ -57,7 +57,8 @@ class Site:
     """A web server and workers over a folder of their own; what is killed can be started again."""
 
     def __init__(self, folder: Path, workers: int = 2) -> None:
-        self.folder, self.count = folder, workers
+        self.folder = folder
+        self.count = workers
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
@@ -138,9 +139,11 @@ class Site:
             request.add_header(name.replace("_", "-"), value)
         try:
             with urllib.request.urlopen(request, timeout=patience) as answer:
-                content, status = answer.read(), answer.status
+                content = answer.read()
+                status = answer.status
         except urllib.error.HTTPError as error:
-            content, status = error.read(), error.code
+            content = error.read()
+            status = error.code
         except (OSError, ValueError):
             return 0, None
         try:

@@ -26,7 +26,8 @@ class Watch:
     """The web server while something happens: memory of itself and of its readers, and how long `/healthz` takes."""
 
     def __init__(self, site: Site) -> None:
-        self.site, self.done = site, threading.Event()
+        self.site = site
+        self.done = threading.Event()
         self.web = psutil.Process(site.web.pid)  # type: ignore[union-attr]
         self.begin = self.own = self.readers = self.slowest = 0.0
         self.unhealthy = 0
@@ -89,7 +90,8 @@ def _line(process: psutil.Process) -> list[str]:
 
 def bombs(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
     """Files of some kilobytes that unpack to 100 MB: refused or stored by a process with limits, and the web server stays small."""
-    megabytes, statuses = (5 if seconds < SHORT else 100), Counter[int]()
+    megabytes = 5 if seconds < SHORT else 100
+    statuses = Counter[int]()
     site.upload("warm", b"a,y\n" + b"1,u\n2,v\n" * 300_000)  # a reader was used once before it is measured
     with Watch(site) as watch:
         for name, file_name, content in made(megabytes):
@@ -143,8 +145,11 @@ def uploads(site: Site, draw: random.Random, amount: int, seconds: float) -> str
 
 def storing(site: Site, draw: random.Random, amount: int, seconds: float) -> str:
     """Writers beside a large file that is stored; then somebody holds the database for longer than anybody waits."""
-    short, name, done = seconds < SHORT, site.datasets["small"], Counter[int]()
-    content, over = numbers(2 if short else 150, draw), threading.Event()
+    short = seconds < SHORT
+    name = site.datasets["small"]
+    done = Counter[int]()
+    content = numbers(2 if short else 150, draw)
+    over = threading.Event()
 
     def write(number: int) -> None:
         while not over.is_set():

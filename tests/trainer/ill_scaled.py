@@ -9,7 +9,8 @@ KINDS = 9
 
 def column(r: np.random.Generator, n: int) -> np.ndarray:
     """One column, float64 (n,), of a kind drawn at random."""
-    base, scale = r.normal(size=n), 10.0 ** r.integers(-9, 10)
+    base = r.normal(size=n)
+    scale = 10.0 ** r.integers(-9, 10)
     kind = r.integers(KINDS)
     if kind == 0:
         return base * scale
@@ -43,5 +44,6 @@ def table(seed: int) -> tuple[np.ndarray, np.ndarray]:
     y = r.integers(0, int(r.integers(2, 4)), n)
     y[:2] = 0, 1
     if r.random() < 0.3:  # equal rows of other classes
-        X, y = np.concatenate([X, X]), np.concatenate([y, r.integers(0, 2, n)])
+        X = np.concatenate([X, X])
+        y = np.concatenate([y, r.integers(0, 2, n)])
     return X, y

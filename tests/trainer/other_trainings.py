@@ -69,7 +69,8 @@ def main() -> None:
     given = parser.parse_args()
     for method in given.methods:
         warm(method)
-    before, trained = signatures(), [t for t in TRAININGS if given.only in (None, t[0])]
+    before = signatures()
+    trained = [t for t in TRAININGS if given.only in (None, t[0])]
     for method, settings in trained:
         table, labels = sample(35 if method == "cut-h" else 130)
         train(TrainRequest(table=table, labels=labels, method=method, parameters=settings))

@@ -77,7 +77,8 @@ def random_split(rng: np.random.Generator, schema: tuple[ColumnSchema, ...], mat
         return Interval(
             feature=j, low=-math.inf if rng.random() < 0.2 else low, high=math.inf if rng.random() < 0.2 else high
         )
-    features, levels = [], []
+    features = []
+    levels = []
     for _ in range(int(rng.integers(1, 5))):
         j = int(rng.choice(len(schema)))
         features.append(j)

@@ -71,7 +71,8 @@ def test_every_fold_and_every_pair_is_left_out_once(nested):
 
 def test_records_are_those_of_trees_grown_without_these_rows(nested):
     study, records = nested
-    table, labels = study.datasets[0].table, study.datasets[0].labels
+    table = study.datasets[0].table
+    labels = study.datasets[0].labels
     rows, held = holdout(labels.codes, 0.2, 3)
     fold = stratified_folds(labels.codes[rows], 4, 3)
     assert len(held) > 0
@@ -99,7 +100,8 @@ def test_the_nested_estimate_makes_the_choice_without_the_fold_that_measures_it(
     for o in range(4):
         scores = []
         for label, own in by.items():
-            inner, leaves = [], []
+            inner = []
+            leaves = []
             for r in own:
                 if r.second < 0 or o not in (r.fold, r.second):
                     continue
@@ -117,7 +119,8 @@ def test_the_nested_estimate_makes_the_choice_without_the_fold_that_measures_it(
         pick = choose(scores).chosen.label
         assert found.picks[o] == pick
         outer = next(r for r in by[pick] if (r.fold, r.second) == (o, -1))
-        correct, n = correct + outer.correct, n + outer.n
+        correct = correct + outer.correct
+        n = n + outer.n
     assert (found.correct, found.n) == (correct, n)
     assert found.n == len(holdout(study.datasets[0].labels.codes, 0.2, 3)[0])
 

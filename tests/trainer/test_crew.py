@@ -12,7 +12,8 @@ from trainer.crew import Crew
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_every_job_is_done_once(threads):
-    crew, done = Crew(threads=threads), []
+    crew = Crew(threads=threads)
+    done = []
 
     def work(job):
         done.append(job)
@@ -25,7 +26,9 @@ def test_every_job_is_done_once(threads):
 
 
 def test_an_idle_thread_helps_and_the_block_waits_for_it():
-    crew, events, inside = Crew(threads=2), [], threading.Event()
+    crew = Crew(threads=2)
+    events = []
+    inside = threading.Event()
 
     def help_out():
         inside.set()
@@ -43,7 +46,9 @@ def test_an_idle_thread_helps_and_the_block_waits_for_it():
 
 
 def test_who_came_back_is_not_asked_again():
-    crew, calls, helped = Crew(threads=2), [], threading.Event()
+    crew = Crew(threads=2)
+    calls = []
+    helped = threading.Event()
 
     def help_out():
         calls.append(1)
@@ -62,7 +67,8 @@ def test_who_came_back_is_not_asked_again():
 @pytest.mark.parametrize("where", ["work", "help"])
 @pytest.mark.parametrize("threads", [2, 3])
 def test_an_error_is_raised_by_the_calling_thread(where, threads):
-    crew, helping = Crew(threads=threads), threading.Event()
+    crew = Crew(threads=threads)
+    helping = threading.Event()
 
     def fail():
         helping.set()

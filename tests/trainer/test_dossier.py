@@ -70,7 +70,8 @@ def test_the_numbers_are_those_that_a_person_counts(case, folder):
     method, parameters = CASES[case]
     document, data = trained(folder, method, test_share=0.4, **parameters)
     assert any(v["split"]["kind"] == case.split(",")[0] for v in document["nodes"] if "split" in v)
-    found, rows = made(document, data, folder, groups=["flag"]), counted(document, data)
+    found = made(document, data, folder, groups=["flag"])
+    rows = counted(document, data)
     unseen, training = ([r for r in rows if r[1] == held] for held in (True, False))
     classes = document["classes"]
     for name, part in (("unseen", unseen), ("training", training)):
@@ -133,7 +134,8 @@ def test_groups_are_counted_on_the_rows_that_were_not_trained(tmp_path):
 
 def test_values_outside_the_training_are_counted(tmp_path):
     document, data = trained(tmp_path, "cart", test_share=0.4)
-    found, rows = made(document, data, tmp_path), counted(document, data)
+    found = made(document, data, tmp_path)
+    rows = counted(document, data)
     said = found["limits_of_use"]["outside_training"]
     trained_rows = [row for row, held, *_ in rows if not held]
     beyond = set()
@@ -157,7 +159,8 @@ def test_without_held_out_rows_nothing_stands_in_their_place(tmp_path):
 
 def test_trees_of_folds_say_how_much_the_tree_depends_on_its_rows(tmp_path):
     document, data = trained(tmp_path, "cart", folds=4)
-    found, rows = made(document, data, tmp_path), counted(document, data)
+    found = made(document, data, tmp_path)
+    rows = counted(document, data)
     assert found["performance"]["cross_validation"]["right"] == document["metrics"]["cross_validation"]["correct"]
     for k, (nodes, one) in enumerate(zip(document["rows"]["fold_trees"], found["stability"]["agreement"], strict=True)):
         at = [i for i, sign in enumerate(document["rows"]["folds"]) if int(sign) == k]

@@ -164,7 +164,8 @@ def test_parameters_are_those_of_the_declaration(method):
 def test_fitted_attributes_and_predictions_agree_with_the_tree(method, tmp_path):
     X, y = load_iris(return_X_y=True)
     kept = slice(None) if not method.two_classes else slice(50, None)
-    X, y = X[kept][::3], np.array(["setosa", "versicolor", "virginica"])[y[kept][::3]]
+    X = X[kept][::3]
+    y = np.array(["setosa", "versicolor", "virginica"])[y[kept][::3]]
     model = quick(method.id).fit(X, y)
     leaves = model.apply(X)
     assert model.predict(X).tolist() == [str(model.tree_.classes[model.tree_.nodes[v].label]) for v in leaves]
@@ -193,7 +194,8 @@ def test_pickle_keeps_a_fitted_classifier():
 @seeds(20)
 def test_integer_weights_equal_repeated_rows(seed):
     rng = np.random.default_rng(seed)
-    X, y = rng.integers(0, 5, (30, 3)).astype(float), rng.integers(0, 3, 30)
+    X = rng.integers(0, 5, (30, 3)).astype(float)
+    y = rng.integers(0, 3, 30)
     weights = rng.integers(0, 4, 30)
     weighted = make_classifier("cart", min_leaf=5).fit(X, y, sample_weight=weights)
     repeated = make_classifier("cart", min_leaf=5).fit(np.repeat(X, weights, axis=0), np.repeat(y, weights))
@@ -202,7 +204,8 @@ def test_integer_weights_equal_repeated_rows(seed):
 
 
 def test_fractional_weights_are_scaled_to_whole_rows():
-    X, y = [[0.0], [1.0], [2.0], [3.0], [3.0]], [0, 1, 0, 1, 0]
+    X = [[0.0], [1.0], [2.0], [3.0], [3.0]]
+    y = [0, 1, 0, 1, 0]
     thirds = make_classifier("cart", depth=2).fit(X, y, sample_weight=[0.5, 0.1, 1.2, 0.25, 0.2])
     whole = make_classifier("cart", depth=2).fit(X, y, sample_weight=[10, 2, 24, 5, 4])
     assert thirds.tree_ == whole.tree_
@@ -218,7 +221,8 @@ def test_weights_that_cannot_be_counted_are_refused(weights):
 @seeds(60)
 def test_real_weights_are_rounded_and_what_that_may_change_is_proved(seed):
     rng = np.random.default_rng(seed)
-    X, y = rng.integers(0, 3, (12, 2)).astype(float), rng.integers(0, 2, 12)
+    X = rng.integers(0, 3, (12, 2)).astype(float)
+    y = rng.integers(0, 2, 12)
     weights = rng.lognormal(sigma=(0.1, 3.0, 12.0)[seed % 3], size=12)
     found = make_classifier("exact", depth=2, binarise="all-thresholds").fit(X, y, sample_weight=weights)
     assert 0 < found.certificate_.weight_error < 1e-6
@@ -239,14 +243,16 @@ def small(method: Method, **more) -> object:
 @pytest.mark.parametrize("method", EXACT, ids=lambda m: m.id)
 def test_every_exact_method_proves_its_tree_as_the_rows_are_weighed(method, sigma):
     rng = np.random.default_rng(1)
-    X, y = rng.integers(0, 4, (12, 2)).astype(float), rng.integers(0, 2, 12)
+    X = rng.integers(0, 4, (12, 2)).astype(float)
+    y = rng.integers(0, 2, 12)
     weights = rng.lognormal(sigma=sigma, size=12)
     proved_as_weighed(small(method).fit(X, y, sample_weight=weights), X, y, weights, depth=1)
 
 
 def proved_as_weighed(found, X, y, weights, depth) -> None:
     """What is claimed holds for the weights as given, up to the error that is stated; other splits may beat single columns."""
-    certificate, total = found.certificate_, weights.sum()
+    certificate = found.certificate_
+    total = weights.sum()
     error = certificate.weight_error or 0.0
     assert certificate.status == "optimal"
     own = float(weights[found.predict(X) == y].sum() / total)
@@ -271,7 +277,9 @@ def weighed(X, y, weights, depth) -> float:
 @pytest.mark.parametrize("method", EXACT, ids=lambda m: m.id)
 def test_ensembles_of_scikit_learn_weigh_trees_that_are_exact(method):
     X, y = load_iris(return_X_y=True)
-    X, y = X[45:110:4, 2:], y[45:110:4] > 1  # seventeen flowers: five trees of every method in a second
+    # seventeen flowers: five trees of every method in a second
+    X = X[45:110:4, 2:]
+    y = y[45:110:4] > 1
     boosted = AdaBoostClassifier(small(method), n_estimators=3, random_state=0).fit(X, y)
     assert all(tree.certificate_.status == "optimal" for tree in boosted.estimators_)
     assert boosted.score(X, y) >= small(method).fit(X, y).score(X, y)
@@ -321,7 +329,8 @@ def test_integers_that_numpy_keeps_as_objects_or_floats_are_refused_alike(more):
 @pytest.mark.parametrize("numbers", [[1, 1.0, 10, 9], [np.int64(1), 1.5, Decimal("2.5"), Fraction(1, 3)]])
 def test_numbers_that_a_frame_keeps_as_objects_are_numbers(numbers):
     """As categories, 1 and 1.0 would differ, and each value would be a question of its own."""
-    frame, y = pd.DataFrame({"a": np.array(numbers, object)}), ["a", "a", "b", "b"]
+    frame = pd.DataFrame({"a": np.array(numbers, object)})
+    y = ["a", "a", "b", "b"]
     model = make_classifier("cart", depth=3).fit(frame, y)
     plain = pd.DataFrame({"a": [float(n) for n in numbers]})
     assert model.tree_ == make_classifier("cart", depth=3).fit(plain, y).tree_
@@ -462,7 +471,8 @@ def test_import_trainer_does_not_load_scikit_learn_or_numba():
 @pytest.mark.parametrize("method_id", ["exact", "exact-numeric"])
 def test_class_weights_are_row_weights(method_id):
     draw = np.random.default_rng(3)
-    X, y = draw.integers(0, 4, (60, 3)).astype(float), draw.choice(["no", "yes"], 60, p=[0.8, 0.2])
+    X = draw.integers(0, 4, (60, 3)).astype(float)
+    y = draw.choice(["no", "yes"], 60, p=[0.8, 0.2])
     plain = make_classifier(method_id, depth=2)
     by_rows = clone(plain).fit(X, y, sample_weight=np.where(y == "yes", 2.5, 1.0))
     by_class = clone(plain).set_params(class_weight={"yes": 2.5}).fit(X, y)

@@ -44,7 +44,8 @@ def test_a_fold_is_what_training_on_the_others_gives():
     fold = stratified_folds(data.labels.codes, 4, 3)
     for record in records:
         chosen = next(v for v in study.variants if v.label == record.variant)
-        inside, outside = np.flatnonzero(fold != record.fold), np.flatnonzero(fold == record.fold)
+        inside = np.flatnonzero(fold != record.fold)
+        outside = np.flatnonzero(fold == record.fold)
         tree = train(
             TrainRequest(
                 table=data.table.take(inside),
@@ -59,7 +60,8 @@ def test_a_fold_is_what_training_on_the_others_gives():
 
 
 def test_an_interrupted_study_computes_only_what_is_missing(tmp_path, monkeypatch):
-    path, study = tmp_path / "state.jsonl", small()
+    path = tmp_path / "state.jsonl"
+    study = small()
     first = run_study(study, path=path)
     lines = path.read_text().splitlines()
     path.write_text("\n".join(lines[:5]) + "\n" + lines[5][:20])  # killed in the middle of a line
@@ -108,7 +110,8 @@ def test_a_fold_that_fails_says_so_and_is_tried_again(tmp_path):
     try:
         found = report(study, run_study(study, path=path))
     finally:
-        study_module.train, study_module._warmed = monkey["train"], monkey["_warmed"]
+        study_module.train = monkey["train"]
+        study_module._warmed = monkey["_warmed"]
     assert found.cell("three", "OCT").failed == 2
     assert found.cell("three", "OCT").error == "no such tree"
     assert found.text("three", "OCT", "accuracy") == "failed"

@@ -47,7 +47,8 @@ def fitted(method: str, X: np.ndarray, y: np.ndarray):
 @pytest.mark.parametrize("method", [m.id for m in METHODS])
 def test_a_tree_and_no_traceback(method, case):
     rng = np.random.default_rng(7)
-    X, y = CASES[case](rng), rng.integers(0, 2, N)
+    X = CASES[case](rng)
+    y = rng.integers(0, 2, N)
     y[:2] = 0, 1
     if case == "both ends" and method in HYPERPLANES:  # they need a range that a number can say
         with pytest.raises(DataError, match="Scale the column"):
@@ -63,7 +64,8 @@ def test_a_tree_and_no_traceback(method, case):
 
 @pytest.mark.parametrize("seed", [16, 21, 24])
 def test_slopes_beyond_the_largest_number_are_no_warning(seed):
-    rng, n = np.random.default_rng(seed), 14
+    rng = np.random.default_rng(seed)
+    n = 14
     X = np.c_[rng.random(n) * 1e308, *(10.0 ** rng.uniform(-300, 300, (2, n)) * rng.choice([-1, 1], (2, n)))]
     y = np.r_[0, 1, rng.integers(0, 2, n)[2:]]
     model = fitted("bivariate", X, y)

@@ -101,7 +101,8 @@ def test_the_area_is_the_share_of_pairs_in_order(seed):
     rng = np.random.default_rng(seed)
     leaves = int(rng.integers(1, 7))
     scores = rng.choice([0.0, 0.2, 0.5, 0.5, 0.9, 1.0], leaves)
-    positive, negative = rng.integers(0, 5, leaves), rng.integers(0, 5, leaves)
+    positive = rng.integers(0, 5, leaves)
+    negative = rng.integers(0, 5, leaves)
     found = curve(scores, positive, negative)
     pairs = [
         (float(a > b) + 0.5 * (a == b)) * p * q
@@ -126,9 +127,11 @@ def test_the_interval_of_the_area_is_delongs_and_near_the_bootstrap(seed):
 
     rng = np.random.default_rng(seed)
     scores = np.array([0.1, 0.3, 0.3, 0.6, 0.9])
-    positive, negative = rng.integers(5, 40, 5), rng.integers(5, 40, 5)
+    positive = rng.integers(5, 40, 5)
+    negative = rng.integers(5, 40, 5)
     found = curve(scores, positive, negative)
-    p, q = np.repeat(scores, positive), np.repeat(scores, negative)
+    p = np.repeat(scores, positive)
+    q = np.repeat(scores, negative)
     order = (p[:, None] > q[None, :]) + 0.5 * (p[:, None] == q[None, :])
     variance = order.mean(axis=1).var(ddof=1) / len(p) + order.mean(axis=0).var(ddof=1) / len(q)
     half = 1.959963984540054 * math.sqrt(variance)

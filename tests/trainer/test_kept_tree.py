@@ -26,7 +26,8 @@ def request_():
 @pytest.fixture
 def progress(request_, tmp_path):
     """The file of a training that ended; its lines are as they were on the way."""
-    stream, problem = io.StringIO(), training_problem(request_)
+    stream = io.StringIO()
+    problem = training_problem(request_)
     train(request_, sink=progress_writer(stream, lambda: problem))
     path = tmp_path / "progress.jsonl"
     path.write_text(stream.getvalue())
@@ -76,7 +77,8 @@ def test_what_is_not_there_is_said(tmp_path):
 
 
 def test_the_tree_that_it_began_with_is_kept_only_where_it_is_the_best_so_far(request_, tmp_path):
-    whole, path = train(request_), tmp_path / "progress.jsonl"
+    whole = train(request_)
+    path = tmp_path / "progress.jsonl"
     for worth, kept in ((whole.certificate.objective, True), (0.999, False)):
         path.write_text(json.dumps({"t": 0.1, "incumbent": worth}) + "\n")
         left = left_in(path, whole.tree)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import trainer
 
-ARGUMENTS, LINES = 8, 60
+ARGUMENTS = 8
+LINES = 60
 ROOT = Path(trainer.__file__).parent
 
 

@@ -24,10 +24,9 @@ from trainer.milo import BuildStopped, Ended, Hooks, Model, Options, Point, back
 from trainer.milo.exchange import Exchange
 from trainer.milo.scip import Session
 
-LIMIT, MORE = (
-    0.15,
-    15.0,
-)  # seconds, and those that the end may take beyond on a slow machine; without a limit these take hours
+# seconds, and those that the end may take beyond on a slow machine; without a limit these take hours
+LIMIT = 0.15
+MORE = 15.0
 
 
 def table(rows: int, columns: int, classes: int = 2, levels: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -96,7 +95,8 @@ def test_a_model_that_is_handed_to_the_solver_is_given_up_on_the_way(options, en
     x = model.binary("x", range(400))
     for i in range(400):
         model.add(total(x.values()) >= 1, f"r{i}")
-    handed, add = [], Session.add
+    handed = []
+    add = Session.add
     monkeypatch.setattr(Session, "add", lambda session, row: (handed.append(row), add(session, row)))
     assert backend("scip").solve(model, options=options).ended is ended
     assert len(handed) < len(model.rows)
@@ -121,7 +121,9 @@ def test_cuts_of_many_rows_are_no_longer_written_once_the_limit_is_there():
     over: list[int] = []
     form = BendOCT(instance, halted=lambda: bool(over))
     point = Point(form.assignment(instance.stump()))
-    b, w, theta = point[form.structure.b], point[form.structure.w], np.ones(instance.n)
+    b = point[form.structure.b]
+    w = point[form.structure.w]
+    theta = np.ones(instance.n)
     every = len(form.benders.integral(b, w, theta))
     over.append(1)
     assert 0 < len(form.benders.integral(b, w, theta)) <= every // 2
@@ -159,7 +161,8 @@ def test_thousands_of_columns_of_an_exact_search_are_ranked_within_the_limit():
 def test_pairs_of_thousands_of_questions_are_counted_within_the_limit():
     """Counts of 32 million pairs take a while: they are given up in between, and made once only."""
     bits = np.random.default_rng(0).integers(0, 2, (40, 4000)).astype(np.uint8)
-    y, asked = np.arange(40, dtype=np.int32) % 2, []
+    y = np.arange(40, dtype=np.int32) % 2
+    asked = []
     given_up = solve_binary(
         bits, y, n_classes=2, depth=2, leaf_cost=Fraction(0), stop=lambda: bool(asked.append(1)) or len(asked) > 2
     )
@@ -178,9 +181,11 @@ def test_pairs_of_thousands_of_questions_are_counted_within_the_limit():
 @pytest.mark.parametrize("seed", range(40))
 def test_rows_that_are_merged_by_their_bytes_are_those_of_numpy(seed):
     rng = np.random.default_rng(seed)
-    n, kinds = int(rng.integers(0, 60)), int(rng.integers(1, 20))
+    n = int(rng.integers(0, 60))
+    kinds = int(rng.integers(1, 20))
     X = rng.integers(0, 2, (n, kinds)).astype(np.uint8) if seed % 3 else np.zeros((n, kinds), np.uint8)
-    y, group = rng.integers(0, 300, n).astype(np.int32), rng.integers(0, 3, n).astype(np.int32)
+    y = rng.integers(0, 300, n).astype(np.int32)
+    group = rng.integers(0, 3, n).astype(np.int32)
     made = build(X, y, depth=1, kappa=Fraction(0), group=group)
     named = np.unique(y, return_inverse=True)[1].reshape(-1)
     rows, counts = np.unique(np.column_stack([X[:, made.features], named, group]), axis=0, return_counts=True)

@@ -84,7 +84,8 @@ def test_a_number_that_is_none_or_endless_is_refused_at_once(text):
 
 def test_endless_numbers_and_texts_do_not_hold_up_a_check():
     names = Names(columns=("a",), classes=("no", "yes"))
-    exact, odt = get("exact"), get("odt")
+    exact = get("exact")
+    odt = get("odt")
     # built, it would be said to lie outside of the range
     with pytest.raises(ParameterError, match="is not a share"):
         exact.check(exact.settings({"recall": "yes: 1e10000000"}), names)

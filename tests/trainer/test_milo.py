@@ -20,7 +20,8 @@ backends = pytest.mark.parametrize("name", BACKENDS)
 def knapsack(items: int, seed: int = 0) -> tuple[Model, object, np.ndarray, np.ndarray]:
     """A knapsack with 0/1 items, its variables, values and weights."""
     r = np.random.default_rng(seed)
-    value, weight = r.integers(5, 40, items), r.integers(5, 40, items)
+    value = r.integers(5, 40, items)
+    weight = r.integers(5, 40, items)
     model = Model()
     x = model.binary("x", range(items))
     model.add(total(int(weight[i]) * x[i] for i in range(items)) <= int(weight.sum() // 2), "capacity")
@@ -44,7 +45,8 @@ class Pairs(Hooks):
     lazy = True
 
     def __init__(self, x: object, pairs: set[tuple[int, int]]) -> None:
-        self.x, self.pairs = x, pairs
+        self.x = x
+        self.pairs = pairs
         self.reports: list = []
         self.accepted: list = []
 
@@ -225,7 +227,8 @@ def hard(items: int = 60, seed: int = 1) -> tuple[Model, np.ndarray]:
 @backends
 def test_a_cancel_from_another_thread_ends_the_solve_and_keeps_the_incumbent(name):
     model, start = hard()
-    cancel, known = threading.Event(), threading.Event()
+    cancel = threading.Event()
+    known = threading.Event()
 
     class Seen(Hooks):
         lazy = True  # so that it is asked about every point, the start first
@@ -253,7 +256,8 @@ def test_the_time_limit_is_kept(name):
 
 def test_nothing_without_a_clock_is_run_on_large_programs(monkeypatch):
     """SCIP polishes the vertices of its dives without looking at the time."""
-    seen, real = [], scip_module._configure
+    seen = []
+    real = scip_module._configure
 
     def configure(model, exchange):
         real(model, exchange)
@@ -327,7 +331,8 @@ def test_where_scip_gives_up_its_best_solution_is_kept_and_nothing_is_proved(mon
         _ended(session)
         gives_up(session)
 
-    searched, _ended = scip_module._run, scip_module._ended
+    searched = scip_module._run
+    _ended = scip_module._ended
     monkeypatch.setattr(scip_module, "_run", gives_up)
     found = backend("scip").solve(model, Pairs(x, pairs))
     assert found.ended is Ended.FAILED

@@ -10,7 +10,9 @@ from trainer.tree.nodes import DraftLeaf
 
 
 def test_nobody_waits_for_the_sink_and_records_keep_their_order():
-    begun, go_on, seen = threading.Event(), threading.Event(), []
+    begun = threading.Event()
+    go_on = threading.Event()
+    seen = []
 
     def slow(progress, draft):
         begun.set()

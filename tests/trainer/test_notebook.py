@@ -39,7 +39,9 @@ class _Tags(HTMLParser):
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self.open, self.addresses, self.seen = [], [], []
+        self.open = []
+        self.addresses = []
+        self.seen = []
         self.feed(text)
 
     def handle_starttag(self, tag, attributes):
@@ -190,7 +192,8 @@ def hard():
 def pressed():
     """Presses Ctrl-C half a second from now, again and again as often as asked, until the test is over."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job in the background ignores it
-    over, threads = threading.Event(), []
+    over = threading.Event()
+    threads = []
 
     def press(times=1):
         def work():

@@ -33,7 +33,8 @@ def test_rows_come_by_growing_value_and_ties_in_their_order(style, n):
     assert codes.max() < levels[0]
     for part in (n, max(1, n // 2), max(1, n // 60)):
         rows = rng.permutation(n)[:part]
-        order, spare = np.empty(part, np.int64), np.empty(part, np.int64)
+        order = np.empty(part, np.int64)
+        spare = np.empty(part, np.int64)
         order_rows(codes[0], rows, levels[0], order, spare)
         assert np.array_equal(order, np.argsort(column[rows], kind="stable"))
 
@@ -41,7 +42,8 @@ def test_rows_come_by_growing_value_and_ties_in_their_order(style, n):
 def test_codes_of_more_digits_than_one_pass_takes():
     rng = np.random.default_rng(0)
     code = rng.integers(0, 1 << 30, 700).astype(np.int32)
-    order, spare = np.empty(700, np.int64), np.empty(700, np.int64)
+    order = np.empty(700, np.int64)
+    spare = np.empty(700, np.int64)
     order_rows(code, np.arange(700), np.int64(1 << 30), order, spare)
     assert np.array_equal(order, np.argsort(code, kind="stable"))
 
@@ -65,12 +67,15 @@ def test_a_node_has_the_distinct_values_of_its_rows(n):
 def test_the_best_threshold_is_that_of_all_thresholds(n):
     rng = np.random.default_rng(n + 2)
     X = np.column_stack([make(rng, n) for make in STYLES.values()])
-    y, weight = rng.integers(0, 3, n).astype(np.int32), rng.integers(1, 4, n)
+    y = rng.integers(0, 3, n).astype(np.int32)
+    weight = rng.integers(1, 4, n)
     rows = np.sort(rng.permutation(n)[: min(n, 400)])
     out = np.empty((X.shape[1], 3))
     best_thresholds(Columns(X, *codes_of(X)), rows, y, weight, 3, 2, 1, out)
     for j in range(X.shape[1]):
-        column, least, where = X[rows, j], np.inf, (0.0, 0.0)
+        column = X[rows, j]
+        least = np.inf
+        where = (0.0, 0.0)
         values = np.unique(column)
         for below, above in itertools.pairwise(values):
             left = column <= below
@@ -79,6 +84,7 @@ def test_the_best_threshold_is_that_of_all_thresholds(n):
                 counts = np.bincount(y[rows][side], weights=weight[rows][side], minlength=3)
                 errors += counts.sum() - counts.max()
             if errors < least:
-                least, where = errors, (below, above)
+                least = errors
+                where = (below, above)
         assert out[j, 0] == least
         assert tuple(out[j, 1:]) == where

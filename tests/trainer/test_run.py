@@ -148,13 +148,15 @@ def test_folds_are_even_and_deal_out_every_class(folds):
 
 def test_the_same_seed_gives_the_same_hold_out():
     source = replaced(iris(), test_share=0.25)
-    first, second = train(source).model, train(source).model
+    first = train(source).model
+    second = train(source).model
     assert (first.fingerprint, first.metrics) == (second.fingerprint, second.metrics)
 
 
 # a method that improves for ever, so that only the monitor can end it
 def _endless(problem, settings, monitor) -> Solution:
-    best, step = 0.0, 0
+    best = 0.0
+    step = 0
     values = np.unique(problem.matrix[:, 0])
     bound = 1.0
     draft = DraftBranch(split=Threshold(feature=0, threshold=float(values[0])), left=DraftLeaf(), right=DraftLeaf())
@@ -165,7 +167,8 @@ def _endless(problem, settings, monitor) -> Solution:
         now = DraftBranch(split=Threshold(feature=0, threshold=cut), left=DraftLeaf(), right=DraftLeaf())
         value = problem.objective(problem.tree(now))
         if value > best:
-            best, draft = value, now
+            best = value
+            draft = now
         monitor.report(incumbent=value, bound=bound - step * 1e-9, nodes=step, leaves=2, draft=now)
         time.sleep(0.002)
     return Solution(draft=draft, bound=bound, finished=False, nodes=step)
@@ -228,7 +231,8 @@ def test_cancel_keeps_the_incumbent_and_skips_the_folds(endless):
     source = replaced(endless, parameters={"time_limit": 6000.0}, folds=3)
     result = train(source, on_start=lambda m: cancelling(m, lambda: m.nodes >= 40))  # every cut was tried by then
     assert result.certificate.status is Status.CANCELLED
-    column, codes = source.table.matrix()[:, 0], source.labels.codes
+    column = source.table.matrix()[:, 0]
+    codes = source.labels.codes
     best = max(
         np.bincount(codes[column <= cut]).max() + np.bincount(codes[column > cut], minlength=1).max()
         for cut in np.unique(column)
@@ -238,7 +242,9 @@ def test_cancel_keeps_the_incumbent_and_skips_the_folds(endless):
 
 
 def test_cancel_during_cross_validation_ends_the_running_fold(endless):
-    source, phases, begun = replaced(endless, parameters={"time_limit": 0.3}, folds=3), [], []
+    source = replaced(endless, parameters={"time_limit": 0.3}, folds=3)
+    phases = []
+    begun = []
     result = train(
         source,
         sink=lambda news, _: phases.append(news.phase),
@@ -299,12 +305,15 @@ def test_an_error_of_the_method_reaches_the_caller(monkeypatch):
 @seeds(20)
 def test_weights_count_as_repeated_rows_in_the_whole_run(seed):
     rng = np.random.default_rng(seed)
-    X, y, w = rng.integers(0, 4, (25, 2)).astype(float), rng.integers(0, 2, 25), rng.integers(1, 4, 25)
+    X = rng.integers(0, 4, (25, 2)).astype(float)
+    y = rng.integers(0, 2, 25)
+    w = rng.integers(1, 4, 25)
     y[:2] = 0, 1
     weighted = train(request(X, y, weights=w, parameters={"leaf_penalty": 0.01}))
     repeated = train(request(np.repeat(X, w, axis=0), np.repeat(y, w), parameters={"leaf_penalty": 0.01}))
     assert weighted.tree == repeated.tree
-    claim, other = weighted.certificate, repeated.certificate
+    claim = weighted.certificate
+    other = repeated.certificate
     assert (claim.objective, claim.correct, claim.n) == (other.objective, other.correct, other.n)
     expected = Fraction(claim.correct, claim.n) - Fraction(1, 100) * weighted.tree.n_leaves
     assert claim.objective == float(expected)

@@ -37,7 +37,8 @@ from trainer.table import Labels, numeric_table
     ],
 )
 def test_the_setting_that_forbids_a_question_is_named(method, asked, words):
-    X, codes = np.arange(20.0).reshape(-1, 1), np.array([0] * 10 + [1] * 10, np.int32)
+    X = np.arange(20.0).reshape(-1, 1)
+    codes = np.array([0] * 10 + [1] * 10, np.int32)
     labels = Labels(name="y", classes=("a", "b"), codes=codes)
     request = TrainRequest(table=numeric_table(X), labels=labels, method=method, parameters=asked)
     found = reason(train(request).model)

@@ -45,7 +45,8 @@ def _words(settings: Settings) -> list[str]:
         return []
     name = settings["fairness_class"].strip() or "the last class"
     among = f" among rows of {name}" if settings["fairness"] == "opportunity" else ""
-    column, delta = settings["fairness_column"].strip(), settings["fairness_delta"]
+    column = settings["fairness_column"].strip()
+    delta = settings["fairness_delta"]
     return [f"{name} predicted at rates at most {delta} apart between groups of {column}{among}"]
 
 

@@ -21,7 +21,9 @@ from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, Tree
 from trainer.tree.splits import Interval, Subset, Threshold
 
 ZERO = float(np.float32(1e-35))  # what LightGBM takes for 0 where 0 means missing
-CATEGORICAL, DEFAULT_LEFT = 1, 2  # bits of decision_type
+# bits of decision_type
+CATEGORICAL = 1
+DEFAULT_LEFT = 2
 MISSING = ("None", "Zero", "NaN")  # its third and fourth bit
 OBJECTIVE = re.compile(r"binary(\s|$)")
 SIGMOID = re.compile(r"sigmoid:(\S+)")

@@ -89,7 +89,9 @@ class _Reader:
     """Reads nodes under one set of fields and classes."""
 
     def __init__(self, fields: Fields, classes: Sequence[str], no_child: str) -> None:
-        self.fields, self.classes, self.no_child = fields, list(classes), no_child
+        self.fields = fields
+        self.classes = list(classes)
+        self.no_child = no_child
         self.code = {label: k for k, label in enumerate(self.classes)}
 
     def node(self, node: Element, depth: int) -> Draft:

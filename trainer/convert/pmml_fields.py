@@ -10,7 +10,8 @@ from trainer.errors import ConversionError
 from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
 from trainer.tree.splits.base import Term
 
-NUMBERS, WORDS = {"double", "float", "integer"}, {"string", "integer"}
+NUMBERS = {"double", "float", "integer"}
+WORDS = {"string", "integer"}
 TARGETS = {"target", "predicted"}
 
 
@@ -37,20 +38,23 @@ class Fields:
 
 def fields_of(root: Element, model: Element) -> Fields:
     """The fields of a document; raises ConversionError for those that are not columns of numbers or categories."""
-    dictionary, mining = root.first("DataDictionary"), model.first("MiningSchema")
+    dictionary = root.first("DataDictionary")
+    mining = model.first("MiningSchema")
     if dictionary is None or mining is None:
         raise ConversionError("The document has no DataDictionary, or its model no MiningSchema.")
     data = {field.get("name"): field for field in dictionary.all("DataField")}
     words = _words_of(model)
     schema: list[ColumnSchema] = []
     single: set[int] = set()
-    target, classes = "class", tuple[str, ...]()
+    target = "class"
+    classes = tuple[str, ...]()
     for field in mining.all("MiningField"):
         name = field.get("name")
         if name not in data:
             raise ConversionError(f"{field} names the field '{name}', which is not in the DataDictionary.")
         if field.get("usageType", "active") in TARGETS:
-            target, classes = str(name), tuple(_values(data[name]))
+            target = str(name)
+            classes = tuple(_values(data[name]))
         elif field.get("usageType", "active") == "active":
             if data[name].get("dataType") == "float":
                 single.add(len(schema))
@@ -85,7 +89,8 @@ def array_of(predicate: Element) -> list[str]:
     if array is None:
         raise ConversionError(f"{predicate} has no <Array>.")
     words: list[str] = []
-    text, i = array.text, 0
+    text = array.text
+    i = 0
     while i < len(text):
         if text[i].isspace():
             i += 1
@@ -103,7 +108,8 @@ def array_of(predicate: Element) -> list[str]:
 
 def _quoted(text: str, start: int, array: Element) -> tuple[str, int]:
     """The word that begins at `start`, behind its quote, and the place behind the quote that ends it."""
-    word, i = [], start
+    word = []
+    i = start
     while i < len(text):
         if text[i] == "\\" and text[i + 1 : i + 2] == '"':
             word.append('"')
@@ -117,7 +123,8 @@ def _quoted(text: str, start: int, array: Element) -> tuple[str, int]:
 
 
 def _column(data: Element, mining: Element, words: list[str]) -> ColumnSchema:
-    name, kind = str(data.get("name")), data.get("optype")
+    name = str(data.get("name"))
+    kind = data.get("optype")
     if data.get("isCyclic", "0") != "0" or mining.get("outliers", "asIs") != "asIs":
         raise ConversionError(
             f"{mining}: outliers are changed, or the field '{name}' is cyclic; neither can be said here."
@@ -166,7 +173,8 @@ def _terms(element: Element, bare: Fields, sums: Mapping[str, tuple[Term, ...]])
     """The terms of a sum that is added from left to right, as a linear split is."""
     if element.name == "NormDiscrete":
         j = bare.column(element.get("field"), element)
-        value, column = element.get("value"), bare.schema[j]
+        value = element.get("value")
+        column = bare.schema[j]
         if value not in column.categories or element.get("mapMissingTo") != "0":
             raise ConversionError(
                 f"{element} must be 1 for one known category and 0 for all others, with mapMissingTo 0."

@@ -71,7 +71,8 @@ def _number(j: int, operator: str, predicate: Element, fields: Fields, closed: b
     if operator not in ("lessOrEqual", "lessThan", "greaterThan", "greaterOrEqual", "equal"):
         raise ConversionError(f"{predicate} asks {operator} of a number, which no split here does.")
     value = _value(predicate)
-    at, below = _at_most(value, j in fields.single), _below(value, j in fields.single)
+    at = _at_most(value, j in fields.single)
+    below = _below(value, j in fields.single)
     if operator in ("lessOrEqual", "lessThan"):
         return Asked(split=Threshold(feature=j, threshold=at if operator == "lessOrEqual" else below))
     if operator == "equal":
@@ -110,7 +111,8 @@ def _among(j: int, words: Sequence[str], swapped: bool, predicate: Element, fiel
 
 def _compound(predicate: Element, fields: Fields) -> Asked:
     """`or` of categories of one field, or `and` of an end below and an end above."""
-    parts, operator = predicate.children, predicate.get("booleanOperator")
+    parts = predicate.children
+    operator = predicate.get("booleanOperator")
     names = {part.get("field") for part in parts if part.name in ("SimplePredicate", "SimpleSetPredicate")}
     if len(names) == 1 and all(part.name in ("SimplePredicate", "SimpleSetPredicate") for part in parts):
         found = [asked(part, fields, closed=False) for part in parts]
@@ -119,7 +121,8 @@ def _compound(predicate: Element, fields: Fields) -> Asked:
             codes = tuple(sorted({code for f in flat for code, member in enumerate(f.member) if member}))
             return Asked(split=Subset(feature=flat[0].feature, codes=codes))
         if operator == "and" and all(f.test in (BELOW, BETWEEN) for f in flat):
-            low, high = max(f.low for f in flat), min(f.high for f in flat)
+            low = max(f.low for f in flat)
+            high = min(f.high for f in flat)
             return Asked(split=Interval(feature=flat[0].feature, low=low, high=high))
     raise ConversionError(
         f"{predicate} combines predicates with '{operator}' in a way that no split here does: "

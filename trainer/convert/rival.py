@@ -127,9 +127,13 @@ class _Search:
         end: float,
         on_start: Callable[[Monitor], None] | None,
     ) -> None:
-        self.leaves, self.depth = tree.n_leaves, min(tree.depth, DEEPEST)
+        self.leaves = tree.n_leaves
+        self.depth = min(tree.depth, DEEPEST)
         self.whole = tree.depth <= DEEPEST  # whether bounds hold for the tree's depth
-        self.table, self.labels, self.end, self.on_start = table, labels, end, on_start
+        self.table = table
+        self.labels = labels
+        self.end = end
+        self.on_start = on_start
         self.best = correct
         self.tree: Tree | None = None
         self.bound: int | None = None
@@ -163,7 +167,8 @@ class _Search:
         certificate = result.certificate
         own = (result.tree.n_leaves, certificate.correct)
         if own[0] <= self.leaves and own[1] > self.best:
-            self.best, self.tree = own[1], result.tree
+            self.best = own[1]
+            self.tree = result.tree
         cost = next((e["bound"] for e in certificate.evidence if e["kind"] == Evidence.INTERVAL_PRUNING), None)
         if self.whole and cost is not None:
             n = len(self.table)

@@ -35,11 +35,14 @@ def from_sklearn(estimator: Any, feature_names: Sequence[str] | None = None) -> 
 
     def visit(node: int, depth: int) -> Draft:
         too_deep(depth)
-        left, right = int(source.children_left[node]), int(source.children_right[node])
+        left = int(source.children_left[node])
+        right = int(source.children_right[node])
         if left == NO_CHILD:
             return CountedLeaf(label=int(labels[node]), counts=counts[node] if counts else ())
-        feature, cut = int(source.feature[node]), double_threshold(float(source.threshold[node]))
-        low, high = visit(left, depth + 1), visit(right, depth + 1)
+        feature = int(source.feature[node])
+        cut = double_threshold(float(source.threshold[node]))
+        low = visit(left, depth + 1)
+        high = visit(right, depth + 1)
         return DraftBranch(split=Threshold(feature=feature, threshold=cut), left=low, right=high)
 
     schema = [ColumnSchema(name=name, kind=Kind.NUMERIC) for name in names]

@@ -68,7 +68,10 @@ def build(
     columns, which cannot have such a category. `special` are values of numeric columns that are codes. Raises DataError with
     line numbers.
     """
-    kinds, missing, units, special = kinds or {}, missing or {}, units or {}, special or {}
+    kinds = kinds or {}
+    missing = missing or {}
+    units = units or {}
+    special = special or {}
     for name in (target, *kinds, *missing, *units, *special, *ignore):
         check_name(name, raw.names, "target" if name == target else "column")
     if target in ignore:
@@ -91,7 +94,8 @@ def build(
         codes = tuple(sorted({float(v) for v in special.get(name, ())})) if kind is Kind.NUMERIC else ()
         schemas[name] = ColumnSchema(name=name, kind=kind, missing=policy, unit=units.get(name, ""), special=codes)
         problems += wrong_words(name, kind, cells, raw)
-        all_cells[name], policies[name] = cells, policy
+        all_cells[name] = cells
+        policies[name] = policy
     if problems:
         raise DataError(_several(problems), problems=tuple(problems))
     if not schemas:

@@ -90,7 +90,9 @@ class _Cut:
 
     def table(self, around: layouts.Layout | None, *, look: bool = True) -> RawTable:
         """The table of the whole file, or of the part that a layout gives; footers in the shape of rows are cut if `look` says so."""
-        body, header, limits = self.body, self.header, self.limits
+        body = self.body
+        header = self.header
+        limits = self.limits
         before = 0
         if around is not None:
             before = body.count(b"\n", 0, around.start)
@@ -115,7 +117,9 @@ class _Cut:
             kept = len(lines) - more
             cells = [[str(c[i].as_py()) for c in columns] for i in range(kept, len(lines))]
             own = tuple((int(n), guess.delimiter.join(row)[:200]) for n, row in zip(lines[kept:], cells, strict=True))
-            columns, lines, bottom = tuple(c.slice(0, kept) for c in columns), lines[:kept], (*own, *bottom)
+            columns = tuple(c.slice(0, kept) for c in columns)
+            lines = lines[:kept]
+            bottom = (*own, *bottom)
         sure, reason = _header_guess(body, found, guess.delimiter, header, columns)
         if hollow:
             reason += f" {_hollow_words(hollow)} no name and no value, so that nothing is read from {'it' if len(hollow) == 1 else 'them'}."
@@ -319,7 +323,8 @@ def _parse(
         if NO_THREAD in str(error):  # there is no memory for the stack of the one thread that reads
             raise MemoryError(str(error)) from error
         raise DataError(f"The file cannot be cut into cells: {error}. Check its quotes and its delimiter.") from error
-    pieces, columns = table.columns[::-1], []
+    pieces = table.columns[::-1]
+    columns = []
     del table
     while pieces:  # one after the other: the pieces of a column are given back when it is in one
         columns.append(flat(pieces.pop()))

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-LINE_FEED, QUOTE = 10, 34
+LINE_FEED = 10
+QUOTE = 34
 DELIMITERS = (",", ";", "\t", "|")
-SAMPLE_BYTES, SAMPLE_LINES = 1 << 16, 200
+SAMPLE_BYTES = 1 << 16
+SAMPLE_LINES = 200
 SPACES = np.array([9, 11, 12, 13, 32], np.uint8)
 PIECE = 1 << 18  # bytes that are looked at in one step
 MOST_PLACES = 1000  # of text behind a closing quote
@@ -89,10 +91,13 @@ class _Walk:
     """The records found so far."""
 
     def __init__(self, body: bytes, delimiter: int) -> None:
-        self.body, self.delimiter = body, delimiter
+        self.body = body
+        self.delimiter = delimiter
         self.data = np.frombuffer(body, np.uint8)
         self.state = _State()
-        self.start, self.line = 0, 1  # of the record that is under way
+        # of the record that is under way
+        self.start = 0
+        self.line = 1
         self.cuts = 0  # delimiters in it
         self.breaks = 0  # line feeds before this piece
         self.opened_line = 1
@@ -121,7 +126,8 @@ class _Walk:
             if self.state.opened >= first:
                 self.opened_line = int(np.searchsorted(breaks, self.state.opened)) + self.breaks + 1
         self._records(ends, cuts, breaks)
-        self.breaks, self.seen = self.breaks + len(breaks), last
+        self.breaks = self.breaks + len(breaks)
+        self.seen = last
 
     def _records(self, ends: np.ndarray, cuts: np.ndarray, breaks: np.ndarray) -> None:
         """Keep the records that end here, but for empty lines."""
@@ -135,7 +141,8 @@ class _Walk:
         lines = np.searchsorted(breaks, starts) + self.breaks + 1
         lines[0] = self.line
         self._keep(starts, ends, lines, fields)
-        self.start, self.cuts = int(ends[-1]) + 1, len(cuts) - int(below[-1])
+        self.start = int(ends[-1]) + 1
+        self.cuts = len(cuts) - int(below[-1])
         self.line = int(np.searchsorted(breaks, self.start)) + self.breaks + 1
 
     def _keep(self, starts: np.ndarray, ends: np.ndarray, lines: np.ndarray, fields: np.ndarray) -> None:
@@ -155,7 +162,8 @@ class _Walk:
         lengths = ends - starts
         longest = int(lengths.argmax())
         if lengths[longest] > self.longest:
-            self.longest, self.long = int(lengths[longest]), int(lines[longest])
+            self.longest = int(lengths[longest])
+            self.long = int(lines[longest])
 
     def longer_than(self, most: int) -> int:
         """The line of a record of more than `most` bytes, finished or not; 0 without one."""
@@ -172,7 +180,10 @@ class _Walk:
         starts, ends, lines, fields, blank = columns
         if self.several and blank.any():
             keep = blank == 0
-            starts, ends, lines, fields = starts[keep], ends[keep], lines[keep], fields[keep]
+            starts = starts[keep]
+            ends = ends[keep]
+            lines = lines[keep]
+            fields = fields[keep]
         return Scan(
             starts=starts,
             ends=ends,
@@ -194,7 +205,8 @@ class _Walk:
     def _quotes(self, quotes: np.ndarray) -> tuple[np.ndarray, bool, list[int]]:
         """Positions of the quotes that open and close values, in turn, whether a value is open before the first of them, and
         positions where text follows a closing quote."""
-        state, data = self.state, self.data
+        state = self.state
+        data = self.data
         if not len(quotes):
             return quotes, state.open, []
         before = np.where(quotes > 0, data[quotes - 1], LINE_FEED)
@@ -219,7 +231,9 @@ class _Walk:
         """The same for pieces with quotes inside unquoted values, which are ordinary characters there."""
         structural: list[int] = []
         wrong: list[int] = []
-        is_open, skip, opened = self.state.open, self.state.skip, self.state.opened
+        is_open = self.state.open
+        skip = self.state.skip
+        opened = self.state.opened
         begins_open = is_open
         for position, left, right in zip(quotes.tolist(), before.tolist(), after.tolist(), strict=True):
             if position == skip:
@@ -227,7 +241,8 @@ class _Walk:
             if not is_open:
                 if left in (self.delimiter, LINE_FEED):
                     structural.append(position)
-                    is_open, opened = True, position
+                    is_open = True
+                    opened = position
             elif right == QUOTE:
                 skip = position + 1
             else:

@@ -141,7 +141,8 @@ def _numbers(j: int, column: Column, rule: Rule, bins: int, weights: CountArray 
     """The questions of a numeric column: the rule applied to its ordinary values, and one question for each special value that occurs."""
     if not column.schema.special or not (special := np.isin(column.values, column.schema.special)).any():
         return rule(j, column, bins, weights)
-    ordinary, own = column.values[~special], None if weights is None else weights[~special]
+    ordinary = column.values[~special]
+    own = None if weights is None else weights[~special]
     features: list[EncodedFeature] = []
     if len(ordinary) and ordinary.min() < ordinary.max() and (own is None or own.any()):
         features += rule(j, replace(column, values=ordinary), bins, own)

@@ -92,7 +92,8 @@ def _unpack(content: bytes, limits: ReadLimits) -> bytes:
 
 def _unpack_member(content: bytes, at: int, pieces: io.BytesIO, limits: ReadLimits) -> int:
     """Write what the member that begins at `at` unpacks to; returns where it ends."""
-    view, member = memoryview(content), zlib.decompressobj(wbits=31)
+    view = memoryview(content)
+    member = zlib.decompressobj(wbits=31)
     while not member.eof:
         block: bytes | memoryview = member.unconsumed_tail
         if not block:
@@ -120,7 +121,8 @@ def refuse_other_formats(content: bytes) -> None:
 def decode(content: bytes, encoding: str | None) -> Text:
     """The text of a file in `encoding`; if it is None, in the one that its first bytes show, in UTF-8, or in cp1252 if it reads well."""
     reason = "The encoding was given."
-    sure, silent = 1.0, encoding is None
+    sure = 1.0
+    silent = encoding is None
     if encoding is None:
         encoding, reason = _by_first_bytes(content)
     try:
@@ -135,7 +137,9 @@ def decode(content: bytes, encoding: str | None) -> Text:
         found = western.example(content) if silent and encoding == "utf-8" else None
         if found is None:
             raise _undecodable(content, name, error) from error
-        encoding, reason, sure = western.ENCODING, WESTERN.format(*found), western.SURE
+        encoding = western.ENCODING
+        reason = WESTERN.format(*found)
+        sure = western.SURE
         utf8 = _recoded(content, encoding)
     utf8 = utf8.removeprefix(codecs.BOM_UTF8)
     zero = utf8.find(b"\0")
@@ -175,7 +179,8 @@ def _recoded(content: bytes, name: str) -> bytes:
     make = codecs.lookup(name).incrementaldecoder
     if make is None:
         return content.decode(name).encode("utf-8")
-    out, decoder = io.BytesIO(), make()
+    out = io.BytesIO()
+    decoder = make()
     try:
         for start in range(0, len(content), CHUNK):
             out.write(decoder.decode(content[start : start + CHUNK]).encode("utf-8"))

@@ -58,7 +58,8 @@ def guess(name: str, cells: Cells, raw: RawTable) -> GuessedColumn:
     n = len(cells.index) - missing
     kind, reason, identifier = _kind(cells, n, distinct)
     if kind is Kind.NUMERIC and distinct == n > FEW_VALUES and _counts_rows(cells):
-        identifier, reason = True, reason + "; it numbers the rows, which says nothing about a new row: ignore it?"
+        identifier = True
+        reason = reason + "; it numbers the rows, which says nothing about a new row: ignore it?"
     marks = tuple(w for w in (cells.word(i) for i in np.flatnonzero(cells.missing)) if w)
     if missing:
         how = f" or {' or '.join(repr(m) for m in marks)}" if marks else ""

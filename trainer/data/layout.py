@@ -18,7 +18,8 @@ import pyarrow as pa
 from trainer.data.csv_scan import DELIMITERS, SAMPLE_BYTES, Scan, scan, sniff
 from trainer.errors import DataError
 
-MOST_TITLES, MOST_FOOTERS = 30, 30
+MOST_TITLES = 30
+MOST_FOOTERS = 30
 FEWEST_ROWS = 2
 NEARLY_ALL = 0.9
 LOOKED_AT = 5  # records that show whether columns without a name are empty
@@ -119,7 +120,8 @@ def _plain(body: bytes, width: int, best: Layout) -> str | None:
 
 def footers(names: Sequence[str], columns: Sequence[pa.Array], lines: np.ndarray, quoted: bool) -> int:
     """How many rows at the end of a table are totals or notes in the shape of a row."""
-    n, count = len(lines), 0
+    n = len(lines)
+    count = 0
     width = len(columns)
     for i in range(n - 1, max(n - 1 - MOST_FOOTERS, FEWEST_ROWS - 1), -1):
         cells = [str(column[i].as_py() or "").strip() for column in columns]

@@ -39,7 +39,8 @@ def _damaged_parquet() -> Iterator[None]:
 
 
 def _check_parquet(file: pq.ParquetFile, limits: ReadLimits) -> None:
-    rows, width = file.metadata.num_rows, len(file.schema_arrow.names)
+    rows = file.metadata.num_rows
+    width = len(file.schema_arrow.names)
     if rows > limits.rows or width > limits.columns or rows * width > limits.cells:
         raise DataError(
             f"The file has {rows:,} rows and {width:,} columns; at most {limits.rows:,} rows, {limits.columns:,} columns and "

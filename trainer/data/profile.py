@@ -75,13 +75,15 @@ class Profile:
 
 def profile(table: Table, labels: Labels) -> Profile:
     """The profile of `table` (missing cells allowed) with classes `labels`; at least one row."""
-    n, k = len(table), len(labels.classes)
+    n = len(table)
+    k = len(labels.classes)
     counts = labels.counts()
     columns = tuple(_column(column, labels.codes, k) for column in table.columns)
     group = row_groups(table)
     # rows of every distinct row and class
     joint = np.bincount(group * k + labels.codes, minlength=(int(group.max()) + 1) * k).reshape(-1, k)
-    sizes, best = joint.sum(1), joint.max(1)
+    sizes = joint.sum(1)
+    best = joint.max(1)
     return Profile(
         rows=n,
         columns=columns,
@@ -108,7 +110,8 @@ def row_groups(table: Table) -> np.ndarray:
 
 def _column(column: Column, y: np.ndarray, k: int) -> ColumnProfile:
     present = ~column.missing
-    values, classes = column.values[present], y[present]
+    values = column.values[present]
+    classes = y[present]
     rest = int(np.bincount(y[~present], minlength=k).max()) if not present.all() else 0
     levels, codes = np.unique(values, return_inverse=True)
     joint = np.bincount(codes.reshape(-1) * k + classes, minlength=len(levels) * k).reshape(-1, k)
@@ -174,7 +177,8 @@ def _histogram(
         return (), *_bars(column, levels, joint)
     if column.kind is Kind.BINARY or not len(levels):
         return (), tuple(f"{v:g}" for v in levels), joint
-    low, high = float(levels[0]), float(levels[-1])
+    low = float(levels[0])
+    high = float(levels[-1])
     bins = min(BINS, len(levels))
     width = high / bins - low / bins  # in this order it cannot overflow
     edges = low + width * np.arange(bins + 1)

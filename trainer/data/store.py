@@ -14,9 +14,12 @@ from trainer.errors import DataError
 from trainer.table import Column, ColumnSchema, Labels, Table, fingerprint
 from trainer.tree.file import write_atomically
 
-FORMAT, FORMAT_VERSION = b"octweb-table", 1
+FORMAT = b"octweb-table"
+FORMAT_VERSION = 1
 KEY = b"octweb"
-ROWS, LABELS = "row", "label"  # names of fields; columns are called by their place, since a column may have any name
+# names of fields; columns are called by their place, since a column may have any name
+ROWS = "row"
+LABELS = "label"
 
 
 def save_parquet(table: Table, labels: Labels | None, path: str | Path) -> str:

@@ -54,7 +54,9 @@ def example(content: bytes) -> tuple[str, int] | None:
 
 def _odd(raw: np.ndarray, places: np.ndarray) -> float:
     """The share of places that text in cp1252 hardly has."""
-    kind, before, after = KINDS[raw[places]], _beside(raw, places - 1), _beside(raw, places + 1)
+    kind = KINDS[raw[places]]
+    before = _beside(raw, places - 1)
+    after = _beside(raw, places + 1)
     letter = (kind == SMALL) | (kind == CAPITAL)
     inside = (kind == SIGN) & _letters(before) & _letters(after)
     capital = (kind == CAPITAL) & (before == SMALL)

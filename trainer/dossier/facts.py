@@ -31,7 +31,8 @@ from trainer.tree.nodes import Node, Tree
 from trainer.tree.rules import rules_of
 from trainer.version import VERSION
 
-FORMAT, FORMAT_VERSION = "octweb-dossier", 1
+FORMAT = "octweb-dossier"
+FORMAT_VERSION = 1
 GROUPED = 6  # columns that the tree asks by which rows are grouped
 RESTRICTIONS = {p.name for p in CONSTRAINTS} | {"min_leaf", "max_card", "forbidden", "wish", "wishes"}
 
@@ -121,7 +122,8 @@ def _stop_where_refuted(findings: Sequence[Finding]) -> None:
 
 
 def _data(rows: DossierRows, path: Path, name: str) -> dict[str, Any]:
-    file, classes = rows.model, range(len(rows.model.tree.classes))
+    file = rows.model
+    classes = range(len(rows.model.tree.classes))
     trained = np.bincount(rows.codes[rows.training], minlength=len(classes))
     unseen = np.bincount(rows.codes[rows.unseen], minlength=len(classes))
     whole = len(rows.raw)

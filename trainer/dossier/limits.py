@@ -48,8 +48,10 @@ def columns(rows: DossierRows) -> list[dict[str, Any]]:
 
 def outside(rows: DossierRows) -> dict[str, Any]:
     """How many unseen rows have a value of an asked column outside the range of the training rows, by column and in all."""
-    tree, held = rows.model.tree, rows.unseen
-    anywhere, found = np.zeros(len(held), bool), {}
+    tree = rows.model.tree
+    held = rows.unseen
+    anywhere = np.zeros(len(held), bool)
+    found = {}
     for j in tree.used_columns:
         if tree.schema[j].kind is Kind.CATEGORICAL:
             continue

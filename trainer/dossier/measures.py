@@ -35,7 +35,8 @@ def performance(rows: DossierRows, at: np.ndarray) -> dict[str, Any] | None:
         return None
     tree = rows.model.tree
     classes = len(tree.classes)
-    actual, predicted = rows.codes[at], rows.predicted[at]
+    actual = rows.codes[at]
+    predicted = rows.predicted[at]
     counts = np.zeros((classes, classes), np.int64)
     np.add.at(counts, (actual, predicted), 1)
     most = int(np.bincount(rows.codes[rows.training], minlength=classes).argmax())
@@ -58,7 +59,8 @@ def _scores(rows: DossierRows, at: np.ndarray) -> dict[str, Any] | None:
     leaves = [leaf.id for leaf in tree.leaves]
     counts = np.zeros((len(tree.nodes), 2), np.int64)
     np.add.at(counts, (rows.leaf_of[at], rows.codes[at]), 1)
-    found, other = counts[leaves, positive], counts[leaves, 1 - positive]
+    found = counts[leaves, positive]
+    other = counts[leaves, 1 - positive]
     scores = tree.probabilities[leaves, positive]
     base = np.full(len(leaves), tree.probabilities[0, positive])
     return {
@@ -93,7 +95,8 @@ def subgroups(rows: DossierRows, at: np.ndarray, columns: Sequence[str]) -> list
 
 def _by_column(rows: DossierRows, at: np.ndarray, column: str) -> dict[str, Any]:
     labels, codes = rows.groups(column, at)
-    found, small = [], 0
+    found = []
+    small = 0
     for k, label in enumerate(labels):
         own = at[codes == k]
         if len(own) < FEWEST:
@@ -104,7 +107,8 @@ def _by_column(rows: DossierRows, at: np.ndarray, column: str) -> dict[str, Any]
 
 
 def _group(rows: DossierRows, own: np.ndarray) -> dict[str, Any]:
-    actual, predicted = rows.codes[own], rows.predicted[own]
+    actual = rows.codes[own]
+    predicted = rows.predicted[own]
     classes = len(rows.model.tree.classes)
     each = range(classes if classes <= CLASS_SHARES else 0)
     return {
@@ -119,7 +123,8 @@ def calibration(rows: DossierRows) -> list[dict[str, Any]]:
 
     `kept` says whether the promise lies in the interval of the unseen rows; None if no unseen row reaches the leaf.
     """
-    tree, held = rows.model.tree, rows.unseen
+    tree = rows.model.tree
+    held = rows.unseen
     found = []
     for leaf in tree.leaves:
         here = rows.codes[held[rows.leaf_of[held] == leaf.id]]
@@ -146,13 +151,15 @@ def stability(rows: DossierRows) -> dict[str, Any] | None:
     None if the model file keeps no trees of folds.
     """
     kept = rows.model.rows or {}
-    trees, signs = kept.get("fold_trees"), kept.get("folds")
+    trees = kept.get("fold_trees")
+    signs = kept.get("folds")
     if not trees or not signs or len(signs) != len(rows.codes) or any(t is None for t in trees):
         return None
     tree = rows.model.tree
     fold = np.array([_fold(sign) for sign in signs])
     grown = [tree_from_json(nodes, schema=tree.schema, classes=tree.classes) for nodes in trees]
-    agreement, asked = [], dict.fromkeys((c.name for c in tree.schema), 0)
+    agreement = []
+    asked = dict.fromkeys((c.name for c in tree.schema), 0)
     for k, other in enumerate(grown):
         at = np.flatnonzero(fold == k)
         same = other.predict(rows.matrix[at]) == rows.predicted[at]

@@ -62,7 +62,8 @@ class DossierRows:
         names = [c.name for c in self.model.tree.schema]
         if column in names:
             j = names.index(column)
-            own, values = self.model.tree.schema[j], self.matrix[at, j]
+            own = self.model.tree.schema[j]
+            values = self.matrix[at, j]
             if own.kind is not Kind.CATEGORICAL:
                 return grouped(values)
             known = [own.categories[int(v)] if 0 <= v < len(own.categories) else None for v in values]
@@ -72,7 +73,8 @@ class DossierRows:
                 f"There is no column '{column}' to group the rows by. Columns: {', '.join(self.raw.names[:20])}."
             )
         cells = Cells.of(self.raw.column(column))
-        words, index = cells.words, cells.index[self.keep[at]]
+        words = cells.words
+        index = cells.index[self.keep[at]]
         empty = cells.marks[index] | np.array([words[i] == "" for i in index], bool)
         numbers = cells.floats()[index]
         if np.isfinite(numbers[~empty]).all() and not empty.all():
@@ -84,7 +86,8 @@ class DossierRows:
 
 def rows_of(model: ModelFile, data: str | Path, *, limits: ReadLimits | None = None) -> DossierRows:
     """Read the file that trained the model; raises DataError if it has no target or does not fit the model, and OSError."""
-    tree, reading = model.tree, Reading.from_json(model.reading)
+    tree = model.tree
+    reading = Reading.from_json(model.reading)
     raw = read_for_model(data, reading, {c.name for c in tree.schema}, limits=limits)
     read = rows_for_model(raw, tree.schema, target=model.target, classes=tree.classes, reading=reading)
     if read.labels is None:

@@ -22,8 +22,11 @@ class Bench:
     scope = ""
 
     def __init__(self, problem: Problem, space: Space, completer: Completer) -> None:
-        self.problem, self.space, self.completer = problem, space, completer
-        self.prefix, self.depth = completer.prefix, space.depth
+        self.problem = problem
+        self.space = space
+        self.completer = completer
+        self.prefix = completer.prefix
+        self.depth = space.depth
 
     @property
     def questions(self) -> tuple[str, ...]:

@@ -73,7 +73,8 @@ class Completer:
     """Answers about wishes over one space."""
 
     def __init__(self, prefix: Prefix) -> None:
-        self.prefix, self.space = prefix, prefix.space
+        self.prefix = prefix
+        self.space = prefix.space
         self.feasible = Feasible(prefix)
 
     def complete(self, wishes: Sequence[Wish], *, prices: bool = True) -> Completion:
@@ -107,12 +108,15 @@ class Completer:
     def _best(self, items: Items) -> tuple[Found, LabelledShape, int]:
         """The best tree, shallow ones first so that there is one early, and a lower bound of the cost of all."""
         need = max((len(i.place) + 1 for i in items if i.verb == "ask"), default=0)
-        best, tree, lower = Found(FAR, False), None, 0
+        best = Found(FAR, False)
+        tree = None
+        lower = 0
         for height in range(min(max(need, 2), self.space.depth), self.space.depth + 1):
             spot = replace(self.prefix.top(items), height=height)
             found = self.prefix.value(spot, best.upper)
             if found.upper < best.upper and found.choice != OPEN:
-                best, tree = found, self._tree(spot, found)
+                best = found
+                tree = self._tree(spot, found)
             if height == self.space.depth:
                 lower = min(found.lower, best.upper)
             if self.space.stopped():

@@ -80,7 +80,8 @@ def minimal_conflict(feasible: Callable[[Items], bool], wishes: Sequence[Wish], 
 
 def reason(prefix: Prefix, conflict: Sequence[Wish]) -> str:
     """One sentence with the numbers that make the conflict, as far as they can be read off the wishes."""
-    space, questions = prefix.space, prefix.space.questions
+    questions = prefix.space.questions
+    space = prefix.space
     asks = [w.item for w in conflict if w.item.verb == "ask"]
     deepest = max(asks, key=lambda i: len(i.place), default=None)
     if deepest is not None and len(deepest.place) >= space.depth:
@@ -117,7 +118,8 @@ def _rows_reason(prefix: Prefix, conflict: Sequence[Wish]) -> str:
     space = prefix.space
     asks = sorted((w.item for w in conflict if w.item.verb == "ask"), key=lambda i: len(i.place))
     last = asks[-1]
-    rows, place = space.all_rows, ""
+    rows = space.all_rows
+    place = ""
     items: Items = frozenset(asks)
     while place != last.place:
         named = [i.number for i in items if not i.place and i.verb == "ask" and i.number >= 0]
@@ -125,7 +127,8 @@ def _rows_reason(prefix: Prefix, conflict: Sequence[Wish]) -> str:
             break
         letter = last.place[len(place)]
         rows = space.split(rows, named[0])[0 if letter == "y" else 1]
-        items, place = below(items, letter), place + letter
+        items = below(items, letter)
+        place = place + letter
     total = space.weight(rows)
     column = space.problem.table.names[last.column]
     counts = np.sort(space.counts(rows))[::-1]

@@ -15,7 +15,10 @@ from trainer.editing.space import FAR, NONE_BANNED, Answer, Asked, Space, litera
 from trainer.editing.wishes import Items, bans, below, keeps
 from trainer.tree.shapes import LabelledShape, Shape
 
-LEAF, COMMON, OPEN = -1, -2, -3  # choices beside questions: a leaf, the tree of the common search, none
+# choices beside questions: a leaf, the tree of the common search, none
+LEAF = -1
+COMMON = -2
+OPEN = -3
 MOST_STATES = 400_000
 Room = Hashable
 NO_ROOMS = ((None, None),)
@@ -134,7 +137,8 @@ class Prefix:
         labels = {i.number for i in here if i.verb == "leaf"}
         if labels:
             return self._leaf(spot, labels - {-1}, asks)
-        lower, best = 0, Found(ub, False, upper=ub)
+        lower = 0
+        best = Found(ub, False, upper=ub)
         if not any(i.verb == "held" for i in spot.items):
             if not any(i.verb == "ask" for i in here):
                 common = self._common(spot, ub)
@@ -192,7 +196,8 @@ class Prefix:
         return Found(max(ub, floor) if floor < FAR else FAR, floor >= FAR)
 
     def _sides(self, spot: Spot, question: int, way: int = 0) -> Sides:
-        space, rooms = self.space, self.ways(spot)[way]
+        space = self.space
+        rooms = self.ways(spot)[way]
         yes, no = space.split(spot.rows, question)
         encoded = space.questions.encoded
         spots = tuple(
@@ -215,7 +220,8 @@ class Prefix:
         order = sorted((0, 1), key=lambda s: (bool(side.spots[s].items), -len(side.spots[s].rows)))
         exact = 0
         for s in order:
-            spot, rest = side.spots[s], side.bounds[1 - s]
+            spot = side.spots[s]
+            rest = side.bounds[1 - s]
             if spot.items and not any(i.verb == "held" for i in spot.items):
                 relaxed = self._common(spot, ub - rest)
                 side.bounds[s] = max(side.bounds[s], relaxed.lower)

@@ -146,7 +146,9 @@ class MadeSplits(Sequence[Split]):
     """The splits of questions by number, made when they are asked for; held ones follow those of the encoding."""
 
     def __init__(self, encoded: int, made: Callable[[int], Split], held: Sequence[Split]) -> None:
-        self.encoded, self.made, self.held = encoded, made, held
+        self.encoded = encoded
+        self.made = made
+        self.held = held
 
     @overload
     def __getitem__(self, question: int) -> Split: ...

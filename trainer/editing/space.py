@@ -130,12 +130,18 @@ class Space(ABC):
     @contextmanager
     def unhurried(self) -> Iterator[None]:
         """Nothing is stopped meanwhile: for what is read off from known subproblems."""
-        end, asked, flag = self.end, self.asked, int(self.flag[0])
-        self.end, self.asked, self.flag[0] = math.inf, None, 0
+        end = self.end
+        asked = self.asked
+        flag = int(self.flag[0])
+        self.end = math.inf
+        self.asked = None
+        self.flag[0] = 0
         try:
             yield
         finally:
-            self.end, self.asked, self.flag[0] = end, asked, flag
+            self.end = end
+            self.asked = asked
+            self.flag[0] = flag
 
     # -- rows ----------------------------------------------------------------------------------------------------------
 
@@ -168,7 +174,9 @@ class Space(ABC):
 
     def floor(self, counts: np.ndarray, height: int) -> int:
         """A lower bound of any tree of the height: t leaves answer with at most t classes."""
-        top, total, best = 0, int(counts.sum()), FAR
+        top = 0
+        total = int(counts.sum())
+        best = FAR
         for t, count in enumerate(np.sort(counts)[::-1][: 1 << min(height, 20)].tolist(), start=1):
             top += count
             best = min(best, (total - top) * self.unit + t * self.leaf)
@@ -182,7 +190,8 @@ class Space(ABC):
                 counts = self.counts(rows)
                 return int(counts.sum() - (counts.max() if part is None else counts[part])), 1
             yes, no = self.split(rows, part[0])
-            left, right = visit(part[1], yes), visit(part[2], no)
+            left = visit(part[1], yes)
+            right = visit(part[2], no)
             return left[0] + right[0], left[1] + right[1]
 
         return visit(tree, self.all_rows if rows is None else rows)

@@ -39,7 +39,8 @@ def _question(text: str) -> str:
 
 def checked_reasons(reasons: Mapping[str, str], wishes: Iterable[str]) -> dict[str, str]:
     """The reasons by the text of their wish. Raises ParameterError for an empty or long one, and for one without its wish."""
-    known, out = {wish.strip() for wish in wishes}, {}
+    known = {wish.strip() for wish in wishes}
+    out = {}
     for wish, text in reasons.items():
         words = " ".join(text.split())
         if wish.strip() not in known:

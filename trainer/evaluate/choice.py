@@ -102,12 +102,14 @@ def honest(records: Mapping[str, Sequence[Record]], kinds: Mapping[str, tuple[in
     if not whole:
         return None
     correct = n = 0
-    picks, accuracies = [], []
+    picks = []
+    accuracies = []
     for o in range(folds):
         scores = [_inner(label, found, o, folds, kinds[label]) for label, found in whole.items()]
         pick = choose(scores).chosen.label
         outer = whole[pick][o, -1]
-        correct, n = correct + outer.correct, n + outer.n
+        correct = correct + outer.correct
+        n = n + outer.n
         picks.append(pick)
         accuracies.append(outer.correct / outer.n)
     return Honest(correct=correct, n=n, picks=tuple(picks), accuracies=tuple(accuracies))
@@ -119,7 +121,8 @@ def _by_folds(records: Sequence[Record]) -> dict[tuple[int, int], Record]:
 
 def _inner(label: str, found: Mapping[tuple[int, int], Record], o: int, folds: int, kind: tuple[int, int]) -> Score:
     """The score of a variant on the folds other than o, by trees that saw neither o nor the fold that measures."""
-    accuracies, leaves = [], []
+    accuracies = []
+    leaves = []
     for i in range(folds):
         if i == o:
             continue

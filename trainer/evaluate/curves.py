@@ -62,7 +62,9 @@ class Curve:
         area = self.area
         if area is None or self.positives < 2 or self.negatives < 2:
             return None
-        p, q = np.diff(self.tp), np.diff(self.fp)  # rows of each score, the highest score first
+        # rows of each score, the highest score first
+        p = np.diff(self.tp)
+        q = np.diff(self.fp)
         # the share of the others that a positive stands above, and of the positives that stand above one of the others
         above = 1 - (self.fp[:-1] + q / 2) / self.negatives
         below = (self.tp[:-1] + p / 2) / self.positives
@@ -77,7 +79,8 @@ def curve(scores: FloatArray, positive: CountArray, negative: CountArray) -> Cur
     order = np.argsort(-scores, kind="stable")
     ordered = scores[order]
     last = np.append(np.flatnonzero(np.diff(ordered)), len(ordered) - 1) if len(ordered) else np.zeros(0, np.int64)
-    tp, fp = np.cumsum(positive[order])[last], np.cumsum(negative[order])[last]
+    tp = np.cumsum(positive[order])[last]
+    fp = np.cumsum(negative[order])[last]
     return Curve(
         score=np.append(np.inf, ordered[last]),
         tp=np.append(0, tp),

@@ -23,7 +23,8 @@ def with_folds(model: ModelFile, study: Study, records: Sequence[Record]) -> Mod
             own.setdefault(record.fold, record)  # further ones repeat it with more threads
     if study.test_share or len(own) < study.folds:
         return model
-    found, dataset = [own[f] for f in range(study.folds)], study.datasets[0]
+    found = [own[f] for f in range(study.folds)]
+    dataset = study.datasets[0]
     fold = stratified_folds(dataset.labels.codes, study.folds, study.seed)
     nodes = sum(len(record.tree) for record in found)
     trees = (

@@ -8,7 +8,8 @@ import numpy as np
 
 from trainer.tree.numbers import number_text, shortest_between
 
-MOST, QUARTERS = 12, 4
+MOST = 12
+QUARTERS = 4
 GAP = "\x1a"  # stands for an empty cell while categories are counted
 FEWEST = 30  # rows; shares of smaller groups say nothing
 

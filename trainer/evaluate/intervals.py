@@ -15,7 +15,8 @@ def wilson(k: float, n: float, *, z: float = Z95) -> Interval | None:
     """Wilson's score interval for the share k / n, within [0, 1]; None without rows (Wilson, 1927)."""
     if n <= 0:
         return None
-    p, d = k / n, 1 + z * z / n
+    p = k / n
+    d = 1 + z * z / n
     middle = (p + z * z / (2 * n)) / d
     half = z / d * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
     return (0.0 if k == 0 else max(0.0, middle - half)), (1.0 if k == n else min(1.0, middle + half))
@@ -53,11 +54,13 @@ def mcnemar(b: int, c: int) -> float:
 
     Without rows on which the two differ in being right it is 1.
     """
-    n, k = b + c, min(b, c)
+    n = b + c
+    k = min(b, c)
     if n == 0:
         return 1.0
     # the tail of a fair coin in integers: exact however many rows there are
-    tail, term = 0, 1
+    tail = 0
+    term = 1
     for i in range(k + 1):
         tail += term
         term = term * (n - i) // (i + 1)
@@ -71,7 +74,9 @@ def difference(b: int, c: int, n: int, *, z: float = Z95) -> Interval | None:
     """
     if n <= 0:
         return None
-    b2, c2, n2 = b + 0.5, c + 0.5, n + 2.0
+    b2 = b + 0.5
+    c2 = c + 0.5
+    n2 = n + 2.0
     middle = (b2 - c2) / n2
     half = z / n2 * math.sqrt(max(0.0, b2 + c2 - (b2 - c2) ** 2 / n2))
     return max(-1.0, middle - half), min(1.0, middle + half)

@@ -246,7 +246,8 @@ def _fold(task: _Task) -> Record:
     codes = task.dataset.labels.codes
     rows, _ = holdout(codes, task.test_share, task.seed)
     fold = stratified_folds(codes[rows], task.folds, task.seed)
-    inside, outside = rows[(fold != task.fold) & (fold != task.second)], rows[fold == task.fold]
+    inside = rows[(fold != task.fold) & (fold != task.second)]
+    outside = rows[fold == task.fold]
     method = get(task.variant.method)
     parameters = dict(task.variant.parameters)
     if method.parameter("threads") is not None:

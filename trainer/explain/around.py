@@ -66,7 +66,8 @@ def both_ways(tree: Tree, row: FloatArray, open_columns: Sequence[int]) -> list[
     A question that reads such a column is followed both ways, with the shares of its training rows; a node without rows gives each
     side half.
     """
-    shares, hidden = [0.0] * len(tree.classes), frozenset(open_columns)
+    shares = [0.0] * len(tree.classes)
+    hidden = frozenset(open_columns)
     waiting = [(0, 1.0)]
     while waiting:
         at, weight = waiting.pop()

@@ -34,7 +34,8 @@ def carried(
     Without `rows` there are no counts and no units, and categories that neither a question nor a permission names are one: the tree
     cannot tell them apart. `unseen` are, for each node, the held-out rows that it answers rightly, and all that reach it.
     """
-    place, codes = {j: at for at, j in enumerate(tree.used_columns)}, _codes(tree, permissions, rows)
+    place = {j: at for at, j in enumerate(tree.used_columns)}
+    codes = _codes(tree, permissions, rows)
     brief = brief_tree(tree)
     return {
         "classes": list(tree.classes),
@@ -99,7 +100,8 @@ def _node(tree: Tree, brief: Tree, v: Node, place: dict[int, int], codes: Places
     record: dict[str, Any] = {"r": v.rows} if rows else {}
     if v.split is None:
         return record | {"l": v.label} | ({"c": list(v.counts)} if rows else {})
-    text, test = v.split.text(tree.schema, 8), _test(tree, v.split, place, codes)
+    text = v.split.text(tree.schema, 8)
+    test = _test(tree, v.split, place, codes)
     short = rule(brief, v.split)  # what a small picture has room for
     return record | {"q": text, "t": test, "y": v.left, "n": v.right} | ({"b": short} if len(short) < len(text) else {})
 

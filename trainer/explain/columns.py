@@ -98,7 +98,9 @@ class ExplainedColumns:
     def __init__(self, tree: Tree, wishes: Wishes) -> None:
         allowed = permissions(tree.schema, wishes.change)
         self.flipper = Flipper(tree, wishes.statistics, allowed, seconds=wishes.seconds, least=wishes.least)
-        self.source, self.late, self.open = wishes.source, 0, 0
+        self.source = wishes.source
+        self.late = 0
+        self.open = 0
 
     def of(self, matrix: FloatArray, usable: np.ndarray) -> list[list[Any]]:
         """For rows float64 (n, columns), n values of each field; None for rows that are not `usable`, bool (n,)."""
@@ -123,7 +125,8 @@ class ExplainedColumns:
             self.late += 1
             return (None,) * len(self.fields)
         record = explained(self.flipper, row, 0)
-        path, flip = "; ".join(step_text(step) for step in record["path"]), record["flip"]
+        path = "; ".join(step_text(step) for step in record["path"])
+        flip = record["flip"]
         if flip is None:
             return path, None, None, None, None, record["no_flip"]
         self.open += not flip["proved"]

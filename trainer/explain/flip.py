@@ -74,7 +74,8 @@ class Flipper:
     ) -> None:
         self.least = least
         self.until = time.monotonic() + seconds  # for the programs of all rows together
-        self.tree, self.statistics = tree, tuple(statistics)
+        self.tree = tree
+        self.statistics = tuple(statistics)
         self.permissions = tuple(permissions or (FREE,) * len(tree.schema))
         self.regions = regions(tree, self.statistics, self.permissions)
         self.full = {
@@ -153,7 +154,8 @@ class Flipper:
         Each comes with what it needs at least: a number of columns, or a sum of changes. By sums, no leaf is searched beyond the
         best sum that is known.
         """
-        settled, by_sum = True, self.least == TOTAL
+        settled = True
+        by_sum = self.least == TOTAL
         for least, region in sorted(later, key=lambda item: item[0]):
             best = min((self._order(f)[0] for f in flips), default=math.inf)
             if least == math.inf or (best <= least if by_sum else best < least):
@@ -213,8 +215,10 @@ class Flipper:
     def _numbers(self, row: FloatArray, region: Region, j: int) -> list[float]:
         """The value nearest to the row's own of column `j`, up and down, in each span that the sums leave."""
         decimals = decimals_for(self.tree, j, self.statistics[j], self.permissions[j])
-        own, permission = float(row[j]), self.permissions[j]
-        low, high = -math.inf, math.inf
+        own = float(row[j])
+        permission = self.permissions[j]
+        low = -math.inf
+        high = math.inf
         for s in region.sums:
             a = math.fsum(c for f, level, c in s.terms if f == j and level < 0)
             rest = math.fsum(
@@ -229,7 +233,8 @@ class Flipper:
                 low = max(low, bound)
         values: list[float] = []
         for span in region.spans.get(j, self.full[j]):
-            bottom, top = max(low, span.low), min(high, span.high)
+            bottom = max(low, span.low)
+            top = min(high, span.high)
             close = 1e-9 * max(1.0, abs(own))  # the bound of a sum is rounded
             if permission.up and bottom >= own - close:
                 start = step_above(max(bottom, own), decimals)

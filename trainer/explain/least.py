@@ -6,7 +6,8 @@ from typing import Any
 
 from trainer.errors import ParameterError
 
-COLUMNS, TOTAL = "columns", "total"
+COLUMNS = "columns"
+TOTAL = "total"
 ORDERS = {COLUMNS: "Fewest columns first", TOTAL: "Smallest total"}
 SAID = {
     COLUMNS: "fewest columns first, then the smallest total",

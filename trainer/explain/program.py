@@ -79,7 +79,8 @@ def cheapest(
             return Answer(row=None, proved=True)  # what was refused before is refused by the kernel, too
         if outcome.values is None or outcome.ended is not Ended.OPTIMAL:
             break
-        found, bound = relaxed.row_at(outcome.values), relaxed.cost(outcome.values)
+        found = relaxed.row_at(outcome.values)
+        bound = relaxed.cost(outcome.values)
         if int(tree.apply(found.reshape(1, -1))[0]) == region.leaf:
             return Answer(row=found, proved=True)  # nothing that is left is cheaper
         if not relaxed.refuse(outcome.values):
@@ -94,7 +95,8 @@ def _inside(relaxed: _Program, bound: tuple[int, float] | None, until: float) ->
         outcome = program.solve(until - time.monotonic())
         if outcome.values is None:  # a margin may have cut off what there is, but nothing below the bound
             return Answer(row=None, proved=program.beaten(bound))
-        found, cost = program.row_at(outcome.values), program.cost(outcome.values)
+        found = program.row_at(outcome.values)
+        cost = program.cost(outcome.values)
         if int(program.tree.apply(found.reshape(1, -1))[0]) == program.region.leaf:
             return Answer(row=found, proved=program.reached(cost, bound))
     return Answer(row=None, proved=False)
@@ -112,8 +114,14 @@ class _Program:
         margin: float,
         below: float | None,
     ) -> None:
-        self.tree, self.region, self.own, self.margin, self.below = tree, region, own, margin, below
-        self.statistics, self.permissions, self.full = statistics, permissions, full
+        self.tree = tree
+        self.region = region
+        self.own = own
+        self.margin = margin
+        self.below = below
+        self.statistics = statistics
+        self.permissions = permissions
+        self.full = full
         self.model = Model()
         self.moved: list[Expression] = []  # 1 where a column changes
         self.costs: list[Expression] = []
@@ -189,7 +197,8 @@ class _Program:
     def _steps_away(self, v: Variables, at: int) -> Expression:
         """An expression that can be 1 only where `v` is another whole number than `at`."""
         column = int(v.columns[0])
-        low, high = self.model.lower[column], self.model.upper[column]
+        low = self.model.lower[column]
+        high = self.model.upper[column]
         away = self.model.binary(f"away{self.model.size}", ("down", "up"))
         self.model.add(v[""] + away["down"] * (high - at + 1) <= high)
         self.model.add(v[""] - away["up"] * (at + 1 - low) >= low)
@@ -197,7 +206,8 @@ class _Program:
 
     def cost(self, values: FloatArray) -> tuple[int, float]:
         """Changed columns and the sum of their scaled changes at a solution."""
-        count, size = total(self.moved), total(self.costs)
+        count = total(self.moved)
+        size = total(self.costs)
         return tuple(  # type: ignore[return-value]
             kind(e.constant + sum(c * float(values[j]) for j, c in e.terms.items()))
             for kind, e in ((round, count), (float, size))
@@ -217,7 +227,8 @@ class _Program:
             self._impossible()
 
     def _number(self, j: int) -> None:
-        own, unit = float(self.own[j]), self.statistics[j].scale
+        own = float(self.own[j])
+        unit = self.statistics[j].scale
         decimals = decimals_for(self.tree, j, self.statistics[j], self.permissions[j])
         pieces = [piece for piece in (self._piece(j, s) for s in self.region.spans.get(j, self.full[j])) if piece]
         if self.below is not None:
@@ -236,11 +247,13 @@ class _Program:
             self.stepped = self.stepped and stepped
             size = 10.0 ** -(decimals or 0) if stepped else unit
             base = round(own, decimals) if stepped and decimals is not None else own
-            first, last = (low - base) / size, (high - base) / size
+            first = (low - base) / size
+            last = (high - base) / size
             first, last = (round(first), round(last)) if stepped else (first, last)
             kind = self.model.whole if stepped else self.model.continuous
             v = kind(f"v{j}.{p}", lower=min(0.0, first), upper=max(0.0, last))
-            here, flag = v[""], y[""]
+            here = v[""]
+            flag = y[""]
             self.model.add(here - flag * first >= 0)
             self.model.add(here - flag * last <= 0)
             self.change[j] = self.change[j] + here * size + flag * (base - own)
@@ -256,20 +269,25 @@ class _Program:
 
     def _piece(self, j: int, span: Span) -> tuple[float, float] | None:
         """The first and last value of a span that is permitted and not too far from the training rows."""
-        statistics, permission, own = self.statistics[j], self.permissions[j], float(self.own[j])
+        statistics = self.statistics[j]
+        permission = self.permissions[j]
+        own = float(self.own[j])
         if permission.never:
             return None
         decimals = decimals_for(self.tree, j, statistics, permission)
         width = WIDER * (max(statistics.high, own) - min(statistics.low, own) or 1.0)
         low = max(min(statistics.low, own) - width, span.first, -math.inf if permission.down else own)
         high = min(max(statistics.high, own) + width, span.last, math.inf if permission.up else own)
-        low, high = step_above(math.nextafter(low, -math.inf), decimals), step_at_most(high, decimals)
+        low = step_above(math.nextafter(low, -math.inf), decimals)
+        high = step_at_most(high, decimals)
         return (low, high) if low <= high else None
 
     def _sum(self, terms: Sequence[tuple[int, int, float]], threshold: float, left: bool) -> None:
         """Σ a·x at most the threshold less a margin, or at least the threshold and a margin, scaled to how far the sum can move."""
-        fixed, change = [-threshold], Expression()
-        largest, size = abs(threshold), 0.0
+        fixed = [-threshold]
+        change = Expression()
+        largest = abs(threshold)
+        size = 0.0
         for j, level, a in terms:
             now = float(self.own[j]) if level < 0 else float(self.own[j] == level)
             fixed.append(a * now)

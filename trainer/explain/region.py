@@ -92,7 +92,8 @@ def _region(
         node = tree.nodes[a]
         if node.split is None:
             continue
-        flat, left = node.split.flat(tree.schema), b == node.left
+        flat = node.split.flat(tree.schema)
+        left = b == node.left
         j = flat.feature
         if flat.test == SUM:
             terms = tuple((f, lv, a) for (f, lv), a in zip(flat.terms, flat.coefficients, strict=True))

@@ -36,7 +36,8 @@ def rows_to_explain(
     encoding: str | None = None,
 ) -> ExplainedRows:
     """Read a file of rows in the same way as the file of the training; raises DataError if it lacks what the tree needs, and OSError."""
-    tree, reading = model.tree, Reading.from_json(model.reading)
+    tree = model.tree
+    reading = Reading.from_json(model.reading)
     used = {tree.schema[j].name for j in tree.used_columns}
     raw = read_for_model(data, reading, used, limits=limits, delimiter=delimiter, encoding=encoding)
     needed = rows_for_model(

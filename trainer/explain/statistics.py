@@ -57,9 +57,11 @@ def coarse(known: Sequence[ColumnStatistics]) -> tuple[ColumnStatistics, ...]:
 def _coarse(own: ColumnStatistics) -> ColumnStatistics:
     unit = rounded_unit(own.scale)
     with np.errstate(over="ignore"):
-        low, high = np.floor(own.low / unit) * unit, np.ceil(own.high / unit) * unit
+        low = np.floor(own.low / unit) * unit
+        high = np.ceil(own.high / unit) * unit
     if not (math.isfinite(low) and math.isfinite(high)):
-        low, high = own.low, own.high
+        low = own.low
+        high = own.high
     deviation = rounded_unit(own.deviation) if own.deviation else 0.0
     return replace(own, scale=unit, low=float(low), high=float(high), deviation=deviation)
 
@@ -134,7 +136,8 @@ def _numeric(values: FloatArray) -> ColumnStatistics:
     with np.errstate(over="ignore", invalid="ignore"):
         units = (np.median(np.abs(known - np.median(known))), np.abs(known - known.mean()).mean())
         deviation = float(known.std())
-    low, high = float(known.min()), float(known.max())
+    low = float(known.min())
+    high = float(known.max())
     fine = [float(u) for u in units if 0 < u < math.inf] if low < high else []
     return ColumnStatistics(
         scale=fine[0] if fine else 1.0,

@@ -27,7 +27,9 @@ def step_text(step: Mapping[str, Any]) -> str:
 
 def _limit_text(step: Mapping[str, Any]) -> str:
     """What a value was compared with: "<= 40", "not between 18 and 40", "in red, blue"; a range without an end is one comparison."""
-    op, limit, name = step["op"], step["threshold"], step["column"] or ""
+    op = step["op"]
+    limit = step["threshold"]
+    name = step["column"] or ""
     if not isinstance(limit, list):
         return f"{op} {value_text(limit, name)}"
     if op in ("in", "not in"):

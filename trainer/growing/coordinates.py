@@ -47,7 +47,8 @@ def is_exact(whole: FloatArray) -> bool:
 def codes_of(whole: FloatArray) -> tuple[CodeArray, CountArray]:
     """Codes int32 (p, n) that grow with the values of each feature, equal for equal values, and a number above them, int64 (p,)."""
     n, p = whole.shape
-    codes, levels = np.zeros((p, n), np.int32), np.ones(p, np.int64)
+    codes = np.zeros((p, n), np.int32)
+    levels = np.ones(p, np.int64)
     if n:
         write_codes(whole, codes, levels)
     return codes, levels

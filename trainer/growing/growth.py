@@ -98,8 +98,11 @@ def grow_tree(
             for k, side in enumerate((found.left, ~found.left))
         ]
         with lock:
-            node.split, node.children = found, children
-            branches, boxes, classified = branches + 1, boxes + found.boxes, classified + found.classified
+            node.split = found
+            node.children = children
+            branches = branches + 1
+            boxes = boxes + found.boxes
+            classified = classified + found.classified
             report(branches + 1, lambda: _draft(root, translate, measure))
         return [((child.depth, child.place), child) for child in children]
 

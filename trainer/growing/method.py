@@ -130,7 +130,8 @@ def grow_and_prune(
 
     def grown(rows: CountArray, phase: str) -> Growth:
         monitor.report(phase=phase)
-        whole, next_show = len(rows) == len(X), 0.0
+        whole = len(rows) == len(X)
+        next_show = 0.0
 
         def news(leaves: int, draft: Callable[[], Draft]) -> None:
             nonlocal next_show
@@ -150,7 +151,8 @@ def grow_and_prune(
         )  # fmt: skip
 
     growth = grown(np.arange(len(X)), "grow")
-    draft, finished = growth.draft, growth.finished
+    draft = growth.draft
+    finished = growth.finished
     evidence = {"kind": Evidence.GREEDY, "boxes": growth.boxes, "points_classified": growth.classified}
     if alpha is None and finished:
         alpha, used, finished = _choose_alpha(problem, growth.draft, settings, grown)
@@ -197,9 +199,11 @@ def _choose_alpha(
     if folds < 2 or len(grid) < 2:
         return Fraction(0), 0, True
     fold = stratified_folds(problem.y, folds, settings["seed"])
-    wrong, used = np.zeros(len(grid), np.int64), 0
+    wrong = np.zeros(len(grid), np.int64)
+    used = 0
     for f in range(folds):
-        rows, test = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
+        rows = np.flatnonzero(fold != f)
+        test = np.flatnonzero(fold == f)
         growth = grown(rows, f"choose pruning, fold {f + 1} of {folds}")
         if not growth.finished:
             break

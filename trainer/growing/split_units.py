@@ -53,7 +53,8 @@ def known_splits(problem: Problem, data: SplitData, options: SplitOptions) -> di
         for j, a in zip(features, coefficients, strict=True):
             score = score + a * data.X[rows, j]
         left = score <= threshold
-        low, high = class_counts(data, rows[left]), class_counts(data, rows[~left])
+        low = class_counts(data, rows[left])
+        high = class_counts(data, rows[~left])
         if min(low.sum(), high.sum()) < max(1, options.min_leaf):
             continue
         measure = MEASURES[options.measure]
@@ -73,7 +74,8 @@ def _terms(split: Split, encoding: Encoding) -> tuple[tuple[int, ...], tuple[flo
     if plane is None:
         return None
     terms, threshold, exchanged = plane
-    wanted, coefficients = [(column, level) for column, level, _ in terms], tuple(a for _, _, a in terms)
+    wanted = [(column, level) for column, level, _ in terms]
+    coefficients = tuple(a for _, _, a in terms)
     if not 1 <= len(wanted) <= 2 or any(term not in index for term in wanted):
         return None
     return tuple(index[term] for term in wanted), coefficients, threshold, exchanged

@@ -29,7 +29,8 @@ ctpop: Any = intrinsic(_ctpop)
 @kernel
 def transpose(a):
     """Transpose 64 words as a 64 x 64 bit matrix: bit c of a[r] becomes bit r of a[c]."""
-    j, m = 32, u64(0x00000000FFFFFFFF)
+    j = 32
+    m = u64(0x00000000FFFFFFFF)
     while j:
         for block in range(0, 64, 2 * j):
             for k in range(block, block + j):
@@ -59,7 +60,12 @@ def moves_of(mask, moves):
 @kernel
 def drawn_together(words, mask, moves, out):
     """The bits of some words under `mask`, at the low end of each, in their order; moves as `moves_of` gives them."""
-    m0, m1, m2, m3, m4, m5 = moves[0], moves[1], moves[2], moves[3], moves[4], moves[5]
+    m0 = moves[0]
+    m1 = moves[1]
+    m2 = moves[2]
+    m3 = moves[3]
+    m4 = moves[4]
+    m5 = moves[5]
     for q in range(len(words)):
         x = words[q] & mask
         t = x & m0

@@ -22,7 +22,9 @@ def of_parts(measure, total, part, most):
 @kernel
 def phi(measure, n):
     """Impurity of the counts n, int64 (classes,)."""
-    total, part, most = 0.0, 0.0, 0.0
+    total = 0.0
+    part = 0.0
+    most = 0.0
     for c in range(n.shape[0]):
         x = float(n[c])
         if x > 0.0:

@@ -20,10 +20,13 @@ def write_codes(values, codes, levels):
     n = values.shape[0]
     column = np.empty(n)
     for j in range(values.shape[1]):
-        low, high, whole = values[0, j], values[0, j], True
+        low = values[0, j]
+        high = values[0, j]
+        whole = True
         for i in range(n):
             x = column[i] = values[i, j]
-            low, high = min(low, x), max(high, x)
+            low = min(low, x)
+            high = max(high, x)
             whole = whole and x == np.floor(x)
         if whole and high - low < SPARSE * n:
             for i in range(n):
@@ -31,10 +34,12 @@ def write_codes(values, codes, levels):
             levels[j] = np.int64(high - low) + 1
             continue
         order = np.argsort(column)
-        rank, before = 0, column[order[0]]
+        rank = 0
+        before = column[order[0]]
         for i in order:
             if column[i] != before:
-                rank, before = rank + 1, column[i]
+                rank = rank + 1
+                before = column[i]
             codes[j, i] = rank
         levels[j] = rank + 1
 

@@ -34,15 +34,19 @@ def best_thresholds(columns, rows, y, weight, classes, measure, min_leaf, out):
         total[y[rows[r]]] += weight[rows[r]]
     size = total.sum()
     least = max(1, min_leaf)
-    order, spare = np.empty(n, np.int64), np.empty(n, np.int64)
+    order = np.empty(n, np.int64)
+    spare = np.empty(n, np.int64)
     for j in range(X.shape[1]):
         code = codes[j]
         order_rows(code, rows, levels[j], order, spare)
         left = np.zeros(classes, np.int64)
         seen = 0
-        out[j, 0], out[j, 1], out[j, 2] = math.inf, 0.0, 0.0
+        out[j, 0] = math.inf
+        out[j, 1] = 0.0
+        out[j, 2] = 0.0
         for r in range(n - 1):
-            i, after = rows[order[r]], rows[order[r + 1]]
+            i = rows[order[r]]
+            after = rows[order[r + 1]]
             left[y[i]] += weight[i]
             seen += weight[i]
             if code[i] == code[after] or min(seen, size - seen) < least:

@@ -26,7 +26,9 @@ class Exchange:
     """Stands between a solver's callbacks and the hooks of a method."""
 
     def __init__(self, model: Model, hooks: Hooks, options: Options) -> None:
-        self.model, self.hooks, self.options = model, hooks, options
+        self.model = model
+        self.hooks = hooks
+        self.options = options
         self.started = time.perf_counter()
         self.pace = Pace(lambda: self.halted() or self.remaining() == 0.0)  # of handing the model to the solver
         self.hook_seconds = 0.0

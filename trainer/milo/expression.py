@@ -116,9 +116,11 @@ class Row:
     def violation(self, values: FloatArray) -> float:
         """How far the row is violated, relative to its size as the solvers measure it; negative if it has slack."""
         activity = self.activity(values)
-        excess, side = activity - self.upper, self.upper
+        excess = activity - self.upper
+        side = self.upper
         if self.lower - activity > excess:
-            excess, side = self.lower - activity, self.lower
+            excess = self.lower - activity
+            side = self.lower
         return excess / max(1.0, abs(activity), abs(side))
 
     def scaled(self, largest: float = 1000.0) -> Row:

@@ -45,7 +45,8 @@ class Session:
     def __init__(self, exchange: Exchange, env: Any) -> None:
         import gurobipy as gp
 
-        self.gp, self.exchange = gp, exchange
+        self.gp = gp
+        self.exchange = exchange
         self.pending: list[FloatArray] = []
         model = exchange.model
         self.model = gp.Model(env=env)
@@ -81,7 +82,8 @@ class Session:
             model.terminate()
 
     def _callback(self, model: Any, where: int) -> None:
-        GRB, exchange = self.gp.GRB, self.exchange
+        GRB = self.gp.GRB
+        exchange = self.exchange
         if where == GRB.Callback.MIP:
             self._tick(GRB.Callback.MIP_OBJBST, GRB.Callback.MIP_OBJBND, GRB.Callback.MIP_NODCNT)
         elif where == GRB.Callback.MIPSOL:
@@ -97,7 +99,8 @@ class Session:
             self._inject(model)
 
     def _separate(self, model: Any) -> None:
-        GRB, hooks = self.gp.GRB, self.exchange.hooks
+        GRB = self.gp.GRB
+        hooks = self.exchange.hooks
         nodes = int(model.cbGet(GRB.Callback.MIPNODE_NODCNT))
         if (
             hooks.fractional == 0
@@ -121,7 +124,8 @@ class Session:
             self.exchange.accepted += objective < self.gp.GRB.INFINITY and objective > -self.gp.GRB.INFINITY
 
     def _tick(self, best: int, bound: int, nodes: int) -> None:
-        incumbent, limit = self.model.cbGet(best), self.model.cbGet(bound)
+        incumbent = self.model.cbGet(best)
+        limit = self.model.cbGet(bound)
         self.exchange.progress(
             None if abs(incumbent) >= 1e100 else incumbent, math.inf if abs(limit) >= 1e100 else limit,
             int(self.model.cbGet(nodes)),
@@ -191,7 +195,8 @@ def _parameters(exchange: Exchange) -> dict[str, Any]:
 
 
 def _ended(model: Any, session: Session) -> Ended:
-    GRB, exchange = session.gp.GRB, session.exchange
+    GRB = session.gp.GRB
+    exchange = session.exchange
     if model.Status in (GRB.INFEASIBLE, GRB.INF_OR_UNBD):
         exchange.bound = -math.inf
         return Ended.INFEASIBLE

@@ -60,7 +60,8 @@ class Session:
         self._offers: list[FloatArray] = []
 
     def _options(self) -> None:
-        options, solver = self.exchange.options, self.solver
+        options = self.exchange.options
+        solver = self.solver
         found: dict[str, Any] = {
             "output_flag": False,
             "mip_rel_gap": options.gap,
@@ -81,14 +82,19 @@ class Session:
         cost = np.zeros(model.size)
         cost[list(model.objective.terms)] = list(model.objective.terms.values())
         lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = model.size, len(model.rows)
-        lp.col_cost_, lp.col_lower_, lp.col_upper_ = cost, np.array(model.lower), np.array(model.upper)
-        lp.sense_, lp.offset_ = highspy.ObjSense.kMaximize, model.objective.constant
+        lp.num_col_ = model.size
+        lp.num_row_ = len(model.rows)
+        lp.col_cost_ = cost
+        lp.col_lower_ = np.array(model.lower)
+        lp.col_upper_ = np.array(model.upper)
+        lp.sense_ = highspy.ObjSense.kMaximize
+        lp.offset_ = model.objective.constant
         lp.row_lower_ = np.array([row.lower for row in model.rows], np.float64)
         lp.row_upper_ = np.array([row.upper for row in model.rows], np.float64)
         lp.integrality_ = [self._kind(whole) for whole in model.integer]
         lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-        lp.a_matrix_.num_col_, lp.a_matrix_.num_row_ = model.size, len(model.rows)
+        lp.a_matrix_.num_col_ = model.size
+        lp.a_matrix_.num_row_ = len(model.rows)
         sizes = [len(row.columns) for row in model.rows]
         lp.a_matrix_.start_ = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
         lp.a_matrix_.index_ = np.concatenate([np.zeros(0, np.int32), *(row.columns for row in model.rows)]).astype(
@@ -116,7 +122,8 @@ class Session:
 
     def tighten(self) -> bool:
         """Rounds of the linear relaxation with `on_fractional`; False when the time was up or the method cancelled."""
-        exchange, solver = self.exchange, self.solver
+        exchange = self.exchange
+        solver = self.solver
         solver.setOptionValue("solve_relaxation", True)
         for _ in range(ROOT_ROUNDS):
             if not self._run() or solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
@@ -136,14 +143,16 @@ class Session:
 
     def round(self) -> Ended | None:
         """Solve with the rows so far, separate the best point; None when another round is needed."""
-        exchange, solver = self.exchange, self.solver
+        exchange = self.exchange
+        solver = self.solver
         if exchange.best is not None:
             start = highspy.HighsSolution()
             start.col_value = exchange.best.tolist()
             solver.setSolution(start)
         if not self._run():
             return self.interrupted()
-        status, info = solver.getModelStatus(), solver.getInfo()
+        status = solver.getModelStatus()
+        info = solver.getInfo()
         self.nodes += max(0, int(info.mip_node_count))
         if status == highspy.HighsModelStatus.kInfeasible:
             exchange.bound = -math.inf

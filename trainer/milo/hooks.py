@@ -73,8 +73,11 @@ class Hooks:
 
     def behave_as(self, inner: Hooks) -> None:
         """Take over what other hooks say about themselves, for hooks around them."""
-        self.lazy, self.fractional, self.locked = inner.lazy, inner.fractional, inner.locked
-        self.presolve, self.many_nodes = inner.presolve, inner.many_nodes
+        self.lazy = inner.lazy
+        self.fractional = inner.fractional
+        self.locked = inner.locked
+        self.presolve = inner.presolve
+        self.many_nodes = inner.many_nodes
 
     def on_integral(self, point: Point, origin: str) -> Sequence[Row]:
         """Rows that an integral point violates; an empty answer accepts the point.

@@ -33,7 +33,8 @@ class Lattice:
         """Values modulo a whole row, in parts of it, rising; empty if there are too many to be listed."""
         if self.charge and self.leaves * self.leaves * self.columns > 2 * MOST_PAIRS:
             return []
-        leaf, coefficient = int(self.kappa * self.parts), int(self.charge * self.parts)
+        leaf = int(self.kappa * self.parts)
+        coefficient = int(self.charge * self.parts)
         found: set[int] = set()
         for t in range(1, self.leaves + 1):
             used = range(t - 1, (t - 1) * self.columns + 1) if self.charge else (0,)

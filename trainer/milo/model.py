@@ -154,7 +154,8 @@ class Model:
 
     def violated(self, values: FloatArray, tolerance: float = 1e-6) -> Row | None:
         """A base row or bound that a point violates by more than `tolerance`, or None if the point is feasible."""
-        low, high = np.array(self.lower), np.array(self.upper)
+        low = np.array(self.lower)
+        high = np.array(self.upper)
         outside = np.flatnonzero((values < low - tolerance) | (values > high + tolerance))
         if len(outside):
             j = int(outside[0])

@@ -62,7 +62,8 @@ class Session:
         self.variables = self._build(exchange.model)
 
     def _build(self, model: Model) -> list[Any]:
-        scip, pace = self.scip, self.exchange.pace
+        scip = self.scip
+        pace = self.exchange.pace
         variables = []
         for j in range(model.size):
             variables.append(self._variable(model, j))
@@ -148,8 +149,10 @@ class Session:
 
     def tick(self) -> None:
         """Pass on progress, and interrupt the solve when it must end."""
-        scip, exchange = self.scip, self.exchange
-        bound, primal = scip.getDualbound(), scip.getPrimalbound()
+        scip = self.scip
+        exchange = self.exchange
+        bound = scip.getDualbound()
+        primal = scip.getPrimalbound()
         exchange.progress(
             None if abs(primal) >= 1e20 else primal,
             math.inf if abs(bound) >= 1e20 else bound,
@@ -212,7 +215,8 @@ class HiddenRows(pyscipopt.Conshdlr):
         """Rows at the solution of a node's relaxation."""
 
         def separate() -> Any:
-            scip, every = self.session.scip, self.exchange.hooks.fractional
+            scip = self.session.scip
+            every = self.exchange.hooks.fractional
             info = NodeInfo(
                 nodes=int(scip.getNTotalNodes()) - 1,
                 depth=int(scip.getDepth()),
@@ -395,7 +399,8 @@ def _run(session: Session) -> None:
 
 
 def _ended(session: Session) -> Ended:
-    scip, exchange = session.scip, session.exchange
+    scip = session.scip
+    exchange = session.exchange
     status = scip.getStatus()
     bound = scip.getDualbound()
     if status == "infeasible":

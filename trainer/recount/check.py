@@ -87,7 +87,8 @@ def _claims_nothing(model: dict[str, Any], data: Data) -> Finding:
 
 def _of_tree(model: dict[str, Any], data: Data, proof: Path | None) -> list[Finding]:
     """What the rows say about every claim of a tree with a valid structure."""
-    rows, nodes = data.training, model["nodes"]
+    rows = data.training
+    nodes = model["nodes"]
     leaf, counts = counted(model, nodes, rows)
     found = [node_counts(nodes, counts), *objective(model, counts)]
     found += [*metrics(model, data, counts), *crossed(model, data), *restrictions(model, counts, rows, leaf)]

@@ -36,7 +36,9 @@ SETS = "train test cross_validation"
 METRICS = "n correct accuracy confusion folds finished ended accuracies deviation leaves"
 ROWS = "used held_out folds weights fold_trees"
 COLUMN = "name kind categories missing unit special"
-GOAL, WISH, OPTIMUM = "positive maximise weight sensitivity specificity", "wish price reason", "objective bound proved"
+GOAL = "positive maximise weight sensitivity specificity"
+WISH = "wish price reason"
+OPTIMUM = "objective bound proved"
 READING = "delimiter encoding top bottom columns given"
 READ = "taken_for reason decimal thousands unit negative form origin clock zone missing choices question given"
 POINT = "leaves branchings coefficients correct bound proved tree"
@@ -80,7 +82,8 @@ def prices(model: dict[str, Any], sizes: Sequence[int]) -> Finding:
 
     `sizes`: the weights of the classes.
     """
-    certificate, given = model["certificate"], model["parameters"]
+    certificate = model["certificate"]
+    given = model["parameters"]
     leaf = exact(given.get("leaf_penalty") or 0)
     if given.get("paper_lambda") is not None:
         weight = exact(given["paper_lambda"])
@@ -88,7 +91,8 @@ def prices(model: dict[str, Any], sizes: Sequence[int]) -> Finding:
     pairs = [(leaf, penalty(model), "the price of a leaf")]
     extra = certificate.get("coefficient_penalty")
     pairs.append((exact(given.get("coefficient_penalty") or 0), exact(extra or 0), "the price of a coefficient"))
-    goal, wanted = certificate.get("goal") or {}, _goal(model, sizes) if model["method"] == "odt" else {}
+    goal = certificate.get("goal") or {}
+    wanted = _goal(model, sizes) if model["method"] == "odt" else {}
     goal = goal and {"weight": 1} | goal
     for name, words in GOALS.items():
         asks, has = (-1 if of.get(name) is None else of[name] for of in (wanted, goal))
@@ -104,10 +108,12 @@ def prices(model: dict[str, Any], sizes: Sequence[int]) -> Finding:
 def _goal(model: dict[str, Any], sizes: Sequence[int]) -> dict[str, Any]:
     """What is maximised in place of accuracy, as the parameters ask; nothing if it is accuracy."""
     shares = {name: asked(model, name) for name in ("sensitivity", "specificity")}
-    text, given = str(asked(model, "negative_weight") or "1").strip(), [n for n, v in shares.items() if v is not None]
+    text = str(asked(model, "negative_weight") or "1").strip()
+    given = [n for n, v in shares.items() if v is not None]
     if not given and text == "1" and not asked(model, "frontier"):
         return {}
-    positive, weight = str(asked(model, "positive") or "").strip() or model["classes"][-1], exact(1)
+    positive = str(asked(model, "positive") or "").strip() or model["classes"][-1]
+    weight = exact(1)
     if len(given) != 1 and text == "balanced":
         own = sizes[model["classes"].index(positive)]
         weight = Fraction(own, max(1, sum(sizes) - own))
@@ -119,12 +125,14 @@ def _goal(model: dict[str, Any], sizes: Sequence[int]) -> dict[str, Any]:
 
 def gap(certificate: dict[str, Any]) -> list[Finding]:
     """The gap follows from bound and objective; "optimal" needs a closed gap, or a gap that was asked for."""
-    bound, objective = certificate.get("bound"), certificate.get("objective")
+    bound = certificate.get("bound")
+    objective = certificate.get("objective")
     if bound is None or objective is None:
         return [recounted("gap", False, "There is a gap and no bound.")] if certificate.get("gap") is not None else []
     size = max(abs(exact(objective)), Fraction(1, 10**10))
     own = abs(exact(bound) - exact(objective)) / size
-    claimed, words = certificate.get("gap"), f"recomputed {float(own):.6g}, claimed {certificate.get('gap')}"
+    claimed = certificate.get("gap")
+    words = f"recomputed {float(own):.6g}, claimed {certificate.get('gap')}"
     rounding = TOLERANCE * max(own, Fraction(1)) + Fraction(1, 10**15) / size
     holds = claimed is not None and abs(exact(claimed) - own) <= rounding
     open_ = own > max(CLOSED, exact(certificate.get("mip_gap") or 0)) + rounding
@@ -157,7 +165,8 @@ def bound(model: dict[str, Any], rows: Rows, proved: Set[str] = frozenset()) -> 
     certificate = model["certificate"]
     if certificate.get("bound") is None:
         return []
-    claimed, method = exact(certificate["bound"]), model["method"]
+    claimed = exact(certificate["bound"])
+    method = model["method"]
     sizes = np.bincount(rows.labels, rows.weights, minlength=len(model["classes"]))
     single = Fraction(int(sizes.max()), int(sizes.sum())) - penalty(model)
     if claimed < exact(certificate["objective"]) - TOLERANCE:
@@ -191,11 +200,13 @@ def wishes(model: dict[str, Any], rows: Rows) -> list[Finding]:
     """What the file says of the best tree without some of its wishes: searched again if that is small."""
     certificate = model["certificate"]
     own = certificate.get("wishes") or []
-    top, every = certificate.get("optimum"), range(len(own))
+    top = certificate.get("optimum")
+    every = range(len(own))
     found: list[tuple[str, bool | None]] = []
     if top is not None:
         best = _without(model, rows, every)
-        low, high = exact(top["objective"]), exact(top["bound"])
+        low = exact(top["objective"])
+        high = exact(top["bound"])
         sound = low <= high + TOLERANCE and top["proved"] is (top["objective"] == top["bound"])
         meets = best is None or low - TOLERANCE <= best <= high + TOLERANCE
         found.append(("optimum without wishes", (None if best is None else True) if sound and meets else False))
@@ -224,7 +235,8 @@ def _bound(verdict: Verdict, detail: str, top: Fraction | None = None) -> Findin
 
 def evidence(model: dict[str, Any], rows: Rows, errors: Sequence[int] = ()) -> list[Finding]:
     """One line for each part of the evidence that makes a claim; `errors` of trees with few leaves are what a proof shows."""
-    out, told = [], []
+    out = []
+    told = []
     for part in model["certificate"].get("evidence") or []:
         kind = str(part.get("kind"))
         if kind in ("dynamic-programming", "interval-pruning", "wishes"):

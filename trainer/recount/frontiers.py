@@ -21,7 +21,8 @@ Claims = list[tuple[int, int]]  # numbers of leaves, and the most rows that a tr
 
 def frontier(model: dict[str, Any], part: dict[str, Any], rows: Rows, errors: Sequence[int]) -> Finding:
     """The line on a frontier; `errors` are what trees of at most 1, 2, … leaves make at least, as a proof shows: nothing without one."""
-    kind, points = str(part["kind"]), part["points"]
+    kind = str(part["kind"])
+    points = part["points"]
     troubles = (_point_trouble(model, part, p, rows) for p in points)
     if trouble := _disorder(part) or next(filter(None, troubles), ""):
         return recounted(kind, False, trouble)
@@ -46,7 +47,8 @@ def frontier(model: dict[str, Any], part: dict[str, Any], rows: Rows, errors: Se
 
 def _disorder(part: dict[str, Any]) -> str:
     """What is wrong with the order of the points and of the sizes that are called open; empty if nothing is."""
-    points, by_leaves = part["points"], part["kind"] == "leaf-frontier"
+    points = part["points"]
+    by_leaves = part["kind"] == "leaf-frontier"
     listed = [p["leaves"] for p in (*points, *part.get("unsettled", ()))]
     if not all(type(size) is int and size > 0 for size in listed):
         return "Its sizes are not all whole numbers above 0."
@@ -61,7 +63,9 @@ def _disorder(part: dict[str, Any]) -> str:
 
 def _point_trouble(model: dict[str, Any], part: dict[str, Any], p: dict[str, Any], rows: Rows) -> str:
     """What is wrong with a point, or with its tree; empty if nothing is."""
-    n, tree, point = int(rows.weights.sum()), p.get("tree"), f"The point with {p['leaves']} leaves does not hold"
+    n = int(rows.weights.sum())
+    tree = p.get("tree")
+    point = f"The point with {p['leaves']} leaves does not hold"
     if part["n"] != n or not p["correct"] <= p["bound"] <= n or p["proved"] != (p["correct"] == p["bound"]):
         return f"{point}: its numbers do not fit together."
     if p.get("branchings", p["leaves"] - 1) != p["leaves"] - 1:
@@ -71,14 +75,16 @@ def _point_trouble(model: dict[str, Any], part: dict[str, Any], p: dict[str, Any
     trouble, counts = held(model, tree, rows)
     if trouble:
         return f"{point}: {trouble}"
-    own, size = (len(leaves(tree)), value_of(model, tree, counts)[0]), terms(model, tree)
+    own = (len(leaves(tree)), value_of(model, tree, counts)[0])
+    size = terms(model, tree)
     fits = own == (p["leaves"], p["correct"]) and p.get("coefficients", size) == size
     return "" if fits else f"{point}: its tree has {own[0]} leaves and {own[1]} rows right."
 
 
 def _searched(part: dict[str, Any], best: Sequence[int], words: str) -> Finding:
     """The line where all trees were searched: `best` has the most rows that are right with at most 1, 2, … leaves."""
-    kind, top = str(part["kind"]), {p["leaves"]: p["correct"] for p in part["points"]}
+    kind = str(part["kind"])
+    top = {p["leaves"]: p["correct"] for p in part["points"]}
     for t, bound in _claims(part):
         right = best[min(t, len(best)) - 1]
         if right > bound:
@@ -94,7 +100,8 @@ def _claims(part: dict[str, Any]) -> Claims:
         return [(p["coefficients"] + 1, p["bound"]) for p in part["points"]]
     points = {p["leaves"]: p for p in part["points"]}
     open_ = {u["leaves"]: u["bound"] for u in part.get("unsettled", [])}
-    claims, known = [], 0
+    claims = []
+    known = 0
     for t in range(1, int(part["most"]) + 1):
         claims.append((t, points[t]["bound"] if t in points else open_.get(t, known)))
         known = points[t]["correct"] if t in points else known

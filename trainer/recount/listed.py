@@ -15,13 +15,15 @@ from trainer.recount.trees.held import held
 from trainer.verify.model import Rows
 from trainer.verify.space.questions import of_column
 
-CLAIM, LISTED = "optimal-trees", "listed trees"
+CLAIM = "optimal-trees"
+LISTED = "listed trees"
 Nodes = Sequence[dict[str, Any]]
 
 
 def optimal_trees(model: dict[str, Any], part: dict[str, Any], rows: Rows) -> list[Finding]:
     """A line on the number of optimal trees, and one on those that are listed."""
-    said, trees = part.get("count"), part.get("listed") or []
+    said = part.get("count")
+    trees = part.get("listed") or []
     if said is None:
         return [recounted(CLAIM, not trees, "Nothing is said of how many there are.")]
     if len(trees) != min(int(said), int(model["parameters"]["optimal_trees"])):
@@ -37,12 +39,14 @@ def _listed(model: dict[str, Any], trees: Sequence[Any], rows: Rows) -> Finding:
     """Whether each listed tree is as good and as small as the tree of the file, and none is listed too often."""
     if not all(isinstance(tree, list) for tree in trees):
         return unjudged(LISTED, "The listed trees are words, which were not run over the rows.")
-    correct, size = model["certificate"]["correct"], len(leaves(model["nodes"]))
+    correct = model["certificate"]["correct"]
+    size = len(leaves(model["nodes"]))
     for k, tree in enumerate(trees, start=1):
         trouble, counts = held(model, tree, rows)
         if trouble:
             return recounted(LISTED, False, f"Tree {k} does not hold: {trouble}")
-        right, own = value_of(model, tree, counts)[0], len(leaves(tree))
+        right = value_of(model, tree, counts)[0]
+        own = len(leaves(tree))
         if (right, own) != (correct, size):
             return recounted(LISTED, False, f"Tree {k} has {own} leaves and {right} rows right.")
     for text, times in Counter(_asked(tree) for tree in trees).items():
@@ -60,7 +64,8 @@ def _asked(tree: Nodes) -> str:
 
 def _ways(model: dict[str, Any], tree: Nodes, rows: Rows) -> int:
     """How many optimal trees a listed one may stand for: questions of a column that part the rows of a node alike may be written alike."""
-    names, ways = [column["name"] for column in model["columns"]], 1
+    names = [column["name"] for column in model["columns"]]
+    ways = 1
     for i, own, left in parted(tree, model["columns"], rows):
         asked = (yes[own] == left for yes in of_column(model, rows, names.index(tree[i]["split"]["feature"])))
         ways *= sum(bool(same.all() or not same.any()) for same in asked)

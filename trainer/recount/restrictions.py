@@ -96,7 +96,8 @@ def _fairness_words(model: Model) -> list[str]:
     given = model["parameters"]
     name = str(given["fairness_class"]).strip() or "the last class"
     among = f" among rows of {name}" if given["fairness"] == "opportunity" else ""
-    groups, delta = str(given["fairness_column"]).strip(), given["fairness_delta"]
+    groups = str(given["fairness_column"]).strip()
+    delta = given["fairness_delta"]
     return [f"{name} predicted at rates at most {delta} apart between groups of {groups}{among}"]
 
 
@@ -104,12 +105,14 @@ def _fairness_words(model: Model) -> list[str]:
 
 
 def _few_leaves(seen: Seen) -> list[Held]:
-    most, own = asked(seen.model, "max_leaves"), len(leaves(seen.model["nodes"]))
+    most = asked(seen.model, "max_leaves")
+    own = len(leaves(seen.model["nodes"]))
     return [] if most is None else [("max_leaves", own <= most, f"{own} leaves")]
 
 
 def _large_leaves(seen: Seen) -> list[Held]:
-    least, own = int(asked(seen.model, "min_leaf") or 1), leaves(seen.model["nodes"])
+    least = int(asked(seen.model, "min_leaf") or 1)
+    own = leaves(seen.model["nodes"])
     smallest = min(sum(seen.counts[v["id"]]) for v in own)
     held = smallest >= least or len(own) == 1
     return [("min_leaf", held, f"the smallest leaf has {smallest} rows")] if least > 1 else []
@@ -131,7 +134,8 @@ def _small_subsets(seen: Seen) -> list[Held]:
 
 
 def _few_columns(seen: Seen) -> list[Held]:
-    most, own = asked(seen.model, "max_columns"), len(used(seen.model["nodes"]))
+    most = asked(seen.model, "max_columns")
+    own = len(used(seen.model["nodes"]))
     return [] if most is None else [("max_columns", own <= most, f"{own} columns are used")]
 
 
@@ -154,7 +158,8 @@ def _pairs_apart(seen: Seen) -> list[Held]:
 
 
 def _recalls(seen: Seen) -> list[Held]:
-    found, counts = [], seen.counts
+    found = []
+    counts = seen.counts
     for text, (name, share) in zip(items(asked(seen.model, "recall")), recalls(seen.model), strict=True):
         k = seen.model["classes"].index(name)
         right = sum(counts[v["id"]][k] for v in leaves(seen.model["nodes"]) if v["class"] == name)
@@ -178,7 +183,8 @@ def _fair(seen: Seen) -> list[Held]:
 
 def _ordered(seen: Seen) -> list[Held]:
     """Below each question on a column no leaf on the side of smaller values has a higher class than one opposite."""
-    found, held = places(seen.model["nodes"]), []
+    found = places(seen.model["nodes"])
+    held = []
     for text, (name, way) in zip(items(asked(seen.model, "monotone")), ways(seen.model), strict=True):
         asks = [place for place, v in found.items() if "split" in v and columns_of(v["split"]) == [name]]
         sides = [[_labels(seen.model, found, place + letter) for letter in "yn"] for place in asks]

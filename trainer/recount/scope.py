@@ -108,7 +108,8 @@ TOPOLOGY = re.compile(
 
 def _topology(model: dict[str, Any], rows: Rows, head: str) -> bool:
     """Whether the tree keeps within the stated topology, and columns and bins are as in the parameters."""
-    nodes, found = model["nodes"], TOPOLOGY.fullmatch(head)
+    nodes = model["nodes"]
+    found = TOPOLOGY.fullmatch(head)
     if found is None:
         return head == "no question" and len(nodes) == 1
     size, deepest, columns, bins = map(int, found.groups()[:4])
@@ -149,7 +150,10 @@ def _grows(nodes: Sequence[dict[str, Any]], at: int, shape: Shape) -> bool:
 
 def _of_questions(model: dict[str, Any], columns: list[int], rows: Rows) -> list[str]:
     sizes = np.bincount(np.array(columns, np.int64), minlength=len(rows.columns)).tolist()
-    numeric, codes, levels, truths = list[int](), 0, 0, 0
+    numeric = list[int]()
+    codes = 0
+    levels = 0
+    truths = 0
     for column, own, size in zip(model["columns"], rows.columns, sizes, strict=True):
         if column["kind"] == "categorical":
             levels += size

@@ -29,7 +29,8 @@ CLAIMS = (
     "fingerprint",
     "rows",
 )  # parts of a file that state more than a tree
-LEAF, BRANCH = {"class"}, {"split", "left", "right", "impurity", "impurity_bound", "measure"}
+LEAF = {"class"}
+BRANCH = {"split", "left", "right", "impurity", "impurity_bound", "measure"}
 MOST = {"bins": 1000, "depth": 100, "test_share": 0.9, "folds": 50, "mip_gap": 1}
 # method: what it can claim, its kinds of splits (t: threshold, i: interval, s: subset, l: linear), its parameters
 METHODS = {
@@ -85,7 +86,8 @@ def claimless(model: dict[str, Any]) -> bool:
 def _check_names(model: dict[str, Any]) -> None:
     names = [model["target"], *model["classes"]]
     for column in model["columns"]:
-        kind, categories = column["kind"], column.get("categories") or []
+        kind = column["kind"]
+        categories = column.get("categories") or []
         names += [column["name"], kind, *categories]
         if kind not in ("numeric", "binary", "categorical") or ("categories" in column) != (kind == "categorical"):
             raise ValueError(f"the kind of column {column['name']!r} is not known, or does not go with its categories")
@@ -101,7 +103,8 @@ def _check_names(model: dict[str, Any]) -> None:
 def tree_trouble(model: dict[str, Any], nodes: Sequence[dict[str, Any]]) -> tuple[str, int]:
     """What is wrong with the tree, empty if nothing is, and its depth."""
     columns = {c["name"]: c for c in model["columns"]}
-    seen, depth = {0}, {0: 0}
+    seen = {0}
+    depth = {0: 0}
     if not nodes:
         raise LookupError("there is no node")
     for i, node in enumerate(nodes):
@@ -154,7 +157,8 @@ def _split_trouble(split: dict[str, Any], columns: dict[str, dict]) -> str:
 
 def _method(model: dict[str, Any]) -> Finding:
     """Whether the method is known and may have this guarantee, these splits and these parameters."""
-    name, certificate = model.get("method"), model.get("certificate") or {}
+    name = model.get("method")
+    certificate = model.get("certificate") or {}
     if name not in METHODS:
         return recounted("method", False, f"There is no method '{str(name)[:60]}'.")
     guarantee, kinds, parameters = METHODS[name]

@@ -20,9 +20,11 @@ def _holds(model: dict[str, Any], wish: Wish) -> tuple[bool, str]:
     found = places(model["nodes"])
     if wish.place not in found:
         return wish.verb != "ask", "The tree does not have this place."
-    node, part = found[wish.place], under(found, wish.place)
+    node = found[wish.place]
+    part = under(found, wish.place)
     if wish.verb == "leaf":
-        own, label = node.get("class"), None if wish.label < 0 else model["classes"][wish.label]
+        own = node.get("class")
+        label = None if wish.label < 0 else model["classes"][wish.label]
         return "split" not in node and label in (None, own), f"There is a leaf of class '{own}' at this place."
     if wish.verb == "depth":
         height = max(map(len, part))

@@ -36,7 +36,8 @@ def _only_label(tree: Tree) -> list[int | None]:
 
 def without_idle(tree: Tree) -> Tree:
     """The tree in which each idle question is a leaf, with the rows that it had, so that every row gets the class that it got before."""
-    label, order = _only_label(tree), [0]
+    label = _only_label(tree)
+    order = [0]
     for at in order:  # grows while it is walked: breadth first, as trees are numbered
         if label[at] is None:
             order += [tree.nodes[at].left, tree.nodes[at].right]

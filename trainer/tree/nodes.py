@@ -250,7 +250,8 @@ def grow(
         item, rows, fallback = queue.popleft()
         counts = _class_counts(codes[rows], None if weights is None else weights[rows], len(classes))
         majority = int(counts.argmax()) if counts.any() else fallback
-        number, tally = len(nodes), tuple(int(c) for c in counts)
+        number = len(nodes)
+        tally = tuple(int(c) for c in counts)
         if isinstance(item, DraftLeaf):
             nodes.append(Node(id=number, counts=tally, label=majority if item.label is None else item.label))
             continue
@@ -311,7 +312,8 @@ def simplify(tree: Tree) -> Draft:
             return visit(v.right)
         if tree.nodes[v.right].rows == 0:
             return visit(v.left)
-        left, right = visit(v.left), visit(v.right)
+        left = visit(v.left)
+        right = visit(v.right)
         if isinstance(left, DraftLeaf) and isinstance(right, DraftLeaf) and left.label == right.label:
             return left
         draft = to_draft_branch(v)
@@ -351,7 +353,8 @@ def tree_from_json(
         if len(counts) != len(classes):
             raise ModelFileError(f"Node {i} has {len(counts)} counts for {len(classes)} classes.")
         if "split" in record:
-            left, right = int(record["left"]), int(record["right"])
+            left = int(record["left"])
+            right = int(record["right"])
             if not (i < left < len(records) and i < right < len(records) and left != right):
                 raise ModelFileError(f"The children of node {i} must be two later nodes of the list.")
             label = counts.index(max(counts)) if any(counts) else fallback[i]

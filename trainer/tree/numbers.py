@@ -12,7 +12,9 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 
 from trainer.table import ColumnSchema
 
-MINUS, TIMES, THIN = "−", "×", "\u202f"
+MINUS = "−"
+TIMES = "×"
+THIN = "\u202f"
 LETTERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 DIGITS = 3
 MOST_DECIMALS = (
@@ -39,7 +41,8 @@ def number_text(value: float, digits: int = DIGITS, *, full: bool = False) -> st
         return "∞" if value > 0 else f"{MINUS}∞"
     if value == 0:
         return "0"
-    sign, size = (MINUS if value < 0 else ""), abs(value)
+    sign = MINUS if value < 0 else ""
+    size = abs(value)
     if full:
         return sign + _plain(Decimal(repr(float(size))))
     exponent = math.floor(math.log10(size))
@@ -92,7 +95,8 @@ def shortest_between(low: float, high: float) -> float:
     It is larger than `low` and smaller than `high`, also as a double; where no double lies between them it is `low`. 0 is taken
     where it lies in the middle half of the gap. Both ends must be finite, `low` < `high`.
     """
-    a, b = Decimal(low), Decimal(high)
+    a = Decimal(low)
+    b = Decimal(high)
     middle = WIDE.divide(WIDE.add(a, b), Decimal(2))
     if a < 0 < b and abs(middle) * 4 <= b - a:
         return 0.0

@@ -24,8 +24,13 @@ from trainer.tree.nodes import Tree
 from trainer.version import VERSION
 
 Inputs = Literal["auto", "tensor", "columns"]
-OPSET, ML_OPSET, IR_VERSION = 17, 3, 8
-LABEL, SHARES, LEAF, TENSOR = "label", "probabilities", "leaf", "X"
+OPSET = 17
+ML_OPSET = 3
+IR_VERSION = 8
+LABEL = "label"
+SHARES = "probabilities"
+LEAF = "leaf"
+TENSOR = "X"
 OUTPUTS = (LABEL, SHARES, LEAF)
 
 
@@ -137,7 +142,8 @@ class _Builder:
         return helper.make_graph(self.operators, "tree", inputs, outputs, initializer=self.constants)
 
     def _tests(self, node: int, position: int, threshold: float) -> None:
-        self.position[node], self.threshold[node] = position, threshold
+        self.position[node] = position
+        self.threshold[node] = threshold
 
     def _feature(self, name: str) -> int:
         self.features.append(name)

@@ -139,7 +139,8 @@ class _Writer:
 
     def category_in(self, column: int, codes: Sequence[int]) -> ET.Element:
         """Whether the category of a column is one of `codes`."""
-        name, categories = self.name(column), [self.tree.schema[column].categories[code] for code in codes]
+        name = self.name(column)
+        categories = [self.tree.schema[column].categories[code] for code in codes]
         if not categories:
             return ET.Element("False")
         if len(categories) == 1:

@@ -26,7 +26,8 @@ def collapses(tree: Tree) -> list[Alpha]:
     """For each node the alpha from which on it is a leaf instead of a branch; inf where it is one already, or is cut off first."""
     nodes, n = tree.nodes, max(1, tree.nodes[0].rows)
     error = [node.rows - node.counts[node.label] for node in nodes]
-    below, leaves = error.copy(), [1] * len(nodes)
+    below = error.copy()
+    leaves = [1] * len(nodes)
     parent = [-1] * len(nodes)
     for node in reversed(nodes):
         if node.split is not None:
@@ -50,8 +51,10 @@ def collapses(tree: Tree) -> list[Alpha]:
         alpha = max(alpha, g)
         found[v] = alpha
         _cut(tree, v, branches)
-        saved, added = size - 1, error[v] - below[v]
-        below[v], leaves[v] = error[v], 1
+        saved = size - 1
+        added = error[v] - below[v]
+        below[v] = error[v]
+        leaves[v] = 1
         u = parent[v]
         while u >= 0:
             below[u] += added
@@ -99,7 +102,8 @@ def pruned_errors(tree: Tree, X: FloatArray, y: CodeArray, w: CountArray, grid: 
     int64 (len(grid),), from one routing of the rows: a node decides from the alpha on at which it collapses to that at which one
     above it does.
     """
-    found, classes = collapses(tree), len(tree.nodes[0].counts)
+    found = collapses(tree)
+    classes = len(tree.nodes[0].counts)
     flat = tree.apply(X).astype(np.int64) * classes + y
     counts = np.bincount(flat, weights=w, minlength=len(tree.nodes) * classes).astype(np.int64)
     counts = counts.reshape(len(tree.nodes), classes)

@@ -42,7 +42,8 @@ def shorten(tree: Tree, matrix: FloatArray) -> Draft:
             drafts[v.id] = DraftLeaf(label=v.label)
             continue
         split, exchanged = made[v.id]
-        low, high = drafts.pop(v.left), drafts.pop(v.right)
+        low = drafts.pop(v.left)
+        high = drafts.pop(v.right)
         left_side, right_side = (high, low) if exchanged else (low, high)
         drafts[v.id] = replace(to_draft_branch(v), split=split, left=left_side, right=right_side)
     return drafts[0]

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 Model = dict[str, Any]
-MAX_DIGITS, MAX_EXPONENT = 200, 400
+MAX_DIGITS = 200
+MAX_EXPONENT = 400
 # what the methods that claim something of all trees ask: yes/no questions, thresholds, hyperplanes; `odt` asks for subsets
 QUESTIONS = {"exact", "flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"}
-THRESHOLDS, OBLIQUE = {"exact-numeric"}, {"cut-h", "cutw-h", "s-oct", "oct-h"}
+THRESHOLDS = {"exact-numeric"}
+OBLIQUE = {"cut-h", "cutw-h", "s-oct", "oct-h"}
 
 
 @dataclass(frozen=True)

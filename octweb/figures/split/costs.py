@@ -29,7 +29,8 @@ class Costs:
 
     def cut(self, place: int) -> float:
         """The shortest decimal that parts the rows at a place; at the tree's own place its threshold."""
-        low, high = float(self.low[place]), float(self.high[place])
+        low = float(self.low[place])
+        high = float(self.high[place])
         return self.own if low <= self.own < high else shortest_between(low, high)
 
     def written(self, place: int) -> str:
@@ -57,7 +58,8 @@ class Costs:
     @property
     def best(self) -> int:
         """The place of the fewest wrong rows: the tree's own if it has as few as any, else the first."""
-        at, fewest = self.at, int(self.wrong.min())
+        at = self.at
+        fewest = int(self.wrong.min())
         return at if 0 <= at < len(self.low) and self.wrong[at] == fewest else int(self.wrong.argmin())
 
     def thinned(self, most: int) -> Costs:
@@ -82,7 +84,8 @@ def threshold_costs(tree: Tree, node: int, X: FloatArray, codes: CodeArray) -> C
         return None
     feature, own = v.split.cut
     order = np.argsort(X[:, feature], kind="stable")  # missing values come last: they answer no
-    x, known = X[order, feature], int(np.isfinite(X[:, feature]).sum())
+    x = X[order, feature]
+    known = int(np.isfinite(X[:, feature]).sum())
     ends = np.flatnonzero(x[1:known] > x[: known - 1])
     if not len(ends):
         return None

@@ -14,7 +14,9 @@ MOST_CUTS = 400  # of a curve in a picture 300 px wide
 MOST_STOPS = 2000  # of a threshold that is moved; with more values every stop is exact, but not every value is one
 LENGTH = 40  # letters below a picture 300 px wide
 NARROW = 30  # with the words to save it beside
-LOWER, UPPER = 0.24, 0.43  # the parts of the height below which the curve lies, and above which the rows
+# the parts of the height below which the curve lies, and above which the rows
+LOWER = 0.24
+UPPER = 0.43
 HEIGHT = 308  # pixels, with a line for the legend
 LESS = 12  # pixels of the margin above that the words of the sides leave free
 NUMBERS = 0.08  # part of the height that the numbers of the axis take
@@ -40,7 +42,8 @@ def with_curve(figure: dict[str, Any], costs: Costs, name: str) -> dict[str, Any
     Shapes and notes that move have a name: cut, reach, now; yes, no, wrong.
     """
     costs = costs.thinned(MOST_STOPS)
-    layout, heads = figure["layout"], figure["layout"]["annotations"]
+    layout = figure["layout"]
+    heads = figure["layout"]["annotations"]
     below = {"ticks": "outside", "ticklen": 6, "tickcolor": "rgba(0,0,0,0)"}  # the handle of a page stands on the axis
     titled = layout["xaxis"] | {"title": {"text": ""}, "tickfont": {"size": 11}} | below
     changed = {

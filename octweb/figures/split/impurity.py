@@ -25,18 +25,21 @@ def best_threshold(values: FloatArray, codes: CodeArray, classes: int) -> tuple[
     """
     known = ~np.isnan(values)
     order = np.argsort(values[known], kind="stable")
-    x, y = values[known][order], codes[known][order]
+    x = values[known][order]
+    y = codes[known][order]
     ends = np.flatnonzero(x[1:] > x[:-1])
     if not len(ends):
         return None
     total = np.bincount(codes, minlength=classes).astype(np.float64)
-    inner, n = np.zeros((2, len(ends))), len(codes)
+    inner = np.zeros((2, len(ends)))
+    n = len(codes)
     for k in range(classes):
         yes = np.cumsum(y == k)[ends].astype(np.float64)
         inner += np.array([yes**2, (total[k] - yes) ** 2])
     size = ends + 1.0
     impurity = n - inner[0] / size - inner[1] / (n - size)
     at = int(impurity.argmin())
-    low, high = float(x[ends[at]]), float(x[ends[at] + 1])
+    low = float(x[ends[at]])
+    high = float(x[ends[at] + 1])
     finite = np.isfinite(low) and np.isfinite(high)
     return (shortest_between(low, high) if finite else low), float(impurity[at])

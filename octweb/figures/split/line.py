@@ -216,7 +216,8 @@ def _sample(rows: np.ndarray, codes: CodeArray) -> np.ndarray:
     """At most MAX_POINTS of `rows`, the same share of each class and at least one row of each, chosen once and for all."""
     if len(rows) <= MAX_POINTS:
         return rows
-    rng, kept = np.random.default_rng(SEED), []
+    rng = np.random.default_rng(SEED)
+    kept = []
     for k in np.unique(codes[rows]):
         members = rows[codes[rows] == k]
         take = max(1, math.floor(len(members) * MAX_POINTS / len(rows)))

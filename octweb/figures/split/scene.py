@@ -45,8 +45,10 @@ def impurity_words(scene: Scene) -> str:
 
 def codes_words(scene: Scene, feature: int) -> str:
     """How many rows answer as they do because their value is a code: one that was declared, or one that looks like it."""
-    column, values = scene.tree.schema[feature], scene.X[:, feature]
-    codes, said = _codes_here(scene, feature), []
+    column = scene.tree.schema[feature]
+    values = scene.X[:, feature]
+    codes = _codes_here(scene, feature)
+    said = []
     for answer, side in (("yes", scene.left), ("no", ~scene.left)):
         here = {v: int(((values == v) & side).sum()) for v in codes}
         if rows := sum(here.values()):
@@ -82,7 +84,8 @@ def weighed_codes_words(scene: Scene, features: Iterable[int]) -> str:
 
 def _codes_here(scene: Scene, feature: int) -> dict[float, int]:
     """The codes among the rows, declared ones or else those that look like codes, with the rows of each."""
-    column, values = scene.tree.schema[feature], scene.X[:, feature]
+    column = scene.tree.schema[feature]
+    values = scene.X[:, feature]
     if column.kind is not Kind.NUMERIC:
         return {}
     declared = {v: int((values == v).sum()) for v in column.special}

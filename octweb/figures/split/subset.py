@@ -21,7 +21,8 @@ def subset_pictures(scene: Scene, split: Subset) -> list[dict[str, Any]]:
 
 def _subset_picture(scene: Scene, split: Subset) -> dict[str, Any]:
     column = scene.tree.schema[split.feature]
-    values, classes = scene.X[:, split.feature], len(scene.tree.classes)
+    values = scene.X[:, split.feature]
+    classes = len(scene.tree.classes)
     missing = np.isnan(values)
     place = np.where(missing, len(column.categories), np.nan_to_num(values)).astype(np.int64)
     counts = np.zeros((len(column.categories) + 1, classes), np.int64)

@@ -90,7 +90,8 @@ def sum_picture(scene: Scene, split: Linear) -> dict[str, Any]:
 
 def _air(sizes: Sequence[float]) -> list[float]:
     """The range of the bars with zero and a little air."""
-    low, high = min(0.0, *sizes, 0.0), max(0.0, *sizes, 0.0)
+    low = min(0.0, *sizes, 0.0)
+    high = max(0.0, *sizes, 0.0)
     air = 0.04 * (high - low) or 1.0
     return [low - air if low < 0 else -air / 4, high + air if high > 0 else air / 4]
 

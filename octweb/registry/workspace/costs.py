@@ -34,7 +34,9 @@ def costs_of(classes: tuple[str, ...], query: Mapping[str, str]) -> Costs:
 
     A right answer costs nothing.
     """
-    n, texts, errors = len(classes), {}, []
+    n = len(classes)
+    texts = {}
+    errors = []
     table = 1.0 - np.eye(n)
     for a in range(n):
         for name, at in _fields(a, n):

@@ -40,7 +40,8 @@ def groups(scene: Scene, column: str, part: str) -> dict[str, Any] | None:
         return None
     labels, codes = grouped(values[at])
     classes = len(scene.tree.classes)
-    found, small = [], 0
+    found = []
+    small = 0
     for k, label in enumerate(labels):
         rows = at[codes == k]
         if len(rows) < FEWEST:
@@ -52,7 +53,8 @@ def groups(scene: Scene, column: str, part: str) -> dict[str, Any] | None:
 
 def _group(scene: Scene, label: str, rows: np.ndarray, classes: int) -> dict[str, Any]:
     assert scene.rows is not None
-    actual, predicted = scene.rows.codes[rows], scene.predicted[rows]
+    actual = scene.rows.codes[rows]
+    predicted = scene.predicted[rows]
     right = int((actual == predicted).sum())
     found = []
     for k in range(classes if classes <= 3 else 0):

@@ -94,7 +94,8 @@ def _performance(scene: Scene) -> dict[str, Any]:
 
 
 def _proof(scene: Scene) -> dict[str, Any]:
-    model, certificate = scene.model, scene.file.certificate
+    model = scene.model
+    certificate = scene.file.certificate
     return {
         "certificate": certificate,
         **_row_counts(scene),
@@ -165,7 +166,8 @@ def chosen_mode(scene: Scene) -> Mode:
 def workspace(scene: Scene) -> dict[str, Any]:
     """Everything that the page of a model shows in the chosen mode."""
     chosen = chosen_mode(scene)
-    facts, interval = page.facts(scene.model), performance.unseen_interval(scene)
+    facts = page.facts(scene.model)
+    interval = performance.unseen_interval(scene)
     if interval is not None and scene.model.train_accuracy <= interval[1]:
         facts["difference"] = None  # unseen rows as good as the training rows are among what chance explains
     return {

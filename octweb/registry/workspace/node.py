@@ -29,7 +29,8 @@ MAX_SINGLE_CELLS = 4_000_000  # rows × columns up to which the best single colu
 
 def node_facts(scene: Scene) -> dict[str, Any]:
     """Number, place, rule or answer, rows, class bar of the chosen node; of a tree of one leaf also why it asks nothing."""
-    v, tree = scene.node, scene.tree
+    v = scene.node
+    tree = scene.tree
     return {
         "id": v.id,
         "leaf": v.is_leaf,
@@ -52,7 +53,8 @@ def _answers(tree: Tree, node: int) -> list[str]:
 
 def path_rules(scene: Scene, node: int) -> list[dict[str, Any]]:
     """The questions on the way to a node with the answer each was given."""
-    tree, found = scene.tree, []
+    tree = scene.tree
+    found = []
     for a, b in itertools.pairwise(tree.path_to(node)):
         v = tree.nodes[a]
         found.append({"id": a, "rule": headline(tree, v).rstrip("?"), "answer": "yes" if b == v.left else "no"})
@@ -61,7 +63,8 @@ def path_rules(scene: Scene, node: int) -> list[dict[str, Any]]:
 
 def sides(scene: Scene) -> list[dict[str, Any]]:
     """Both answers of the question: rows, class, share on training rows, share on unseen rows with its interval."""
-    v, tree = scene.node, scene.tree
+    v = scene.node
+    tree = scene.tree
     if v.is_leaf:
         return []
     tests = _tests(scene)
@@ -98,7 +101,8 @@ def _side(scene: Scene, answer: str, test: str, child: Node) -> dict[str, Any]:
 
 def answer_facts(scene: Scene) -> dict[str, Any]:
     """Of a leaf: its classes with rows of both kinds, and the promise beside what unseen rows say."""
-    v, tree = scene.node, scene.tree
+    v = scene.node
+    tree = scene.tree
     right, n = scene.unseen_of(v)
     unseen = scene.unseen_counts[v.id]
     classes: list[dict[str, Any]] = [
@@ -205,13 +209,17 @@ def best_single(scene: Scene) -> dict[str, Any] | None:
 
     None without rows, for tables too large to look through, and where nothing can be cut.
     """
-    v, tree, rows = scene.node, scene.tree, scene.rows
+    v = scene.node
+    tree = scene.tree
+    rows = scene.rows
     if rows is None or v.split is None:
         return None
     at = scene.reaching(v.id, "training")
     if len(at) * len(tree.schema) > MAX_SINGLE_CELLS:
         return None
-    X, codes, classes = rows.matrix[at], rows.codes[at], len(tree.classes)
+    X = rows.matrix[at]
+    codes = rows.codes[at]
+    classes = len(tree.classes)
     best = None
     for j, column in enumerate(tree.schema):
         if column.kind is Kind.CATEGORICAL:

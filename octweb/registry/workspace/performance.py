@@ -62,7 +62,8 @@ def mistakes(scene: Scene, part: str) -> dict[str, Any] | None:
     counts = confusion(scene, part)
     if counts is None:
         return None
-    classes, n = scene.tree.classes, int(counts.sum())
+    classes = scene.tree.classes
+    n = int(counts.sum())
     rows = []
     for k, label in enumerate(classes):
         whole = int(counts[k].sum())
@@ -197,7 +198,8 @@ def _scores(scene: Scene, positive: int) -> np.ndarray:
 
 def positive_class(scene: Scene) -> int:
     """The class of the curves: the one asked for, else the rarer one among the training rows."""
-    text, classes = scene.query.get("positive", ""), scene.tree.classes
+    text = scene.query.get("positive", "")
+    classes = scene.tree.classes
     if text in ("0", "1") and len(classes) == 2:
         return int(text)
     counts = scene.tree.nodes[0].counts

@@ -21,7 +21,10 @@ from trainer.tree.picture.palette import swatch
 
 PAGE = 50
 HEAD_NAME = 28  # letters of the name of a column at the head of its values: two or three lines
-LINE, ACTUAL, PREDICTED, LEAF = "line", "actual", "predicted", "leaf"
+LINE = "line"
+ACTUAL = "actual"
+PREDICTED = "predicted"
+LEAF = "leaf"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +50,8 @@ class RowQuery:
 def row_query(scene: Scene, query: Mapping[str, str]) -> RowQuery:
     """What the address asks for; what makes no sense there counts as not asked for."""
     parts = scene.parts or (TRAINING,)
-    classes, columns = len(scene.tree.classes), len(scene.tree.schema)
+    classes = len(scene.tree.classes)
+    columns = len(scene.tree.schema)
     sort = query.get("sort", LINE)
     known = sort in (LINE, ACTUAL, PREDICTED, LEAF) or _number(sort.removeprefix("c"), columns) is not None
     return RowQuery(
@@ -68,7 +72,8 @@ def positions(scene: Scene, asked: RowQuery) -> np.ndarray:
     if rows is None:
         return np.zeros(0, np.int64)
     found = scene.reaching(asked.node, asked.part)
-    actual, predicted = rows.codes[found], scene.predicted[found]
+    actual = rows.codes[found]
+    predicted = scene.predicted[found]
     keep = np.ones(len(found), bool)
     if asked.actual is not None:
         keep &= actual == asked.actual
@@ -128,7 +133,8 @@ def cell_of(scene: Scene) -> dict[str, Any] | None:
 
 def csv_of(scene: Scene, asked: RowQuery) -> Iterator[str]:
     """All rows as CSV: line, row, leaf, actual and predicted class, then every column of the model with every digit."""
-    rows, tree = scene.rows, scene.tree
+    rows = scene.rows
+    tree = scene.tree
     assert rows is not None
     names = [c.name for c in tree.schema]
     yield text_line(["line", "row", "leaf", "actual", "predicted", *names])
@@ -151,7 +157,8 @@ def part_words(part: str) -> str:
 
 def _columns(scene: Scene, node: int) -> list[int]:
     """Columns asked on the way to the node first, then the node's own and those below, then the others."""
-    tree, order = scene.tree, []
+    tree = scene.tree
+    order = []
     below = list(np.flatnonzero(scene.below(node)).tolist())
     for at in [node, *tree.path_to(node)[::-1], *below]:
         split = tree.nodes[at].split
@@ -160,9 +167,11 @@ def _columns(scene: Scene, node: int) -> list[int]:
 
 
 def _row(scene: Scene, i: int, columns: list[int]) -> dict[str, Any]:
-    rows, tree = scene.rows, scene.tree
+    rows = scene.rows
+    tree = scene.tree
     assert rows is not None
-    actual, predicted = int(rows.codes[i]), int(scene.predicted[i])
+    actual = int(rows.codes[i])
+    predicted = int(scene.predicted[i])
     return {
         "line": int(rows.shown[i]),
         "leaf": int(scene.leaf_of[i]),

@@ -17,7 +17,8 @@ from trainer.errors import TrainerError
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Node, Tree
 
-TRAINING, UNSEEN = "training", "unseen"
+TRAINING = "training"
+UNSEEN = "unseen"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -42,11 +42,13 @@ def moving(scene: Scene) -> dict[str, Any] | None:
 
 def hardly(found: Costs) -> dict[str, Any] | None:
     """The thresholds around the tree's own with which hardly more or fewer rows are wrong; None if there is no other."""
-    at, more = found.at, found.wrong - found.now
+    at = found.at
+    more = found.wrong - found.now
     if not 0 <= at < len(more):
         return None
     far = np.flatnonzero(np.abs(more) > max(1, int(HARDLY * found.rows)))
-    first, last = (int(far[far < at].max(initial=-1)) + 1, int(far[far > at].min(initial=len(more))) - 1)
+    first = int(far[far < at].max(initial=-1)) + 1
+    last = int(far[far > at].min(initial=len(more))) - 1
     if first == last:
         return None
     others = np.delete(more[first : last + 1], at - first)

@@ -124,7 +124,9 @@ def sql_of(value, staff, model):
     other = TreeModel.objects.exclude(pk=model.pk).get()
     if value == "DATASET":
         wrong = Dataset.objects.get(pk=model.dataset_id)
-        wrong.pk, wrong.file.name, wrong._state.adding = None, "", True
+        wrong.pk = None
+        wrong.file.name = ""
+        wrong._state.adding = True
         wrong.id = "00000000-0000-4000-8000-000000000000"
         wrong.save(force_insert=True)
         return f"'{wrong.pk.replace('-', '') if connection.vendor == 'sqlite' else wrong.pk}'"

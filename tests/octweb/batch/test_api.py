@@ -188,7 +188,8 @@ def test_rows_are_explained_on_request_with_the_owners_marks_and_in_units_for_th
     stranger,
     staff,
 ):
-    model, text = table_model, "score,age,town\n4.5,3,south\n18,12.5,north\n,4,east\n"
+    model = table_model
+    text = "score,age,town\n4.5,3,south\n18,12.5,north\n,4,east\n"
     decide.mark(model, by=owner, change={"town": "never"})
     explained = set()
     registry.ask_for_approval(model, by=owner)

@@ -57,7 +57,8 @@ def held(job) -> bool:
 
 
 def test_a_killed_worker_loses_nothing(worker, new_job, hold):  # noqa: F811
-    job, first = new_job(), worker()
+    job = new_job()
+    first = worker()
     wait_for(lambda: held(job))
     first.send_signal(signal.SIGKILL)
     first.wait()
@@ -75,7 +76,8 @@ def test_a_killed_worker_loses_nothing(worker, new_job, hold):  # noqa: F811
 
 
 def test_a_killed_child_fails_the_job_cancel_leaves_no_result_and_what_is_deleted_goes_on(worker, new_job, hold):  # noqa: F811
-    job, process = new_job(), worker()
+    job = new_job()
+    process = worker()
     for attempt in (1, 2):
         wait_for(lambda attempt=attempt: now(job).attempt == attempt and held(job))
         for child in jobs_of(process):
@@ -123,7 +125,8 @@ def test_the_reaper_looks_after_files_too(job):
 
 def test_old_answers_and_files_without_a_row_are_removed(job, work, settings, model):
     assert work(job) == RunStatus.SUCCEEDED
-    orphan, young = "predictions/gone/source.csv", "predictions/young/source.csv"
+    orphan = "predictions/gone/source.csv"
+    young = "predictions/young/source.csv"
     for name in (orphan, young):
         default_storage.save(name, ContentFile(b"x"))
     old = (timezone.now() - timedelta(days=2)).timestamp()

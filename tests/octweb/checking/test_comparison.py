@@ -105,7 +105,8 @@ def test_the_page_says_that_a_better_tree_exists_and_shows_it(brought, client, o
 
 def test_rest_says_that_none_exists(brought, client_of, owner, staff, stranger):
     model = brought("best")
-    address, api = f"/api/v1/models/{model.pk}/comparison/", client_of(owner)
+    address = f"/api/v1/models/{model.pk}/comparison/"
+    api = client_of(owner)
     assert api.get(address).status_code == 404
     made = api.post(address, {"seconds": 40}, format="json")
     assert (made.status_code, made.json()["status"], made.json()["found"]) == (202, "queued", None)
@@ -133,7 +134,8 @@ def test_rest_says_that_none_exists(brought, client_of, owner, staff, stranger):
 
 def test_a_search_that_waits_is_stopped(brought, client_of, client, owner):
     model = brought()
-    address, api = f"/api/v1/models/{model.pk}/comparison/", client_of(owner)
+    address = f"/api/v1/models/{model.pk}/comparison/"
+    api = client_of(owner)
     assert api.post(f"{address}cancel/").status_code == 404
     api.post(address, {}, format="json")
     assert api.post(f"{address}cancel/").json()["status"] == "cancelled"
@@ -172,7 +174,8 @@ def test_what_a_stopped_search_has_found_stays(brought, client, owner):
 @pytest.mark.one_database
 def test_rows_that_are_gone_or_changed_are_said(brought, dataset, client, client_of, owner):
     model = brought()
-    waiting, changed = comparing.start(owner=owner, model=model), path_of(dataset.file)
+    waiting = comparing.start(owner=owner, model=model)
+    changed = path_of(dataset.file)
     changed.write_bytes(changed.read_bytes() + b" ")
     assert "changed outside octweb" in work(waiting).error
     again = comparing.start(owner=owner, model=model)

@@ -184,7 +184,8 @@ def test_more_clients_than_threads_all_get_their_turn(server, path):
 def test_a_client_that_never_waits_for_answers_does_not_hold_up_the_others(server, path):
     address = ("127.0.0.1", server[1])
     greedy = socket.create_connection(address, PATIENCE)
-    over, answered = threading.Event(), threading.Event()
+    over = threading.Event()
+    answered = threading.Event()
 
     def send() -> None:
         many = b"POST " + path.encode() + b" HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx"
@@ -233,7 +234,8 @@ def test_a_call_that_ends_the_thread_ends_nothing_else(server):
 
 
 def test_clients_that_do_not_close_hold_up_nobody(server):
-    lingering, begin = [], time.monotonic()
+    lingering = []
+    begin = time.monotonic()
     for _ in range(60):
         one = socket.create_connection(("127.0.0.1", server[1]), PATIENCE)
         one.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx")

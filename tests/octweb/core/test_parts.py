@@ -24,7 +24,8 @@ def sleeper(name: str = "worker 1") -> Part:
 
 
 def test_a_part_that_was_killed_is_started_again_with_a_word_until_it_is_too_often(capsys):
-    part, command = sleeper(), Command()
+    part = sleeper()
+    command = Command()
     try:
         for _ in range(MOST_STARTS - 1):
             before = part.process

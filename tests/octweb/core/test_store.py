@@ -190,7 +190,8 @@ def test_a_store_that_is_away_is_a_503_and_stores_nothing(credentials, settings,
 def test_copies_are_kept_for_a_while_only(bucket, dataset, owner, settings, elsewhere):
     there = elsewhere()
     other = actions.create(owner=owner, file=io.BytesIO(CSV.encode()), source_name="b.csv", target="class")
-    first, second = files.local_path(dataset.file), files.local_path(other.file)
+    first = files.local_path(dataset.file)
+    second = files.local_path(other.file)
     assert len(copies(there)) == 2
     hour_ago = time.time() - 3600
     os.utime(first, (hour_ago, hour_ago))

@@ -63,10 +63,8 @@ def test_first_rows_read_one_group_of_a_large_file(owner, monkeypatch):
     assert pq.ParquetFile(made.file.path).metadata.num_row_groups == 50
     # the first group lies at the front of the file: with all others spoilt, it is still read
     metadata = pq.ParquetFile(made.file.path).metadata
-    start, end = (
-        metadata.row_group(1).column(0).data_page_offset - 60,
-        metadata.row_group(49).column(1).data_page_offset,
-    )
+    start = metadata.row_group(1).column(0).data_page_offset - 60
+    end = metadata.row_group(49).column(1).data_page_offset
     with open(made.file.path, "r+b") as stream:
         stream.seek(start + 60)
         stream.write(b"\xee" * (end - start - 60))

@@ -155,7 +155,8 @@ def test_another_reading_is_never_stored_unseen(page):
 
 
 def test_confirming_twice_stores_once(staged):
-    reading, choice = actions.Reading(), actions.Choice(target="label")
+    reading = actions.Reading()
+    choice = actions.Choice(target="label")
     again = Upload.objects.get(pk=staged.pk)
     actions.confirm(staged, name="", reading=reading, choice=choice)
     with pytest.raises(Conflict, match="stored or removed already"):

@@ -76,7 +76,8 @@ def test_a_process_that_takes_too_much_is_stopped_with_a_reason(owner, media, mo
     settings.MAX_READING_BYTES = resource.getpagesize() * 20_000
     with pytest.raises(DataError, match="more memory than this server gives"):
         actions.stage(owner=owner, file=io.BytesIO(GOOD), source_name="t.csv")
-    settings.MAX_READING_BYTES, settings.MAX_READING_SECONDS = 10**9, 0.05
+    settings.MAX_READING_BYTES = 10**9
+    settings.MAX_READING_SECONDS = 0.05
     with pytest.raises(DataError, match=r"longer than 0\.05 s"):
         actions.stage(owner=owner, file=io.BytesIO(GOOD), source_name="t.csv")
     assert not Upload.objects.exists()

@@ -43,7 +43,8 @@ def test_the_classes_are_those_of_the_definitions(owner):
 def test_one_click_on_the_page(owner, client):
     client.force_login(owner)
     address = reverse("datasets:sample", args=["balance-scale"])
-    first, second = client.post(address), client.post(address)
+    first = client.post(address)
+    second = client.post(address)
     assert first.url == second.url == reverse("datasets:detail", args=[Dataset.objects.get().pk])
     assert client.post(reverse("datasets:sample", args=["nothing"])).status_code == 404
     assert client.get(address).status_code == 405

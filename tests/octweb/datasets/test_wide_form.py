@@ -20,9 +20,11 @@ def test_a_wide_upload_is_stored_with_what_its_page_sends(client, owner, media):
     rows = "".join(",".join(f"{(i * j) % 7}.5" for j in range(COLUMNS)) + f",{'ab'[i % 2]}\n" for i in range(12))
     upload = datasets.stage(owner=owner, file=io.BytesIO(f"{names},class\n{rows}".encode()), source_name="wide.csv")
     address = f"/datasets/uploads/{upload.pk}/"
-    html, fields = client.get(address).content.decode(), {}
+    html = client.get(address).content.decode()
+    fields = {}
     for tag in re.findall(r"<input[^>]*>", html):
-        name, value = re.search(r'name="([^"]+)"', tag), re.search(r'value="([^"]*)"', tag)
+        name = re.search(r'name="([^"]+)"', tag)
+        value = re.search(r'value="([^"]*)"', tag)
         if name and ("checkbox" not in tag or " checked" in tag):
             fields[name[1]] = value[1] if value else ""
     for name, options in re.findall(r'<select[^>]*name="([^"]+)"[^>]*>(.*?)</select>', html, re.DOTALL):

@@ -44,7 +44,8 @@ def record(client, model, **form):
 
 def typed(model, row):
     """The form of a row of the matrix."""
-    tree, form = model_file(model).tree, {"typed": "1"}
+    tree = model_file(model).tree
+    form = {"typed": "1"}
     for j in tree.used_columns:
         column = tree.schema[j]
         form[f"try-{j}"] = column.categories[int(row[j])] if column.categories else repr(float(row[j]))
@@ -53,12 +54,14 @@ def typed(model, row):
 
 def test_a_stored_row_has_everything_and_every_number_is_counted(model, owner, client):
     client.force_login(owner)
-    rows, tree = rows_of(model), model_file(model).tree
+    rows = rows_of(model)
+    tree = model_file(model).tree
     leaf_of = tree.apply(rows.matrix)
     for place in (0, 17, 120):
         number = int(rows.numbers[place])
         found = record(client, model, row=number)
-        leaf, label = int(leaf_of[place]), int(tree.predict(rows.matrix)[place])
+        leaf = int(leaf_of[place])
+        label = int(tree.predict(rows.matrix)[place])
         assert (found["row"], found["leaf"], found["label"]) == (number, leaf, tree.classes[label])
         assert found["actual"] == tree.classes[rows.codes[place]]
         assert [step["node"] for step in found["path"]] == tree.path_to(leaf)[:-1]
@@ -80,7 +83,8 @@ def test_a_stored_row_has_everything_and_every_number_is_counted(model, owner, c
 
 def test_gaps_are_what_the_kernel_answers(model, owner, client):
     client.force_login(owner)
-    rows, tree = rows_of(model), model_file(model).tree
+    rows = rows_of(model)
+    tree = model_file(model).tree
     found = {g["column"]: g for g in record(client, model, row=int(rows.numbers[3]))["gaps"]}
     town = next(j for j, c in enumerate(tree.schema) if c.name == "town")
     changed = rows.matrix[3:4].copy()
@@ -141,7 +145,8 @@ def test_what_cannot_be_read_is_said(model, owner, client, words):
 
 def test_costs_decide_between_columns_and_are_said(model, owner, client):
     client.force_login(owner)
-    rows, tree = rows_of(model), model_file(model).tree
+    rows = rows_of(model)
+    tree = model_file(model).tree
     place = {c.name: j for j, c in enumerate(tree.schema)}
     compared = 0
     for at in range(40):
@@ -173,7 +178,8 @@ def test_the_order_of_changes_is_asked_for_and_said(model, owner, client):
     client.force_login(owner)
     for place in range(0, 120, 12):
         form = typed(model, rows_of(model).matrix[place])
-        few, cheap = record(client, model, **form), record(client, model, **form, least="total")
+        few = record(client, model, **form)
+        cheap = record(client, model, **form, least="total")
         assert (few["least"], cheap["least"]) == ("columns", "total")
         assert cheap["flip"]["distance"] <= few["flip"]["distance"]
         assert few["flip"]["columns"] <= cheap["flip"]["columns"]
@@ -188,7 +194,8 @@ def test_the_order_of_changes_is_asked_for_and_said(model, owner, client):
 
 def test_what_may_change_is_kept_by_the_owner_and_holds_for_everyone(model, owner, staff, stranger, client, client_of):
     client.force_login(owner)
-    rows, tree = rows_of(model), model_file(model).tree
+    rows = rows_of(model)
+    tree = model_file(model).tree
     form = typed(model, rows.matrix[0])
     first = record(client, model, **form)
     (name,) = first["flip"]["changes"]
@@ -267,7 +274,8 @@ def test_units_are_rounded_by_ratio():
 
 def test_what_other_good_trees_answer_is_counted_over_the_listed_ones(model, owner, client):
     client.force_login(owner)
-    tree, rows = model_file(model).tree, rows_of(model)
+    tree = model_file(model).tree
+    rows = rows_of(model)
     assert record(client, model, row=1)["other_trees"] is None
     bench = Workbench.objects.create(owner=owner, dataset=model.dataset, base=model)
     leaf = {"nodes": [{"id": 0, "class": "good", "counts": [1, 1]}]}

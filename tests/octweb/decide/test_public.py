@@ -61,7 +61,8 @@ def test_training_rows_are_not_spoken_of_unless_allowed(approved_model, owner, c
 
 def test_the_page_is_the_same_whatever_rows_led_to_the_tree(owner, staff, media, client):
     """Two tables with other values, other frequencies and another category, from which the same tree comes: the same page."""
-    pages, found = [], []
+    pages = []
+    found = []
     for rows in (training_rows(scores=(1, 2, 10, 11, 19), towns=("north", "south", "east")),
                  training_rows(scores=(-7.25, 4, 10, 11, 300), towns=("north", "south", "east", "west", ""))):  # fmt: skip
         model = trained_on(rows, owner)

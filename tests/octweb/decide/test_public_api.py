@@ -50,7 +50,8 @@ def test_it_belongs_to_the_owner(approved_model, owner, staff, stranger, client_
         (staff, (200, 200, 204)),
         (owner, (200, 200, 204)),
     ):
-        api, at = client_of(asker), address(approved_model)
+        api = client_of(asker)
+        at = address(approved_model)
         found = (api.get(at).status_code, api.put(at, BODY, format="json").status_code, api.delete(at).status_code)
         assert found == statuses, asker
     assert client_of(owner, scope="predict").put(address(approved_model), BODY, format="json").status_code == 403

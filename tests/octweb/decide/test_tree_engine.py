@@ -50,7 +50,8 @@ def _cell(value):
 
 
 def test_every_row_ends_in_the_leaf_of_the_kernel(count):
-    cases, wanted = [], []
+    cases = []
+    wanted = []
     for seed in range(count):
         tree, _ = random_tree(seed)
         rows = random_matrix(np.random.default_rng(seed + 10_000), tree.schema, 250, holes=True)
@@ -73,7 +74,8 @@ def tree_row(row, tree):
 @pytest.mark.parametrize("sums", [False, True], ids=["one column", "weighted sums"])
 def test_flips_are_those_of_the_server(sums, count):
     """Without sums always; with sums wherever one changed column is enough, and nothing else is called proved."""
-    cases, wanted = [], []
+    cases = []
+    wanted = []
     for seed in range(count):
         tree, matrix, *_ = random_case(seed, sums=sums)
         rng = np.random.default_rng(seed)
@@ -118,7 +120,8 @@ def test_steps_of_columns_are_exact():
 
 
 def test_what_is_not_known_is_followed_both_ways(count):
-    cases, wanted = [], []
+    cases = []
+    wanted = []
     for seed in range(count):
         tree, matrix = random_tree(seed, holes=False)
         rng = np.random.default_rng(seed)
@@ -151,7 +154,9 @@ def test_nothing_learned_from_rows_is_carried_without_leave():
 
 
 def test_categories_that_no_question_names_are_one_and_go_where_the_kernel_sends_them(count):
-    cases, wanted, joined = [], [], 0
+    cases = []
+    wanted = []
+    joined = 0
     for seed in range(count):
         tree, _ = random_tree(seed)
         rows = random_matrix(np.random.default_rng(seed + 20_000), tree.schema, 100, holes=False)
@@ -172,7 +177,8 @@ def test_categories_that_no_question_names_are_one_and_go_where_the_kernel_sends
 
 def test_the_questionnaire_asks_only_what_is_needed_and_ends_where_the_kernel_does(count):
     """Every asked column is on the way, never more questions than promised, and unknown answers are followed both ways."""
-    cases, wanted = [], []
+    cases = []
+    wanted = []
     for seed in range(count):
         tree, matrix = random_tree(seed, holes=False)
         rng = np.random.default_rng(seed)

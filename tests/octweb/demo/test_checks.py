@@ -23,13 +23,19 @@ UNSAFE = [
 
 @pytest.fixture(autouse=True)
 def _sound(settings):
-    settings.DEMO, settings.DEBUG, settings.HTTPS, settings.PROXIES = True, False, False, 0
-    settings.ALLOWED_HOSTS, settings.MAX_TRAINING_SECONDS = ["localhost"], 60
+    settings.DEMO = True
+    settings.DEBUG = False
+    settings.HTTPS = False
+    settings.PROXIES = 0
+    settings.ALLOWED_HOSTS = ["localhost"]
+    settings.MAX_TRAINING_SECONDS = 60
 
 
 def test_on_one_machine_and_behind_a_proxy_with_tls_it_may_run(settings):
     assert safe() == []
-    settings.ALLOWED_HOSTS, settings.HTTPS, settings.PROXIES = ["trees.example.org"], True, 1
+    settings.ALLOWED_HOSTS = ["trees.example.org"]
+    settings.HTTPS = True
+    settings.PROXIES = 1
     assert safe() == []
     refuse_unsafe()
 

@@ -44,7 +44,8 @@ from octweb.workbench import actions as workbenches
 from tests.octweb.runs.conftest import CSV, hard_csv
 
 pytestmark = pytest.mark.django_db
-BEGIN, END = "/demo/begin/", "/demo/end/"
+BEGIN = "/demo/begin/"
+END = "/demo/end/"
 
 
 @pytest.fixture(autouse=True)
@@ -103,7 +104,8 @@ def test_without_the_demo_there_is_no_such_address(settings, client):
 
 @pytest.mark.one_database
 def test_a_crawler_that_follows_every_link_makes_no_account(client):
-    seen, left = set(), ["/", reverse("login"), BEGIN, END]
+    seen = set()
+    left = ["/", reverse("login"), BEGIN, END]
     while left:
         page = left.pop()
         seen.add(page)
@@ -166,7 +168,8 @@ def test_accounts_with_a_password_work_as_before_and_see_no_banner(client, owner
 
 
 def test_only_so_many_demos_are_begun_from_one_network_and_altogether(settings):
-    settings.DEMO_VISITORS_PER_ADDRESS, settings.DEMO_VISITORS = 2, 3
+    settings.DEMO_VISITORS_PER_ADDRESS = 2
+    settings.DEMO_VISITORS = 3
     for end in ("1", "2"):
         assert Client(REMOTE_ADDR=f"2001:db8:1:2::{end}").post(BEGIN).status_code == 302
     refused = Client(REMOTE_ADDR="2001:db8:1:2:ffff::3").post(BEGIN)  # of the same customer
@@ -209,7 +212,9 @@ def test_a_visitor_trains_a_sample_to_a_proved_tree_and_the_next_visitor_sees_no
 
 @pytest.mark.one_database
 def test_limits_hold_with_words(settings):
-    settings.MAX_ROWS, settings.MAX_COLUMNS, settings.MAX_UPLOAD_BYTES = 100, 3, 1_000_000
+    settings.MAX_ROWS = 100
+    settings.MAX_COLUMNS = 3
+    settings.MAX_UPLOAD_BYTES = 1_000_000
     settings.MAX_QUEUED_RUNS = 1
     browser, visit = visitor()
 
@@ -283,7 +288,9 @@ def test_no_mail_no_webhook_no_sharing_and_no_approval(cart_document, owner, sta
 
 def test_after_a_day_everything_is_gone_with_its_files_and_nothing_else(owner, media, cart_document):
     full_of_things(owner, cart_document)
-    own_files, own_things, own_tokens = files_in(media), held(owner), ApiToken.objects.filter(user=owner).count()
+    own_files = files_in(media)
+    own_things = held(owner)
+    own_tokens = ApiToken.objects.filter(user=owner).count()
     browser, visit = visitor()
     user = visit.user
     model = full_of_things(user, cart_document)

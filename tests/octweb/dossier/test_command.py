@@ -29,7 +29,8 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("dossier")
     (folder / "model.json").write_text(json.dumps(trained("cart", folds=3)))
     (folder / "data.csv").write_text(csv_of_small_table())
-    key, settings.DOSSIER_KEY = settings.DOSSIER_KEY, folder / "key.pem"
+    key = settings.DOSSIER_KEY
+    settings.DOSSIER_KEY = folder / "key.pem"
     signing.private_key(settings.DOSSIER_KEY)
     try:
         call_command(

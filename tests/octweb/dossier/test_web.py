@@ -61,7 +61,8 @@ def proved(model, owner):
 def test_from_the_button_to_the_signed_files(proved, client, owner, stranger, staff, client_of, tmp_path, capsys):
     model = proved
     client.force_login(owner)
-    panel, start = f"/models/{model.pk}/dossier/panel/", f"/models/{model.pk}/dossier/start/"
+    panel = f"/models/{model.pk}/dossier/panel/"
+    start = f"/models/{model.pk}/dossier/start/"
     assert "There is no dossier of this model yet" in client.get(panel).content.decode()
     assert f'hx-get="{panel}"' in client.get(f"/models/{model.pk}/?mode=proof").content.decode()
     assert client.get(f"/models/{model.pk}/dossier/html/").status_code == 404
@@ -126,7 +127,8 @@ def test_from_the_button_to_the_signed_files(proved, client, owner, stranger, st
 
 
 def test_the_api_makes_the_first_one_and_says_when_to_ask_again(model, client_of, owner, stranger, staff):
-    api, address = client_of(owner), f"/api/v1/models/{model.pk}/dossier/"
+    api = client_of(owner)
+    address = f"/api/v1/models/{model.pk}/dossier/"
     answer = api.get(f"{address}?wait=0")
     assert answer.status_code == 202
     assert answer.json()["status"] == "queued"
@@ -243,7 +245,8 @@ def test_key_file_of_an_earlier_version_is_registered(host, settings, db):
 
 def test_compose_gives_web_and_worker_one_secret_and_own_data():
     layout = yaml.safe_load((Path(__file__).parents[3] / "deploy" / "compose.yaml").read_text())
-    web, worker = layout["services"]["web"], layout["services"]["worker"]
+    web = layout["services"]["web"]
+    worker = layout["services"]["worker"]
     assert set(web["volumes"]).isdisjoint(worker["volumes"])
     for name in ("OCTWEB_SECRET_KEY", "DATABASE_URL", "OCTWEB_FILES"):
         assert web["environment"][name] == worker["environment"][name]

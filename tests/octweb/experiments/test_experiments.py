@@ -149,7 +149,8 @@ def test_every_other_candidate_says_why_it_is_not_recommended(
         return other["reason"]
 
     proved = {"status": "optimal", "gap": 0.0}
-    wide, low = [0.9, 0.8, 1.0], [0.2, 0.3, 0.1]
+    wide = [0.9, 0.8, 1.0]
+    low = [0.2, 0.3, 0.1]
     assert (
         why({"accuracies": wide, "leaves": 8}, {"accuracies": wide}, **proved)
         == "about as accurate, but 8 leaves in the folds instead of 2"

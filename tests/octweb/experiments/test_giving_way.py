@@ -105,7 +105,8 @@ def test_a_stop_is_not_taken_for_giving_way(slow, quick_run, monkeypatch):
 
 @pytest.mark.one_database
 def test_other_candidates_are_no_reason_to_give_way(new_candidate):
-    first, other = new_candidate(0.2), new_candidate(0.2)
+    first = new_candidate(0.2)
+    other = new_candidate(0.2)
     Candidate.objects.filter(pk=other.pk).update(created=timezone.now() - EARLIER)
     assert supervise(CandidateSupervisor, first) == RunStatus.SUCCEEDED
 

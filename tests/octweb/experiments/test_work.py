@@ -37,7 +37,8 @@ def test_candidates_run_to_a_recommendation_and_an_honest_estimate(owner, datase
     assert found.honest.n == dataset.rows
     other = next(line for line in found.lines if not line.recommended)
     model = actions.open_candidate(found.chosen.candidate)
-    said, known = selection_of(model), found.honest
+    said = selection_of(model)
+    known = found.honest
     assert (said.candidates, said.accuracy, said.n, said.fair) == (2, known.accuracy, dataset.rows, False)
     assert said.interval[0] <= said.accuracy <= said.interval[1]
     assert known.accuracy == pytest.approx(np.mean(known.accuracies), abs=0.01)

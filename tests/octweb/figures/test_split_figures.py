@@ -123,7 +123,8 @@ def test_the_rows_of_both_sides_stand_at_the_ends_of_the_picture():
 def test_a_chart_without_its_legend_keeps_the_height_of_its_plot():
     tree, X, codes = one_split("threshold")
     figure = split_figures(tree, 0, X, codes)[0]["figure"]
-    with_legend, without = figure["layout"], without_legend(figure)["layout"]
+    with_legend = figure["layout"]
+    without = without_legend(figure)["layout"]
     assert without["height"] < with_legend["height"]
     assert without["height"] - without["margin"]["t"] == with_legend["height"] - with_legend["margin"]["t"]
 
@@ -141,7 +142,8 @@ def test_a_subset_shows_every_row_in_its_group():
 @seeds(60)
 def test_best_threshold_is_the_lowest_of_all(seed):
     rng = np.random.default_rng(seed)
-    n, classes = int(rng.integers(1, 14)), int(rng.integers(1, 4))
+    n = int(rng.integers(1, 14))
+    classes = int(rng.integers(1, 4))
     values = rng.integers(0, 5, n).astype(float)
     values[rng.random(n) < 0.15] = np.nan
     codes = rng.integers(0, classes, n).astype(np.int32)
@@ -158,13 +160,16 @@ def test_best_threshold_is_the_lowest_of_all(seed):
 @seeds(40)
 def test_half_planes_share_the_line_and_fill_the_picture(seed):
     rng = np.random.default_rng(seed)
-    a, c, span = rng.normal(size=2), float(rng.normal()), ((-2.0, 1.0), (0.0, 3.0))
+    a = rng.normal(size=2)
+    c = float(rng.normal())
+    span = ((-2.0, 1.0), (0.0, 3.0))
 
     def area(points):
         x, y = np.array(points).T if len(points) else np.zeros((2, 1))
         return abs(x @ np.roll(y, 1) - y @ np.roll(x, 1)) / 2
 
-    yes, no = half_plane(a, c, span), half_plane(-a, -c, span)
+    yes = half_plane(a, c, span)
+    no = half_plane(-a, -c, span)
     assert area(yes) + area(no) == pytest.approx(9.0)
     assert all(a @ p <= c + 1e-9 for p in yes)
     ends = cut_segment(a, c, span)

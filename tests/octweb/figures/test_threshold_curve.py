@@ -27,10 +27,12 @@ def drawn(classes: int = 2, n: int = 400):
 def test_picture_and_curve_share_an_axis_and_the_line_runs_through_both(classes):
     tree, X, codes, figure = drawn(classes)
     _valid(figure)
-    layout, curve = figure["layout"], [t for t in figure["data"] if t.get("yaxis") == "y2"]
+    layout = figure["layout"]
+    curve = [t for t in figure["data"] if t.get("yaxis") == "y2"]
     assert [t["name"] for t in curve] == ["rows wrong", "fewest"]
     assert not any("xaxis" in t for t in figure["data"])  # one axis of values
-    low, high = layout["yaxis2"]["domain"], layout["yaxis"]["domain"]
+    low = layout["yaxis2"]["domain"]
+    high = layout["yaxis"]["domain"]
     assert low[1] < high[0]
     shapes = {s["name"]: s for s in layout["shapes"]}
     own = tree.nodes[0].split.threshold
@@ -46,7 +48,8 @@ def test_picture_and_curve_share_an_axis_and_the_line_runs_through_both(classes)
 
 def test_the_title_says_the_fewest_wrong_rows_and_where_and_the_axis_shows_both_ends():
     *_, figure = drawn()
-    meta, layout = figure["layout"]["meta"], figure["layout"]
+    meta = figure["layout"]["meta"]
+    layout = figure["layout"]
     fewest = min(meta["wrong"])
     at = meta["cuts"][meta["wrong"].index(fewest)]
     words = next(a["text"] for a in layout["annotations"] if a.get("name") == "wrong")

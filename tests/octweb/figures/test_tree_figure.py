@@ -47,7 +47,8 @@ def test_every_node_is_drawn_once_and_apart(leaves, classes):
     tree = tree_of(leaves, classes=classes, seed=leaves)
     figure = tree_figure(tree)
     _valid(figure)
-    layout, nodes = figure["layout"], figure["layout"]["meta"]["nodes"]
+    layout = figure["layout"]
+    nodes = figure["layout"]["meta"]["nodes"]
     centres = figure["data"][-1]
     assert centres["customdata"] == [v.id for v in tree.nodes]
     assert [v["parent"] for v in nodes] == list(tree.parents)
@@ -290,7 +291,8 @@ def test_wrapped_lines_keep_their_width(text):
 def test_notes_stand_in_the_cards_of_small_trees(leaves, closed, shown):
     tree = tree_of(leaves, classes=2, seed=leaves)
     notes = {0: ("weight  61\u202f%", "a name that is far too long for any card whatever  39\u202f%", "+ 57 more")}
-    plain, figure = tree_figure(tree, closed=closed), tree_figure(tree, closed=closed, notes=notes)
+    plain = tree_figure(tree, closed=closed)
+    figure = tree_figure(tree, closed=closed, notes=notes)
     words = _words(figure)
     assert ("+ 57 more" in words["text"]) is shown
     box, before = (f["layout"]["meta"]["nodes"][0]["box"] for f in (figure, plain))
@@ -310,7 +312,8 @@ def test_bands_that_run_nearly_level_are_wider_there_and_stay_apart(leaves):
     bands = [o for t in figure["data"] if t["name"].startswith("rows: ") for o in _outlines(t)]
     for outline in bands:
         half = len(outline) // 2
-        left, right = outline[:half], outline[half:][::-1]
+        left = outline[:half]
+        right = outline[half:][::-1]
         widths = [b[0] - a[0] for a, b in zip(left, right, strict=True)]
         across, down = (left[-1][k] + right[-1][k] - left[0][k] - right[0][k] for k in (0, 1))
         inner = [x if across > 0 else -x for x, _ in (left if across > 0 else right)]
@@ -330,7 +333,8 @@ def _lopsided(leaves, larger):
     tree = tree_of(leaves, classes=2, seed=leaves)
     rows = {v.id: v.rows for v in tree.nodes}
     most = max(rows, key=lambda i: rows[i] if tree.nodes[i].is_leaf else -1)
-    extra, at = {most}, most
+    extra = {most}
+    at = most
     while (at := tree.parents[at]) >= 0:
         extra.add(at)
     more = 20 * rows[0]
@@ -346,7 +350,8 @@ def _lopsided(leaves, larger):
 @pytest.mark.parametrize("room", [None, (340.0, 500.0), (1000.0, 700.0)])
 def test_words_beside_bands_stay_in_the_picture_and_apart(leaves, larger, room):
     figure = tree_figure(_lopsided(leaves, larger), closed=(), room=room)
-    words, found = _words(figure), []
+    words = _words(figure)
+    found = []
     for x, y, text, side in zip(words["x"], words["y"], words["text"], words["textposition"], strict=True):
         if text.startswith(("yes · ", "no · ")):
             wide = text_width(text, 11)

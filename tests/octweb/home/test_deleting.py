@@ -59,7 +59,8 @@ def now(thing):
 
 def test_a_predicted_file_is_hidden_everywhere_and_comes_back_with_its_answers(browser, client_of, owner, job, work):  # noqa: F811
     assert work(job) == "succeeded"
-    address, api = reverse("batch:detail", args=[job.pk]), client_of(owner)
+    address = reverse("batch:detail", args=[job.pk])
+    api = client_of(owner)
     assert "Its answers go with it." in page(browser, "delete", "prediction", job.pk)
     assert BatchPrediction.objects.kept().exists(), "asking deletes nothing"
     assert delete(browser, "prediction", job).url == reverse("batch:list")
@@ -138,7 +139,8 @@ def test_a_file_that_was_cancelled_before_stays_cancelled(browser, job):  # noqa
 
 
 def test_a_workbench_comes_back_with_its_steps_and_goes_on(browser, client_of, owner, bench, serve):  # noqa: F811
-    address, api = reverse("workbench:detail", args=[bench.pk]), client_of(owner)
+    address = reverse("workbench:detail", args=[bench.pk])
+    api = client_of(owner)
     assert "Its one step, wishes and prices go with it" in page(browser, "delete", "workbench", bench.pk)
     assert delete(browser, "workbench", bench).url == reverse("workbench:list")
     assert now(bench).status == RunStatus.CANCELLED

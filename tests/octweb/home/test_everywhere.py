@@ -208,7 +208,9 @@ def test_workbenches_and_predicted_files_are_searched_and_sorted(browser, owner,
 def test_the_page_of_a_queued_run_looks_at_the_queue_once(browser, owner, dataset, monkeypatch):  # noqa: F811
     from octweb.runs import views
 
-    run, asked, wait_of = runs.enqueue(owner=owner, dataset=dataset, method="cart"), [], views.wait_of
+    run = runs.enqueue(owner=owner, dataset=dataset, method="cart")
+    asked = []
+    wait_of = views.wait_of
     monkeypatch.setattr(views, "wait_of", lambda job: asked.append(job) or wait_of(job))
     page = browser.get(reverse("runs:live", args=[run.pk]))
     assert "in the queue" in page.content.decode()

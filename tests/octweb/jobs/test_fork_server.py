@@ -42,7 +42,8 @@ def gone(process, seconds=60.0):
 
 def searching(folder, process):
     """Waits until the training has a tree; before that there is none to keep."""
-    until, progress = time.monotonic() + 120, folder / "progress.jsonl"
+    until = time.monotonic() + 120
+    progress = folder / "progress.jsonl"
     while not (progress.exists() and '"incumbent": 0.' in progress.read_text()) and time.monotonic() < until:
         assert process.poll() is None, (folder / "stderr").read_text()
         time.sleep(0.02)

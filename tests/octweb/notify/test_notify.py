@@ -240,7 +240,8 @@ def test_a_test_goes_every_way_that_was_chosen(client, owner, settings):
     client.force_login(owner)
     answer = client.post(reverse("notify"), {"webhook": "", "test": "1"}, follow=True).content.decode()
     assert "Nothing was sent" in answer
-    owner.email, settings.EMAIL_HOST = "olga@example.org", "mail.example.org"
+    owner.email = "olga@example.org"
+    settings.EMAIL_HOST = "mail.example.org"
     owner.save()
     client.post(reverse("notify"), {"email": "on", "test": "1"})
     deliver_all()

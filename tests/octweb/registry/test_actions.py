@@ -50,14 +50,17 @@ def test_versions_count_up_within_a_family(register, db):
 
 
 def test_a_name_says_nothing_about_the_drafts_of_others(register, owner, stranger, staff):
-    first, second, third = register(), register(owner=stranger), register(owner=stranger)
+    first = register()
+    second = register(owner=stranger)
+    third = register(owner=stranger)
     assert {m.family.name for m in (first, second, third)} == {"small-cart"}
     assert second.family == third.family != first.family
     assert (first.version, second.version, third.version) == (1, 1, 2)
 
 
 def test_an_approved_name_belongs_to_one_owner(register, owner, stranger, staff):
-    draft, other = register(), register(owner=stranger)
+    draft = register()
+    other = register(owner=stranger)
     approved = actions.approve(actions.ask_for_approval(draft, by=owner), by=staff)
     assert approved.family.name == "small-cart"
     later = register(owner=stranger, name="small-cart")  # the name is public now

@@ -49,7 +49,8 @@ def test_tree_certificate_and_check_are_in_view(admin, register, model, staff):
 
 
 def test_approve_and_retire(admin, register, staff):
-    first, second = register(), register()
+    first = register()
+    second = register()
     actions.ask_for_approval(first, by=staff)
     text = act(admin, "approve_chosen", first, second).content.decode()
     assert TreeModel.objects.get(pk=first.pk).state == State.APPROVED
@@ -60,7 +61,8 @@ def test_approve_and_retire(admin, register, staff):
 
 
 def test_approving_serving_and_both_are_three_actions(admin, register, staff):
-    first, second = register(), register()
+    first = register()
+    second = register()
     for model in (first, second):
         actions.ask_for_approval(model, by=staff)
     act(admin, "approve_only_chosen", first)

@@ -208,7 +208,8 @@ def test_views_and_words_that_share_their_room_are_refused(client_of, owner, mod
     if packed:
         shared = pa.DictionaryArray.from_arrays(pa.array(np.zeros(200, np.int32)), shared)
     table = pa.table({"width": [1.0] * 200, "height": [1.0] * 200, "flag": [1] * 200, "colour": shared})
-    body, before = arrow(table), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    body = arrow(table)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     answer = post(client_of(owner), model, body, ARROW_STREAM)
     assert (answer.status_code, "unpacks to more than" in answer.json()["detail"]) == (413, True)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
@@ -231,17 +232,17 @@ def test_dictionaries_of_every_type_are_read_or_refused(client_of, owner, model,
 
 def test_lines_that_end_as_on_an_old_machine_are_counted(client_of, owner, model, settings):
     settings.MAX_PREDICT_ROWS = 100
-    body, before = (
-        b"width,height,flag,colour\r" + b"ab\r" * 5_000_000,
-        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
-    )
+    body = b"width,height,flag,colour\r" + b"ab\r" * 5_000_000
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     answer = post(client_of(owner), model, body, CSV)
     assert (answer.status_code, "too many" in answer.json()["detail"]) == (413, True)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
 
 
 def test_damaged_arrow_bodies_are_never_a_server_error(client_of, owner, model):
-    rng, good, client = np.random.default_rng(3), arrow(), client_of(owner)
+    rng = np.random.default_rng(3)
+    good = arrow()
+    client = client_of(owner)
     seen = set()
     for _ in range(150):
         bad = bytearray(good)

@@ -49,7 +49,8 @@ def test_what_may_not_change_stays(model, client_of, owner):
 
 
 def test_costs_decide_between_columns(model, client_of, owner):
-    client, compared = client_of(owner), 0
+    client = client_of(owner)
+    compared = 0
     for width, height in [(a / 4, b / 4) for a in range(-4, 5, 2) for b in range(-4, 5, 2)]:
         body = {"rows": [ROW | {"width": width, "height": height}]}
         (first,) = explain(client, model, body).json()["explanations"]
@@ -74,7 +75,8 @@ def test_the_smallest_total_never_costs_more(model, client_of, owner):
     client = client_of(owner)
     rows = [{"colour": "red", "width": a / 4, "height": b / 4} for a in range(-4, 5) for b in range(-4, 5)]
     body = {"rows": [ROW | row for row in rows]}
-    few, cheap = explain(client, model, body).json(), explain(client, model, body | {"least": "total"}).json()
+    few = explain(client, model, body).json()
+    cheap = explain(client, model, body | {"least": "total"}).json()
     assert (few["least"], cheap["least"]) == ("columns", "total")
     for one, other in zip(few["explanations"], cheap["explanations"], strict=True):
         assert (one["flip"] is None) == (other["flip"] is None)

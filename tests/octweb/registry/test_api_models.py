@@ -18,7 +18,8 @@ def url(model, rest=""):
 
 
 def test_the_list_shows_own_and_approved_models(register, client_of, owner, stranger, staff):
-    mine, theirs = register(), register(owner=stranger)
+    mine = register()
+    theirs = register(owner=stranger)
     assert [m["id"] for m in client_of(owner).get(LIST).json()["results"]] == [str(mine.pk)]
     assert client_of(staff).get(LIST).json()["count"] == 2
     actions.ask_for_approval(theirs, by=stranger)

@@ -54,7 +54,8 @@ def test_lists_and_administration_stay_and_say_it(damaged, client, owner, staff)
 
 
 def test_what_needs_the_tree_says_what_happened(damaged, client_of, owner):
-    api, name = client_of(owner), damaged.family.name
+    api = client_of(owner)
+    name = damaged.family.name
     row = {"rows": [{}]}
     own = api.post(f"/api/v1/models/{damaged.pk}/predict/", row, format="json")
     tensor = {"inputs": [{"name": "x", "datatype": "FP64", "shape": [1, 1], "data": [1]}]}

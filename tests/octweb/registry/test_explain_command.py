@@ -49,7 +49,8 @@ def files(tmp_path):
 
 
 def explain(*arguments):
-    out, err = io.StringIO(), io.StringIO()
+    out = io.StringIO()
+    err = io.StringIO()
     call_command("explain", *arguments, "--json", stdout=out, stderr=err)
     return json.loads(out.getvalue().splitlines()[-1]), err.getvalue()
 

@@ -20,7 +20,8 @@ from trainer.run import TrainRequest, train
 from trainer.workbench import Session
 
 pytestmark = pytest.mark.django_db
-TRAINING, UNSEEN = 90, 30
+TRAINING = 90
+UNSEEN = 30
 
 
 @pytest.fixture(params=["run", "workbench"])

@@ -288,10 +288,8 @@ def test_the_list_and_its_filters(client, model, owner, stranger):
 
 
 def test_compare_says_what_the_numbers_say(client, register, dataset, owner, stranger):
-    big, small = (
-        register(document=trained("cart", folds=3), dataset=dataset, title="Big"),
-        register(document=trained("cart", folds=3, depth=1), dataset=dataset, title="Small"),
-    )
+    big = register(document=trained("cart", folds=3), dataset=dataset, title="Big")
+    small = register(document=trained("cart", folds=3, depth=1), dataset=dataset, title="Small")
     client.force_login(owner)
     text = client.get("/models/compare/").content.decode()
     best = max((big, small), key=lambda m: (m.unseen_accuracy, -m.leaves))

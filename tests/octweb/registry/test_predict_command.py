@@ -54,7 +54,9 @@ def test_what_cannot_be_read_is_said_in_one_line(files):
 
 
 def test_rows_are_explained_when_asked_as_by_explain(files, capsys):
-    model, data, out = str(files / "model.json"), str(files / "data.csv"), files / "out.csv"
+    model = str(files / "model.json")
+    data = str(files / "data.csv")
+    out = files / "out.csv"
     call_command(
         "predict", model, data, output=str(out), explain=True, units_from=data, change=["width=up", "colour=never"]
     )
@@ -71,7 +73,8 @@ def test_rows_are_explained_when_asked_as_by_explain(files, capsys):
 
 
 def test_what_does_not_explain_is_refused(files, tmp_path):
-    model, data = str(files / "model.json"), str(files / "data.csv")
+    model = str(files / "model.json")
+    data = str(files / "data.csv")
     with pytest.raises(CommandError, match="add --explain"):
         call_command("predict", model, data, change=["width=up"])
     other = tmp_path / "other.csv"

@@ -39,7 +39,8 @@ def test_the_page_makes_the_next_version_with_the_same_answers(grown, owner, cli
     made = answer.context["model"]
     assert (made.version, made.family) == (grown.version + 1, grown.family)
     assert f"with {made.leaves} leaves instead of {grown.leaves}" in answer.content.decode()
-    before, after = model_file(grown).tree, model_file(made).tree
+    before = model_file(grown).tree
+    after = model_file(made).tree
     assert made.leaves == before.n_leaves - len(idle_questions(before)) == after.n_leaves
     assert made.unseen_accuracy == grown.unseen_accuracy
     draw = np.random.default_rng(0).normal(scale=5, size=(400, len(before.schema)))
@@ -63,7 +64,8 @@ def test_the_api_makes_it_and_says_why_not(grown, owner, stranger, client_of):
 
 
 def test_a_visitor_of_the_demo_has_a_limit(grown, settings, client_of, table):  # noqa: F811
-    settings.DEMO, settings.DEMO_ITEMS = True, 1
+    settings.DEMO = True
+    settings.DEMO_ITEMS = 1
     _, visit = visitor()
     TreeModel.objects.update(owner=visit.user)
     with pytest.raises(Conflict, match="1 is the limit"):

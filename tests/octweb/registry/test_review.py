@@ -110,10 +110,12 @@ def test_a_model_of_newer_data_is_compared_with_the_served_one_on_these_data(cli
     first = datasets.create(owner=owner, file=io.BytesIO(CSV.encode()), source_name="a.csv", name="A", target="class")
     more = io.BytesIO("\n".join([head, *lines, *lines[::3]]).encode())
     newer = versions.new_version(first, owner=owner, file=more, source_name="newer.csv")
-    old, model = trained_on(register, first, 2), trained_on(register, newer, 1)
+    old = trained_on(register, first, 2)
+    model = trained_on(register, newer, 1)
     actions.ask_for_approval(old, by=owner)
     actions.approve(old, by=staff)
-    found, rows = difference(model, old), rows_of(model)
+    found = difference(model, old)
+    rows = rows_of(model)
     assert found.other_data
     assert found.training.rows + found.unseen.rows == newer.rows
     now, then = (model_file(m).tree.predict(rows.matrix) for m in (model, old))

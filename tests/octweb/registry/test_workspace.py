@@ -64,7 +64,8 @@ def scene_of(model, user, **query):
 @pytest.mark.one_database
 def test_rows_of_a_node_are_those_that_walk_through_it(table, owner):
     scene = scene_of(trained_on(table, owner), owner)
-    tree, rows = scene.tree, scene.rows
+    tree = scene.tree
+    rows = scene.rows
     for v in tree.nodes:
         for part, positions in (("training", rows.training), ("unseen", rows.unseen)):
             by_hand = [i for i in positions.tolist() if v.id in tree.path_to(int(tree.apply(rows.matrix[[i]])[0]))]
@@ -140,7 +141,8 @@ def test_costs_are_counted_row_by_row(table, owner, client):
     query = {"cost-0-1": "7,5", "cost-1-0": "0.5"}
     scene = scene_of(trained_on(table, owner), owner, **query)
     price = np.array([[0, 7.5], [0.5, 0]])
-    training, at = scene.part("training"), scene.part("unseen")
+    training = scene.part("training")
+    at = scene.part("unseen")
     actual = scene.rows.codes
     found = costs.costs(scene, "unseen")
     assert found["errors"] == []
@@ -269,7 +271,8 @@ def test_leaves_promise_what_training_rows_say_and_unseen_rows_answer(table, own
         assert p["rows"] == len(at) > 0
         assert p["seen"] == pytest.approx(np.mean([scene.rows.codes[i] == p["code"] for i in at]))
     tp, fp = performance.own_cut(scene, "unseen", 1)
-    predicted, codes = scene.predicted[scene.rows.unseen], scene.rows.codes[scene.rows.unseen]
+    predicted = scene.predicted[scene.rows.unseen]
+    codes = scene.rows.codes[scene.rows.unseen]
     assert (tp, fp) == (int(((predicted == 1) & (codes == 1)).sum()), int(((predicted == 1) & (codes == 0)).sum()))
 
 
@@ -294,7 +297,8 @@ def test_the_cost_of_every_threshold_is_that_of_the_tree_with_it(table, owner):
         found = thresholds.costs(scene)
         assert isinstance(v.split, Threshold)
         at = scene.reaching(v.id, "training")
-        below, classes = scene.rows.matrix[at], scene.rows.codes[at]
+        below = scene.rows.matrix[at]
+        classes = scene.rows.codes[at]
 
         def wrong(cut, scene=scene, v=v, below=below, classes=classes):
             nodes = list(scene.tree.nodes)
@@ -366,7 +370,8 @@ def test_groups_cover_the_rows_and_count_right_ones(table, owner, column):
 
 
 def test_two_trees_are_compared_on_rows_that_neither_has_seen(table, owner, client, stranger):
-    small, large = trained_on(table, owner, depth=1), trained_on(table, owner, depth=4)
+    small = trained_on(table, owner, depth=1)
+    large = trained_on(table, owner, depth=4)
     found = pair(small, large)
     scenes = [scene_of(m, owner) for m in (small, large)]
     for part in found.parts:

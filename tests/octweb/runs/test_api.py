@@ -185,7 +185,8 @@ def keyed(api, dataset, key, **changes):
 
 
 def test_the_same_key_and_body_are_the_same_run(api, dataset):
-    first, again = keyed(api, dataset, "abc"), keyed(api, dataset, "abc")
+    first = keyed(api, dataset, "abc")
+    again = keyed(api, dataset, "abc")
     assert (first.status_code, again.status_code) == (201, 201)
     assert first.json()["id"] == again.json()["id"]
     assert TrainingRun.objects.count() == 1

@@ -26,7 +26,8 @@ def folder(tmp_path):
     frame = pd.DataFrame({"width": rng.integers(0, 9, 120), "height": rng.normal(size=120).round(1)})
     frame["edible"] = np.where((frame["width"] > 3) ^ (frame["height"] > 0), "yes", "no")
     frame.to_csv(tmp_path / "rows.csv", index=False)
-    X, y = frame[["width", "height"]], frame["edible"]
+    X = frame[["width", "height"]]
+    y = frame["edible"]
     options = {
         "n_estimators": 1,
         "num_leaves": 4,
@@ -62,7 +63,8 @@ def convert(folder, source, *arguments) -> tuple[str, dict]:
     ],
 )
 def test_a_converted_file_is_verified_and_predicts(folder, source, arguments):
-    model, rows = folder / "out.json", folder / "rows.csv"
+    model = folder / "out.json"
+    rows = folder / "rows.csv"
     _, record = convert(folder, source, "--data", rows, "--output", model, *arguments)
     out = io.StringIO()
     call_command("verify", str(model), str(rows), "--json", stdout=out)

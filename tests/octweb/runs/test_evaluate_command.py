@@ -138,7 +138,8 @@ def test_a_sweep_of_what_no_method_has_is_refused(capsys, files):
 
 
 def test_rows_held_out_and_the_tree_on_the_others(capsys, files, tmp_path):
-    model, state = tmp_path / "model.json", tmp_path / "state.jsonl"
+    model = tmp_path / "model.json"
+    state = tmp_path / "state.jsonl"
     options = ["--method=cart", "--depth=2", "--test-share=0.25", "--nested", f"--model={model}", f"--state={state}"]
     found = evaluate(capsys, files[0], *options)
     document = json.loads(model.read_text())

@@ -275,7 +275,8 @@ def test_ranges_in_words(low, high, limit, words):
 )  # fmt: skip
 def test_what_can_be_reached_becomes_settings(owner, dataset, parameters, summary, changed):
     run = actions.enqueue(owner=owner, dataset=dataset, method="exact")
-    run.parameters, run.status = parameters, RunStatus.FAILED
+    run.parameters = parameters
+    run.status = RunStatus.FAILED
     assert reachable(run) is None
     run.summary = {"status": "infeasible"} | summary
     found = reachable(run)
@@ -285,7 +286,8 @@ def test_what_can_be_reached_becomes_settings(owner, dataset, parameters, summar
 def test_recalls_are_said_as_percentages_with_every_digit(owner, dataset):
     asked = {"recall": "yes: 0.99; no: 1"}
     run = actions.enqueue(owner=owner, dataset=dataset, method="exact")
-    run.parameters, run.status = asked, RunStatus.FAILED
+    run.parameters = asked
+    run.status = RunStatus.FAILED
     run.summary = {"status": "infeasible", "best": 0.0403145, "best_of": "shortfall of the recalls"}
     # not "95 %", which is more than can be reached
     assert reachable(run).words == "with at least 94.9685\u202f% of yes and 95.9685\u202f% of no found"

@@ -36,7 +36,8 @@ def test_the_claims_of_a_kept_tree_hold(method, tmp_path):
 @pytest.mark.parametrize("name", AT_ONCE)
 def test_a_kept_tree_is_what_the_method_trains_today(name, tmp_path):
     train(get(name), tmp_path / "model.json")
-    kept, today = read(model_path(PAGES, get(name))), read(tmp_path / "model.json")
+    kept = read(model_path(PAGES, get(name)))
+    today = read(tmp_path / "model.json")
     assert today.tree == kept.tree, f"stale; run `manage.py methods --write docs/methods --again {name}`"
     assert today.certificate["status"] == kept.certificate["status"]
 
@@ -56,7 +57,8 @@ def test_only_missing_trees_are_trained(tmp_path, monkeypatch):
 def test_the_command_repairs_a_page_and_a_picture(tmp_path, capsys):
     folder = tmp_path / "methods"
     shutil.copytree(PAGES, folder)
-    page, picture = folder / "cart.md", folder / "trees" / "cart.svg"
+    page = folder / "cart.md"
+    picture = folder / "trees" / "cart.svg"
     wanted = page.read_text(), picture.read_text()
     page.write_text(wanted[0].replace("trees/cart.svg", "trees/other.svg"))
     picture.write_text("<svg/>")

@@ -198,7 +198,8 @@ def test_the_clock_of_a_search_stands_while_the_folds_are_trained(browser, run):
     )
     for line, one in enumerate(records):
         ProgressRecord.objects.create(run=run, attempt=1, line=line, record=one)
-    chart, page = reverse("runs:chart", args=[run.pk]), reverse("runs:detail", args=[run.pk])
+    chart = reverse("runs:chart", args=[run.pk])
+    page = reverse("runs:detail", args=[run.pk])
     assert {trace["x"][-1] for trace in browser.get(chart).json()["data"] if trace["name"] == "bound"} == {5.0}
     answer = browser.get(page)
     assert answer.context["clock"] == 5.0
@@ -259,7 +260,8 @@ def test_strangers_change_nothing(client, stranger, run, name, media):
 )
 def test_the_page_says_what_the_objective_is(browser, owner, dataset, method, given, words):
     run = actions.enqueue(owner=owner, dataset=dataset, method="cart", parameters={})
-    run.method, run.parameters = method, given
+    run.method = method
+    run.parameters = given
     run.save()
     text = browser.get(reverse("runs:detail", args=[run.pk])).content.decode()
     assert f"objective: {words}</dd>" in text
@@ -268,11 +270,10 @@ def test_the_page_says_what_the_objective_is(browser, owner, dataset, method, gi
 @pytest.mark.one_database
 def test_shares_that_no_tree_keeps_are_answered_by_what_can_be_reached(browser, owner, dataset):
     run = actions.enqueue(owner=owner, dataset=dataset, method="cart", parameters={})
-    run.method, run.parameters = "odt", {"sensitivity": 0.95, "specificity": 0.9, "depth": 2}
-    run.status, run.error = (
-        "failed",
-        "With a sensitivity of at least 0.95 a specificity of 0.9 is not reachable, the best is 0.87.",
-    )
+    run.method = "odt"
+    run.parameters = {"sensitivity": 0.95, "specificity": 0.9, "depth": 2}
+    run.status = "failed"
+    run.error = "With a sensitivity of at least 0.95 a specificity of 0.9 is not reachable, the best is 0.87."
     run.summary = {"status": INFEASIBLE, "best": 0.87}
     run.save()
     text = browser.get(reverse("runs:detail", args=[run.pk])).content.decode()
@@ -289,11 +290,10 @@ def test_shares_that_no_tree_keeps_are_answered_by_what_can_be_reached(browser, 
 @pytest.mark.one_database
 def test_constraints_that_no_tree_keeps_are_no_failure_of_the_program(browser, owner, dataset):
     run = actions.enqueue(owner=owner, dataset=dataset, method="exact", parameters={})
-    run.status, run.error = (
-        "failed",
-        "No tree satisfies the constraints. Both recalls can be reached together if each is lowered by 5 percentage points.",
-    )
-    run.summary, run.log = {"status": INFEASIBLE, "best": 0.05}, "CommandError: no tree"
+    run.status = "failed"
+    run.error = "No tree satisfies the constraints. Both recalls can be reached together if each is lowered by 5 percentage points."
+    run.summary = {"status": INFEASIBLE, "best": 0.05}
+    run.log = "CommandError: no tree"
     run.save()
     assert (
         "proved: no tree keeps the constraints" in browser.get(reverse("runs:detail", args=[run.pk])).content.decode()
@@ -309,7 +309,8 @@ def test_constraints_that_no_tree_keeps_are_no_failure_of_the_program(browser, o
     assert "Not reachable" in text
     assert "The run failed." not in text
     assert '<details class="card log"><summary' in text, "what the program said is not the first thing to read"
-    run.error, run.summary = "out of memory; set a lower memory limit or a smaller depth", {}
+    run.error = "out of memory; set a lower memory limit or a smaller depth"
+    run.summary = {}
     run.save()
     assert "Not reachable</button>" not in browser.get(reverse("runs:list")).content.decode()
     assert '<details class="card log" open>' in browser.get(reverse("runs:detail", args=[run.pk])).content.decode()

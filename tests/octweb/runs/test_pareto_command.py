@@ -39,7 +39,8 @@ def test_every_number_of_branchings_is_proved_and_keeps_its_tree(rows, tmp_path)
     model = tmp_path / "model.json"
     record = json.loads(run(str(rows), *ARGUMENTS, "--json", f"--output={model}").splitlines()[-1])
     assert record["status"] == "optimal"
-    branchings, coefficients = record["branchings"], record["coefficients"]
+    branchings = record["branchings"]
+    coefficients = record["coefficients"]
     assert [p["branchings"] for p in branchings] == sorted({p["branchings"] for p in branchings})
     # one line parts one corner from the rest, a second one the other corner
     assert {p["branchings"]: p["correct"] for p in branchings} == {0: 8, 1: 12, 2: 16}
@@ -84,7 +85,8 @@ def test_what_was_left_out_in_reading_is_noted(rows):
 def test_a_signal_keeps_what_was_found(tmp_path, monkeypatch):
     """SIGINT once the search has begun: the frontier so far is printed and the model written."""
     r = np.random.default_rng(4)
-    path, model = tmp_path / "rows.csv", tmp_path / "model.json"
+    path = tmp_path / "rows.csv"
+    model = tmp_path / "model.json"
     lines = [f"{a:.3f},{b:.3f},{k}" for a, b, k in zip(*r.normal(size=(2, 300)), r.integers(0, 2, 300), strict=True)]
     path.write_text("a,b,y\n" + "\n".join(lines) + "\n")
     handlers = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM)]

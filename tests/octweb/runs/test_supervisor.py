@@ -60,7 +60,8 @@ def test_a_training_that_is_killed_for_its_memory_keeps_the_last_tree_that_it_re
     assert supervisor.run() == RunStatus.SUCCEEDED
     run.refresh_from_db()
     records = list(run.records.order_by("line").values_list("record", flat=True))
-    trees, bounds = [r for r in records if "tree" in r], [r["bound"] for r in records if r.get("bound") is not None]
+    trees = [r for r in records if "tree" in r]
+    bounds = [r["bound"] for r in records if r.get("bound") is not None]
     assert run.model.status == run.summary["status"] == "memory_limit"
     assert run.summary["correct"] == trees[-1]["correct"]
     assert run.model.bound == max(min(bounds), run.model.objective)
@@ -111,7 +112,8 @@ def test_a_child_that_is_late_is_asked_to_end_and_keeps_its_tree(supervised, mon
 def test_the_first_report_is_told_at_once(supervised, monkeypatch):
     run, supervisor = supervised
     monkeypatch.setattr(supervisors, "TICK", 600.0)
-    seen, real = [], supervisor.prepare
+    seen = []
+    real = supervisor.prepare
 
     def reports_and_goes_on(job):
         child = real(job)
@@ -169,7 +171,8 @@ def test_a_child_that_does_not_listen_is_killed_after_its_grace(supervised, monk
 def test_a_database_that_is_away_for_some_seconds_costs_no_run(owner, media, dataset, monkeypatch):
     run = actions.enqueue(owner=owner, dataset=dataset, method="cart", parameters={"depth": 2})
     supervisor = TrainingSupervisor(job_id=str(run.pk), worker="here", stopping=threading.Event())
-    real, calls = supervisor._mine, []
+    real = supervisor._mine
+    calls = []
 
     def away():
         calls.append(None)
@@ -193,7 +196,8 @@ def test_nobody_sees_a_run_that_is_given_back_without_its_task(supervised, monke
     TrainingRun.objects.filter(pk=run.pk).update(
         status=RunStatus.RUNNING, worker="here", lease_until=past, created=past
     )
-    real, seen = queue.send, []
+    real = queue.send
+    seen = []
 
     def look():
         seen.append(TrainingRun.objects.get(pk=run.pk).status)

@@ -30,7 +30,8 @@ def noise(tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_sigterm_ends_a_search_with_its_best_tree(noise, tmp_path, method):
-    model, progress = tmp_path / "model.json", tmp_path / "progress.jsonl"
+    model = tmp_path / "model.json"
+    progress = tmp_path / "progress.jsonl"
     asked = ["train", noise, "--target=y", f"--method={method}", "--depth=4", "--time-limit=3600", "--json"]
     child = start(MANAGE, *asked, f"--output={model}", f"--progress={progress}", folder=tmp_path)
     try:

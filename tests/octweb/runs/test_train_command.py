@@ -26,7 +26,8 @@ def train(*arguments):
 
 
 def test_writes_a_model_and_one_json_line(data, tmp_path):
-    model, progress = tmp_path / "model.json", tmp_path / "progress.jsonl"
+    model = tmp_path / "model.json"
+    progress = tmp_path / "progress.jsonl"
     done = train(
         data,
         "--target",
@@ -96,7 +97,8 @@ def test_sigterm_keeps_the_incumbent(tmp_path):
     """Enough folds to be busy for long; the signal comes after the tree was found."""
     data = tmp_path / "long.csv"
     data.write_text(CSV.splitlines()[0] + "\n" + "\n".join(CSV.splitlines()[1:] * 400) + "\n")
-    model, progress = tmp_path / "model.json", tmp_path / "progress.jsonl"
+    model = tmp_path / "model.json"
+    progress = tmp_path / "progress.jsonl"
     asked = [data, "--target=class", "--method=cart", "--folds=50", "--set=pruning=cross-validation", "--json"]
     child = start(MANAGE, "train", *asked, f"--output={model}", f"--progress={progress}", folder=tmp_path)
     until = time.monotonic() + 600
@@ -111,7 +113,8 @@ def test_sigterm_keeps_the_incumbent(tmp_path):
 def test_the_cost_is_said_before_the_search(tmp_path):
     data = tmp_path / "rows.csv"
     data.write_text("a,b,y\n" + "".join(f"{i},{i * i % 7},{i % 2}\n" for i in range(40)))
-    out, err = StringIO(), StringIO()
+    out = StringIO()
+    err = StringIO()
     call_command(
         "train",
         str(data),
@@ -133,7 +136,8 @@ def test_the_cost_is_said_before_the_search(tmp_path):
 
 
 def test_a_tree_without_a_question_says_why(tmp_path):
-    data, out = tmp_path / "rows.csv", StringIO()
+    data = tmp_path / "rows.csv"
+    out = StringIO()
     data.write_text("a,y\n" + "".join(f"{i},{i % 2}\n" for i in range(40)))
     call_command("train", str(data), target="y", method="cart", set=["min_leaf=30"], stdout=out, stderr=StringIO())
     assert "The setting min_leaf asks for 30 rows in every leaf" in out.getvalue()

@@ -96,8 +96,10 @@ def test_a_completion_is_a_training_record_with_wishes_and_prices(csv_file, tmp_
 
 
 def test_wishes_are_kept_together_with_limits_on_the_whole_tree(csv_file, tmp_path):
-    output, common = tmp_path / "model.json", [str(csv_file), "--target=class", "--depth=3", "--leaf-penalty=0.001"]
-    wish, limits = "--wish=depth n 1", ["--set=max_leaves=3", "--set=recall=no:0.9"]
+    output = tmp_path / "model.json"
+    common = [str(csv_file), "--target=class", "--depth=3", "--leaf-penalty=0.001"]
+    wish = "--wish=depth n 1"
+    limits = ["--set=max_leaves=3", "--set=recall=no:0.9"]
     free = record_of("complete", *common, wish)
     record = record_of("complete", *common, wish, *limits, f"--output={output}")
     assert record["status"] == "optimal"
@@ -117,7 +119,8 @@ def test_wishes_are_kept_together_with_limits_on_the_whole_tree(csv_file, tmp_pa
 
 
 def test_wishes_over_all_thresholds(csv_file, tmp_path):
-    output, common = tmp_path / "model.json", [str(csv_file), "--target=class", "--method=exact-numeric", "--depth=2"]
+    output = tmp_path / "model.json"
+    common = [str(csv_file), "--target=class", "--method=exact-numeric", "--depth=2"]
     record = record_of(
         "complete", *common, "--leaf-penalty=0.01", "--wish=ask root width <= 1.625", f"--output={output}"
     )
@@ -132,7 +135,8 @@ def test_wishes_over_all_thresholds(csv_file, tmp_path):
 
 
 def test_wishes_over_subsets_of_categories(csv_file, tmp_path):
-    output, common = tmp_path / "model.json", [str(csv_file), "--target=class", "--method=odt", "--depth=2"]
+    output = tmp_path / "model.json"
+    common = [str(csv_file), "--target=class", "--method=odt", "--depth=2"]
     wishes = ["together root colour in red|blue", "ask root colour", "leaf y no"]
     proof = f"--proof={tmp_path / 'proof.jsonl.gz'}"
     record = record_of("complete", *common, *(f"--wish={w}" for w in wishes), f"--output={output}", proof)

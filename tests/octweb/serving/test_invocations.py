@@ -133,7 +133,8 @@ def test_ping(client, client_of, approved, owner):
 
 def test_the_repository_index_lists_what_is_served(client, client_of, approved, register, owner, staff):
     register(document=trained("cart", depth=1), title="A draft", name="draft")
-    calls, address = client_of(owner), "/v2/repository/index"
+    calls = client_of(owner)
+    address = "/v2/repository/index"
     row = {"name": "small-cart", "version": "1", "state": "READY", "reason": ""}
     for body in (b"", b"{}", b'{"ready": true}', b'{"repository_name": ""}'):
         assert calls.post(address, body, content_type="application/json").json() == [row]

@@ -51,7 +51,8 @@ def test_random_doubles_are_read_back():
 def test_most_decimals_take_the_short_way():
     rng = np.random.default_rng(3)
     for _ in range(3000):
-        whole, part = int(rng.integers(0, 8)), int(rng.integers(0, 16))
+        whole = int(rng.integers(0, 8))
+        part = int(rng.integers(0, 16))
         text = str(rng.integers(0, 10**whole))
         digits = len(text) + part
         if part:

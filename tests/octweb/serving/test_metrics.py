@@ -20,7 +20,8 @@ def value(name, **labels):
 
 
 def test_rows_labels_and_errors_are_counted(client_of, owner, approved):
-    client, name = client_of(owner), approved.family.name
+    client = client_of(owner)
+    name = approved.family.name
     of = {"model": name, "version": "1"}
     before = {
         "rows": value("octweb_predict_rows_total", **of),

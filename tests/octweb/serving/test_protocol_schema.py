@@ -89,7 +89,8 @@ def test_answers_are_those_of_the_protocol(owner, approved):
     assert hashlib.sha256(PROTOCOL.read_bytes()).hexdigest() == PUBLISHED
     schema = schemathesis.openapi.from_path(PROTOCOL)
     schema.app = values_in_place_of_variables(get_wsgi_application())
-    found, total = [], Counter()
+    found = []
+    total = Counter()
     for result in schema.get_all_operations():
         operation = result.ok()
         wrong, statuses = attack(operation, headers, known, 25 if operation.path.endswith("/infer") else 5)

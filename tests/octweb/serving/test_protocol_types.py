@@ -27,7 +27,8 @@ def body(**changes):
 
 
 def test_server_and_model(client_of, approved, owner):
-    client, name = client_of(owner), approved.family.name
+    client = client_of(owner)
+    name = approved.family.name
     assert MetadataServerResponse(**client.get("/v2").json()).name == "octweb"
     for address in (f"/v2/models/{name}", f"/v2/models/{name}/versions/1"):
         model = MetadataModelResponse(**client.get(address).json())

@@ -238,7 +238,8 @@ def test_who_may_not_gets_nothing(numbers, secret, ways, staff, stranger, settin
 
 
 def test_what_changes_counts_at_once(numbers, secret, owner):
-    body, path = json.dumps({"inputs": [tensor(1)]}).encode(), v2(numbers)
+    body = json.dumps({"inputs": [tensor(1)]}).encode()
+    path = v2(numbers)
     assert wsgi(path, body, secret)[0] == 200
     actions.retire(numbers, by=owner)
     assert wsgi(path, body, secret)[0] == 404

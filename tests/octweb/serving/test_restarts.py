@@ -37,7 +37,8 @@ class Load:
     """
 
     def __init__(self, port: int) -> None:
-        self.port, self.over = port, threading.Event()
+        self.port = port
+        self.over = threading.Event()
         self.seen: list[str] = []  # process numbers, in order
         self.failed: list[str] = []  # what went wrong, with the age of the connection
         self.team = [threading.Thread(target=self._client, args=(path,)) for path in ["/", "/m/infer"] * (CLIENTS // 2)]
@@ -45,13 +46,15 @@ class Load:
             thread.start()
 
     def _client(self, path: str) -> None:
-        line, used = self._line(), False
+        line = self._line()
+        used = False
         while not self.over.is_set():
             asked = time.monotonic()
             try:
                 line.request("POST", path, b"x")
                 answer = line.getresponse()
-                body, used = answer.read().decode(), answer.headers["Connection"] != "close"
+                body = answer.read().decode()
+                used = answer.headers["Connection"] != "close"
                 (self.seen if answer.status == 200 else self.failed).append(body)
             except (OSError, http.client.HTTPException) as error:
                 held_up = time.monotonic() - asked
@@ -59,7 +62,8 @@ class Load:
                     self.failed.append(
                         f"{error!r} on a new connection after {held_up:.3f} s and {len(self.seen)} calls"
                     )
-                line, used = self._line(), False
+                line = self._line()
+                used = False
             time.sleep(0.001)
         line.close()
 

@@ -33,7 +33,9 @@ def own(monkeypatch, settings) -> Room:
 
 
 def test_what_is_at_hand_never_adds_up_to_more_than_the_room(own):
-    now, most, lock = [0], [0], threading.Lock()
+    now = [0]
+    most = [0]
+    lock = threading.Lock()
 
     def call(size: int) -> None:
         with own.held(size, patience=60):
@@ -122,7 +124,9 @@ def test_a_call_without_room_gets_503_with_the_time_to_come_again(own, size):
 
 def test_a_long_body_that_comes_slowly_holds_no_room(own, settings):
     settings.MAX_PREDICT_BYTES = 3 * MOST
-    begun, go_on, answers = threading.Event(), threading.Event(), []
+    begun = threading.Event()
+    go_on = threading.Event()
+    answers = []
 
     class Slow(io.BytesIO):
         def read(self, size: int | None = -1) -> bytes:
@@ -153,7 +157,8 @@ def test_a_form_of_a_page_takes_more_room_than_its_length(own):
 def test_many_bombs_at_once_stay_within_the_bound_of_one_process(tmp_path):
     """As large as bodies may be, eight at a time; before there was a room, twelve took 1.7 GB, and /healthz waited for 14 s."""
     site = Site(tmp_path, workers=1)
-    peak, over = [0.0], threading.Event()
+    peak = [0.0]
+    over = threading.Event()
 
     def watch(web: psutil.Process) -> None:
         while not over.wait(0.02):

@@ -87,7 +87,8 @@ def test_every_door_gives_the_same_answer_to_the_same_row(messy, client_of, owne
 
 
 def test_an_empty_text_is_missing_and_never_a_category(messy, client_of, owner):
-    client, row = client_of(owner), plain(0)
+    client = client_of(owner)
+    row = plain(0)
     answers = [
         v1(client, messy, [row | {"kind": kind}]).json()["predictions"] for kind in ("", None, "(missing)", " NA ")
     ]

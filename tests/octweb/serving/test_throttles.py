@@ -64,7 +64,9 @@ def test_a_user_who_is_signed_in_is_counted(rate, client, approved, owner):
 
 def test_the_wait_that_is_said_is_enough_and_not_much_more():
     for moment in (0.0, 13.0, 59.9):
-        windows, now, limit = Windows(), 600.0 + moment, 5
+        windows = Windows()
+        now = 600.0 + moment
+        limit = 5
         while not windows.take("a", limit, 60, now=now):
             now += 0.7
         wait = windows.take("a", limit, 60, now=now)
@@ -74,7 +76,9 @@ def test_the_wait_that_is_said_is_enough_and_not_much_more():
 
 
 def test_no_minute_has_many_more_calls_than_the_rate():
-    windows, limit, taken = Windows(), 50, []
+    windows = Windows()
+    limit = 50
+    taken = []
     for i in range(6000):
         if not windows.take("a", limit, 60, now=i / 10):
             taken.append(i / 10)

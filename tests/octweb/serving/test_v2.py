@@ -196,8 +196,10 @@ def test_limits(client_of, approved, owner, settings):
 def test_300_damaged_binary_bodies_never_break_the_server(client_of, approved, owner):
     rng = random.Random(5)
     client = client_of(owner)
-    width, height = np.array([1.5, 7.0]).tobytes(), np.array([0.1, -0.2]).tobytes()
-    flag, colour = np.array([0, 1], "<i8").tobytes(), b"".join(struct.pack("<I", 3) + b"red" for _ in range(2))
+    width = np.array([1.5, 7.0]).tobytes()
+    height = np.array([0.1, -0.2]).tobytes()
+    flag = np.array([0, 1], "<i8").tobytes()
+    colour = b"".join(struct.pack("<I", 3) + b"red" for _ in range(2))
     blobs = {"width": width, "height": height, "flag": flag, "colour": colour}
     inputs = [
         {"name": n, "datatype": t, "shape": [2], "parameters": {"binary_data_size": len(blobs[n])}} for n, t in COLUMNS

@@ -69,7 +69,8 @@ def expected(body: bytes) -> bytes:
 
 def lines(connection: socket.socket, count: int) -> list[bytes]:
     """The bodies of so many answers."""
-    stream, found = connection.makefile("rb"), []
+    stream = connection.makefile("rb")
+    found = []
     while len(found) < count:
         line = stream.readline()
         assert line, found

@@ -38,11 +38,13 @@ def test_no_wrong_type_is_a_server_error(client_of, approved, owner, api):
     client = client_of(owner)
     client.raise_request_exception = False
     if api == "v2":
-        address, document = f"/v2/models/{approved.family.name}/infer", body() | {"outputs": [{"name": "label"}]}
+        address = f"/v2/models/{approved.family.name}/infer"
+        document = body() | {"outputs": [{"name": "label"}]}
         document["parameters"] = {"binary_data_output": False}
         document["inputs"][0]["parameters"] = {"content_type": "np"}
     else:
-        address, document = f"/api/v1/models/{approved.pk}/predict/", {"rows": [ROW, ROW]}
+        address = f"/api/v1/models/{approved.pk}/predict/"
+        document = {"rows": [ROW, ROW]}
     assert client.post(address, document, format="json").status_code == 200
     seen = set()
     for path in parts(document):

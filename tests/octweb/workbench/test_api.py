@@ -84,7 +84,8 @@ def test_each_bad_call_is_refused(api, model, owner, path, body, status):
 @pytest.mark.one_database
 def test_good_trees_agree_with_the_tree_shown_and_treat_groups_alike(api, model, serve):
     made = api.post(URL, {"model": str(model.pk)}, format="json").json()
-    address, bench = f"{URL}{made['id']}/", Workbench.objects.get()
+    address = f"{URL}{made['id']}/"
+    bench = Workbench.objects.get()
     serve(bench)
     bodies = (
         {"slack": "3", "listed": 1000},

@@ -210,7 +210,8 @@ def test_deaths_of_workers_are_no_tries_of_a_step(model, owner, serve, monkeypat
 def test_only_the_step_that_was_worked_on_when_the_child_died_has_one_try_more(model, owner, serve, monkeypatch):
     bench = actions.open_for(owner=owner, model=model)
     second = actions.edit(bench, add=["depth y 0"])
-    real, dead = work.EditingChild.hand, []
+    real = work.EditingChild.hand
+    dead = []
 
     def hand(child, record):
         real(child, record)
@@ -381,7 +382,8 @@ def test_a_saved_version_gets_its_proof_and_is_proved(owner, dataset, serve, tmp
     assert (step.state, step.result["made"]) == (StepState.DONE, True), step.error
     with zipfile.ZipFile(io.BytesIO(bundle(saved))) as packed:
         packed.extractall(tmp_path)
-    model, proof = next(tmp_path.glob("*-1.json")), next(tmp_path.glob("*.proof.jsonl.gz"))
+    model = next(tmp_path.glob("*-1.json"))
+    proof = next(tmp_path.glob("*.proof.jsonl.gz"))
     assert hashlib.sha256(proof.read_bytes()).hexdigest() == step.result["sha256"]
     found = verify(model, local_path(dataset.file), proof)
     assert verdict(found) == "proved", [f for f in found if f.verdict != "recounted"]

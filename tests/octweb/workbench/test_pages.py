@@ -187,7 +187,8 @@ def test_all_good_trees_are_counted_on_their_page(web, model, owner, serve):
         assert web.get(f"/api/v1/workbenches/{bench.pk}/figures/{name}/").json()["data"]
     assert web.get(f"/api/v1/workbenches/{bench.pk}/figures/good-trees/99/").status_code == 404
     step = bench.steps.filter(kind=Kind.GOOD).last()
-    differ, first = step.result["differ"], step.result["trees"][0]
+    differ = step.result["differ"]
+    first = step.result["trees"][0]
     first["objective"] = step.result["optimum"] - 0.04 / rows["of"]  # a leaf with a small penalty more is not optimal
     step.save()
     assert "under +0.1 rows" in web.get(address).content.decode()

@@ -78,7 +78,8 @@ def test_categories_are_split_as_their_indicator_columns():
     """A column of letters and one of numbers: the root is the best on two of the indicators and the number."""
     for seed in range(8):
         rng = np.random.default_rng(seed)
-        letters, number = rng.choice(list("abcd"), 14), rng.integers(0, 4, 14)
+        letters = rng.choice(list("abcd"), 14)
+        number = rng.integers(0, 4, 14)
         y = rng.integers(0, 2, 14)
         frame = pd.DataFrame({"letter": letters, "number": number})
         model = make_classifier("bivariate", depth=1).fit(frame, y)
@@ -107,7 +108,8 @@ def test_the_stored_line_is_the_widest_one_of_its_partition():
             continue
         whole = whole_numbers(X)
         points = node_points(whole, *codes_of(whole), np.arange(14))
-        Z, left = points.values.T, found.left
+        Z = points.values.T
+        left = found.left
         across = [Z[i] - Z[j] for i in np.flatnonzero(left) for j in np.flatnonzero(~left)]
         along = [
             np.array([-d[1], d[0]])
@@ -129,8 +131,10 @@ def test_the_stored_line_is_the_widest_one_of_its_partition():
 def test_a_search_stopped_anywhere_keeps_a_valid_bound(monkeypatch):
     monkeypatch.setattr(bivariate_pair, "STEP", 2000)
     rng = np.random.default_rng(2)
-    X, y = rng.normal(size=(120, 3)), rng.integers(0, 2, 120)
-    data, rows = SplitData.of(X, y, 2), np.arange(120)
+    X = rng.normal(size=(120, 3))
+    y = rng.integers(0, 2, 120)
+    data = SplitData.of(X, y, 2)
+    rows = np.arange(120)
     for measure in MEASURES:
         best = best_split(data, rows, SearchOptions(measure=measure, switch=False)).value
         open_ = 0
@@ -147,7 +151,8 @@ def test_a_search_stopped_anywhere_keeps_a_valid_bound(monkeypatch):
 def test_early_stopping_certifies_its_share_of_the_best_value(measure):
     for seed in range(30):
         rng = np.random.default_rng(seed)
-        X, y = rng.integers(0, 6, (11, 2)).astype(float), rng.integers(0, 3, 11)
+        X = rng.integers(0, 6, (11, 2)).astype(float)
+        y = rng.integers(0, 3, 11)
         best = best_value(X, y, 3, measure=measure)
         if best is None:
             continue

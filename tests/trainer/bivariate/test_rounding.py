@@ -40,7 +40,8 @@ def test_no_line_that_keeps_a_margin_beats_what_is_proved(make):
     for seed in range(60):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(4, 9))
-        X, y = make(rng, n), rng.integers(0, 2, n)
+        X = make(rng, n)
+        y = rng.integers(0, 2, n)
         split = best_split(SplitData.of(X, y, 2), np.arange(n), SearchOptions())
         least = best_value(X, y, 2, margin=MARGIN)
         if split is None:
@@ -51,7 +52,8 @@ def test_no_line_that_keeps_a_margin_beats_what_is_proved(make):
 
 def test_the_scope_says_what_rounding_takes():
     rng = np.random.default_rng(0)
-    X, y = np.round(rng.normal(size=(40, 2)), 2), rng.integers(0, 2, 40)
+    X = np.round(rng.normal(size=(40, 2)), 2)
+    y = rng.integers(0, 2, 40)
     plain = make_classifier("bivariate", depth=1).fit(X, y).certificate_
     assert "more digits" not in plain.scope
     computed = make_classifier("bivariate", depth=1).fit(X / 3, y).certificate_

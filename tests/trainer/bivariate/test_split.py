@@ -27,7 +27,9 @@ MEASURE_NAMES = ("gini", "entropy", "error")
 def random_table(seed):
     """Ties, duplicates, constant columns, one class, integer grids, decimals, collinear points."""
     rng = np.random.default_rng(seed)
-    n, p, classes = int(rng.integers(1, 12)), int(rng.integers(1, 4)), int(rng.integers(1, 5))
+    n = int(rng.integers(1, 12))
+    p = int(rng.integers(1, 4))
+    classes = int(rng.integers(1, 5))
     X = rng.integers(0, rng.integers(1, 7) + 1, (n, p)).astype(float)
     style = seed % 5
     if style == 1:
@@ -59,7 +61,8 @@ def stored_value(split, X, y, classes, weight, measure):
 def test_the_root_split_is_the_best_one(block):
     for seed in range(50 * block, 50 * block + 50):
         X, y, classes, weight, rng = random_table(seed)
-        measure, min_leaf = MEASURE_NAMES[int(rng.integers(3))], int(rng.integers(1, 4))
+        measure = MEASURE_NAMES[int(rng.integers(3))]
+        min_leaf = int(rng.integers(1, 4))
         expected = best_value(X, y, classes, measure=measure, min_leaf=min_leaf, weight=weight)
         options = SearchOptions(measure=measure, min_leaf=min_leaf)
         found = best_split(SplitData.of(X, y, classes, weight), np.arange(len(y)), options)
@@ -79,7 +82,8 @@ def pair_of(X, y, classes):
     if len(points.features) < 2:
         return None
     total = np.bincount(y, minlength=classes).astype(np.int64)
-    ones, codes = np.ones(len(y), np.int64), y.astype(np.int64)
+    ones = np.ones(len(y), np.int64)
+    codes = y.astype(np.int64)
     columns = Columns(*points.values[:2], *points.ranks[:2], *points.levels[:2])
     return merged(columns, codes, ones, total)
 
@@ -122,7 +126,8 @@ def noisy(seed, n=300, p=5):
 
 def by_threads(threads, data, rows, options):
     """The split that a crew of so many threads finds."""
-    crew, found = Crew(threads=threads), []
+    crew = Crew(threads=threads)
+    found = []
 
     def work(job):
         found.append(best_split(data, rows, options, crew=crew))
@@ -141,7 +146,8 @@ def one_pair_a_call(monkeypatch):
 @pytest.mark.parametrize("seed", range(6))
 def test_threads_do_not_change_the_split(seed, monkeypatch):
     monkeypatch.setattr("trainer.families.bivariate.search.SMALL", 0)
-    data, rows = noisy(seed), np.arange(300)
+    data = noisy(seed)
+    rows = np.arange(300)
     one, two = (by_threads(t, data, rows, SearchOptions()) for t in (1, 2))
     assert (one.features, one.coefficients, one.threshold) == (two.features, two.coefficients, two.threshold)
     assert one.value == two.value == one.bound
@@ -150,14 +156,17 @@ def test_threads_do_not_change_the_split(seed, monkeypatch):
 @pytest.mark.parametrize("gap", [0.1, 0.5])
 def test_early_stopping_reports_what_is_proved(gap):
     for seed in range(6):
-        data, rows = noisy(seed), np.arange(300)
-        best, quick = best_split(data, rows, SearchOptions()), best_split(data, rows, SearchOptions(gap=gap))
+        data = noisy(seed)
+        rows = np.arange(300)
+        best = best_split(data, rows, SearchOptions())
+        quick = best_split(data, rows, SearchOptions(gap=gap))
         assert quick.bound <= best.value + 1e-9 <= quick.value + 2e-9
         assert quick.bound >= (1 - gap) * quick.value - 1e-9
 
 
 def test_a_search_cut_off_at_once_keeps_a_valid_bound():
-    data, rows = noisy(1), np.arange(300)
+    data = noisy(1)
+    rows = np.arange(300)
     best = best_split(data, rows, SearchOptions())
     cut = best_split(data, rows, SearchOptions(), stopped=lambda: True)
     assert cut.bound <= best.value <= cut.value
@@ -189,7 +198,8 @@ def weighted_pair(X, y, classes, weight):
 
 def swept(points, measure, min_leaf):
     """The best value of the sweep, and the value of the partition that its answer stands for."""
-    best, found = np.array([math.inf]), np.full(3, -1, np.int64)
+    best = np.array([math.inf])
+    found = np.full(3, -1, np.int64)
     sweep(MEASURES[measure], min_leaf, 10**12, 1e-12, points, Turn(np.zeros(1, np.int64), found, best))
     if math.isinf(best[0]):
         return math.inf, math.inf
@@ -206,7 +216,8 @@ def test_the_sweep_finds_the_best_line(block):
     tried = 0
     for seed in range(100 * block, 100 * block + 100):
         X, y, classes, weight, rng = random_table(seed)
-        measure, min_leaf = MEASURE_NAMES[seed % 3], int(rng.integers(1, 4))
+        measure = MEASURE_NAMES[seed % 3]
+        min_leaf = int(rng.integers(1, 4))
         points = weighted_pair(X[:, :2], y, classes, weight) if X.shape[1] > 1 else None
         if points is None:
             continue
@@ -225,7 +236,8 @@ def test_the_sweep_of_many_points_agrees_with_the_search(measure, levels):
     rng = np.random.default_rng(7)
     X = rng.normal(size=(420, 2)) if levels is None else rng.integers(0, levels, (420, 2)).astype(float)
     X[0] = 10_000, 20_000
-    y, weight = rng.integers(0, 3, 420), rng.integers(1, 3, 420)
+    y = rng.integers(0, 3, 420)
+    weight = rng.integers(1, 3, 420)
     points = weighted_pair(X, y, 3, weight)
     options = SearchOptions(measure=measure, switch=False)
     found = search_pair(points, options, Workspace(), cap=lambda own: own, stopped=lambda: False)
@@ -247,8 +259,10 @@ def test_a_search_over_hundreds_of_classes_looks_at_the_clock_as_often():
 
 def test_the_switch_to_the_sweep_keeps_the_value(monkeypatch):
     rng = np.random.default_rng(3)
-    X, y = rng.normal(size=(200, 2)), rng.integers(0, 2, 200)
-    data, rows = SplitData.of(X, y, 2), np.arange(200)
+    X = rng.normal(size=(200, 2))
+    y = rng.integers(0, 2, 200)
+    data = SplitData.of(X, y, 2)
+    rows = np.arange(200)
     plain = best_split(data, rows, SearchOptions(switch=False))
     one_pair_a_call(monkeypatch)
     monkeypatch.setattr("trainer.families.bivariate.pair.search_budget", lambda points, classes: -1.0)
@@ -263,7 +277,9 @@ def test_many_pairs_in_one_call_give_the_split_of_one_pair_a_call(measure, monke
     rng = np.random.default_rng(11)
     cases = []
     for number in range(40):
-        n, p, classes = int(rng.integers(5, 60)), int(rng.integers(2, 9)), int(rng.integers(2, 5))
+        n = int(rng.integers(5, 60))
+        p = int(rng.integers(2, 9))
+        classes = int(rng.integers(2, 5))
         X = rng.integers(0, 4, (n, p)).astype(float) if number % 2 else rng.normal(size=(n, p)).round(1)
         X[:, 0] = X[0, 0] if number % 5 == 0 else X[:, 0]
         X[n // 2 :] = X[: n - n // 2] if number % 3 == 0 else X[n // 2 :]
@@ -288,7 +304,8 @@ def test_many_pairs_in_one_call_give_the_split_of_one_pair_a_call(measure, monke
 
 def test_a_pair_that_takes_long_is_left_to_a_search_of_its_own(monkeypatch):
     rng = np.random.default_rng(5)
-    X, y = rng.normal(size=(1500, 4)), rng.integers(0, 2, 1500)
+    X = rng.normal(size=(1500, 4))
+    y = rng.integers(0, 2, 1500)
     alone: list[int] = []
     search = NodeSearch._long
     monkeypatch.setattr(NodeSearch, "_long", lambda self, rank, w: alone.append(rank) or search(self, rank, w))
@@ -301,9 +318,11 @@ def test_points_are_merged_with_the_counts_of_their_rows():
     dense = 0
     for seed in range(300):
         rng = np.random.default_rng(seed)
-        n, classes = int(rng.integers(2, 60)), int(rng.integers(1, 5))
+        n = int(rng.integers(2, 60))
+        classes = int(rng.integers(1, 5))
         Z = rng.integers(0, rng.integers(1, 8) + 1, (2, n)) * 0.5 if seed % 3 else rng.normal(size=(2, n))
-        y, weight = rng.integers(0, classes, n), rng.integers(1, 4, n)
+        y = rng.integers(0, classes, n)
+        weight = rng.integers(1, 4, n)
         values, R = zip(*(np.unique(z, return_inverse=True) for z in Z), strict=True)
         levels = [len(distinct) for distinct in values]
         dense += levels[0] * levels[1] * classes <= n
@@ -321,14 +340,18 @@ def test_points_are_merged_with_the_counts_of_their_rows():
 
 
 def test_sampled_lines_are_the_best_of_their_slopes():
-    slopes, out = np.array([-0.7, 0.0, 0.4]), np.empty(3)
+    slopes = np.array([-0.7, 0.0, 0.4])
+    out = np.empty(3)
     for seed in range(200):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(2, 40))
         u, v = rng.integers(0, 6, (2, n)).astype(float) if seed % 2 else rng.normal(size=(2, n))
         if seed % 5 == 0:
-            u[0], v[0] = 1e9, -1e12  # all others in one bucket of the sort
-        y, weight = rng.integers(0, 3, n), rng.integers(1, 4, n)
+            # all others in one bucket of the sort
+            u[0] = 1e9
+            v[0] = -1e12
+        y = rng.integers(0, 3, n)
+        weight = rng.integers(1, 4, n)
         sample_lines(u, v, y, weight, 3, slopes, out)
         best = math.inf
         for a in slopes:
@@ -366,7 +389,8 @@ def test_a_negative_zero_is_a_zero():
         rng = np.random.default_rng(seed)
         n = int(rng.integers(4, 14))
         X = rng.choice([-1.0, -0.0, 0.0, 1.0], (n, 2))
-        y, weight = rng.integers(0, 3, n), np.ones(n, int)
+        y = rng.integers(0, 3, n)
+        weight = np.ones(n, int)
         points = weighted_pair(X, y, 3, weight)
         if points is None:
             continue

@@ -56,7 +56,9 @@ def test_the_same_tree_for_any_number_of_threads(monkeypatch):
 
 def test_threads_report_one_split_after_the_other():
     X, y = moons(400)
-    data, crew, heard = SplitData.of(X, y, 3), Crew(threads=3), []
+    data = SplitData.of(X, y, 3)
+    crew = Crew(threads=3)
+    heard = []
 
     def split(rows, node):
         return best_split(data, rows, SearchOptions(), crew=crew)
@@ -74,7 +76,9 @@ def test_threads_report_one_split_after_the_other():
 
 def test_a_run_of_several_threads_ends_with_its_limit():
     X, y = moons(400)
-    data, crew, calls = SplitData.of(X, y, 3), Crew(threads=3), iter(range(10**9))
+    data = SplitData.of(X, y, 3)
+    crew = Crew(threads=3)
+    calls = iter(range(10**9))
 
     def stopped():
         return next(calls) > 60
@@ -89,7 +93,9 @@ def test_a_run_of_several_threads_ends_with_its_limit():
 
 def test_an_error_in_any_thread_ends_the_run():
     X, y = moons(200)
-    data, crew, begun = SplitData.of(X, y, 3), Crew(threads=3), []
+    data = SplitData.of(X, y, 3)
+    crew = Crew(threads=3)
+    begun = []
 
     def split(rows, node):
         begun.append(len(rows))
@@ -138,7 +144,8 @@ def test_errors_of_all_pruned_trees_are_those_of_each(method):
     """From one routing, on rows that the tree has not seen, with weights: as pruning and predicting one tree after the other."""
     for seed in range(12):
         r = np.random.default_rng(seed)
-        X, y = np.round(r.normal(size=(60, 2)), 1), r.integers(0, 3, 60).astype(np.int32)
+        X = np.round(r.normal(size=(60, 2)), 1)
+        y = r.integers(0, 3, 60).astype(np.int32)
         weight = r.integers(1, 4, 60)
         tree = make_classifier(method, depth=6).fit(X[:40], y[:40], sample_weight=weight[:40]).tree_
         ends = alphas(collapses(tree))
@@ -173,7 +180,8 @@ def test_pruning_gives_nested_trees_of_least_cost():
         return own if node.is_leaf else min(own, least(node.left, alpha) + least(node.right, alpha))
 
     for alpha in {*steps} | {Fraction(1, 500), Fraction(1, 50), Fraction(1, 7), Fraction(1)}:
-        leaves, errors = 0, 0
+        leaves = 0
+        errors = 0
         stack = [(prune(tree, alpha), np.arange(len(y)))]
         while stack:
             draft, rows = stack.pop()
@@ -198,7 +206,8 @@ def test_pruning_by_cross_validation_keeps_the_proofs():
 def test_a_limit_within_the_cross_validation_keeps_the_folds_that_ended(last):
     """It is said that the limit struck; without a finished fold the tree stays as it was grown."""
     X, y = moons()
-    table, labels = numeric_table(X), Labels(name="y", classes=("a", "b", "c"), codes=y.astype(np.int32))
+    table = numeric_table(X)
+    labels = Labels(name="y", classes=("a", "b", "c"), codes=y.astype(np.int32))
     stopped = []
 
     def watch(monitor):

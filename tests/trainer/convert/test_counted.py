@@ -184,7 +184,8 @@ def test_the_search_agrees_with_trying_every_tree():
         X, y = columns(seed)
         source = DecisionTreeClassifier(max_depth=2, max_leaf_nodes=2 + seed % 3, random_state=seed).fit(X, y)
         tree = from_sklearn(source)
-        table, labels = numeric_table(X), Labels(name="y", classes=("0", "1"), codes=y)
+        table = numeric_table(X)
+        labels = Labels(name="y", classes=("0", "1"), codes=y)
         found = rival(tree, table, labels)
         truth = most_right(X, y, tree.depth, tree.n_leaves)
         assert found.correct == int((source.predict(X) == y).sum())
@@ -202,7 +203,8 @@ def test_the_search_agrees_with_trying_every_tree():
 def test_a_tree_that_is_too_deep_for_the_search_stays_open_unless_a_better_one_is_found():
     X, y = columns(1)
     good = from_sklearn(DecisionTreeClassifier(max_depth=6, random_state=0).fit(X, y))
-    table, labels = numeric_table(X), Labels(name="y", classes=("0", "1"), codes=y)
+    table = numeric_table(X)
+    labels = Labels(name="y", classes=("0", "1"), codes=y)
     found = rival(good, table, labels)
     assert found.verdict == "open"
     assert "goes to depth 4" in found.words
@@ -215,7 +217,8 @@ def test_a_tree_that_is_too_deep_for_the_search_stays_open_unless_a_better_one_i
 
 def test_a_leaf_is_as_good_as_its_majority():
     X, y = columns(2)
-    table, labels = numeric_table(X), Labels(name="y", classes=("0", "1"), codes=y)
+    table = numeric_table(X)
+    labels = Labels(name="y", classes=("0", "1"), codes=y)
     big = int(np.bincount(y).argmax())
     for label, verdict_ in ((big, "no better tree"), (1 - big, "not optimal")):
         tree = grow(DraftLeaf(label=label), X, y, schema=table.schema, classes=("0", "1"))

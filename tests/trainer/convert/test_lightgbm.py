@@ -15,7 +15,8 @@ from trainer.table import MISSING_CATEGORY, Kind
 from trainer.tree.nodes import Tree
 from trainer.tree.splits import Interval, Subset
 
-TREES, ROWS = 50, 1000
+TREES = 50
+ROWS = 1000
 LEVELS = ["u", "v 2", "wä", "x", "y"]
 SMALL = {
     "n_estimators": 1,
@@ -57,7 +58,8 @@ def matrix_of(tree: Tree, rows: pd.DataFrame) -> np.ndarray:
 
 
 def test_every_row_has_the_class_of_lightgbm():
-    kinds, swapped = set(), 0
+    kinds = set()
+    swapped = 0
     for seed in range(TREES):
         rng = np.random.default_rng(seed)
         X = frame(rng, 200, gaps=seed % 2 == 0)
@@ -137,7 +139,8 @@ def test_zeros_that_mean_missing_are_taken_where_they_go_the_way_of_the_comparis
     text = model.model_to_string()
     threshold = float(text.split("threshold=")[1].split()[0])
     assert threshold > 1
-    left, right = text.replace("decision_type=4", "decision_type=6"), text.replace("decision_type=6", "decision_type=4")
+    left = text.replace("decision_type=4", "decision_type=6")
+    right = text.replace("decision_type=6", "decision_type=4")
     assert left != right
     rows = np.array([[0.0], [1e-36], [1.5], [2.5], [-1.0], [threshold]])
     own = lightgbm.Booster(model_str=left).predict(rows, pred_leaf=True)[:, 0]

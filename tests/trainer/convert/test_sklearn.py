@@ -14,7 +14,8 @@ from trainer.convert import from_sklearn
 from trainer.convert.single_precision import LARGEST, double_threshold
 from trainer.errors import ConversionError
 
-TREES, ROWS = 50, 1000
+TREES = 50
+ROWS = 1000
 
 
 def table(rng: np.random.Generator, rows: int) -> np.ndarray:
@@ -35,7 +36,8 @@ def test_every_row_has_the_class_and_the_leaf_of_scikit_learn(kind):
         rows = np.vstack([table(rng, ROWS - 600), near(source, X, rng, 600)])
         assert len(rows) == ROWS
         assert [tree.classes[k] for k in tree.predict(rows)] == [str(c) for c in source.predict(rows)]
-        leaves, theirs = tree.apply(rows), source.apply(rows)
+        leaves = tree.apply(rows)
+        theirs = source.apply(rows)
         assert len(set(zip(leaves, theirs, strict=True))) == len(set(leaves)) == len(set(theirs))
         assert tree.predict_proba(rows) == pytest.approx(source.predict_proba(rows), abs=1e-12)
 
@@ -99,7 +101,8 @@ def test_names_classes_and_counts_are_those_of_the_fit():
 
 
 def test_what_is_no_classifier_of_one_tree_is_refused():
-    X, y = np.arange(8.0).reshape(-1, 1), np.arange(8) % 2
+    X = np.arange(8.0).reshape(-1, 1)
+    y = np.arange(8) % 2
     for estimator, words in (
         (DecisionTreeClassifier(), "not been fitted"),
         (DecisionTreeRegressor().fit(X, y), "not a fitted classifier"),

@@ -37,7 +37,8 @@ def messy_file(seed: int) -> Messy:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(24, 60))
     decimal, thousands = [(",", "."), (".", ","), (",", " "), (".", "'"), (",", ""), (".", "")][rng.integers(6)]
-    out, columns = Messy(encoding=str(rng.choice(["utf-8", "utf-16", "cp1252"]))), {}
+    out = Messy(encoding=str(rng.choice(["utf-8", "utf-16", "cp1252"])))
+    columns = {}
     trouble = str(rng.choice(["", "", "", "", "unit", "slip", "ragged", "order", "day"]))
     for name in ("price", "share", "size")[: int(rng.integers(1, 4))]:
         columns[name] = _numbers(rng, n, decimal, thousands, out, name)
@@ -69,7 +70,8 @@ def _numbers(rng: Any, n: int, decimal: str, thousands: str, out: Messy, name: s
         cells.append(cell)
     if rng.random() < 0.5:
         i = int(rng.integers(n))
-        cells[i], values[i] = str(rng.choice(GAPS)), ""
+        cells[i] = str(rng.choice(GAPS))
+        values[i] = ""
     out.truth[name] = values
     return cells
 

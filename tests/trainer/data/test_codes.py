@@ -112,7 +112,8 @@ def test_trees_over_columns_with_codes_are_verified(method, tmp_path):
         table, labels, _ = coded(seed)
         asked = {"depth": 2, "time_limit": 600}
         result = train(TrainRequest(table=table, labels=labels, method=method, parameters=asked))
-        data, model = tmp_path / "rows.csv", tmp_path / "model.json"
+        data = tmp_path / "rows.csv"
+        model = tmp_path / "model.json"
         lines = [
             f"{x!r},{z:g},{'abd'[int(c)]},{labels.classes[y]}"
             for (x, z, c), y in zip(table.matrix().tolist(), labels.codes, strict=True)
@@ -129,7 +130,8 @@ def test_trees_over_columns_with_codes_are_verified(method, tmp_path):
 @pytest.mark.parametrize("method", ["exact-numeric", "cut-h", "odt", "bivariate"])
 def test_methods_that_ask_for_no_single_value_are_searched_without(method, tmp_path):
     """One value among the others tells the class, and no threshold or plane can ask for it."""
-    data, model = tmp_path / "rows.csv", tmp_path / "model.json"
+    data = tmp_path / "rows.csv"
+    model = tmp_path / "model.json"
     data.write_text("x,z,y\n" + "".join(f"{i % 9},{i % 4},{'ab'[(i % 9 == 4) ^ (i % 12 == 7)]}\n" for i in range(60)))
     table, labels, *_ = load(data, target="y", special={"x": (4.0,)})
     result = train(TrainRequest(table=table, labels=labels, method=method, parameters={"depth": 1}))
@@ -138,7 +140,8 @@ def test_methods_that_ask_for_no_single_value_are_searched_without(method, tmp_p
 
 
 def test_the_command_declares_them_and_refuses_what_is_not_a_number(tmp_path):
-    path, out = tmp_path / "rows.csv", tmp_path / "model.json"
+    path = tmp_path / "rows.csv"
+    out = tmp_path / "model.json"
     rows = [(-9, "bad"), (3, "good"), (5, "good"), (-9, "bad"), (1, "good"), (-8, "good")] * 4
     path.write_text("income,y\n" + "".join(f"{v},{label}\n" for v, label in rows))
     arguments = [str(path), "--target", "y", "--method", "exact", "--depth", "1", "--output", str(out), "--json"]
@@ -170,7 +173,8 @@ def test_a_card_names_the_only_code_of_an_interval_and_the_rules_keep_its_ends()
 
 def test_the_picture_says_the_code_and_its_hover_the_ends():
     schema = (ColumnSchema(name="last_inquiry", kind=Kind.NUMERIC, special=(-8.0,)),)
-    matrix, codes = np.array([[-8.0], [-8.0], [3.0], [4.0]]), np.array([0, 0, 1, 1])
+    matrix = np.array([[-8.0], [-8.0], [3.0], [4.0]])
+    codes = np.array([0, 0, 1, 1])
     draft = DraftBranch(split=Interval(feature=0, low=-8.5, high=-7.5), left=DraftLeaf(), right=DraftLeaf())
     tree = grow(draft, matrix, codes, schema=schema, classes=("bad", "good"))
     written = json.dumps(tree_figure(tree), ensure_ascii=False)

@@ -13,14 +13,22 @@ from trainer.data.csv_scan import scan
 
 def by_character(body: bytes, delimiter: bytes):
     """(records, unclosed, lines with text behind a quote); a record is (first byte, last byte, line, fields)."""
-    records, wrong = [], []
-    start, line, start_line, fields, is_open, opened, i = 0, 1, 1, 1, False, 0, 0
+    records = []
+    wrong = []
+    start = 0
+    line = 1
+    start_line = 1
+    fields = 1
+    is_open = False
+    opened = 0
+    i = 0
     while i <= len(body):
         c = body[i : i + 1]
         left = body[i - 1 : i] if i else b"\n"
         right = body[i + 1 : i + 2] or b"\n"
         if c == b'"' and not is_open and left in (delimiter, b"\n"):
-            is_open, opened = True, line
+            is_open = True
+            opened = line
         elif c == b'"' and is_open and right == b'"':
             i += 1
         elif c == b'"' and is_open:
@@ -31,7 +39,9 @@ def by_character(body: bytes, delimiter: bytes):
             fields += 1
         elif c == b"" or (c == b"\n" and not is_open):
             records.append((start, i, start_line, fields))
-            start, start_line, fields = i + 1, line + 1, 1
+            start = i + 1
+            start_line = line + 1
+            fields = 1
         line += c == b"\n"
         i += 1
     several = any(r[3] > 1 for r in records)

@@ -60,7 +60,8 @@ def test_every_published_table_is_compared(data_folder):
 def test_a_weight_is_that_many_equal_rows(scheme):
     for seed in range(60):
         rng = np.random.default_rng(seed)
-        values, weights = rng.integers(0, 9, 12) / 4, rng.integers(0, 5, 12)
+        values = rng.integers(0, 9, 12) / 4
+        weights = rng.integers(0, 5, 12)
         weights[:2] = 1
         values[:2] = (-1.0, 7.0)
         one = numeric_table(values[:, None])

@@ -62,7 +62,8 @@ def test_messy_files_are_read_right_or_refused_with_the_line(begin):
 @pytest.mark.parametrize("seed", TRAINED)
 def test_models_of_messy_files_predict_and_are_verified(tmp_path, seed):
     messy = next(own for own in map(messy_file, range(seed * 10, seed * 10 + 10)) if not own.bad)
-    path, out = tmp_path / "t.csv", tmp_path / "out.csv"
+    path = tmp_path / "t.csv"
+    out = tmp_path / "out.csv"
     path.write_bytes(messy.content)
     table, labels, _ = load(path, target="class", encoding=messy.encoding)
     request = TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 3})

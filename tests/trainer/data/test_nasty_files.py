@@ -142,9 +142,12 @@ def test_negative_numbers_of_all_kinds_reach_predictions_and_the_checker(tmp_pat
     rows = [(-1234.5 + 100 * i) for i in range(40)]
     lines = ["booked;rest;seen;class;"]
     for v in rows:
-        size, seen = f"{abs(v):,.2f}", f"{v:.1f}\u200b".replace("-", "\u2212")
+        size = f"{abs(v):,.2f}"
+        seen = f"{v:.1f}\u200b".replace("-", "\u2212")
         lines.append(f"{f'({size})' if v < 0 else size};{abs(v):.2f}{'-' if v < 0 else ''};{seen};{'ab'[v > 0]};")
-    path, model, out = tmp_path / "t.csv", tmp_path / "m.json", tmp_path / "out.csv"
+    path = tmp_path / "t.csv"
+    model = tmp_path / "m.json"
+    out = tmp_path / "out.csv"
     path.write_text("\n".join(lines) + "\n")
     table, labels, _ = load(path, target="class")
     assert [column.values.tolist() for column in table.columns] == [rows] * 3

@@ -37,7 +37,8 @@ def arrow(**changes: pa.Array) -> pa.Table:
     table, labels = small_table()
     columns = {}
     for column in table.columns:
-        own, values = column.schema, column.values
+        own = column.schema
+        values = column.values
         columns[own.name] = pa.array([own.categories[int(v)] for v in values] if own.categories else values)
     columns["flag"] = pa.array(table.columns[2].values.astype(bool))
     columns["kind"] = pa.array([labels.classes[k] for k in labels.codes])
@@ -93,10 +94,13 @@ def test_the_columns_of_the_file_can_stand_before_the_answers(write, tmp_path, s
     table = arrow()
     notes = ["=1+1" if i == 5 else None if i == 6 else f"note {i}" for i in range(table.num_rows)]
     table = table.append_column("label", pa.array(notes))  # a name that an answer has, too
-    path, plain, out = write(source, table), tmp_path / f"plain-{result}", tmp_path / result
+    path = write(source, table)
+    plain = tmp_path / f"plain-{result}"
+    out = tmp_path / result
     predict_file(MODEL, path, plain)
     found = predict_file(MODEL, path, out, keep_columns=True, for_spreadsheets=True)
-    rows, alone = answers(out), answers(plain)
+    rows = answers(out)
+    alone = answers(plain)
     names = [
         n for n in table.column_names if n != "something else" or source.endswith("parquet")
     ]  # a list, which CSV has not

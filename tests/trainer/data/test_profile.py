@@ -17,7 +17,8 @@ from trainer.table import Column, ColumnSchema, Kind, Labels, Table, fingerprint
 
 def random_table(seed: int) -> tuple[Table, Labels]:
     rng = np.random.default_rng(seed)
-    n, k = int(rng.integers(1, 40)), int(rng.integers(1, 4))
+    n = int(rng.integers(1, 40))
+    k = int(rng.integers(1, 4))
     columns = []
     for j in range(int(rng.integers(1, 4))):
         kind = rng.choice([Kind.NUMERIC, Kind.CATEGORICAL, Kind.BINARY])
@@ -36,7 +37,8 @@ def random_table(seed: int) -> tuple[Table, Labels]:
 def best_cut_by_trying(column: Column, y) -> int:
     gone = Counter(y[column.missing].tolist())
     rest = max(gone.values(), default=0)
-    values, y = column.values[~column.missing], y[~column.missing]
+    values = column.values[~column.missing]
+    y = y[~column.missing]
     masks = [np.ones(len(values), bool)]
     for v in set(values.tolist()):
         masks.append(values == v if column.kind is Kind.CATEGORICAL else values <= v)

@@ -99,7 +99,8 @@ def test_depth_four_agrees_with_the_recurrence_of_all_vectors():
     conflict[0, 2] = conflict[2, 0] = 1
 
     def vectors(rows, depth, path):
-        n0, n1 = int((y[rows] == 0).sum()), int((y[rows] == 1).sum())
+        n0 = int((y[rows] == 0).sum())
+        n1 = int((y[rows] == 1).sum())
         best = {(n0, 0): 1, (0, n1): 1}
         for f in range(5 if depth else 0):
             one = X[rows, f] == 1
@@ -126,7 +127,8 @@ def test_depth_four_agrees_with_the_recurrence_of_all_vectors():
 
 def test_a_stopped_search_has_a_valid_bound():
     rng = np.random.default_rng(5)
-    X, y = rng.integers(0, 2, (200, 14)).astype(np.uint8), rng.integers(0, 2, 200).astype(np.int32)
+    X = rng.integers(0, 2, (200, 14)).astype(np.uint8)
+    y = rng.integers(0, 2, 200).astype(np.int32)
     c = Constraints(recalls=((1, Fraction(9, 10)),))
     full = solve_constrained(X, y, c, n_classes=2, depth=3, leaf_cost=Fraction(1))
     for limit in (0.0, 0.02):

@@ -32,7 +32,8 @@ def test_every_point_is_that_of_the_plain_recurrence(part, min_leaf):
 
 def test_a_stopped_frontier_has_valid_bounds_and_its_trees():
     rng = np.random.default_rng(4)
-    X, y = rng.integers(0, 2, (400, 90)).astype(np.uint8), rng.integers(0, 2, 400).astype(np.int32)
+    X = rng.integers(0, 2, (400, 90)).astype(np.uint8)
+    y = rng.integers(0, 2, 400).astype(np.int32)
     full = solve_frontier(X, y, n_classes=2, depth=3)
     instance = build(X, y, n_classes=2, weights=None, leaf_cost=Fraction(0), depth=4)
     for limit in (0.0, 0.3):

@@ -35,7 +35,8 @@ def difference(every, said, column, favoured, rate):
 
 def passes(every, tree, *, asked, column, favoured, rows, model, most_leaves, recalls, must):
     """Whether a tree passes the filters, as they are defined."""
-    said, own = every.said(tree), every.y == 0
+    said = every.said(tree)
+    own = every.y == 0
     right = every.w[own & (said == 0)].sum()
     if "difference" in asked and difference(every, said, column, favoured, asked["rate"]) > Fraction(
         asked["difference"]
@@ -54,15 +55,19 @@ def test_rates_and_agreement_choose_among_the_good_trees(part, count):
     kept = left_out = 0
     for seed in range(part, min(3 * count, 600), 3):
         problem, bench, every, rng = instance(seed)
-        names, classes = problem.table.names, problem.labels.classes
+        names = problem.table.names
+        classes = problem.labels.classes
         limit = math.floor(Fraction("1.6") * min(every.costs))
         near = [(c, t) for c, t in zip(every.costs, every.trees, strict=True) if c <= limit]
         asked: dict = {}
-        column, favoured = int(rng.integers(len(names))), int(rng.integers(len(classes)))
-        rate, most = ["parity", "opportunity"][rng.integers(2)], ["0", "0.25", "0.5", "0.9"][rng.integers(4)]
+        column = int(rng.integers(len(names)))
+        favoured = int(rng.integers(len(classes)))
+        rate = ["parity", "opportunity"][rng.integers(2)]
+        most = ["0", "0.25", "0.5", "0.9"][rng.integers(4)]
         if seed % 3 != 1:
             asked |= {"groups": str(names[column]), "rate": rate, "difference": most, "favoured": classes[favoured]}
-        model, rows = near[rng.integers(len(near))][1], sorted({int(r) for r in rng.integers(0, len(every.y), 3)})
+        model = near[rng.integers(len(near))][1]
+        rows = sorted({int(r) for r in rng.integers(0, len(every.y), 3)})
         if seed % 3 != 2:
             rows = list(range(len(every.y))) if seed % 4 == 0 else rows
             asked |= {"agrees": bench.tree(model), "agree_rows": None if seed % 4 == 0 else rows}
@@ -95,7 +100,8 @@ def test_rates_and_agreement_choose_among_the_good_trees(part, count):
                 met = [every.met(t, j) for _, t in want]
                 assert (lo[j], hi[j]) == (min(met), max(met))
                 assert good.asking(j) == sum(j in every.asked(t) for _, t in want)
-        kept, left_out = kept + len(want), left_out + len(near) - len(want)
+        kept = kept + len(want)
+        left_out = left_out + len(near) - len(want)
     assert kept > 0
     assert left_out > 0
 
@@ -133,7 +139,8 @@ def test_required_columns_count_alike_questions_once(seed):
 
 def test_depth_four_is_that_of_enumeration_too():
     rng = np.random.default_rng(2)
-    X, y = rng.integers(0, 2, (9, 4)).astype(float), rng.integers(0, 2, 9).astype(np.int32)
+    X = rng.integers(0, 2, (9, 4)).astype(float)
+    y = rng.integers(0, 2, 9).astype(np.int32)
     problem = Problem(
         table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y), leaf_penalty=Fraction(1, 50),
         scheme=Scheme.ALL_THRESHOLDS,
@@ -191,7 +198,8 @@ def test_a_tree_of_other_columns_and_rows_that_do_not_exist_are_refused():
 def test_a_million_keys_are_looked_at_within_a_moment():
     """A count that was stopped says how many trees it has seen; key by key that took minutes longer than its limit."""
     rng = np.random.default_rng(1)
-    X, y = rng.integers(0, 2, (200, 4)).astype(float), rng.integers(0, 2, 200).astype(np.int32)
+    X = rng.integers(0, 2, (200, 4)).astype(float)
+    y = rng.integers(0, 2, 200).astype(np.int32)
     problem = Problem(table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y))
     chosen = {"groups": problem.table.names[0], "difference": "0.2", "max_leaves": 3, "recalls": {"a": "0.5"}}
     keys = Workbench(problem, depth=3).good_trees(slack="0.1", **chosen).counter.keys
@@ -201,11 +209,14 @@ def test_a_million_keys_are_looked_at_within_a_moment():
     assert time.process_time() - begun < 2
     assert 0 < passes.sum() < len(many)
     for key, passed in list(zip(many.tolist(), passes.tolist(), strict=True))[:2000]:
-        rest, amounts = key, []
+        rest = key
+        amounts = []
         for size in keys.sizes:
             rest, amount = divmod(rest, size)
             amounts.append(amount)
-        leaves, wrong, favoured = amounts[0], amounts[1], amounts[3:]
+        leaves = amounts[0]
+        wrong = amounts[1]
+        favoured = amounts[3:]
         rates = [Fraction(a, n) for a, n in zip(favoured, keys.group_sizes, strict=True)]
         near = max(rates) - min(rates) <= Fraction("0.2")
         assert passed == (leaves <= 3 and 2 * (keys.totals[0] - wrong) >= keys.totals[0] and near)

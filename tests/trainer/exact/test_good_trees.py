@@ -100,7 +100,8 @@ def test_filters_choose_among_the_same_good_trees(part, count):
         recalls = {problem.labels.classes[0]: Fraction(int(rng.integers(0, 11)), 10)} if rng.random() < 0.4 else {}
         good = bench.good_trees(slack="0.4", must=must, without=without, max_leaves=most, recalls=recalls)
         limit = math.floor(Fraction("1.4") * min(every.costs))
-        wanted, banned = {names.index(n) for n in must}, {names.index(n) for n in without}
+        wanted = {names.index(n) for n in must}
+        banned = {names.index(n) for n in without}
 
         def passes(tree, wanted=wanted, banned=banned, most=most, recalls=recalls, every=every, problem=problem):
             if not wanted <= every.asked(tree) or banned & every.asked(tree):
@@ -175,7 +176,8 @@ def test_a_sample_is_uniform():
 def test_depth_four_is_that_of_enumeration_too(count):
     for seed in range(3):
         rng = np.random.default_rng(seed)
-        X, y = rng.integers(0, 2, (9, 4)).astype(float), rng.integers(0, 2, 9).astype(np.int32)
+        X = rng.integers(0, 2, (9, 4)).astype(float)
+        y = rng.integers(0, 2, 9).astype(np.int32)
         problem = Problem(
             table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y), leaf_penalty=Fraction(1, 50)
         )
@@ -191,11 +193,13 @@ def test_depth_four_is_that_of_enumeration_too(count):
 
 def test_a_count_is_the_same_with_what_was_searched_for_it_and_without():
     rng = np.random.default_rng(4)
-    X, y = rng.integers(0, 2, (60, 7)).astype(float), rng.integers(0, 2, 60).astype(np.int32)
+    X = rng.integers(0, 2, (60, 7)).astype(float)
+    y = rng.integers(0, 2, 60).astype(np.int32)
     problem = Problem(
         table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y), leaf_penalty=Fraction(1, 50)
     )
-    at_once, later = Workbench(problem, depth=4), Workbench(problem, depth=4)
+    at_once = Workbench(problem, depth=4)
+    later = Workbench(problem, depth=4)
     later.complete([])
     before = later.space.nodes
     counts = [bench.good_trees(slack="0.1").count for bench in (at_once, later)]
@@ -207,7 +211,8 @@ def test_a_count_is_the_same_with_what_was_searched_for_it_and_without():
 def test_rows_that_stand_several_times_count_as_rows_of_that_weight():
     for seed in range(3):
         rng = np.random.default_rng(seed)
-        X, y = rng.integers(0, 3, (12, 3)).astype(float), rng.integers(0, 3, 12).astype(np.int32)
+        X = rng.integers(0, 3, (12, 3)).astype(float)
+        y = rng.integers(0, 3, 12).astype(np.int32)
         times = rng.integers(0, 7, 12)
         repeated = rng.permutation(np.repeat(np.arange(12), times))
 
@@ -238,7 +243,8 @@ def test_numbers_beyond_64_bits_stay_exact():
 
 def test_a_stopped_count_says_what_it_has_seen():
     rng = np.random.default_rng(5)
-    X, y = rng.integers(0, 2, (300, 30)).astype(float), rng.integers(0, 2, 300).astype(np.int32)
+    X = rng.integers(0, 2, (300, 30)).astype(float)
+    y = rng.integers(0, 2, 300).astype(np.int32)
     problem = Problem(
         table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y), leaf_penalty=Fraction(1, 100)
     )
@@ -296,5 +302,6 @@ def test_the_counts_of_treefarms_without_trivial_questions_follow_from_the_class
         labels = replace(labels, codes=1 - labels.codes)
     problem = Problem(table=table, labels=labels, leaf_penalty=Fraction(1, 100))
     assert Workbench(problem, depth=3).good_trees(slack="0.05").without_idle == three
-    limit, least = Fraction("278.04"), Fraction("247.48")
+    limit = Fraction("278.04")
+    least = Fraction("247.48")
     assert Workbench(problem, depth=4).good_trees(slack_rows=limit - least).without_idle == four

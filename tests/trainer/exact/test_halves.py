@@ -50,8 +50,10 @@ def test_both_sides_of_a_split_have_the_trees_that_their_rows_have(seed):
     rng = np.random.default_rng(seed)
     questions = [9, 9, 40, 150][seed % 4]
     g, some, node, P = node_of(seed, rows=[90, 700, 3000][seed % 3], questions=questions)
-    layout, allowed = layout_of(rng, questions, unit=3, leaf=int(rng.integers(1, 40))), np.ones(questions, np.uint8)
-    differ, counted = differences(node, P, 1), 0
+    layout = layout_of(rng, questions, unit=3, leaf=int(rng.integers(1, 40)))
+    allowed = np.ones(questions, np.uint8)
+    differ = differences(node, P, 1)
+    counted = 0
     for p in rng.permutation(len(node.features))[:6].tolist():
         zero, one, split = both_halves(node, P, differ, p)
         for half, rows in zip((zero, one), split_rows(g.rows, some, np.int64(node.features[p])), strict=True):
@@ -92,7 +94,8 @@ def test_a_zero_with_a_sign_is_a_zero_among_numbers_only():
 def test_the_rows_of_each_answer_have_the_names_of_their_sets():
     g, _, _, _ = node_of(3, rows=300, questions=70)
     questions = np.array([0, 5, 69], np.int32)
-    names, every = members_by_answer(g.rows, questions), np.arange(len(g.rows), dtype=np.int32)
+    names = members_by_answer(g.rows, questions)
+    every = np.arange(len(g.rows), dtype=np.int32)
     for q, question in enumerate(questions.tolist()):
         for answer, rows in enumerate(split_rows(g.rows, every, question)):
             assert names[q, answer].tolist() == members(rows, len(g.rows)).tolist()

@@ -59,7 +59,8 @@ def test_least_and_largest_importance_are_those_of_enumeration(count):
 def test_depth_four_is_that_of_enumeration_too():
     for seed in range(2):
         rng = np.random.default_rng(seed)
-        X, y = rng.integers(0, 3, (9, 3)).astype(float), rng.integers(0, 2, 9).astype(np.int32)
+        X = rng.integers(0, 3, (9, 3)).astype(float)
+        y = rng.integers(0, 2, 9).astype(np.int32)
         labels = Labels(name="y", classes=("a", "b"), codes=y)
         problem = Problem(
             table=numeric_table(X), labels=labels, leaf_penalty=Fraction(1, 20), scheme=Scheme.ALL_THRESHOLDS
@@ -78,7 +79,8 @@ def test_depth_four_is_that_of_enumeration_too():
 
 def test_the_definition_is_the_mean_over_all_permutations():
     rng = np.random.default_rng(4)
-    X, y = rng.integers(0, 3, (6, 2)).astype(float), np.array([0, 1, 1, 0, 1, 0], np.int32)
+    X = rng.integers(0, 3, (6, 2)).astype(float)
+    y = np.array([0, 1, 1, 0, 1, 0], np.int32)
     labels = Labels(name="y", classes=("a", "b"), codes=y)
     problem = Problem(table=numeric_table(X), labels=labels, leaf_penalty=Fraction(1, 50), scheme=Scheme.ALL_THRESHOLDS)
     bench = Workbench(problem, depth=2)
@@ -87,7 +89,8 @@ def test_the_definition_is_the_mean_over_all_permutations():
     for column, found in enumerate(good.importance):
         means = []
         for tree in trees:
-            before, after = int((tree.predict(X) != y).sum()), 0
+            before = int((tree.predict(X) != y).sum())
+            after = 0
             for order in itertools.permutations(range(6)):
                 shuffled = X.copy()
                 shuffled[:, column] = X[list(order), column]
@@ -129,7 +132,8 @@ def test_the_ranges_that_were_known_when_the_time_was_over_are_kept_the_most_ask
     problem = next(p for p, *_ in map(instance, range(50)) if len(p.table.columns) > 1)
     session = Session(TrainRequest(table=problem.table, labels=problem.labels, method="exact", parameters={"depth": 2}))
     whole = session.good_trees(GoodRequest(slack="1"), session.monitor())["columns"]
-    ranged, done = GoodTrees._importance, []
+    ranged = GoodTrees._importance
+    done = []
 
     def stopped_later(self, column, parts):
         if done:

@@ -18,7 +18,8 @@ from trainer.families.exact.workbench.fronts import Limits
 
 def random_limits(rng, problem):
     """One to three limits on the whole tree; the trees that a limit of leaves or recalls rules out are often the best ones."""
-    names, chosen = len(problem.table.names), rng.random(4) < 0.4
+    names = len(problem.table.names)
+    chosen = rng.random(4) < 0.4
     chosen[rng.integers(4)] = True
     pairs: dict[int, frozenset[int]] = {}
     for _ in range(2 if chosen[2] else 0):
@@ -54,7 +55,8 @@ class Limited(Brute):
         self.within = [t for t in self.trees if self._shape_fits(t)]
 
     def _shape_fits(self, tree):
-        c, leaves = self.limits.constraints, [p for p, part in places(tree) if part is None]
+        c = self.limits.constraints
+        leaves = [p for p, part in places(tree) if part is None]
         asked = {place: self.columns[part[0]] for place, part in places(tree) if part is not None}
         if c.max_leaves is not None and len(leaves) > c.max_leaves:
             return False
@@ -101,7 +103,8 @@ class Limited(Brute):
 def instance(seed):
     rng = np.random.default_rng(seed)
     problem = coarse_table(seed) if seed % 3 == 0 else random_table(seed, max_rows=10)
-    limits, depth = random_limits(rng, problem), 3 if seed % 4 == 0 and len(problem.binary.features) < 5 else 2
+    limits = random_limits(rng, problem)
+    depth = 3 if seed % 4 == 0 and len(problem.binary.features) < 5 else 2
     bench = Workbench(problem, depth=depth, limits=limits)
     texts = random_wishes(rng, problem, bench.space.questions)[:3]
     wishes = bench.wishes(texts)
@@ -148,7 +151,8 @@ def test_price_lists_within_limits_are_those_of_enumeration(seed):
     spoken = [_plain(w) for w in wishes if not (w.place == place and w.item.verb in ("ask", "leaf"))]
     spoken += [("ask", place[:k], q, brute.columns[q], None, None) for k, q in enumerate(path)]
     trees = [(t, brute.cost(t, spoken)) for t in brute.within if kept(t, spoken, brute.columns)]
-    least, want = min(cost for _, cost in trees), {}
+    least = min(cost for _, cost in trees)
+    want = {}
     for t, cost in trees:
         part = dict(places(t)).get(place)
         if part is not None and cost < INFINITE:
@@ -173,7 +177,8 @@ def test_a_stopped_search_within_limits_keeps_a_valid_bound():
     from trainer.table import Labels, numeric_table
 
     rng = np.random.default_rng(5)
-    X, y = rng.integers(0, 2, (300, 40)), rng.integers(0, 2, 300).astype(np.int32)
+    X = rng.integers(0, 2, (300, 40))
+    y = rng.integers(0, 2, 300).astype(np.int32)
     problem = Problem(table=numeric_table(X.astype(float)), labels=Labels(name="y", classes=("a", "b"), codes=y))
     limits = Limits(constraints=Constraints(recalls=((0, Fraction(3, 5)),), max_leaves=6))
     for patience in (0, 3, 30):

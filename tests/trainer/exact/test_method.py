@@ -84,7 +84,8 @@ def test_progress_only_improves_and_ends_at_the_optimum():
     seen = []
     found = solve_binary(X, y, n_classes=2, depth=4, report=lambda *news: seen.append(news))
     assert len(seen) > 5
-    costs, bounds = [s[0] for s in seen], [s[1] for s in seen]
+    costs = [s[0] for s in seen]
+    bounds = [s[1] for s in seen]
     assert all(bound <= found.cost <= cost for bound, cost in zip(bounds, costs, strict=True))
     assert bounds == sorted(bounds)
 
@@ -179,7 +180,8 @@ def test_side_constraints_hold_in_the_tree_that_is_returned():
 def test_better_trees_are_reported_while_the_search_goes_on():
     X, y = hard_instance(300, 25)
     instance = build(X, y, n_classes=2, weights=None, leaf_cost=Fraction(0), depth=4)
-    trees, news = [], []
+    trees = []
+    news = []
     found = solve_binary(
         X, y, n_classes=2, depth=4, improved=trees.append, report=lambda cost, bound, nodes: news.append(cost)
     )
@@ -213,7 +215,8 @@ def test_balanced_classes_weigh_the_same_and_the_check_agrees(tmp_path):
     predicted = result.tree.predict(table.matrix())
     recalls = [(predicted[codes == k] == k).mean() for k in (0, 1)]
     assert result.certificate.objective == pytest.approx(np.mean(recalls) - 0.01 * result.tree.n_leaves)
-    data, model = tmp_path / "rows.csv", tmp_path / "model.json"
+    data = tmp_path / "rows.csv"
+    model = tmp_path / "model.json"
     lines = [",".join([*(f"{c.values[i]:g}" for c in table.columns), labels.classes[codes[i]]]) for i in range(n)]
     data.write_text("a,b,c,y\n" + "\n".join(lines) + "\n")
     save(result.model, model)
@@ -246,7 +249,8 @@ def test_evidence_has_the_frontier_and_all_optimal_trees():
 
 def test_sizes_that_the_search_did_not_settle_are_named():
     X, y = hard_instance(300, 25)
-    table, labels = numeric_table(X.astype(float)), Labels(name="y", classes=("a", "b"), codes=y)
+    table = numeric_table(X.astype(float))
+    labels = Labels(name="y", classes=("a", "b"), codes=y)
     for limit, depth, settled in ((60, 2, True), (0, 4, False)):
         settings = {"depth": depth, "max_leaves": 2**depth - 1, "time_limit": limit}
         result = train(TrainRequest(table=table, labels=labels, method="exact", parameters=settings))

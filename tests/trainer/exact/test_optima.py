@@ -60,7 +60,8 @@ def test_every_optimal_tree_is_counted_and_listed_once(part):
 
 def test_depth_four_is_counted_too_and_the_list_is_cut():
     rng = np.random.default_rng(1)
-    X, y = rng.integers(0, 2, (12, 3)).astype(np.uint8), rng.integers(0, 2, 12).astype(np.int32)
+    X = rng.integers(0, 2, (12, 3)).astype(np.uint8)
+    y = rng.integers(0, 2, 12).astype(np.int32)
     X = np.column_stack((X, 1 - X[:, 0], X[:, 1]))
     found = optimal_trees(X, y, n_classes=2, depth=4, leaf_cost=Fraction(1, 10), limit=2)
     every = [(e + Fraction(t, 10), t) for _, e, t in all_trees(X, y, np.ones(12, int), 2, 4, 1)]
@@ -70,5 +71,6 @@ def test_depth_four_is_counted_too_and_the_list_is_cut():
 
 def test_a_stopped_count_says_nothing():
     rng = np.random.default_rng(1)
-    X, y = rng.integers(0, 2, (400, 60)).astype(np.uint8), rng.integers(0, 2, 400).astype(np.int32)
+    X = rng.integers(0, 2, (400, 60)).astype(np.uint8)
+    y = rng.integers(0, 2, 400).astype(np.int32)
     assert optimal_trees(X, y, n_classes=2, depth=4, time_limit=0.05) is None

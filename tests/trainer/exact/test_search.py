@@ -70,7 +70,8 @@ def test_leaves_keep_their_smallest_size():
 def test_rows_that_no_answers_led_to_leave_the_caches_by_path_alone(depth, one_call, dataset_cache):
     for seed in range(3):
         rng = np.random.default_rng(seed)
-        X, y = rng.integers(0, 2, (80, 5)).astype(np.uint8), rng.integers(0, 2, 80).astype(np.int32)
+        X = rng.integers(0, 2, (80, 5)).astype(np.uint8)
+        y = rng.integers(0, 2, 80).astype(np.int32)
         g = build(X, y, n_classes=2, weights=None, leaf_cost=Fraction(1, 3), depth=depth)
         s = Search(instance=g, depth=depth, options=ExactOptions(dataset_cache=dataset_cache, one_call=one_call))
         s.solve(np.arange(len(g.rows), dtype=np.int32), (), depth, int(INFINITE))
@@ -94,9 +95,13 @@ def cost_of(g, rows, height):
 @pytest.mark.parametrize("stop_at", [2, 3])
 def test_the_tree_of_an_incumbent_is_put_together_once_and_not_shown_after_the_end(stop_at, monkeypatch):
     rng = np.random.default_rng(3)
-    X, y = rng.integers(0, 2, (300, 60)).astype(np.uint8), rng.integers(0, 2, 300).astype(np.int32)
+    X = rng.integers(0, 2, (300, 60)).astype(np.uint8)
+    y = rng.integers(0, 2, 300).astype(np.int32)
     monkeypatch.setattr(search, "TREE_SECONDS", 0.0)
-    drawn, split, better, over = [], search.split, [], []
+    drawn = []
+    split = search.split
+    better = []
+    over = []
 
     def watched(found, rows, path, height, feature):
         drawn.extend([found.incumbent] * (path == ()))

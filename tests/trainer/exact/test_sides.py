@@ -35,11 +35,13 @@ def node_of(seed, *, rows=90, questions=9):
 @seeds(60)
 def test_differences_give_what_counts_of_each_class_give(seed):
     _, _, node, P = node_of(seed, rows=[90, 700, 5000][seed % 3])
-    D, none = differences(node, P, 1), differences(node, P, 2)
+    D = differences(node, P, 1)
+    none = differences(node, P, 2)
     assert len(D.whole)
     assert not len(none.whole)
     for p in range(len(node.features)):
-        found, counted = np.empty((2, 4), np.int64), np.empty((2, 4), np.int64)
+        found = np.empty((2, 4), np.int64)
+        counted = np.empty((2, 4), np.int64)
         both_sides(node, P, D, p, 1, found[0], found[1])
         both_sides(node, P, none, p, 1, counted[0], counted[1])
         assert (found == np.minimum.accumulate(counted, axis=1)).all()
@@ -83,7 +85,8 @@ def test_rows_that_are_drawn_together_are_the_rows_of_the_side(seed, mixed):
 def test_bits_are_drawn_together_in_their_order(seed):
     rng = np.random.default_rng(seed)
     word, mask = rng.integers(0, 1 << 63, 2, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-    moves, out = np.empty(6, np.uint64), np.empty(1, np.uint64)
+    moves = np.empty(6, np.uint64)
+    out = np.empty(1, np.uint64)
     moves_of(mask, moves)
     drawn_together(np.array([word]), mask, moves, out)
     held = [int(word) >> k & 1 for k in range(64) if int(mask) >> k & 1]

@@ -27,7 +27,8 @@ INFINITE = 10**9
 def random_wishes(rng, problem, questions):
     """One to five wishes, some of which contradict each other; some ask what the encoding does not."""
     between = [0.25, 0.5, 1.25, 1.5, 2.25, 2.5, 3.5]
-    names, classes = problem.table.names, problem.labels.classes
+    names = problem.table.names
+    classes = problem.labels.classes
     texts = []
     for _ in range(int(rng.integers(1, 6))):
         place = rng.choice(["root", "root", "y", "n", "yn", "ny", "nn"])
@@ -57,7 +58,8 @@ class Brute:
 
     def __init__(self, problem, bench, wishes, depth, min_leaf=1):
         q = bench.space.questions
-        self.problem, self.bench = problem, bench
+        self.problem = problem
+        self.bench = bench
         self.answers = np.array([q.answers(k) for k in range(len(q.splits))]).reshape(len(q.splits), len(problem.table))
         self.columns = q.columns
         self.held = {}
@@ -67,7 +69,8 @@ class Brute:
         # a held question may stand at several places; give every place its own list, counting each question once
         self.common = q.encoded
         self.mirrors = tuple(q.mirrors.values())  # the other category of a column with two may be asked anywhere
-        self.y, self.w = problem.y, problem.row_weights
+        self.y = problem.y
+        self.w = problem.row_weights
         self.penalty = problem.leaf_penalty * problem.n
         everywhere = np.ones(len(self.y), bool)
         self.trees = list(_shapes(self, everywhere, "", depth, min_leaf))
@@ -84,7 +87,8 @@ class Brute:
 
 
 def _shapes(brute, rows, place, depth, min_leaf):
-    answers, held = brute.answers, brute.held
+    answers = brute.answers
+    held = brute.held
 
     class Held(dict):
         def values(self):
@@ -111,7 +115,8 @@ def _plain(wish):
 def instance(seed, table=random_table):
     rng = np.random.default_rng(seed)
     problem = table(seed)
-    depth, min_leaf = int(rng.integers(0, 4)) if seed % 5 == 0 else int(rng.integers(2, 4)), 2 if seed % 6 == 0 else 1
+    depth = int(rng.integers(0, 4)) if seed % 5 == 0 else int(rng.integers(2, 4))
+    min_leaf = 2 if seed % 6 == 0 else 1
     bench = Workbench(problem, depth=depth, min_leaf=min_leaf)
     texts = random_wishes(rng, problem, bench.space.questions)
     wishes = bench.wishes(texts)
@@ -240,7 +245,8 @@ def _ancestors(tree, place):
 def test_an_edit_below_a_node_searches_nothing_off_its_way():
     rng = np.random.default_rng(3)
     problem = random_table(11)
-    X, y = rng.integers(0, 2, (300, 14)), rng.integers(0, 2, 300).astype(np.int32)
+    X = rng.integers(0, 2, (300, 14))
+    y = rng.integers(0, 2, 300).astype(np.int32)
     from trainer.data.problem import Problem
     from trainer.table import Labels, numeric_table
 
@@ -282,7 +288,8 @@ def test_a_stopped_search_keeps_a_tree_and_a_valid_bound():
     from trainer.data.problem import Problem
     from trainer.table import Labels, numeric_table
 
-    X, y = rng.integers(0, 2, (400, 60)), rng.integers(0, 2, 400).astype(np.int32)
+    X = rng.integers(0, 2, (400, 60))
+    y = rng.integers(0, 2, 400).astype(np.int32)
     problem = Problem(table=numeric_table(X.astype(float)), labels=Labels(name="y", classes=("a", "b"), codes=y))
     calls = itertools.count()
     found = Workbench(problem, depth=4).complete(["forbid y x3", "ask n x5"], stop=lambda: next(calls) > 40)

@@ -49,19 +49,22 @@ def columns_of(**wishes) -> ExplainedColumns:
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_each_row_says_what_its_record_says(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(ExplainedColumns, "piece", 17)
-    out, change = tmp_path / f"out.{kind}", {"width": "up"}
+    out = tmp_path / f"out.{kind}"
+    change = {"width": "up"}
     found = predict_file(MODEL, data(tmp_path, gap=20), out, more=columns_of(change=change))
     plain = tmp_path / f"plain.{kind}"
     predict_file(MODEL, data(tmp_path, gap=20), plain)
     read = pq.read_table if kind == "parquet" else lambda p: pacsv.read_csv(p)
-    rows, before = read(out).to_pylist(), read(plain).to_pylist()
+    rows = read(out).to_pylist()
+    before = read(plain).to_pylist()
     assert [{k: v for k, v in row.items() if k not in NAMES} for row in rows] == before
     assert list(rows[0])[-len(NAMES) :] == NAMES
     assert not any(rows[20][name] for name in NAMES)
     flipper = Flipper(MODEL.tree, KNOWN, permissions(MODEL.tree.schema, change))
     flips = 0
     for i in (i for i in range(len(rows)) if i != 20):
-        record, row = explained(flipper, TABLE.matrix()[i], 0), rows[i]
+        record = explained(flipper, TABLE.matrix()[i], 0)
+        row = rows[i]
         assert row["path"] == "; ".join(step_text(step) for step in record["path"])
         flip = record["flip"]
         if flip is None:
@@ -78,7 +81,8 @@ def test_each_row_says_what_its_record_says(tmp_path, monkeypatch, kind):
 
 def test_no_more_rows_than_a_piece_are_explained_at_a_time(tmp_path, monkeypatch):
     monkeypatch.setattr(ExplainedColumns, "piece", 17)
-    sizes, more = [], columns_of()
+    sizes = []
+    more = columns_of()
     of = more.of
     monkeypatch.setattr(more, "of", lambda matrix, usable: sizes.append(len(matrix)) or of(matrix, usable))
     for path in (data(tmp_path), tmp_path / "in.parquet"):

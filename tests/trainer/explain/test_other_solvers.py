@@ -93,7 +93,8 @@ class WholeTree:
     def solve(self) -> tuple[int, float] | None:
         """The fewest changed columns and the least size of so many; None where no permitted row has another answer."""
         self._build()
-        count, size = pyscipopt.quicksum(self.moved), pyscipopt.quicksum(self.sizes)
+        count = pyscipopt.quicksum(self.moved)
+        size = pyscipopt.quicksum(self.sizes)
         self.scip.setObjective(count, "minimize")
         self.scip.optimize()
         if self.scip.getStatus() == "infeasible":
@@ -108,20 +109,25 @@ class WholeTree:
 
     def _columns(self) -> None:
         """Whole steps of numbers, one flag for each category, and what a change costs."""
-        self.step, self.moved, self.sizes = [], [], []
+        self.step = []
+        self.moved = []
+        self.sizes = []
         for j, size in enumerate(STEPS):
-            own, p = round(self.row[j] / size), self.allowed[j]
+            own = round(self.row[j] / size)
+            p = self.allowed[j]
             far = 1 if j == 2 else FAR
             low, high = (0, 1) if j == 2 else (own - far, own + far)
             k = self.scip.addVar(vtype="I", lb=low if p.down else own, ub=high if p.up else own)
-            away, moved = self.scip.addVar(lb=0), self.scip.addVar(vtype="B")
+            away = self.scip.addVar(lb=0)
+            moved = self.scip.addVar(vtype="B")
             self.scip.addCons(away >= k - own)
             self.scip.addCons(away >= own - k)
             self.scip.addCons(away <= far * moved)
             self.step.append(k)
             self.moved.append(moved)
             self.sizes.append(away * (size / self.known[j].scale))
-        own, p = int(self.row[3]), self.allowed[3]
+        own = int(self.row[3])
+        p = self.allowed[3]
         reached = range(3) if p.codes is None else p.codes
         self.colour = [
             self.scip.addVar(vtype="B", ub=int(c == own or (c in reached and not p.never))) for c in range(3)
@@ -146,9 +152,12 @@ class WholeTree:
 
     def _near(self, here, single, way) -> None:
         for j in {f for s in way for f in s.used} & {0, 1}:
-            s, size = self.known[j], STEPS[j]
-            low, high = min(s.low, self.row[j]), max(s.high, self.row[j])
-            first, last = (math.ceil((2 * low - high) / size - 1e-6), math.floor((2 * high - low) / size + 1e-6))
+            s = self.known[j]
+            size = STEPS[j]
+            low = min(s.low, self.row[j])
+            high = max(s.high, self.row[j])
+            first = math.ceil((2 * low - high) / size - 1e-6)
+            last = math.floor((2 * high - low) / size + 1e-6)
             self.scip.addCons(self.step[j] <= last + 3 * FAR * (1 - here + single))
             self.scip.addCons(self.step[j] >= first - 3 * FAR * (1 - here + single))
 
@@ -166,7 +175,8 @@ class WholeTree:
             self._below(total, round(split.threshold * SCALE), left, right)
         elif isinstance(split, Interval):
             low, high = (math.floor(end / STEPS[split.feature]) for end in (split.low, split.high))
-            k, above = self.step[split.feature], self.scip.addVar(vtype="B")
+            k = self.step[split.feature]
+            above = self.scip.addVar(vtype="B")
             self.scip.addCons(k >= low + 1 - 3 * FAR * (1 - left))
             self.scip.addCons(k <= high + 3 * FAR * (1 - left))
             self.scip.addCons(k <= low + 3 * FAR * (1 - right + above))
@@ -200,7 +210,8 @@ def test_the_smallest_change_is_that_of_a_program_of_the_whole_tree(kind, count)
         tree, matrix, known, allowed = instance(kind, seed)
         flipper = Flipper(tree, known, allowed)
         for row in matrix[:4]:
-            expected, flip = WholeTree(tree, row, known, allowed).solve(), flipper.find(row).flip
+            expected = WholeTree(tree, row, known, allowed).solve()
+            flip = flipper.find(row).flip
             if expected is None:
                 none += 1
                 assert flip is None, (kind, seed)
@@ -222,9 +233,11 @@ def test_the_smallest_total_is_that_of_a_program_of_the_whole_tree(kind, count):
     found = cheaper = 0
     for seed in range(max(10, count // 8)):
         tree, matrix, known, allowed = instance(kind, seed)
-        by_total, flipper = Flipper(tree, known, allowed, least=TOTAL), Flipper(tree, known, allowed)
+        by_total = Flipper(tree, known, allowed, least=TOTAL)
+        flipper = Flipper(tree, known, allowed)
         for row in matrix[:3]:
-            expected, flip = WholeTree(tree, row, known, allowed).least_total(), by_total.find(row).flip
+            expected = WholeTree(tree, row, known, allowed).least_total()
+            flip = by_total.find(row).flip
             if expected is None:
                 assert flip is None, (kind, seed)
                 continue
@@ -342,7 +355,8 @@ def test_without_steps_the_smallest_change_reaches_the_least_of_all_vertices(cou
             for j in range(3)
         )
         allowed = [NUMBERS[int(rng.integers(1, 4))] for _ in range(3)]
-        flipper, by_total = Flipper(tree, known, allowed), Flipper(tree, known, allowed, least=TOTAL)
+        flipper = Flipper(tree, known, allowed)
+        by_total = Flipper(tree, known, allowed, least=TOTAL)
         for row in matrix[:2]:
             expected = least_in_fractions(tree, [Fraction(str(v)) for v in row.tolist()], known, allowed)
             flip, cheap = flipper.find(row).flip, by_total.find(row).flip

@@ -24,7 +24,8 @@ SCHEMA = (
 )
 VALUES = ((0.0, 1.0),) * 4 + ((0.0, 1.0, 2.0),)
 ROWS = np.array(list(itertools.product(*VALUES)))
-NEVER, UP = Permission(up=False, down=False), Permission(down=False)
+NEVER = Permission(up=False, down=False)
+UP = Permission(down=False)
 
 
 def random_draft(rng, depth) -> Draft:
@@ -165,7 +166,8 @@ def fine_tree(*, span: float) -> tuple[Tree, np.ndarray]:
 
 def test_a_column_far_from_zero_with_fine_steps_is_counted_from_the_rows_own_value():
     tree, matrix = fine_tree(span=1e-6)
-    known, up = statistics(tree.schema, matrix), Permission(down=False)
+    known = statistics(tree.schema, matrix)
+    up = Permission(down=False)
     flipper = Flipper(tree, known, (up, up), least="total")
     x, z = np.meshgrid([round(1e9 + k * 1e-6, 6) for k in range(7)], [k / 10 for k in range(31)])
     others = np.column_stack([x.ravel(), z.ravel()])

@@ -13,7 +13,9 @@ from trainer import make_classifier
 def table(seed):
     """Ties, duplicates, constant columns, one class, weights."""
     rng = np.random.default_rng(seed)
-    n, p, classes = int(rng.integers(2, 40)), int(rng.integers(1, 4)), int(rng.integers(1, 4))
+    n = int(rng.integers(2, 40))
+    p = int(rng.integers(1, 4))
+    classes = int(rng.integers(1, 4))
     X = rng.integers(0, 6, (n, p)) / 4 if seed % 2 else np.round(rng.normal(size=(n, p)), 2)
     if seed % 5 == 0:
         X[:, 0] = 1.0
@@ -86,7 +88,8 @@ def test_a_column_of_random_numbers_is_pruned_away():
 
 def test_least_gain_and_rows_to_split_hold():
     rng = np.random.default_rng(1)
-    X, y = rng.normal(size=(100, 2)), rng.integers(0, 2, 100)
+    X = rng.normal(size=(100, 2))
+    y = rng.integers(0, 2, 100)
     assert make_classifier("cart", depth=20, min_gain=1.0).fit(X, y).tree_.n_leaves == 1
     assert make_classifier("cart", depth=20, min_node=101).fit(X, y).tree_.n_leaves == 1
     model = make_classifier("cart", depth=20, min_leaf=10, impurity="error").fit(X, y)

@@ -31,9 +31,13 @@ from trainer.table import Labels, numeric_table
 @seeds(60)
 def test_a_step_is_the_best_one_along_its_direction(seed):
     rng = np.random.default_rng(seed)
-    n, classes, measure = int(rng.integers(2, 12)), 3, ("gini", "entropy", "error")[seed % 3]
-    W, direction = rng.integers(-3, 4, n).astype(float), rng.integers(-2, 3, n).astype(float)
-    y, weight = rng.integers(0, classes, n), rng.integers(1, 3, n)
+    n = int(rng.integers(2, 12))
+    classes = 3
+    measure = ("gini", "entropy", "error")[seed % 3]
+    W = rng.integers(-3, 4, n).astype(float)
+    direction = rng.integers(-2, 3, n).astype(float)
+    y = rng.integers(0, classes, n)
+    weight = rng.integers(1, 3, n)
     total = np.bincount(y, weight, classes).astype(np.int64)
     step, least = _best_step(direction, W, y, weight, total, MEASURES[measure], 1)
     values = [math.inf]
@@ -59,7 +63,8 @@ def oblique(n=200, seed=0):
 @pytest.mark.parametrize("cycle", ["sequential", "best", "random"])
 def test_the_split_is_no_worse_than_the_best_threshold_and_repeats(cycle):
     X, y = oblique()
-    data, rows = SplitData.of(X, y, 2), np.arange(len(y))
+    data = SplitData.of(X, y, 2)
+    rows = np.arange(len(y))
     options = OC1Options(cycle=cycle, restarts=4)
     found = oc1_split(data, rows, options, seed=1, flag=np.zeros(1, np.int64))
     axis = univariate_split(data, rows, SplitOptions())
@@ -110,7 +115,8 @@ def test_rows_on_the_hyperplane_do_not_keep_a_climb_going(seed):
 
 def test_a_split_whose_time_is_over_copies_nothing_and_is_the_best_threshold(monkeypatch):
     X, y = oblique()
-    data, rows = SplitData.of(X, y, 2), np.arange(len(y))
+    data = SplitData.of(X, y, 2)
+    rows = np.arange(len(y))
     monkeypatch.setattr(oc1_search, "_powers", lambda X: pytest.fail("the table was copied"))
     found = oc1_split(data, rows, OC1Options(), seed=1, flag=np.ones(1, np.int64))
     assert found == replace(univariate_split(data, rows, SplitOptions()), bound=None, left=found.left)

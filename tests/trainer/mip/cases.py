@@ -20,7 +20,8 @@ def random_instance(seed: int, *, max_depth: int = 3, max_rows: int = 13) -> Ins
     """Ties, equal rows with different labels, constant columns, one class, more classes than leaves, weights, one row."""
     r = np.random.default_rng(seed)
     depth = int(r.integers(1, max_depth + 1))
-    n, F = int(r.integers(1, max_rows + 1)), int(r.integers(1, 5 if depth < 3 else 4))
+    n = int(r.integers(1, max_rows + 1))
+    F = int(r.integers(1, 5 if depth < 3 else 4))
     X = (r.random((n, F)) < r.choice([0.0, 0.3, 0.5, 0.8], F)).astype(np.uint8)
     if seed % 5 == 0:
         X[:] = X[0]
@@ -33,7 +34,8 @@ def deep_instance(seed: int, depth: int) -> Instance:
     """Twins with different labels, weights and ties, and a best tree that needs the whole depth."""
     for attempt in itertools.count():
         r = np.random.default_rng((seed, depth, attempt))
-        n, F = int(r.integers(4 + 2 * (depth > 2), 9 + 3 * (depth > 2))), int(r.integers(2, 4))
+        n = int(r.integers(4 + 2 * (depth > 2), 9 + 3 * (depth > 2)))
+        F = int(r.integers(2, 4))
         X = (r.random((n, F)) < 0.5).astype(np.uint8)
         y = np.bitwise_xor.reduce(X, axis=1) if r.random() < 0.5 else r.integers(0, 3, n)
         y = np.where(r.random(n) < 0.2, r.integers(0, 3, n), y).astype(np.int32)
@@ -71,7 +73,8 @@ def excess(rows: Sequence[Row], points: np.ndarray) -> np.ndarray:
         np.add.at(line, row.columns, row.coefficients)
     lower, upper = (np.array([getattr(row, side) for row in rows]) for side in ("lower", "upper"))
     activity = points @ A.T
-    above, below = activity - upper, lower - activity
+    above = activity - upper
+    below = lower - activity
     side = np.where(above >= below, upper, lower)
     return np.maximum(above, below) / np.maximum(1.0, np.maximum(np.abs(activity), np.abs(side)))
 

@@ -148,7 +148,8 @@ def test_separated_equivalent_points_say_what_stated_ones_say(seed, form):
         b = r.random((len(inst.tree.branch_nodes), len(inst.F))) * density
         theta = r.random(inst.n) ** 0.5
         values = np.zeros(stated.model.size)
-        values[stated.structure.b.columns], values[stated.theta.columns] = b, theta
+        values[stated.structure.b.columns] = b
+        values[stated.theta.columns] = theta
         stated.equivalent.fill(values)
         claims = [row.activity(values) - row.upper for row in stated.model.rows if row.name in ("E17", "E22")]
         # the rows that define the selectors hold with equality
@@ -157,7 +158,8 @@ def test_separated_equivalent_points_say_what_stated_ones_say(seed, form):
         assert len(rows) == sum(claim > 1e-3 for claim in claims) >= broken
         assert len(rows) <= len(sets)
         point = np.zeros(apart.model.size)
-        point[apart.structure.b.columns], point[apart.theta.columns] = b, theta
+        point[apart.structure.b.columns] = b
+        point[apart.theta.columns] = theta
         assert all(row.activity(point) > row.upper for row in rows)
         assert not rows or excess(rows, trees).max() <= 1e-9
 
@@ -185,7 +187,9 @@ def test_bounds_that_claim_to_hold_for_every_tree_do(seed):
     inst = random_instance(seed, max_depth=3 if seed % 2 else 2, max_rows=9)
     form = AcceleratedBendOCT(inst, replace(ALL, objective_form=True, equivalent_points=None))
     trees = list(itertools.islice(all_trees(inst), 400))
-    s, rows, deep = form.structure, [], DeepBounds(inst)
+    s = form.structure
+    rows = []
+    deep = DeepBounds(inst)
     for tree in trees[:: max(1, len(trees) // 25)]:
         values = form.assignment(tree)
         values[form.theta.columns] = 1.0  # scores that nothing earned: every path is separated
@@ -203,7 +207,8 @@ def test_path_bound_and_structure_cuts_of_all_paths_keep_a_best_tree(seed):
     form = AcceleratedBendOCT(inst, replace(PAPER, equivalent_points=None))
     trees = list(itertools.islice(all_trees(inst), 1200))
     best = max(inst.value(tree) for tree in trees)
-    s, rows = form.structure, []
+    s = form.structure
+    rows = []
     for tree in trees[:: max(1, len(trees) // 80)]:
         values = form.assignment(tree)
         values[form.theta.columns] = 1.0
@@ -255,7 +260,8 @@ def test_split_bounds_are_the_best_subtrees_of_both_sides(seed):
 def test_split_bounds_that_are_halted_stay_valid_and_end_at_once(monkeypatch):
     monkeypatch.setattr(polishing, "PIECE", 1)  # one feature for each call of the kernel
     bits = np.random.default_rng(0).integers(0, 2, (40, 6)).astype(np.uint8)
-    inst, asked = instances.build(bits, np.arange(40, dtype=np.int32) % 2, depth=3, kappa=Fraction(1, 2)), []
+    inst = instances.build(bits, np.arange(40, dtype=np.int32) % 2, depth=3, kappa=Fraction(1, 2))
+    asked = []
     rows = np.arange(inst.n)
     whole = DepthTwo(inst).split_bounds(rows)
     halted = DepthTwo(inst, halted=lambda: len(asked.append(1) or asked) > 2).split_bounds(rows)
@@ -290,8 +296,10 @@ def test_polishing_ends_at_a_halt_with_a_tree_that_is_no_worse():
     X = r.integers(0, 2, (60, 8)).astype(np.uint8)
     inst = instances.build(X, (X[:, 0] ^ X[:, 1] ^ X[:, 2]).astype(np.int32), depth=3, kappa=Fraction(1, 10))
     feature = np.full(16, CUT, np.int32)
-    feature[1:8], feature[8:] = (3, 0, 4, 5, 5, 5, 5), LEAF
-    tree, asked = inst.relabelled(feature), []
+    feature[1:8] = (3, 0, 4, 5, 5, 5, 5)
+    feature[8:] = LEAF
+    tree = inst.relabelled(feature)
+    asked = []
     whole = polish(inst, tree, DepthTwo(inst))
     half = polish(inst, tree, DepthTwo(inst, halted=lambda: bool(asked.append(1)) or len(asked) > 1))
     assert inst.value(tree) <= inst.value(half) < inst.value(whole)
@@ -311,7 +319,8 @@ def test_the_equivalent_sets_that_are_kept_lose_most(seed):
 
 def test_equivalent_sets_are_given_up_at_a_halt():
     r = np.random.default_rng(0)
-    X, y = r.integers(0, 2, (1_500, 12)).astype(np.uint8), r.integers(0, 2, 1_500).astype(np.int32)
+    X = r.integers(0, 2, (1_500, 12)).astype(np.uint8)
+    y = r.integers(0, 2, 1_500).astype(np.int32)
     inst = instances.build(X, y, depth=3, kappa=Fraction(0))
     every = {(J.split, tuple(J.rows)) for J in equivalent_sets(inst, split_size=2, limit=100_000)}
     asked = []

@@ -48,7 +48,9 @@ def formulation(seed: int, inst: Instance) -> Formulation:
 def numeric(seed: int) -> tuple[Instance, Ladders]:
     """Rows of two or three columns of few values, over all thresholds: ties, equal rows, constant columns, weights."""
     r = np.random.default_rng(seed)
-    n, p, most = int(r.integers(2, 10)), int(r.integers(1, 4)), int(r.integers(1, 7))
+    n = int(r.integers(2, 10))
+    p = int(r.integers(1, 4))
+    most = int(r.integers(1, 7))
     values = r.integers(0, most + 1, (n, p))
     above = [(j, c) for j in range(p) for c in range(values[:, j].min(), values[:, j].max())]
     X = np.array([[row[j] > c for j, c in above] for row in values], np.uint8).reshape(n, len(above))

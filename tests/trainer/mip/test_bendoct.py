@@ -56,10 +56,8 @@ def test_no_cut_removes_a_tree(seed):
     rows += [form.benders.strengthened_row(i, v) for i in range(inst.n) for v in inst.tree.terminal_nodes]
     r = np.random.default_rng(seed)
     for _ in range(5):
-        b, w = (
-            r.random((len(inst.tree.branch_nodes), len(inst.F))) / 3,
-            r.random((len(inst.tree.nodes), inst.classes)) / 3,
-        )
+        b = r.random((len(inst.tree.branch_nodes), len(inst.F))) / 3
+        w = r.random((len(inst.tree.nodes), inst.classes)) / 3
         rows += form.benders.fractional(b, w, np.ones(inst.n), limit=99)
     trees = list(itertools.islice(all_trees(inst, labels=True), 4000))
     assert rows
@@ -74,10 +72,12 @@ def test_rows_with_fewer_numbers_say_what_the_printed_ones_say(seed):
     """(9), (10) with every exit written out, at points that keep (S1)."""
     inst = random_instance(seed, max_rows=8)
     form = BendOCT(inst)
-    s, r = form.structure, np.random.default_rng(seed)
+    s = form.structure
+    r = np.random.default_rng(seed)
     values = r.random(form.model.size)
     for v in inst.tree.branch_nodes if len(inst.F) else ():
-        columns, above = s.b.columns[v - 1], sum(values[s.p.column(u)] for u in inst.tree.path(v))
+        columns = s.b.columns[v - 1]
+        above = sum(values[s.p.column(u)] for u in inst.tree.path(v))
         values[columns] *= (1 - above) / values[columns].sum()
     for i, v in itertools.product(range(inst.n if len(inst.F) else 0), inst.tree.nodes):
         printed = values[form.theta.columns[i]]
@@ -119,7 +119,8 @@ def meddling(form: BendOCT, points: list[np.ndarray], asked: list[int]) -> Calla
 
     def hooks() -> Hooks:
         inner = make()
-        propose, waiting = inner.propose, [points]
+        propose = inner.propose
+        waiting = [points]
 
         def proposals() -> list[np.ndarray]:
             asked.append(len(waiting))
@@ -141,7 +142,9 @@ def test_points_that_are_no_better_or_no_trees_do_no_harm(name, formulation):
         form = FORMULATIONS[formulation](inst)
         s = form.structure
         stump = form.assignment(inst.stump())
-        unearned, double, homeless = stump.copy(), stump.copy(), stump.copy()
+        unearned = stump.copy()
+        double = stump.copy()
+        homeless = stump.copy()
         unearned[form.theta.columns] = 1.0
         double[s.b.columns[0]] = 1.0
         homeless[s.p.columns[0]] = 0.0

@@ -20,7 +20,9 @@ from trainer.goal import lowered
 from trainer.run import TrainRequest, TrainResult, train
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table, numeric_table
 
-N, BINS, PENALTY = 36, 3, Fraction(1, 50)
+N = 36
+BINS = 3
+PENALTY = Fraction(1, 50)
 LENGTH, WEIGHT, SEX = range(3)
 FLOW = ("flowoct", "bendoct", "bendoct-accelerated")
 
@@ -101,7 +103,8 @@ def recall(predicted: np.ndarray, k: int) -> Fraction:
 
 
 def rate_gap(predicted: np.ndarray, only_yes: bool) -> Fraction:
-    sex, counted = sample()[0].columns[SEX].values, (sample()[1].codes == 1) | (not only_yes)
+    sex = sample()[0].columns[SEX].values
+    counted = (sample()[1].codes == 1) | (not only_yes)
     rates = [
         Fraction(int(predicted[counted & (sex == g)].sum()), int((counted & (sex == g)).sum())) for g in (0.0, 1.0)
     ]
@@ -170,7 +173,8 @@ def test_the_baselines_take_them_too(method, name):
     asked, holds = CONSTRAINTS[name]
     bins = 2 if method == "oct" else BINS  # the slowest models
     of = {} if method == "oct" else {"penalty": Fraction(0), "complete": True}
-    result, wanted = run(method, **asked, bins=bins), best(holds, bins=bins, **of)
+    result = run(method, **asked, bins=bins)
+    wanted = best(holds, bins=bins, **of)
     assert name == "none" or wanted < best(lambda s, p: True, bins=bins, **of)
     assert result.certificate.status is Status.OPTIMAL
     assert result.certificate.objective == pytest.approx(float(wanted), abs=1e-9)
@@ -227,10 +231,8 @@ def test_what_can_be_reached_is_said_of_leaves_and_columns_too(method):
     reached = max(recall(p, 1) for s, p in judged() if recall(p, 0) == 1)
     asked = {"recall": f"no: 1; yes: {reached.numerator}/{reached.denominator}"}
     fitting = [s for s, p in judged() if recall(p, 0) == 1 and recall(p, 1) >= reached]
-    fewest, narrow = (
-        min(len(leaves(s)) for s in fitting),
-        min(len(set().union(*paths(s))) for s in fitting if len(leaves(s)) <= 4),
-    )
+    fewest = min(len(leaves(s)) for s in fitting)
+    narrow = min(len(set().union(*paths(s))) for s in fitting if len(leaves(s)) <= 4)
     assert fewest > 1
     with pytest.raises(InfeasibleError, match=f"can be satisfied with {fewest} leaves"):
         run(method, **asked, max_leaves=1)
@@ -344,7 +346,8 @@ def test_prices_finer_than_a_solver_sees_are_kept_exactly(method, solver):
 def test_a_gap_that_is_asked_for_goes_with_a_fine_price(method, seed, gap):
     r = np.random.default_rng(seed)
     n = int(r.integers(15, 40))
-    X, y = r.integers(0, 2, (n, 5)).astype(float), r.integers(0, 2, n).astype(np.int32)
+    X = r.integers(0, 2, (n, 5)).astype(float)
+    y = r.integers(0, 2, n).astype(np.int32)
     schema = [ColumnSchema(name=f"x{j}", kind=Kind.NUMERIC) for j in range(5)]
     table = Table(
         columns=tuple(Column(schema=s, values=v) for s, v in zip(schema, X.T, strict=True)), row_numbers=np.arange(n)

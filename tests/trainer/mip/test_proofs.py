@@ -108,10 +108,14 @@ def test_a_bound_that_is_not_met_needs_no_more_than_it_says(limit, status, tmp_p
 @pytest.mark.parametrize("seed", range(12))
 def test_any_bound_is_proved_up_to_the_optimum(seed):
     rng = np.random.default_rng(seed)
-    depth, m, n = 2 + seed % 3, 4, int(rng.integers(10, 24))
-    X, y = rng.integers(0, 2, (n, m)).astype(np.uint8), rng.integers(0, 2 + seed % 2, n).astype(np.int32)
+    depth = 2 + seed % 3
+    m = 4
+    n = int(rng.integers(10, 24))
+    X = rng.integers(0, 2, (n, m)).astype(np.uint8)
+    y = rng.integers(0, 2 + seed % 2, n).astype(np.int32)
     weights = rng.integers(1, 4, n).astype(np.int64) if seed % 3 == 0 else None
-    price, least = Fraction(int(rng.integers(0, 3)), 2), 1 + 2 * (seed % 4 == 0)
+    price = Fraction(int(rng.integers(0, 3)), 2)
+    least = 1 + 2 * (seed % 4 == 0)
     common: dict[str, Any] = {
         "n_classes": 3, "depth": depth, "leaf_cost": price, "weights": weights, "min_leaf": least,
     }  # fmt: skip
@@ -149,8 +153,11 @@ def test_what_rows_of_equal_answers_and_classes_show_needs_no_search(seed, monke
     """Whatever the number of questions: nothing is counted, and both say what the checker's floor says."""
     monkeypatch.setattr("trainer.families.exact.solve.Search", None)
     rng = np.random.default_rng(seed)
-    X, y = rng.integers(0, 2, (40, 4)).astype(np.uint8), rng.integers(0, 2 + seed % 3, 40).astype(np.int32)
-    weights, price, depth = rng.integers(0, 3, 40).astype(np.int64), Fraction(seed % 3, 2), 1 + seed % 4
+    X = rng.integers(0, 2, (40, 4)).astype(np.uint8)
+    y = rng.integers(0, 2 + seed % 3, 40).astype(np.int32)
+    weights = rng.integers(0, 3, 40).astype(np.int64)
+    price = Fraction(seed % 3, 2)
+    depth = 1 + seed % 4
     space = Space("questions", X > 0, y, weights, 4, depth, price, 1, None, np.ones(4, bool), None, "rows")
     space = replace(space, X=space.X[weights > 0], labels=y[weights > 0], weights=weights[weights > 0])
     common: dict[str, Any] = {"n_classes": 4, "depth": depth, "leaf_cost": price, "weights": weights, "min_leaf": 1}

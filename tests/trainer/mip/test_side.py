@@ -47,13 +47,16 @@ FORMULATIONS = {
 
 def constrained(seed: int) -> tuple[Instance, list[SideConstraint]]:
     r = np.random.default_rng(seed)
-    n, F, K = int(r.integers(4, 11)), int(r.integers(2, 4)), 2 if seed % 4 else 3
+    n = int(r.integers(4, 11))
+    F = int(r.integers(2, 4))
+    K = 2 if seed % 4 else 3
     X = (r.random((n, F)) < 0.5).astype(np.uint8)
     inst = instances.build(
         X, r.integers(0, K, n).astype(np.int32), depth=2 if seed % 5 else 1, kappa=KAPPAS[seed % len(KAPPAS)],
         weight=r.integers(1, 3, n), group=r.integers(0, 2, n).astype(np.int32),
     )  # fmt: skip
-    F, K = len(inst.F), inst.classes
+    F = len(inst.F)
+    K = inst.classes
     pool: list[SideConstraint] = [
         MaxLeaves(limit=int(r.integers(1, 4))),
         ClassRecall(label=int(r.integers(K)), share=Fraction(int(r.integers(5, 11)), 10)),
@@ -232,7 +235,8 @@ def test_what_can_be_reached_beside_rates_of_large_groups(name):
         cells[:, :2].astype(np.uint8), cells[:, 2].astype(np.int32), depth=1, kappa=Fraction(0),
         weight=r.multinomial(300_000, r.dirichlet(np.ones(len(cells)))) + 1, group=cells[:, 0].astype(np.int32),
     )  # fmt: skip
-    free, recalls = EqualRates(label=1, delta=Fraction(1)), [ClassRecall(label=k, share=Fraction(1)) for k in (0, 1)]
+    free = EqualRates(label=1, delta=Fraction(1))
+    recalls = [ClassRecall(label=k, share=Fraction(1)) for k in (0, 1)]
     trees = list(all_trees(inst, labels=True))
     for difference in {free.difference(inst, tree) for tree in trees} - {Fraction(0)}:
         kept: list[SideConstraint] = [EqualRates(label=1, delta=difference * (1 - Fraction(4, 10**7)))]
@@ -274,10 +278,8 @@ def test_infeasible_stays_infeasible_where_what_can_be_reached_is_not_found_out(
         raise error
 
     monkeypatch.setattr(tree_mip, "least_price", stopped)
-    table, labels = (
-        numeric_table(np.zeros((4, 1))),
-        Labels(name="y", classes=("a", "b"), codes=np.array([0, 1, 0, 1], np.int32)),
-    )
+    table = numeric_table(np.zeros((4, 1)))
+    labels = Labels(name="y", classes=("a", "b"), codes=np.array([0, 1, 0, 1], np.int32))
     request = TrainRequest(
         table=table, labels=labels, method="bendoct", parameters={"depth": 1, "recall": "a: 1; b: 1"}
     )

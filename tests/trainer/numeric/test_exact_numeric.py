@@ -21,7 +21,9 @@ from trainer.table import Column, ColumnSchema, Kind, Labels, Table
 
 def random_numeric(seed, rows=12):
     rng = np.random.default_rng(seed)
-    n, m, classes = int(rng.integers(1, rows + 1)), int(rng.integers(1, 4)), int(rng.integers(1, 4))
+    n = int(rng.integers(1, rows + 1))
+    m = int(rng.integers(1, 4))
+    classes = int(rng.integers(1, 4))
     X = rng.integers(0, int(rng.integers(1, 8)), (n, m)) / 3
     if rng.random() < 0.3:
         X[rng.integers(n, size=n // 2)] = X[rng.integers(n)]
@@ -45,10 +47,8 @@ def recount(shape, X, y, w, classes):
         counts = np.bincount(y, w, minlength=classes).astype(int)
         return int(counts.sum() - counts.max()), 1, 0
     left = X[:, shape[0]] <= shape[1]
-    a, b = (
-        recount(shape[2], X[left], y[left], w[left], classes),
-        recount(shape[3], X[~left], y[~left], w[~left], classes),
-    )
+    a = recount(shape[2], X[left], y[left], w[left], classes)
+    b = recount(shape[3], X[~left], y[~left], w[~left], classes)
     return a[0] + b[0], a[1] + b[1], 1 + max(a[2], b[2])
 
 
@@ -81,7 +81,8 @@ def test_many_rows_agree_with_the_binary_search(classes, leaf_cost):
 
 def test_a_tolerance_and_a_limit_leave_a_valid_bound():
     rng = np.random.default_rng(7)
-    X, y = rng.normal(size=(300, 5)), rng.integers(0, 2, 300).astype(np.int32)
+    X = rng.normal(size=(300, 5))
+    y = rng.integers(0, 2, 300).astype(np.int32)
     full = solve_numeric(X, y, n_classes=2, depth=3)
     assert full.optimal
     near = solve_numeric(X, y, n_classes=2, depth=3, tolerance=Fraction(10))
@@ -150,7 +151,8 @@ def test_thresholds_split_neighbouring_numbers():
 
 def test_the_method_proves_a_tree_in_the_columns_own_units():
     rng = np.random.default_rng(0)
-    n, names = 80, ("red", "green", "blue")
+    n = 80
+    names = ("red", "green", "blue")
     columns = (
         Column(schema=ColumnSchema(name="length", kind=Kind.NUMERIC), values=rng.normal(size=n)),
         Column(
@@ -159,10 +161,8 @@ def test_the_method_proves_a_tree_in_the_columns_own_units():
         ),
     )
     codes = (((columns[0].values > 0.3) ^ (columns[1].values == 1)) ^ (rng.random(n) < 0.1)).astype(np.int32)
-    table, labels = (
-        Table(columns=columns, row_numbers=np.arange(n)),
-        Labels(name="y", classes=("no", "yes"), codes=codes),
-    )
+    table = Table(columns=columns, row_numbers=np.arange(n))
+    labels = Labels(name="y", classes=("no", "yes"), codes=codes)
     X = np.column_stack([columns[0].values, *(columns[1].values == k for k in range(3))])
     for depth in (2, 3):
         settings = {"depth": depth, "leaf_penalty": 0.01}

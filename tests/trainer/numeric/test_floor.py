@@ -11,7 +11,8 @@ from trainer.families.numeric import search
 @seeds(200)
 def test_equal_rows_are_found_as_numpy_finds_them(seed, monkeypatch):
     rng = np.random.default_rng(seed)
-    n, F = int(rng.integers(1, 60)), int(rng.integers(1, 8))
+    n = int(rng.integers(1, 60))
+    F = int(rng.integers(1, 8))
     X = rng.integers(0, rng.integers(1, 5), (n, F)) * rng.choice([1.0, 1e9])
     monkeypatch.setattr(search, "MOST_KEYS", int(rng.choice([5, 50, 1 << 62])))
     levels, rank, _ = search._ranks(X, lambda: False)

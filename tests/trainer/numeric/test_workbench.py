@@ -63,7 +63,8 @@ def instance(seed):
 @seeds(240)
 def test_values_prices_and_conflicts_are_those_of_enumeration(seed):
     problem, bench, texts, wishes, brute, _ = instance(seed)
-    want, found = brute.best(wishes), bench.complete(texts)
+    want = brute.best(wishes)
+    found = bench.complete(texts)
     if want == INFINITE:
         assert not found.found
         assert found.reason
@@ -132,7 +133,8 @@ def test_a_threshold_is_held_as_it_is_written_and_costs_what_its_neighbour_costs
 
 def test_a_stopped_search_keeps_a_valid_bound():
     rng = np.random.default_rng(5)
-    X, y = rng.normal(size=(200, 4)), rng.integers(0, 2, 200).astype(np.int32)
+    X = rng.normal(size=(200, 4))
+    y = rng.integers(0, 2, 200).astype(np.int32)
     problem = Problem(table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y))
     for patience in (0, 4, 40):
         left = iter(range(patience))

@@ -60,13 +60,15 @@ def test_balanced_trees_and_a_limit_of_leaves(seed):
 @seeds(60)
 def test_separability_is_that_of_exact_arithmetic_and_supports_are_circuits(seed):
     X, inst = instance(seed)
-    separator, known = Separator(inst.Z), circuits(X)
+    separator = Separator(inst.Z)
+    known = circuits(X)
     possible = separations(X)
     r = np.random.default_rng(seed)
     for _ in range(10):
         left = np.flatnonzero(r.random(len(X)) < 0.5)
         right = np.setdiff1d(np.arange(len(X)), left)
-        plane, supports = separator.plane(left, right), separator.supports(left, right)
+        plane = separator.plane(left, right)
+        supports = separator.supports(left, right)
         if not len(left) or not len(right) or frozenset(left.tolist()) in possible:
             assert plane is not None
             assert not supports

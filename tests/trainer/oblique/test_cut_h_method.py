@@ -35,7 +35,8 @@ def test_the_method_returns_the_best_tree_and_a_certificate_that_verifies(method
         best = float(best_value(X, counts, depth, kappa) / n)
         assert result.certificate.status == "optimal"
         assert result.certificate.objective == pytest.approx(best, abs=1e-9)
-        model, rows = tmp_path / f"{seed}.json", tmp_path / f"{seed}.csv"
+        model = tmp_path / f"{seed}.json"
+        rows = tmp_path / f"{seed}.csv"
         save(result.model, model)
         lines = [",".join([*data.names, "class"])]
         lines += [",".join([*(repr(float(x)) for x in row), str(k)]) for row, k in zip(values, y, strict=True)]
@@ -115,7 +116,8 @@ def test_a_price_that_solvers_can_see_orders_trees_as_the_price_itself():
 def test_prices_finer_than_a_solver_sees_are_kept_exactly(penalty, fewest):
     for seed in range(6):
         r = np.random.default_rng(seed)
-        X, y = r.integers(0, 4, (8, 2)).astype(float), r.integers(0, 2, 8)
+        X = r.integers(0, 4, (8, 2)).astype(float)
+        y = r.integers(0, 2, 8)
         points, group = np.unique(X, axis=0, return_inverse=True)
         counts = np.zeros((len(points), 2), np.int64)
         np.add.at(counts, (group.ravel(), y), 1)
@@ -152,7 +154,8 @@ def test_values_that_lie_too_far_apart_are_refused():
 def test_the_price_of_a_leaf_orders_trees_by_value_and_then_by_leaves():
     r = np.random.default_rng(5)
     for _ in range(300):
-        kappa, most = Fraction(int(r.integers(0, 30)), int(r.integers(1, 40))), int(r.integers(1, 9))
+        kappa = Fraction(int(r.integers(0, 30)), int(r.integers(1, 40)))
+        most = int(r.integers(1, 9))
         price = tie_price(kappa, most)
         trees = [(c, t) for c in range(12) for t in range(1, most + 1)]
         paid = {tree: tree[0] - (kappa + price) * tree[1] for tree in trees}

@@ -37,7 +37,8 @@ def test_the_widest_plane_has_the_distance_of_the_hulls(seed):
     left = r.random(len(Z)) < 0.5
     if left.all() or not left.any():
         return
-    a, far = widest(Z, left, 0.0), hull_distance(Z[left], Z[~left])
+    a = widest(Z, left, 0.0)
+    far = hull_distance(Z[left], Z[~left])
     if far > 1e-6:
         assert distance(Z, a, left) == pytest.approx(far, abs=1e-7)
     else:
@@ -47,9 +48,12 @@ def test_the_widest_plane_has_the_distance_of_the_hulls(seed):
 @seeds(100)
 def test_the_best_stripe_is_that_of_all_thresholds(seed):
     r = np.random.default_rng(seed)
-    Z, A = r.integers(0, 6, (7, 2)) / 5, r.normal(size=(5, 2))
-    gain, least = r.integers(-3, 4, 7), float(r.choice([0.01, 0.1, 0.3]))
-    found, best = stripes(Z, A, gain, least), None
+    Z = r.integers(0, 6, (7, 2)) / 5
+    A = r.normal(size=(5, 2))
+    gain = r.integers(-3, 4, 7)
+    least = float(r.choice([0.01, 0.1, 0.3]))
+    found = stripes(Z, A, gain, least)
+    best = None
     for a in A / np.abs(A).sum(axis=1, keepdims=True):
         for c in Z @ a:
             left = Z @ a <= c
@@ -137,7 +141,8 @@ def test_the_first_trees_of_oct_h_meet_the_bound_where_a_perfect_tree_keeps_its_
 
 def salaries(far):
     r = np.random.default_rng(4)
-    salary, age = r.normal(50_000, 15_000, 41).round(), r.integers(20, 65, 41).astype(float)
+    salary = r.normal(50_000, 15_000, 41).round()
+    age = r.integers(20, 65, 41).astype(float)
     y = ((salary > 50_000) ^ (age > 44)).astype(int)
     salary[7] = far
     return np.c_[salary, age], y

@@ -47,7 +47,8 @@ def test_bounds_are_rounded_down_onto_the_values_that_trees_can_have():
     r = np.random.default_rng(8)
     for _ in range(120):
         kappa, charge = (Fraction(int(r.integers(0, 4)), int(r.integers(1, 40))) for _ in range(2))
-        leaves, columns = int(r.integers(1, 5)), int(r.integers(1, 4))
+        leaves = int(r.integers(1, 5))
+        columns = int(r.integers(1, 4))
         charge *= bool(r.integers(4))
         values = sorted(
             {
@@ -179,7 +180,8 @@ def test_the_methods_keep_the_smallest_leaf_and_their_files_verify(method, seed,
         return
     g, k = np.nonzero(inst.counts)
     times = inst.counts[g, k]
-    X, y = np.repeat(inst.Z[g] * 4, times, axis=0), np.repeat(k, times)
+    X = np.repeat(inst.Z[g] * 4, times, axis=0)
+    y = np.repeat(k, times)
     data, labels = table(X, y)
     parameters = {"depth": 2, "min_leaf": inst.min_leaf, "first_trees": "cart", "search_seconds": 1.0, "solver": "scip"}
     parameters |= {"coefficient_penalty": 0.01} if method == "oct-h" else {}
@@ -190,7 +192,8 @@ def test_the_methods_keep_the_smallest_leaf_and_their_files_verify(method, seed,
     best = best_in_class(inst.Z, inst.counts, 2, 0, min_leaf=inst.min_leaf, charge=charge, least=near)
     assert found.certificate.status == "optimal"
     assert found.certificate.objective == pytest.approx(float(best / inst.total), abs=1e-7)
-    model, rows = tmp_path / "model.json", tmp_path / "rows.csv"
+    model = tmp_path / "model.json"
+    rows = tmp_path / "rows.csv"
     save(found.model, model)
     lines = [",".join([*data.names, "class"])]
     lines += [",".join([*(repr(float(x)) for x in row), str(c)]) for row, c in zip(X, y, strict=True)]

@@ -12,10 +12,12 @@ from trainer.families.oblique.local import _newton
 @seeds(100)
 def test_with_more_columns_than_points_the_step_is_the_same(seed):
     rng = np.random.default_rng(seed)
-    n, p = int(rng.integers(2, 30)), int(rng.integers(31, 90))
+    n = int(rng.integers(2, 30))
+    p = int(rng.integers(31, 90))
     X = np.column_stack([rng.random((n, p - 1)), np.ones(n)])
     ridge = np.append(np.full(p - 1, 10.0 ** rng.integers(-4, 1)), 1e-8)
-    curvature, gradient = np.maximum(rng.random(n) / 4, 1e-6), rng.normal(size=p)
+    curvature = np.maximum(rng.random(n) / 4, 1e-6)
+    gradient = rng.normal(size=p)
     curvature[rng.random(n) < 0.1] = 0.0  # points of weight 0
     direct = np.linalg.solve((X * curvature[:, None]).T @ X + np.diag(ridge), gradient)
     step = _newton(X, ridge)(curvature, gradient)

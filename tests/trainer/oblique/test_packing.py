@@ -107,7 +107,8 @@ def test_neighbours_that_are_ruled_out_change_no_errors(seed):
         else (np.abs(X[:, 0] - X[:, 1]) < 12) ^ (r.random(len(X)) < 0.1)
     )
     counts[np.arange(len(X)), y.astype(int)] = r.integers(1, 4, len(X))
-    roots, tried = Roots(ways(X[:, 0], X[:, 1]), counts), []
+    roots = Roots(ways(X[:, 0], X[:, 1]), counts)
+    tried = []
     all_errors = roots.errors
     roots.errors = lambda block: tried.extend(block.tolist()) or all_errors(block)
     assert list(least_errors(roots).errors) == _least([tuple(map(int, p)) for p in X], counts)
@@ -122,8 +123,11 @@ METHODS = ("cut-h", "cutw-h", "s-oct", "oct-h")
 def test_points_in_one_plane_need_no_search(seed, tmp_path):
     """A third column, a mixture of the two others, changes nothing; the check counts by other means."""
     r = np.random.default_rng(seed)
-    n, depth, penalty = int(r.integers(16, 32)), 1 + seed % 2, (0.0, 0.03)[seed % 3 == 0]
-    X, y = r.integers(0, 12, (n, 2)) / 4, r.integers(0, 2 + seed % 2, n)
+    n = int(r.integers(16, 32))
+    depth = 1 + seed % 2
+    penalty = (0.0, 0.03)[seed % 3 == 0]
+    X = r.integers(0, 12, (n, 2)) / 4
+    y = r.integers(0, 2 + seed % 2, n)
     X = X if seed % 4 < 2 else np.column_stack([X, 50 - 3 * X[:, 0] + X[:, 1]])
     data, labels = table(X, y)
     points, group = np.unique(X[:, :2], axis=0, return_inverse=True)
@@ -148,7 +152,8 @@ def test_points_in_one_plane_need_no_search(seed, tmp_path):
 
 def assert_verified(made, data, X, y, folder):
     """The check proves the bound and the optimum from the file and the rows alone."""
-    model, rows = folder / "model.json", folder / "rows.csv"
+    model = folder / "model.json"
+    rows = folder / "rows.csv"
     save(made, model)
     lines = [",".join([*map(repr, map(float, row)), str(k)]) for row, k in zip(X, y, strict=True)]
     rows.write_text("\n".join([",".join([*data.names, "class"]), *lines]) + "\n")
@@ -161,7 +166,8 @@ def assert_verified(made, data, X, y, folder):
 )
 def test_points_in_one_plane_with_other_settings_keep_the_optimum(parameters, monkeypatch):
     r = np.random.default_rng(3)
-    X, y = r.integers(0, 6, (12, 2)).astype(float), r.integers(0, 2, 12)
+    X = r.integers(0, 6, (12, 2)).astype(float)
+    y = r.integers(0, 2, 12)
     data, labels = table(X, y)
     request = TrainRequest(
         table=data,
@@ -255,7 +261,8 @@ def test_the_bound_is_in_the_certificate_and_is_counted_again(method, tmp_path):
     found = train(TrainRequest(table=data, labels=labels, method=method, parameters=parameters))
     evidence = {e["kind"]: e for e in found.certificate.evidence}
     assert sorted(i for g in evidence["planes"]["groups"] for i in g["rows"]) == list(range(25))
-    model, rows = tmp_path / "model.json", tmp_path / "rows.csv"
+    model = tmp_path / "model.json"
+    rows = tmp_path / "rows.csv"
     save(found.model, model)
     lines = [",".join([*data.names, "class"])]
     lines += [",".join([*(repr(float(x)) for x in row), str(c)]) for row, c in zip(X, y, strict=True)]
@@ -287,7 +294,8 @@ def test_the_bound_is_in_the_certificate_and_is_counted_again(method, tmp_path):
 def test_units_are_the_decimals_themselves_wherever_the_column_lies(seed):
     """At 1e9 a thousandth of a unit is many roundings wide; values that differ have units that differ by as much."""
     r = np.random.default_rng(seed)
-    offset, decimals = 10.0 ** r.integers(0, 13) * r.integers(-1, 2), int(r.integers(0, 6))
+    offset = 10.0 ** r.integers(0, 13) * r.integers(-1, 2)
+    decimals = int(r.integers(0, 6))
     column = np.array(
         [float(f"{offset:.0f}") + float(f"{k / 10.0**decimals:.{decimals}f}") for k in r.integers(0, 60, 9)]
     )
@@ -346,7 +354,8 @@ def test_a_tree_that_cannot_be_drawn_gives_way_to_one_that_can(seed):
 def test_the_search_for_planes_looks_at_the_clock_between_sets(monkeypatch):
     """Thousands of rows are dealt out into hundreds of sets for each choice of columns."""
     r = np.random.default_rng(1)
-    X, counts = r.normal(size=(20_000, 20)).round(4), np.zeros((20_000, 2), np.int64)
+    X = r.normal(size=(20_000, 20)).round(4)
+    counts = np.zeros((20_000, 2), np.int64)
     counts[np.arange(20_000), r.integers(0, 2, 20_000)] = 1
     tried = 0
 

@@ -169,7 +169,8 @@ def test_few_coefficients_meet_the_oracle_on_most_and_never_exceed_it():
     met = 0
     for seed in range(6):
         r = np.random.default_rng(seed)
-        X, y = r.integers(0, 4, (11, 2)), r.integers(0, 2 + seed % 2, 11)
+        X = r.integers(0, 4, (11, 2))
+        y = r.integers(0, 2 + seed % 2, 11)
         data, labels = table(X, y)
         points, where = np.unique(X, axis=0, return_inverse=True)
         counts = np.zeros((len(points), len(labels.classes)), np.int64)
@@ -207,7 +208,8 @@ def test_a_cancel_ends_the_drawing_of_a_plane(style):
     Z = r.random((400, 40))
     wanted = Z @ r.normal(size=40)
     order = np.argsort(wanted)
-    L, R = order[:200], order[200:]
+    L = order[:200]
+    R = order[200:]
     separator = Separator(Z)
     widest = separator.plane(L, R)
     asked = []

@@ -51,7 +51,8 @@ def test_cases_alone_find_and_prove_the_best_tree(alone, seed):
 
 @seeds(5)
 def test_no_bound_on_the_way_is_too_good(alone, monkeypatch, seed):
-    told, own = [], Raising.run
+    told = []
+    own = Raising.run
     monkeypatch.setattr(Raising, "run", lambda self, bound, tell: own(self, bound, lambda b: (told.append(b), tell(b))))
     X, counts, depth, kappa, _ = trained(seed, max_leaves=3)
     best = best_value(X, counts, depth, kappa, most=3)
@@ -73,7 +74,8 @@ def test_cases_know_the_distance_that_planes_keep(alone, method, further):
 
 
 def test_the_steps_of_the_search_are_the_proof(alone, monkeypatch, tmp_path):
-    again, own = [], proving.planes_proof
+    again = []
+    own = proving.planes_proof
     monkeypatch.setattr("trainer.proving.planes_proof", lambda *asked: again.append(asked) or own(*asked))
     data, model, proof = (tmp_path / name for name in ("rows.csv", "model.json", "proof.gz"))
     for seed in range(6):

@@ -19,7 +19,8 @@ def sets(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     Z = rng.random((int(rng.integers(3, 14)), int(rng.integers(1, 4)))).round(int(rng.integers(1, 3)))
     side = rng.integers(0, 2, len(Z)).astype(bool)
-    side[0], side[1] = True, False
+    side[0] = True
+    side[1] = False
     return Z, np.flatnonzero(side), np.flatnonzero(~side)
 
 
@@ -70,10 +71,12 @@ def test_no_tree_is_lost_beside_columns_of_another_size(method, seed):
 @pytest.mark.parametrize("share", [0.3, 1.0])
 def test_a_test_that_is_left_open_loosens_the_bound_and_loses_no_tree(share, monkeypatch):
     rng = np.random.default_rng(3)
-    X, y = rng.normal(size=(24, 2)), rng.integers(0, 2, 24)
+    X = rng.normal(size=(24, 2))
+    y = rng.integers(0, 2, 24)
     asked = {"depth": 1, "time_limit": 600.0, "first_trees": "cart", "search_seconds": 0.2, "solver": "scip"}
     truth = make_classifier("cut-h", **asked).fit(X, y).certificate_
-    run, draw = _Program.run, np.random.default_rng(0)
+    run = _Program.run
+    draw = np.random.default_rng(0)
     monkeypatch.setattr(_Program, "run", lambda self: None if draw.random() < share else run(self))
     monkeypatch.setattr(separable, "least_distance", lambda *_: None)
     found = make_classifier("cut-h", **asked).fit(X, y).certificate_
@@ -95,7 +98,8 @@ def test_thousands_of_columns_make_no_dense_program():
 def test_one_plane_over_many_points_is_given_up_when_it_is_stopped():
     """A run that is cancelled long before its limit waited for the linear program of the presolve."""
     rng = np.random.default_rng(0)
-    Z, side = rng.random((200, 300)), rng.permutation(np.arange(200) % 2).astype(bool)
+    Z = rng.random((200, 300))
+    side = rng.permutation(np.arange(200) % 2).astype(bool)
     asked = []
     sides = np.flatnonzero(side), np.flatnonzero(~side)
     assert Separator(Z).within(lambda: bool(asked.append(1)) or len(asked) > 5, *sides) is None

@@ -49,7 +49,8 @@ OPTIONS: dict[str, tuple[dict[str, Any], ...]] = {
     "without, with max_card": tuple({"without": w, "max_card": 1} for w in ("anchor", "relax", "strengthen")),
     **{f"first_tree={tree}": ({"first_tree": tree},) for tree in ("none", "exact")},
 }  # fmt: skip
-SEARCH_ONLY, SOLVER_ONLY = ("frontier",), ("without", "first_tree")
+SEARCH_ONLY = ("frontier",)
+SOLVER_ONLY = ("without", "first_tree")
 
 
 def applies(option: str, solver: str) -> bool:
@@ -68,7 +69,8 @@ def instance(option: str, seed: int) -> tuple[Problem, str, dict[str, Any]]:
 def table(seed: int, classes: int, numeric: bool, weighted: bool) -> Problem:
     """A random problem; both ends of the classes occur."""
     rng = np.random.default_rng(seed)
-    n, p = int(rng.integers(2, 10)), int(rng.integers(1, 4))
+    n = int(rng.integers(2, 10))
+    p = int(rng.integers(1, 4))
     kinds = [Kind.NUMERIC if numeric or rng.random() < 0.4 else Kind.CATEGORICAL for _ in range(p)]
     columns = [rng.integers(0, int(rng.integers(1, 5)) * (1 + numeric), n) for _ in range(p)]
     y = [int(k) for k in rng.integers(0, classes, n)]

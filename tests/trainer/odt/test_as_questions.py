@@ -20,15 +20,18 @@ from trainer.run import TrainRequest, save, train
 def trained(folder, seed, **parameters):
     """Model, proof and file of a random table of categories and numbers with equal rows."""
     r = np.random.default_rng(seed)
-    n, classes = int(r.integers(12, 50)), 2 + (seed % 3 == 0)
+    n = int(r.integers(12, 50))
+    classes = 2 + (seed % 3 == 0)
     columns = [r.integers(0, r.integers(1, 6), n) for _ in range(3)]
-    numbers, answers = r.integers(0, 7, n), r.integers(0, classes, n)
+    numbers = r.integers(0, 7, n)
+    answers = r.integers(0, classes, n)
     answers[:classes] = range(classes)
     rows = [f"u{a},v{b},w{c},{d / 4},k{k}" for a, b, c, d, k in zip(*columns, numbers, answers, strict=True)]
     data = folder / "rows.csv"
     data.write_text("\n".join(["a,b,c,number,class", *rows]) + "\n")
     table, labels, *_ = load(data, target="class", kinds={"a": "categorical", "b": "categorical", "c": "categorical"})
-    proof, model = folder / "proof.gz", folder / "model.json"
+    proof = folder / "proof.gz"
+    model = folder / "model.json"
     asked = {"depth": 1 + seed % 3, "bins": 2 + seed % 4, "max_card": (0, 0, 1, 2)[seed % 4]} | parameters
     request = TrainRequest(
         table=table, labels=labels, method="odt", parameters=asked, test_share=0, folds=0, proof=proof
@@ -79,7 +82,8 @@ def test_columns_that_cart_chose_are_a_space_of_their_own(tmp_path_factory, seed
     document = json.loads(model.read_text())
     lead, named, rest = NAMED.fullmatch(document["certificate"]["scope"]).groups()
     asked_columns = {v["split"]["feature"] for v in document["nodes"] if "split" in v}
-    chosen, every = named.split(", "), ["a", "b", "c", "number"]
+    chosen = named.split(", ")
+    every = ["a", "b", "c", "number"]
     for names in ([n for n in every if n in chosen and n != chosen[0]], every, ["a"], [*chosen, "d"], chosen[::-1]):
         if names in (chosen, []):
             continue
@@ -98,7 +102,8 @@ def test_columns_that_cart_chose_are_a_space_of_their_own(tmp_path_factory, seed
 
 
 def test_both_checkers_read_proofs_over_chosen_columns(tmp_path):
-    cases, holds = [], []
+    cases = []
+    holds = []
     for seed in range(8):
         model, proof, data, _ = trained(tmp_path, seed, select="cart", topology=("", "depth-2.5")[seed % 2], depth=2)
         lines = gzip.decompress(proof.read_bytes()).decode().splitlines()
@@ -169,7 +174,8 @@ def test_the_claim_names_the_topology_that_was_searched(tmp_path, topology):
     """A larger topology in the scope, another choice, a tree that is none of the topology: all refuted, whatever the proof shows."""
     model, proof, data, _ = trained(tmp_path, 3, topology=topology, bins=4)
     document = json.loads(model.read_text())
-    claim, evidence = document["certificate"], document["certificate"]["evidence"]
+    claim = document["certificate"]
+    evidence = document["certificate"]["evidence"]
     size = re.search(r"[0-9]+ questions, at most [0-9]+", claim["scope"])[0]
     chosen = [part | {"chosen": "imbalanced"} if part["kind"] == "topology-choice" else part for part in evidence]
     lies = [

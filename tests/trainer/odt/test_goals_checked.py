@@ -25,7 +25,9 @@ SHAPE = {"depth": 2, "bins": 4, "max_card": 0}
 
 @seeds(18)
 def test_honest_files_are_proved(tmp_path_factory, seed):
-    folder, k = tmp_path_factory.mktemp("odt"), 3 * seed + 1  # two classes
+    # two classes
+    folder = tmp_path_factory.mktemp("odt")
+    k = 3 * seed + 1
     try:
         model, _, data, _ = trained(folder, k, **SHAPE | GOALS[seed % len(GOALS)])
     except TrainerError:

@@ -67,7 +67,8 @@ def brute(problem, shape, card):
 
 def random_problem(seed, classes=3, categories=4):
     rng = np.random.default_rng(seed)
-    n, p = int(rng.integers(2, 14)), int(rng.integers(1, 4))
+    n = int(rng.integers(2, 14))
+    p = int(rng.integers(1, 4))
     kinds = [Kind.CATEGORICAL if rng.random() < 0.7 else Kind.NUMERIC for _ in range(p)]
     columns = [rng.integers(0, int(rng.integers(1, categories + 1)), n) for _ in range(p)]
     classes = int(rng.integers(1, classes + 1))
@@ -154,7 +155,8 @@ def test_the_kernel_for_two_classes_agrees_with_the_one_for_any_number(card):
     shape = parse("depth-2")
     for seed in range(40):
         rng = np.random.default_rng(seed)
-        n, p = int(rng.integers(5, 120)), int(rng.integers(2, 6))
+        n = int(rng.integers(5, 120))
+        p = int(rng.integers(2, 6))
         kinds = [Kind.CATEGORICAL if rng.random() < 0.7 else Kind.NUMERIC for _ in range(p)]
         columns = [rng.integers(0, int(rng.integers(2, 9)), n) for _ in range(p)]
         groups = make_groups(problem_of(columns, [0, 1, *(int(k) for k in rng.integers(0, 2, n - 2))], kinds), 60, card)

@@ -30,7 +30,8 @@ def reachable(problem, shape, card):
     known = {}
 
     def best(pairs):
-        out, top = [], -1
+        out = []
+        top = -1
         for tp, tn in sorted(pairs, reverse=True):
             if tn > top:
                 out.append((tp, tn))
@@ -73,7 +74,9 @@ def reached(problem, tree):
 
 @seeds(60)
 def test_the_frontier_is_that_of_all_trees(seed):
-    problem, topology, card = two_classes(seed), TOPOLOGIES[seed % 5], (0, 0, 1)[seed % 3]
+    problem = two_classes(seed)
+    topology = TOPOLOGIES[seed % 5]
+    card = (0, 0, 1)[seed % 3]
     expected = reachable(problem, parse(topology), card)
     tree, certificate, _ = solved(problem, topology=topology, frontier=True, max_card=card)
     assert certificate.status is Status.OPTIMAL
@@ -85,7 +88,9 @@ def test_the_frontier_is_that_of_all_trees(seed):
 @seeds(100)
 @pytest.mark.parametrize("share", ["sensitivity", "specificity"])
 def test_a_required_share_is_kept_and_the_other_maximised(seed, share):
-    problem, topology, card = two_classes(500 + seed), TOPOLOGIES[seed % 5], (0, 0, 1)[seed % 3]
+    problem = two_classes(500 + seed)
+    topology = TOPOLOGIES[seed % 5]
+    card = (0, 0, 1)[seed % 3]
     least = (0, 0.3, 0.5, 0.75, 0.9, 1)[seed % 6]
     tree, certificate, _ = solved(problem, topology=topology, max_card=card, **{share: least})
     pairs = reachable(problem, parse(topology), card)
@@ -101,11 +106,15 @@ def test_a_required_share_is_kept_and_the_other_maximised(seed, share):
 
 @seeds(30)
 def test_both_shares_or_the_best_that_can_be_reached(seed):
-    problem, topology = two_classes(900 + seed), TOPOLOGIES[seed % 4]
+    problem = two_classes(900 + seed)
+    topology = TOPOLOGIES[seed % 4]
     pairs = reachable(problem, parse(topology), 0)
-    positives, negatives = int((problem.y == 1).sum()), int((problem.y == 0).sum())
-    s, t = Fraction(1 + seed % 4, 4), Fraction(1 + seed % 3, 3).limit_denominator(100)
-    least_s, least_t = float(s), round(float(t), 6)
+    positives = int((problem.y == 1).sum())
+    negatives = int((problem.y == 0).sum())
+    s = Fraction(1 + seed % 4, 4)
+    t = Fraction(1 + seed % 3, 3).limit_denominator(100)
+    least_s = float(s)
+    least_t = round(float(t), 6)
     kept = [(a, b) for a, b in pairs if a >= s * positives and b >= Fraction(str(least_t)) * negatives]
     settings = {"topology": topology, "sensitivity": least_s, "specificity": least_t}
     if kept:
@@ -123,9 +132,11 @@ def test_both_shares_or_the_best_that_can_be_reached(seed):
 
 def test_both_shares_keep_the_tree_of_the_first_search_when_the_second_is_stopped(monkeypatch):
     """Time may run out just after it is known that both shares go together."""
-    solve, checked = ParetoSearch.solve, 0
+    solve = ParetoSearch.solve
+    checked = 0
     for seed in range(60):
-        problem, topology = two_classes(2000 + seed), ("depth-2", "depth-2.5", "[.[..]]", "depth-3")[seed % 4]
+        problem = two_classes(2000 + seed)
+        topology = ("depth-2", "depth-2.5", "[.[..]]", "depth-3")[seed % 4]
         rows = [int((problem.y == 1).sum()), int((problem.y == 0).sum())]
         shares = (0.5, 0.75, 1)[seed % 3], (0.4, 0.5)[seed % 2]
         least = [Fraction(str(s)) * n for s, n in zip(shares, rows, strict=True)]
@@ -156,8 +167,10 @@ def test_both_shares_keep_the_tree_of_the_first_search_when_the_second_is_stoppe
 @pytest.mark.parametrize("weight", ["0", "0.5", "2", "3.7", "balanced"])
 @seeds(20)
 def test_a_negative_weight_counts_correct_negatives(weight, seed):
-    problem, topology = two_classes(1300 + seed), TOPOLOGIES[seed % 5]
-    positives, negatives = int((problem.y == 1).sum()), int((problem.y == 0).sum())
+    problem = two_classes(1300 + seed)
+    topology = TOPOLOGIES[seed % 5]
+    positives = int((problem.y == 1).sum())
+    negatives = int((problem.y == 0).sum())
     C = Fraction(positives, negatives) if weight == "balanced" else Fraction(weight)
     best = max(tp + C * tn for tp, tn in reachable(problem, parse(topology), 0))
     tree, certificate, _ = solved(problem, topology=topology, negative_weight=weight)
@@ -217,7 +230,8 @@ def test_a_stopped_frontier_says_only_what_is_proved(card):
         monitor.questions = (3, 6, 10, 20, 40, 80)[seed // 4 % 6]
         values = odt.METHOD.settings({"topology": topology, "positive": "k1", "frontier": True, "max_card": card})
         _, certificate, _ = fit(odt.METHOD, problem, values, monitor)
-        kept, truth = certificate.evidence[0], reachable(problem, parse(topology), card)
+        kept = certificate.evidence[0]
+        truth = reachable(problem, parse(topology), card)
         for (tp, tn, bound), proved in zip(kept["pairs"], kept["proved"], strict=True):
             best = max(b for a, b in truth if a >= tp)
             assert tn <= best <= bound, f"seed {seed}"
@@ -252,7 +266,8 @@ def test_joined_steps_of_a_bound_keep_the_highest(limit):
 
 
 def test_the_tree_of_an_incumbent_is_shown_while_the_frontier_is_searched():
-    problem, shown = two_classes(8), []
+    problem = two_classes(8)
+    shown = []
     values = odt.METHOD.settings({"topology": "depth-2", "frontier": True, "positive": "k1"})
     fit(odt.METHOD, problem, values, Monitor(sink=lambda progress, draft: shown.append((progress, draft))))
     trees = [(progress, draft) for progress, draft in shown if progress.phase == "frontier" and draft is not None]
@@ -311,7 +326,8 @@ def test_every_stored_subset_keeps_the_limit(tmp_path, solver):
     """Categories that do not occur at a node, and some that occur nowhere, count, too; the rows go where they went."""
     for seed in range(12 if solver == "search" else 4):
         rng = np.random.default_rng(seed)
-        n, card = int(rng.integers(10, 25)), 1 + seed % 2
+        n = int(rng.integers(10, 25))
+        card = 1 + seed % 2
         columns = [rng.integers(0, 8, n) for _ in range(2)]
         problem = problem_of(columns, [0, 1, *(int(k) for k in rng.integers(0, 2, n - 2))], [Kind.CATEGORICAL] * 2)
         goals = ({}, {"sensitivity": 0.8}, {"negative_weight": "2"}) + ({"frontier": True},) * (solver == "search")
@@ -323,7 +339,8 @@ def test_every_stored_subset_keeps_the_limit(tmp_path, solver):
         tree = result.model.tree
         for node in tree.nodes:
             if node.split is not None:
-                size, few = len(tree.schema[node.split.feature].categories), len(node.split.codes)
+                size = len(tree.schema[node.split.feature].categories)
+                few = len(node.split.codes)
                 assert min(few, size - few) <= card, f"seed {seed}"
         if asked.keys() == goals[0].keys() | {"max_card", "positive", "solver", "topology"}:
             assert problem.correct(tree) == result.certificate.correct

@@ -30,7 +30,8 @@ WITHOUT = ("", "anchor", "relax", "strengthen", "anchor, relax, strengthen")
 def small(seed, classes=2):
     """At most nine rows: equal rows, constant columns, numeric columns, weights by repetition."""
     rng = np.random.default_rng(seed)
-    n, p = int(rng.integers(2, 10)), int(rng.integers(1, 4))
+    n = int(rng.integers(2, 10))
+    p = int(rng.integers(1, 4))
     kinds = [Kind.CATEGORICAL if rng.random() < 0.6 else Kind.NUMERIC for _ in range(p)]
     columns = [rng.integers(0, int(rng.integers(1, 5)), n) for _ in range(p)]
     y = [int(c) for c in rng.integers(0, classes, n)]
@@ -46,7 +47,9 @@ def solved(problem, **settings):
 @pytest.mark.parametrize("solver", BACKENDS)
 @seeds(100)
 def test_finds_the_best_tree_and_proves_it(solver, seed):
-    problem, topology, card = small(seed), TOPOLOGIES[seed % 6], (0, 0, 1)[seed % 3]
+    problem = small(seed)
+    topology = TOPOLOGIES[seed % 6]
+    card = (0, 0, 1)[seed % 3]
     tree, certificate, _ = solved(
         problem, solver=solver, topology=topology, max_card=card, without=WITHOUT[seed % 5],
         first_tree=("none", "cart", "exact")[seed % 3],
@@ -59,7 +62,8 @@ def test_finds_the_best_tree_and_proves_it(solver, seed):
 @pytest.mark.parametrize("solver", BACKENDS)
 @seeds(60)
 def test_required_shares_and_weights(solver, seed):
-    problem, topology = small(400 + seed), TOPOLOGIES[seed % 5]
+    problem = small(400 + seed)
+    topology = TOPOLOGIES[seed % 5]
     kind = ("sensitivity", "specificity", "negative_weight")[seed % 3]
     pairs = reachable(problem, parse(topology), 0)
     rows = [int((problem.y == 1).sum()), int((problem.y == 0).sum())]
@@ -89,7 +93,8 @@ def test_more_than_two_classes(solver, seed):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_highs_agrees(seed):
-    problem, topology = small(seed), TOPOLOGIES[seed % 4]
+    problem = small(seed)
+    topology = TOPOLOGIES[seed % 4]
     tree, certificate, _ = solved(problem, solver="highs", topology=topology)
     assert certificate.proved_optimal
     assert problem.correct(tree) == brute(problem, parse(topology), 0)
@@ -101,7 +106,8 @@ def test_a_pair_that_no_tree_reaches_is_answered_by_the_best(solver):
     for seed in range(40):
         problem = two_classes(900 + seed)
         pairs = reachable(problem, parse("depth-1"), 0)
-        positives, negatives = int((problem.y == 1).sum()), int((problem.y == 0).sum())
+        positives = int((problem.y == 1).sum())
+        negatives = int((problem.y == 0).sum())
         if (positives, negatives) in pairs:
             continue
         with pytest.raises(InfeasibleError) as caught:
@@ -116,7 +122,9 @@ def test_a_pair_that_no_tree_reaches_is_answered_by_the_best(solver):
 @seeds(60)
 def test_every_tree_has_an_assignment_that_the_rows_accept(seed):
     """Optimal trees of the search, with every combination of techniques; the objective is what the tree earns."""
-    problem, topology, card = two_classes(2000 + seed), TOPOLOGIES[seed % 6], (0, 1)[seed % 2]
+    problem = two_classes(2000 + seed)
+    topology = TOPOLOGIES[seed % 6]
+    card = (0, 1)[seed % 2]
     groups = make_groups(problem, 60, card)
     shape = parse(topology)
     if not len(groups.sizes):

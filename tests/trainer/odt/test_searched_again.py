@@ -102,11 +102,14 @@ def trained(folder, seed, categories=(4, 3), n=40, classes=2, **parameters):
     r = np.random.default_rng(seed)
     columns = [r.integers(0, k, n) for k in categories]
     columns = [np.where(np.arange(n) < k, np.arange(n) % k, c) for c, k in zip(columns, categories, strict=True)]
-    numbers, noise = r.integers(0, 6, n), r.random(n) < 0.25
+    numbers = r.integers(0, 6, n)
+    noise = r.random(n) < 0.25
     answers = (sum(c % 2 for c in columns) + (numbers > 3) + noise) % classes
     names = [f"c{j}" for j in range(len(columns))]
     cells = [[f"v{c[i]:02}" for c in columns] + [f"{numbers[i] / 2}", f"k{answers[i]}"] for i in range(n)]
-    data, model, proof = folder / "rows.csv", folder / "model.json", folder / "proof.gz"
+    data = folder / "rows.csv"
+    model = folder / "model.json"
+    proof = folder / "proof.gz"
     data.write_text("\n".join(map(",".join, [[*names, "number", "class"], *cells])) + "\n")
     loaded, labels, *_ = load(data, target="class", kinds=dict.fromkeys(names, "categorical"))
     asked = {"depth": 2, "bins": 3} | parameters

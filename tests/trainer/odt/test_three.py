@@ -23,7 +23,8 @@ SHAPES = (
 def groups_of(seed, card, most=14, sizes=5):
     """Categories and thresholds, equal rows, constant columns, one class, row weights."""
     rng = np.random.default_rng(seed)
-    n, p = int(rng.integers(2, most)), int(rng.integers(1, 5))
+    n = int(rng.integers(2, most))
+    p = int(rng.integers(1, 5))
     kinds = [Kind.CATEGORICAL if rng.random() < 0.7 else Kind.NUMERIC for _ in range(p)]
     columns = [rng.integers(0, int(rng.integers(1, sizes)), n) for _ in range(p)]
     y = [int(c) for c in rng.integers(0, int(rng.integers(1, 3)), n)]

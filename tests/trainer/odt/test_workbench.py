@@ -45,7 +45,8 @@ def table(columns: list[tuple[np.ndarray, tuple[str, ...]]]) -> Table:
 
 def random_problem(rng: np.random.Generator, *, deep: bool) -> Problem:
     """Few rows of columns with two to four categories or numbers; ties, weights, two or three classes, categories that never occur."""
-    n, room = int(rng.integers(5, 10)), 6 if deep else 16
+    n = int(rng.integers(5, 10))
+    room = 6 if deep else 16
     columns: list[tuple[np.ndarray, tuple[str, ...]]] = []
     for _ in range(int(rng.integers(1, 4))):
         size = int(rng.integers(2, 5))
@@ -71,7 +72,8 @@ def random_wishes(rng, problem, questions, card):
     for _ in range(int(rng.integers(1, 6))):
         place = rng.choice(["root", "root", "root", "y", "y", "n", "n", "yn", "ny", "nn"])
         column = problem.table.columns[int(rng.integers(len(problem.table.columns)))]
-        name, levels = column.name, column.schema.categories
+        name = column.name
+        levels = column.schema.categories
         verb = rng.choice(
             ["ask", "any", "held", "forbid", "avoid", "avoid", "together", "together", "together", "leaf", "depth"]
         )
@@ -117,7 +119,8 @@ class Enumerated(Brute):
         if wish.item.verb != "together":
             return _plain(wish)
         named = set(wish.text.split(" in ", 1)[1].split("|"))
-        questions, schema = self.bench.space.questions, self.problem.table.schema
+        questions = self.bench.space.questions
+        schema = self.problem.table.schema
         parted = frozenset(
             q for q, split in enumerate(questions.splits)
             if split.used == (wish.item.column,) and hasattr(split, "codes") and 0 < len(named & set(split.names(schema))) < len(named)
@@ -132,7 +135,8 @@ class Enumerated(Brute):
 
 def instance(seed):
     rng = np.random.default_rng(seed)
-    deep, card = seed % 8 == 3, 1 if seed % 5 == 1 else 0
+    deep = seed % 8 == 3
+    card = 1 if seed % 5 == 1 else 0
     problem = random_problem(rng, deep=deep)
     depth = 3 if deep else int(rng.integers(0, 3)) if seed % 9 == 0 else 2
     bench = SubsetWorkbench(problem, depth=depth, bins=4, card=card)
@@ -144,7 +148,8 @@ def instance(seed):
 @seeds(100)
 def test_values_prices_and_conflicts_are_those_of_enumeration(seed):
     problem, bench, texts, wishes, brute, _ = instance(seed)
-    want, found = brute.best(wishes), bench.complete(texts)
+    want = brute.best(wishes)
+    found = bench.complete(texts)
     if want == INFINITE:
         assert not found.found
         assert found.reason
@@ -152,7 +157,8 @@ def test_values_prices_and_conflicts_are_those_of_enumeration(seed):
         return
     assert found.found
     assert found.cost == found.bound == want
-    shape, spoken = plain(found.tree), [brute.spoken(w) for w in wishes]
+    shape = plain(found.tree)
+    spoken = [brute.spoken(w) for w in wishes]
     assert kept(shape, spoken, brute.columns)
     assert brute.cost(shape, spoken) == want
     assert problem.n - problem.correct(bench.tree(found.tree)) == bench.space.cost_of(found.tree)[0] == want
@@ -169,7 +175,8 @@ def test_price_lists_give_the_cheapest_question_of_each_column(seed):
         return
     place, want = check_price_list(bench, found, texts, wishes, brute, rng)
     if seed % 8 in (0, 3):
-        shape, card = bench.space.shape, 1 if seed % 5 == 1 else 0
+        shape = bench.space.shape
+        card = 1 if seed % 5 == 1 else 0
 
         def fresh():
             return SubsetWorkbench(problem, shape=shape, bins=4, card=card)
@@ -198,8 +205,10 @@ def laid_out(tree, shape):
     if tree is None or shape is None:
         return tree is None
     _, yes, no = tree
-    a, b = shape.left, shape.right
-    straight, turned = (laid_out(yes, a) and laid_out(no, b)), (laid_out(yes, b) and laid_out(no, a))
+    a = shape.left
+    b = shape.right
+    straight = laid_out(yes, a) and laid_out(no, b)
+    turned = laid_out(yes, b) and laid_out(no, a)
     return straight or turned or laid_out(tree, a) or laid_out(tree, b)
 
 
@@ -219,14 +228,16 @@ def uneven(seed):
 @seeds(90)
 def test_wishes_within_an_uneven_topology_are_those_of_enumeration(seed):
     problem, bench, texts, wishes, brute, rng = uneven(seed)
-    want, found = brute.best(wishes), bench.complete(texts)
+    want = brute.best(wishes)
+    found = bench.complete(texts)
     if want == INFINITE:
         assert not found.found
         assert found.reason
         assert is_smallest_conflict(found.conflict, brute.best, INFINITE)
         return
     assert found.cost == found.bound == want
-    shape, spoken = plain(found.tree), [brute.spoken(w) for w in wishes]
+    shape = plain(found.tree)
+    spoken = [brute.spoken(w) for w in wishes]
     assert kept(shape, spoken, brute.columns)
     assert laid_out(shape, bench.space.shape)
     assert problem.n - problem.correct(bench.tree(found.tree)) == want
@@ -336,7 +347,8 @@ def test_a_stopped_search_keeps_a_valid_bound():
 
 @pytest.mark.parametrize("patience", range(14))
 def test_a_search_that_is_stopped_anywhere_answers_and_its_bench_stays_right(patience):
-    bench, left = SubsetWorkbench(larger(0, classes=2, rows=20), depth=2), iter(range(patience))
+    bench = SubsetWorkbench(larger(0, classes=2, rows=20), depth=2)
+    left = iter(range(patience))
     found = bench.complete(["forbid y c 2"], stop=lambda: next(left, None) is None)
     least = bench.complete(["forbid y c 2"])
     assert least.optimal
@@ -406,7 +418,8 @@ def test_a_contradiction_is_explained(wishes, words):
 
 def test_a_held_threshold_counts_for_the_optimum_at_its_place_only():
     """The bins are cut at 4.5; below 'a' the classes part at 2.5, and a wish keeps the best tree from asking for 'a'."""
-    x, c = np.tile(np.arange(10.0), 4), np.repeat([0, 1, 0, 1], 10)
+    x = np.tile(np.arange(10.0), 4)
+    c = np.repeat([0, 1, 0, 1], 10)
     y = np.where(c == 0, x <= 2.5, 1).astype(np.int32)
     columns = [(c, ("a", "b")), (x, ()), (np.arange(40) % 3 == 0, ("u", "v"))]
     problem = Problem(table=table(columns), labels=Labels(name="class", classes=("k", "l"), codes=y))

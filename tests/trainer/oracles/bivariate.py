@@ -30,7 +30,8 @@ def best_value(X, y, classes, *, measure="gini", min_leaf=1, weight=None, margin
     y = [int(c) for c in y]
 
     def value(inside):
-        left, right = [0] * classes, [0] * classes
+        left = [0] * classes
+        right = [0] * classes
         for c, w, side in zip(y, weight, inside, strict=True):
             (left if side else right)[c] += w
         if min(sum(left), sum(right)) < max(1, min_leaf):

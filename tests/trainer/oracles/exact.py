@@ -34,7 +34,9 @@ def best_cost(X, y, w, classes, depth, leaf_cost: Fraction, min_leaf=1, most_lea
 def random_binary(seed, max_rows=14, max_features=5):
     """Rows with ties, equal rows of different classes, constant and complementary columns, weights, sometimes one class."""
     rng = np.random.default_rng(seed)
-    n, m, classes = int(rng.integers(1, max_rows + 1)), int(rng.integers(1, max_features + 1)), int(rng.integers(1, 5))
+    n = int(rng.integers(1, max_rows + 1))
+    m = int(rng.integers(1, max_features + 1))
+    classes = int(rng.integers(1, 5))
     X = (rng.random((n, m)) < rng.choice([0.2, 0.5, 0.7])).astype(np.uint8)
     if m > 2 and rng.random() < 0.3:
         X[:, 1] = 1 - X[:, 0]

@@ -13,11 +13,13 @@ class Every:
 
     def __init__(self, problem, bench, depth, min_leaf):
         q = bench.space.questions
-        self.columns, self.problem = q.columns, problem
+        self.columns = q.columns
+        self.problem = problem
         self.answers = (
             np.array([q.answers(k) for k in range(q.encoded)]).reshape(q.encoded, len(problem.table)).astype(bool)
         )
-        self.y, self.w = problem.y, problem.row_weights
+        self.y = problem.y
+        self.w = problem.row_weights
         everywhere = np.ones(len(self.y), bool)
         self.trees = list(shapes(self.answers, {}, everywhere, "", depth, min_leaf, self.w))
         penalty = problem.leaf_penalty * problem.n
@@ -54,7 +56,8 @@ class Every:
         def visit(part, rows):
             if part is None:
                 return False
-            yes, no = rows & self.answers[part[0]], rows & ~self.answers[part[0]]
+            yes = rows & self.answers[part[0]]
+            no = rows & ~self.answers[part[0]]
             if part[1] is None and part[2] is None:
                 tops = [
                     max(range(self.problem.n_classes), key=lambda k: (self.w[r & (self.y == k)].sum(), -k))
@@ -88,6 +91,7 @@ def leaves(tree):
 def instance(seed):
     rng = np.random.default_rng(seed + 1000)
     problem = random_table(seed)
-    depth, min_leaf = int(rng.integers(0, 4)) if seed % 5 == 0 else int(rng.integers(2, 4)), 2 if seed % 6 == 0 else 1
+    depth = int(rng.integers(0, 4)) if seed % 5 == 0 else int(rng.integers(2, 4))
+    min_leaf = 2 if seed % 6 == 0 else 1
     bench = Workbench(problem, depth=depth, min_leaf=min_leaf)
     return problem, bench, Every(problem, bench, depth, min_leaf), rng

@@ -31,7 +31,8 @@ def dependency(points):
         rows[at], rows[pivot] = rows[pivot], rows[at]
         for r in range(len(rows)):
             if r != at and rows[r][column]:  # without division, so that integers stay integers
-                here, there = rows[at][column], rows[r][column]
+                here = rows[at][column]
+                there = rows[r][column]
                 rows[r] = [x * here - z * there for x, z in zip(rows[r], rows[at], strict=True)]
         pivots.append(column)
     free = [c for c in range(size) if c not in pivots]
@@ -94,7 +95,8 @@ def best_value(X, counts, depth, kappa, *, complete=False, most=None, min_leaf=0
 @cache
 def _most_correct(X, counts, depth, complete, min_leaf):
     """Pairs of a number of leaves and the largest correct weight."""
-    sides, counts = _separations(X), np.array(counts)
+    sides = _separations(X)
+    counts = np.array(counts)
 
     @cache
     def best(points, height):
@@ -118,7 +120,9 @@ def random_points(seed, *, most=9, depths=(1, 2)):
     """X int (P, m) distinct, counts (P, K) with ties and equal points of several classes, depth, kappa."""
     r = np.random.default_rng(seed)
     depth = int(r.choice(depths))
-    m, size, k = int(r.integers(1, 4)), int(r.integers(1, most + 1)), int(r.integers(1, 5))
+    m = int(r.integers(1, 4))
+    size = int(r.integers(1, most + 1))
+    k = int(r.integers(1, 5))
     X = r.integers(0, int(r.integers(2, 4)), (size, m))
     if seed % 7 == 0:
         X[:, 0] = 1  # a constant column

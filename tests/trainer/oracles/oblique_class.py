@@ -20,14 +20,18 @@ def hull_distance(L, R):
 
 @cache  # the same points come back with every solver and every setting
 def _hull_distance(left, right):
-    L, R = np.array(left), np.array(right)
-    m, k, n = L.shape[1], len(L), len(L) + len(R)
+    L = np.array(left)
+    R = np.array(right)
+    m = L.shape[1]
+    k = len(L)
+    n = len(L) + len(R)
     if m == 0:
         return 0.0
     difference = np.hstack([L.T, -R.T])
     upper = np.vstack([np.hstack([s * difference, -np.ones((m, 1))]) for s in (1.0, -1.0)])
     sums = np.zeros((2, n + 1))
-    sums[0, :k], sums[1, k:n] = 1.0, 1.0
+    sums[0, :k] = 1.0
+    sums[1, k:n] = 1.0
     found = linprog(np.append(np.zeros(n), 1.0), upper, np.zeros(2 * m), sums, np.ones(2), bounds=[(0, None)] * (n + 1))
     return float(found.fun)
 
@@ -48,7 +52,9 @@ def best_in_class(Z, counts, depth, kappa, *, least=0.0, min_leaf=1, charge=0, e
     @cache
     def price(left, right):
         """The fewest features with planes that separate two sides, or None."""
-        L, R, far = Z[sorted(left)], Z[sorted(right)], least - 1e-9 if least else edge
+        L = Z[sorted(left)]
+        R = Z[sorted(right)]
+        far = least - 1e-9 if least else edge
         if not apart(L, R, far):
             return None
         for size in range(1, Z.shape[1]) if charge else ():
@@ -73,7 +79,8 @@ def best_in_class(Z, counts, depth, kappa, *, least=0.0, min_leaf=1, charge=0, e
         for size in range(1, len(points)):
             for chosen in itertools.combinations(sorted(points), size):
                 left = frozenset(chosen)
-                one, two = best(left, height - 1), best(points - left, height - 1)
+                one = best(left, height - 1)
+                two = best(points - left, height - 1)
                 if not one or not two:
                     continue
                 paid = cost(left, points - left)

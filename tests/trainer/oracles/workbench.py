@@ -14,16 +14,16 @@ from trainer.table import Column, ColumnSchema, Kind, Labels, Table
 def random_table(seed: int, *, max_rows: int = 12, weights: bool = True) -> Problem:
     """Few rows of numeric, binary and categorical columns, with ties, equal and constant columns, weights, sometimes one class."""
     rng = np.random.default_rng(seed)
-    n, classes = (
-        int(rng.integers(2, max_rows + 1)),
-        int(rng.integers(1, 4)) if seed % 9 == 0 else int(rng.integers(2, 4)),
-    )
-    columns, questions = [], 0
+    n = int(rng.integers(2, max_rows + 1))
+    classes = int(rng.integers(1, 4)) if seed % 9 == 0 else int(rng.integers(2, 4))
+    columns = []
+    questions = 0
     for j in range(int(rng.integers(1, 5))):
         kind = rng.choice(["binary", "numeric", "categorical", "copy", "constant"], p=[0.45, 0.25, 0.15, 0.1, 0.05])
         levels: tuple[str, ...] = ()
         if kind == "copy" and columns:
-            kind, values = str(columns[-1].kind), columns[-1].values.copy()
+            kind = str(columns[-1].kind)
+            values = columns[-1].values.copy()
             levels = columns[-1].schema.categories
         elif kind == "numeric" and questions <= 3:
             values = rng.integers(0, 3, n).astype(float)
@@ -31,9 +31,11 @@ def random_table(seed: int, *, max_rows: int = 12, weights: bool = True) -> Prob
             levels = ("a", "b", "c d") if seed % 2 else ("a", "b")
             values = rng.integers(0, len(levels), n).astype(float)
         elif kind == "constant":
-            kind, values = "numeric", np.full(n, 2.0)
+            kind = "numeric"
+            values = np.full(n, 2.0)
         else:
-            kind, values = "binary", rng.integers(0, 2, n).astype(float)
+            kind = "binary"
+            values = rng.integers(0, 2, n).astype(float)
         questions += 1 if kind == "binary" else 2 if kind == "numeric" else 3
         if questions > 6:
             break
@@ -81,7 +83,8 @@ def shapes(answers, held, rows, place, height, min_weight, w):
         return
     common = len(answers) - sum(len(v) for v in held.values())
     for q in [*range(common), *held.get(place, ())]:
-        yes, no = rows & answers[q], rows & ~answers[q]
+        yes = rows & answers[q]
+        no = rows & ~answers[q]
         if not yes.any() or not no.any() or min(w[yes].sum(), w[no].sum()) < min_weight:
             continue
         left = list(shapes(answers, held, yes, place + "y", height - 1, min_weight, w))
@@ -162,7 +165,8 @@ def column_prices(brute, tree, place, spoken):
     path = [dict(places(tree))[place[:k]][0] for k in range(len(place))]
     spoken = spoken + [("ask", place[:k], q, brute.columns[q], None, None) for k, q in enumerate(path)]
     trees = [(t, brute.cost(t, spoken)) for t in brute.trees if kept(t, spoken, brute.columns)]
-    least, found = min(cost for _, cost in trees), {}
+    least = min(cost for _, cost in trees)
+    found = {}
     for t, price in trees:
         part = dict(places(t)).get(place)
         if part is not None:
@@ -178,7 +182,8 @@ def check_stopped_lists(fresh, warm, texts, tree, place, want):
     """
     for patience in (0, 0, 1, 2, 3, 5, 8, 20, 60):
         bench = warm if patience == 0 and warm is not None else fresh()
-        warm, left = None, iter(range(patience))
+        warm = None
+        left = iter(range(patience))
         got = list(bench.price_list(place or "root", texts, tree=tree, stop=lambda left=left: next(left, None) is None))
         columns = [bench.space.questions.columns[line.question] for line in got]
         assert len(set(columns)) == len(columns)

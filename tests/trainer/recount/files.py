@@ -29,8 +29,10 @@ def csv_text(rows: int = 48, classes: int = 3, seed: int = 5) -> str:
     rng = np.random.default_rng(seed)
     lines = ["length,width,colour,flag,class"]
     for _ in range(rows):
-        length, width = rng.integers(0, 12) / 2, rng.integers(0, 6)
-        colour, flag = rng.choice(["red", "green", "blue"]), rng.integers(2)
+        length = rng.integers(0, 12) / 2
+        width = rng.integers(0, 6)
+        colour = rng.choice(["red", "green", "blue"])
+        flag = rng.integers(2)
         answer = int(length > 3) + int(colour == "red" and width > 2 and classes > 2)
         if rng.random() < 0.15:
             answer = int(rng.integers(classes))
@@ -84,10 +86,8 @@ def verdicts(document: dict[str, Any], data: Path, folder: Path) -> dict[str, st
 
 def many_classes(folder: Path) -> tuple[dict[str, Any], Path]:
     """The document of a tree of more than 30 leaves and 20 classes with long names, and its rows."""
-    column, name = (
-        "a column whose name is as long as a sentence can be",
-        "class number {} with a name that does not seem to end",
-    )
+    column = "a column whose name is as long as a sentence can be"
+    name = "class number {} with a name that does not seem to end"
     blocks = np.random.default_rng(4).integers(0, 64, 1600).tolist()
     lines = [f"{b},{name.format(16 + b // 16 if b % 2 else b // 4)}" for b in blocks]
     data = folder / "many.csv"

@@ -155,7 +155,8 @@ def _node(node: dict[str, Any]) -> dict[str, Any]:
 
 def lies(changed: dict[str, Any], original: dict[str, Any]) -> bool:
     """Whether a changed document may claim what the original did not."""
-    new, old = said(changed), said(original)
+    new = said(changed)
+    old = said(original)
     known = old["certificate"]["evidence"]
     parts = new["certificate"].pop("evidence")
     new["certificate"]["evidence"] = []

@@ -110,7 +110,8 @@ def _csv(
 ) -> tuple[Path, dict]:
     delimiter = str(rng.choice([",", ";", "\t", "|", "^"], p=[0.4, 0.25, 0.15, 0.15, 0.05]))
     encoding = str(rng.choice(["utf-8", "utf-8-sig", "utf-16", "cp1252", "latin-1"], p=[0.4, 0.2, 0.2, 0.1, 0.1]))
-    header, quoting = rng.random() < 0.9, int(rng.choice([csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC]))
+    header = rng.random() < 0.9
+    quoting = int(rng.choice([csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC]))
     stream = io.StringIO()
     writer = csv.writer(
         stream, delimiter=delimiter, quoting=quoting, lineterminator=str(rng.choice(["\n", "\r\n", "\r"]))
@@ -122,7 +123,8 @@ def _csv(
     content = text.encode(encoding, errors="replace")
     path = folder / f"odd-{seed}.csv"
     if rng.random() < 0.2:
-        path, content = folder / f"odd-{seed}.csv.gz", gzip.compress(content)
+        path = folder / f"odd-{seed}.csv.gz"
+        content = gzip.compress(content)
     path.write_bytes(content)
     reading: dict[str, Any] = {"delimiter": delimiter, "header": header}
     if encoding in ("cp1252", "latin-1"):
@@ -133,7 +135,8 @@ def _csv(
 def _parquet(
     folder: Path, seed: int, rng: np.random.Generator, names: list[str], columns: list[list[str]]
 ) -> tuple[Path, dict]:
-    n, arrays = len(columns[0]), [pa.array(column) for column in columns]
+    n = len(columns[0])
+    arrays = [pa.array(column) for column in columns]
     typed = [
         pa.array(rng.random(n) < 0.5),
         pa.array(rng.integers(0, 5, n).astype(np.uint8)),

@@ -18,7 +18,10 @@ from trainer.run import TrainRequest
 from trainer.tree.file import ModelFile
 from trainer.workbench import Session
 
-TOLD, SCOPE, PRICES, BEST = "how it was made", "scope", "what is maximised", "fewest leaves"
+TOLD = "how it was made"
+SCOPE = "scope"
+PRICES = "what is maximised"
+BEST = "fewest leaves"
 # the line on each part of a file; "" where a part is a name or describes a column, and claims nothing of the tree
 PARTS = {
     "format": "", "format_version": "", "version": "", "name": "", "method": "method", "target": "categories and classes",
@@ -81,7 +84,8 @@ def empty(value):
 
 def wanted(document):
     """The lines that this file must have: of each part that says something."""
-    certificate, given = document["certificate"], document["parameters"]
+    certificate = document["certificate"]
+    given = document["parameters"]
     for name in document:
         yield f"part {name}", PARTS[name]
     for name, value in certificate.items():

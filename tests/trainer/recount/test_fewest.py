@@ -27,7 +27,8 @@ def table(seed):
 
 
 def trained(folder, seed, method="cut-h", **more):
-    data, proof = folder / "rows.csv", folder / "proof.jsonl.gz"
+    data = folder / "rows.csv"
+    proof = folder / "proof.jsonl.gz"
     data.write_text(table(seed))
     rows, labels, *_ = load(data, target="kind")
     asked = TrainRequest(
@@ -54,7 +55,8 @@ def with_an_idle_question(document):
     leaf = next((v for v in sides if "split" not in v), None)
     if leaf is None:
         return None
-    own, size = leaf.pop("class"), len(nodes)
+    own = leaf.pop("class")
+    size = len(nodes)
     leaf |= {"split": {"kind": "threshold", "feature": "x", "threshold": 99.0}, "left": size, "right": size + 1}
     nodes += [{"id": size, "counts": leaf["counts"], "class": own}, {"id": size + 1, "counts": [0, 0], "class": own}]
     document.pop("training_rows", None)

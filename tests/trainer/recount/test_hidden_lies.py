@@ -56,7 +56,8 @@ def test_a_bound_of_a_split_without_its_impurity(folder, tmp_path):
 @pytest.mark.parametrize("twice", [("status", "proved by all"), ("bound", 0.5)])
 def test_a_member_that_is_there_twice_is_damage(folder, tmp_path, twice):
     document, data = trained(folder, "exact")
-    text, name = json.dumps(document), f'"{twice[0]}":'
+    text = json.dumps(document)
+    name = f'"{twice[0]}":'
     assert name in text
     (tmp_path / "m.json").write_text(text.replace(name, f"{name} {json.dumps(twice[1])}, {name}", 1))
     with pytest.raises(ModelFileError, match="appears twice"):
@@ -108,7 +109,8 @@ ROUNDED = ", some columns with more digits than can be compared exactly: lines t
 @pytest.mark.parametrize("digits", [0, 3, 7, 8, 9, 15])
 def test_whether_lines_very_near_to_rows_count_follows_from_the_digits(tmp_path, digits):
     """A file of short decimals must not leave out lines: a bound that only these refute would not be refuted."""
-    rng, path = np.random.default_rng(digits), tmp_path / "t.csv"
+    rng = np.random.default_rng(digits)
+    path = tmp_path / "t.csv"
     lines = [f"{round(v, digits)!r},{i % 7},0.123456789,{'ab'[int(v * 1e6) % 2]}" for i, v in enumerate(rng.random(30))]
     path.write_text("x,y,same,class\n" + "\n".join(lines) + "\n")
     table, labels, _ = load(path, target="class")
@@ -122,7 +124,8 @@ def test_whether_lines_very_near_to_rows_count_follows_from_the_digits(tmp_path,
 
 def with_fingerprint(document, data):
     """What somebody who lies about columns does: the fingerprint is made to fit."""
-    own, digest = rows.load(data, document).training, hashlib.sha256()
+    own = rows.load(data, document).training
+    digest = hashlib.sha256()
     for column, values in zip(document["columns"], own.columns, strict=True):
         digest.update(repr(sorted(column.items())).encode())
         digest.update(values.astype("<f8").tobytes())
@@ -149,7 +152,8 @@ def test_a_column_that_is_not_what_the_schema_says(tmp_path, change):
 
 
 def test_rows_of_weight_0_are_named(tmp_path):
-    path, model = tmp_path / "t.csv", tmp_path / "m.json"
+    path = tmp_path / "t.csv"
+    model = tmp_path / "m.json"
     path.write_text("x,class\n" + "".join(f"{i % 7},{'ab'[i % 7 > 3]}\n" for i in range(40)))
     table, labels, _ = load(path, target="class")
     weights = np.array([i % 4 for i in range(40)])
@@ -160,7 +164,8 @@ def test_rows_of_weight_0_are_named(tmp_path):
 
 
 def test_rows_of_a_table_without_a_header_are_no_titles(tmp_path):
-    path, lines = tmp_path / "t.csv", [f"{i % 7},{'ab'[i % 7 > 3]}\n" for i in range(40)]
+    path = tmp_path / "t.csv"
+    lines = [f"{i % 7},{'ab'[i % 7 > 3]}\n" for i in range(40)]
     path.write_text("".join(lines[5:]))
     table, labels, _ = load(path, target="column 2", header=False)
     found = train(TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 1}))
@@ -195,7 +200,8 @@ def test_what_is_not_known_has_a_line_wherever_it_stands(folder, tmp_path, place
 @pytest.mark.parametrize(("column", "word"), [("class", "third"), ("w", "q")])
 def test_rows_that_a_word_makes_empty_are_named(tmp_path, column, word):
     """All rows of a class, or of a category, left out: nobody may take that for the whole table."""
-    path, model = tmp_path / "t.csv", tmp_path / "m.json"
+    path = tmp_path / "t.csv"
+    model = tmp_path / "m.json"
     lines = [f"{i % 10},{'pqr'[i % 3]},{'third' if i % 5 == 0 else ['no', 'yes'][i % 10 > 4]}" for i in range(60)]
     path.write_text("x,w,class\n" + "\n".join(lines) + "\n")
     table, labels, _ = load(path, target="class", given=Given(missing={column: (word,)}))

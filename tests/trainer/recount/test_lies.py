@@ -35,7 +35,8 @@ def assert_refuted(document, data, tmp_path, claim=None):
 def one_leaf(document):
     """The tree of one leaf in place of the tree, with all numbers that follow from it."""
     counts = document["nodes"][0]["counts"]
-    k, n = counts.index(max(counts)), sum(counts)
+    k = counts.index(max(counts))
+    n = sum(counts)
     document["nodes"] = [{"id": 0, "counts": counts, "class": document["classes"][k]}]
     document.pop("training_rows", None)  # they speak of the columns that the tree asks
     confusion = [[c if j == k else 0 for j in range(len(counts))] for c in counts]
@@ -93,7 +94,8 @@ def test_optimal_without_a_bound(folder, tmp_path, method):
 def test_numbers_and_names_that_are_not_true(folder, tmp_path, method, test_share):
     document, data = trained(folder, method, test_share=test_share, **FAST)
     text = json.dumps(document)
-    n, other = document["certificate"]["n"], "cart" if method != "cart" else "exact"
+    n = document["certificate"]["n"]
+    other = "cart" if method != "cart" else "exact"
     for claim, edit in {
         "n": lambda d: d["certificate"].update(n=n + 1),
         "data": lambda d: d.update(fingerprint="0" * 64),
@@ -234,7 +236,8 @@ def test_a_worthless_split_that_names_itself_the_best(folder, tmp_path, method):
                 "impurity": value, "impurity_bound": value},
         *({"id": i + 1, "counts": s, "class": document["classes"][s.index(max(s))]} for i, s in enumerate(sides)),
     ]  # fmt: skip
-    correct, n = sum(max(s) for s in sides), len(flags)
+    correct = sum(max(s) for s in sides)
+    n = len(flags)
     document["metrics"] = {}
     document["certificate"] |= {
         "correct": correct, "leaves": 2, "depth": 1, "objective": correct / n, "splits": 1, "splits_proved": 1,
@@ -306,7 +309,8 @@ def test_questions_about_a_column_of_many_categories_are_of_the_space(tmp_path, 
 
 def test_a_tree_that_a_single_light_row_makes_worse_is_not_optimal(tmp_path):
     """Its gap is 4e-9, which the decimals of a file hardly tell from nothing."""
-    data, proof = tmp_path / "rows.csv", tmp_path / "proof.gz"
+    data = tmp_path / "rows.csv"
+    proof = tmp_path / "proof.gz"
     data.write_text("x,class\n0,a\n1,b\n2,c\n")
     table, labels, *_ = load(data, target="class")
     weights = np.array([150_000_000, 100_000_000, 1])
@@ -318,10 +322,13 @@ def test_a_tree_that_a_single_light_row_makes_worse_is_not_optimal(tmp_path):
         )
         return json.loads(json.dumps(train(request).model.to_json()))
 
-    best, worse = made(2, proof), made(1)
-    claim, objective = worse["certificate"], worse["certificate"]["objective"]
+    best = made(2, proof)
+    worse = made(1)
+    claim = worse["certificate"]
+    objective = worse["certificate"]["objective"]
     worse["parameters"]["depth"], claim["scope"], claim["evidence"] = 2, best["certificate"]["scope"], []
-    model, lines = tmp_path / "model.json", []
+    model = tmp_path / "model.json"
+    lines = []
     for document, bound in ((best, 1.0), (worse, 1.0), (worse, objective)):
         document["certificate"] |= {"bound": bound, "gap": bound / document["certificate"]["objective"] - 1}
         model.write_text(json.dumps(document))

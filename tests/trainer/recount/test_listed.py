@@ -16,15 +16,19 @@ SCHEMES = ("quantile-thresholds", "quantile-buckets", "all-thresholds", "none")
 
 @seeds(40)
 def test_every_optimal_tree_of_an_honest_file_holds(tmp_path_factory, seed):
-    folder, r = tmp_path_factory.mktemp("listed"), np.random.default_rng(seed)
-    n, scheme = int(r.integers(8, 30)), SCHEMES[seed % 4]
+    folder = tmp_path_factory.mktemp("listed")
+    r = np.random.default_rng(seed)
+    n = int(r.integers(8, 30))
+    scheme = SCHEMES[seed % 4]
     number = r.integers(0, 5, n) / 3 if scheme != "none" else r.integers(0, 2, n)
     rows = [
         f"{a:.9g},{b},{r.integers(0, 2)},k{r.integers(2 + seed % 3 // 2)}"
         for a, b in zip(number, r.choice(list("uvw"), n), strict=True)
     ]
     rows[:2] = [row[:-1] + str(k) for k, row in enumerate(rows[:2])]
-    data, model, proof = folder / "rows.csv", folder / "model.json", folder / "proof.gz"
+    data = folder / "rows.csv"
+    model = folder / "model.json"
+    proof = folder / "proof.gz"
     data.write_text("\n".join(["number,letter,flag,class", *rows]) + "\n")
     table, labels, *_ = load(data, target="class")
     asked = {

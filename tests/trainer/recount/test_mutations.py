@@ -34,7 +34,9 @@ CASES = [
     [(300, 1), pytest.param(int(os.environ.get("MUTATIONS", "400")), 2, marks=pytest.mark.slow)],
 )
 def test_no_change_makes_a_false_claim_proved(tmp_path, number, seed):
-    draw, seen, wrong = random.Random(seed), Counter(), []
+    draw = random.Random(seed)
+    seen = Counter()
+    wrong = []
     cases = CASES if number > 1000 else draw.sample(CASES, 12)
     files = []
     for method, asked, share in cases:

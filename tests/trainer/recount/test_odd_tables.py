@@ -86,7 +86,8 @@ def test_spaces_are_trimmed_as_in_training():
 def test_a_class_that_is_not_listed_is_no_silence(tmp_path):
     """Two of three classes listed, and the rows of the third left aside."""
     lines = [f"{i % 7},{'abc'[i % 3]}" for i in range(90)]
-    whole, part = tmp_path / "whole.csv", tmp_path / "part.csv"
+    whole = tmp_path / "whole.csv"
+    part = tmp_path / "part.csv"
     whole.write_text("x,class\n" + "\n".join(lines) + "\n")
     part.write_text("x,class\n" + "\n".join(line for line in lines if not line.endswith("c")) + "\n")
     check(tmp_path, part, {"target": "class"})
@@ -104,7 +105,8 @@ def test_a_class_that_is_not_listed_is_no_silence(tmp_path):
     [("koi8-r", "красный"), ("shift_jis", "赤い"), ("iso-8859-15", "20 €"), ("utf-32", "röt"), ("cp437", "röt")],
 )
 def test_an_encoding_that_somebody_gave_is_read_again(tmp_path, encoding, word):
-    path, n = tmp_path / "rows.csv", 20
+    path = tmp_path / "rows.csv"
+    n = 20
     rows = "".join(f"{i},{word if i % 3 else 'x'},{'ab'[i % 2]}\n" for i in range(n))
     path.write_bytes(f"size,{word} of all,class\n{rows}".encode(encoding))
     check(tmp_path, path, {"target": "class", "encoding": encoding})

@@ -24,7 +24,10 @@ def trained(tmp_path_factory):
     rng = np.random.default_rng(4)
     lines = list(TABLE)
     for i in range(60):
-        whole, day, minute, debt = rng.integers(1, 9), rng.integers(1, 28), rng.integers(60), rng.normal(0, 50)
+        whole = rng.integers(1, 9)
+        day = rng.integers(1, 28)
+        minute = rng.integers(60)
+        debt = rng.normal(0, 50)
         price = "unknown" if i == 7 else f"{whole}.{rng.integers(100, 999)},{rng.integers(10, 99)} €"
         red = f"({-debt:.2f})".replace(".", ",") if debt < 0 else f"{debt:.2f}".replace(".", ",")
         label = "a" if whole + day + minute / 20 + debt / 20 > 22 else "b"
@@ -88,7 +91,8 @@ def test_a_lie_about_the_reading_is_found_or_changes_nothing(trained, tmp_path, 
     path, document = trained
     document = json.loads(json.dumps(document))
     LIES[lie](document["reading"])
-    changed, honest = tmp_path / "m.json", tmp_path / "honest.json"
+    changed = tmp_path / "m.json"
+    honest = tmp_path / "honest.json"
     changed.write_text(json.dumps(document))
     honest.write_text(json.dumps(trained[1]))
     try:
@@ -111,7 +115,8 @@ def answers(model, path):
 
 
 def test_a_value_that_somebody_declared_to_be_missing_is_told_and_no_lie(tmp_path):
-    path, model = tmp_path / "t.csv", tmp_path / "m.json"
+    path = tmp_path / "t.csv"
+    model = tmp_path / "m.json"
     rows = [
         f"{'999' if i % 9 == 0 else f'{i},5'};{'1.01.1900' if i % 7 == 0 else f'{i % 28 + 1}.05.2023'};{'ab'[i > 20]}"
         for i in range(40)

@@ -44,7 +44,8 @@ def test_a_tree_of_a_fold_is_one_of_those_that_the_parameters_allow(folder, tmp_
 
 def test_there_is_no_mean_of_some_folds_and_none_without_its_numbers(folder, tmp_path):
     document, data = trained(folder, "exact", folds=3)
-    given, trees = document["metrics"]["cross_validation"], document["rows"]["fold_trees"]
+    given = document["metrics"]["cross_validation"]
+    trees = document["rows"]["fold_trees"]
     some = copy.deepcopy(document)
     some["rows"]["fold_trees"] = trees[:2]
     accuracies = given["accuracies"][:2]

@@ -20,11 +20,14 @@ from trainer.run import TrainRequest, save, train
 
 
 def rows_text() -> str:
-    rng, out = np.random.default_rng(3), io.StringIO()
+    rng = np.random.default_rng(3)
+    out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(["length", "colour", "flag", "class"])
     for _ in range(80):
-        length, colour, flag = round(rng.normal(), 2), rng.choice(["red", "green", "blue"]), rng.integers(2)
+        length = round(rng.normal(), 2)
+        colour = rng.choice(["red", "green", "blue"])
+        flag = rng.integers(2)
         answer = "yes" if (length > 0) ^ (colour == "red" and flag == 1) ^ (rng.random() < 0.1) else "no"
         writer.writerow([length, colour, flag, answer])
     return out.getvalue()
@@ -47,7 +50,8 @@ def trained(tmp_path):
     """A function that gives the paths of a model of its own, and of its rows."""
 
     def make(method="exact", **parameters):
-        model, path = tmp_path / "model.json", tmp_path / "rows.csv"
+        model = tmp_path / "model.json"
+        path = tmp_path / "rows.csv"
         path.write_text(rows_text())
         model.write_text(document(method, tuple(sorted(parameters.items()))))
         return model, path
@@ -163,7 +167,8 @@ def test_a_file_without_rows_is_refused(trained):
 
 def test_names_may_look_like_numbers(trained, tmp_path):
     rows = ["flag,a1e5000"] + [f"{i % 2},{'7e9999' if i % 2 else 'b2e5001'}" for i in range(20)]
-    data, model = tmp_path / "names.csv", tmp_path / "names.json"
+    data = tmp_path / "names.csv"
+    model = tmp_path / "names.json"
     data.write_text("\n".join(rows) + "\n")
     table, labels, *_ = load(data, target="a1e5000")
     request = TrainRequest(

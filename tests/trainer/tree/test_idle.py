@@ -57,7 +57,8 @@ def test_the_random_trees_have_idle_questions_below_each_other():
 )
 def test_the_checker_agrees_with_the_smaller_file(tmp_path, method, asked):
     model, data = trained(tmp_path, method, pruning="0", min_leaf=1, **asked)
-    before, idle = verdict(verify(written(model, tmp_path), data)), idle_questions(model.tree)
+    before = verdict(verify(written(model, tmp_path), data))
+    idle = idle_questions(model.tree)
     assert idle
     smaller = pruned(model)
     found = verify(written(smaller, tmp_path), data)

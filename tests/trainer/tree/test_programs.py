@@ -26,7 +26,8 @@ from trainer.tree.programs.java import to_java
 from trainer.tree.programs.javascript import to_javascript
 from trainer.tree.splits import Interval, Linear, Subset, Threshold
 
-ROWS, MOST = 25, 40
+ROWS = 25
+MOST = 40
 
 
 def runtime(*names):
@@ -85,7 +86,8 @@ def coded(value):
 
 def test_javascript_in_node(count, tmp_path):
     runtime("node")
-    found, lines = cases(min(count, MOST)), []
+    found = cases(min(count, MOST))
+    lines = []
     for k, (tree, rows) in enumerate(found):
         (tmp_path / f"t{k}.mjs").write_text(to_javascript(tree), encoding="utf-8")
         data = json.dumps(
@@ -109,7 +111,8 @@ def test_javascript_in_node(count, tmp_path):
 
 def test_c_with_gcc(count, tmp_path):
     runtime("gcc")
-    found, main = cases(min(count, MOST)), ["#include <stdio.h>"]
+    found = cases(min(count, MOST))
+    main = ["#include <stdio.h>"]
     body = []
     for k, (tree, rows) in enumerate(found):
         (tmp_path / f"t{k}.h").write_text(c.to_c(tree, f"t{k}"), encoding="utf-8")
@@ -158,7 +161,8 @@ public class Run { public static void main(String[] a) throws Exception {
 
 def test_java_with_javac(count, tmp_path):
     runtime("java", "javac")
-    found, lines = cases(min(count, MOST)), []
+    found = cases(min(count, MOST))
+    lines = []
     for k, (tree, rows) in enumerate(found):
         (tmp_path / f"T{k}.java").write_text(to_java(tree, f"T{k}"), encoding="utf-8")
         for record in records(tree, rows):
@@ -174,7 +178,8 @@ def test_java_with_javac(count, tmp_path):
 
 def test_r_in_r(count, tmp_path):
     runtime("Rscript")
-    found, script = cases(min(count, MOST)), []
+    found = cases(min(count, MOST))
+    script = []
     for k, (tree, rows) in enumerate(found):
         (tmp_path / f"t{k}.R").write_text(r.to_r(tree), encoding="utf-8")
         script.append(f'source("{tmp_path}/t{k}.R")')
@@ -295,7 +300,8 @@ def test_the_decision_table_in_feelin():
     folder = os.environ.get("OCTWEB_FEELIN", "")
     if not Path(folder, "package.json").exists():
         pytest.skip("feelin is not installed: npm install feelin, OCTWEB_FEELIN=…/node_modules/feelin")
-    found, work = [sheet_tree(seed) for seed in range(12)], []
+    found = [sheet_tree(seed) for seed in range(12)]
+    work = []
     for tree, rows in found:
         _, tests, _ = table_of(dmn.to_dmn(tree))
         data = [{dmn.variable(j): x[c.name] for j, c in enumerate(tree.schema)} for x in records(tree, rows)]
@@ -346,7 +352,8 @@ def test_what_a_language_cannot_hold_is_refused():
         dmn.to_dmn(one(name="a\x00b"))
     with pytest.raises(DataError, match="15 digits"):
         excel.to_excel(one(threshold=0.1 + 0.2))
-    deep, rows = DraftLeaf(label=0), np.arange(100.0).reshape(-1, 1)
+    deep = DraftLeaf(label=0)
+    rows = np.arange(100.0).reshape(-1, 1)
     for k in range(95):
         deep = DraftBranch(split=Threshold(feature=0, threshold=float(k)), left=DraftLeaf(label=1), right=deep)
     tree = grow(

@@ -92,7 +92,8 @@ def follow(text: str, row: dict[str, object]) -> str:
 
 def fits(condition: dict, row: dict[str, object]) -> bool:
     """Whether a condition of `rules --json` holds for a row; missing values and unknown categories answer no."""
-    op, value = condition["op"], condition["value"]
+    op = condition["op"]
+    value = condition["value"]
     if "terms" in condition:
         total = 0.0
         for key, a in condition["terms"].items():
@@ -139,10 +140,12 @@ def test_rules_as_text_and_as_json_answer_as_the_model_does(method):
             settings["depth"] = 1
         tree = train(TrainRequest(table=rows, labels=labels, method=method.id, parameters=settings)).tree
         matrix = rows.matrix()
-        text, rules = rules_text(tree), [rule.to_json() for rule in rules_of(tree)]
+        text = rules_text(tree)
+        rules = [rule.to_json() for rule in rules_of(tree)]
         every = np.vstack([matrix, midpoints(matrix, tree.schema)])
         for row, reached in zip(every, tree.apply(every).tolist(), strict=True):
-            record, leaf = cells(tree, row), tree.nodes[reached]
+            record = cells(tree, row)
+            leaf = tree.nodes[reached]
             expected = tree.classes[leaf.label]
             assert follow(text, record).startswith(f"{expected} ({leaf.counts[leaf.label]} of {leaf.rows} row"), text
             rule = next(r for r in rules if all(fits(c, record) for c in r["conditions"]))
@@ -158,9 +161,11 @@ def check_thresholds(tree, matrix):
                 assert condition.terms[0][1] == 1, condition
             elif condition.op in ("<=", ">"):
                 j = [c.name for c in tree.schema].index(condition.column)
-                values, cut = np.unique(matrix[:, j]), float(condition.value)
+                values = np.unique(matrix[:, j])
+                cut = float(condition.value)
                 at = int(np.searchsorted(values, cut, side="right"))
-                low, high = float(values[at - 1]), float(values[at])
+                low = float(values[at - 1])
+                high = float(values[at])
                 assert low < cut < high
                 fewest = digits(cut)
                 # no decimal with fewer digits lies in the gap: the multiples of the next power of ten step over it

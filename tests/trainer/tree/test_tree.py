@@ -28,7 +28,10 @@ def test_kernel_twin_and_plain_python_agree_on_every_row(block):
 
 
 def test_the_random_trees_have_every_kind_of_split_and_hole():
-    kinds, missing, unknown, indicators = set(), 0, 0, 0
+    kinds = set()
+    missing = 0
+    unknown = 0
+    indicators = 0
     for seed in range(400):
         tree, matrix = random_tree(seed)
         kinds |= {v.split.kind for v in tree.branches}
@@ -76,7 +79,8 @@ def test_simplify_keeps_every_prediction_and_never_adds_a_leaf(seed):
     assert simple.predict(matrix).tolist() == tree.predict(matrix).tolist()
     assert simple.n_leaves <= tree.n_leaves
     for v in simple.branches:
-        left, right = simple.nodes[v.left], simple.nodes[v.right]
+        left = simple.nodes[v.left]
+        right = simple.nodes[v.right]
         assert left.rows > 0
         assert right.rows > 0
         assert not (left.is_leaf and right.is_leaf and left.label == right.label)
@@ -97,7 +101,8 @@ def test_a_row_of_weight_w_counts_as_w_rows(seed):
     rng = np.random.default_rng(seed)
     schema = random_schema(rng, 4)
     matrix = random_matrix(rng, schema, 20, holes=False)
-    codes, weights = rng.integers(0, 3, 20).astype(np.int32), rng.integers(0, 5, 20)
+    codes = rng.integers(0, 3, 20).astype(np.int32)
+    weights = rng.integers(0, 5, 20)
     draft = random_draft(rng, schema, matrix, 3, 3)
     weighted = grow(draft, matrix, codes, schema=schema, classes="abc", weights=weights)
     repeated = grow(draft, np.repeat(matrix, weights, axis=0), np.repeat(codes, weights), schema=schema, classes="abc")

@@ -39,7 +39,9 @@ def rows(seed):
 
 def proved(folder, seed, **parameters):
     """The document of a training with a limit of columns, and what the checker says of it and its proof."""
-    data, proof, model = folder / "rows.csv", folder / "proof.jsonl.gz", folder / "model.json"
+    data = folder / "rows.csv"
+    proof = folder / "proof.jsonl.gz"
+    model = folder / "model.json"
     data.write_text(rows(seed))
     table, labels, *_ = load(data, target="kind")
     asked = {"bins": 3, "max_columns": 1 + seed % 3} | parameters
@@ -102,7 +104,8 @@ def test_of_two_steps_for_the_same_rows_the_one_about_lower_trees_counts(tmp_pat
 def test_a_step_holds_with_fewer_questions_too(seed):
     """The step for all columns serves both cases, in which fewer may be asked."""
     rng = np.random.default_rng(seed)
-    X, labels = rng.integers(0, 2, (12, 4)) > 0, rng.integers(0, 2, 12).astype(np.int32)
+    X = rng.integers(0, 2, (12, 4)) > 0
+    labels = rng.integers(0, 2, 12).astype(np.int32)
     space = Space(
         "questions", X, labels, np.ones(12, np.int64), 2, 2, Fraction(1, 7), 1, None, np.ones(4, bool), None, "rows",
         columns=np.arange(4), max_columns=1,

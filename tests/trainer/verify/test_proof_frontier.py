@@ -44,7 +44,8 @@ def fewest(space: Space, depth: int, most: int) -> list[int]:
             yes = frozenset(i for i in chosen if space.X[i, q])
             no = rows - yes
             if all(side and space.weights[sorted(side)].sum() >= space.min_leaf for side in (yes, no)):
-                one, two = best(no, left - 1), best(yes, left - 1)
+                one = best(no, left - 1)
+                two = best(yes, left - 1)
                 for a, x in enumerate(one):
                     for b, y in enumerate(two):
                         for t in range(a + b + 1, len(least)):
@@ -59,16 +60,16 @@ def questions(seed: int) -> tuple[Space, Lines, list[int]]:
     """A random table, the proof of its frontier, and the frontier by brute force."""
     rng = np.random.default_rng(seed)
     depth = 2 + seed % 3 if seed < 20 else 5 + seed % 2
-    m, n, classes = int(rng.integers(3, 7)), int(rng.integers(8, 26)), int(rng.integers(2, 4))
+    m = int(rng.integers(3, 7))
+    n = int(rng.integers(8, 26))
+    classes = int(rng.integers(2, 4))
     X = rng.integers(0, 2, (n, m)).astype(np.uint8)
     X[:, rng.integers(m)] = X[:, 0] if seed % 4 else 1
     y = ((X.sum(axis=1) + (rng.random(n) < 0.4)) % classes).astype(np.int32)
     weights = rng.integers(1, 4, n).astype(np.int64) if seed % 2 else np.ones(n, np.int64)
-    penalty, least, most = (
-        Fraction(int(rng.integers(0, 5)), 2),
-        1 + 2 * (seed % 5 == 0),
-        int(rng.integers(1, 1 + (1 << depth))),
-    )
+    penalty = Fraction(int(rng.integers(0, 5)), 2)
+    least = 1 + 2 * (seed % 5 == 0)
+    most = int(rng.integers(1, 1 + (1 << depth)))
     allowed = (np.arange(m) != (seed % 8)).astype(np.uint8)
     points = solve_frontier(
         X, y, n_classes=classes, depth=depth, max_leaves=most, weights=weights, min_leaf=least, allowed=allowed
@@ -111,8 +112,10 @@ def test_the_whole_frontier_is_proved_and_nothing_better(first):
 
 def test_five_levels_of_more_than_twenty_questions_are_proved():
     rng = np.random.default_rng(5)
-    X, most = rng.integers(0, 2, (40, 22)).astype(np.uint8), 4
-    y, every = ((X[:, 0] ^ X[:, 1]) | (rng.random(40) < 0.2)).astype(np.int32), np.ones(22, np.uint8)
+    X = rng.integers(0, 2, (40, 22)).astype(np.uint8)
+    most = 4
+    y = ((X[:, 0] ^ X[:, 1]) | (rng.random(40) < 0.2)).astype(np.int32)
+    every = np.ones(22, np.uint8)
     points = solve_frontier(X, y, n_classes=2, depth=5, max_leaves=most, allowed=every)
     proof = frontier_proof(
         X, y, [p.bound for p in points], most=most, n_classes=2, depth=5, weights=None, min_leaf=1, allowed=every, leaf_cost=Fraction(0),
@@ -139,7 +142,8 @@ def test_no_change_makes_a_false_frontier_hold():
                 t = tried % len(lines[0]["goals"])
                 goals = [g + (i == t) for i, g in enumerate(lines[0]["goals"])]
                 assert shown(space, [{**lines[0], "goals": goals}, *own[1:]]) is None
-                tried, refused = tried + 1, refused + (found is None)
+                tried = tried + 1
+                refused = refused + (found is None)
     assert tried > refused > 0.2 * tried > 30
 
 
@@ -166,12 +170,15 @@ TABLES: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize("place", range(len(TABLES)))
 def test_the_frontier_of_a_model_is_proved_by_both_checkers(place, tmp_path):
     method, parameters = TABLES[place]
-    data, model, proof = table(tmp_path, place), tmp_path / "model.json", tmp_path / "proof.gz"
+    data = table(tmp_path, place)
+    model = tmp_path / "model.json"
+    proof = tmp_path / "proof.gz"
     rows, labels, _ = load(data, target="kind", ignore=[])
     save(train(TrainRequest(table=rows, labels=labels, method=method, parameters=parameters, proof=proof)).model, model)
     found = {f.claim: f.verdict for f in verify(model, data, proof)}
     assert found["bound"] == found["optimal"] == found["leaf-frontier"] == "proved"
-    text, lies = gzip.decompress(proof.read_bytes()).decode(), []
+    text = gzip.decompress(proof.read_bytes()).decode()
+    lies = []
     head, *steps = map(json.loads, text.splitlines())
     for t in {0, 2, len(head["goals"]) - 1}:
         goals = [g + (i == t) for i, g in enumerate(head["goals"])]
@@ -188,7 +195,9 @@ def test_the_frontier_of_a_model_is_proved_by_both_checkers(place, tmp_path):
 
 def test_a_frontier_that_claims_too_much_is_not_proved(tmp_path):
     method, parameters = TABLES[1]
-    data, model, proof = table(tmp_path, 3), tmp_path / "model.json", tmp_path / "proof.gz"
+    data = table(tmp_path, 3)
+    model = tmp_path / "model.json"
+    proof = tmp_path / "proof.gz"
     rows, labels, _ = load(data, target="kind", ignore=[])
     save(train(TrainRequest(table=rows, labels=labels, method=method, parameters=parameters, proof=proof)).model, model)
     whole = json.loads(model.read_text())
@@ -205,7 +214,9 @@ def deep() -> tuple[dict[str, Any], str, bytes]:
     """A model with a frontier, its rows, and its proof."""
     with TemporaryDirectory() as name:
         folder = Path(name)
-        data, model, proof = table(folder, 1), folder / "model.json", folder / "proof.gz"
+        data = table(folder, 1)
+        model = folder / "model.json"
+        proof = folder / "proof.gz"
         rows, labels, _ = load(data, target="kind", ignore=[])
         parameters = {"depth": 4, "max_leaves": 7, "bins": 3}
         request = TrainRequest(table=rows, labels=labels, method="exact", parameters=parameters, proof=proof)

@@ -21,7 +21,9 @@ class Least:
     """The least costs of a table, by plain recursion; what is known of some rows holds below every path that leads to them."""
 
     def __init__(self, space: Space, unit: int, leaf: int) -> None:
-        self.space, self.unit, self.leaf = space, unit, leaf
+        self.space = space
+        self.unit = unit
+        self.leaf = leaf
         self.best = lru_cache(None)(self._best)
 
     def after(self, q: int, allowed: frozenset[int]) -> frozenset[int]:
@@ -29,7 +31,8 @@ class Least:
         return allowed if apart is None else frozenset(r for r in allowed if not apart[q, r])
 
     def _best(self, rows: frozenset[int], allowed: frozenset[int], left: int, t: int) -> int:
-        space, chosen = self.space, sorted(rows)
+        space = self.space
+        chosen = sorted(rows)
         sizes = np.bincount(space.labels[chosen], space.weights[chosen], space.classes)
         found = self.leaf + self.unit * int(sizes.sum() - sizes.max())
         for q in allowed if left and t > 1 else ():
@@ -58,18 +61,24 @@ def no_vectors() -> Proof:
 def table(seed: int) -> tuple[Space, list[dict[str, Any]], int]:
     """A random table with limits, the proof of its optimum, and the optimum."""
     rng = np.random.default_rng(seed)
-    m, n, classes, depth = int(rng.integers(3, 6)), int(rng.integers(8, 22)), int(rng.integers(2, 4)), 2 + seed % 3
+    m = int(rng.integers(3, 6))
+    n = int(rng.integers(8, 22))
+    classes = int(rng.integers(2, 4))
+    depth = 2 + seed % 3
     X = rng.integers(0, 2, (n, m)).astype(np.uint8)
     y = ((X.sum(axis=1) + (rng.random(n) < 0.3)) % classes).astype(np.int32)
-    penalty, smallest = Fraction(int(rng.integers(0, 3)), int(rng.integers(1, 4))), 1 + 2 * (seed % 5 == 0)
+    penalty = Fraction(int(rng.integers(0, 3)), int(rng.integers(1, 4)))
+    smallest = 1 + 2 * (seed % 5 == 0)
     leaves = int(rng.integers(1, 1 << depth)) if seed % 4 else None
     column = rng.integers(0, 3, m)
     apart = (column[:, None] == 0) & (column[None, :] == 1) if seed % 3 != 1 else np.zeros((m, m), bool)
     apart |= apart.T
     held = apart if apart.any() else None
-    one, every = np.ones(n, np.int64), np.ones(m, bool)
+    one = np.ones(n, np.int64)
+    every = np.ones(m, bool)
     space = Space("questions", X > 0, y, one, classes, depth, penalty, smallest, leaves, every, held, "rows")
-    unit, leaf = penalty.denominator, penalty.numerator
+    unit = penalty.denominator
+    leaf = penalty.numerator
     optimum = Least(space, unit, leaf).below([], depth, leaves or 1 << depth)
     proof = limited_proof(
         X, y, Constraints(conflict=None if held is None else held.astype(np.uint8), max_leaves=leaves),
@@ -100,7 +109,8 @@ def test_a_proof_within_limits_shows_the_optimum_and_nothing_more(seed):
 def test_what_recalls_cost_is_left_to_the_steps_over_vectors():
     """These steps know no recalls: a bound that needs one is made by others."""
     rng = np.random.default_rng(0)
-    X, y = rng.integers(0, 2, (30, 4)).astype(np.uint8), rng.integers(0, 2, 30).astype(np.int32)
+    X = rng.integers(0, 2, (30, 4)).astype(np.uint8)
+    y = rng.integers(0, 2, 30).astype(np.int32)
     limits = Constraints(recalls=((0, Fraction(1)),))
     other = Proof(scale=1, goal=29, steps=[])
     assert other is limited_proof(
@@ -112,7 +122,8 @@ def test_what_recalls_cost_is_left_to_the_steps_over_vectors():
 def test_a_bound_that_is_not_met_needs_no_more_than_it_says():
     """Of a search that a limit of time ended: the proof of the optimum would have many steps."""
     rng = np.random.default_rng(0)
-    X, y = rng.integers(0, 2, (60, 9)).astype(np.uint8), rng.integers(0, 2, 60).astype(np.int32)
+    X = rng.integers(0, 2, (60, 9)).astype(np.uint8)
+    y = rng.integers(0, 2, 60).astype(np.int32)
     best = solve_binary(X, y, n_classes=2, depth=4).cost
     space = Space(
         "questions", X > 0, y, np.ones(60, np.int64), 2, 4, Fraction(0), 1, 16, np.ones(9, bool), None, "rows"

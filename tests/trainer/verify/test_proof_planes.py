@@ -21,7 +21,9 @@ from trainer.verify.steps.planes import check_planes
 from trainer.verify.subject import BadProof, PlaneSpace
 
 Lines = list[dict[str, Any]]
-TOUCHING, FAR = 0.0, 0.3  # distances that planes keep
+# distances that planes keep
+TOUCHING = 0.0
+FAR = 0.3
 
 
 def never() -> bool:
@@ -37,14 +39,17 @@ def points(seed: int, least: float) -> tuple[np.ndarray, np.ndarray, int, Fracti
     X, counts, depth, kappa = random_points(seed, most=8)
     rng = np.random.default_rng(seed)
     if seed % 3 == 0:
-        X, depth = np.unique(rng.integers(0, 4, (9, 2)), axis=0), 1
+        X = np.unique(rng.integers(0, 4, (9, 2)), axis=0)
+        depth = 1
     elif seed % 3 == 1:  # few rows on one line, or nearly so
-        X, depth = np.unique(rng.integers(0, [9, 1 + seed % 2], (10, 2)), axis=0), 2
+        X = np.unique(rng.integers(0, [9, 1 + seed % 2], (10, 2)), axis=0)
+        depth = 2
     if seed % 3 < 2:
         classes = rng.integers(0, 2 + (seed % 4 == 0), len(X))
         counts = np.eye(3, dtype=np.int64)[classes] * rng.integers(1, 3, (len(X), 1))
     if least:
-        X, counts = X[:6], counts[:6]
+        X = X[:6]
+        counts = counts[:6]
     return X, counts[:, counts.any(axis=0)], depth, kappa
 
 
@@ -96,7 +101,9 @@ SEEDS = [(seed, TOUCHING) for seed in range(30)] + [(seed, FAR) for seed in rang
 
 @pytest.mark.parametrize(("seed", "least"), SEEDS)
 def test_the_optimum_is_proved_and_nothing_better(seed, least):
-    kappa, best, space = points(seed, least)[3], cost(seed, least), space_of(seed, least)
+    kappa = points(seed, least)[3]
+    best = cost(seed, least)
+    space = space_of(seed, least)
     lines = proof(seed, least, best)
     assert lines is not None
     assert accepted(lines, space) == best
@@ -145,7 +152,9 @@ def _tuples(tree):
 def test_no_change_makes_a_proof_show_what_is_false(least):
     tried = refused = 0
     for seed in (0, 1, 3, 4, 6, 7, 9, 10, 12, 13):
-        best, kappa, space = cost(seed, least), points(seed, least)[3], space_of(seed, least)
+        best = cost(seed, least)
+        kappa = points(seed, least)[3]
+        space = space_of(seed, least)
         lines = proof(seed, least, best)
         more = header(best + Fraction(1, kappa.denominator), kappa)
         for k in range(1, len(lines)):
@@ -154,7 +163,8 @@ def test_no_change_makes_a_proof_show_what_is_false(least):
                 assert accepted([more, *own[1:]], space) is None, (seed, k, changed)
                 shown = accepted(own, space)
                 assert shown is None or shown <= best
-                tried, refused = tried + 1, refused + (shown is None)
+                tried = tried + 1
+                refused = refused + (shown is None)
     assert refused > 0.7 * tried > 100
 
 
@@ -271,7 +281,8 @@ def test_the_first_ways_to_label_many_leaves_come_at_once(depth, leaves):
 
 def test_a_deep_analysis_ends_when_it_is_told_to():
     r = np.random.default_rng(0)
-    X, asked = r.random((70, 2)), []
+    X = r.random((70, 2))
+    asked = []
     made = PlaneProof(
         X, X, np.eye(2, dtype=np.int64)[r.integers(0, 2, 70)], [0, 1], least=0.0, depth=6, leaves=64, penalty=Fraction(0),
         charge=Fraction(0), stop=lambda: asked.append(1) or len(asked) > 20,

@@ -42,7 +42,9 @@ METHODS = [
 def trained(
     folder: Path, method: str, parameters: dict[str, Any], share: float = 0.0, weights: np.ndarray | None = None
 ) -> tuple[Path, Path, Path]:
-    data, model, file = folder / "rows.csv", folder / "model.json", folder / "proof.jsonl.gz"
+    data = folder / "rows.csv"
+    model = folder / "model.json"
+    file = folder / "proof.jsonl.gz"
     data.write_text(DECIMALS)
     table, labels, *_ = load(data, target="class")
     asked = TrainRequest(
@@ -105,7 +107,8 @@ def test_both_checkers_say_the_same_of_a_proof_whatever_is_changed_in_it(tmp_pat
 
 
 def test_a_proof_that_would_take_too_long_is_not_written(tmp_path):
-    data, file = tmp_path / "rows.csv", tmp_path / "proof.jsonl.gz"
+    data = tmp_path / "rows.csv"
+    file = tmp_path / "proof.jsonl.gz"
     data.write_text(DECIMALS)
     table, labels, *_ = load(data, target="class")
     asked = TrainRequest(
@@ -125,7 +128,8 @@ def test_weights_and_rows_of_weight_zero_count_in_a_proof(tmp_path):
 
 
 def test_numbers_that_cannot_be_told_apart_are_left_unproved():
-    near, one = np.array([1e15, 1e15 + 0.125]), np.ones(2, np.int64)
+    near = np.array([1e15, 1e15 + 0.125])
+    one = np.ones(2, np.int64)
     model = {
         "method": "cut-h", "parameters": {"depth": 1}, "classes": ["a", "b"], "certificate": {},
         "columns": [{"name": "x", "kind": "numeric"}],
@@ -137,7 +141,8 @@ def test_numbers_that_cannot_be_told_apart_are_left_unproved():
 
 
 def test_the_unit_of_a_column_is_its_range_or_less_if_few_values_lie_far_from_all_others():
-    values, one = np.array([0.0, 1, 2, 3, 4, 1000]), np.ones(6, np.int64)
+    values = np.array([0.0, 1, 2, 3, 4, 1000])
+    one = np.ones(6, np.int64)
     model = {
         "method": "oct-h", "parameters": {"depth": 1, "scaling": "robust"}, "classes": ["a", "b"], "certificate": {},
         "columns": [{"name": "x", "kind": "numeric"}],
@@ -150,7 +155,8 @@ def test_the_unit_of_a_column_is_its_range_or_less_if_few_values_lie_far_from_al
 
 def test_a_file_says_where_only_the_distance_from_the_rows_rules_trees_out(tmp_path):
     """A hyperplane parts all rows by a hundredth of what these trees keep; no set of rows shows that there is none."""
-    data, file = tmp_path / "rows.csv", tmp_path / "proof.jsonl.gz"
+    data = tmp_path / "rows.csv"
+    file = tmp_path / "proof.jsonl.gz"
     above = [(0.1, 0.90000004), (0.4, 0.60000004), (0.7, 0.30000004), (1, 1)]
     rows = [*((x, y, "a") for x, y in ((0, 1), (1, 0), (0.25, 0.75), (0.55, 0.45))), *((x, y, "b") for x, y in above)]
     data.write_text("x,y,class\n" + "".join(f"{x},{y},{k}\n" for x, y, k in rows))

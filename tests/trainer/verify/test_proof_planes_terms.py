@@ -36,12 +36,14 @@ def space_of(seed: int, kind: str, least: float) -> PlaneSpace:
     rng = np.random.default_rng(seed)
     if seed % 3:
         X = np.unique(rng.integers(0, [5, 2 + seed % 3], (6, 2)), axis=0)
-        depth, kappa = 1 + seed % 2, (Fraction(0), Fraction(1, 3))[seed % 2]
+        depth = 1 + seed % 2
+        kappa = (Fraction(0), Fraction(1, 3))[seed % 2]
         counts = np.eye(3, dtype=np.int64)[rng.integers(0, 2 + (seed % 4 == 0), len(X))] * rng.integers(
             1, 3, (len(X), 1)
         )
     if least:
-        X, counts = X[:5], counts[:5]
+        X = X[:5]
+        counts = counts[:5]
     counts = counts[:, counts.any(axis=0)]
     near = [Fraction(least) * int(w) - Fraction(1, 10**9) * bool(least) for w in np.maximum(np.ptp(X, axis=0), 1)]
     leaves = 1 if counts.shape[1] < 2 else min(1 << depth, len(X))
@@ -78,7 +80,8 @@ def header(space: PlaneSpace, cost: Fraction) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("seed", "kind", "least"), CASES)
 def test_the_optimum_is_proved_and_nothing_better(seed, kind, least):
-    space, cost = space_of(seed, kind, least), best(seed, kind, least)
+    space = space_of(seed, kind, least)
+    cost = best(seed, kind, least)
     lines = proof(space, least, cost)
     assert lines is not None
     assert accepted(lines, space) == cost
@@ -99,7 +102,9 @@ def test_these_proofs_need_the_new_steps():
 
 @pytest.mark.parametrize(("seed", "kind", "least"), CASES[::2])
 def test_no_change_makes_a_proof_show_what_is_false(seed, kind, least):
-    space, cost, draw = space_of(seed, kind, least), best(seed, kind, least), random.Random(seed)
+    space = space_of(seed, kind, least)
+    cost = best(seed, kind, least)
+    draw = random.Random(seed)
     lines = proof(space, least, cost)
     places = draw.sample(range(1, len(lines)), min(25, len(lines) - 1))
     for k in places:
@@ -120,7 +125,8 @@ def test_what_ends_a_case_in_a_small_tree_does_not_hold_for_smaller_leaves():
     """The same steps for a space whose leaves may be smaller, or whose coefficients cost less, are refused."""
     refused = 0
     for seed, kind, least in CASES:
-        space, cost = space_of(seed, kind, least), best(seed, kind, least)
+        space = space_of(seed, kind, least)
+        cost = best(seed, kind, least)
         lines = proof(space, least, cost)
         for own in (
             PlaneSpace(**{**vars(space), "min_leaf": 1}), PlaneSpace(**{**vars(space), "charge": Fraction(0)}),
@@ -148,7 +154,8 @@ def line_of(seed: int, n: int) -> str:
 def scattered() -> str:
     """Ten rows whose classes follow no rule: small leaves would tell them apart."""
     rng = np.random.default_rng(4)
-    X, classes = rng.integers(0, 9, (10, 2)), rng.integers(0, 2, 10)
+    X = rng.integers(0, 9, (10, 2))
+    classes = rng.integers(0, 2, 10)
     return "\n".join(["x,y,class", *(f"{x},{y},{'ab'[k]}" for (x, y), k in zip(X, classes, strict=True))]) + "\n"
 
 
@@ -172,7 +179,8 @@ def test_both_checkers_prove_a_file_and_agree_on_every_change_of_it(method, para
     assert verdict(found) == "proved", found
     lines = [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
     assert step in {line.get("by") for line in lines}
-    draw, size = random.Random(0), 14
+    draw = random.Random(0)
+    size = 14
     more = raised(lines[0], 1)
     cases = [lines, [more, *lines[1:]], lines[:-1]]
     for k in draw.sample(range(1, len(lines)), min(20, len(lines) - 1)):

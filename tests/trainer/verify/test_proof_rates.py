@@ -29,7 +29,9 @@ Tree = tuple[int, tuple[int, ...], int]  # cost, the class that each row is pred
 def table(seed: int) -> Space:
     """A random table with groups, and other restrictions beside them."""
     rng = np.random.default_rng(seed)
-    m, n, classes = int(rng.integers(2, 5)), int(rng.integers(5, 12)), 2 + (seed % 4 == 0)
+    m = int(rng.integers(2, 5))
+    n = int(rng.integers(5, 12))
+    classes = 2 + (seed % 4 == 0)
     X = rng.integers(0, 2, (n, m)) > 0
     labels = ((X.sum(axis=1) + (rng.random(n) < 0.4)) % classes).astype(np.int32)
     weights = rng.integers(1, 4, n).astype(np.int64) if seed % 3 == 0 else np.ones(n, np.int64)
@@ -54,7 +56,8 @@ class Brute:
 
     def __init__(self, space: Space) -> None:
         self.space = space
-        self.unit, self.leaf = space.penalty.denominator, space.penalty.numerator
+        self.unit = space.penalty.denominator
+        self.leaf = space.penalty.numerator
         self.every = self.trees(np.ones(len(space.X), bool), space.depth, (0, space.classes - 1))
         self.said = np.array([t[1] for t in self.every])
 
@@ -80,7 +83,8 @@ class Brute:
 
     def admitted(self, rates: Rates) -> np.ndarray:
         """Which trees are within all restrictions, with these rates; shares are compared as whole numbers."""
-        s, chosen = self.space, self.said == rates.label
+        s = self.space
+        chosen = self.said == rates.label
         groups = [rates.group == g for g in sorted(set(rates.group.tolist()) - {-1})]
         weights = [int(s.weights[own].sum()) for own in groups]
         whole = math.lcm(*weights)
@@ -104,7 +108,8 @@ def head(goal: int) -> Lines:
 @seeds(60)
 def test_one_step_shows_the_best_tree_with_equal_rates_and_nothing_more(seed):
     space = table(seed)
-    best, unit = Brute(space).least(), space.penalty.denominator
+    best = Brute(space).least()
+    unit = space.penalty.denominator
     found, whole = _searched(space)
     assert whole
     assert found == (None if best is None else Fraction(best, unit))
@@ -121,7 +126,8 @@ def test_one_step_shows_the_best_tree_with_equal_rates_and_nothing_more(seed):
 def test_what_the_groups_are_and_how_far_they_lie_apart_matters(seed):
     """A proof for one definition shows of another one what is true of that one, and no more."""
     space = table(seed)
-    brute, rng = Brute(space), np.random.default_rng(seed)
+    brute = Brute(space)
+    rng = np.random.default_rng(seed)
     best = brute.least()
     if best is None:
         return
@@ -147,7 +153,8 @@ def test_another_definition_in_the_file_is_not_proved_by_the_proof_of_this_one(t
     data = csv_table(tmp_path, 4)
     rows, labels, _ = load(data, target="kind", ignore=[])
     asked = {"fairness": "opportunity", "fairness_column": "flag", "fairness_delta": 0.03}
-    proof, path = tmp_path / "proof.jsonl.gz", tmp_path / "model.json"
+    proof = tmp_path / "proof.jsonl.gz"
+    path = tmp_path / "model.json"
     request = TrainRequest(
         table=rows, labels=labels, method="bendoct", parameters={"depth": 2, "bins": 3, **asked}, proof=proof
     )

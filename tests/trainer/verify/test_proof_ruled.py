@@ -48,9 +48,12 @@ class Brute:
     """What all trees of a table come to, as far as it is asked for; trees of equal numbers are one."""
 
     def __init__(self, problem: Problem, asked: dict[str, Any]) -> None:
-        self.problem, self.asked = problem, asked
+        self.problem = problem
+        self.asked = asked
         self.bits = problem.binary.bits(problem.table) > 0
-        self.w, self.y, self.names = problem.row_weights, problem.y, problem.table.names
+        self.w = problem.row_weights
+        self.y = problem.y
+        self.names = problem.table.names
         self.columns = [f.column for f in problem.binary.features]
         texts = [text.rsplit(" ", 1) for text in asked["monotone"].split("; ") if text]
         self.way = {self.names.index(name): way for name, way in texts}
@@ -75,7 +78,8 @@ class Brute:
             said = [int(self.w[own[g[own]]].sum()) if k == self.label else 0 for g in self.groups]
             found.add((tuple(wrong), 1, frozenset(), k, k, tuple(said)))
         for q, column in enumerate(self.columns) if height else ():
-            no, yes = own[~self.bits[own, q]], own[self.bits[own, q]]
+            no = own[~self.bits[own, q]]
+            yes = own[self.bits[own, q]]
             if min(self.w[no].sum(), self.w[yes].sum()) < 1 or any({column, a} in self.pairs for a in above):
                 continue
             below = above | {column} if self.pairs else above
@@ -95,7 +99,8 @@ class Brute:
         return min((sum(t[0]) + self.problem.kappa * t[1] for t in every if self.kept(t)), default=None)
 
     def kept(self, tree: Tree) -> bool:
-        asked, classes = self.asked, self.problem.labels.classes
+        asked = self.asked
+        classes = self.problem.labels.classes
         for text in asked["recall"].split("; ") if asked["recall"] else ():
             name, share = text.rsplit(": ", 1)
             k = classes.index(name)
@@ -112,7 +117,8 @@ class Brute:
 
 def table(rng: np.random.Generator, rows: int) -> Problem:
     """Thresholds, zeros and ones, sometimes categories; the class follows two of the columns with exceptions."""
-    n, classes = int(rng.integers(rows // 2, rows + 1)), 2 + int(rng.random() < 0.3)
+    n = int(rng.integers(rows // 2, rows + 1))
+    classes = 2 + int(rng.random() < 0.3)
     kinds = ["numeric", "binary", "binary", "categorical" if rng.random() < 0.3 else "numeric"]
     columns = []
     for j, kind in enumerate(kinds):
@@ -133,7 +139,8 @@ def table(rng: np.random.Generator, rows: int) -> Problem:
 
 def restrictions(rng: np.random.Generator, problem: Problem, depth: int) -> dict[str, Any]:
     """Random ones, with a monotone column or rates of groups among them; no values where the table has no columns for them."""
-    names, classes = problem.table.names, problem.labels.classes
+    names = problem.table.names
+    classes = problem.labels.classes
     asked = NOTHING | {"depth": depth}
     tests = [(f.column, f.test) for f in problem.binary.features]
     thresholds = sorted(
@@ -259,7 +266,10 @@ def test_no_step_of_a_deep_proof_is_about_a_path_that_pairs_forbid(seed):
 )  # fmt: skip
 def test_both_checkers_accept_the_file_of_a_deep_training_and_no_higher_goal(tmp_path, rule):
     rng = np.random.default_rng(1)
-    a, b, c, g = rng.integers(0, 3, 16), rng.integers(0, 2, 16), rng.integers(0, 2, 16), rng.integers(0, 2, 16)
+    a = rng.integers(0, 3, 16)
+    b = rng.integers(0, 2, 16)
+    c = rng.integers(0, 2, 16)
+    g = rng.integers(0, 2, 16)
     kind = np.where((a + b + (rng.random(16) < 0.3)) % 2, "yes", "no")
     data, model, proof = (tmp_path / name for name in ("rows.csv", "model.json", "proof.jsonl.gz"))
     rows = [f"{q},{r},{s},{'mw'[t]},{u}" for q, r, s, t, u in zip(a, b, c, g, kind, strict=True)]

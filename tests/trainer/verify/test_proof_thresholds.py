@@ -29,7 +29,8 @@ from trainer.workbench import Session
 
 @seeds(90)
 def test_deep_trees_with_wishes_are_proved_and_nothing_more(seed):
-    problem, rng = random_table(seed, max_rows=7), np.random.default_rng(seed)
+    problem = random_table(seed, max_rows=7)
+    rng = np.random.default_rng(seed)
     bench = NumericWorkbench(problem, depth=4)
     texts = random_wishes(rng, problem, bench.space.questions)[:3]
     asked = bench.wishes(texts)
@@ -59,10 +60,13 @@ def test_more_thresholds_than_are_proved_are_named(monkeypatch):
 @pytest.fixture(scope="module")
 def wished(tmp_path_factory):
     """Model, table and proof of the best tree of four levels with an interval that a wish names; some numbers are codes."""
-    folder, rng = tmp_path_factory.mktemp("thresholds"), np.random.default_rng(3)
-    x, z = rng.integers(0, 9, 24) / 4, rng.integers(0, 4, 24)
+    folder = tmp_path_factory.mktemp("thresholds")
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 9, 24) / 4
+    z = rng.integers(0, 4, 24)
     kind = np.where((x + z / 3 + (rng.random(24) < 0.3) > 1.5) ^ (x == 0.5), "yes", "no")
-    data, proof = folder / "rows.csv", folder / "proof.jsonl.gz"
+    data = folder / "rows.csv"
+    proof = folder / "proof.jsonl.gz"
     data.write_text("\n".join(["x,z,kind", *(f"{a},{b},{k}" for a, b, k in zip(x, z, kind, strict=True))]) + "\n")
     table, labels, _ = load(data, target="kind", special={"z": (3.0,)})
     session = Session(TrainRequest(table=table, labels=labels, method="exact-numeric", parameters={"depth": 4}))

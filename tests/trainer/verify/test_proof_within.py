@@ -42,7 +42,9 @@ class Brute:
     """All trees of a space, one by one: their cost, errors by class, leaves, columns; no bound, no table of results."""
 
     def __init__(self, space: Space, unit: int, leaf: int) -> None:
-        self.space, self.unit, self.leaf = space, unit, leaf
+        self.space = space
+        self.unit = unit
+        self.leaf = leaf
 
     def trees(self, rows, height, wishes, banned, path_columns, span):
         """(cost, errors of each class, leaves, columns) of each tree that keeps the wishes and all that binds on a path."""
@@ -61,7 +63,8 @@ class Brute:
         if named or not height:
             return found
         for q in range(s.X.shape[1]):
-            column, own = int(s.column_of[q]), [w for w in here if w.verb == "ask"]
+            column = int(s.column_of[q])
+            own = [w for w in here if w.verb == "ask"]
             if column in banned or not s.allowed[q] or any(s.apart is not None and s.apart[q, p] for p in path_columns):
                 continue
             if any(w.column != column or w.number not in (-1, q) for w in own):
@@ -110,7 +113,8 @@ def some_wishes(rng: np.random.Generator, m: int, held: int, column: np.ndarray,
         for q in range(m - held, m)
     ]
     for _ in range(int(rng.integers(0, 3))):
-        place, verb = str(rng.choice(["", "y", "n", "yn"])), str(rng.choice(["ask", "forbid", "leaf", "depth"]))
+        place = str(rng.choice(["", "y", "n", "yn"]))
+        verb = str(rng.choice(["ask", "forbid", "leaf", "depth"]))
         if verb == "leaf":
             found.append(Wish("", "leaf", place or "n", label=int(rng.integers(-1, classes))))
         elif verb == "depth":
@@ -123,7 +127,9 @@ def some_wishes(rng: np.random.Generator, m: int, held: int, column: np.ndarray,
 def table(seed: int, depth: int = 2) -> Space:
     """A random table with any mixture of restrictions."""
     rng = np.random.default_rng(seed)
-    m, n, classes = int(rng.integers(3, 5)), int(rng.integers(6, 13)), int(rng.integers(2, 4))
+    m = int(rng.integers(3, 5))
+    n = int(rng.integers(6, 13))
+    classes = int(rng.integers(2, 4))
     X = rng.integers(0, 2, (n, m)) > 0
     X[:, 1] = X[:, 0] if seed % 5 == 0 else X[:, 1]
     y = ((X.sum(axis=1) + (rng.random(n) < 0.3)) % classes).astype(np.int32)
@@ -151,8 +157,10 @@ def table(seed: int, depth: int = 2) -> Space:
 def test_classes_bind_also_where_nothing_else_does(height):
     """Trees whose leaves predict the last class alone have all other rows wrong."""
     rng = np.random.default_rng(height)
-    X, y = rng.integers(0, 2, (20, 4)) > 0, rng.integers(0, 3, 20).astype(np.int32)
-    one, every = np.ones(20, np.int64), np.ones(4, bool)
+    X = rng.integers(0, 2, (20, 4)) > 0
+    y = rng.integers(0, 3, 20).astype(np.int32)
+    one = np.ones(20, np.int64)
+    every = np.ones(4, bool)
     space = Space("questions", X, y, one, 3, 3, Fraction(0), 1, None, every, None, "rows", columns=np.arange(4))
     wrong = int((y < 2).sum())
     step = {"path": [], "height": height, "classes": [2, 2], "bound": wrong, "by": "within"}
@@ -168,7 +176,8 @@ def lines(space: Space, steps: list[dict[str, Any]], goal: int) -> list[dict[str
 @seeds(210)
 def test_one_step_shows_the_optimum_within_restrictions_and_nothing_more(seed):
     space = table(seed)
-    unit, leaf = space.penalty.denominator, space.penalty.numerator
+    unit = space.penalty.denominator
+    leaf = space.penalty.numerator
     best = Brute(space, unit, leaf).least()
     if space.max_columns is not None:
         space = replace(space, max_columns=None)
@@ -291,7 +300,8 @@ def test_a_step_about_taller_trees_hides_none_that_says_more():
 def test_of_steps_about_all_rows_the_one_that_shows_most_counts():
     """One about taller trees shows what holds for those of the depth, beside another one that shows less."""
     X = np.array(list(itertools.product((False, True), repeat=3)))
-    y, one = X.sum(axis=1).astype(np.int32) % 2, np.ones(8, np.int64)
+    y = X.sum(axis=1).astype(np.int32) % 2
+    one = np.ones(8, np.int64)
     space = Space(
         "questions", X, y, one, 2, 1, Fraction(0), 1, None, np.ones(3, bool), None, "rows", columns=np.arange(3)
     )
@@ -346,7 +356,8 @@ def test_steps_below_the_root_are_needed():
 @seeds(60)
 def test_prices_and_the_optimum_without_wishes_are_those_of_the_workbench(seed):
     """The checker's own search drops a wish and leaves its question at its place."""
-    problem, rng = random_table(seed, max_rows=10), np.random.default_rng(seed)
+    problem = random_table(seed, max_rows=10)
+    rng = np.random.default_rng(seed)
     limits = random_limits(rng, problem) if seed % 2 else None
     bench = Workbench(problem, depth=2, limits=limits)
     texts = random_wishes(rng, problem, bench.space.questions)[:3]
@@ -402,12 +413,12 @@ def test_a_step_about_rows_holds_on_any_path_to_them():
     X = np.vstack([np.column_stack([rows, np.full(128, side)]) for side in (True, False)])
     y = np.append(np.where(a, b ^ c ^ g, d ^ e ^ f), np.zeros(128, bool)).astype(np.int32)
     wish = Wish("forbid yy g", "forbid", "yy", column=6)
-    every, one = np.ones(8, bool), np.ones(256, np.int64)
+    every = np.ones(8, bool)
+    one = np.ones(256, np.int64)
     space = Space("questions", X, y, one, 2, 5, Fraction(0), 1, None, every, None, "", np.arange(8), wishes=(wish,))
-    counting, path = (
-        Counting(space, 1, 0),
-        [15],
-    )  # the rows with labels, of which a tree of four questions has none wrong
+    # the rows with labels, of which a tree of four questions has none wrong
+    counting = Counting(space, 1, 0)
+    path = [15]
     sides = [[*path, 2 * q + yes] for q in range(7) for yes in (0, 1)]
     costs = [Alone(counting, 10**6).optimum(counting.follow(side), 3) for side in sides]
     assert costs[:2] == [0, 32]  # without g, which the wish forbids there

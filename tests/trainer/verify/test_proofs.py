@@ -61,12 +61,15 @@ def cost(space: Space, unit: int, leaf: int, path: list[int], height: int) -> in
 def questions(seed: int, depth: int) -> tuple[Space, Lines, Fraction]:
     """A random table of yes/no questions with ties, duplicates, constant columns and weights, its proof, and its optimum."""
     rng = np.random.default_rng(seed)
-    m, n, classes = int(rng.integers(3, 6)), int(rng.integers(8, 22)), int(rng.integers(1, 4))
+    m = int(rng.integers(3, 6))
+    n = int(rng.integers(8, 22))
+    classes = int(rng.integers(1, 4))
     X = rng.integers(0, 2, (n, m)).astype(np.uint8)
     X[:, rng.integers(m)] = X[:, 0] if seed % 3 else 1
     y = ((X.sum(axis=1) + (rng.random(n) < 0.3)) % classes).astype(np.int32)
     weights = rng.integers(1, 4, n).astype(np.int64) if seed % 4 == 0 else np.ones(n, np.int64)
-    penalty, least = Fraction(int(rng.integers(0, 4)), int(rng.integers(1, 4))), 1 + 2 * (seed % 5 == 0)
+    penalty = Fraction(int(rng.integers(0, 4)), int(rng.integers(1, 4)))
+    least = 1 + 2 * (seed % 5 == 0)
     found = solve_binary(
         X, y, n_classes=classes, depth=depth, leaf_cost=penalty, weights=weights, min_leaf=least
     )  # fmt: skip
@@ -79,7 +82,9 @@ def questions(seed: int, depth: int) -> tuple[Space, Lines, Fraction]:
 def thresholds(seed: int, depth: int) -> tuple[Space, Lines, Fraction]:
     """The same over columns of numbers."""
     rng = np.random.default_rng(seed)
-    columns, n, classes = int(rng.integers(1, 4)), int(rng.integers(8, 16)), int(rng.integers(1, 4))
+    columns = int(rng.integers(1, 4))
+    n = int(rng.integers(8, 16))
+    classes = int(rng.integers(1, 4))
     X = rng.integers(0, rng.integers(2, 5), (n, columns)) / 4
     y = rng.integers(0, classes, n).astype(np.int32)
     penalty = Fraction(int(rng.integers(0, 3)), int(rng.integers(1, 4)))
@@ -141,7 +146,8 @@ def test_no_change_makes_a_proof_show_what_is_false(table, seed, depth):
 
 def mutations(step: dict[str, Any]) -> Lines:
     """The step stronger, weaker, of another height, at another place, for another reason."""
-    path, bound = step["path"], step["bound"]
+    path = step["path"]
+    bound = step["bound"]
     changed = [{**step, "bound": bound + d} for d in (-1, 1, 7) if bound + d >= 0]
     changed += [{**step, "height": step["height"] + d} for d in (-1, 1) if step["height"] + d >= 0]
     changed += [{**step, "path": [*path[:k], path[k] ^ 1, *path[k + 1 :]]} for k in range(len(path))]
@@ -156,8 +162,10 @@ def prices(space: Space, lines: Lines) -> tuple[int, int]:
 
 @pytest.mark.parametrize(("depth", "looks"), [*((3, k) for k in range(12)), *((4, k) for k in range(0, 300, 25))])
 def test_a_search_over_thresholds_that_ends_at_any_moment_leaves_a_proof_of_its_bound(depth, looks):
-    rng, left = np.random.default_rng(looks), iter(range(looks))
-    X, y = rng.integers(0, 6, (14, 3)) / 4, rng.integers(0, 2, 14).astype(np.int32)
+    rng = np.random.default_rng(looks)
+    left = iter(range(looks))
+    X = rng.integers(0, 6, (14, 3)) / 4
+    y = rng.integers(0, 2, 14).astype(np.int32)
     found = solve_numeric(X, y, n_classes=2, depth=depth, stop=lambda: next(left, None) is None)
     proof = made(found.prepared, depth, never)
     assert proof is not None
@@ -168,11 +176,16 @@ def test_a_search_over_thresholds_that_ends_at_any_moment_leaves_a_proof_of_its_
 
 @seeds(80)
 def test_what_a_search_over_thresholds_has_looked_at_shows_its_bound_and_so_does_a_second_pass(seed, monkeypatch):
-    rng, depth = np.random.default_rng(seed), 3 + seed % 2
-    n, columns, classes = int(rng.integers(6, 25)), int(rng.integers(1, 4)), int(rng.integers(2, 4))
-    X, y = rng.integers(0, rng.integers(2, 9), (n, columns)) / 4, rng.integers(0, classes, n).astype(np.int32)
+    rng = np.random.default_rng(seed)
+    depth = 3 + seed % 2
+    n = int(rng.integers(6, 25))
+    columns = int(rng.integers(1, 4))
+    classes = int(rng.integers(2, 4))
+    X = rng.integers(0, rng.integers(2, 9), (n, columns)) / 4
+    y = rng.integers(0, classes, n).astype(np.int32)
     weights = rng.integers(1, 4, n).astype(np.int64) if seed % 3 == 0 else np.ones(n, np.int64)
-    price, tolerance = Fraction(int(rng.integers(0, 3)), 2), Fraction(int(rng.integers(0, 6)) * (seed % 5 == 0), 2)
+    price = Fraction(int(rng.integers(0, 3)), 2)
+    tolerance = Fraction(int(rng.integers(0, 6)) * (seed % 5 == 0), 2)
     space = Space("thresholds", X, y, weights, classes, depth, price, 1, None, np.ones(columns, bool), None, "rows")
     for most in (search.MOST_LOOKS, 0):
         monkeypatch.setattr(search, "MOST_LOOKS", most)
@@ -193,7 +206,8 @@ def test_what_a_search_over_thresholds_has_looked_at_shows_its_bound_and_so_does
 def test_a_search_over_thresholds_that_looks_at_more_than_it_keeps_says_so(monkeypatch):
     monkeypatch.setattr(search, "MOST_LOOKS", 3)
     rng = np.random.default_rng(5)
-    X, y = rng.integers(0, 9, (40, 3)) / 4, rng.integers(0, 2, 40).astype(np.int32)
+    X = rng.integers(0, 9, (40, 3)) / 4
+    y = rng.integers(0, 2, 40).astype(np.int32)
     found = solve_numeric(X, y, n_classes=2, depth=3)
     assert found.prepared.looks is None
     proof = made(found.prepared, 3, never)
@@ -220,7 +234,8 @@ def test_deleted_and_weakened_steps_of_a_deep_proof_are_missed():
 def test_similar_steps_hold_exactly_where_the_difference_is_paid(seed):
     space, lines, _ = questions(seed, 3)
     unit, leaf = prices(space, lines)
-    X, m = space.X, space.X.shape[1]
+    m = space.X.shape[1]
+    X = space.X
     for a, b in itertools.permutations(range(2 * m), 2):
         rows = [X[:, q // 2] == bool(q % 2) for q in (a, b)]
         if not (rows[0].any() and rows[1].any()):
@@ -271,7 +286,8 @@ def test_heights_and_leaves_that_no_tree_has_take_no_longer(change):
 def test_the_prices_of_as_many_leaves_as_there_are_classes_fit():
     """A scale near the largest one, and more classes than leaves in a tree of the depth."""
     rng = np.random.default_rng(0)
-    X, y = rng.integers(0, 2, (40, 4)) > 0, (np.arange(40) % 20).astype(np.int32)
+    X = rng.integers(0, 2, (40, 4)) > 0
+    y = (np.arange(40) % 20).astype(np.int32)
     space = Space(
         "questions", X, y, np.ones(40, np.int64), 20, 1, Fraction(1000), 1, None, np.ones(4, bool), None, "rows"
     )
@@ -287,7 +303,8 @@ def test_the_prices_of_as_many_leaves_as_there_are_classes_fit():
 def test_an_archive_that_is_damaged_is_no_proof(tmp_path):
     """Wherever one bit of it is another one."""
     lines = [{"format": "octweb-proof"}, *({"by": "count", "path": [k]} for k in range(40))]
-    packed, path = gzip.compress("\n".join(map(json.dumps, lines)).encode()), tmp_path / "proof.gz"
+    packed = gzip.compress("\n".join(map(json.dumps, lines)).encode())
+    path = tmp_path / "proof.gz"
     refused = 0
     for place in range(10, len(packed)):
         path.write_bytes(packed[:place] + bytes([packed[place] ^ 1 << place % 8]) + packed[place + 1 :])

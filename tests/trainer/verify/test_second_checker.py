@@ -91,7 +91,8 @@ def table(folder: Path, seed: int) -> Path:
     """Numbers, categories, a column of zeros and ones, a constant one and gaps."""
     rng = np.random.default_rng(seed)
     n = 45
-    x, z = rng.normal(size=n).round(1), rng.integers(0, 9, n)
+    x = rng.normal(size=n).round(1)
+    z = rng.integers(0, 9, n)
     colour = rng.choice(["red", "green", "blue"], n)
     kind = np.where((x + z / 4 + rng.normal(size=n) > 1) ^ (colour == "red"), "yes", "no")
     rows = [f"{a},{b},{c},{rng.integers(0, 2)},7,{k}" for a, b, c, k in zip(x, z, colour, kind, strict=True)]
@@ -109,7 +110,8 @@ def files(request, tmp_path_factory) -> tuple[Path, Path, Path]:
     data = table(folder, request.param)
     rows, labels, _ = load(data, target="kind", ignore=[], special=SPECIAL.get(request.param, {}))
     share = 0.2 if request.param % 2 else 0.0
-    model, proof = folder / "model.json", folder / "model.proof.jsonl.gz"
+    model = folder / "model.json"
+    proof = folder / "model.proof.jsonl.gz"
     asked = TrainRequest(
         table=rows, labels=labels, method=method, parameters=parameters, test_share=share, proof=proof,
     )  # fmt: skip
@@ -140,7 +142,9 @@ def proved_alone(model: Path, data: Path, texts: list[str], folder: Path) -> lis
     The whole check would, beside each that does not, search for the bound and for the price of each wish by itself.
     """
     document = json.loads(model.read_text())
-    rows, path, holds = read_rows(data, document).training, folder / "changed.jsonl", []
+    rows = read_rows(data, document).training
+    path = folder / "changed.jsonl"
+    holds = []
     for text in texts:
         path.write_text(text)
         found = [f.verdict for f in of_proof(document, rows, path)[0] if f.claim in ("bound", "proof")]
@@ -199,7 +203,8 @@ def test_neither_checker_takes_what_is_no_number_for_one(tmp_path):
     """A bound that is missing or a word, a limit that is none, a price below 0."""
     data = table(tmp_path, 3)
     rows, labels, _ = load(data, target="kind", ignore=[])
-    model, proof = tmp_path / "model.json", tmp_path / "proof.jsonl.gz"
+    model = tmp_path / "model.json"
+    proof = tmp_path / "proof.jsonl.gz"
     asked = {"depth": 2, "bins": 3, "leaf_penalty": 0.01}
     save(train(TrainRequest(table=rows, labels=labels, method="exact", parameters=asked, proof=proof)).model, model)
     changes = [
@@ -210,7 +215,8 @@ def test_neither_checker_takes_what_is_no_number_for_one(tmp_path):
         {"parameters": {"bins": 10**20}}, {"parameters": {"depth": 101}}, {"parameters": {"depth": 10**9}}, {"parameters": {"class_weight": "non"}},
         {"parameters": {"recall": "Yes: 0.1"}}, {"parameters": {"monotone": "x sideways"}}, {"certificate": {"bound": True}},
     ]  # fmt: skip
-    texts, own = [], []
+    texts = []
+    own = []
     for change in changes:
         document = json.loads(model.read_text())
         for part, values in change.items():
@@ -228,11 +234,14 @@ def test_neither_checker_takes_what_is_no_number_for_one(tmp_path):
 
 def test_both_find_the_same_best_tree_with_equal_rates(tmp_path):
     """Whatever the groups, the class, the difference and the restrictions beside them are: one step shows the best cost and no more."""
-    data, rng = table(tmp_path, 5), np.random.default_rng(5)
+    data = table(tmp_path, 5)
+    rng = np.random.default_rng(5)
     rows, labels, _ = load(data, target="kind", ignore=[])
     plain = train(TrainRequest(table=rows, labels=labels, method="exact", parameters={"depth": 2, "bins": 3}))
     document = json.loads(json.dumps(plain.model.to_json()))
-    cases, own, costly = [], [], 0
+    cases = []
+    own = []
+    costly = 0
     for k in range(48):
         asked = {
             "fairness": ("parity", "opportunity")[k % 2], "fairness_column": str(rng.choice(["colour", "flag", "z"])),
@@ -243,7 +252,8 @@ def test_both_find_the_same_best_tree_with_equal_rates(tmp_path):
         model = document | {"method": "flowoct", "parameters": document["parameters"] | asked}
         (tmp_path / "model.json").write_text(json.dumps(model))
         space = read_space(model, read_rows(data, model).training)
-        best, n = _searched(space)[0], int(space.weights.sum())
+        best = _searched(space)[0]
+        n = int(space.weights.sum())
         free = _searched(replace(space, rates=None))[0]
         if best is None:
             continue

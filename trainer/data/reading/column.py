@@ -16,7 +16,11 @@ from trainer.data.reading.dates import FORMATS, TIME, DateForm
 from trainer.data.reading.numbers import DECIMALS, NEGATIVE, THOUSANDS, NumberForm
 from trainer.errors import DataError
 
-TEXT, NUMBER, DATE, PLAIN, ASK = "text", "number", "date", "plain", "ask"
+TEXT = "text"
+NUMBER = "number"
+DATE = "date"
+PLAIN = "plain"
+ASK = "ask"
 LISTED = 20
 
 
@@ -170,7 +174,8 @@ def kind_of(spec: str) -> tuple[str, str]:
     what, _, how = spec.strip().partition(":")
     what = {"categorical": TEXT, "numeric": NUMBER}.get(what, what)
     if what in FORMATS and not how:
-        what, how = DATE, what
+        how = what
+        what = DATE
     fine = {
         TEXT: not how,
         NUMBER: how == "" or (how[0] in DECIMALS and how[1:] in THOUSANDS and how[:1] != how[1:]),

@@ -88,7 +88,9 @@ def _date(parts: dict[str, str | None]) -> datetime.date | None:
 
 
 def _minutes(parts: dict[str, str | None]) -> int | None:
-    hour, minute, second = int(parts["H"] or 0), int(parts["M"] or 0), int(parts["S"] or 0)
+    hour = int(parts["H"] or 0)
+    minute = int(parts["M"] or 0)
+    second = int(parts["S"] or 0)
     if parts["ap"]:
         if not 1 <= hour <= 12:
             return None

@@ -198,7 +198,8 @@ def _with_odd(
     words: Words, parts: dict[str, Parts], odd: Sequence[str], given: Given, *, plain_parts: bool, said: bool
 ) -> ColumnReading:
     """A column with some words that are not numbers: a typing error that a person has to look at, or a column of text."""
-    numbers, all_rows = words.rows(list(parts)), int(words.counts.sum())
+    numbers = words.rows(list(parts))
+    all_rows = int(words.counts.sum())
     word = words.first(odd)
     facts = f"{words.where(word)}: column '{words.name}' has '{word[:60]}' among {numbers} numbers"
     choices = ("text",)
@@ -323,10 +324,12 @@ def _uses_signs(draft: Draft) -> bool:
 
 def _settle(draft: Draft, known: _Decimals, given: Given) -> ColumnReading:
     """The reading of a column of numbers: its decimal sign is known from its own cells, from other columns, or not at all."""
-    own, words = draft.reading, draft.words
+    own = draft.reading
+    words = draft.words
     if words is None or not draft.ways:
         return own
-    ways, why = draft.ways, ""
+    ways = draft.ways
+    why = ""
     if len({way[0] for way in ways}) > 1 and _uses_signs(draft):
         if len(known.found) != 1:
             return _open_sign(words, draft, known)

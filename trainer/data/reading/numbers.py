@@ -22,7 +22,9 @@ PARTS = re.compile(rf"([+-]?)([^0-9+\-.,']*)([+-]?)({CORE.pattern})([^0-9]?.*)",
 NEGATIVE = {"": "", "()": "negative numbers in brackets", "-": "the minus sign behind the number"}
 DECIMALS = (".", ",")
 THOUSANDS = ("", ",", ".", " ", "'")
-BRACKETS, BEHIND = "()", "-"  # negative numbers as (5) and as 5-
+# negative numbers as (5) and as 5-
+BRACKETS = "()"
+BEHIND = "-"
 BRACKETED = re.compile(r"([^0-9()]*)\(([^0-9()]*[0-9][^()]*)\)([^0-9()]*)")
 MINUS_BEHIND = re.compile(r"([^-]*[0-9])\s?-(|\s+[^-0-9.,\s][^-0-9]*|[€$£¥%])")
 DECIMAL_SIGN = re.compile(r"[0-9]+(?:([.,' ])[0-9]+)(?:\1[0-9]+)*(?!\1)[.,][0-9]*", re.ASCII)

@@ -44,7 +44,9 @@ SMALL_FLOOR = 2_000_000  # rows times pairs up to which a stopped search still m
 PART = 64  # pairs for which a thread samples lines in one call
 LOOK = 32  # pairs between two looks at the clock
 BRIEF = 0.00025  # processor seconds of a pair for which a helper stays
-WAITING, UNFINISHED, FINISHED = 0, 1, 2
+WAITING = 0
+UNFINISHED = 1
+FINISHED = 2
 TOGETHER = 16  # pairs that threads take in one call as long as they are brief
 
 
@@ -82,7 +84,8 @@ class NodeSearch:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        p, n = len(self.points.features), len(self.rows)
+        p = len(self.points.features)
+        n = len(self.rows)
         self.y = self.data.y[self.rows].astype(np.int64)
         self.weight = self.data.weight[self.rows]
         self.tol = 1e-12 * int(self.total.sum())
@@ -97,7 +100,8 @@ class NodeSearch:
         self._sample = (np.ascontiguousarray(self.points.values[:, chosen]), self.y[chosen], self.weight[chosen])
         self._parts = len(range(0, len(self.pairs), PART))
         self._begun = self._sampled = 0
-        self._all_sampled, self._ordered = threading.Event(), threading.Event()
+        self._all_sampled = threading.Event()
+        self._ordered = threading.Event()
 
     def begin(self) -> None:
         """List the pairs by the best of the sampled lines of either order; on equal values the first pair comes first."""
@@ -151,7 +155,9 @@ class NodeSearch:
     def merge(self, rank: int) -> Points:
         """The distinct points of the pair at this position."""
         i, j = self.pairs[rank].tolist()
-        Z, R, levels = self.points.values, self.points.ranks, self.points.levels
+        Z = self.points.values
+        R = self.points.ranks
+        levels = self.points.levels
         return merged(Columns(Z[i], Z[j], R[i], R[j], levels[i], levels[j]), self.y, self.weight, self.total)
 
     def cap(self, rank: int) -> Callable[[float], float]:
@@ -160,7 +166,8 @@ class NodeSearch:
         def cap(own: float) -> float:
             with self.lock:
                 if own < self.value - self.tol or (own < self.value + self.tol and rank < self.rank):
-                    self.value, self.rank = min(own, self.value), rank
+                    self.value = min(own, self.value)
+                    self.rank = rank
                 return self.value if self.rank <= rank else self.value + 2 * self.tol
 
         return cap
@@ -168,30 +175,37 @@ class NodeSearch:
     def work(self, *, helper: bool = False) -> None:
         """Search pairs until none is left or the run is stopped; a helper goes when pairs take less time than handing them out."""
         workspace = Workspace()
-        looked, taken, counted, long = time.thread_time(), 0, 0, 0
+        looked = time.thread_time()
+        taken = 0
+        counted = 0
+        long = 0
         while not self.stopped():
             if helper and taken - counted >= LOOK:
                 now = time.thread_time()
                 if now - looked < (taken - counted) * BRIEF:
                     return
-                looked, counted = now, taken
+                looked = now
+                counted = taken
             rank, until = self._take(together=long <= 1 + taken // 4)
             if rank == until:
                 return
             while rank < until and not self.stopped():
-                begun, longer = rank, True
+                begun = rank
+                longer = True
                 # where most pairs take long, each is searched by itself at once
                 if long <= 1 + taken // 4:
                     rank, longer = self._brief(rank, until, workspace)
                 if longer:
                     self._long(rank, workspace)
-                    rank, long = rank + 1, long + 1
+                    rank = rank + 1
+                    long = long + 1
                 taken += rank - begun
 
     def _take(self, *, together: bool) -> tuple[int, int]:
         """The next pairs, from the first to before the second."""
         with self.lock:
-            rank, left = self.next, len(self.pairs) - self.next
+            rank = self.next
+            left = len(self.pairs) - self.next
             if self.threads == 1:
                 some = left
             else:
@@ -247,7 +261,8 @@ class NodeSearch:
 
     def _floor(self) -> float:
         """What no rule of the pairs that were not begun can beat; equal points are looked for only if that takes a moment."""
-        measure, none = MEASURES[self.options.measure], np.zeros(self.data.classes, np.int64)
+        measure = MEASURES[self.options.measure]
+        none = np.zeros(self.data.classes, np.int64)
         waiting = np.flatnonzero(self.done == WAITING)
         if len(waiting) * len(self.rows) <= SMALL_FLOOR:
             return min(pair_floor(self.merge(rank), measure, self.options.bound) for rank in waiting.tolist())

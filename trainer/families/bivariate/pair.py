@@ -22,7 +22,10 @@ from trainer.families.bivariate.kernels.sweep import Turn, sweep
 from trainer.growing.options import MEASURES, SplitOptions
 
 BOUNDS = {"theorem4": 0, "paper": 1, "assignment": 2}
-C2, C3, C4, C5 = 1, 2, 4, 8
+C2 = 1
+C3 = 2
+C4 = 4
+C5 = 8
 STEP = 4_000_000  # units of work (about 1 ns each) between two looks at clock and incumbent
 
 
@@ -73,13 +76,16 @@ class Workspace:
             self.scratch = np.empty(4 * points, np.int64)
         if self.slots == 0 or self.meta.shape[1] != 3 + 2 * classes:
             self.slots = 512
-            self.boxes, self.meta = np.empty((512, 5)), np.empty((512, 3 + 2 * classes), np.int64)
-            self.heap, self.free = np.empty(512, np.int64), np.empty(512, np.int64)
+            self.boxes = np.empty((512, 5))
+            self.meta = np.empty((512, 3 + 2 * classes), np.int64)
+            self.heap = np.empty(512, np.int64)
+            self.free = np.empty(512, np.int64)
 
     def grow(self) -> None:
         """Double every table, keeping what is in them."""
         self.arena = np.concatenate((self.arena, np.empty_like(self.arena)))
-        old, self.slots = self.slots, 2 * self.slots
+        old = self.slots
+        self.slots = 2 * self.slots
         self.boxes = np.concatenate((self.boxes, np.empty_like(self.boxes)))
         self.meta = np.concatenate((self.meta, np.empty_like(self.meta)))
         self.heap = np.concatenate((self.heap, np.empty_like(self.heap)))
@@ -92,7 +98,9 @@ class Workspace:
 def merged(columns: Columns, y: CountArray, weight: CountArray, total: CountArray) -> Points:
     """The distinct points of two columns of a node."""
     n = len(y)
-    first, klass, count = np.empty(n + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    first = np.empty(n + 1, np.int64)
+    klass = np.empty(n, np.int64)
+    count = np.empty(n, np.int64)
     points: Points = merged_into(columns, y, weight, Points(np.empty(n), np.empty(n), first, klass, count, total))
     return points
 
@@ -112,10 +120,12 @@ class Rule:
             x, z = (u, v) if self.order == 0 else (v, u)
             return self.b <= z - self.a * x
         p, j, k = self.pivot
-        pu, pv = points.u[p], points.v[p]
+        pu = points.u[p]
+        pv = points.v[p]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             turn = (points.v[j] - pv) / (points.u[j] - pu) if points.u[j] != pu else math.inf
-            du, dv = u - pu, v - pv
+            du = u - pu
+            dv = v - pv
             slope = np.where(du != 0, dv / du, math.inf)
         ahead = (du > 0) | ((du == 0) & (dv > 0))
         on = (slope == turn) | ((du == 0) & (dv == 0))
@@ -149,7 +159,8 @@ def rule_of(row: FloatArray) -> Rule | None:
 
 def row_of(result: PairResult) -> FloatArray:
     """A pair's result as float64 (COLUMNS,)."""
-    row, rule = np.zeros(short.COLUMNS), result.rule
+    row = np.zeros(short.COLUMNS)
+    rule = result.rule
     row[short.RESULT], row[short.PROVED], row[short.ORDER] = result.value, result.bound, short.NO_RULE
     row[short.BOXES_OF], row[short.CLASSIFIED_OF], row[short.SWEPT] = result.boxes, result.classified, result.swept
     if rule is not None and rule.pivot is not None:
@@ -194,17 +205,20 @@ def search_pair(
     `options.gap` is 0.
     """
     tol = 1e-12 * int(points.total.sum())
-    ws, N = workspace, len(points.u)
+    ws = workspace
+    N = len(points.u)
     ws.reserve(N, len(points.total))
     ended = _ended(points, options, ws, cap(math.inf), tol, start or Rule(), first_only) if brief else None
     if ended is not None:
         return ended
-    best_value, best_rule = math.inf, None
+    best_value = math.inf
+    best_rule = None
     budget = search_budget(N, len(points.total)) if options.switch else math.inf
     how = options_of(options, first_only=first_only)
     value, floor = both.opening(how, _start(start or Rule()), points)
     if start is not None and value < cap(math.inf) - tol:
-        best_value, best_rule = value, start
+        best_value = value
+        best_rule = start
         if first_only:
             return PairResult(value=value, rule=start, bound=0.0, finished=True)
     if floor >= cap(best_value) - tol:
@@ -249,7 +263,8 @@ def _advanced(
     stopped: Callable[[], bool],
 ) -> tuple[int, float]:
     """Search until all boxes are done, the budget is spent or somebody stops it: how it ended, and the work that was done."""
-    code, spent = kernel.RUNNING, 0.0
+    code = kernel.RUNNING
+    spent = 0.0
     while code != kernel.DONE:
         search.limits[kernel.CAP] = cap(float(search.best[kernel.VALUE]))
         search.how[kernel.WORK] = int(min(STEP, max(1, budget - spent)))
@@ -300,8 +315,10 @@ def _swept(
     floor: float,
 ) -> PairResult:
     """Finish the pair by the angular sweep, which proves nothing until its last pivot."""
-    measure, tol = MEASURES[options.measure], 1e-12 * int(points.total.sum())
-    found, best = np.full(3, -1, np.int64), np.array([min(best_value, cap(best_value))])
+    measure = MEASURES[options.measure]
+    tol = 1e-12 * int(points.total.sum())
+    found = np.full(3, -1, np.int64)
+    best = np.array([min(best_value, cap(best_value))])
     turn = Turn(np.zeros(1, np.int64), found, best)
     finished = False
     while not finished:

@@ -34,11 +34,14 @@ def node_points(
 
     `codes` and `levels` are the result of `codes_of(whole)`.
     """
-    n, p = len(rows), whole.shape[1]
-    values, ranks = np.empty((p, n)), np.empty((p, n), np.int64)
+    n = len(rows)
+    p = whole.shape[1]
+    values = np.empty((p, n))
+    ranks = np.empty((p, n), np.int64)
     distinct = np.empty(p, np.int64)
     scaled_points(whole, codes, levels, rows, normalise, values, ranks, distinct)
     kept = np.flatnonzero(distinct > 1)
     if len(kept) < p:
-        values, ranks = values[kept], ranks[kept]
+        values = values[kept]
+        ranks = ranks[kept]
     return NodePoints(features=tuple(kept.tolist()), values=values, ranks=ranks, levels=tuple(distinct[kept].tolist()))

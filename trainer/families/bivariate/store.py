@@ -26,8 +26,10 @@ def stored(
     `distinct` are the pair's distinct points; there may be far fewer of them than rows.
     """
     i, j = pair
-    f, g = points.features[i], points.features[j]
-    zi, zj = points.values[i], points.values[j]
+    f = points.features[i]
+    g = points.features[j]
+    zi = points.values[i]
+    zj = points.values[j]
     left, above = rule.left(distinct, zi, zj), rule.left(distinct, distinct.u, distinct.v)
     line = _Line(data=data, rows=rows, columns=(f, g), measure=measure)
     orders = (0, 1) if rule.order == 0 else (1, 0)
@@ -68,20 +70,24 @@ class _Line:
     def split(self, u: FloatArray, v: FloatArray, order: int, a: float, side: BoolArray) -> NodeSplit | None:
         """The line of slope a in the scaled units of u and v as a split of the uploaded columns, if it separates the two sides."""
         p, q = self.columns if order == 0 else self.columns[::-1]
-        first, second = self.data.X[self.rows, p], self.data.X[self.rows, q]
+        first = self.data.X[self.rows, p]
+        second = self.data.X[self.rows, q]
         with np.errstate(over="ignore", invalid="ignore"):  # huge columns: no line in their own units
             slope = a * _unit(second, v) / _unit(first, u)
-            features, coefficients = (p, q), (slope, -1.0)
+            features = (p, q)
+            coefficients = (slope, -1.0)
             # the sum as the prediction kernel takes it
             score = coefficients[0] * first + coefficients[1] * second
         if slope == 0.0 or not np.isfinite(score).all() or side.all() or not side.any():
             return None
-        low, high = float(score[side].max()), float(score[~side].min())
+        low = float(score[side].max())
+        high = float(score[~side].min())
         if not low < high:
             return None
         cut = middle(low, high)
         chosen = score <= cut
-        counts, total = class_counts(self.data, self.rows[chosen]), class_counts(self.data, self.rows)
+        counts = class_counts(self.data, self.rows[chosen])
+        total = class_counts(self.data, self.rows)
         measure = MEASURES[self.measure]
         value = float(phi(measure, counts) + phi(measure, total - counts))
         return NodeSplit(

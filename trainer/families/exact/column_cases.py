@@ -33,8 +33,10 @@ class Case:
 
     def part(self, column: int) -> tuple[Case, Case]:
         """Its sides: the column is asked, or may not be asked."""
-        asked, left = Case(self.required | {column}, self.usable), Case(self.required, self.usable - {column})
-        self.column, self.sides = column, (asked, left)
+        asked = Case(self.required | {column}, self.usable)
+        left = Case(self.required, self.usable - {column})
+        self.column = column
+        self.sides = (asked, left)
         return self.sides
 
 

@@ -14,7 +14,8 @@ from trainer.method import Settings
 
 
 def _recall(problem: Problem, settings: Settings) -> dict[str, Any]:
-    required, names = [], problem.names
+    required = []
+    names = problem.names
     for name, share in recalls(settings, names):
         code = names.classes.index(name)
         if not (problem.row_weights[problem.y == code] > 0).any():
@@ -24,7 +25,8 @@ def _recall(problem: Problem, settings: Settings) -> dict[str, Any]:
 
 
 def _forbidden_pairs(problem: Problem, settings: Settings) -> dict[str, Any]:
-    columns, names = _columns(problem), problem.names
+    columns = _columns(problem)
+    names = problem.names
     conflict = np.zeros((len(columns), len(columns)), np.uint8)
     for pair in forbidden_pairs(settings, names):
         first, second = (columns == names.columns.index(name) for name in pair)

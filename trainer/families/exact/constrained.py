@@ -238,13 +238,16 @@ def _few_columns(
     report: Callable[[Fraction, Fraction, int], None] | None,
 ) -> ConstrainedResult:  # fmt: skip
     """Branch and bound over columns: best bound first, each node a search among the columns that it leaves."""
-    most, columns = constraints.max_columns, constraints.columns
+    most = constraints.max_columns
+    columns = constraints.columns
     assert most is not None
     assert columns is not None
     inner = replace(constraints, max_columns=None)
     ids = itertools.count()
     best: ConstrainedResult | None = None
-    nodes, room = 0, common["options"].memory // 4  # for searches that are kept
+    # for searches that are kept
+    nodes = 0
+    room = common["options"].memory // 4
     root = Case(frozenset(), frozenset(int(c) for c in columns))
     open_nodes: list[tuple[Fraction, int, Case]] = [(Fraction(0), next(ids), root)]
     while open_nodes:
@@ -261,7 +264,8 @@ def _few_columns(
             continue
         case.bound = found.bound
         if common["depth"] > COUNTED and found.search is not None and found.search.size <= room:
-            room, case.search = room - found.search.size, found.search
+            room = room - found.search.size
+            case.search = found.search
         bound = max(bound, found.bound)
         asked = columns_of(found.shape, columns) if found.found else set()
         if found.found and len(asked) <= most:

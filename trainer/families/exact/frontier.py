@@ -49,7 +49,8 @@ class FrontierSearch:
     """The recurrence with equivalent-point, class and similarity bounds, and a cache by rows."""
 
     def __init__(self, search: Search, most: int) -> None:
-        self.search, self.most = search, most
+        self.search = search
+        self.most = most
         self.memo: dict[tuple[int, bytes], _Vector] = {}
 
     def solve(self, rows: np.ndarray, height: int, stoppable: bool = True) -> _Vector:
@@ -68,8 +69,11 @@ class FrontierSearch:
         return found
 
     def _small(self, node: dp_node.Node, height: int) -> _Vector:
-        g, m, size = self.search.instance, len(node.features), 1 << height
-        best, choice = np.empty(size, np.int64), np.full((size, 3), -1, np.int64)
+        g = self.search.instance
+        m = len(node.features)
+        size = 1 << height
+        best = np.empty(size, np.int64)
+        choice = np.full((size, 3), -1, np.int64)
         inner = np.full((size, 2), -1, np.int64)
         if height == 0 or m == 0:
             best[:] = int(node.totals.sum()) - int(node.totals.max())
@@ -84,13 +88,16 @@ class FrontierSearch:
         return _Vector(best, best, choice, inner)
 
     def _large(self, rows: np.ndarray, node: dp_node.Node, height: int, stoppable: bool) -> _Vector:
-        g, m, size = self.search.instance, len(node.features), 1 << height
+        g = self.search.instance
+        m = len(node.features)
+        size = 1 << height
         P = np.empty((g.n_classes, m, m), np.int32)
         dp_node.pair_counts(node, P)
         lb = np.zeros((2, m, size // 2), np.int64)
         dp_frontier.side_bounds(node, height - 1, lb)
         below = self.solve(rows, height - 1, stoppable)
-        best, choice = np.empty(size, np.int64), np.full((size, 3), -1, np.int64)
+        best = np.empty(size, np.int64)
+        choice = np.full((size, 3), -1, np.int64)
         best[: size // 2], best[size // 2 :] = below.best, below.best[-1]
         choice[: size // 2], choice[size // 2 :] = below.choice, below.choice[-1]
         # trees of the height below are marked by -2, and found there again
@@ -118,8 +125,10 @@ class FrontierSearch:
     def _three(
         self, node: dp_node.Node, P: np.ndarray, lb: np.ndarray, best: np.ndarray, choice: np.ndarray, stoppable: bool
     ) -> None:
-        s, state = self.search, np.zeros(3, np.int64)
-        D, before = differences(node, P, s.min_leaf), 0
+        s = self.search
+        state = np.zeros(3, np.int64)
+        D = differences(node, P, s.min_leaf)
+        before = 0
         frontier = dp_frontier.Frontier(best, choice, self.most)
         pairs = s.slice_size(node.columns.shape[1], len(node.valid))
         budget = Budget(pairs, s.flag if stoppable else s.no_flag)

@@ -88,11 +88,14 @@ def build_packed(
             f"The weights add up to {total}; the exact search takes at most {MOST_WEIGHT}. Scale them down."
         )
     used = weights > 0
-    bits, y, weights = bits[used], np.asarray(y[used], np.int32), weights[used]
+    bits = bits[used]
+    y = np.asarray(y[used], np.int32)
+    weights = weights[used]
     bits, y, weights, equal = _merge(bits, y, weights)
     rows, shifts = _by_bit(weights)
     order = np.lexsort((shifts, y[rows]))
-    rows, shifts = rows[order], shifts[order].astype(np.int32)
+    rows = rows[order]
+    shifts = shifts[order].astype(np.int32)
     classes = y[rows]
     codes, segment_of = np.unique(classes.astype(np.int64) << 6 | shifts, return_inverse=True)
     segments = np.column_stack((codes >> 6, codes & 63))
@@ -116,7 +119,8 @@ def build_packed(
 
 
 def _costs(leaf_cost: Fraction, total: int, depth: int) -> tuple[int, int, int]:
-    P, Q = leaf_cost.numerator, leaf_cost.denominator
+    P = leaf_cost.numerator
+    Q = leaf_cost.denominator
     most = 1 << depth
     scale = most + 1
     if scale * (Q * total + P * most) + most < MOST_COST:
@@ -130,7 +134,8 @@ def _merge(bits: np.ndarray, y: CodeArray, weights: CountArray) -> tuple[np.ndar
     """Rows, merged with their equals if that saves rows, and the mark of unavoidable errors."""
     keys = (y, *bits.T)
     order = np.lexsort(keys)
-    b, c = bits[order], y[order]
+    b = bits[order]
+    c = y[order]
     new_group = np.ones(len(b), bool)
     new_group[1:] = (b[1:] != b[:-1]).any(axis=1)
     new_row = new_group.copy()
@@ -158,7 +163,8 @@ def _bit_rows(weights: CountArray) -> int:
 
 def _by_bit(weights: CountArray) -> tuple[np.ndarray, np.ndarray]:
     """One entry for each bit of each weight: row and exponent."""
-    rows, shifts = [], []
+    rows = []
+    shifts = []
     for s in range(int(weights.max()).bit_length()):
         held = np.flatnonzero((weights >> s) & 1)
         rows.append(held)

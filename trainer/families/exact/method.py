@@ -96,7 +96,8 @@ def _limited(
     }  # fmt: skip
 
     def made(stop: Callable[[], bool]) -> Proof | None:
-        errors, most = [p.bound for p in points], settings["max_leaves"]
+        errors = [p.bound for p in points]
+        most = settings["max_leaves"]
         whole = frontier_proof(X, problem.y, errors, most=most, stop=stop, **common) if points else None
         whole = whole or _of_cases(problem, settings, constraints, found, stop)
         if whole is not None or stop():
@@ -124,7 +125,8 @@ def _of_cases(
         return None
     if constraints.conflict is not None and settings["depth"] > COUNTED:  # steps below the root know nothing of pairs
         return None
-    X, columns = problem.binary.bits(problem.table), np.array([f.column for f in problem.binary.features])
+    X = problem.binary.bits(problem.table)
+    columns = np.array([f.column for f in problem.binary.features])
 
     def search(usable: frozenset[int]) -> Search:
         among = _allowed(problem, settings) * np.isin(columns, list(usable)).astype(np.uint8)
@@ -283,7 +285,8 @@ def _optima(problem: Problem, settings: Settings, monitor: Monitor) -> dict[str,
 
 def _leaf_frontier(problem: Problem, points: list[FrontierPoint]) -> dict[str, object]:
     """A point for each number of leaves that makes the tree better, and the sizes that are not settled."""
-    n, better = problem.n, [p for k, p in enumerate(points) if k == 0 or p.errors < points[k - 1].errors]
+    n = problem.n
+    better = [p for k, p in enumerate(points) if k == 0 or p.errors < points[k - 1].errors]
     still = unsettled([n - p.errors for p in points], [n - p.bound for p in points], {p.leaves for p in better})
     own = [_point(problem, p) for p in better]
     return {"kind": Evidence.LEAF_FRONTIER, "n": n, "most": len(points), "points": own, "unsettled": still}
@@ -292,7 +295,8 @@ def _leaf_frontier(problem: Problem, points: list[FrontierPoint]) -> dict[str, o
 def _point(problem: Problem, p: FrontierPoint) -> dict[str, object]:
     """The correct rows, the most that are possible, and the tree, which shows that so many can be right."""
     tree = problem.stored(problem.tree(_draft(problem, p.shape))).to_json()
-    right, most = problem.n - p.errors, problem.n - p.bound
+    right = problem.n - p.errors
+    most = problem.n - p.bound
     return {"leaves": p.leaves, "correct": right, "bound": most, "proved": right == most, "tree": tree}
 
 

@@ -61,7 +61,8 @@ class _Optima:
 
     def _find(self, rows: np.ndarray, height: int) -> tuple[bool, list[int]]:
         s = self.search
-        cost, node = self.value(rows, height), s.prepare(rows)
+        cost = self.value(rows, height)
+        node = s.prepare(rows)
         leaf = s._leaf(node) == cost
         if height == 0 or not len(node.features):
             return leaf, []

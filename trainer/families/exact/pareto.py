@@ -39,7 +39,8 @@ class ParetoSearch:
 
     def __init__(self, search: Search, constraints: Constraints, unit: int, leaf: int) -> None:
         self.depth = self.full_depth = -1  # of the root
-        self.search, self.constraints = search, constraints
+        self.search = search
+        self.constraints = constraints
         g = search.instance
         self.costs = np.array([unit, leaf], np.int64)
         self.bounded = np.array([k for k, _ in constraints.recalls], np.int64)
@@ -121,7 +122,9 @@ class ParetoSearch:
         return frame.lower
 
     def _large(self, rows: np.ndarray, node: dp_node.Node, height: int, allowed: np.ndarray, ub: int) -> Front:
-        s, root, given = self.search, height == self.depth and len(rows) == len(self.search.instance.rows), ub
+        s = self.search
+        root = height == self.depth and len(rows) == len(self.search.instance.rows)
+        given = ub
         lower = self._bounds(node, height, ub)
         entries = dp_pareto.Entries(self.costs, self.bounded, self.limits(ub))
         vectors, aux = dp_pareto.leaf_front(node.totals, entries)
@@ -184,7 +187,8 @@ class ParetoSearch:
         """Shallow trees first, each an incumbent for the next depth; the bound belongs to the last depth."""
         g = self.search.instance
         rows = np.arange(len(g.rows), dtype=np.int32)
-        self.full_depth, self.root_bound = depth, floor
+        self.full_depth = depth
+        self.root_bound = floor
         for height in range(min(depth, 1), depth + 1):
             self.depth = height
             ub = int(INFINITE) if self.best is None else self.best[0]

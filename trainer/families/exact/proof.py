@@ -29,7 +29,9 @@ class ProofTooLarge(Exception):
 
 def made(search: Search, bound: int, stop: Callable[[], bool]) -> Proof | None:
     """The proof of the integer cost `bound` of a search that has been run; None if it has too many steps or is stopped."""
-    search.flag, search.stop, search.improved = np.zeros(1, np.int64), stop, None
+    search.flag = np.zeros(1, np.int64)
+    search.stop = stop
+    search.improved = None
     search.report = lambda cost, lower, nodes: None
     try:
         steps, proved = prove(search, bound, stop)
@@ -58,7 +60,9 @@ def part_steps(search: Search, rows: np.ndarray, height: int, bound: int, stop: 
 
 class _Writer:
     def __init__(self, search: Search, stop: Callable[[], bool]) -> None:
-        self.search, self.stop, self.steps = search, stop, list[Step]()
+        self.search = search
+        self.stop = stop
+        self.steps = list[Step]()
         self.held: dict[Any, int] = {}  # what is proved already, by height and rows
 
     def prove(self, rows: np.ndarray, path: tuple[int, ...], height: int, bound: int) -> int:
@@ -125,7 +129,8 @@ class _Writer:
 
     def _known(self, rows: np.ndarray, path: tuple[int, ...], height: int, target: int) -> int:
         """What the search knows about a side; with a target it searches for a proof of it."""
-        s, literals = self.search, tuple(sorted(path))
+        s = self.search
+        literals = tuple(sorted(path))
         found = s.memo.get(s._key(rows, literals, height))
         if found is not None and (found.exact or found.lower >= target):
             return found.lower

@@ -61,15 +61,21 @@ class _Sides:
         stop: Callable[[], bool],
     ) -> None:  # fmt: skip
         used = weights > 0
-        self.X, self.y, self.weights = X[used], y[used], weights[used]
-        self.asked, self.n_classes, self.min_leaf, self.stop = asked, n_classes, max(1, min_leaf), stop
+        self.X = X[used]
+        self.y = y[used]
+        self.weights = weights[used]
+        self.asked = asked
+        self.n_classes = n_classes
+        self.min_leaf = max(1, min_leaf)
+        self.stop = stop
         self.excess = excess_of(self.X, self.y, self.weights, n_classes)
         self.held: dict[tuple[int, bytes], CountArray] = {}  # what is proved, by height and rows
 
     def steps(self, rows: BoolArray, path: list[int], height: int, goals: list[int], most: int) -> Iterator[Step]:
         """For the sides of these rows, as far as what is known of any rows falls short of the goals for 1, 2, … leaves."""
         done: set[bytes] = set()
-        total, largest = int(self.weights[rows].sum()), 1 << (height - 1)
+        total = int(self.weights[rows].sum())
+        largest = 1 << (height - 1)
         for q in self.asked.tolist():
             sides = [rows & (self.X[:, q] == answer) for answer in (0, 1)]
             held = int(self.weights[sides[1]].sum())
@@ -118,7 +124,8 @@ class _Sides:
 
 def _needed(goals: list[int], most: int, floors: list[CountArray]) -> list[CountArray]:
     """What the sides must have for 1, 2, … leaves if the other side has its floor; both together then reach each goal, where they can."""
-    needed, largest = [floor.copy() for floor in floors], len(floors[0])
+    needed = [floor.copy() for floor in floors]
+    largest = len(floors[0])
     for t in range(2, min(most, 2 * largest) + 1):
         goal = goals[min(t, len(goals)) - 1]
         for a in range(max(1, t - largest), min(largest, t - 1) + 1):

@@ -68,8 +68,13 @@ class _Writer:
         self, X: BitArray, y: CodeArray, weights: CountArray, constraints: Constraints, stop: Callable[[], bool],
         common: dict[str, Any],
     ) -> None:  # fmt: skip
-        self.X, self.y, self.weights, self.constraints = X, y, weights, constraints
-        self.stop, self.common, self.steps = stop, common, list[Step]()
+        self.X = X
+        self.y = y
+        self.weights = weights
+        self.constraints = constraints
+        self.stop = stop
+        self.common = common
+        self.steps = list[Step]()
 
     def cost(self, rows: np.ndarray, allowed: BitArray, depth: int, leaves: int | None) -> int:
         """The least cost of a tree for the rows in 1/Q of a row, Q being the denominator of a leaf's price."""
@@ -81,14 +86,17 @@ class _Writer:
 
     def sides(self, allowed: BitArray, goal: int) -> None:
         """Steps for both sides of each question that separates the rows, as far as their sum must reach the goal."""
-        height, most = DEEPEST - 1, self.constraints.max_leaves
-        conflict, total = self.constraints.conflict, int(self.weights.sum())
+        height = DEEPEST - 1
+        most = self.constraints.max_leaves
+        conflict = self.constraints.conflict
+        total = int(self.weights.sum())
         done: set[bytes] = set()
         for q in np.flatnonzero(allowed).tolist():
             if self.stop():
                 return
             yes = self.X[:, q] == 1
-            held, least = int(self.weights[yes].sum()), max(1, self.common["min_leaf"])
+            held = int(self.weights[yes].sum())
+            least = max(1, self.common["min_leaf"])
             # with pairs, questions of the same answers may leave different ones
             key = min(np.packbits(yes).tobytes(), np.packbits(~yes).tobytes()) + (
                 b"" if conflict is None else bytes([q])

@@ -67,12 +67,15 @@ def in_slices(
     """The best split of a root of height four whose sides are brief, if it costs less than `best`; its cost and feature."""
     m = len(frame.node.features)
     state = np.zeros(dp_four.STATES, np.int64)
-    state[BEST], state[CHOICE] = best, -1
+    state[BEST] = best
+    state[CHOICE] = -1
     caches = dp_four.Caches(search.table_of((), 4), search.no_table, search.starts)
     # what one slice takes is told of before the next one
     pairs = max(1, search.slice_size(m, len(frame.node.valid)) // 2)
     budget = Budget(pairs, search.flag if stoppable else search.no_flag)
-    given, path, compiled = search.given, np.zeros(0, np.int64), frame.compiled
+    given = search.given
+    path = np.zeros(0, np.int64)
+    compiled = frame.compiled
     while state[NEXT] < m and not (stoppable and search.stopped()):
         state[dp_four.MOST] = search.room(best)
         before = state.tolist()
@@ -81,7 +84,8 @@ def in_slices(
         search.nodes += int(state[dp_four.THREES]) - before[dp_four.THREES]
         better = int(state[BEST]) < best
         if better:
-            best, choice = int(state[BEST]), int(frame.node.features[state[CHOICE]])
+            best = int(state[BEST])
+            choice = int(frame.node.features[state[CHOICE]])
         if better or time.perf_counter() - search.heard >= NEWS_SECONDS:
             search.root_news(frame, best, choice, 4)
     _keep(search, frame)
@@ -94,7 +98,8 @@ def _keep(search: Rooted, frame: Frame) -> None:
     names = members_by_answer(search.instance.rows, features)
     for p, feature in enumerate(features.tolist()):
         for s in range(2):
-            root, exact = int(frame.roots[s, p]), bool(frame.exact[s, p])
+            root = int(frame.roots[s, p])
+            exact = bool(frame.exact[s, p])
             choice = None if root == dp_whole.NO_SPLIT else SHALLOWER if root == dp_whole.LESS_DEEP else root
             known = Known(int(frame.lower[s, p]), exact, choice if exact else None)
             search.remember_side(names[p, s], 2 * feature + s, known)

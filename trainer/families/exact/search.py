@@ -67,7 +67,8 @@ class Search:
     improved: Callable[[Shape], None] | None = None  # hears of better trees, at most one in TREE_SECONDS
 
     def __post_init__(self) -> None:
-        g, o = self.instance, self.options
+        g = self.instance
+        o = self.options
         if self.allowed is None:
             self.allowed = np.ones(g.features, np.uint8)
         _check_pairs(g.n_classes, int(np.count_nonzero(self.allowed)), self.depth, 2 * o.memory)
@@ -94,7 +95,8 @@ class Search:
         questions = int(np.count_nonzero(self.allowed))
         # nodes of height three, and of height four, that end before the next look at the clock
         pairs = self.slice_size(questions, len(g.rows) // 64 + len(g.segments)) if o.one_call else -1
-        self.brief, self.brief_four = pairs >= questions, pairs >= 2 * questions**2
+        self.brief = pairs >= questions
+        self.brief_four = pairs >= 2 * questions**2
         self._make_table(self.allowed)
 
     def _make_table(self, allowed: np.ndarray) -> None:
@@ -109,7 +111,8 @@ class Search:
         self.starts = np.cumsum([0, *sizes])
         wanted = self.brief_four and len(self.table) > 0
         self.known = np.zeros(self.starts[-1] if wanted else 0, np.int64)
-        g, o = self.instance, self.options
+        g = self.instance
+        o = self.options
         self.given = dp_whole.Given(
             data=g.data, allowed=allowed, reduce=bool(o.reduce), deepen=bool(o.deepening), bounds=self.bounds,
             costs=self.costs, binomials=self.binomials,
@@ -151,11 +154,13 @@ class Search:
 
     def frame(self, node: dp_node.Node, height: int, P: np.ndarray | None = None) -> Frame:
         """A node of which its counts are known."""
-        g, m = self.instance, len(node.features)
+        g = self.instance
+        m = len(node.features)
         if P is None:
             P = np.empty((g.n_classes, m, m), np.int32)
             dp_node.pair_counts(node, P)
-        lower, exact = np.zeros((2, m), np.int64), np.zeros((2, m), np.uint8)
+        lower = np.zeros((2, m), np.int64)
+        exact = np.zeros((2, m), np.uint8)
         count_bounds(node, g.unit, g.leaf, height - 1, self.bounds, Sides(lower, exact))
         firsts = firsts_of(m, g.features, height == 4 and self.similar)
         roots = np.full((2, m), dp_whole.NO_SPLIT, np.int64)
@@ -251,7 +256,8 @@ class Search:
         self, rows: np.ndarray, path: tuple[int, ...], height: int, ub: int, stoppable: bool, floors: np.ndarray
     ) -> Known:
         """A node of height three or four in one call."""
-        answer, literals = np.empty(dp_whole.ANSWERS, np.int64), np.array(path, np.int64)
+        answer = np.empty(dp_whole.ANSWERS, np.int64)
+        literals = np.array(path, np.int64)
         table = self.table_of(path, height)
         flag = self.flag if stoppable else self.no_flag
         if height == 3:
@@ -276,7 +282,8 @@ class Search:
         self._inherit(frame, own)
         best, choice = (own, SHALLOWER) if own < ub else (ub, None)
         if frame.leaf < best or (frame.leaf == best < ub):
-            best, choice = frame.leaf, None
+            best = frame.leaf
+            choice = None
         state = np.array([best, -2, 0, 0, 0], np.int64)
         self._run_three(frame, path, state, stoppable, floors)
         if state[STOPPED]:
@@ -299,7 +306,8 @@ class Search:
         literals = np.array(path, np.int64)
         D = differences(frame.node, frame.P, self.min_leaf)
         kept = Kept(literals, self.binomials, self.table_of(path, 3))
-        sides, found = Sides(frame.lower, frame.exact), Found(state, floors)
+        sides = Sides(frame.lower, frame.exact)
+        found = Found(state, floors)
         pairs = self.slice_size(frame.node.columns.shape[1], len(frame.node.valid))
         budget = Budget(pairs, self.flag if stoppable else self.no_flag)
         before = 0
@@ -371,7 +379,8 @@ class Search:
             below = self.solve(rows, path, height - 1, best, stoppable, floors)
             learn(frame.firsts, -1, floors)
             if below.exact and below.lower < best:
-                best, choice = below.lower, SHALLOWER
+                best = below.lower
+                choice = SHALLOWER
             self._inherit(frame, below.lower)
         if not path:
             self.root_news(frame, best, None, height)
@@ -401,7 +410,8 @@ class Search:
             found = self.attempt(frame, rows, path, height, p, _constant(best), stoppable)
             better = found < best
             if better:
-                best, choice = found, int(frame.node.features[p])
+                best = found
+                choice = int(frame.node.features[p])
             if not path and (better or time.perf_counter() - self.heard >= NEWS_SECONDS):
                 self.root_news(frame, best, choice, height)
         return best, choice
@@ -411,7 +421,8 @@ class Search:
         best: Callable[[], int], stoppable: bool,
     ) -> int:  # fmt: skip
         """The cost of the best tree with split p if it is below best(), else something that is not."""
-        lower, exact = frame.lower, frame.exact
+        lower = frame.lower
+        exact = frame.exact
         most = best if path else lambda: self.room(best())
         if lower[0, p] + lower[1, p] >= most():
             return int(INFINITE)

@@ -194,7 +194,8 @@ def _solve_root(search: Search, rows: np.ndarray) -> tuple[Known, Shape]:
         return Known(search.root_lower, False), extract(search, rows, (), 1, one.lower)
     search.report(known.lower, search.root_lower, search.nodes)
     if depth > 2:
-        two, shape = known.lower, extract(search, rows, (), 2, known.lower)
+        two = known.lower
+        shape = extract(search, rows, (), 2, known.lower)
         if search.improved is not None:
             search.improved(shape)
         known = search.solve(rows, (), depth, int(INFINITE))
@@ -215,7 +216,8 @@ def evaluate(instance: ExactInstance, shape: LabelledShape) -> tuple[int, int]:
             counts = np.bincount(instance.classes[rows], weights[rows], minlength=instance.n_classes).astype(np.int64)
             return int(counts.sum() - counts.max()), 1
         zero, one = dp_node.split_rows(instance.rows, rows, part[0])
-        left, right = visit(part[1], zero), visit(part[2], one)
+        left = visit(part[1], zero)
+        right = visit(part[2], one)
         return left[0] + right[0], left[1] + right[1]
 
     return visit(shape, np.arange(len(instance.rows), dtype=np.int32))

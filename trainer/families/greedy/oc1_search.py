@@ -48,11 +48,13 @@ def oc1_split(
         return axis
     power = _powers(X[:, usable])
     near = np.ldexp(X[:, usable], -power)
-    centre, scale = near.mean(axis=0), near.std(axis=0)
+    centre = near.mean(axis=0)
+    scale = near.std(axis=0)
     scale[scale == 0] = 1.0
     flat = np.ascontiguousarray(np.vstack([((near - centre) / scale).T, np.ones(len(rows))]))
     search = _Search(data=data, rows=rows, options=options, flat=flat, flag=flag, seed=seed)
-    best, coefficients = axis.value, None
+    best = axis.value
+    coefficients = None
     for start in range(options.restarts + 1):
         if flag[0] != 0:
             break
@@ -63,7 +65,8 @@ def oc1_split(
             a[h], a[-1] = 1.0, -(np.ldexp(axis.threshold, -power[h]) - centre[h]) / scale[h]
         value = search.climb(a)
         if value < best - search.tol:
-            best, coefficients = value, a.copy()
+            best = value
+            coefficients = a.copy()
     if coefficients is None:
         return axis
     with np.errstate(over="ignore"):  # a column with a range close to zero has no coefficient in its own unit
@@ -115,7 +118,8 @@ def _stored(
     score = np.zeros(len(rows))
     for h in kept:  # the order of the prediction kernel
         score = score + slopes[h] * data.X[rows, usable[h]]
-    low, high = float(score[~positive].max()), float(score[positive].min())
+    low = float(score[~positive].max())
+    high = float(score[positive].min())
     if not low < high:
         return None
     cut = middle(low, high)

@@ -46,7 +46,8 @@ class Assignment(Formulation):
 
     def _features(self, point: Point) -> CodeArray:
         """`feature` of an ArrayTree: what each node that is reached asks."""
-        asked, branching = self._asked(point), self._branching(point)
+        asked = self._asked(point)
+        branching = self._branching(point)
         feature = np.full(2 << self.instance.depth, -2, np.int32)
         stack = [1]
         while stack:
@@ -64,7 +65,8 @@ class Assignment(Formulation):
         tree = self.instance.relabelled(self._features(point))
         if not self.keep_labels:
             return tree
-        label, w = tree.label.copy(), point[self.w]
+        label = tree.label.copy()
+        w = point[self.w]
         for v in tree.leaves.tolist():
             label[v] = w[self._terminal(v) - (1 << self.instance.depth)].argmax()
         return ArrayTree(tree.feature, label)
@@ -74,7 +76,11 @@ class AssignedScores:
     """The scores of rows, each written into the model when it is first asked for."""
 
     def __init__(self, instance: Instance, model: Model, zeta: Variables, w: Variables, *, exact: bool) -> None:
-        self.instance, self.model, self.zeta, self.w, self.exact = instance, model, zeta, w, exact
+        self.instance = instance
+        self.model = model
+        self.zeta = zeta
+        self.w = w
+        self.exact = exact
         self.known: dict[int, Variables] = {}
 
     def __call__(self, i: int) -> Expression:

@@ -36,7 +36,9 @@ class BendOCT(Formulation):
         self, instance: Instance, *, whole_labels: bool = False, strengthened: bool = False, root_cuts: bool = False,
         repair: bool = True, halted: Halted = never, side: Sequence[SideConstraint] = (),
     ) -> None:  # fmt: skip
-        self.instance, self.root_cuts, self.repair = instance, root_cuts, repair
+        self.instance = instance
+        self.root_cuts = root_cuts
+        self.repair = repair
         self.model = Model()
         self.model.halted = halted
         self.keep_labels = any(c.labels for c in side)
@@ -122,7 +124,8 @@ class BendersHooks(Hooks):
 
     def propose(self) -> Sequence[FloatArray]:
         """The waiting proposals, best last."""
-        waiting, self.queue = self.queue, []
+        waiting = self.queue
+        self.queue = []
         return waiting
 
     def on_fractional(self, point: Point, info: NodeInfo) -> Sequence[Row]:

@@ -55,7 +55,8 @@ class BitsBinOCT(BinOCT):
         for j, rungs in enumerate(self.ladders.rungs):
             rank = self.ladders.ranks[:, j]
             for lo, hi, bits in halvings(len(rungs)):
-                m, s = lo + (hi - lo) // 2, len(bits)
+                m = lo + (hi - lo) // 2
+                s = len(bits)
                 upper = [self.beta[v, h] for h in range(s) if not bits[h]] + [self.beta[v, s]]
                 self._sent(v, j, (rank > lo) & (rank <= m + 1), None, upper, "N6")
                 lower = [self.beta[v, h] for h in range(s) if bits[h]] + [self.beta[v, s]]
@@ -66,7 +67,8 @@ class BitsBinOCT(BinOCT):
         self, v: int, j: int, left: BoolArray | None, right: BoolArray | None, off: Sequence[Expression], name: str
     ) -> None:
         """If v asks j and all of `off` are 0, rows of `left` are not right of v and rows of `right` not left of it."""
-        inst, first = self.instance, 1 << self.instance.depth
+        inst = self.instance
+        first = 1 << self.instance.depth
         columns: list[CountArray] = []
         weights: list[FloatArray] = []
         for rows, side in ((left, 1), (right, 0)):
@@ -83,21 +85,27 @@ class BitsBinOCT(BinOCT):
     def _write(self, values: FloatArray, v: int, f: int) -> None:
         j, rung = self.ladders.place(f)
         values[self.b.columns[v - 1, j]] = 1.0
-        lo, hi, h = 0, len(self.ladders.rungs[j]) - 1, 0
+        lo = 0
+        hi = len(self.ladders.rungs[j]) - 1
+        h = 0
         while hi > lo:
             m = lo + (hi - lo) // 2
             if rung <= m:
-                values[self.beta.columns[v - 1, h]], hi = 1.0, m
+                values[self.beta.columns[v - 1, h]] = 1.0
+                hi = m
             else:
                 lo = m + 1
             h += 1
 
     def _asked(self, point: Point) -> FloatArray:
         """1 at the feature that ladder and bits of each node lead to."""
-        ladder, bits = point[self.b], point[self.beta] > 0.5
+        ladder = point[self.b]
+        bits = point[self.beta] > 0.5
         asked = np.zeros((len(ladder), len(self.instance.F)))
         for node, j in enumerate(ladder.argmax(axis=1).tolist()):
-            lo, hi, h = 0, len(self.ladders.rungs[j]) - 1, 0
+            lo = 0
+            hi = len(self.ladders.rungs[j]) - 1
+            h = 0
             while hi > lo:
                 m = lo + (hi - lo) // 2
                 lo, hi = (lo, m) if bits[node, h] else (m + 1, hi)

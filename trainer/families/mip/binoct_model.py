@@ -31,7 +31,10 @@ class BinOCT(Assignment):
         self.keep_labels = any(c.labels for c in side)
         self.model = model = Model()
         self.model.halted = halted
-        B, T, K, n = instance.tree.branch_nodes, instance.tree.terminal_nodes, instance.K, instance.n
+        B = instance.tree.branch_nodes
+        T = instance.tree.terminal_nodes
+        K = instance.K
+        n = instance.n
         self._split_variables()
         self.w = model.binary("w", T, K)
         self.zeta = model.continuous("zeta", range(n), T)
@@ -68,7 +71,8 @@ class BinOCT(Assignment):
             self._sides(v, f)
 
     def _errors(self, t: int) -> None:
-        inst, model = self.instance, self.model
+        inst = self.instance
+        model = self.model
         rows = self.zeta.columns[:, t - (1 << inst.depth)]
         model.add(total(self.w[t, k] for k in inst.K) == 1, "N3")
         for k in inst.K:
@@ -77,7 +81,8 @@ class BinOCT(Assignment):
             model.add(weighted(rows[own], inst.weight[own]) - size * self.w[t, k] <= self.e[t, k], "N4")
 
     def _sides(self, v: int, f: int) -> None:
-        inst, first = self.instance, 1 << self.instance.depth
+        inst = self.instance
+        first = 1 << self.instance.depth
         left = [t - first for t in inst.tree.below(2 * v) if t >= first]
         right = [t - first for t in inst.tree.below(2 * v + 1) if t >= first]
         ones = inst.ones[:, f]
@@ -91,7 +96,8 @@ class BinOCT(Assignment):
 
     def complete(self, tree: ArrayTree) -> ArrayTree:
         """Below a leaf every node asks feature 0 and every terminal node predicts the leaf's class."""
-        feature, label = tree.feature.copy(), tree.label.copy()
+        feature = tree.feature.copy()
+        label = tree.label.copy()
         for v in self.instance.tree.branch_nodes:
             if feature[v] < 0:
                 feature[v] = 0
@@ -105,10 +111,12 @@ class BinOCT(Assignment):
 
     def assignment(self, tree: ArrayTree) -> FloatArray:
         """The tree completed."""
-        inst, first = self.instance, 1 << self.instance.depth
+        inst = self.instance
+        first = 1 << self.instance.depth
         values = np.zeros(self.model.size)
         tree = self.complete(tree)
-        feature, label = tree.feature, tree.label
+        feature = tree.feature
+        label = tree.label
         for v in inst.tree.branch_nodes:
             self._write(values, v, int(feature[v]))
         at = inst.route(feature)

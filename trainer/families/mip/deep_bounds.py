@@ -23,7 +23,9 @@ class DeepBounds:
     def __init__(
         self, instance: Instance, *, seconds: float = SECONDS, stop: Callable[[], bool] = lambda: False
     ) -> None:
-        self.instance, self.seconds, self.stop = instance, seconds, stop
+        self.instance = instance
+        self.seconds = seconds
+        self.stop = stop
         self.spent = 0.0
         self._cache: dict[tuple[bytes, int], Fraction] = {}
 
@@ -31,7 +33,8 @@ class DeepBounds:
         """No tree of at most `height` levels of branchings has a higher value for `rows` (indices, not empty)."""
         key = rows.tobytes(), height
         if key not in self._cache:
-            inst, began = self.instance, time.perf_counter()
+            inst = self.instance
+            began = time.perf_counter()
             found = solve_binary(
                 inst.X[rows], inst.y[rows], n_classes=inst.classes, weights=inst.weight[rows], depth=height,
                 leaf_cost=inst.kappa, time_limit=min(self.seconds, max(0.0, TOTAL - self.spent)), stop=self.stop,

@@ -40,11 +40,13 @@ class FlowOCT(Formulation):
         halted: Halted = never,
         side: Sequence[SideConstraint] = (),
     ) -> None:
-        self.instance, self.strengthen = instance, strengthen
+        self.instance = instance
+        self.strengthen = strengthen
         self.keep_labels = any(c.labels for c in side)
         self.model = model = Model()
         self.model.halted = halted
-        V, rows = instance.tree.nodes, range(instance.n)
+        V = instance.tree.nodes
+        rows = range(instance.n)
         self.structure = Structure(instance, model, whole_labels=True)
         self.z = model.continuous("z", rows, V)
         self.zeta = model.continuous("zeta", rows, V)
@@ -58,11 +60,16 @@ class FlowOCT(Formulation):
         self.constrain(side, self.score, s.b, s.p, s.w)
 
     def _flow(self, i: int) -> None:
-        model, tree, on, y = self.model, self.instance.tree, self.instance.ones[i], int(self.instance.y[i])
+        model = self.model
+        tree = self.instance.tree
+        on = self.instance.ones[i]
+        y = int(self.instance.y[i])
         z, zeta = ([0, *columns.columns[i].tolist()] for columns in (self.z, self.zeta))  # nodes count from 1
-        b, w = self.structure.b.columns, self.structure.w.columns
+        b = self.structure.b.columns
+        w = self.structure.w.columns
         for v in tree.branch_nodes:
-            left, right = 2 * v, 2 * v + 1
+            left = 2 * v
+            right = 2 * v + 1
             flow = np.array([z[v], z[left], z[right], zeta[v]])
             model.add(Row(flow, np.array([1.0, -1.0, -1.0, -1.0]), 0.0, 0.0, "F4"))  # what enters goes on or ends
             model.add(at_most([z[left]], b[v - 1, ~on], "F7"))  # left only through a feature that is 0
@@ -74,7 +81,9 @@ class FlowOCT(Formulation):
 
     def _exact(self, i: int) -> None:
         """(F13) a row that reaches a node which predicts its label has its unit of flow."""
-        tree, w, y = self.instance.tree, self.structure.w, int(self.instance.y[i])
+        tree = self.instance.tree
+        w = self.structure.w
+        y = int(self.instance.y[i])
         for v in tree.nodes:
             exits = total(self.arc(i, u, 1 - side) for u, side in tree.turns(v))
             self.model.add(self.score(i) + exits >= w[v, y], "F13")

@@ -39,7 +39,8 @@ def _split(instance: Instance, rows: CountArray) -> int:
     left = classes.sum(axis=0) - right
     if np.count_nonzero(classes.sum(axis=0)) < 2:
         return -1
-    n_left, n_right = left.sum(axis=1), right.sum(axis=1)
+    n_left = left.sum(axis=1)
+    n_right = right.sum(axis=1)
     usable = np.flatnonzero((n_left > 0) & (n_right > 0))
     if not len(usable):
         return -1

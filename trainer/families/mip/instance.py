@@ -194,7 +194,10 @@ def build(
     weight = np.ones(len(y), COUNT) if weight is None else weight.astype(COUNT)
     group = np.zeros(len(y), np.int32) if group is None else group.astype(np.int32)
     kept = np.flatnonzero(weight > 0)
-    X, y, weight, group = X[kept], y[kept], weight[kept], group[kept]
+    X = X[kept]
+    y = y[kept]
+    weight = weight[kept]
+    group = group[kept]
     features = np.flatnonzero(X.min(axis=0, initial=1) < X.max(axis=0, initial=0)) if len(y) else np.zeros(0, np.int64)
     labels, codes = np.unique(y, return_inverse=True)
     first, member = _alike(X[:, features], codes.astype(np.int32), group)

@@ -36,11 +36,14 @@ class OCT(Assignment):
         halted: Halted = never,
         side: Sequence[SideConstraint] = (),
     ) -> None:
-        self.instance, self.single_features = instance, single_features
+        self.instance = instance
+        self.single_features = single_features
         self.keep_labels = any(c.labels for c in side)
         self.model = model = Model()
         self.model.halted = halted
-        B, T, K = instance.tree.branch_nodes, instance.tree.terminal_nodes, instance.K
+        B = instance.tree.branch_nodes
+        T = instance.tree.terminal_nodes
+        K = instance.K
         self._split_variables()
         self.d = model.binary("d", B, priority=2)
         self.l = model.binary("l", T)
@@ -89,7 +92,9 @@ class OCT(Assignment):
                 self.model.add(self.u[v, k] >= p[v] + self.w[t, k] - 1, "O9")
 
     def _errors(self, t: int) -> None:
-        inst, model, n = self.instance, self.model, self.instance.total
+        inst = self.instance
+        model = self.model
+        n = self.instance.total
         place = t - (1 << inst.depth)
         rows = self.zeta.columns[:, place]
         here = weighted(rows, inst.weight)
@@ -102,7 +107,9 @@ class OCT(Assignment):
         model.add(total(self.w[t, k] for k in inst.K) == self.l[t], "O4")
 
     def _route(self, i: int) -> None:
-        inst, model, zeta = self.instance, self.model, self.zeta
+        inst = self.instance
+        model = self.model
+        zeta = self.zeta
         terminal = inst.tree.terminal_nodes
         model.add(total(zeta[i, t] for t in terminal) == 1, "O5")
         for t in terminal:
@@ -131,7 +138,8 @@ class OCT(Assignment):
 
     def assignment(self, tree: ArrayTree) -> FloatArray:
         """The tree with every leaf at the rightmost terminal node below it."""
-        inst, first = self.instance, 1 << self.instance.depth
+        inst = self.instance
+        first = 1 << self.instance.depth
         values = np.zeros(self.model.size)
         for v in inst.tree.branch_nodes:
             if tree.feature[v] >= 0:

@@ -45,7 +45,8 @@ class NumericOCT(OCT):
         return self.model.binary("zeta", rows, terminal)
 
     def _turn(self, i: int, t: int, v: int, side: int) -> None:
-        zeta, a = self.zeta[i, t], self.b.columns[v - 1]
+        zeta = self.zeta[i, t]
+        a = self.b.columns[v - 1]
         if side:
             self.model.add(weighted(a, self.x[i]) >= self.c[v] - (1 - zeta), "O7")
             return
@@ -61,7 +62,8 @@ class NumericOCT(OCT):
 
     def _asked(self, point: Point) -> FloatArray:
         """1 at the feature nearest to column and threshold of each node."""
-        ladder, c = point[self.b], point[self.c]
+        ladder = point[self.b]
+        c = point[self.c]
         asked = np.zeros((len(ladder), len(self.instance.F)))
         for node, j in enumerate(ladder.argmax(axis=1).tolist() if len(self.rungs) else []):
             rungs = self.ladders.rungs[j]

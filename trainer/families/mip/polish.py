@@ -81,7 +81,8 @@ class DepthTwo:
             last = min(done + step, size)
             kernel.split_values(inst.X, inst.y, inst.weight, rows, inst.classes, done, last, best)
             done = last
-        p, q = self.kappa.numerator, self.kappa.denominator
+        p = self.kappa.numerator
+        q = self.kappa.denominator
         exact = np.int64 if q * inst.total + 4 * p < 1 << 62 else object
         values = (q * best.astype(exact) - p * np.arange(1, 5).astype(exact)).max(axis=2).sum(axis=1)
         values[done:] = q * int(inst.weight[rows].sum()) - 2 * p
@@ -89,9 +90,11 @@ class DepthTwo:
 
     def _solve(self, rows: CountArray) -> Subtree:
         inst = self.instance
-        best, shape = np.empty(4, np.int64), np.empty((4, 3), np.int32)
+        best = np.empty(4, np.int64)
+        shape = np.empty((4, 3), np.int32)
         kernel.best_subtrees(inst.X, inst.y, inst.weight, rows, inst.classes, best, shape)
-        p, q = self.kappa.numerator, self.kappa.denominator
+        p = self.kappa.numerator
+        q = self.kappa.denominator
         # the first of the best: shapes come by number of leaves
         values = [q * int(best[t]) - p * (t + 1) for t in range(4)]
         leaves = 1 if shape[1, 0] == NONE else 1 + values.index(max(values))
@@ -101,7 +104,8 @@ class DepthTwo:
     def _subtree(self, rows: CountArray, features: tuple[int, int, int], leaves: int) -> Subtree:
         inst = self.instance
         f, g, h = features
-        counts, right = np.zeros((8, inst.classes), np.int64), np.empty(len(rows), np.bool_)
+        counts = np.zeros((8, inst.classes), np.int64)
+        right = np.empty(len(rows), np.bool_)
         majority = kernel.settle(inst.X, inst.y, inst.weight, rows, features, counts, right)
         places = [1] if f == NONE else [*((2,) if g == NONE else (4, 5)), *((3,) if h == NONE else (6, 7))]
         labels = tuple(int(majority[v]) if v in places else -1 for v in range(1, 8))
@@ -118,7 +122,8 @@ class DepthTwo:
 
 def place(tree: ArrayTree, v: int, subtree: Subtree) -> ArrayTree:
     """The tree with the block of three levels at v replaced by `subtree`; v has at least two levels below it or needs none."""
-    feature, label = tree.feature.copy(), tree.label.copy()
+    feature = tree.feature.copy()
+    label = tree.label.copy()
     last = len(feature)
     level = [v]
     while level:
@@ -130,7 +135,8 @@ def place(tree: ArrayTree, v: int, subtree: Subtree) -> ArrayTree:
     for i, k in enumerate(subtree.labels):
         if k >= 0:
             u = v if i == 0 else (2 * v + i - 1 if i < 3 else 4 * v + i - 3)
-            feature[u], label[u] = LEAF, k
+            feature[u] = LEAF
+            label[u] = k
     return ArrayTree(feature, label)
 
 

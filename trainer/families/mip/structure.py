@@ -18,9 +18,13 @@ class Structure:
     """The variables b, p, w of a tree in a model; `whole_labels` makes w binary."""
 
     def __init__(self, instance: Instance, model: Model, *, whole_labels: bool) -> None:
-        V, B = instance.tree.nodes, instance.tree.branch_nodes
-        F, K, depth = instance.F, instance.K, instance.depth
-        self.instance, self.model = instance, model
+        V = instance.tree.nodes
+        B = instance.tree.branch_nodes
+        F = instance.F
+        K = instance.K
+        depth = instance.depth
+        self.instance = instance
+        self.model = model
         first = model.size
         self.b = model.binary("b", B, F)
         self.p = model.binary("p", V)
@@ -32,7 +36,10 @@ class Structure:
         self._rows(instance, model)
 
     def _rows(self, instance: Instance, model: Model) -> None:
-        b, p, w, tree = self.b, self.p, self.w, instance.tree
+        b = self.b
+        p = self.p
+        w = self.w
+        tree = instance.tree
         for v in tree.branch_nodes:
             above = total(p[u] for u in tree.path(v))
             model.add(total(b[v, f] for f in instance.F) + above == 1, f"S1[{v}]")

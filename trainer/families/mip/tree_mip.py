@@ -107,7 +107,8 @@ class Formulation(ABC):
 
     def without(self, tree: ArrayTree) -> Row:
         """The row that no assignment of this tree, with its labels, satisfies, and every other one does."""
-        view, nodes = self._view, np.flatnonzero(tree.feature[1:] >= 0) + 1
+        view = self._view
+        nodes = np.flatnonzero(tree.feature[1:] >= 0) + 1
         asked = weighted(view.b.columns[nodes - 1, tree.feature[nodes]], np.ones(len(nodes)))
         said = total(view.w[int(v), int(tree.label[v])] for v in tree.leaves)
         return (asked + said <= len(nodes) + len(tree.leaves) - 1).named("not-admitted")
@@ -143,8 +144,11 @@ class InstanceModel(TreeModel[ArrayTree]):
     every_point = True
 
     def __init__(self, formulation: Formulation, news: News = lambda *_: False, known: Fraction | None = None) -> None:
-        self.formulation, self.news, self.known = formulation, news, known
-        self.model, self.instance = formulation.model, formulation.instance
+        self.formulation = formulation
+        self.news = news
+        self.known = known
+        self.model = formulation.model
+        self.instance = formulation.instance
         self.rough = formulation.rough
         leaves = min(formulation.max_leaves, 1 << min(self.instance.depth, 12))
         self.lattice = Lattice(kappa=self.instance.kappa, leaves=leaves)
@@ -163,7 +167,8 @@ class InstanceModel(TreeModel[ArrayTree]):
         """Keep a tree if it is the best one so far that the constraints admit."""
         value = self.instance.value(tree)
         if (self.best is None or value > self.best) and self.formulation.admits(tree):
-            self.best, self.tree = value, tree
+            self.best = value
+            self.tree = tree
 
     @property
     def value(self) -> Fraction | None:
@@ -222,7 +227,8 @@ def to_draft(problem: Problem, instance: Instance, tree: ArrayTree, v: int = 1) 
     f = int(tree.feature[v])
     if f == LEAF or f < 0:
         return DraftLeaf(label=int(instance.labels[tree.label[v]]))
-    zero, one = to_draft(problem, instance, tree, 2 * v), to_draft(problem, instance, tree, 2 * v + 1)
+    zero = to_draft(problem, instance, tree, 2 * v)
+    one = to_draft(problem, instance, tree, 2 * v + 1)
     return problem.binary.branch(int(instance.features[f]), zero, one)
 
 
@@ -277,7 +283,9 @@ def _reachable(
     monitor: Monitor,
 ) -> InfeasibleError:
     """The error with what can be reached when one kind of constraint is given up; `best` belongs to the first kind."""
-    words, best, of = [str(error)], None, None
+    words = [str(error)]
+    best = None
+    of = None
     for relaxed, kept in relaxations(side):
         remaining = replace(options, time=None if math.isinf(monitor.remaining()) else monitor.remaining())
         try:
@@ -287,7 +295,8 @@ def _reachable(
         if price is not None:
             words.append(relaxed.sentence(price))
             if best is None:
-                best, of = float(price), relaxed.of
+                best = float(price)
+                of = relaxed.of
     return InfeasibleError(" ".join(words), best=best, of=of)
 
 

@@ -74,7 +74,8 @@ def _draft(problem: Problem, shape: NumericShape) -> Draft:
     if shape is None:
         return DraftLeaf()
     feature = problem.numeric.features[shape[0]]
-    low, high = _draft(problem, shape[2]), _draft(problem, shape[3])
+    low = _draft(problem, shape[2])
+    high = _draft(problem, shape[3])
     if feature.test is Test.VALUE:
         return DraftBranch(
             split=Threshold(feature=feature.column, threshold=float(np.float64(shape[1]))), left=low, right=high

@@ -42,8 +42,11 @@ def _looked_at(prepared: Prepared, depth: int, stop: Callable[[], bool]) -> Look
     Raises ProofTooLarge where that is more than a proof may hold, and Stopped.
     """
     search = prepared.search
-    search.flag, search.stop = np.zeros(1, np.int64), stop
-    search.looks, search.looked, search.most_looks = [], 0, MOST_STEPS // 2
+    search.flag = np.zeros(1, np.int64)
+    search.stop = stop
+    search.looks = []
+    search.looked = 0
+    search.most_looks = MOST_STEPS // 2
     found = search.search(prepared.order, depth, _Found(prepared.lower, None, False), 0)
     if search.looked > search.most_looks or found.looks is None:
         raise ProofTooLarge

@@ -81,14 +81,22 @@ class NumericSearch:
         self, rank: np.ndarray, y: CodeArray, weight: CountArray, classes: int, costs: np.ndarray, flag: np.ndarray,
         stop: Callable[[], bool],
     ) -> None:  # fmt: skip
-        self.rank, self.y, self.weight, self.classes, self.costs = rank, y, weight, classes, costs
+        self.rank = rank
+        self.y = y
+        self.weight = weight
+        self.classes = classes
+        self.costs = costs
         # a plain tuple: numba takes twice as long to recognise a named one
         self.rows = rank, y, weight, np.where(y == 1, weight << 32, weight) if classes == 2 else weight
-        self.flag, self.stop, self.nodes = flag, stop, 0
-        self.unit, self.leaf = int(costs[0]), int(costs[1])
+        self.flag = flag
+        self.stop = stop
+        self.nodes = 0
+        self.unit = int(costs[0])
+        self.leaf = int(costs[1])
         self.on_better: Callable[[int, Any], None] = lambda cost, tree: None
         self.looks: Looks | None = None  # of the search that is under way, if they are kept
-        self.looked, self.most_looks = 0, MOST_LOOKS
+        self.looked = 0
+        self.most_looks = MOST_LOOKS
 
     def check(self) -> None:
         """Raise if the search has to end."""
@@ -135,11 +143,14 @@ class NumericSearch:
 
     def _one(self, order: np.ndarray, height: int, ub: int) -> _Found:
         totals = class_weights(order, self.y, self.weight, self.classes)
-        cost, tree = int(totals.sum() - totals.max()) * self.unit + self.leaf, None
+        cost = int(totals.sum() - totals.max()) * self.unit + self.leaf
+        tree = None
         if height and order.shape[1] > 1:
-            E, sizes = np.empty(order.shape, np.int32), np.zeros(len(order), np.int64)
+            E = np.empty(order.shape, np.int32)
+            sizes = np.zeros(len(order), np.int64)
             ends(order, self.rank, E, sizes)
-            errors, places = np.empty(len(order), np.int64), np.empty(len(order), np.int64)
+            errors = np.empty(len(order), np.int64)
+            places = np.empty(len(order), np.int64)
             best_one(order, E, sizes, self.y, self.weight, self.classes, errors, places)
             f = int(errors.argmin())
             if places[f] >= 0 and int(errors[f]) * self.unit + 2 * self.leaf < cost:
@@ -149,9 +160,11 @@ class NumericSearch:
 
     def search(self, order: np.ndarray, height: int, best: _Found, slack: int, news: bool = False) -> _Found:
         """A tree of full height that costs less than best.cost - slack, or the proof that there is none."""
-        E, sizes = np.empty(order.shape, np.int32), np.zeros(len(order), np.int64)
+        E = np.empty(order.shape, np.int32)
+        sizes = np.zeros(len(order), np.int64)
         ends(order, self.rank, E, sizes)
-        errors, places = np.empty(len(order), np.int64), np.empty(len(order), np.int64)
+        errors = np.empty(len(order), np.int64)
+        places = np.empty(len(order), np.int64)
         best_one(order, E, sizes, self.y, self.weight, self.classes, errors, places)
         lines = [
             _Line(f, E[f, : sizes[f]], self.weight[order[f]], int(places[f]), self.leaf, len(order))
@@ -160,7 +173,8 @@ class NumericSearch:
         ]
         # the interval with the lowest bound first, over all features; of equal ones the feature that parts the classes best
         heap = [(2 * self.leaf, k, 0, len(line.W) - 1) for k, line in enumerate(lines)]
-        above, self.looks = self.looks, None if self.looks is None else []
+        above = self.looks
+        self.looks = None if self.looks is None else []
         while heap:
             bound, k, a, b = heapq.heappop(heap)
             if bound >= best.cost - slack:
@@ -172,19 +186,22 @@ class NumericSearch:
             for x, z in ((a, c), (c, b)):
                 if z - x > 1:
                     heapq.heappush(heap, (lines[k].low[x] + lines[k].high[z], k, x, z))
-        looks, self.looks = self.looks, above
+        looks = self.looks
+        self.looks = above
         return replace(best, looks=looks)
 
     def _threshold(
         self, order: np.ndarray, height: int, line: _Line, a: int, b: int, c: int, best: _Found, news: bool
     ) -> _Found:
         """Solve both sides of threshold c as far as the upper bound asks, and keep what was learned."""
-        target, unit = best.cost, self.unit
+        target = best.cost
+        unit = self.unit
         # what is proved of c beyond the target excludes the thresholds beside it, as far as there are rows between
         reach = target + unit * min(line.W[c] - line.W[a], line.W[b] - line.W[c]) // 2
         t = int(self.rank[line.f, order[line.f, line.marks[c - 1]]])
         parts = divide(order, self.rank, line.f, t)
-        bounds, firsts = list(line.floors(a, b, c, unit)), line.first_floors(a, b, c, unit)
+        bounds = list(line.floors(a, b, c, unit))
+        firsts = line.first_floors(a, b, c, unit)
         found: list[Any] = [None, None]
         # the smaller side first, so that the search of the larger one has the tighter bound
         for s in (0, 1) if parts[0].shape[1] <= parts[1].shape[1] else (1, 0):
@@ -211,12 +228,17 @@ class _Line:
     """The thresholds 1 .. count of one feature and what is known about their sides; 0 and count + 1 have all rows on one side."""
 
     def __init__(self, f: int, marks: np.ndarray, weights: np.ndarray, place: int, leaf: int, features: int) -> None:
-        self.f, self.marks, self.place = f, marks, place
-        behind, count = np.cumsum(weights), len(marks)
+        self.f = f
+        self.marks = marks
+        self.place = place
+        behind = np.cumsum(weights)
+        count = len(marks)
         self.W = [0, *behind[marks].tolist(), int(behind[-1])]
-        self.low, self.high = {0: leaf, count + 1: leaf}, {0: leaf, count + 1: leaf}
+        self.low = {0: leaf, count + 1: leaf}
+        self.high = {0: leaf, count + 1: leaf}
         none = np.zeros(features, np.int64)
-        self.first_low, self.first_high = {0: none, count + 1: none}, {0: none, count + 1: none}
+        self.first_low = {0: none, count + 1: none}
+        self.first_high = {0: none, count + 1: none}
 
     def floors(self, a: int, b: int, c: int, unit: int) -> tuple[int, int]:
         """Lower bounds of both sides of c from what is known about a and b."""
@@ -236,7 +258,8 @@ class _Line:
 
     def middle(self, a: int, b: int, target: int, unit: int) -> int | None:
         """The threshold to look at next between a and b, or None if all of them cost `target` at least."""
-        first, last = a + 1, b - 1
+        first = a + 1
+        last = b - 1
         while first <= last and sum(self.floors(a, b, first, unit)) >= target:
             first += 1
         while first <= last and sum(self.floors(a, b, last, unit)) >= target:
@@ -269,7 +292,8 @@ def solve_numeric(
     search returns its best tree and a valid bound.  Raises DataError for weights that add up to 2^31 or more.
     """
     X, y, weight = _weighing(X, y, weights)
-    P, Q = leaf_cost.numerator, leaf_cost.denominator
+    P = leaf_cost.numerator
+    Q = leaf_cost.denominator
     scale = (1 << depth) + 1  # of two trees of the same objective the one with fewer leaves is cheaper
     costs = np.array([scale * Q, scale * P + 1], np.int64)
     if scale * (Q * int(weight.sum()) + P * (1 << depth)) >= INFINITE:
@@ -314,7 +338,9 @@ def _weighing(X: FloatArray, y: CodeArray, weights: CountArray | None) -> tuple[
     """The rows that weigh anything, with their weights; raises DataError if that is none, or too much to count."""
     weight = np.ones(len(y), np.int64) if weights is None else np.asarray(weights, np.int64)
     used = weight > 0
-    X, y, weight = X[used], np.ascontiguousarray(y[used], dtype=np.int32), np.ascontiguousarray(weight[used])
+    X = X[used]
+    y = np.ascontiguousarray(y[used], dtype=np.int32)
+    weight = np.ascontiguousarray(weight[used])
     if len(y) == 0 or int(weight.sum()) > MOST_WEIGHT:
         raise DataError(f"The weights add up to {int(weight.sum())}; this search takes 1 to {MOST_WEIGHT}.")
     return X, y, weight
@@ -339,7 +365,8 @@ def _deepen(
                 better(best.cost, best.tree)
         search.on_better = keep
         for height in range(3, heights + 1):
-            search.looks, search.looked = [], 0
+            search.looks = []
+            search.looked = 0
             best = search.search(order, height, best, slack if height == depth else 0, news=True)
     except Stopped:
         return replace(best, looks=None), False  # those of a smaller height
@@ -383,7 +410,8 @@ def _equal(rank: np.ndarray, levels: list[FloatArray], over: Callable[[], bool])
     The ranks of some columns make one key, as digits of a number, and keys are renumbered before they are too large: an order of
     whole numbers takes a tenth of the time of one of rows.
     """
-    group, size = np.zeros(rank.shape[1], np.int64), 1
+    group = np.zeros(rank.shape[1], np.int64)
+    size = 1
     for column, values in zip(rank, levels, strict=True):
         if size > MOST_KEYS // len(values):
             distinct, group = np.unique(group, return_inverse=True)

@@ -59,7 +59,10 @@ class Cases:
     def __init__(
         self, store: Store, labels: Labels, inside: BoolArray, bound: int | Fraction, terms: Terms = PLAIN
     ) -> None:
-        self.store, self.inside, self.asked, self.terms = store, inside, bound, terms
+        self.store = store
+        self.inside = inside
+        self.asked = bound
+        self.terms = terms
         self.bound = math.ceil(bound)
         self.weighed: dict[tuple[int, int], bool] = {}
         self.columns = tuple(range(store.hulls.Z.shape[1]))
@@ -268,9 +271,11 @@ class Cases:
                 found.setdefault(p, {})[u] = []
         if self.terms.least > 1:
             self._light(v, free, found)
-        store, columns = self._at(v), self._usable(v)
+        store = self._at(v)
+        columns = self._usable(v)
         n = len(store.vectors)
-        one, two = store.sides[0, :n], store.sides[1, :n]
+        one = store.sides[0, :n]
+        two = store.sides[1, :n]
         away = [(~self.here[u]).astype(np.float32) for u in (2 * v, 2 * v + 1)]
         for left, right in ((one, two), (two, one)):
             missing = left @ away[0] + right @ away[1]
@@ -293,10 +298,13 @@ class Cases:
 
     def _added(self) -> Step | None:
         """The step that adds up disjoint sets above two leaves each, if they suffice; `chosen` holds the sets."""
-        self.chosen, parts, total = [], list[list[int]](), self.cost
+        self.chosen = []
+        parts = list[list[int]]()
+        total = self.cost
         for v in self.last:
             left, right = self._preferring(v)
-            left, right = left & self.here[v] & (self.at != 2 * v + 1), right & self.here[v] & (self.at != 2 * v)
+            left = left & self.here[v] & (self.at != 2 * v + 1)
+            right = right & self.here[v] & (self.at != 2 * v)
             price = np.abs(self.wrong[2 * v] - self.wrong[2 * v + 1])
             while True:
                 s = self._smallest(left, right)
@@ -310,7 +318,8 @@ class Cases:
                 parts.append([self.store.lemma(s, labels, int(self.wrong[v][used].sum()) + gain), v])
                 self.chosen.append((v, s))
                 total += gain
-                left, right = left & ~used, right & ~used
+                left = left & ~used
+                right = right & ~used
                 if total >= self.bound:
                     return {"by": "sum", "of": parts}
         return None
@@ -321,7 +330,8 @@ class Cases:
         n = len(store.vectors)
         if not n:
             return None
-        one, two = store.sides[0, :n], store.sides[1, :n]
+        one = store.sides[0, :n]
+        two = store.sides[1, :n]
         outside = [(~side).astype(np.float32) for side in (left, right)]
         missing = np.minimum(one @ outside[0] + two @ outside[1], two @ outside[0] + one @ outside[1])
         whole = np.flatnonzero(missing == 0.0)

@@ -72,10 +72,12 @@ def widest(
         value = np.hstack([value, np.full((n, 1), -1.0)])
     kept = value != 0.0
     lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = columns, n + 2
+    lp.num_col_ = columns
+    lp.num_row_ = n + 2
     cost = np.zeros(columns)
     if weight is None:
-        cost[2 * m], cost[2 * m + 1] = 1.0, -1.0
+        cost[2 * m] = 1.0
+        cost[2 * m + 1] = -1.0
     else:
         cost[2 * m + 2 :] = weight
     lp.col_cost_ = cost
@@ -146,7 +148,8 @@ class DistantSearch(LocalSearch):
 
     def consider(self, tree: ObliqueTree) -> bool:
         """Keep the tree, or what it becomes inside the class, if it is the best so far."""
-        tree, charge = self.free.pruned(tree), self.instance.charge
+        tree = self.free.pruned(tree)
+        charge = self.instance.charge
         if self.free.value(tree) - charge * len(tree.branches) <= self.value:
             return False
         tree = tree if keeps(self.instance, tree, self.least) else self.fitted(tree)
@@ -172,7 +175,8 @@ class DistantSearch(LocalSearch):
                 trial.a[v, h] = 0.0
                 trial = self.fitted(trial, sparse=True)
                 if self.instance.value(trial) > value:
-                    tree, value = trial, self.instance.value(trial)
+                    tree = trial
+                    value = self.instance.value(trial)
         return tree
 
     def fitted(self, tree: ObliqueTree, *, sparse: bool = False) -> ObliqueTree:
@@ -180,7 +184,8 @@ class DistantSearch(LocalSearch):
 
         With `sparse`, coefficients of 0 stay 0.
         """
-        inst, tree = self.instance, self.instance.relabelled(tree).copy()
+        inst = self.instance
+        tree = self.instance.relabelled(tree).copy()
         for v in tree.branches:
             points = np.flatnonzero(inst.visits(inst.route(tree), v))
             allowed = tree.a[v] != 0.0 if sparse else np.ones(len(tree.a[v]), bool)
@@ -202,7 +207,8 @@ class DistantSearch(LocalSearch):
         self, tree: ObliqueTree, v: int, points: CountArray, allowed: BoolArray
     ) -> tuple[FloatArray, float] | None:
         """The best plane that was found among the tree's own planes, planes of linear programs, and others near them."""
-        Z, need = self.instance.Z[points] * allowed, self.least + ROUNDING
+        Z = self.instance.Z[points] * allowed
+        need = self.least + ROUNDING
         left = Z @ tree.a[v] <= tree.c[v]
         if distance(Z, tree.a[v], left) >= need:
             return tree.a[v].copy(), float(tree.c[v])

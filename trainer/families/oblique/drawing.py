@@ -35,7 +35,10 @@ class Drawing:
     """Draws the best tree of a search; a drawn tree that would be worse is not used."""
 
     def __init__(self, target: Target, plan: Plan, search: LocalSearch, monitor: Monitor) -> None:
-        self.target, self.plan, self.search, self.monitor = target, plan, search, monitor
+        self.target = target
+        self.plan = plan
+        self.search = search
+        self.monitor = monitor
 
     def drawn(self) -> tuple[ObliqueTree, bool]:
         """The best tree with its planes drawn as requested, and whether all of them are."""
@@ -44,16 +47,19 @@ class Drawing:
         def stopped() -> bool:
             return self.monitor.stopped() or time.perf_counter() > end
 
-        inst, style = self.target.instance, self.target.settings["hyperplanes"]
+        inst = self.target.instance
+        style = self.target.settings["hyperplanes"]
         columns = np.array([f.column for f in self.target.units.encoding.features], np.int64)
-        best, separator = self.search.best, Separator(inst.Z)
+        best = self.search.best
+        separator = Separator(inst.Z)
         tree, as_asked = refitted(inst, best, separator, style, columns, stopped)
         if style == "sparse" and not self.plan.least:
             thin = self._thinnest(tree, stopped)
             if thin is not tree:
                 thin, again = refitted(inst, thin, separator, style, columns, stopped)
                 if self._fits(thin) and thin.coefficients < tree.coefficients:
-                    tree, as_asked = thin, again
+                    tree = thin
+                    as_asked = again
         return (tree, as_asked) if self._fits(tree) else (best, False)
 
     def in_units(self, tree: ObliqueTree, starts: Sequence[ObliqueTree]) -> tuple[ObliqueTree, Draft]:

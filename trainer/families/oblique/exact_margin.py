@@ -19,7 +19,9 @@ def least_distance(left: FloatArray, right: FloatArray, enough: Fraction) -> Fra
 
     None if the problem is too large for fractions, or takes too many steps.
     """
-    n, k, m = len(left), len(right), left.shape[1]
+    n = len(left)
+    k = len(right)
+    m = left.shape[1]
     if (m + 2) * (n + k + 2 * m) > MOST_CELLS:
         return None
     points = [[Fraction(float(x)) for x in row] for row in left] + [[-Fraction(float(x)) for x in row] for row in right]

@@ -68,7 +68,8 @@ def solve_frontier(problem: Problem, settings: Settings, monitor: Monitor, plan:
             run = Run(plain, Settings(dict(asked) | {"max_leaves": t}), inner, plan)
             run.extra = list(known)
             if sizes:
-                run.packed, run.store = sizes[-1].run.packed, _store(sizes)
+                run.packed = sizes[-1].run.packed
+                run.store = _store(sizes)
             with threadpool_limits(limits=settings["threads"], user_api="blas"):
                 solution = run.solve()
         known += [*run.trees.values(), run.search.best]
@@ -220,9 +221,11 @@ def _by_leaves(problem: Problem, sizes: list[Size]) -> list[dict[str, Any]]:
 def _by_coefficients(problem: Problem, sizes: list[Size], monitor: Monitor, most: int) -> list[dict[str, Any]]:
     """Coefficients other than 0 and rows correct: each tree as it is, drawn with few columns, and thinned; and the first trees."""
     found: list[tuple[int, int, Tree]] = []
-    seconds, stopped = min(THINNING, 0.5 * monitor.remaining()) / len(sizes), monitor.stopped
+    seconds = min(THINNING, 0.5 * monitor.remaining()) / len(sizes)
+    stopped = monitor.stopped
     for s in sizes:
-        instance, units = s.run.instance, s.run.units
+        instance = s.run.instance
+        units = s.run.units
         found += [_counted(problem, s.draft)]
         sparse = _sparse(instance, units, s.tree, stopped)
         limits = [instance] if s is not sizes[-1] else [instance, replace(instance, max_leaves=most)]

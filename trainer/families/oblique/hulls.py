@@ -45,7 +45,10 @@ class Hulls:
     """Tests over fixed points: X (P, m) in the units of the table, and Z (P, m) the same scaled."""
 
     def __init__(self, X: FloatArray, Z: FloatArray, least: float, stop: Callable[[], bool]) -> None:
-        self.X, self.Z, self.least, self.stop = X, Z, least, stop
+        self.X = X
+        self.Z = Z
+        self.least = least
+        self.stop = stop
         self.tests = self.work = 0
 
     def test(self, left: CountArray, right: CountArray) -> Meeting | Parting | None:
@@ -61,15 +64,18 @@ class Hulls:
 
     def _nearest(self, left: CountArray, right: CountArray) -> tuple[FloatArray | None, FloatArray, float]:
         """Weights of the nearest points of the hulls, the normal between them, and their distance: l∞ if planes keep one, else l1."""
-        m, size = self.Z.shape[1], len(left) + len(right)
+        m = self.Z.shape[1]
+        size = len(left) + len(right)
         points = np.concatenate([self.Z[left], -self.Z[right]])
         sums = np.zeros((size, 2))
-        sums[: len(left), 0], sums[len(left) :, 1] = 1.0, 1.0
+        sums[: len(left), 0] = 1.0
+        sums[len(left) :, 1] = 1.0
         if self.least:
             program = _Columns(np.hstack([points, -points, sums]), np.append(np.full(2 * m, -1.0), [0.0, 0.0])[None])
             lower = np.full(2 * m, -highspy.kHighsInf)
         else:  # a dense matrix of the parts of the difference would be m by m
-            program, lower = _Columns(np.hstack([points, sums])), np.zeros(m)
+            program = _Columns(np.hstack([points, sums]))
+            lower = np.zeros(m)
             program.units(np.full(m, -1.0))
             program.units(np.ones(m))
         solver = program.solver(size, np.append(lower, [1.0, 1.0]), np.append(np.zeros(len(lower)), [1.0, 1.0]))
@@ -87,7 +93,8 @@ class Hulls:
         for a in (normal, -normal):
             size = float(np.abs(a).sum())
             scores = self.Z @ (a / size if size and self.least else a)
-            low, high = float(scores[left].max()), float(scores[right].min())
+            low = float(scores[left].max())
+            high = float(scores[right].min())
             if high - low > self.least + 1e-11:
                 middle = (low + high) / 2
                 return Parting(scores <= middle - self.least / 2, scores > middle + self.least / 2)
@@ -95,7 +102,8 @@ class Hulls:
 
     def _meeting(self, left: CountArray, right: CountArray, weights: FloatArray) -> Meeting | None:
         used = np.flatnonzero(weights > SUPPORT)
-        one, two = left[used[used < len(left)]], right[used[used >= len(left)] - len(left)]
+        one = left[used[used < len(left)]]
+        two = right[used[used >= len(left)] - len(left)]
         if not len(one) or not len(two):
             return None
         found = self._rounded(weights[used]) if self.least else self._exact(np.concatenate([one, two]), len(one))
@@ -170,7 +178,9 @@ class _Columns:
     """A linear program of columns (k, rows), and further ones below them."""
 
     def __init__(self, *blocks: FloatArray) -> None:
-        self.index, self.value, self.length = list[CountArray](), list[FloatArray](), list[CountArray]()
+        self.index = list[CountArray]()
+        self.value = list[FloatArray]()
+        self.length = list[CountArray]()
         self.rows = blocks[0].shape[1]
         for block in blocks:
             columns, rows = np.nonzero(block)
@@ -189,10 +199,13 @@ class _Columns:
         """The program: the first `size` columns cost nothing, the others 1, and all variables are at least 0."""
         length = np.concatenate(self.length)
         lp = highspy.HighsLp()
-        lp.num_row_, lp.num_col_ = self.rows, len(length)
+        lp.num_row_ = self.rows
+        lp.num_col_ = len(length)
         lp.col_cost_ = np.append(np.zeros(size), np.ones(len(length) - size))
-        lp.col_lower_, lp.col_upper_ = np.zeros(len(length)), np.full(len(length), highspy.kHighsInf)
-        lp.row_lower_, lp.row_upper_ = lower, upper
+        lp.col_lower_ = np.zeros(len(length))
+        lp.col_upper_ = np.full(len(length), highspy.kHighsInf)
+        lp.row_lower_ = lower
+        lp.row_upper_ = upper
         lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
         lp.a_matrix_.start_ = np.append(0, np.cumsum(length)).astype(np.int32)
         lp.a_matrix_.index_ = np.concatenate(self.index).astype(np.int32)

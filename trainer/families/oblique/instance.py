@@ -15,7 +15,9 @@ import numpy as np
 
 from trainer.dtypes import BoolArray, CodeArray, CountArray, FloatArray
 
-NONE, BRANCH, LEAF = 0, 1, 2
+NONE = 0
+BRANCH = 1
+LEAF = 2
 NEVER = Fraction(-(1 << 62))  # the worth of what may not be
 
 
@@ -187,12 +189,16 @@ class ObliqueInstance:
 
     def _fell(self, tree: ObliqueTree, v: int) -> None:
         """Make v a leaf and forget what is below it."""
-        tree.kind[v], tree.a[v], tree.c[v] = LEAF, 0.0, 0.0
+        tree.kind[v] = LEAF
+        tree.a[v] = 0.0
+        tree.c[v] = 0.0
         below = [2 * v, 2 * v + 1]
         while below:
             u = below.pop()
             if u < self.size and tree.kind[u] != NONE:
-                tree.kind[u], tree.a[u], tree.c[u] = NONE, 0.0, 0.0
+                tree.kind[u] = NONE
+                tree.a[u] = 0.0
+                tree.c[u] = 0.0
                 below += [2 * u, 2 * u + 1]
 
     def _bypassed(self, tree: ObliqueTree) -> ObliqueTree:
@@ -210,7 +216,8 @@ class ObliqueInstance:
         result = tree.copy()
         for v in range(1, self.size >> 1):
             if result.kind[v] == LEAF:
-                result.kind[v], result.c[v] = BRANCH, 1.0
+                result.kind[v] = BRANCH
+                result.c[v] = 1.0
                 for u in (2 * v, 2 * v + 1):
                     result.kind[u], result.label[u] = LEAF, result.label[v]
         return result
@@ -264,8 +271,10 @@ def mirrored(instance: ObliqueInstance, tree: ObliqueTree, v: int) -> ObliqueTre
     if not left.any() or left.all():
         result.a[v], result.c[v] = 0.0, (-1.0 if left.all() else 1.0)
     else:
-        low, high = float(scores[left].max()), float(scores[~left].min())
-        result.a[v], result.c[v] = -tree.a[v], -(low + (high - low) / 2)
+        low = float(scores[left].max())
+        high = float(scores[~left].min())
+        result.a[v] = -tree.a[v]
+        result.c[v] = -(low + (high - low) / 2)
     pairs = [(2 * v, 2 * v + 1), (2 * v + 1, 2 * v)]
     while pairs:
         to, of = pairs.pop()

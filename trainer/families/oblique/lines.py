@@ -29,7 +29,8 @@ def ways(x: CountArray, y: CountArray) -> BoolArray:
     n = len(x)
     nothing = np.zeros((1, n), bool)
     first, second = np.triu_indices(n, 1)
-    dx, dy = x[second] - x[first], y[second] - y[first]
+    dx = x[second] - x[first]
+    dy = y[second] - y[first]
     flip = np.where((dy < 0) | ((dy == 0) & (dx < 0)), -1, 1)
     size = np.maximum(np.gcd(dx, dy), 1)
     directions = np.unique(np.column_stack([flip * dx // size, flip * dy // size]), axis=0)
@@ -44,9 +45,11 @@ def ways(x: CountArray, y: CountArray) -> BoolArray:
     score = np.outer(between[:, 0], y) - np.outer(between[:, 1], x)
     rank = np.argsort(np.argsort(score, axis=1), axis=1)
     new = np.zeros((len(rank), n + 1), np.int64)  # differences along the cuts: how many points have changed sides
-    new[0, 1], new[0, n] = 1, -1
+    new[0, 1] = 1
+    new[0, n] = -1
     turn, point = np.nonzero(rank[1:] != rank[:-1])
-    before, now = rank[turn, point], rank[turn + 1, point]
+    before = rank[turn, point]
+    now = rank[turn + 1, point]
     np.add.at(new, (turn + 1, np.minimum(before, now) + 1), 1)
     np.add.at(new, (turn + 1, np.maximum(before, now) + 1), -1)
     cut, turn = np.nonzero(new.cumsum(axis=1)[:, :n].T > 0)
@@ -59,7 +62,8 @@ class Roots:
     """The best halves below each way as the root; `sides` (R, N) from `ways`, `counts` (N, K)."""
 
     def __init__(self, sides: BoolArray, counts: CountArray) -> None:
-        self.sides, self.size = sides, counts.sum(axis=1)
+        self.sides = sides
+        self.size = counts.sum(axis=1)
         exact: Any = np.float32 if counts.sum() < 1 << 23 else np.float64  # whole numbers that this type holds
         self.D: FloatArray = sides.astype(exact)
         self.weight: FloatArray = counts.astype(exact)
@@ -74,7 +78,8 @@ class Roots:
     def errors(self, roots: CountArray) -> CountArray:
         """The least errors (roots, 2) with three and with four leaves."""
         both = np.stack([(self.D[roots] * column) @ self.D.T for column in self.weight.T])  # (K, roots, R)
-        leaf, split = [], []
+        leaf = []
+        split = []
         for here, left in ((self.inside[roots], both), (self.outside[roots], self.inside.T[:, None, :] - both)):
             rest = here.T[:, :, None] - left
             leaf.append(_wrong(here))
@@ -120,8 +125,11 @@ def least_errors(roots: Roots, stopped: Callable[[], bool] = lambda: False) -> L
     first = int(pairs.argmin())
     one = every - int(roots.weight.sum(axis=0).max())
     two = min(one, int(pairs[first]))
-    best, where = np.full(2, two), np.full(2, first)  # with three and with four leaves
-    errors, known = np.zeros((len(sides), 2), np.int64), np.zeros(len(sides), bool)
+    # with three and with four leaves
+    best = np.full(2, two)
+    where = np.full(2, first)
+    errors = np.zeros((len(sides), 2), np.int64)
+    known = np.zeros(len(sides), bool)
     for step in STEPS:
         left = np.arange(0, len(sides), step)
         left = left[~known[left]]
@@ -137,7 +145,8 @@ def least_errors(roots: Roots, stopped: Callable[[], bool] = lambda: False) -> L
             if stopped():
                 return None
             block = left[begin : begin + roots.block]
-            errors[block], known[block] = roots.errors(block), True
+            errors[block] = roots.errors(block)
+            known[block] = True
             for t in np.flatnonzero(errors[block].min(axis=0) < best):
                 where[t] = block[int(errors[block, t].argmin())]
                 best[t] = errors[where[t], t]

@@ -97,7 +97,8 @@ def _conjugate(X: FloatArray, ridge: FloatArray) -> Callable[[FloatArray, FloatA
 
     def step(curvature: FloatArray, gradient: FloatArray) -> FloatArray:
         scale = 1.0 / (curvature @ squares + ridge)
-        s, rest = np.zeros_like(gradient), gradient.copy()
+        s = np.zeros_like(gradient)
+        rest = gradient.copy()
         along = scale * rest
         size = float(rest @ along)
         enough = 1e-8 * size
@@ -106,7 +107,8 @@ def _conjugate(X: FloatArray, ridge: FloatArray) -> Callable[[FloatArray, FloatA
                 break
             image = X.T @ (curvature * (X @ along)) + ridge * along
             length = size / float(along @ image)
-            s, rest = s + length * along, rest - length * image
+            s = s + length * along
+            rest = rest - length * image
             size, before = float(rest @ (scale * rest)), size
             along = scale * rest + (size / before) * along
         return s
@@ -152,7 +154,8 @@ class LocalSearch:
         value = self.instance.value(tree)
         if value <= self.value:
             return False
-        self.best, self.value = tree, value
+        self.best = tree
+        self.value = value
         return True
 
     def accept(self, tree: ObliqueTree) -> bool:
@@ -170,7 +173,8 @@ class LocalSearch:
         patience: int = 1_000_000,
     ) -> None:
         """Improve every start, then random changes of the best tree and new trees; ends after `patience` rounds without a better one."""
-        better, self.stopped = self.rounds, stopped
+        better = self.rounds
+        self.stopped = stopped
 
         def take(tree: ObliqueTree) -> None:
             nonlocal better
@@ -183,7 +187,8 @@ class LocalSearch:
             if self.value >= enough or stopped():
                 return
             take(self.improve(start, stopped))
-        current, current_value = self.best, self.value
+        current = self.best
+        current_value = self.value
         stale = 0
         while self.value < enough and not stopped() and self.rounds < most and self.rounds - better < patience:
             self.rounds += 1
@@ -197,18 +202,23 @@ class LocalSearch:
             slack = self.random.exponential(0.002 * self.instance.total) if stale > 5 else 0.0
             if value >= current_value - Fraction(slack):
                 stale = 0 if value > current_value else stale + 1
-                current, current_value = tree, value
+                current = tree
+                current_value = value
             else:
                 stale += 1
             if stale > 60:
-                current, current_value, stale = self.best, self.value, 0
+                current = self.best
+                current_value = self.value
+                stale = 0
             if self.rounds % REWEIGH_EVERY == 0:
                 self._reweigh(take, enough, stopped)
-                current, current_value = self.best, self.value
+                current = self.best
+                current_value = self.value
 
     def _reweigh(self, take: Callable[[ObliqueTree], None], enough: Fraction, stopped: Callable[[], bool]) -> None:
         """Walk away from the best tree: points that are wrong gain weight at every step, and planes are fitted to the weighted points."""
-        inst, tree = self.instance, self.best
+        inst = self.instance
+        tree = self.best
         most = inst.counts.max(axis=1)
         weight = np.full(len(inst.Z), int(self.random.integers(1, 4)), np.int64)
         for _ in range(REWEIGH_STEPS):
@@ -247,7 +257,8 @@ class LocalSearch:
         self._grow(tree, 2 * v + 1, points[right])
 
     def _random_plane(self, points: CountArray, sums: CountArray) -> tuple[FloatArray, float]:
-        Z, counts = self.instance.Z[points], self.instance.counts[points]
+        Z = self.instance.Z[points]
+        counts = self.instance.counts[points]
         present = np.flatnonzero(sums)
         m = self.instance.Z.shape[1]
         if len(points) < 2 or len(present) < 2:
@@ -279,7 +290,8 @@ class LocalSearch:
 
         `support` (nodes, m): the columns that each node may weigh.
         """
-        inst, self.stopped = self.instance if weighted is None else weighted, stopped
+        inst = self.instance if weighted is None else weighted
+        self.stopped = stopped
         tree = inst.relabelled(tree).copy()
         correct = inst.correct(tree)
         for _ in range(30):
@@ -303,16 +315,19 @@ class LocalSearch:
         care = np.flatnonzero(difference)
         if not len(care):
             return tree
-        left, weight = difference[care] > 0, np.abs(difference[care])
+        left = difference[care] > 0
+        weight = np.abs(difference[care])
         if left.all() or not left.any():
             result = tree.copy()
             result.a[v], result.c[v] = 0.0, 1.0 if left.all() else -1.0
             return inst.relabelled(result)
         chosen = points[care]
         Z = inst.Z[chosen] if allowed is None else inst.Z[chosen] * allowed
-        pull, stopped = weight.astype(float), self.stopped
+        pull = weight.astype(float)
+        stopped = self.stopped
         beta = logistic(Z, left, pull, float(self.random.choice(RIDGES)), stopped=stopped)
-        flat, want = np.ascontiguousarray(inst.flat[:, chosen]), left.astype(np.int8)
+        flat = np.ascontiguousarray(inst.flat[:, chosen])
+        want = left.astype(np.int8)
         if allowed is not None:
             flat[:-1] *= allowed[:, None]
         found: list[tuple[int, FloatArray]] = []
@@ -322,7 +337,8 @@ class LocalSearch:
         for start in starts:
             a = start / max(float(np.abs(start).max()), 1e-12)
             steps = STEPS if len(chosen) < 4000 else STEPS // 4
-            draws, directions = self.random.random((steps, 3)), self.random.normal(size=(steps, len(a)))
+            draws = self.random.random((steps, 3))
+            directions = self.random.normal(size=(steps, len(a)))
             loss = descend(flat, want, weight.astype(np.int64), a, draws, directions, self.flag)
             found.append((int(loss), a))
             if loss == 0:

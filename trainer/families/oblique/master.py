@@ -27,8 +27,13 @@ class PlaneModel(TreeModel[ObliqueTree]):
         top: Fraction,
         tell: Callable[[float, int], bool],
     ) -> None:
-        self.form, self.own, self.target, self.search, self.tell = form, hooks, target, search, tell
-        self.model, self._top = form.model, top
+        self.form = form
+        self.own = hooks
+        self.target = target
+        self.search = search
+        self.tell = tell
+        self.model = form.model
+        self._top = top
 
     def hooks(self) -> Hooks:
         """The cuts of the method, with better trees made of rejected points."""

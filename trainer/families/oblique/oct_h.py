@@ -38,7 +38,9 @@ class OCTH:
     ) -> None:
         self.instance = inst = instance
         size = inst.size
-        self.B, self.T, self.K = range(1, size >> 1), range(size >> 1, size), range(inst.counts.shape[1])
+        self.B = range(1, size >> 1)
+        self.T = range(size >> 1, size)
+        self.K = range(inst.counts.shape[1])
         self.model = model = Model()
         model.halted = halted
         self.b = model.binary("b", self.B, priority=20)
@@ -58,7 +60,8 @@ class OCTH:
         )
 
     def _leaves(self) -> None:
-        inst, model = self.instance, self.model
+        inst = self.instance
+        model = self.model
         n = float(inst.total)
         for t in self.T:
             model.add(total(self.w[t, k] for k in self.K) == 1, "(2)")
@@ -88,7 +91,8 @@ class OCTH:
 
     def assignment(self, tree: ObliqueTree) -> FloatArray | None:
         """The values of all variables for a tree, or None if a plane passes too near to a row on its right."""
-        inst, values = self.instance, np.zeros(self.model.size)
+        inst = self.instance
+        values = np.zeros(self.model.size)
         tree = inst.completed(inst.pruned(tree))
         at = inst.route(tree)
         if not all(self.planes.assign(values, tree, v, at) for v in self.B):
@@ -105,7 +109,8 @@ class OCTH:
 
     def read(self, values: FloatArray) -> ObliqueTree:
         """The tree of an integral point, its thresholds halfway between the rows that it parts."""
-        inst, tree = self.instance, self.instance.empty()
+        inst = self.instance
+        tree = self.instance.empty()
         at = self.T[0] + values[self.z.columns].argmax(axis=1)
         for v in self.B:
             tree.kind[v] = BRANCH

@@ -87,12 +87,15 @@ class Packing:
     """
 
     def __init__(self, X: FloatArray, counts: CountArray, stopped: Callable[[], bool], leaves: int = 4) -> None:
-        self.X, self.counts, self.leaves = X, counts, leaves
+        self.X = X
+        self.counts = counts
+        self.leaves = leaves
         self.limit = stopped
         self.stopped: Callable[[], bool] = lambda: (
             stopped() or (not self.gained and time.perf_counter() > self.patience)
         )
-        self.gained, self.patience = False, time.perf_counter() + PATIENCE
+        self.gained = False
+        self.patience = time.perf_counter() + PATIENCE
         self.units = whole(X)
         self.codes = np.column_stack([np.unique(column, return_inverse=True)[1].ravel() for column in X.T])
         self.own = counts.sum(axis=1) - counts.max(axis=1)

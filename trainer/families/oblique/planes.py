@@ -35,8 +35,12 @@ class Planes:
     def __init__(
         self, instance: ObliqueInstance, model: Model, b: Variables, *, least: float, constants: str = "data"
     ) -> None:
-        self.instance, self.model, self.least, self.b = instance, model, least, b
-        self.B, self.H = range(1, instance.size >> 1), range(instance.Z.shape[1])
+        self.instance = instance
+        self.model = model
+        self.least = least
+        self.b = b
+        self.B = range(1, instance.size >> 1)
+        self.H = range(instance.Z.shape[1])
         self.a = model.continuous("a", self.B, self.H, lower=-1.0, upper=1.0)
         self.size = model.continuous("m", self.B, self.H)
         self.far = far(instance)
@@ -73,7 +77,8 @@ class Planes:
 
     def assign(self, values: FloatArray, tree: ObliqueTree, v: int, at: CountArray) -> bool:
         """Write the plane of v, `at` the leaf of each point; False if it passes too near to a point on its right."""
-        Z, here = self.instance.Z, self.instance.visits(at, v)
+        Z = self.instance.Z
+        here = self.instance.visits(at, v)
         right = here & self.instance.visits(at, 2 * v + 1)
         if not right.any():
             return True
@@ -87,7 +92,8 @@ class Planes:
         if float(scores[right].min()) < c + self.least or abs(c) > self.far:
             return False
         values[self.a.columns[v - 1]], values[self.size.columns[v - 1]] = a, np.abs(a)
-        values[self.b.column(v)], values[self.c.column(v)] = 1.0, c
+        values[self.b.column(v)] = 1.0
+        values[self.c.column(v)] = c
         if self.used is not None:
             values[self.used.columns[v - 1]] = a != 0.0
         return True

@@ -56,7 +56,9 @@ def decomposed(target: Target, clock: Clock, packed: tuple[Packed, ...] | None) 
 
 def trees_of(target: Target, packed: tuple[Packed, ...]) -> list[ObliqueTree]:
     """The trees that separate the packed rows as their counts require, if planes for them exist."""
-    inst, separator, trees = target.instance, Separator(target.instance.Z), []
+    inst = target.instance
+    separator = Separator(target.instance.Z)
+    trees = []
     for at in (at for one in packed for at in one.nodes if at.max() < inst.size):
         tree = drawn_tree(inst, at, separator)
         if tree is not None:

@@ -62,7 +62,8 @@ def analysis(
     problem: Problem, instance: ObliqueInstance, units: Units, least: float, stop: Callable[[], bool], min_leaf: int = 1
 ) -> PlaneProof:
     """The case analysis of an instance at its prices, whose planes keep the distance `least`, 0 for none."""
-    points, occurs = weighted_points(problem, instance), instance.counts.any(axis=0)
+    points = weighted_points(problem, instance)
+    occurs = instance.counts.any(axis=0)
     most = 1 << instance.depth
     return PlaneProof(
         units.encoding.matrix(problem.table)[units.rows[points]],
@@ -97,9 +98,12 @@ class PlaneProof:
         leaves: int, penalty: Fraction, charge: Fraction, stop: Callable[[], bool], min_leaf: int = 1,
     ) -> None:  # fmt: skip
         self.store = Store(Hulls(X, Z, least, stop), counts, stop)
-        self.counts, self.places = counts, places
-        self.depth, self.leaves = depth, min(leaves, len(counts)) if counts.shape[1] > 1 else 1
-        self.penalty, self.charge = penalty, charge
+        self.counts = counts
+        self.places = places
+        self.depth = depth
+        self.leaves = min(leaves, len(counts)) if counts.shape[1] > 1 else 1
+        self.penalty = penalty
+        self.charge = charge
         self.terms = Terms(least=min_leaf, charge=charge)
         self.blocks: list[tuple[Labels, int | Fraction, list[Step]]] = []
         self.fewer: CountArray | None = None  # the leaf of each point in a tree that costs less
@@ -136,7 +140,8 @@ class PlaneProof:
         return self._steps([(t, e) for t, e in enumerate(errors[:most], start=1) if e > self._floor(t)], terms)
 
     def _steps(self, needed: Iterable[tuple[int, int | Fraction]], terms: Terms = PLAIN) -> list[Step] | None:
-        self.blocks, self.fewer = [], None
+        self.blocks = []
+        self.fewer = None
         try:
             for t, errors in needed:
                 self._all(t, errors, terms)
@@ -181,7 +186,8 @@ class PlaneProof:
 
     def _assembled(self, *, charged: bool) -> list[Step]:
         """Vectors and lemmas that are used, each once, before the blocks; numbers become those of the lines."""
-        store, lines = self.store, list[Step]()
+        store = self.store
+        lines = list[Step]()
         lemmas = sorted({k for *_, steps in self.blocks for s in steps if s["by"] == "sum" for k, _ in s["of"]})
         used = {s["of"] for *_, steps in self.blocks for s in steps if s["by"] == "meet"}
         columns = tuple(range(store.hulls.Z.shape[1]))
@@ -192,7 +198,8 @@ class PlaneProof:
             line_of[place] = len(lines)
         shown: dict[int, int] = {}
         for k in lemmas:
-            lemma, meeting = store.made[k], store.vectors[store.made[k].vector]
+            lemma = store.made[k]
+            meeting = store.vectors[store.made[k].vector]
             lines.append(self._block(lemma.labels, lemma.bound, [*meeting.left, *meeting.right]))
             shown[k] = len(lines)
             lines += lemma_steps(meeting, line_of[columns, lemma.vector])

@@ -36,7 +36,8 @@ class Raising:
     def __init__(
         self, target: Target, search: LocalSearch, least: float, clock: Clock, store: Store | None = None
     ) -> None:
-        self.target, self.search = target, search
+        self.target = target
+        self.search = search
         self.seconds = min(LONGEST, SHARE * clock.remaining())
         self.stopped = clock.until(self.seconds)
         self.proof: PlaneProof = analysis(target.problem, target.instance, target.units, least, self.stopped)
@@ -47,7 +48,8 @@ class Raising:
 
     def run(self, bound: Fraction, tell: Callable[[Fraction], None]) -> None:
         """Raise goals above what is proved already, until the best tree is reached or time is over; `tell` hears each new bound."""
-        total, step = self.target.instance.total, Fraction(1)
+        total = self.target.instance.total
+        step = Fraction(1)
         while bound > self.search.value and step >= 1 and not self.stopped():
             goal = max(self.search.value, bound - step)
             steps = self.proof.steps(total - goal)

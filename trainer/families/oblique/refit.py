@@ -28,7 +28,8 @@ def drawn_tree(instance: ObliqueInstance, at: CountArray, separator: Separator) 
     tree = instance.empty()
     leaves = np.unique(at).tolist()
     inner = sorted({u >> k for u in leaves for k in range(1, u.bit_length())})
-    tree.kind[leaves], tree.kind[inner] = LEAF, BRANCH
+    tree.kind[leaves] = LEAF
+    tree.kind[inner] = BRANCH
     for v in inner:
         plane = separator.plane(*(np.flatnonzero(instance.visits(at, u)) for u in (2 * v, 2 * v + 1)))
         if plane is None:
@@ -52,7 +53,8 @@ def refitted(
     `columns` int64 (m,) is the column that a feature comes from. A plane is drawn for the rows that are right below its node; it is
     kept only if the tree classifies at least as many rows.
     """
-    value, as_asked = instance.value(tree), True
+    value = instance.value(tree)
+    as_asked = True
     for v in tree.branches:
         if stopped():
             return tree, False
@@ -71,7 +73,8 @@ def refitted(
             trial = tree.copy()
             trial.a[v], trial.c[v] = candidate.a, candidate.c
             if instance.value(trial) >= value:
-                tree, value = trial, instance.value(trial)
+                tree = trial
+                value = instance.value(trial)
                 as_asked = as_asked and (candidate is not plane or style == "margin")
                 break
         else:
@@ -107,14 +110,16 @@ def soft_margin(Z: FloatArray, L: CountArray, R: CountArray, stopped: Callable[[
     points = np.concatenate([L, R])
     delta = np.concatenate([-np.ones(len(L)), np.ones(len(R))])
     X = Z[points]
-    beta, a = np.zeros(len(points)), np.zeros(Z.shape[1])
+    beta = np.zeros(len(points))
+    a = np.zeros(Z.shape[1])
     for rounds in range(200 * len(points)):
         if rounds % 64 == 0 and stopped():
             return None
         gradient = delta - X @ a  # of the objective in the direction δ_i, both signs
         up = np.where((delta > 0) & (beta < SOFT) | (delta < 0) & (beta > 0), gradient, -np.inf)
         down = np.where((delta > 0) & (beta > 0) | (delta < 0) & (beta < SOFT), gradient, np.inf)
-        i, j = int(up.argmax()), int(down.argmin())
+        i = int(up.argmax())
+        j = int(down.argmin())
         if up[i] - down[j] < 1e-6:
             return a
         difference = X[i] - X[j]
@@ -143,7 +148,8 @@ def fewest_columns(
     """
     used = np.unique(columns)
     place = {int(column): h for h, column in enumerate(used)}
-    m, need = Z.shape[1], min(LEAST_SPARSE, 0.1 * widest.margin / max(float(np.abs(widest.a).max()), 1e-12))
+    m = Z.shape[1]
+    need = min(LEAST_SPARSE, 0.1 * widest.margin / max(float(np.abs(widest.a).max()), 1e-12))
     solver = highspy.Highs()
     for name, value in (("output_flag", False), ("threads", 1), ("time_limit", seconds), ("mip_rel_gap", 0.0)):
         solver.setOptionValue(name, value)

@@ -45,7 +45,9 @@ class SOCT:
         inst = self.instance = instance
         self.options = options
         size = inst.size
-        self.V, self.B, self.T = range(1, size), range(1, size >> 1), range(size >> 1, size)
+        self.V = range(1, size)
+        self.B = range(1, size >> 1)
+        self.T = range(size >> 1, size)
         self.point, self.item_class = (x.astype(np.int64) for x in np.nonzero(inst.counts))
         self.items = [np.flatnonzero(self.point == g) for g in range(len(inst.Z))]
         self.separator = Separator(inst.Z)
@@ -64,7 +66,9 @@ class SOCT:
         model.maximize(Expression(terms, -float(inst.kappa)))
 
     def _rows(self) -> None:
-        model, inst, q = self.model, self.instance, self.q.columns
+        model = self.model
+        inst = self.instance
+        q = self.q.columns
         model.fix(q[:, 0], 1.0)
         for g in range(len(inst.Z)):
             for v in self.B:
@@ -89,7 +93,8 @@ class SOCT:
 
     def assignment(self, tree: ObliqueTree) -> FloatArray | None:
         """The values of all variables for a tree, or None if planes are variables and one passes too near to a row."""
-        inst, values = self.instance, np.zeros(self.model.size)
+        inst = self.instance
+        values = np.zeros(self.model.size)
         tree = inst.completed(tree if self.planes is None else inst.pruned(tree))
         at = inst.route(tree)
         if self.planes is not None and not all(self.planes.assign(values, tree, v, at) for v in self.B):
@@ -109,11 +114,14 @@ class SOCT:
 
     def read(self, values: FloatArray) -> ObliqueTree:
         """The tree of an integral point; planes that separate its routes if there are such, else near ones."""
-        inst, tree = self.instance, self.instance.empty()
-        routed, w = values[self.q.columns] > 0.5, values[self.w.columns]
+        inst = self.instance
+        tree = self.instance.empty()
+        routed = values[self.q.columns] > 0.5
+        w = values[self.w.columns]
         for v in self.B:
             tree.kind[v] = BRANCH
-            L, R = np.flatnonzero(routed[:, 2 * v - 1]), np.flatnonzero(routed[:, 2 * v])
+            L = np.flatnonzero(routed[:, 2 * v - 1])
+            R = np.flatnonzero(routed[:, 2 * v])
             if self.planes is not None:
                 tree.a[v], tree.c[v] = self.planes.read(values, v, L, R)
                 continue

@@ -58,18 +58,23 @@ class _Program:
     """One margin problem in HiGHS; weights λ of L first, then of R, then the positive and negative parts of p."""
 
     def __init__(self, Z: FloatArray, L: CountArray, R: CountArray) -> None:
-        self.L, self.R, self.m = L, R, Z.shape[1]
+        self.L = L
+        self.R = R
+        self.m = Z.shape[1]
         self.size = len(L) + len(R)
-        m, size = self.m, self.size
+        m = self.m
+        size = self.size
         # a column for each point, with a 1 in the row that balances its side, then those of p; a dense matrix would be m by m
         points = np.zeros((size, m + 2))
         points[:, :m] = np.concatenate([Z[L], -Z[R]])
         points[: len(L), m] = points[len(L) :, m + 1] = 1.0
         columns, rows = np.nonzero(points)
         lp = highspy.HighsLp()
-        lp.num_col_, lp.num_row_ = size + 2 * m, m + 2
+        lp.num_col_ = size + 2 * m
+        lp.num_row_ = m + 2
         lp.col_cost_ = np.concatenate([np.zeros(size), np.ones(2 * m)])
-        lp.col_lower_, lp.col_upper_ = np.zeros(size + 2 * m), np.full(size + 2 * m, highspy.kHighsInf)
+        lp.col_lower_ = np.zeros(size + 2 * m)
+        lp.col_upper_ = np.full(size + 2 * m, highspy.kHighsInf)
         lp.row_lower_ = lp.row_upper_ = np.concatenate([np.zeros(m), [0.5, 0.5]])
         lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
         lengths = np.concatenate([np.bincount(columns, minlength=size), np.ones(2 * m, np.int64)])
@@ -143,7 +148,8 @@ class Separator:
 
     def verdict(self, L: Sequence[int] | CountArray, R: Sequence[int] | CountArray) -> Verdict:
         """As `plane`, with whether it is proved that none separates the sets."""
-        left, right = np.unique(np.asarray(L, np.int64)), np.unique(np.asarray(R, np.int64))
+        left = np.unique(np.asarray(L, np.int64))
+        right = np.unique(np.asarray(R, np.int64))
         if not len(left) or not len(right):
             return Verdict(Plane(np.zeros(self.Z.shape[1]), -1.0 if len(right) else 1.0, 1.0), False)
         key = (left.tobytes(), right.tobytes())
@@ -196,7 +202,8 @@ class Separator:
 
     def between(self, a: FloatArray, left: CountArray, right: CountArray) -> Plane | None:
         """The plane with normal `a` halfway between the sets, or None if it does not separate them."""
-        low, high = float((self.Z[left] @ a).max()), float((self.Z[right] @ a).min())
+        low = float((self.Z[left] @ a).max())
+        high = float((self.Z[right] @ a).min())
         c = low + (high - low) / 2
         return Plane(a, c, (high - low) / 2) if low <= c < high and high - low > 1e-12 else None
 
@@ -206,7 +213,8 @@ class Separator:
         Empty even if floating point left the question open: the bound is then weaker, and never wrong. Each is a vertex of the set of common points of the hulls, found with weights that avoid points used before; then
         one of its points is left out. Every set is tested again by itself, so that no rounding makes a false one.
         """
-        left, right = np.unique(np.asarray(L, np.int64)), np.unique(np.asarray(R, np.int64))
+        left = np.unique(np.asarray(L, np.int64))
+        right = np.unique(np.asarray(R, np.int64))
         if not len(left) or not len(right):
             return []
         both = np.intersect1d(left, right)

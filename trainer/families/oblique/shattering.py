@@ -77,7 +77,8 @@ class CutModel:
     # -- the model ---------------------------------------------------------------------------------------------------
 
     def _rows(self) -> None:
-        model, inst = self.model, self.instance
+        model = self.model
+        inst = self.instance
         model.fix(self.q.columns[:, 0], 1.0)
         for v in self.V:
             model.add(self._sum([self.w[v, k] for k in self.K]) - self.p[v] == 0, "(M1)")
@@ -88,7 +89,10 @@ class CutModel:
             model.fix(self.w.columns[: len(self.B)].ravel(), 0.0)
         if inst.max_leaves is not None:
             model.add(self._sum([self.b[v] for v in self.B]) <= inst.max_leaves - 1, "leaves")
-        s, q, w, b = self.s.columns, self.q.columns, self.w.columns, self.b.columns
+        s = self.s.columns
+        q = self.q.columns
+        w = self.w.columns
+        b = self.b.columns
         for j, k in enumerate(self.item_class):
             for v in self.V:
                 if inst.complete and v in self.B:
@@ -128,7 +132,9 @@ class CutModel:
 
         One list for each leaf that the rows refer to, the node nearest to the root first.
         """
-        s, q, g = self.s.columns, self.q.columns, self.point[j]
+        s = self.s.columns
+        q = self.q.columns
+        g = self.point[j]
         if self.options.weak:
             return [
                 [at_most(s[j, v - 1 : v], [q[g, u - 1]], "(M8w)") for u in reversed(ancestors(v)) if u > 1]
@@ -194,7 +200,8 @@ class CutModel:
 
     def assignment(self, tree: ObliqueTree) -> FloatArray:
         """The values of all variables for a tree, float64 (model.size,); its objective is exactly the tree's value."""
-        inst, values = self.instance, np.zeros(self.model.size)
+        inst = self.instance
+        values = np.zeros(self.model.size)
         tree = self.normal_form(tree)
         for v in self.V:
             if tree.kind[v] == BRANCH:
@@ -213,8 +220,10 @@ class CutModel:
 
     def read(self, values: FloatArray) -> ObliqueTree:
         """The tree of an integral point: planes that separate its routes if there are such, else near ones; majority labels."""
-        inst, tree = self.instance, self.instance.empty()
-        p, w = values[self.p.columns], values[self.w.columns]
+        inst = self.instance
+        tree = self.instance.empty()
+        p = values[self.p.columns]
+        w = values[self.w.columns]
         routed = values[self.q.columns] > 0.5
 
         def visit(v: int) -> None:
@@ -222,7 +231,8 @@ class CutModel:
                 tree.kind[v], tree.label[v] = LEAF, int(w[v - 1].argmax())
                 return
             tree.kind[v] = BRANCH
-            L, R = np.flatnonzero(routed[:, 2 * v - 1]), np.flatnonzero(routed[:, 2 * v])
+            L = np.flatnonzero(routed[:, 2 * v - 1])
+            R = np.flatnonzero(routed[:, 2 * v])
             plane = self.separator.plane(L, R)
             if plane is None:
                 points = np.concatenate([L, R])
@@ -246,7 +256,8 @@ class CutHooks(Hooks):
     def __init__(
         self, form: CutModel, improve: Callable[[ObliqueTree], ObliqueTree | None] = lambda tree: None
     ) -> None:
-        self.form, self.improve = form, improve
+        self.form = form
+        self.improve = improve
         self.options = form.options
         self.fractional = -1 if form.options.connect in ("I", "II", "III") else 0
         self.pool: dict[Support, None] = {}
@@ -256,7 +267,8 @@ class CutHooks(Hooks):
     def on_integral(self, point: Point, origin: str) -> Sequence[Row]:
         """The rows that the routes of an integral point violate."""
         form = self.form
-        routed, branching = point[form.q] > 0.5, point[form.b] > 0.5
+        routed = point[form.q] > 0.5
+        branching = point[form.b] > 0.5
         rows: list[Row] = [] if self.options.connect == "all" else self._missing(point)
         rows += [
             row
@@ -266,7 +278,8 @@ class CutHooks(Hooks):
         ]
         if not rows:
             for v in np.flatnonzero(branching) + 1:
-                L, R = np.flatnonzero(routed[:, 2 * v - 1]), np.flatnonzero(routed[:, 2 * v])
+                L = np.flatnonzero(routed[:, 2 * v - 1])
+                R = np.flatnonzero(routed[:, 2 * v])
                 if not len(L) or not len(R) or form.separator.plane(L, R) is not None:
                     continue
                 for support in form.separator.supports(L, R, self.options.several):
@@ -282,7 +295,8 @@ class CutHooks(Hooks):
 
     def on_fractional(self, point: Point, info: NodeInfo) -> Sequence[Row]:
         """Connecting rows at the root, of the type that was asked for."""
-        form, kind = self.form, self.options.connect
+        form = self.form
+        kind = self.options.connect
         rows: list[Row] = []
         for j in range(len(form.point)):
             for group in form.connecting(j):
@@ -298,7 +312,8 @@ class CutHooks(Hooks):
 
     def propose(self) -> Sequence[FloatArray]:
         """Better trees made of rejected points."""
-        waiting, self.proposals = self.proposals, []
+        waiting = self.proposals
+        self.proposals = []
         return waiting
 
     def _missing(self, point: Point) -> list[Row]:
@@ -335,7 +350,8 @@ def ancestors(v: int) -> list[int]:
 
 def subtree(v: int, size: int) -> list[int]:
     """v and the nodes below it, numbers under `size`."""
-    found, level = [], [v]
+    found = []
+    level = [v]
     while level and level[0] < size:
         found += level
         level = [c for u in level for c in (2 * u, 2 * u + 1)]

@@ -39,7 +39,9 @@ class Store:
     """What is known of the points: vectors of sets that nothing parts, hyperplanes that were met, and lemmas on sets."""
 
     def __init__(self, hulls: Hulls, counts: CountArray, stop: Callable[[], bool], seed: int = 0) -> None:
-        self.hulls, self.counts, self.stop = hulls, counts, stop
+        self.hulls = hulls
+        self.counts = counts
+        self.stop = stop
         self.random = np.random.default_rng(seed)
         size = len(counts)
         self.vectors: list[Meeting] = []
@@ -47,7 +49,8 @@ class Store:
         self.sides = np.zeros((2, 64, size), np.float32)  # of each vector: its points on the left, on the right
         self.partings = np.zeros((2, 64, size), bool)  # of each hyperplane the same, points too near to it on neither
         self.parted = 0
-        self.cases, self.most_cases = 0, MOST_CASES
+        self.cases = 0
+        self.most_cases = MOST_CASES
         self.lemmas: dict[tuple[int, Labels], int] = {}
         self.made: list[Lemma] = []
         self.narrow: dict[Columns, Store] = {}  # of hyperplanes that weigh these columns only
@@ -57,7 +60,8 @@ class Store:
         if len(columns) == self.hulls.Z.shape[1]:
             return self
         if columns not in self.narrow:
-            some, hulls = list(columns), self.hulls
+            some = list(columns)
+            hulls = self.hulls
             own = Hulls(hulls.X[:, some], hulls.Z[:, some], hulls.least, hulls.stop)
             self.narrow[columns] = Store(own, self.counts, self.stop)
         return self.narrow[columns]
@@ -65,7 +69,9 @@ class Store:
     def until(self, stop: Callable[[], bool], most_cases: int = MOST_CASES) -> Store:
         """The same store for further cases, which end otherwise; what was done before does not count."""
         self.stop = self.hulls.stop = stop
-        self.cases, self.hulls.work, self.most_cases = 0, 0, most_cases
+        self.cases = 0
+        self.hulls.work = 0
+        self.most_cases = most_cases
         return self
 
     def cannot(self, left: BoolArray, right: BoolArray) -> int | None:

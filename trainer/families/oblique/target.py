@@ -21,7 +21,8 @@ class Target:
     """Instance, units and prices; values inside are in rows at the price that is searched with, outside in the objective's unit."""
 
     def __init__(self, problem: Problem, settings: Settings, plan: Plan) -> None:
-        self.problem, self.settings = problem, settings
+        self.problem = problem
+        self.settings = settings
         instance, self.units = instance_of(problem, settings["depth"], complete=plan.complete, robust=plan.robust)
         # a gap that is asked for is one of the values at the true price
         exact = not instance.charge and not settings["mip_gap"]
@@ -70,7 +71,8 @@ class Target:
         value = self.instance.value(tree)
         if value >= bound:
             return True
-        gap, wanted = relative_gap(self.objective(value, tree.leaves), self.upper(bound)), self.settings["mip_gap"]
+        gap = relative_gap(self.objective(value, tree.leaves), self.upper(bound))
+        wanted = self.settings["mip_gap"]
         return wanted > 0 and gap is not None and gap <= wanted
 
     def pack(self, packed: tuple[Packed, ...]) -> None:

@@ -46,10 +46,13 @@ class Run:
     """One training. The target says what is sought, the search has the best tree, `bound` what is proved so far."""
 
     def __init__(self, problem: Problem, settings: Settings, monitor: Monitor, plan: Plan) -> None:
-        self.settings, self.monitor, self.plan = settings, monitor, plan
+        self.settings = settings
+        self.monitor = monitor
+        self.plan = plan
         self.target = Target(problem, settings, plan)
         self.clock = Clock(monitor, kept_for_drawing(settings["hyperplanes"], monitor))
-        instance, seed = self.target.instance, settings["seed"]
+        instance = self.target.instance
+        seed = settings["seed"]
         self.search = (
             DistantSearch(instance, seed, monitor.flag, plan.least, self.clock.halted)
             if plan.least
@@ -80,7 +83,8 @@ class Run:
 
     def report(self) -> None:
         """Best tree and bound to the monitor; a picture only of a new tree."""
-        search, draft = self.search, None
+        search = self.search
+        draft = None
         if self.shown is None or search.value > self.shown:
             self.shown, draft = search.value, draft_of(search.best, self.instance, self.units)
             self.trees[search.best.leaves] = search.best
@@ -192,7 +196,8 @@ class Run:
 
     def _master(self) -> None:
         """The model under its solver, begun with the best tree."""
-        instance, remaining = self.instance, self.clock.remaining()
+        instance = self.instance
+        remaining = self.clock.remaining()
         solver = backend(self.settings["solver"])
         if self._cells() > MOST_CELLS:
             # a master model of this size never leaves its first relaxation: the time is better spent on trees
@@ -238,7 +243,8 @@ class Run:
         drawing = Drawing(self.target, self.plan, self.search, self.monitor)
         tree, in_style = drawing.drawn()
         claimed, draft = drawing.in_units(tree, self.starts)
-        value, outcome = self.instance.value(claimed), self.outcome
+        value = self.instance.value(claimed)
+        outcome = self.outcome
         bound, upper = max(self.bound, value), self.target.upper(max(self.bound, value))
         claim = max(upper, self.target.objective(value, claimed.leaves)) if bound <= value else upper
         # the search may end within the gap that was asked for; otherwise only a bound that is met is a proof
@@ -265,7 +271,8 @@ class Run:
 
     def _distance(self) -> Sequence[dict[str, Any]]:
         """What planes keep from the rows on their right, in their own unit and, for a question on one column, in the column's."""
-        least, units = self.plan.least, self.units
+        least = self.plan.least
+        units = self.units
         if not least:
             return ()
         columns = {f.name: least * float(span) for f, span in zip(units.encoding.features, units.span, strict=True)}
@@ -277,7 +284,9 @@ class Run:
         best = max(map(self.instance.pruned, plain), key=self.instance.value, default=None)
         if not self.plan.least or best is None or self.instance.value(best) <= self.instance.value(claimed):
             return ""
-        right, own, n = self.instance.correct(best), self.instance.correct(claimed), self.instance.total
+        right = self.instance.correct(best)
+        own = self.instance.correct(claimed)
+        n = self.instance.total
         return (
             f"A tree of questions on single columns is better: {right} of {n} rows correct with {best.leaves} leaves, against {own} with "
             f"{claimed.leaves}. The hyperplanes of this method keep a distance of {self.plan.least} from the rows, and single columns "

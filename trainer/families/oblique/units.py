@@ -52,11 +52,14 @@ class Units:
         for column, level, value in terms:  # the order and arithmetic of the prediction kernel
             x = matrix[:, column]
             score = score + value * (x if level < 0 else (x == level).astype(np.float64))
-        low, high = float(score[left].max()), float(score[~left].min())
+        low = float(score[left].max())
+        high = float(score[~left].min())
         if not low < high:
             return None
         cut = middle(low, high)
-        columns, levels, values = [t[0] for t in terms], [t[1] for t in terms], [t[2] for t in terms]
+        columns = [t[0] for t in terms]
+        levels = [t[1] for t in terms]
+        values = [t[2] for t in terms]
         made, exchanged = linear(columns, values, cut, levels, schema=self.encoding.schema)
         if np.array_equal(goes_left(made, matrix) != exchanged, left):
             return made, exchanged
@@ -73,11 +76,14 @@ def robust_spans(X: FloatArray, width: FloatArray) -> FloatArray:
 
     Quartiles are taken of the distinct values, so that repeated rows and weights change nothing, and never agree.
     """
-    span, low, high = width.copy(), X.min(axis=0), X.max(axis=0)
+    span = width.copy()
+    low = X.min(axis=0)
+    high = X.max(axis=0)
     # a column of two values, such as whether a row has a category, has nothing between them
     for j in np.flatnonzero(((low < X) & (high > X)).any(axis=0)).tolist():
         values = np.unique(X[:, j])
-        first, third = np.quantile(values, 0.25, method="lower"), np.quantile(values, 0.75, method="higher")
+        first = np.quantile(values, 0.25, method="lower")
+        third = np.quantile(values, 0.75, method="higher")
         with np.errstate(over="ignore"):
             span[j] = max(min(width[j], USUAL * (third - first)), width[j] / FARTHEST)
     return span
@@ -150,7 +156,8 @@ def tree_of(draft: Draft, instance: ObliqueInstance, units: Units) -> ObliqueTre
         scores = instance.Z[points] @ a
         if not scores[low].max() < scores[~low].min():
             return
-        tree.kind[v], tree.a[v] = BRANCH, a
+        tree.kind[v] = BRANCH
+        tree.a[v] = a
         tree.c[v] = middle(float(scores[low].max()), float(scores[~low].min()))
         visit(one, 2 * v, points[low])
         visit(two, 2 * v + 1, points[~low])
@@ -188,7 +195,8 @@ def draft_of(tree: ObliqueTree, instance: ObliqueInstance, units: Units) -> Draf
         if left.all() or not left.any():
             return visit(2 * v if left.all() else 2 * v + 1, points)
         made = units.split(tree.a[v], points, left)
-        one, two = visit(2 * v, points[left]), visit(2 * v + 1, points[~left])
+        one = visit(2 * v, points[left])
+        two = visit(2 * v + 1, points[~left])
         if made is None or one is None or two is None:
             return None
         split, exchanged = made

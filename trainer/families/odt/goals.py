@@ -103,7 +103,8 @@ def goal_of(problem: Problem, settings: Settings) -> Goal | None:
     if found is None:
         return None
     positive, required, weight = found
-    sensitivity, specificity = required.get("sensitivity"), required.get("specificity")
+    sensitivity = required.get("sensitivity")
+    specificity = required.get("specificity")
     if len(required) == 1:
         maximise: Maximised = "specificity" if sensitivity else "sensitivity"
         return Goal(positive=positive, maximise=maximise, sensitivity=sensitivity, specificity=specificity)
@@ -138,12 +139,14 @@ class Reach:
     def __init__(
         self, problem: Problem, groups: Groups, shape: Shape | None, goal: Goal, monitor: Monitor, *, whole: bool
     ) -> None:
-        self.goal, self.monitor = goal, monitor
+        self.goal = goal
+        self.monitor = monitor
         own, self.classes = oriented(problem, groups, goal)
         # sensitivity is maximised by the same search with the classes exchanged
         self.mirrored = goal.maximise == "sensitivity" and not whole
         if self.mirrored:
-            own, self.classes = replace(own, y=(1 - own.y).astype(np.int32)), self.classes[::-1]
+            own = replace(own, y=(1 - own.y).astype(np.int32))
+            self.classes = self.classes[::-1]
         self.positives, self.negatives = (int(own.w[own.y == k].sum()) for k in (1, 0))
         if self.positives > MAX_POSITIVE:
             raise ParameterError(
@@ -182,7 +185,8 @@ class Reach:
         return top
 
     def _news(self, search: ParetoSearch) -> None:
-        pair, bound = self.best(), self.bound()
+        pair = self.best()
+        bound = self.bound()
         draft = None if pair is None else search.at_hand(pair.tp)
         self.monitor.report(
             phase="frontier", nodes=search.nodes,
@@ -198,7 +202,8 @@ class Reach:
             self._unreachable()
             self.search = self.search.widened()
             self.search.solve()
-        pair, bound = self.best(), self.bound()
+        pair = self.best()
+        bound = self.bound()
         if pair is None:
             self._unreachable()
             raise SolverError(
@@ -209,7 +214,8 @@ class Reach:
 
     def _unreachable(self) -> None:
         """Raise InfeasibleError if it is proved that no tree keeps both shares."""
-        least_p, least_n = needed(self.goal.sensitivity, self.positives), needed(self.goal.specificity, self.negatives)
+        least_p = needed(self.goal.sensitivity, self.positives)
+        least_n = needed(self.goal.specificity, self.negatives)
         if self.search.bound[least_p] >= least_n:
             return
         best = share(self.search.at(least_p).tn, self.negatives)
@@ -228,7 +234,9 @@ class Reach:
         pairs: correct positives, correct negatives and a bound of the latter; proved: for each of them, that no tree beats it.
         finished: no pair is missing. Where it is not: `status` says why, and `bounds` what is proved, as `steps` does.
         """
-        pairs, done, reason = thinned(self.search.pairs()), self.search.finished, self.monitor.reason
+        pairs = thinned(self.search.pairs())
+        done = self.search.finished
+        reason = self.monitor.reason
         return {
             "kind": Evidence.FRONTIER,
             "positive": self.goal.positive,

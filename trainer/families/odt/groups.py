@@ -77,13 +77,15 @@ def labels(groups: Groups, draft: Draft) -> np.ndarray:
 def best_subset(counts: np.ndarray, is_ordered: bool, card: int) -> np.ndarray:
     """The categories (int64 indices) that go left in the best test of one group; counts int64 (categories, classes)."""
     total = counts.sum(axis=0)
-    best, chosen = int(total.max()), np.zeros(0, np.int64)
+    best = int(total.max())
+    chosen = np.zeros(0, np.int64)
     if is_ordered:
         below = np.cumsum(counts, axis=0)
         for cut in range(len(counts) - 1):
             value = int(below[cut].max() + (total - below[cut]).max())
             if value > best:
-                best, chosen = value, np.arange(cut + 1)
+                best = value
+                chosen = np.arange(cut + 1)
         return chosen
     K = counts.shape[1]
     m = len(counts)
@@ -96,11 +98,13 @@ def best_subset(counts: np.ndarray, is_ordered: bool, card: int) -> np.ndarray:
                 for s in (card, m - card):
                     value = int(total[b] + gain[order[:s]].sum())
                     if value > best:
-                        best, chosen = value, np.sort(order[:s])
+                        best = value
+                        chosen = np.sort(order[:s])
                 continue
             value = int(total[b] + gain[order[:size]].sum())
             if value > best:
-                best, chosen = value, np.sort(order[:size])
+                best = value
+                chosen = np.sort(order[:size])
     return chosen
 
 
@@ -116,7 +120,8 @@ def random_test(groups: Groups, g: int, rng: np.random.Generator) -> tuple[int, 
 
 def better_test(groups: Groups, rows: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple[int, int]:
     """The test that sends every category to the labels which are right for more of its rows; (0, 0) if there is none."""
-    best, found = -1, (0, 0)
+    best = -1
+    found = (0, 0)
     here = groups.cat[rows]
     for g in range(len(groups.sizes)):
         own = [
@@ -130,5 +135,6 @@ def better_test(groups: Groups, rows: np.ndarray, left: np.ndarray, right: np.nd
             continue
         value = int(np.maximum(own[0], own[1]).sum())
         if value > best:
-            best, found = value, (g, sum(1 << int(a) for a in np.flatnonzero(goes)))
+            best = value
+            found = (g, sum(1 << int(a) for a in np.flatnonzero(goes)))
     return found

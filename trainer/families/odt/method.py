@@ -51,7 +51,8 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         draft = within_limit(draft, problem.matrix, sizes, settings["max_card"])
     given = bool(settings["topology"].strip()) or count(groups) > MOST
     if given and goal is None and shape is not None and found.bound is not None:
-        proved, total = found.bound, problem.n
+        proved = found.bound
+        total = problem.n
         found = replace(found, proof=lambda stop: topology_proof(groups, shape, proved, total))
     return replace(found, draft=draft, evidence=choice + found.evidence)
 
@@ -151,7 +152,8 @@ def _search(
         if draft is not None:
             found[0] = relabelled(draft, classes)
     except Stopped:
-        finished, value = False, search.bound
+        finished = False
+        value = search.bound
     monitor.report(bound=value / total, nodes=search.nodes)
     return Solution(
         draft=found[0],

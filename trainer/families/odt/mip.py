@@ -64,9 +64,12 @@ class Task:
     """What a solver maximises: weights of rows by class, required weights, and the value of a tree in the unit of the goal."""
 
     def __init__(self, problem: Problem, groups: Groups, goal: Goal | None) -> None:
-        self.problem, self.goal = problem, goal
-        self.groups, self.classes = groups, tuple(range(problem.n_classes))
-        self.value, self.least = (1,) * problem.n_classes, (0,) * problem.n_classes
+        self.problem = problem
+        self.goal = goal
+        self.groups = groups
+        self.classes = tuple(range(problem.n_classes))
+        self.value = (1,) * problem.n_classes
+        self.least = (0,) * problem.n_classes
         if goal is not None:
             self.groups, (a, b) = oriented(problem, groups, goal)
             self.classes = (a, b)
@@ -96,7 +99,9 @@ class GroupModel(TreeModel[Draft]):
     """The model over groups of equal rows under the driver; values are whole units of the goal."""
 
     def __init__(self, task: Task, form: OdtModel, monitor: Monitor) -> None:
-        self.task, self.form, self.monitor = task, form, monitor
+        self.task = task
+        self.form = form
+        self.monitor = monitor
         self.model = form.model
         self.best: int | None = None
         self.draft: Draft | None = None
@@ -167,7 +172,8 @@ def solve_mip(
         raise SolverError(
             "No tree with the required shares was found before the search ended. Allow more time, or relax one of them."
         )
-    outcome, optimal = driven.outcome, driven.bound == kind.best
+    outcome = driven.outcome
+    optimal = driven.bound == kind.best
     strike(monitor, outcome, proved=optimal)
     return Solution(
         draft=kind.draft,
@@ -229,8 +235,12 @@ def _unreachable(task: Task, best_of: Callable[[Task], int | None]) -> Infeasibl
     goal = task.goal
     assert goal is not None
     one = Task(task.problem, task.groups, None)
-    one.groups, one.classes, one.rows = task.groups, task.classes, task.rows
-    one.least, one.value, one.top = (0, task.least[1]), (1, 0), task.rows[0]
+    one.groups = task.groups
+    one.classes = task.classes
+    one.rows = task.rows
+    one.least = (0, task.least[1])
+    one.value = (1, 0)
+    one.top = task.rows[0]
     best = best_of(one)
     words = (
         f"With a sensitivity of at least {required_text(goal.sensitivity or '0')} a specificity of "

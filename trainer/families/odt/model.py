@@ -54,7 +54,8 @@ class OdtModel:
         value: tuple[int, ...] = (),
         techniques: Techniques | None = None,
     ) -> None:
-        self.groups, self.root = groups, root
+        self.groups = groups
+        self.root = root
         self.techniques = techniques or Techniques()
         self.least = least or (0,) * groups.n_classes
         self.value = value or (1,) * groups.n_classes
@@ -77,7 +78,8 @@ class OdtModel:
         g = self.groups
         key = np.column_stack([g.cat, g.y]) if g.cat.shape[1] else g.y[:, None]
         distinct, inverse = np.unique(key, axis=0, return_inverse=True)
-        self.cat, self.y = distinct[:, :-1].astype(np.int64), distinct[:, -1].astype(np.int64)
+        self.cat = distinct[:, :-1].astype(np.int64)
+        self.y = distinct[:, -1].astype(np.int64)
         self.w = np.bincount(inverse.reshape(-1), g.w, len(distinct)).astype(np.int64)
 
     def _structure(self) -> None:
@@ -86,7 +88,8 @@ class OdtModel:
         # the labels of leaves below an equal pair of subtrees follow the same pattern, so equal shapes are enough
         self.symmetric = {p.number for p in self.places if p.shape.is_symmetric and p.number not in self.fixed}
         self.anchored = self.symmetric if self.techniques.anchor else set()
-        sizes, start = self.groups.sizes, self.groups.start
+        sizes = self.groups.sizes
+        start = self.groups.start
         column = np.bincount(
             (self.cat + start[:-1]).reshape(-1), np.repeat(self.w, len(sizes)), minlength=int(start[-1])
         )
@@ -97,7 +100,8 @@ class OdtModel:
         label: dict[int, int] = {}
         for p in self.places:
             if p.number in self.fixed:
-                label[-1 - p.children[0]], label[-1 - p.children[1]] = 0, 1
+                label[-1 - p.children[0]] = 0
+                label[-1 - p.children[1]] = 1
         self.label = label
         self.free = [t for t in range(self.n_leaves) if t not in label]
         self.planner = Planner(self.groups, self.root, self.anchored, self.fixed, self.anchor)
@@ -110,12 +114,15 @@ class OdtModel:
     # -- the model
 
     def _variables(self) -> None:
-        model, g = self.model, self.groups
-        self.u, self.z = [], []
+        model = self.model
+        g = self.groups
+        self.u = []
+        self.z = []
         columns = range(int(g.start[-1]))
         relaxed = self.techniques.relax
         for p in self.places:
-            v, depth = p.number, self._depth(p.number)
+            v = p.number
+            depth = self._depth(p.number)
             make = model.continuous if relaxed else model.binary
             self.u.append(make(f"u{v}", range(len(g.sizes))))
             if relaxed and v in self.fixed and not self.coupled:
@@ -150,7 +157,8 @@ class OdtModel:
         return bool(card and not self.groups.ordered[g] and 2 * card < self.groups.sizes[g])
 
     def _branching(self) -> None:
-        model, start = self.model, self.groups.start
+        model = self.model
+        start = self.groups.start
         for p in self.places:
             v = p.number
             model.add(total(self.u[v].values()) == 1, "O1")
@@ -165,7 +173,10 @@ class OdtModel:
 
     def _one_side(self, v: int, g: int, z: list[Expression]) -> None:
         """(O17), (O18): what the orientation variable says."""
-        model, side, m, card = self.model, self.o[v], len(z), self.groups.card
+        model = self.model
+        side = self.o[v]
+        m = len(z)
+        card = self.groups.card
         assert side is not None
         o = side[g]
         if self.groups.ordered[g]:
@@ -184,7 +195,8 @@ class OdtModel:
         return Expression({self.c[i, t]: 1.0 for t in leaves if (i, t) in self.c})
 
     def _rows(self) -> None:
-        model, everywhere = self.model, tuple(range(self.n_leaves))
+        model = self.model
+        everywhere = tuple(range(self.n_leaves))
         for i in range(len(self.y)):
             for p in self.places:
                 left = self._left(i, p.number)
@@ -230,7 +242,8 @@ class OdtModel:
         plan = self.planner.plan(draft)
         if plan is None:
             return None
-        values, start = np.zeros(self.model.size), self.groups.start
+        values = np.zeros(self.model.size)
+        start = self.groups.start
         for p in self.places:
             g, chosen = plan.tests[p.number]
             values[self.u[p.number].columns[g]] = 1.0
@@ -274,7 +287,8 @@ class OdtModel:
         p = self.places[v]
         if best_last and v in self.fixed:
             return greedy(self.weighted, p.shape, rows)
-        start, z = self.groups.start, point[self.z[v]]
+        start = self.groups.start
+        z = point[self.z[v]]
         used = np.flatnonzero(z > 0.5)
         if not len(used):
             return self._read(point, p.children[1], rows, best_last)

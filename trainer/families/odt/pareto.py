@@ -25,7 +25,11 @@ from trainer.tree.nodes import Draft, DraftLeaf
 
 MEMORY = 50_000  # frontiers kept
 SLICE = 4_000  # joins of a kernel call
-LEAF, LEFT, RIGHT, GIVEN = -1, -2, -3, -4  # how an entry of `Front.groups` was reached without a test
+# how an entry of `Front.groups` was reached without a test
+LEAF = -1
+LEFT = -2
+RIGHT = -3
+GIVEN = -4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +74,8 @@ class ParetoSearch:
     def widened(self) -> ParetoSearch:
         """A search for every entry that starts from the trees and bounds of this one."""
         search = replace(self, wanted=None, finished=False)
-        search._front, search.bound = self._front, self.bound
+        search._front = self._front
+        search.bound = self.bound
         # the frontier of all rows is complete at the wanted entry only
         search._memo.pop((self.root, self._rows.tobytes()), None)
         return search
@@ -99,7 +104,8 @@ class ParetoSearch:
 
     def _hull(self) -> None:
         """Corners by class weights: between two neighbours the weights that make both equal find a tree above their line, or none."""
-        P, N = self.positives, self.negatives
+        P = self.positives
+        N = self.negatives
         ends = [self._weighted(1, P + 1), self._weighted(N + 1, 1)]
         stack = [(ends[0], ends[1])]
         while stack:
@@ -108,9 +114,11 @@ class ParetoSearch:
                 continue
             if self.wanted is not None and not tp1 < self.wanted <= tp2:
                 continue
-            a, b = tn1 - tn2, tp2 - tp1
+            a = tn1 - tn2
+            b = tp2 - tp1
             common = int(np.gcd(a, b))
-            a, b = a // common, b // common
+            a = a // common
+            b = b // common
             tp, tn = self._weighted(a, b)
             if a * tp + b * tn > a * tp1 + b * tn1:
                 stack += [((tp1, tn1), (tp, tn)), ((tp, tn), (tp2, tn2))]
@@ -124,7 +132,8 @@ class ParetoSearch:
         draft: Draft
         if self.root is None:
             tp, tn = (self.positives, 0) if a * self.positives >= b * self.negatives else (0, self.negatives)
-            value, draft = a * tp + b * tn, DraftLeaf(label=int(tp > 0))
+            value = a * tp + b * tn
+            draft = DraftLeaf(label=int(tp > 0))
         else:
             search = SubsetSearch(
                 groups=replace(g, w=weights), root=self.root, stopped=self.stopped, flag=self.flag,
@@ -160,7 +169,9 @@ class ParetoSearch:
         if tn > front.best[tp]:
             better = np.arange(len(front.best)) <= tp
             better &= front.best < tn
-            front.best[better], front.groups[better], front.masks[better] = tn, GIVEN, tp
+            front.best[better] = tn
+            front.groups[better] = GIVEN
+            front.masks[better] = tp
             self._given[tp] = draft
             self.on_progress(self)
         return tp, tn
@@ -186,7 +197,8 @@ class ParetoSearch:
         return front
 
     def _leaf(self, rows: np.ndarray) -> Front:
-        y, w = self.groups.y[rows], self.groups.w[rows]
+        y = self.groups.y[rows]
+        w = self.groups.w[rows]
         best = np.zeros(int(w[y == 1].sum()) + 1, np.int64)
         best[0] = int(w[y == 0].sum())
         return Front(best, np.full(len(best), LEAF, np.int64), np.zeros(len(best), np.int64))
@@ -199,8 +211,10 @@ class ParetoSearch:
 
     def _last(self, front: Front, rows: np.ndarray) -> None:
         """One test and two leaves; the subset is found again when a tree is asked for."""
-        g, counts = self.groups, self._counts(rows)
-        neg, pos = np.ascontiguousarray(counts[:, 0]), np.ascontiguousarray(counts[:, 1])
+        g = self.groups
+        counts = self._counts(rows)
+        neg = np.ascontiguousarray(counts[:, 0])
+        pos = np.ascontiguousarray(counts[:, 1])
         scratch = np.empty((g.card + 1, len(front.best)), np.int64)
         for h in range(len(g.sizes)):
             reached = np.full(len(front.best), kernel.NONE)
@@ -225,12 +239,15 @@ class ParetoSearch:
 
     def _order(self, rows: np.ndarray) -> list[int]:
         """Groups by what one test of them is worth, best first, so that much is reached early."""
-        g, counts, start = self.groups, self._counts(rows), self._start
+        g = self.groups
+        counts = self._counts(rows)
+        start = self._start
         worth = [last_level_of(counts, start[h], start[h + 1], g.ordered[h], g.card) for h in range(len(g.sizes))]
         return sorted(range(len(worth)), key=lambda h: -worth[h])
 
     def _two_levels(self, rows: np.ndarray, h: int, front: Front, whole: bool) -> None:
-        g, limit = self.groups, SLICE
+        g = self.groups
+        limit = SLICE
         while True:
             self._check()
             budget = Budget(limit, np.zeros(1, np.int64) if self._patient else self.flag)
@@ -313,7 +330,8 @@ class ParetoSearch:
 
     def pairs(self) -> list[Pair]:
         """The reachable pairs that no other one found beats in both, by rising tp."""
-        best, most = self._front.best, self.most()
+        best = self._front.best
+        most = self.most()
         # beyond the last entry no tree is left
         beyond = np.append(most[1:], -1)
         corners = [t for t in range(len(best)) if t + 1 == len(best) or best[t + 1] < best[t]]
@@ -324,7 +342,8 @@ class ParetoSearch:
 
     def at(self, tp: int) -> Pair:
         """Among the pairs with at least `tp` correct positives the one with the most correct negatives; bound and proof are about it."""
-        found, most = next(pair for pair in self.pairs() if pair.tp >= tp), int(self.most()[tp])
+        found = next(pair for pair in self.pairs() if pair.tp >= tp)
+        most = int(self.most()[tp])
         return replace(found, bound=most, proved=found.tn == most)
 
     def at_hand(self, tp: int) -> Draft | None:
@@ -341,7 +360,8 @@ class ParetoSearch:
 
     def _tree(self, shape: Shape | None, rows: np.ndarray, t: int, front: Front | None = None) -> Draft:
         front = front or self._solve(shape, rows)
-        h, mask = int(front.groups[t]), int(front.masks[t])
+        h = int(front.groups[t])
+        mask = int(front.masks[t])
         if h == GIVEN:
             return self._given[mask]
         if h == LEAF or shape is None:
@@ -351,7 +371,8 @@ class ParetoSearch:
         if shape.is_last:
             return self._last_tree(rows, h, t, int(front.best[t]))
         left, right = self._parts(rows, h, mask)
-        a, b = self._solve(shape.left, left), self._solve(shape.right, right)
+        a = self._solve(shape.left, left)
+        b = self._solve(shape.right, right)
         for s in range(max(0, t - len(b.best) + 1), min(t, len(a.best) - 1) + 1):
             if a.best[s] + b.best[t - s] >= front.best[t]:
                 chosen = [c for c in range(self.groups.sizes[h]) if mask >> c & 1]
@@ -385,7 +406,8 @@ def positive_categories(part: np.ndarray, is_ordered: bool, card: int, t: int, t
         # states: (positives labelled, correct positives) -> correct negatives and the categories, kept where not dominated
         states: dict[tuple[int, int], tuple[int, int]] = {(0, 0): (0, 0)}
         for f in range(m):
-            n, p = int(part[f, 0]), int(part[f, 1])
+            n = int(part[f, 0])
+            p = int(part[f, 1])
             following: dict[tuple[int, int], tuple[int, int]] = {}
             for (size, tp), (own, mask) in states.items():
                 for size2, tp2, own2, mask2 in ((size, tp, own + n, mask), (size + 1, tp + p, own, mask | 1 << f)):

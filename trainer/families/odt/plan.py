@@ -74,7 +74,10 @@ class Planner:
     """Lays drafts onto a topology. At `anchored` nodes category `anchor[g]` goes left; at `fixed` ones the left leaf is 0, the right 1."""
 
     def __init__(self, groups: Groups, root: Shape, anchored: set[int], fixed: set[int], anchor: list[int]) -> None:
-        self.groups, self.anchored, self.fixed, self.anchor = groups, anchored, fixed, anchor
+        self.groups = groups
+        self.anchored = anchored
+        self.fixed = fixed
+        self.anchor = anchor
         self.places, self.n_leaves = places(root)
 
     def plan(self, draft: Draft) -> Plan | None:
@@ -163,22 +166,27 @@ def _counts(groups: Groups, rows: np.ndarray) -> np.ndarray:
 
 def split_by_count(groups: Groups, rows: np.ndarray) -> tuple[int, list[int]] | None:
     """The test that is best below two leaves; None if none is better than a leaf."""
-    counts, start = _counts(groups, rows), groups.start
-    best, found = -1, None
+    counts = _counts(groups, rows)
+    start = groups.start
+    best = -1
+    found = None
     for g in range(len(groups.sizes)):
         part = counts[start[g] : start[g + 1]]
         chosen = best_subset(part, bool(groups.ordered[g]), groups.card)
         inside = part[chosen].sum(axis=0)
         value = int(inside.max() + (part.sum(axis=0) - inside).max())
         if len(chosen) and value > best:
-            best, found = value, (g, [int(a) for a in chosen])
+            best = value
+            found = (g, [int(a) for a in chosen])
     return found
 
 
 def split_by_gini(groups: Groups, rows: np.ndarray) -> tuple[int, list[int]] | None:
     """The test of least Gini impurity; nominal categories in the order of a class's share, which is exact for two classes (Breiman)."""
-    counts, start = _counts(groups, rows), groups.start
-    best, found = -1.0, None
+    counts = _counts(groups, rows)
+    start = groups.start
+    best = -1.0
+    found = None
     for g in range(len(groups.sizes)):
         part = counts[start[g] : start[g + 1]].astype(float)
         size = part.sum(axis=1)

@@ -65,7 +65,8 @@ class SubsetSearch:
         self._signed = g.n_classes == 2 and int(g.w.sum()) < SMALL_WEIGHT and g.cat.shape[1] > 0
         self._s = np.where(g.y == 1, g.w, -g.w).astype(np.int32)
         columns = int(self._start[-1])
-        self._T, self._size = np.zeros((columns, columns), np.int32), np.zeros(columns, np.int64)
+        self._T = np.zeros((columns, columns), np.int32)
+        self._size = np.zeros(columns, np.int64)
         self._fits = self._start[-1] ** 2 * (g.sizes.max(initial=0) * 3 + 2) <= THREE_CELLS
         self._entry = len(g.y) // 8 + 300
         self._top = self._level(self.root)
@@ -188,7 +189,8 @@ class SubsetSearch:
 
     def _order(self, rows: np.ndarray) -> list[int]:
         """Groups by what one test of them is worth, best first, so that the incumbent is good early."""
-        G, counts = self.groups, self._counts(rows)
+        G = self.groups
+        counts = self._counts(rows)
         worth = [
             int(last_level_of(counts, self._start[g], self._start[g + 1], G.ordered[g], G.card))
             for g in range(len(G.sizes))
@@ -197,7 +199,8 @@ class SubsetSearch:
 
     def _two_signed(self, level: Level, rows: np.ndarray, best: Known) -> Known:
         """Two levels for two classes: s = 2 V - w in the kernel's units."""
-        G, limit = self.groups, SLICE
+        G = self.groups
+        limit = SLICE
         self._count_pairs(rows)
         weight = int(G.w[rows].sum())
         done = np.zeros(len(G.sizes), np.int64)
@@ -230,7 +233,8 @@ class SubsetSearch:
 
     def _three_signed(self, level: Level, rows: np.ndarray, order: list[int], best: Known, top: int) -> Known:
         """Three levels for two classes, in the units of `_two_signed`."""
-        G, weight = self.groups, int(self.groups.w[rows].sum())
+        G = self.groups
+        weight = int(self.groups.w[rows].sum())
         # the kernel's side 1 is the one with two levels
         mirrored = not level.right.is_two
         found = [best]
@@ -246,7 +250,8 @@ class SubsetSearch:
         return found[0]
 
     def _two_levels(self, level: Level, rows: np.ndarray, g: int, best: Known) -> Known:
-        G, limit = self.groups, SLICE
+        G = self.groups
+        limit = SLICE
         while True:
             self._check()
             value, mask, finished = two_levels_of(
@@ -268,7 +273,8 @@ class SubsetSearch:
             if best.value >= top:  # no tree is better
                 break
             tests = {"": random_test(self.groups, climb % groups, rng)}
-            value, reached = 0, -1
+            value = 0
+            reached = -1
             while value > reached:
                 reached, (g, mask) = value, tests[""]
                 value, draft, _ = self._polish(level, rows, tests, "", rng)
@@ -311,7 +317,8 @@ class SubsetSearch:
         """Value, tree and labels with the tests at the nodes above two levels, random where not given; better ones take their place."""
         G = self.groups
         if level.shape is None or level.shape.depth <= 2:
-            value, draft = self._value(level, rows, -1)[0], self._draft(level, rows)
+            value = self._value(level, rows, -1)[0]
+            draft = self._draft(level, rows)
             return value, draft, labels(G, draft)
         if path not in tests:
             tests[path] = random_test(self.groups, int(rng.integers(len(G.sizes))), rng)
@@ -352,8 +359,10 @@ class SubsetSearch:
         G = self.groups
         part = self._counts(rows)[self._start[g] : self._start[g + 1]]
         subset = best_subset(part, bool(G.ordered[g]), G.card)
-        whole, own = part.sum(axis=0), part[subset].sum(axis=0)
-        one, other = int(own.argmax()), int((whole - own).argmax())
+        whole = part.sum(axis=0)
+        own = part[subset].sum(axis=0)
+        one = int(own.argmax())
+        other = int((whole - own).argmax())
         if not 0 < len(subset) < len(part) or one == other:
             return DraftLeaf(label=int(whole.argmax()))
         return G.branch(g, [int(a) for a in subset], DraftLeaf(label=one), DraftLeaf(label=other))
@@ -368,10 +377,14 @@ class _Assignment:
     """All tests of one group at the root of a level: categories are sent left or right, the largest first, the better side first."""
 
     def __init__(self, search: SubsetSearch, level: Level, rows: np.ndarray, g: int) -> None:
-        self.search, self.level, self.rows, self.g = search, level, rows, g
+        self.search = search
+        self.level = level
+        self.rows = rows
+        self.g = g
         self.best = Known(-1, False)
         assert level.shape is not None
-        self.sides, self.symmetric = (level.left, level.right), level.shape.is_symmetric
+        self.sides = (level.left, level.right)
+        self.symmetric = level.shape.is_symmetric
         G = search.groups
         here = G.cat[rows, g]
         present = np.unique(here)
@@ -430,7 +443,8 @@ class _Assignment:
                 self.best = self.search._take(self.level, self.rows, found)
             return
         self.search.nodes += 1
-        rest, part = int(self.rest[t + 1]), self.parts[t]
+        rest = int(self.rest[t + 1])
+        part = self.parts[t]
         ways = []
         for side, own in ((0, left), (1, right)):
             if self.card and min(size + 1 - side, t + side - size) > self.card:
@@ -454,7 +468,8 @@ class _Assignment:
         if (left or 0) + (right or 0) >= int(self.search.groups.w[self.rows].sum()) - self.best.value:
             return
         cut = (low + high) // 2
-        below, above = np.sort(np.concatenate(self.parts[:cut])), np.sort(np.concatenate(self.parts[cut:]))
+        below = np.sort(np.concatenate(self.parts[:cut]))
+        above = np.sort(np.concatenate(self.parts[cut:]))
         first, second = (1, 0) if flip else (0, 1)
         weights = [int(self.search.groups.w[part].sum()) for part in (below, above)]
         # a part has at least the errors of the smaller part known inside it

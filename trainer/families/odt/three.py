@@ -23,7 +23,9 @@ def three_levels(
 
     Values as in the kernels, `s` the signed weights; side 1 has two levels, side 0 too where `deep`; no tree is worth more than `top`.
     """
-    spans, best, nodes = groups.spans, np.int32(lower), 0
+    spans = groups.spans
+    best = np.int32(lower)
+    nodes = 0
     start = spans.start
     for g in order:
         if best >= top:
@@ -68,11 +70,13 @@ def _alone(
     flag: np.ndarray,
 ) -> np.ndarray:
     """V of two levels of each category by itself, int32 (categories,)."""
-    spans, out = groups.spans, np.zeros(len(cats), np.int32)
+    spans = groups.spans
+    out = np.zeros(len(cats), np.int32)
     start = spans.start
     for t, a in enumerate(cats):
         weight = np.int32(size[a, start[0] : start[1]].sum())
-        slice_, used = limit, -1
+        slice_ = limit
+        used = -1
         while used < 0:
             check()
             known = np.full(len(groups.sizes), weight)

@@ -29,7 +29,8 @@ class Alone(Within):
         most = self.c.unit * int(self.c.weight.sum()) + (self.c.leaf << min(height, 40)) + 1
         cost, more = (self.c.floor(part, height, FAR), self.c.unit) if self.groups else (0, FAR)
         while True:  # vectors of groups are many, and few of them are cheap
-            cost, more = min(cost + more, most), 2 * more
+            cost = min(cost + more, most)
+            more = 2 * more
             found = self.cover(part, height, cost)
             if len(found) or cost == most:
                 return int(found[:, 0].min()) if len(found) else None

@@ -35,8 +35,10 @@ class Assigned:
         self.ordered = [ordered for _, ordered in own]
         ends = np.cumsum([0, *(int(c.max()) + 1 for c, _ in own)])
         self.spans = list(itertools.pairwise(ends.tolist()))  # the cells of each column
-        self.starts, self.cells = ends[:-1], int(ends[-1])
-        self.card, self.left = card, most
+        self.starts = ends[:-1]
+        self.cells = int(ends[-1])
+        self.card = card
+        self.left = most
 
     @property
     def every(self) -> np.ndarray:

@@ -70,8 +70,10 @@ class Fronts(Assigned):
         """Thresholds with two leaves of different labels."""
         low = own.cumsum(axis=0)
         high = low[-1] - low
-        wrong, others = np.append(low[:, 1], high[:, 1]), np.append(high[:, 0], low[:, 0])
-        found, fits = np.full(length, FAR), wrong < length
+        wrong = np.append(low[:, 1], high[:, 1])
+        others = np.append(high[:, 0], low[:, 0])
+        found = np.full(length, FAR)
+        fits = wrong < length
         np.minimum.at(found, wrong[fits], others[fits])
         return np.minimum.accumulate(found)
 

@@ -26,7 +26,8 @@ SLACK = float(TOLERANCE)
 
 def splits(model: dict[str, Any], rows: Rows, counts: Counts) -> list[Finding]:
     """The lines on impurities and on splits that are said to be proved."""
-    certificate, found = model["certificate"], branches(model["nodes"])
+    certificate = model["certificate"]
+    found = branches(model["nodes"])
     named = [v for v in found if v.get("impurity") is not None]
     out = [*([_recounted(model, named, counts)] if named else []), *_gains(model, found, counts)]
     if METHODS[model["method"]][0] != "splits":
@@ -60,7 +61,8 @@ def _gains(model: dict[str, Any], found: list[dict[str, Any]], counts: Counts) -
     least = float(asked(model, "min_gain") or 0)
     if not least:
         return []
-    n, measure = sum(counts[0]), str(asked(model, "impurity") or "gini")
+    n = sum(counts[0])
+    measure = str(asked(model, "impurity") or "gini")
     gains = [
         float(phi(measure, np.array([counts[v["id"]]], float)).sum() - _impurity(measure, v, counts)) for v in found
     ]
@@ -89,11 +91,14 @@ def phi(measure: str, counts: np.ndarray) -> np.ndarray:
 
 
 def _bounds(model: dict[str, Any], rows: Rows, bounded: list[dict[str, Any]], met: int) -> list[Finding]:
-    left, proved, reach = WORK, 0, {v: own for v, own, _ in parted(model["nodes"], model["columns"], rows)}
+    left = WORK
+    proved = 0
+    reach = {v: own for v, own, _ in parted(model["nodes"], model["columns"], rows)}
     # lines that pass very near to rows count, too
     certain = "are not counted" not in str(model["certificate"].get("scope"))
     for v in sorted(bounded, key=_size):  # small ones first, so that many are proved
-        bound, sweep = float(v["impurity_bound"]) - SLACK * _size(v), _Sweep(model, taken(rows, reach[v["id"]]))
+        bound = float(v["impurity_bound"]) - SLACK * _size(v)
+        sweep = _Sweep(model, taken(rows, reach[v["id"]]))
         words = f"Node {v['id']} claims that no split is below {v['impurity_bound']};"
         if bound > sweep.single():
             return [shown("splits", "refuted", f"{words} a threshold has {sweep.single():.9g}.")]
@@ -114,7 +119,8 @@ class _Sweep:
     """The best split of the rows of a node on one feature, and on two; features are numbers, and categories as 0 and 1."""
 
     def __init__(self, model: dict[str, Any], rows: Rows) -> None:
-        self.measure, self.least = str(asked(model, "impurity") or "gini"), int(asked(model, "min_leaf") or 1)
+        self.measure = str(asked(model, "impurity") or "gini")
+        self.least = int(asked(model, "min_leaf") or 1)
         self.work = 0  # what `pairs` has spent
         self.Y = np.zeros((len(rows), len(model["classes"])))
         self.Y[np.arange(len(rows)), rows.labels] = rows.weights

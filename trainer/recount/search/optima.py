@@ -18,7 +18,8 @@ class Optima:
     """The cheapest trees of a part and their number. Raises TooLarge beyond so many parts."""
 
     def __init__(self, counting: Counting, most: int) -> None:
-        self.c, self.left = counting, most
+        self.c = counting
+        self.left = most
         self.memo: dict[tuple[object, ...], tuple[int, int]] = {}
 
     def of(self, part: Part, height: int) -> tuple[int, int]:
@@ -32,7 +33,8 @@ class Optima:
         return self.memo[key]
 
     def _of(self, part: Part, height: int) -> tuple[int, int]:
-        best, number = self.c.leaf_cost(part), 1
+        best = self.c.leaf_cost(part)
+        number = 1
         frame = Frame(self.c, part, alike=True)
         if height == 0 or not len(frame.columns):
             return best, number
@@ -45,7 +47,8 @@ class Optima:
             if sides.sums()[a] > best:
                 continue
             own = [self.of(sides.part(a, yes), height - 1) for yes in (0, 1)]
-            cost, ways = sum(cost for cost, _ in own), math.prod(ways for _, ways in own)
+            cost = sum(cost for cost, _ in own)
+            ways = math.prod(ways for _, ways in own)
             if cost <= best:
                 number = ways + (number if cost == best else 0)
                 best = cost

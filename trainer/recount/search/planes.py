@@ -26,9 +26,11 @@ Counted = tuple[list[int], dict[int, list[int]]]  # rows of sets, and errors of 
 
 def ceiling(model: dict[str, Any], rows: Rows, penalty: Fraction, counted: Counted | None) -> Fraction:
     """An objective that no tree exceeds, from equal rows, the sizes of the classes, and errors counted again in planes."""
-    n, classes = int(rows.weights.sum()), len(model["classes"])
+    n = int(rows.weights.sum())
+    classes = len(model["classes"])
     sizes = sorted(np.bincount(rows.labels, rows.weights, classes).astype(int).tolist(), reverse=True)
-    depth, asked = int(model["parameters"]["depth"]), model["parameters"].get("max_leaves")
+    depth = int(model["parameters"]["depth"])
+    asked = model["parameters"].get("max_leaves")
     inside, errors = counted if counted is not None else ([], {})
     held = int(rows.weights[inside].sum())
     outer = _together(rows, np.setdiff1d(np.arange(len(rows)), inside), classes)
@@ -66,7 +68,8 @@ def _together(rows: Rows, chosen: np.ndarray, classes: int) -> int:
 
 def errors_in_planes(model: dict[str, Any], data: Rows) -> Counted | None:
     """The rows of all sets, and for one to four leaves the least weight of errors of each; None if a set is not as it must be."""
-    weighed, used = [x for _, x in features(model, data)], set[int]()
+    weighed = [x for _, x in features(model, data)]
+    used = set[int]()
     errors: dict[int, list[int]] = {t: [] for t in range(1, 5)}
     for group in groups(model):
         rows = [int(i) for i in group["rows"]]
@@ -135,15 +138,18 @@ def _least(points: list[tuple[int, int]], counts: np.ndarray) -> list[int]:
     """The least errors with at most one, two, three and four leaves, no leaf below two questions."""
     sides = partings(points)
     kind: Any = np.float32 if counts.sum() < 1 << 23 else np.float64  # exact for whole numbers of this size
-    ways, weight = sides.astype(kind), counts.astype(kind)
-    total, second = weight.sum(axis=0), (ways @ weight).T[None]
+    ways = sides.astype(kind)
+    weight = counts.astype(kind)
+    total = weight.sum(axis=0)
+    second = (ways @ weight).T[None]
     best = [int(total.sum() - total.max())] * 4
     for begin in range(0, len(sides), 32):
         some = ways[begin : begin + 32]
         # what the first line has on its side, and of that the second: (lines, classes) and (lines, classes, second lines)
         inner = some @ weight
         shared = np.stack([(some * column) @ ways.T for column in weight.T], axis=1)
-        leaf, split = [], []
+        leaf = []
+        split = []
         for half, parts in ((inner, shared), (total - inner, second - shared)):
             leaf.append(half.sum(axis=1) - half.max(axis=1))
             right = parts.max(axis=1) + (half[:, :, None] - parts).max(axis=1)

@@ -19,7 +19,8 @@ class Rooms:
     """The least errors of a tree in a topology, which keeps the wishes of its part; raises TooLarge beyond so many subproblems."""
 
     def __init__(self, counting: Counting, most: int) -> None:
-        self.c, self.plain = counting, Alone(counting, most)
+        self.c = counting
+        self.plain = Alone(counting, most)
         self.memo: dict[tuple[object, ...], int] = {}
 
     def least(self, part: Part, shape: Shape) -> int:

@@ -31,7 +31,9 @@ WORK = 2e8  # rows times questions that a search may look at
 CELLS = 3e7  # rows times questions that are held as numbers
 VISITS = 20_000  # its subproblems
 MOST_SETS = 40  # of columns
-FEW, PART_DEPTH = 60, 3  # questions and depth of a part
+# questions and depth of a part
+FEW = 60
+PART_DEPTH = 3
 MOST = 400  # questions beyond which no whole search is tried
 SAME_OBJECTIVE = QUESTIONS - {"binoct"}
 
@@ -52,7 +54,8 @@ def best(model: dict[str, Any], rows: Rows) -> tuple[Found | None, str]:
         return _best_pair(model, rows, goal), "something other than accuracy was maximised, and the space is too large"
     if name := not_searched(model):
         return None, f"trees with '{name}' are not part of the plain search"
-    n, wishes = int(rows.weights.sum()), bool(model["certificate"].get("wishes"))
+    n = int(rows.weights.sum())
+    wishes = bool(model["certificate"].get("wishes"))
     extra = exact(model["certificate"].get("coefficient_penalty") or 0)
     found = _space(model, rows)
     if found is None:
@@ -144,7 +147,8 @@ def frontier(model: dict[str, Any], rows: Rows) -> list[int] | None:
     vectors = _vectors(replace(space, max_leaves=1 << 30, recalls=(), rates=None))
     if vectors is None:
         return None
-    n, most = int(rows.weights.sum()), max(v[-1] for v in vectors)
+    n = int(rows.weights.sum())
+    most = max(v[-1] for v in vectors)
     return [n - min(v[0] for v in vectors if v[-1] <= t) for t in range(1, most + 1)]
 
 
@@ -177,7 +181,8 @@ def _chosen(X: np.ndarray, Y: np.ndarray, most: int) -> np.ndarray:
 
 def _searched(space: Space) -> tuple[Fraction | None, bool]:
     """The least cost, None if no tree keeps the restrictions, and whether all trees were searched; of a large space a part is."""
-    columns, few = sorted(set(space.column_of.tolist())), space.max_columns
+    columns = sorted(set(space.column_of.tolist()))
+    few = space.max_columns
     sets = [None] if few is None else itertools.combinations(columns, min(few, len(columns)))
     groups: list[tuple[int, ...] | None] = list(itertools.islice(sets, MOST_SETS + 1))
     try:
@@ -192,7 +197,8 @@ def _searched(space: Space) -> tuple[Fraction | None, bool]:
 
 def _part(space: Space) -> Space:
     """The questions that leave the fewest errors by themselves, and those that wishes name."""
-    depth, n = min(PART_DEPTH, space.depth), len(space.X)
+    depth = min(PART_DEPTH, space.depth)
+    n = len(space.X)
     few = min(FEW, int(CELLS / n), int((WORK / n) ** (1 / max(1, depth - 1))))
     Y = np.zeros((n, space.classes))
     Y[np.arange(n), space.labels] = space.weights
@@ -210,7 +216,8 @@ def _part(space: Space) -> Space:
 
 
 def _least(space: Space, groups: Sequence[tuple[int, ...] | None]) -> Fraction | None:
-    unit, leaf = space.penalty.denominator, space.penalty.numerator
+    unit = space.penalty.denominator
+    leaf = space.penalty.numerator
     if space.X.size > CELLS:
         raise TooLarge
     counting = Counting(space, unit, leaf)
@@ -234,7 +241,8 @@ def _height(space: Space, counting: Counting) -> int:
 
 def _space(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, list[int], int, bool] | None:
     """Answers, their columns, the depth, and whether these are all questions of the space."""
-    method, depth = model["method"], int(model["parameters"]["depth"])
+    method = model["method"]
+    depth = int(model["parameters"]["depth"])
     if method in QUESTIONS:
         return *questions(model, rows), depth, True
     if method == "odt":
@@ -274,9 +282,12 @@ def _subsets(model: dict[str, Any], rows: Rows, depth: int) -> tuple[np.ndarray,
 
 def _single(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, list[int]]:
     """The questions about single categories and bins of the columns that the claim is about."""
-    made, chosen, bins = list[tuple[int, np.ndarray]](), chosen_columns(model) or (), int(model["parameters"]["bins"])
+    made = list[tuple[int, np.ndarray]]()
+    chosen = chosen_columns(model) or ()
+    bins = int(model["parameters"]["bins"])
     for j in np.flatnonzero(chosen).tolist():
-        values, nominal = rows.columns[j], model["columns"][j]["kind"] == "categorical"
+        values = rows.columns[j]
+        nominal = model["columns"][j]["kind"] == "categorical"
         made += [(j, values == level) for level in np.unique(values)] if nominal else []
         made += [] if nominal else [(j, values > cut) for cut in cuts_of_bins(values, bins)]
     return matrix([answers for _, answers in made], rows), [j for j, _ in made]

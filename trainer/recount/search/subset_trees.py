@@ -30,7 +30,8 @@ Pairs = tuple[int, int, list[tuple[int, int]]]
 
 def top(model: dict[str, Any], rows: Rows) -> Fraction | None:
     """The best objective, or what the bound of the file allows if no tree exceeds it; None if these trees are not searched whole."""
-    goal, bound = model["certificate"].get("goal") or {}, model["certificate"].get("bound")
+    goal = model["certificate"].get("goal") or {}
+    bound = model["certificate"].get("bound")
     high = None if bound is None else exact(bound) + TOLERANCE
     if goal.get("sensitivity") is not None or goal.get("specificity") is not None:
         return _top_within(model, rows, goal, high)
@@ -118,7 +119,8 @@ def _searched(model: dict[str, Any], rows: Rows, search: Callable[[Columns, int,
     if model["certificate"].get("wishes") or penalty(model):
         return None
     try:
-        columns, shape = _columns(model, rows), topology_of(model)
+        columns = _columns(model, rows)
+        shape = topology_of(model)
         if shape is None and not asked(model, "topology"):
             shape = _complete(int(model["parameters"]["depth"]))
         return search(columns, int(asked(model, "max_card") or 0), shape)

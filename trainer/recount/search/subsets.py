@@ -123,11 +123,14 @@ class Subsets(Assigned):
         self, own: np.ndarray, done: int, one: np.ndarray, other: np.ndarray, number: np.ndarray
     ) -> list[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
         """A category of the weights `own` on either side of assignments with these weights and numbers of categories."""
-        left, right = np.concatenate([one + own, one]), np.concatenate([other, other + own])
+        left = np.concatenate([one + own, one])
+        right = np.concatenate([other, other + own])
         number = np.concatenate([number + np.array(side) for side in ((1, 0), (0, 1))])
         if self.card:
             fits = number.min(axis=1) <= self.card
-            left, right, number = left[fits], right[fits], number[fits]
+            left = left[fits]
+            right = right[fits]
+            number = number[fits]
         many = max(1, SLICE // max(1, own.size))
         slices = [slice(k, k + many) for k in range(0, len(number), many)]
         return [(done, left[s], right[s], number[s]) for s in slices]

@@ -112,12 +112,14 @@ def _values_gone(record: dict[str, Any]) -> list[str]:
 
 
 def _source(name: str, record: dict[str, Any]) -> Source:
-    missing, kind = frozenset(str(word) for word in record.get("missing") or ()), record["taken_for"]
+    missing = frozenset(str(word) for word in record.get("missing") or ())
+    kind = record["taken_for"]
     if kind == "plain":
         return Source(name, (name,), lambda word: ("" if word in missing else word,), missing)
     if kind not in FORMS:
         raise DataError(f"The model reads column '{name}' in a way that is not known: {str(kind)[:40]}.")
-    read, made = FORMS[kind], _made(name, record) if kind == "date" else (name,)
+    read = FORMS[kind]
+    made = _made(name, record) if kind == "date" else (name,)
     form = f"dates as {record['form']}" if kind == "date" else "numbers in another form"
 
     def texts(word: str) -> Sequence[str]:
@@ -158,10 +160,12 @@ def _number(word: str, record: dict[str, Any]) -> Sequence[str] | None:
             rest = rest[: -len(unit)].strip()
         else:
             return None
-    mantissa, exponent = rest, ""
+    mantissa = rest
+    exponent = ""
     power = re.search(r"[eE][+-]?[0-9]{1,5}$", rest)
     if power:
-        mantissa, exponent = rest[: power.start()], power[0]
+        mantissa = rest[: power.start()]
+        exponent = power[0]
     whole, point, part = mantissa.partition(record["decimal"])
     digits = _whole(whole, record["thousands"])
     if digits is None or not _digits(part, empty=bool(whole)) or (not whole and not point):
@@ -226,7 +230,9 @@ def _day(word: str, record: dict[str, Any]) -> Sequence[str] | None:
 
 
 def _minutes(clock: re.Match[str]) -> int | None:
-    hour, minute, second = int(clock[1]), int(clock[2]), int(clock[3] or 0)
+    hour = int(clock[1])
+    minute = int(clock[2])
+    second = int(clock[3] or 0)
     if clock[4]:
         if not 1 <= hour <= 12:
             return None

@@ -88,7 +88,8 @@ def _data(model: dict[str, Any], pieces: Iterable[Piece]) -> Data:
     gaps = {c["name"]: int(np.isnan(own).sum()) for c, own in zip(model["columns"], values, strict=True)}
     whole = len(full)
     if not full.all():
-        values, target = [own[full] for own in values], target[full]
+        values = [own[full] for own in values]
+        target = target[full]
     odd = ["categories" in c and (own < 0).any() for c, own in zip(model["columns"], values, strict=True)]
     strange = [c["name"] for c, own in zip(model["columns"], odd, strict=True) if own]
     strange += [model["target"]] * bool((target < 0).any())
@@ -190,7 +191,8 @@ def _roles(
     model: dict[str, Any], labels: np.ndarray, whole: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[Finding]]:
     """Held out bool (n,), fold int64 (n,), weight int64 (n,), and what is to be said of them; `whole`: rows with those that have gaps."""
-    parameters, n = model.get("parameters") or {}, len(labels)
+    parameters = model.get("parameters") or {}
+    n = len(labels)
     share, folds, seed = (parameters.get(name) or 0 for name in ("test_share", "folds", "seed"))
     kept = model.get("rows")
     if kept is None:  # an older file: the rule that held when it was made
@@ -238,7 +240,8 @@ def _chosen(claim: str, right: bool, words: str, *, same: bool) -> Finding:
 
 def _drawn(labels: np.ndarray, share: float, seed: int) -> np.ndarray:
     """Of each class in turn the first of a seeded shuffle; one row at least trains."""
-    out, rng = np.zeros(len(labels), bool), np.random.default_rng(seed)
+    out = np.zeros(len(labels), bool)
+    rng = np.random.default_rng(seed)
     for k in np.unique(labels) if share else ():
         members = rng.permutation(np.flatnonzero(labels == k))
         out[members[: min(len(members) - 1, round(share * len(members)))]] = True

@@ -85,7 +85,10 @@ def _without(lines: Iterable[str], skipped: frozenset[int]) -> Iterable[str]:
 
 
 def _around(path: Path, encoding: str, delimiter: str, skipped: frozenset[int], width: int) -> Around:
-    rows, inside, apart, last = [], False, 0, 0
+    rows = []
+    inside = False
+    apart = 0
+    last = 0
     with _text(path, encoding) as lines:
         for number, line in enumerate(lines, 1):
             if number in skipped:
@@ -94,7 +97,8 @@ def _around(path: Path, encoding: str, delimiter: str, skipped: frozenset[int], 
                     rows.append(number)
                 last = last or (number if inside else 0)
             elif line.strip():
-                inside, apart = True, apart or last
+                inside = True
+                apart = apart or last
     return Around(len(skipped), tuple(number for number in rows if number >= (last or number + 1)), apart)
 
 

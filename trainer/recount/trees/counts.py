@@ -95,8 +95,11 @@ def value_of(model: dict[str, Any], nodes: Sequence[dict], counts: Counts) -> tu
 
 def objective(model: dict[str, Any], counts: Counts) -> list[Finding]:
     """The numbers of the certificate that follow from the counts."""
-    certificate, nodes, out = model["certificate"], model["nodes"], []
-    correct, value = value_of(model, nodes, counts)[0], reached(model, counts)
+    certificate = model["certificate"]
+    nodes = model["nodes"]
+    out = []
+    correct = value_of(model, nodes, counts)[0]
+    value = reached(model, counts)
     if certificate.get("goal"):
         _, kept = _goal(certificate["goal"], model["classes"], counts, nodes)
         out.append(recounted("required shares", kept, "Sensitivity and specificity recounted."))
@@ -113,14 +116,16 @@ def objective(model: dict[str, Any], counts: Counts) -> list[Finding]:
 
 def reached(model: dict[str, Any], counts: Counts) -> Fraction:
     """What the tree of the file reaches of what is maximised, not rounded."""
-    goal, nodes = model["certificate"].get("goal"), model["nodes"]
+    goal = model["certificate"].get("goal")
+    nodes = model["nodes"]
     return _goal(goal, model["classes"], counts, nodes)[0] if goal else value_of(model, nodes, counts)[1]
 
 
 def _goal(goal: dict[str, Any], classes: list[str], counts: Counts, nodes: Sequence[dict]) -> tuple[Fraction, bool]:
     """The maximised share, and whether the required ones are kept."""
     k = classes.index(goal["positive"])
-    positives, negatives = counts[0][k], sum(counts[0]) - counts[0][k]
+    positives = counts[0][k]
+    negatives = sum(counts[0]) - counts[0][k]
     tp = sum(counts[v["id"]][k] for v in leaves(nodes) if v["class"] == classes[k])
     tn = sum(sum(counts[v["id"]]) - counts[v["id"]][k] for v in leaves(nodes) if v["class"] != classes[k])
     return goal_value(goal, tp, positives, tn, negatives)
@@ -158,7 +163,8 @@ def terms(model: dict[str, Any], nodes: Sequence[dict]) -> int:
 
 def metrics(model: dict[str, Any], data: Data, counts: Counts) -> list[Finding]:
     """The accuracies on the rows that trained, which `counts` are of, and on those held out."""
-    given, unseen = model.get("metrics") or {}, taken(data.rows, data.held_out)
+    given = model.get("metrics") or {}
+    unseen = taken(data.rows, data.held_out)
     found = {"train": counts} if "train" in given else {}
     if "test" in given:
         found["test"] = counted(model, model["nodes"], unweighted(unseen))[1]
@@ -175,7 +181,8 @@ def confusion_of(model: dict[str, Any], nodes: Sequence[dict], counts: Counts) -
 
 
 def metric(claim: str, given: dict[str, Any], confusion: np.ndarray) -> Finding:
-    n, correct = int(confusion.sum()), int(np.trace(confusion))
+    n = int(confusion.sum())
+    correct = int(np.trace(confusion))
     own: dict[str, Any] = {"n": n, "correct": correct, "confusion": confusion.tolist()}
     holds = n > 0 and all(given.get(name, value) == value for name, value in own.items())
     holds = holds and ("accuracy" not in given or abs(exact(given["accuracy"]) - Fraction(correct, n)) <= TOLERANCE)

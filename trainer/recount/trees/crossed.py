@@ -27,7 +27,8 @@ def crossed(model: dict[str, Any], data: Data) -> list[Finding]:
         return []
     if trees is None:
         return [unjudged(CLAIM, "The file does not hold the trees of the folds.")]
-    listed, folds = given.get("accuracies") or [], model["parameters"]["folds"]
+    listed = given.get("accuracies") or []
+    folds = model["parameters"]["folds"]
     if given and (not len(listed) == len(trees) == given.get("finished", folds) or given["folds"] != folds):
         return [recounted(CLAIM, False, f"{len(trees)} trees and {len(listed)} accuracies are listed.")]
     found = [_fold(model, data, f, nodes) for f, nodes in enumerate(trees)]

@@ -16,7 +16,8 @@ def held(model: dict[str, Any], nodes: Sequence[dict[str, Any]], rows: Rows) -> 
     """What is wrong with such a tree, empty if nothing is, and the class counts of its nodes; `rows` are those that it was trained on."""
     # the columns that the data chose may be others here, so that the scope says nothing of them
     own = model | {"nodes": nodes, "certificate": model["certificate"] | {"scope": ""}}
-    found, counts = structure(own), list[list[int]]()
+    found = structure(own)
+    counts = list[list[int]]()
     if all(finding.verdict != "refuted" for finding in found):
         leaf, counts = counted(model, nodes, rows)
         found = [node_counts(nodes, counts), *restrictions(own, counts, rows, leaf), *questions_asked(own, rows)]

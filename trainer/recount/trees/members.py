@@ -20,7 +20,8 @@ def questions_asked(model: Model, rows: Rows) -> list[Finding]:
     """One line, for methods that ask listed questions: each question of the tree parts its rows as one of these does."""
     if model["method"] not in QUESTIONS | THRESHOLDS | {"odt"}:
         return []
-    place, chosen = {c["name"]: j for j, c in enumerate(model["columns"])}, chosen_columns(model)
+    place = {c["name"]: j for j, c in enumerate(model["columns"])}
+    chosen = chosen_columns(model)
     for v, own, left in parted(model["nodes"], model["columns"], rows):
         split = model["nodes"][v]["split"]
         j = place[split["feature"]]
@@ -39,7 +40,9 @@ def _same(one: np.ndarray, other: np.ndarray) -> bool:
 
 def _listed(model: Model, rows: Rows, j: int, kind: str) -> Iterator[np.ndarray] | None:
     """The answers to the questions about a column, bool (n,) each, one after the other; None if every question of its kind is one."""
-    values, method, nominal = rows.columns[j], model["method"], model["columns"][j]["kind"] == "categorical"
+    values = rows.columns[j]
+    method = model["method"]
+    nominal = model["columns"][j]["kind"] == "categorical"
     if method in QUESTIONS:
         found: Iterable[np.ndarray] = of_column(model, rows, j)
     elif nominal == (method == "odt") and kind != "interval":  # any subset of the categories, or any threshold

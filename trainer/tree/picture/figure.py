@@ -32,7 +32,10 @@ from trainer.tree.picture.layout import (
 from trainer.tree.picture.palette import ClassStyle, class_styles, drawn, escape, frame, wrap
 from trainer.tree.picture.words import Unseen, rows_text, words_trace
 
-STEPS, MANY_STEPS, MANY = 18, 8, 40  # pieces of one side of a band; fewer where there are many nodes
+# pieces of one side of a band; fewer where there are many nodes
+STEPS = 18
+MANY_STEPS = 8
+MANY = 40
 RIBBON = 0.36
 STEEP = 4  # pixels across for one down, up to which a band does not look thin
 THICK = 0.45  # the part of the way between two levels that a band may fill where it runs nearly level
@@ -120,7 +123,9 @@ def _middles(start: Point, end: Point, width: float, steps: int) -> list[tuple[f
     Where it runs nearly level it would be thin, since it is measured across the page: it is widened there, as long as it stays clear
     of the band beside it and of the levels above and below. Bands that are steep keep their width.
     """
-    found, across, down = [], abs(end[0] - start[0]), end[1] - start[1]
+    found = []
+    across = abs(end[0] - start[0])
+    down = end[1] - start[1]
     slope = 2 * across / down  # half-way
     clear = 3 * across / (8 * max(width, 1.0))  # the side towards the other band never turns back
     most = max(0.0, min(slope - STEEP, clear, THICK * down * slope / max(width, 1.0) - 1))
@@ -192,7 +197,10 @@ def _cards(placed: Placed, lit: set[int], chosen: int | None) -> list[dict[str, 
 
 def _rounded(box: Box, r: float = 4.0) -> list[Point]:
     """The outline of a card; each corner is cut twice, which looks round at this size."""
-    x0, y0, x1, y1 = box.left, box.top, box.left + box.width, box.bottom
+    x0 = box.left
+    y0 = box.top
+    x1 = box.left + box.width
+    y1 = box.bottom
     k = 0.3 * r
     return [
         (x0 + r, y0), (x1 - r, y0), (x1 - k, y0 + k), (x1, y0 + r), (x1, y1 - r), (x1 - k, y1 - k),
@@ -205,7 +213,8 @@ def _bars(placed: Placed, groups: Sequence[tuple[ClassStyle, list[int]]]) -> lis
     found: list[list[list[Point]]] = [[] for _ in groups]
     group_of = {k: g for g, (_, codes) in enumerate(groups) for k in codes}
     for box in placed.boxes.values():
-        v, at = box.node, box.left + PAD
+        v = box.node
+        at = box.left + PAD
         for g, (_, codes) in enumerate(groups):
             width = box.inner * sum(v.counts[k] for k in codes) / max(1, v.rows)
             if width:
@@ -220,7 +229,8 @@ def _bars(placed: Placed, groups: Sequence[tuple[ClassStyle, list[int]]]) -> lis
 
 def _strip(placed: Placed, box: Box, found: list[list[list[Point]]], group_of: Mapping[int, int]) -> None:
     """The leaves below a closed card in their order: width = rows, colour = answer."""
-    at, leaves = box.left + PAD, leaves_below(placed.tree, box.node.id)
+    at = box.left + PAD
+    leaves = leaves_below(placed.tree, box.node.id)
     for leaf in leaves:
         width = box.inner * leaf.rows / max(1, box.node.rows)
         if width:
@@ -290,7 +300,8 @@ def _hover(tree: Tree, v: Node) -> list[str]:
 
 
 def _record(placed: Placed, box: Box) -> dict[str, Any]:
-    v, tree = box.node, placed.tree
+    v = box.node
+    tree = placed.tree
     words = leaf_text(tree, v) if v.split is None else v.split.brief(tree.schema)
     ends = v.is_leaf or box.closed
     return {

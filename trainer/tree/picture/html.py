@@ -34,7 +34,8 @@ def tree_html(tree: Tree, lines: Sequence[str] = ()) -> str:
 
 def _legend(tree: Tree) -> str:
     """The name of each class beside its colour; above 20 classes the last ones share theirs."""
-    size, own = len(tree.classes), len(tree.classes) if len(tree.classes) <= MAX_CLASSES else MAX_CLASSES - 1
+    size = len(tree.classes)
+    own = len(tree.classes) if len(tree.classes) <= MAX_CLASSES else MAX_CLASSES - 1
     named = [(colour(k, size), name) for k, name in enumerate(tree.classes[:own])]
     if own < size:
         named.append((colour(own, size), f"Other ({size - own} classes)"))

@@ -14,15 +14,31 @@ from trainer.tree.picture.names import short_names
 from trainer.tree.picture.palette import number_width, text_width, wrap
 from trainer.tree.splits import Split
 
-MARGIN, GAP, LEVEL_GAP, LEVEL_ROOM = 16, 10, 58, 132
-CARD, LEAF, COMPACT, CLOSED = 196, 154, 106, 116  # widths of cards
-PAD, LINE = 10, 15
-FONT, SMALL = 12.5, 11.0
+MARGIN = 16
+GAP = 10
+LEVEL_GAP = 58
+LEVEL_ROOM = 132
+# widths of cards
+CARD = 196
+LEAF = 154
+COMPACT = 106
+CLOSED = 116
+PAD = 10
+LINE = 15
+FONT = 12.5
+SMALL = 11.0
 FULL_TO = 6  # cards without children up to which leaves have room for their unseen rows
-SWATCH, BAR, STRIP = 10, 6, 12  # the square of a class, class bars, strips of leaves
+# the square of a class, class bars, strips of leaves
+SWATCH = 10
+BAR = 6
+STRIP = 12
 SHOWN_CATEGORIES = 3
-LINES, NUMBER_LINES = 3, 12  # lines of a question at most: names may be cut, and numbers never
-CARD_NAME, CLASS_NAME = 20, 13  # letters of the name of a column and of a class in a card
+# lines of a question at most: names may be cut, and numbers never
+LINES = 3
+NUMBER_LINES = 12
+# letters of the name of a column and of a class in a card
+CARD_NAME = 20
+CLASS_NAME = 13
 READABLE = 0.8  # a picture may be shrunk to this share of its size before levels are closed
 STRETCH = 1.35
 BAND = 104  # the width of a band that carries all rows
@@ -129,7 +145,8 @@ def place(tree: Tree, *, closed: Collection[int] = (), room: Room | None = None,
     x = _across(plan, open_nodes, spans)
     low = min(x[v.id] + spans[v.id][0] for v in open_nodes)
     high = max(x[v.id] + spans[v.id][1] for v in open_nodes)
-    width, stretch = high - low + 2 * MARGIN, 1.0
+    width = high - low + 2 * MARGIN
+    stretch = 1.0
     if room and len(open_nodes) > 1 and width < room[0]:
         stretch = min(STRETCH, (room[0] - 2 * MARGIN) / (high - low))
     tops, height = _down(plan, open_nodes, room[1] if room else 0.0)
@@ -187,7 +204,8 @@ def rule(tree: Tree, split: Split) -> str:
 
 
 def _plan(tree: Tree, brief: Tree, closed: frozenset[int]) -> _Plan:
-    level, waiting = {}, [(0, 0)]
+    level = {}
+    waiting = [(0, 0)]
     while waiting:
         at, depth = waiting.pop()
         level[at] = depth
@@ -213,7 +231,8 @@ def _card_lines(tree: Tree, words: str, split: Split, width: float) -> tuple[str
     """The lines of a question: with whole names where they take no more lines than the short ones in `words`."""
     if split.among:
         return tuple(wrap(words, width, FONT, LINES))
-    short, whole = wrap(words, width, FONT, NUMBER_LINES), wrap(rule(tree, split), width, FONT, NUMBER_LINES)
+    short = wrap(words, width, FONT, NUMBER_LINES)
+    whole = wrap(rule(tree, split), width, FONT, NUMBER_LINES)
     return tuple(whole if len(whole) <= len(short) else short)
 
 
@@ -224,7 +243,8 @@ def _down(plan: _Plan, nodes: Sequence[Node], room: float) -> tuple[list[float],
     gap = LEVEL_GAP
     if deepest:
         gap = max(LEVEL_GAP, min(LEVEL_ROOM, int((room - 2 * MARGIN - sum(heights)) / deepest)))
-    tops, top = [], float(MARGIN)
+    tops = []
+    top = float(MARGIN)
     for height in heights:
         tops.append(top)
         top += height + gap
@@ -240,7 +260,8 @@ def _spans(plan: _Plan, nodes: Sequence[Node]) -> dict[int, Span]:
         if plan.ends(parent):
             continue
         for answer, child in (("yes", parent.left), ("no", parent.right)):
-            half, rows = halves[child], plan.tree.nodes[child].rows
+            half = halves[child]
+            rows = plan.tree.nodes[child].rows
             if not beside(2 * half):
                 continue
             reach = max(half, band(rows, whole) / 2 + AWAY + text_width(band_text(answer, rows), SMALL))
@@ -257,7 +278,8 @@ def _across(plan: _Plan, nodes: Sequence[Node], spans: Mapping[int, Span]) -> di
         if plan.ends(v):
             contour[v.id] = [own]
             continue
-        left, right = contour.pop(v.left), contour.pop(v.right)
+        left = contour.pop(v.left)
+        right = contour.pop(v.right)
         half = offset[v.id] = _apart(left, right) / 2
         below = []
         for depth in range(max(len(left), len(right))):
@@ -294,7 +316,8 @@ def beside(width: float) -> bool:
 
 def leaves_below(tree: Tree, node: int) -> list[Node]:
     """The leaves below a node from left to right; a leaf itself."""
-    found, waiting = [], [node]
+    found = []
+    waiting = [node]
     while waiting:
         v = tree.nodes[waiting.pop()]
         if v.is_leaf:

@@ -44,10 +44,12 @@ def _without_common(name: str, others: Sequence[str], length: int) -> str:
         # names that begin differently are read from their beginning; one alone may tell more at its end
         return f"{name[: length - 1].rstrip(' _.-/')}…" if others else short(name, length)
     head, tail = min(head, len(name)), min(tail, len(name) - min(head, len(name)))
-    start, end = _edge(name, head), len(name) - _edge(name[::-1], tail)
+    start = _edge(name, head)
+    end = len(name) - _edge(name[::-1], tail)
     start, end = min(start, end), max(start, end)
     while True:  # as much of what is before and behind as there is room for, whole words first
-        before, after = _word_before(name, start), _word_after(name, end)
+        before = _word_before(name, start)
+        after = _word_after(name, end)
         if start > 0 and end - before + 2 <= length:
             start = before
         elif end < len(name) and after - start + 2 <= length:

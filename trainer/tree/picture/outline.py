@@ -34,7 +34,8 @@ def tree_outline(tree: Tree, node: int = 0) -> dict[str, Any]:
 def class_bar(tree: Tree, node: Node) -> list[dict[str, Any]]:
     """Segments of a class bar: class, rows, start and share in percent, colour as of `swatch`; empty classes are left out."""
     rows = max(1, node.rows)
-    bar, start = [], 0.0
+    bar = []
+    start = 0.0
     for k, (label, count) in enumerate(zip(tree.classes, node.counts, strict=True)):
         if count:
             percent = 100 * count / rows

@@ -18,7 +18,8 @@ FONT = 'Inter, ui-sans-serif, system-ui, -apple-system, "Segoe UI", Roboto, "Hel
 NUMBER = re.compile(rf"(≤ )?{MINUS}?\d[\d,]*(\.\d+)?(E[+-]\d+)?")  # as a question writes it
 WORD_BEGINS = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=\w)(?=…\w)")
 CUT_NUMBER = re.compile(rf"(^| )(≤ )?{MINUS}?\d[\d.,E+-]*$")  # it would be read as another number
-NARROW, WIDE = "fijlrtI.,:;'|!()[] ·-", "mwMW%@×≤∞…"
+NARROW = "fijlrtI.,:;'|!()[] ·-"
+WIDE = "mwMW%@×≤∞…"
 
 
 @dataclass(frozen=True, kw_only=True)

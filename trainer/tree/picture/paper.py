@@ -19,7 +19,10 @@ PAPER = 674.0  # pixels between the margins of a page
 SMALLEST = 0.7  # a picture may be shrunk to this share of its size
 ROOM = (0.8 * PAPER / SMALLEST, 1150.0)  # `first_view` lets pictures shrink to 0.8 itself
 MOST = 40  # pictures; the rules of a larger tree are in the text
-INK, INK2, EDGE, FAINT = LIGHT["ink"], LIGHT["ink-2"], LIGHT["line-strong"], LIGHT["line"]
+INK = LIGHT["ink"]
+INK2 = LIGHT["ink-2"]
+EDGE = LIGHT["line-strong"]
+FAINT = LIGHT["line"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,8 +102,10 @@ def _svg(placed: Placed, ids: list[int], whole: int) -> str:
 
 def _bands(placed: Placed, box: Box, child: Box, start: float, whole: int) -> str:
     """The band from a card to one below it, one ribbon for each class."""
-    out, classes = [], len(placed.tree.classes)
-    a, b = start, child.x - band(child.node.rows, whole) / 2
+    out = []
+    classes = len(placed.tree.classes)
+    a = start
+    b = child.x - band(child.node.rows, whole) / 2
     middle = (box.bottom + child.top) / 2
     for k, count in enumerate(child.node.counts):
         w = band(count, whole)
@@ -110,7 +115,8 @@ def _bands(placed: Placed, box: Box, child: Box, start: float, whole: int) -> st
             f'<path fill="{colour(k, classes)}" fill-opacity=".34" d="M{a:.1f} {box.bottom:.1f}C{a:.1f} {middle:.1f} {b:.1f} {middle:.1f} '
             f'{b:.1f} {child.top:.1f}H{b + w:.1f}C{b + w:.1f} {middle:.1f} {a + w:.1f} {middle:.1f} {a + w:.1f} {box.bottom:.1f}Z"/>'
         )
-        a, b = a + w, b + w
+        a = a + w
+        b = b + w
     return "".join(out)
 
 
@@ -120,9 +126,11 @@ def _answer(answer: str, child: Box) -> str:
 
 
 def _card(placed: Placed, box: Box, number: int) -> str:
-    v, brief = box.node, placed.brief
+    v = box.node
+    brief = placed.brief
     edge = FAINT if v.is_leaf else EDGE
-    left, top = box.left + PAD, box.top + 8 + LINE - 4
+    left = box.left + PAD
+    top = box.top + 8 + LINE - 4
     out = [
         f"<g><title>{escape(hover_text(placed.tree, v))}</title>",
         f'<rect x="{box.left:.1f}" y="{box.top:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" rx="6" fill="{LIGHT["card"]}" stroke="{edge}"/>',
@@ -153,7 +161,8 @@ def _leaf_words(v: Node, number: int, width: float) -> str:
 
 
 def _bar(box: Box, classes: int) -> str:
-    x, out = box.left + PAD, []
+    x = box.left + PAD
+    out = []
     for k, count in enumerate(box.node.counts):
         if not count:
             continue

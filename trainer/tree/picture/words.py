@@ -72,7 +72,8 @@ class _Text:
 
 
 def words_trace(placed: Placed, lit: set[int], unseen: Unseen) -> dict[str, Any]:
-    words, whole = _Text(), placed.tree.nodes[0].rows
+    words = _Text()
+    whole = placed.tree.nodes[0].rows
     for box in placed.boxes.values():
         if box.node.is_leaf:
             _leaf_words(words, placed, box, unseen)
@@ -85,7 +86,8 @@ def words_trace(placed: Placed, lit: set[int], unseen: Unseen) -> dict[str, Any]
                 continue
             side = -1 if answer == "yes" else 1
             x = child.x + side * (band(child.node.rows, whole) / 2 + AWAY)
-            at, colour = ("left" if side < 0 else "right"), ("var(--ink)" if on else "var(--ink-2)")
+            at = "left" if side < 0 else "right"
+            colour = "var(--ink)" if on else "var(--ink-2)"
             words.add(f"<b>{text}</b>" if on else text, x, child.top - 9, at=at, colour=colour)
     return words.trace()
 
@@ -107,7 +109,9 @@ def _branch_words(words: _Text, placed: Placed, box: Box) -> None:
 
 
 def _leaf_words(words: _Text, placed: Placed, box: Box, unseen: Unseen) -> None:
-    v, start, end = box.node, box.left + PAD, box.left + box.width - PAD
+    v = box.node
+    start = box.left + PAD
+    end = box.left + box.width - PAD
     first = box.top + 8 + LINE / 2
     share = leaf_share(v)
     beside_share = 0 if box.stacked else text_width(share, FONT) + 6

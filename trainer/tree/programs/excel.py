@@ -17,8 +17,12 @@ from trainer.tree.literals import missing_category
 from trainer.tree.nodes import Tree
 from trainer.tree.splits.base import Term
 
-MAX_LENGTH, MAX_DEPTH, MAX_TEXT, DIGITS = 8_192, 60, 255, 15
-LARGEST, SMALLEST = 9.99999999999999e307, 2.2250738585072014e-308
+MAX_LENGTH = 8_192
+MAX_DEPTH = 60
+MAX_TEXT = 255
+DIGITS = 15
+LARGEST = 9.99999999999999e307
+SMALLEST = 2.2250738585072014e-308
 
 
 def to_excel(tree: Tree, *, target: str = "class") -> str:
@@ -82,7 +86,8 @@ class Sheet:
         return f"AND({','.join([*known, f'{total}<={number(threshold)}'])})"
 
     def _category(self, column: int, code: int) -> str:
-        own, cell = self.tree.schema[column], self.cells[column]
+        own = self.tree.schema[column]
+        cell = self.cells[column]
         if own.kind is not Kind.CATEGORICAL:
             raise DataError(f"The column '{own.name}' has no categories.")
         name = own.categories[code]

@@ -24,7 +24,10 @@ Schema = Sequence[ColumnSchema]
 Term = tuple[int, int, float]  # column, category or -1 for its value, coefficient
 
 # the tests that the prediction kernel knows; a kind of split is one of them on its own numbers
-BELOW, BETWEEN, AMONG, SUM = 1, 2, 3, 4
+BELOW = 1
+BETWEEN = 2
+AMONG = 3
+SUM = 4
 
 
 @dataclass(frozen=True, kw_only=True)

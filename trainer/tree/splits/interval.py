@@ -77,8 +77,10 @@ class Interval(Split):
 
     def text(self, schema: Schema, most: int | None = None) -> str:
         column = schema[self.feature]
-        low, high = column_number(column.name, self.low), column_number(column.name, self.high)
-        name, words = label(column.name), unit(column)
+        low = column_number(column.name, self.low)
+        high = column_number(column.name, self.high)
+        name = label(column.name)
+        words = unit(column)
         if math.isinf(self.low) and math.isinf(self.high):
             return f"{name} is a finite number"
         if math.isinf(self.low):
@@ -101,7 +103,8 @@ class Interval(Split):
         return tuple(ends) if left or len(ends) == 1 else ()
 
     def python(self, schema: Schema) -> str:
-        low, high = python_number(self.low), python_number(self.high)
+        low = python_number(self.low)
+        high = python_number(self.high)
         return f"{low} < number(row, {python_text(schema[self.feature].name)}) <= {high}"
 
     def sql(self, schema: Schema) -> str:
@@ -118,7 +121,8 @@ class Interval(Split):
         graph.test_value(node, graph.between(graph.number(self.feature), self.low, self.high), 0.5)
 
     def pmml(self, model: PmmlModel, node: int) -> ET.Element:
-        name, tests = model.name(self.feature), []
+        name = model.name(self.feature)
+        tests = []
         if math.isfinite(self.low):
             tests.append(model.simple(name, "greaterThan", repr(self.low)))
         if math.isfinite(self.high):

@@ -245,7 +245,8 @@ class Linear(Split):
         width = _gap(replace(self, coefficients=tuple(scaled)), rows, low_side)
         wanted = KEPT * (width[1] - width[0]) if width else 0.0
         near = _near(self.sums(rows), left) if len(rows) > FEW else np.zeros(0, np.int64)
-        close, close_side = rows[near], low_side[near]
+        close = rows[near]
+        close_side = low_side[near]
         for digits in range(1, MAX_DIGITS + 1):
             made = replace(self, coefficients=tuple(rounded(a, digits) for a in scaled))
             if len(near) and not _parts(made, close, close_side, wanted):
@@ -269,14 +270,16 @@ def _near(sums: FloatArray, left: BoolArray) -> CountArray:
 def _parts(split: Linear, rows: FloatArray, low_side: BoolArray, wanted: float) -> bool:
     """Whether the sums of the low side lie below the others by `wanted` or more."""
     sums = split.sums(rows)
-    low, high = float(sums[low_side].max()), float(sums[~low_side].min())
+    low = float(sums[low_side].max())
+    high = float(sums[~low_side].min())
     return low < high and high - low >= wanted
 
 
 def _gap(split: Linear, rows: FloatArray, low_side: BoolArray) -> tuple[float, float] | None:
     """The largest sum of the rows of the low side and the smallest of the others; None if no threshold separates them."""
     sums = split.sums(rows)
-    low, high = float(sums[low_side].max()), float(sums[~low_side].min())
+    low = float(sums[low_side].max())
+    high = float(sums[~low_side].min())
     return (low, high) if low < high and math.isfinite(low) and math.isfinite(high) else None
 
 

@@ -55,7 +55,8 @@ class Subset(Split):
         every = set(range(sizes[self.feature]))
         if min(len(self.codes), len(every) - len(self.codes)) <= most:
             return self
-        left, column = self.goes_left(matrix), matrix[:, self.feature]
+        left = self.goes_left(matrix)
+        column = matrix[:, self.feature]
         sent, others = ({int(a) for a in np.unique(column[side])} for side in (left, ~left))
         return replace(self, codes=tuple(sorted(sent if len(sent) <= most else every - others)))
 

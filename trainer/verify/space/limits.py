@@ -36,11 +36,13 @@ def recalls_of(model: Model, rows: Rows) -> tuple[tuple[int, int], ...]:
 
 def rising(model: Model, rows: Rows, X: np.ndarray, columns: np.ndarray) -> np.ndarray | None:
     """Raises NoProof where a monotone column is not asked by thresholds."""
-    names, found = [c["name"] for c in model["columns"]], np.zeros(len(columns), np.int64)
+    names = [c["name"] for c in model["columns"]]
+    found = np.zeros(len(columns), np.int64)
     for name, way in ways(model):
         values = rows.columns[names.index(name)]
         for q in np.flatnonzero(columns == names.index(name)).tolist():
-            no, yes = values[~X[:, q]], values[X[:, q]]
+            no = values[~X[:, q]]
+            yes = values[X[:, q]]
             mixed = no.size and yes.size and no.max() >= yes.min()
             if mixed or model["columns"][names.index(name)]["kind"] == "categorical":
                 raise NoProof(f"the monotone column '{name}' is not asked by thresholds")
@@ -49,7 +51,8 @@ def rising(model: Model, rows: Rows, X: np.ndarray, columns: np.ndarray) -> np.n
 
 
 def apart(model: Model, columns: np.ndarray) -> np.ndarray | None:
-    names, apart = [c["name"] for c in model["columns"]], np.zeros((len(columns), len(columns)), bool)
+    names = [c["name"] for c in model["columns"]]
+    apart = np.zeros((len(columns), len(columns)), bool)
     for pair in pairs(model):
         first, second = (columns == names.index(name) for name in pair)
         apart |= np.outer(first, second) | np.outer(second, first)

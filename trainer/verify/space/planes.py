@@ -22,7 +22,8 @@ HALF_A_UNIT = Fraction(1, 1 << 53)  # how far a number may lie from the shortest
 NORMAL = sys.float_info.min  # smaller numbers have fewer digits
 DISTANCE = Fraction(5, 1000)
 SLACK = Fraction(1, 10**9)  # rows that nearly keep the distance are not called inseparable
-ROBUST, FARTHEST = 4, 1000
+ROBUST = 4
+FARTHEST = 1000
 DEEPEST = 8
 
 
@@ -31,8 +32,10 @@ def plane_space(model: Model, rows: Rows) -> PlaneSpace:
     depth = int(model["parameters"]["depth"])
     if depth > DEEPEST:
         raise NoProof(f"trees of hyperplanes deeper than {DEEPEST} are not checked")
-    far, certificate = distant(model), model["certificate"]
-    kept, n = np.flatnonzero(rows.weights > 0), int(rows.weights.sum())
+    far = distant(model)
+    certificate = model["certificate"]
+    kept = np.flatnonzero(rows.weights > 0)
+    n = int(rows.weights.sum())
     places: dict[tuple[float, ...], int] = {}
     table = zip(*(values[kept].tolist() for values in rows.columns), strict=True) if rows.columns else [()] * len(kept)
     point = np.array([places.setdefault(values, len(places)) for values in table])

@@ -31,8 +31,11 @@ def matrix(answers: Sequence[np.ndarray], rows: Rows, kind: type = bool) -> np.n
 
 def of_column(model: Model, rows: Rows, j: int) -> Iterator[np.ndarray]:
     """The answers to the questions about one column, bool (n,) each, as `questions` takes them; each is made when it is asked for."""
-    given, column, values = model.get("parameters") or {}, model["columns"][j], rows.columns[j]
-    scheme, bins = given.get("binarise", "quantile-thresholds"), int(given.get("bins") or 5)
+    given = model.get("parameters") or {}
+    column = model["columns"][j]
+    values = rows.columns[j]
+    scheme = given.get("binarise", "quantile-thresholds")
+    bins = int(given.get("bins") or 5)
     if scheme not in SCHEMES:
         raise ValueError(f"there is no encoding {str(scheme)[:40]!r}")
     present = np.unique(values)
@@ -42,7 +45,8 @@ def of_column(model: Model, rows: Rows, j: int) -> Iterator[np.ndarray]:
         yield from [values == 1] if len(present) > 1 else []
     elif len(present) > 1:
         codes = np.isin(values, column.get("special") or [])
-        ordinary, own = values[~codes], rows.plain[~codes]
+        ordinary = values[~codes]
+        own = rows.plain[~codes]
         if not codes.any() or (len(np.unique(ordinary)) > 1 and own.any()):
             yield from ((values > a) & (values <= b) for a, b in _cuts(ordinary, own, scheme, bins))
         yield from (values == code for code in np.unique(values[codes]))

@@ -49,9 +49,12 @@ def space_of(model: Model, rows: Rows, X: np.ndarray, asks: list[int], penalty: 
         X = np.column_stack([X, *(answers(w, model, rows) for w in named), *(~X[:, q] for q in others)])
     columns = np.array(asks + [w.column for w in named] + [asks[q] for q in others], np.int64)
     wishes = tuple(with_parted(w, X, columns, answers(w, model, rows)) if w.verb == "together" else w for w in wishes)
-    kept, wide = rows.weights > 0, model["method"] in THRESHOLDS and not wishes
+    kept = rows.weights > 0
+    wide = model["method"] in THRESHOLDS and not wishes
     limits = {name: None if asked(model, name) is None else int(asked(model, name)) for name in LIMITS}
-    shape, rates, banned = topology_of(model), rates_of(model, rows), set(items(asked(model, "forbidden")))
+    shape = topology_of(model)
+    rates = rates_of(model, rows)
+    banned = set(items(asked(model, "forbidden")))
     return Space(
         kind="thresholds" if wide else "questions",
         X=X if kept.all() else X[kept],
@@ -129,7 +132,8 @@ def _answers(model: Model, rows: Rows) -> tuple[np.ndarray, list[int]]:
         return subsets(model, rows)
     if method in THRESHOLDS:
         made = list(features(model, rows))
-        X, columns = matrix([x for _, x in made], rows, np.float64), [j for j, _ in made]
+        X = matrix([x for _, x in made], rows, np.float64)
+        columns = [j for j, _ in made]
         return _cut(X, columns, rows) if model["certificate"].get("wishes") else (X, columns)
     if method not in QUESTIONS or not model["parameters"].get("binarise"):
         raise NoProof(f"there are no proof steps for the trees of '{method}' yet")
@@ -146,7 +150,8 @@ def _cut(X: np.ndarray, columns: list[int], rows: Rows) -> tuple[np.ndarray, lis
 
 def digest(rows: Rows) -> str:
     """SHA-256 of the columns (float64), the class numbers (int32) and the weights (int64), all little-endian."""
-    sha, values = hashlib.sha256(), ((own + 0.0).astype("<f8") for own in rows.columns)
+    sha = hashlib.sha256()
+    values = ((own + 0.0).astype("<f8") for own in rows.columns)
     for part in chain(values, [rows.labels.astype("<i4"), rows.weights.astype("<i8")]):
         sha.update(part.tobytes())
     return sha.hexdigest()

@@ -28,13 +28,15 @@ def chosen_columns(model: Model) -> list[bool] | None:
     start = BEFORE.search(said)
     if start is None:
         return None
-    names, text = [str(column["name"]) for column in model["columns"]], said[start.end() :]
+    names = [str(column["name"]) for column in model["columns"]]
+    text = said[start.end() :]
 
     def closed(end: int) -> bool:
         return text[end:] == ")" or text.startswith("), ", end)
 
     # lists that the text begins with, and where they end; those that a bracket closes
-    ways, listed = [(0, frozenset[int]())], [frozenset[int]()] if closed(0) else []
+    ways = [(0, frozenset[int]())]
+    listed = [frozenset[int]()] if closed(0) else []
     for j, name in enumerate(names):
         for at, way in list(ways):
             word = f", {name}" if way else name
@@ -53,10 +55,13 @@ def subsets(model: Model, rows: Rows, most: int = MOST_SUBSETS) -> tuple[np.ndar
     """
     if (chosen := chosen_columns(model)) is None:
         raise NoProof("the scope does not say in one way only which columns the trees may ask")
-    first, card = 0 if model["certificate"].get("wishes") else 1, int(asked(model, "max_card") or 0)
-    made, asks = list[np.ndarray](), list[int]()
+    first = 0 if model["certificate"].get("wishes") else 1
+    card = int(asked(model, "max_card") or 0)
+    made = list[np.ndarray]()
+    asks = list[int]()
     for j in np.flatnonzero(chosen).tolist():
-        values, levels = rows.columns[j], np.unique(rows.columns[j])
+        values = rows.columns[j]
+        levels = np.unique(rows.columns[j])
         if model["columns"][j]["kind"] != "categorical":
             made += [values > cut for cut in cuts_of_bins(values, int(model["parameters"]["bins"]))]
         elif (k := len(levels)) <= 10 or 1 << (k - first) <= most:

@@ -39,8 +39,10 @@ def wishes_of(model: Model) -> list[Wish]:
 
 def _read(text: str, model: Model) -> Wish:
     verb, place, tail = (*text.split(None, 2), "")[:3]
-    tail, own = tail.strip(), Wish(text, verb, "" if place == "root" else place)
-    names, classes = [c["name"] for c in model["columns"]], model["classes"]
+    tail = tail.strip()
+    own = Wish(text, verb, "" if place == "root" else place)
+    names = [c["name"] for c in model["columns"]]
+    classes = model["classes"]
     if set(own.place) - {"y", "n"}:
         raise ValueError(f"the wish {text[:80]!r} is not understood")
     if verb in ("forbid", "avoid") or (verb == "ask" and tail in names):
@@ -63,7 +65,8 @@ def _split(tail: str, column: Model) -> tuple[str, Any] | None:
     if tail.startswith("between "):
         low, high = map(float, tail[8:].split(" and "))
         return "between", (low, high)
-    named, known = tail[3:].strip(), column.get("categories") or []
+    named = tail[3:].strip()
+    known = column.get("categories") or []
     parts = [named] if named in known else [part.strip() for part in named.split("|")]
     return ("in", frozenset(parts)) if tail.startswith("in ") else None
 

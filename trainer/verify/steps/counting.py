@@ -22,8 +22,12 @@ class Counting(Table):
     """The rows of a space by class, with what each of them adds to the unavoidable errors."""
 
     def __init__(self, space: Space, unit: int, leaf: int) -> None:
-        self.min_leaf, self.apart, self.allowed, self.space = space.min_leaf, space.apart, space.allowed, space
-        rates, answers = space.rates, np.packbits(space.X, axis=1)
+        self.min_leaf = space.min_leaf
+        self.apart = space.apart
+        self.allowed = space.allowed
+        self.space = space
+        rates = space.rates
+        answers = np.packbits(space.X, axis=1)
         marks = [space.labels] if rates is None else [space.labels, rates.group]  # -1 is the last number
         # the label comes first, so that rows of a class lie together
         coded = [*(mark.astype(">u4").view(np.uint8).reshape(-1, 4) for mark in marks), answers]
@@ -65,9 +69,11 @@ class Counting(Table):
         """Forbidden columns and depths at this place are applied; held questions are kept that a wish asks here or below."""
         here = [w for w in wishes if not w.place]
         room = min([room, *(w.height for w in here if w.verb == "depth")])
-        banned, parted = [w.column for w in here if w.verb == "forbid"], [q for w in here for q in w.parted]
+        banned = [w.column for w in here if w.verb == "forbid"]
+        parted = [q for w in here for q in w.parted]
         wishes = tuple(w for w in wishes if w.place or w.verb in ("ask", "avoid", "held", "leaf"))
-        numbers, named = np.arange(len(allowed)), [w.number for w in wishes]
+        numbers = np.arange(len(allowed))
+        named = [w.number for w in wishes]
         allowed = allowed & ~np.isin(self.space.column_of, banned) & ~np.isin(numbers, parted)
         allowed &= self.space.listed | np.isin(numbers, named)
         return Part(rows, allowed, wishes, room, span)
@@ -93,7 +99,8 @@ class Counting(Table):
     def split(self, part: Part, height: int, leaves: int, bound: int, known: Known) -> None:
         """Raise BadProof unless the leaf and every split cost `bound` at least."""
         require(self.leaf_cost(part) >= bound, "a single leaf costs less")
-        frame, most = Frame(self, part), min(1 << (height - 1), self.groups)
+        frame = Frame(self, part)
+        most = min(1 << (height - 1), self.groups)
         leaves = min(leaves, 2 * most)
         plans = [(a, leaves - a) for a in range(max(1, leaves - most), min(most, leaves - 1) + 1)]  # of dealing leaves
         if not len(frame.columns) or not plans:
@@ -109,16 +116,21 @@ class Frame:
     """The columns that part a set of rows, each partition once, and the counts of their pairs by class."""
 
     def __init__(self, c: Counting, part: Part, *, alike: bool = False) -> None:
-        self.c, self.part = c, part
+        self.c = c
+        self.part = part
         index = self.index = np.flatnonzero(part.rows)
-        X, weight, label = c.X[index], c.weight[index], c.label[index]
-        ones, self.total = weight @ X, int(weight.sum())
+        X = c.X[index]
+        weight = c.weight[index]
+        label = c.label[index]
+        ones = weight @ X
+        self.total = int(weight.sum())
         columns = np.flatnonzero(part.allowed & (np.minimum(ones, self.total - ones) >= c.min_leaf))
         if c.apart is None and len(columns) and not alike:
             # a column and its complement make the same partition
             made = np.ascontiguousarray(np.packbits(X[:, columns] ^ X[0, columns], axis=0).T)
             columns = columns[sorted({own.tobytes(): i for i, own in reversed([*enumerate(made)])}.values())]
-        self.columns, self.X = columns, np.array(X[:, columns], c.float)
+        self.columns = columns
+        self.X = np.array(X[:, columns], c.float)
         ends = np.searchsorted(label, np.arange(c.classes + 1)).tolist()
         self.slices = [slice(a, b) for a, b in itertools.pairwise(ends)]
         self.plain = bool((weight == 1).all())
@@ -128,13 +140,15 @@ class Frame:
         self.second = None if c.apart is None else ~c.apart[np.ix_(columns, columns)]
         ones = np.array([np.diagonal(p) for p in self.pairs], np.int64).reshape(c.classes, -1)
         self.sides = np.array([self.totals[:, None] - ones, ones])  # of the no and the yes side: (2, classes, m)
-        self.both, excess = self.pairs.sum(axis=0).astype(np.int64), c.excess[index]
+        self.both = self.pairs.sum(axis=0).astype(np.int64)
+        excess = c.excess[index]
         with_yes = (excess.astype(np.float64) @ self.X).astype(np.int64)
         self.excess = np.array([excess.sum() - with_yes, with_yes])
 
     def side_pairs(self, q: int) -> tuple[np.ndarray, np.ndarray]:
         """Counts of pairs by class on the no side and on the yes side of question q; the larger side by subtraction."""
-        yes, made = int(self.both[q, q]) * 2 <= self.total, np.empty_like(self.pairs)
+        yes = int(self.both[q, q]) * 2 <= self.total
+        made = np.empty_like(self.pairs)
         for k, s in enumerate(self.slices):
             chosen = np.flatnonzero((self.X[s, q] != 0) == yes)
             own = self.X[s][chosen]
@@ -149,9 +163,11 @@ class Frame:
 
     def two(self, pairs: np.ndarray, totals: np.ndarray, height: int, above: int | None = None) -> np.ndarray:
         """The least cost with at most 1, 2, 3 and 4 leaves, int64 (4,), from counts of pairs by class, below a question `above` if any."""
-        first, second = np.True_, self.second
+        first = np.True_
+        second = self.second
         if second is not None and above is not None:
-            first, second = second[above], second & second[above][None, :]
+            first = second[above]
+            second = second & second[above][None, :]
         one, two = self.halves(pairs, totals, second)
         errors = [one.sum(axis=0), np.minimum(one[0] + two[1], two[0] + one[1]), two.sum(axis=0)][: (0, 1, 3)[height]]
         least = [np.where(first, own, np.inf).min(initial=np.inf) for own in errors]
@@ -164,14 +180,18 @@ class Frame:
 
         Infinite for a question, or without a second one, that leaves no side large enough.
         """
-        least, ones = self.c.min_leaf, np.array([np.diagonal(own) for own in pairs])
-        whole, total, own = ones.sum(axis=0), totals.sum().astype(ones.dtype), totals.astype(ones.dtype)
+        least = self.c.min_leaf
+        ones = np.array([np.diagonal(own) for own in pairs])
+        whole = ones.sum(axis=0)
+        total = totals.sum().astype(ones.dtype)
+        own = totals.astype(ones.dtype)
         free = own[:, None] - ones
         both = reduce(np.maximum, pairs)  # rows that a leaf for yes-yes classifies correctly
         alone = [size[:, None] - own for size, own in zip(ones, pairs, strict=True)]
         only = reduce(np.maximum, alone)  # yes to the first, no to the second
         none = reduce(np.maximum, [out[None, :] - own for out, own in zip(free, alone, strict=True)])
-        no, yes = none + only.T, both + only
+        no = none + only.T
+        yes = both + only
         if least > 1:
             size = pairs.sum(axis=0)
             rest = total - whole[:, None] - whole[None, :] + size
@@ -179,7 +199,8 @@ class Frame:
             no[np.minimum(rest, whole[None, :] - size) < least] = -np.inf
         if second is not None:
             yes[~second] = no[~second] = -np.inf
-        sizes, small = np.array([total - whole, whole]), np.minimum(whole, total - whole) < least
+        sizes = np.array([total - whole, whole])
+        small = np.minimum(whole, total - whole) < least
         one = sizes - [free.max(axis=0), ones.max(axis=0)]
         two = sizes - [no.max(axis=1, initial=-np.inf), yes.max(axis=1, initial=-np.inf)]
         return np.where(small, np.inf, one), np.where(small, np.inf, two)
@@ -189,11 +210,14 @@ class Sides:
     """What is proved of the two sides of each question of a frame, for each number of leaves that a plan gives them."""
 
     def __init__(self, counting: Counting, frame: Frame, height: int, plans: list[tuple[int, int]]) -> None:
-        self.c, self.frame, self.height = counting, frame, height
+        self.c = counting
+        self.frame = frame
+        self.height = height
         self.leaves = sorted({t for plan in plans for t in plan})
         self.at = [(self.leaves.index(a), self.leaves.index(b)) for a, b in plans]
         self.done: set[int] = set()
-        limits, sides = [min(t, 1 << height) for t in self.leaves], zip(frame.sides, frame.excess, strict=True)
+        limits = [min(t, 1 << height) for t in self.leaves]
+        sides = zip(frame.sides, frame.excess, strict=True)
         self.bounds = np.array([[counting.floors(*own, t) for t in limits] for own in sides])  # (2, leaves, m)
 
     def sums(self) -> np.ndarray:
@@ -219,7 +243,8 @@ class Sides:
 
     def part(self, q: int, yes: int) -> Part:
         """The side of question q; wishes further down are left out, since a step about these rows must hold on any path to them."""
-        allowed, apart = self.frame.part.allowed, self.c.apart
+        allowed = self.frame.part.allowed
+        apart = self.c.apart
         return Part(self.rows(q, yes), allowed if apart is None else allowed & ~apart[self.frame.columns[q]])
 
     def look_up(self, known: Known) -> None:
@@ -240,9 +265,11 @@ class Sides:
 
     def learn(self, q: int, yes: int, found: np.ndarray) -> None:
         """Keep the bounds of a side, and what similarity says of the others: rows that they lack can cost no more than their weight."""
-        c, frame = self.c, self.frame
+        c = self.c
+        frame = self.frame
         found = self.bounds[yes, :, q] = np.maximum(self.bounds[yes, :, q], found)
-        both, sizes = frame.both[q], frame.sides.sum(axis=1)
+        both = frame.both[q]
+        sizes = frame.sides.sum(axis=1)
         common = np.array([sizes[1, q] - both, both] if yes else [sizes[0] - sizes[1, q] + both, sizes[1] - both])
         gained = found[:, None] - c.unit * (sizes[yes, q] - common)[:, None, :]
         valid = np.ones(sizes.shape, bool)

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 
 from trainer.verify.subject import BadProof, require
 
-FORMAT, OF_GOALS = "octweb-proof", 4  # the version that counts errors for each number of leaves
+# the version that counts errors for each number of leaves
+FORMAT = "octweb-proof"
+OF_GOALS = 4
 MOST_LINE = 1 << 20  # characters of a line
 MOST_STEPS = 5_000_000
 MOST_GOALS = 1 << 12
@@ -51,7 +53,8 @@ def opened(lines: Lines, versions: Sequence[int], kind: str, digest: str, most: 
     `most` leaves at most. Raises BadProof for another header, or for other rows than those of the `digest`.
     """
     _, header = next(lines, (0, Record()))
-    version, goals = header.get("version"), numbers(header, "goals")
+    version = header.get("version")
+    goals = numbers(header, "goals")
     known = header.get("format") == FORMAT and type(version) is int and version in versions
     require(known, f"the file is not a proof {kind}")
     require(header.get("rows") == digest, "made for another table: its fingerprint is not that of these rows")

@@ -51,7 +51,8 @@ class Table:
         counts = np.zeros((int(group.max()) + 1, self.classes), np.int64)
         np.add.at(counts, (group, self.label), self.weight)
         # no tree in which every question separates its rows has more leaves, or is deeper
-        self.groups, self.deepest = len(counts), min(questions, len(counts) - 1)
+        self.groups = len(counts)
+        self.deepest = min(questions, len(counts) - 1)
         self.excess = np.where(self.label == counts.argmax(axis=1)[group], 0, self.weight)
 
     def weight_of(self, rows: np.ndarray) -> int:
@@ -66,7 +67,8 @@ class Table:
 
     def floors(self, sizes: np.ndarray, excess: np.ndarray, leaves: int) -> np.ndarray:
         """Lower bounds by classes and equal rows: sizes (K, ...) weights, excess (...) unavoidable errors."""
-        top, total = np.cumsum(-np.sort(-sizes, axis=0), axis=0), sizes.sum(axis=0)
+        top = np.cumsum(-np.sort(-sizes, axis=0), axis=0)
+        total = sizes.sum(axis=0)
         best = np.full(excess.shape, FAR, np.int64)
         for t in range(1, min(leaves, len(sizes), FAR // max(1, self.leaf)) + 1):  # more leaves cost more than that
             best = np.minimum(best, t * self.leaf + self.unit * np.maximum(excess, total - top[t - 1]))

@@ -50,7 +50,9 @@ class Block:
     """
 
     def __init__(self, space: PlaneSpace, shown: Shown) -> None:
-        self.shown, self.trees, self.space = shown, dict(_places(1, shown.tree)), space
+        self.shown = shown
+        self.trees = dict(_places(1, shown.tree))
+        self.space = space
         self.charge = space.charge if shown.alone else 0
         self.weighed: dict[Any, bool] = {}  # whether the question at a place weighs a coordinate
         # of each point at a place: the least that it costs
@@ -69,7 +71,8 @@ class Block:
         """Look at both sides of the question where the point is, or at one if the other is its mirror image."""
         v = self.at.get(point, 0)
         require(not isinstance(self.trees.get(v, 0), int), f"point {point} is at no question of its block")
-        left, right = 2 * v, 2 * v + 1
+        left = 2 * v
+        right = 2 * v + 1
         same = self.trees[left] == self.trees[right] and not self.here(left) and not self.here(right)
         self.waiting.append((point, v, [left] if same and not self.weighed else [right, left]))
         self.next()
@@ -122,12 +125,14 @@ class Block:
 
     def adds(self, parts: list[tuple[Shown, Any]]) -> None:
         """End the open case: errors on disjoint sets of points add up. Raises BadProof."""
-        used, total = frozenset[int](), self.further()
+        used = frozenset[int]()
+        total = self.further()
         for part, v in parts:
             there = type(v) is int and v in self.trees and part.points <= self.here(v) - used
             require(there, "the sets that it adds up share points, or do not come to their place")
             require(not part.alone and holds(part.tree, self.trees[v]), "a set that it adds up is of other labels")
-            used, total = used | part.points, total + part.bound
+            used = used | part.points
+            total = total + part.bound
         total += sum(self.wrong[v][p] for p, v in self.at.items() if p not in used)
         require(total >= self.shown.bound, f"the sets add up to {total}, not {self.shown.bound}")
         self.next()
@@ -167,7 +172,8 @@ class _Check:
 
     def __init__(self, space: PlaneSpace, unit: int) -> None:
         """`unit`: parts of a row in which charged blocks count; 0 where there are none."""
-        self.space, self.unit = space, unit
+        self.space = space
+        self.unit = unit
         self.vectors: dict[int, Vector] = {}
         self.shown: dict[int, Shown] = {}
         self.block: Block | None = None
@@ -175,11 +181,13 @@ class _Check:
 
     def add(self, number: int, record: Record) -> None:
         """Keep a vector, begin a block, or go on in the one that is open; raises BadProof."""
-        reason, block = record.get("by"), self.block
+        reason = record.get("by")
+        block = self.block
         if reason == "vector":
             self.vectors[number] = self._vector(record)
         elif reason == "errors" and block is None:
-            self.block, self.number = self._begun(record), number
+            self.block = self._begun(record)
+            self.number = number
         elif block is None or reason not in ("side", "meet", "sum", "weigh", "few"):
             raise BadProof("it has no known reason, or stands at the wrong place")
         elif reason == "side":
@@ -197,7 +205,8 @@ class _Check:
             self.block = None
 
     def _vector(self, record: Record) -> Vector:
-        sides, beside = [self._weights(record, name) for name in ("left", "right")], numbers(record, "beside") or ()
+        sides = [self._weights(record, name) for name in ("left", "right")]
+        beside = numbers(record, "beside") or ()
         require(all(sides) and meets(self.space, sides[0], sides[1], beside), "the means of its two sides do not meet")
         return Vector(*map(frozenset, (*sides, beside)))
 
@@ -209,16 +218,20 @@ class _Check:
         return found
 
     def _begun(self, record: Record) -> Block:
-        size, listed = len(self.space.counts), numbers(record, "points")
+        size = len(self.space.counts)
+        listed = numbers(record, "points")
         every = range(size) if listed is None else listed
         require(max(every, default=0) < size, "'points' are not points")
         tree = read_tree(record.get("tree"), self.space.depth, self.space.counts.shape[1])
-        bound, parts = whole(record, "bound", 0), self.unit if record.get("charged") is True else 0
+        bound = whole(record, "bound", 0)
+        parts = self.unit if record.get("charged") is True else 0
         return Block(self.space, Shown(tree, frozenset(every), Fraction(bound, parts) if parts else bound, parts > 0))
 
     def finish(self, needed_of: Callable[[int], Fraction]) -> None:
         """Raises BadProof unless trees with each number of leaves make so many errors."""
-        space, looked, idle = self.space, count(), False
+        space = self.space
+        looked = count()
+        idle = False
         present = np.flatnonzero(space.counts.any(axis=0)).tolist()  # no leaf does better with another label
         for t in range(max(1, min(space.leaves, int(space.counts.sum()) // space.min_leaf)), 0, -1):
             errors = needed_of(t)
@@ -274,7 +287,8 @@ def wrong(space: PlaneSpace, labels: Collection[int]) -> np.ndarray:
 
 def meets(space: PlaneSpace, left: Mapping[int, int], right: Mapping[int, int], beside: Collection[int] = ()) -> bool:
     """True if these weighted means, which may differ `beside`, show that no hyperplane of the space parts the points."""
-    one, two = sum(left.values()), sum(right.values())
+    one = sum(left.values())
+    two = sum(right.values())
     points = [*left, *right]
     signed = [two * w for w in left.values()] + [-one * w for w in right.values()]
     for j, near in ((j, near) for j, near in enumerate(space.near) if j not in beside):

@@ -42,7 +42,8 @@ def check_proof(lines: Lines, space: Space) -> Proved:
     unit, leaf, scale = _prices(header, space, bool(goals))
     goal = 0 if goals else whole(header, "goal", 0)
     check = _Check(space, (Sweep if space.kind == "thresholds" else Counting)(space, unit, leaf))
-    steps, engine = held(lines, check.add), check.engine
+    steps = held(lines, check.add)
+    engine = check.engine
     height = min(space.depth, engine.deepest)
     largest = space.most_leaves(height)
     for t, goal in enumerate(goals, start=1):
@@ -59,9 +60,11 @@ def check_proof(lines: Lines, space: Space) -> Proved:
 
 def _prices(header: Record, space: Space, errors: bool) -> tuple[int, int, int]:
     """Unit, leaf and scale, where only `errors` count those of errors; raises BadProof if they are too large."""
-    scale, penalty = whole(header, "scale", 1), Fraction(0) if errors else space.penalty
+    scale = whole(header, "scale", 1)
+    penalty = Fraction(0) if errors else space.penalty
     require(scale == 1 or scale > 1 << space.depth, "the scale must exceed the number of leaves")
-    unit, leaf = scale * penalty.denominator, scale * penalty.numerator + (scale > 1)
+    unit = scale * penalty.denominator
+    leaf = scale * penalty.numerator + (scale > 1)
     require(unit * int(space.weights.sum()) + (leaf << min(space.depth, 62)) < MOST_COST, "the scale is too large")
     return unit, leaf, scale
 
@@ -70,7 +73,8 @@ class _Check:
     """The steps that hold so far."""
 
     def __init__(self, space: Space, engine: Counting | Sweep) -> None:
-        self.space, self.engine = space, engine
+        self.space = space
+        self.engine = engine
         self.steps: dict[int, _Step] = {}  # about trees without the restrictions
         self.held: defaultdict[bytes, list[tuple[np.ndarray, _Step]]] = defaultdict(list)
         # covers of trees within the restrictions, and bounds of cases of columns, both with their heights
@@ -105,10 +109,12 @@ class _Check:
 
     def add(self, number: int, record: Record) -> None:
         """Keep the step of a line if its reason holds; raises BadProof."""
-        reason, path = record.get("by"), numbers(record, "path")
+        reason = record.get("by")
+        path = numbers(record, "path")
         if path is None:
             raise BadProof("it has no path")
-        height, bound = whole(record, "height", 0), whole(record, "bound", 0)
+        height = whole(record, "height", 0)
+        bound = whole(record, "bound", 0)
         require(bound < MOST_COST and height <= 1000, "its bound or height is too large")
         # a tree of this height is one of any larger height that its rows and questions admit
         far = height if height < self.engine.deepest else ALWAYS
@@ -132,7 +138,8 @@ class _Check:
 
     def _proved(self, record: Record, part: Part, height: int, leaves: int, bound: int) -> int:
         """What the reason of a step proves; no more than the bound need be looked for."""
-        reason, engine = record.get("by"), self.engine
+        reason = record.get("by")
+        engine = self.engine
         if reason == "floor":
             return engine.floor(part, height, leaves)
         if reason == "count" and height <= 2:
@@ -169,7 +176,8 @@ class _Check:
     def _within(self, record: Record, part: Part, height: int, far: int, bound: int) -> None:
         if self.within is None or "leaves" in record:
             raise BadProof("there are no restrictions that this reason could keep")
-        rows, entries = record.get("vectors", []), self.within.entries
+        rows = record.get("vectors", [])
+        entries = self.within.entries
         if not isinstance(rows, list) or len(rows) > MOST_VECTORS:
             raise BadProof("its vectors are none")
         vectors = [numbers({"vectors": v}, "vectors") or () for v in rows]
@@ -179,7 +187,8 @@ class _Check:
         self.covers[part.within].append((min(far, part.room), cover))
 
     def _case(self, record: Record, path: Columns, columns: Columns, height: int, far: int, bound: int) -> None:
-        asked, column = tuple(sorted(set(numbers(record, "with") or ()))), whole(record, "column", 0)
+        asked = tuple(sorted(set(numbers(record, "with") or ())))
+        column = whole(record, "column", 0)
         require(not path and self.space.max_columns is not None, "columns tell apart the trees of all rows, if limited")
         usable = set(self.columns if columns is None else columns)
         require(column in usable and column not in asked, "the column that it names makes no cases")
@@ -188,7 +197,8 @@ class _Check:
         self.cases[columns, asked].append((far, bound))
 
     def _topology(self, path: Columns, bound: int) -> None:
-        shape, engine = self.space.shape, self.engine
+        shape = self.space.shape
+        engine = self.engine
         if shape is None or path or not isinstance(engine, Counting):
             raise BadProof("only the trees of all rows have a topology, and only where one is given")
         require(holds(engine, engine.root(), shape, bound), f"a tree of the topology costs less than {bound}")

@@ -24,10 +24,12 @@ class Sweep(Table):
         free = space.min_leaf == 1 and space.max_leaves is None
         require(free, "the steps over thresholds allow no smallest leaf and no limit of leaves")
         (n, columns), K = space.X.shape, space.classes
-        self.allowed, self.plain = space.allowed, bool((space.weights == 1).all())
+        self.allowed = space.allowed
+        self.plain = bool((space.weights == 1).all())
         self.code = np.empty((columns, n), np.int32 if n * K < 1 << 31 else np.int64)
         self.levels = np.zeros(columns, np.int64)
-        group, groups = np.zeros(n, np.int64), 1
+        group = np.zeros(n, np.int64)
+        groups = 1
         for f in range(columns):
             rank = np.unique(space.X[:, f], return_inverse=True)[1].reshape(-1)
             self.levels[f] = rank.max() + 1
@@ -60,7 +62,8 @@ class Sweep(Table):
 
     def counts(self, f: int, rows: np.ndarray, *weights: np.ndarray | None) -> tuple[np.ndarray, ...]:
         """The values of column f that rows have, the weights (K, values) of their classes, and the sums of the further weights."""
-        own, K = self.code[f][rows], self.classes
+        own = self.code[f][rows]
+        K = self.classes
         present = np.arange(self.levels[f])
         if SPARSE * len(own) < len(present):
             present, place = np.unique(own // K, return_inverse=True)
@@ -88,8 +91,10 @@ class Sweep(Table):
 
     def one(self, part: Part) -> int:
         """The cost of the best tree of depth one."""
-        totals, weights = self.totals(part), None if self.plain else self.weight[part.rows]
-        leaf, right = self.leaf + self.unit * int(totals.sum() - totals.max()), -1
+        totals = self.totals(part)
+        weights = None if self.plain else self.weight[part.rows]
+        leaf = self.leaf + self.unit * int(totals.sum() - totals.max())
+        right = -1
         for f in np.flatnonzero(self.allowed).tolist():
             _, sizes, _ = self.counts(f, part.rows, weights)
             if sizes.shape[1] > 1:
@@ -101,7 +106,8 @@ class Sweep(Table):
     def split(self, part: Part, height: int, leaves: int, bound: int, known: Known) -> None:
         """Raise BadProof unless the leaf and every split cost `bound` at least, by the bounds of steps and of neighbours."""
         require(self.leaf_cost(part) >= bound, "a single leaf costs less")
-        whole, most = self.weight_of(part.rows), 1 << (height - 1)
+        whole = self.weight_of(part.rows)
+        most = 1 << (height - 1)
         for f in np.flatnonzero(self.allowed).tolist():
             line = _Line(self, part, f, height)
             for place, (value, weight) in enumerate(zip(line.values.tolist(), line.behind.tolist(), strict=True)):
@@ -115,10 +121,15 @@ class _Line:
     """The thresholds of one column that part the rows of a part, and bounds (2, t) of both sides of each; trees of this height above."""
 
     def __init__(self, sweep: Sweep, part: Part, f: int, height: int) -> None:
-        rows, leaves, self.unit = part.rows, 1 << min(height - 1, 30), sweep.unit
+        rows = part.rows
+        leaves = 1 << min(height - 1, 30)
+        self.unit = sweep.unit
         values, sizes, (excess,) = sweep.counts(f, rows, sweep.weight[rows], sweep.excess[rows])
-        low, kept = np.cumsum(sizes, axis=1), np.cumsum(excess)
-        self.values, self.behind = values[:-1], low[:, :-1].sum(axis=0)  # behind: the weight of the rows below
+        low = np.cumsum(sizes, axis=1)
+        kept = np.cumsum(excess)
+        # behind: the weight of the rows below
+        self.values = values[:-1]
+        self.behind = low[:, :-1].sum(axis=0)
         sides = (low[:, :-1], kept[:-1]), (low[:, -1:] - low[:, :-1], kept[-1] - kept[:-1])
         self.bounds = np.array([sweep.floors(own, least, leaves) for own, least in sides])
         self.spread()
@@ -129,13 +140,16 @@ class _Line:
     def learn(self, place: int, found: Sequence[int]) -> None:
         """Bounds of both sides of one threshold, and what they say of the others: more rows cost no less, fewer at most their weight less."""
         self.note(place, found)
-        gap, own = self.unit * (self.behind[place] - self.behind), self.bounds[:, [place]]
+        gap = self.unit * (self.behind[place] - self.behind)
+        own = self.bounds[:, [place]]
         self.bounds = np.maximum(self.bounds, own - [np.maximum(gap, 0), np.maximum(-gap, 0)])
 
     def spread(self) -> None:
         """What all thresholds say of each other."""
-        paid, most = self.unit * self.behind, np.maximum.accumulate
-        low, high = most(self.bounds[0]), most(self.bounds[1][::-1])[::-1]
+        paid = self.unit * self.behind
+        most = np.maximum.accumulate
+        low = most(self.bounds[0])
+        high = most(self.bounds[1][::-1])[::-1]
         self.bounds = np.array([most((low - paid)[::-1])[::-1] + paid, most(high + paid) - paid])
 
     def short(self, bound: int) -> int | None:

@@ -16,7 +16,8 @@ MOST_QUESTIONS = 100  # of topologies that are four questions deep
 
 def holds(c: Counting, part: Part, shape: Shape, bound: int) -> bool:
     """Whether each tree of the topology costs `bound` at least. Raises NoProof where that is not looked at."""
-    depth, leaves = depth_of(shape), leaves_of(shape)
+    depth = depth_of(shape)
+    leaves = leaves_of(shape)
     if c.floor(part, depth, leaves) >= bound:
         return True
     if shape is None or depth <= 2:

@@ -30,7 +30,8 @@ class Within:
 
     def __init__(self, counting: Counting) -> None:
         space = self.space = counting.space
-        self.c, self.bounded = counting, [k for k, _ in space.recalls]
+        self.c = counting
+        self.bounded = [k for k, _ in space.recalls]
         self.leaves = [] if space.max_leaves is None else [space.max_leaves]
         self.caps = np.array([cap for _, cap in space.recalls] + self.leaves, np.int64)
         self.limits, self.groups = ([], 0) if space.rates is None else (_limits(space.rates), len(space.rates.sizes))
@@ -49,7 +50,8 @@ class Within:
 
     def made(self, totals: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """The vectors (..., D) of leaves with the weights of classes and groups totals (K + G, ...), one for each place of labels (...)."""
-        sizes, compared = totals[: self.c.classes], totals[self.c.classes :]
+        sizes = totals[: self.c.classes]
+        compared = totals[self.c.classes :]
         right = np.take_along_axis(sizes, labels[None], axis=0)[0]
         own = [self.c.leaf + self.c.unit * (sizes.sum(axis=0) - right)]
         own += [np.where(labels == k, 0, sizes[k]) for k in self.bounded]
@@ -107,7 +109,8 @@ class Within:
 
     def vectors(self, part: Part, height: int, cost: int, covers: Covers | None, known: Known | None) -> np.ndarray:
         """The vectors of all trees that may cost less; larger sides as the steps have proved them, or searched where there are none."""
-        found, height = self._leaf(part, cost), min(height, part.room)
+        found = self._leaf(part, cost)
+        height = min(height, part.room)
         if height <= 0 or any(w.verb == "leaf" and not w.place for w in part.wishes):
             return found
         frame = Frame(self.c, part, alike=bool(part.wishes) or self.monotone)
@@ -147,7 +150,8 @@ class Within:
 
     def _admitted(self, part: Part) -> np.ndarray:
         """The questions that may stand here: bool over all questions."""
-        here, numbers = [w for w in part.wishes if not w.place], np.arange(len(part.allowed))
+        here = [w for w in part.wishes if not w.place]
+        numbers = np.arange(len(part.allowed))
         held = [w.number for w in here if w.verb == "held"]
         found = part.allowed & (self.space.listed | np.isin(numbers, held))
         if named := {w.number for w in here if w.verb == "ask"} - {-1}:

@@ -49,7 +49,9 @@ def load_and_serve() -> dict[str, Any] | None:
 
 
 def _serve() -> dict[str, Any] | None:
-    server, orders, wake = os.getpid(), sys.stdin.fileno(), os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    server = os.getpid()
+    orders = sys.stdin.fileno()
+    wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(wake[1], warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     rest = b""

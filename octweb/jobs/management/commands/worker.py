@@ -108,7 +108,8 @@ def _end_visits() -> None:
 
 
 def _reap_for_ever(every: float) -> None:
-    tidied, looked = -TIDY_SECONDS, -VISITS_SECONDS
+    tidied = -TIDY_SECONDS
+    looked = -VISITS_SECONDS
     while True:
         try:
             beat(worker_name())

@@ -30,7 +30,8 @@ from trainer.table import Kind
 from trainer.tree.file import write_atomically
 from trainer.tree.numbers import points_text
 
-USAGE, FAILED = 2, 1
+USAGE = 2
+FAILED = 1
 CONNECT_SECONDS = 10
 
 
@@ -144,7 +145,8 @@ def _whole(study: Study, records: list[Record], options: dict[str, Any]) -> dict
 
     Its file also has what the folds said, if they had all rows.
     """
-    variant, dataset = study.variants[0], study.datasets[0]
+    variant = study.variants[0]
+    dataset = study.datasets[0]
     seeded = {"seed": study.seed} if get(variant.method).parameter("seed") else {}
     request = TrainRequest(
         table=dataset.table,
@@ -163,7 +165,8 @@ def _variants(options: dict[str, Any]) -> list[Variant]:
     """A variant for every method, and with `--pruned` one more for each that can be pruned."""
     methods = [get(name) for name in dict.fromkeys(options["method"])]
     general = [pair for pair in options["extra"] if "." not in pair.partition("=")[0]]
-    variants, pruned = [], []
+    variants = []
+    pruned = []
     for method in methods:
         own = [p.removeprefix(f"{method.id}.") for p in options["extra"] if p.startswith(f"{method.id}.")]
         taken = [p for p in general if method.parameter(p.partition("=")[0].strip().replace("-", "_"))]
@@ -192,7 +195,8 @@ def _variants(options: dict[str, Any]) -> list[Variant]:
 
 def _swept(variant: Variant, sweeps: list[str], methods: list[Method]) -> list[Variant]:
     """The variant with each combination of the values that are swept, as far as its method has the parameters."""
-    found, method = [variant], get(variant.method)
+    found = [variant]
+    method = get(variant.method)
     for sweep in sweeps:
         name, equals, values = sweep.partition("=")
         name = name.strip().replace("-", "_")

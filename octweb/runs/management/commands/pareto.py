@@ -34,7 +34,8 @@ class Command(TrainingCommand):
         kept = {e["kind"]: e for e in result.certificate.evidence}
         if Evidence.LEAF_FRONTIER not in kept:
             raise CommandError("The rows have only one class, so there is no frontier.", returncode=FAILED)
-        leaves, coefficients = kept[Evidence.LEAF_FRONTIER], kept[Evidence.COEFFICIENT_FRONTIER]
+        leaves = kept[Evidence.LEAF_FRONTIER]
+        coefficients = kept[Evidence.COEFFICIENT_FRONTIER]
         if options["json"]:
             record = {
                 "n": leaves["n"],

@@ -71,8 +71,11 @@ class Answering:
     """Reads requests, answers them one by one in a thread, and looks for stops meanwhile."""
 
     def __init__(self, session: Session, base: Any, requests: Path, stream: Any, interrupts: Any) -> None:
-        self.session, self.base, self.requests = session, base, requests
-        self.stream, self.interrupts = stream, interrupts
+        self.session = session
+        self.base = base
+        self.requests = requests
+        self.stream = stream
+        self.interrupts = interrupts
         self.offset, self.waiting = 0, []  # type: tuple[int, list[dict[str, Any]]]
         self.stopped: set[int] = set()
         self.ended = self.warmed = False
@@ -95,7 +98,8 @@ class Answering:
                     self.warmed = True
                     warm_workbench()  # compiling does not count in the time that a count may take
                 monitor = self.session.monitor()
-                self.step, self.monitor = int(step["step"]), monitor
+                self.step = int(step["step"])
+                self.monitor = monitor
                 self.interrupts.on_start(monitor)
                 if self.step in self.stopped:
                     monitor.stop(Status.CANCELLED)

@@ -43,10 +43,12 @@ def advance(search, floor, at, points, queue):
             return code
         at[ALL_BOXES] += counts[BOXES]
         at[ALL_CLASSIFIED] += counts[CLASSIFIED]
-        counts[BOXES], counts[CLASSIFIED] = 0, 0
+        counts[BOXES] = 0
+        counts[CLASSIFIED] = 0
         if at[ORDER] == 1 or (search.how[FIRST] == 1 and at[WINNER] >= 0):
             return DONE
-        at[ORDER], at[BEGUN] = 1, 0
+        at[ORDER] = 1
+        at[BEGUN] = 0
 
 
 @kernel

@@ -35,7 +35,9 @@ def _term(measure, x):
 @kernel
 def _rest_bound(measure, m, skip):
     """Theorem 5 (entropy) and Theorem 6 (Gini) for the classes of m that are not in `skip`."""
-    total, part, most = 0.0, 0.0, 0.0
+    total = 0.0
+    part = 0.0
+    most = 0.0
     for c in range(m.shape[0]):
         if m[c] > 0 and skip[c] == 0:
             x = float(m[c])
@@ -68,20 +70,26 @@ def lower_bound(measure, kind, nU, nL, m):
     chosen = np.empty(EXACT_CLASSES, np.int64)
     k = 0
     while k < EXACT_CLASSES:
-        c, most = -1, 0
+        c = -1
+        most = 0
         for d in range(K):
             if skip[d] == 0 and m[d] > most:
-                c, most = d, m[d]
+                c = d
+                most = m[d]
         if c < 0:
             break
         chosen[k] = c
         skip[c] = 1
         k += 1
     least = math.inf
-    up, down = nU.copy(), nL.copy()
+    up = nU.copy()
+    down = nL.copy()
     for h in range(k):
         down[chosen[h]] += m[chosen[h]]
-    total_up, total_down, part_up, part_down = 0.0, 0.0, 0.0, 0.0
+    total_up = 0.0
+    total_down = 0.0
+    part_up = 0.0
+    part_down = 0.0
     for c in range(K):
         total_up += up[c]
         total_down += down[c]

@@ -42,7 +42,8 @@ CALL_WORK = 20_000_000.0  # units after which a call ends: the clock is looked a
 # (pivot, first point and cut of a rule of the sweep: A, B, CUT), boxes, points classified, whether it was swept
 RESULT, PROVED, ORDER, A, B, CUT, BOXES_OF, CLASSIFIED_OF, SWEPT = range(9)
 COLUMNS = 9
-NO_RULE, BY_SWEEP = -1, -2
+NO_RULE = -1
+BY_SWEEP = -2
 
 
 class Rows(NamedTuple):
@@ -82,10 +83,13 @@ def brief_pair(search, rank, start, points, incumbent, queue, row):
     what is found here; of the search `TOL`, `EPS` and `how` are given; row float64 (COLUMNS,) is written.
     """
     how, limits, best, counts = search
-    N, tol, at = points.u.shape[0], limits[TOL], np.zeros(5, np.int64)
+    N = points.u.shape[0]
+    tol = limits[TOL]
+    at = np.zeros(5, np.int64)
     value, floor = opening(how, start, points)
     row[:] = 0.0
-    row[RESULT], row[ORDER] = math.inf, NO_RULE
+    row[RESULT] = math.inf
+    row[ORDER] = NO_RULE
     if value < _cap(incumbent, math.inf, rank, tol) - tol:
         row[RESULT], row[ORDER], row[A], row[B] = value, start[0], start[1], start[2]
     limits[CAP] = _cap(incumbent, row[RESULT], rank, tol)
@@ -111,7 +115,8 @@ def brief_pair(search, rank, start, points, incumbent, queue, row):
     row[PROVED] = min(row[RESULT], best[GIVEN_UP])
     row[BOXES_OF], row[CLASSIFIED_OF] = at[ALL_BOXES], at[ALL_CLASSIFIED]
     if code == RUNNING:
-        found, sought = np.full(3, -1, np.int64), np.zeros(1)
+        found = np.full(3, -1, np.int64)
+        sought = np.zeros(1)
         sought[0] = min(row[RESULT], _cap(incumbent, row[RESULT], rank, tol))
         turn = Turn(np.zeros(1, np.int64), found, sought)
         sweep(how[MEASURE], how[MIN_LEAF], 2 * turns, tol, points, turn)
@@ -119,7 +124,8 @@ def brief_pair(search, rank, start, points, incumbent, queue, row):
             row[RESULT], row[ORDER], row[A], row[B] = sought[0], BY_SWEEP, found[0], found[1]
             row[CUT] = found[2]
             _cap(incumbent, row[RESULT], rank, tol)
-        row[PROVED], row[SWEPT] = row[RESULT], 1.0
+        row[PROVED] = row[RESULT]
+        row[SWEPT] = 1.0
         row[BOXES_OF] += counts[BOXES]
         row[CLASSIFIED_OF] += counts[CLASSIFIED]
     return True
@@ -131,14 +137,18 @@ def brief_pairs(search, rank, until, pairs, rows, incumbent, queue, out):
 
     Else the call has taken long enough, or all are done. The search as in `brief_pair`; out float64 (until - rank, COLUMNS).
     """
-    n, first_rank = rows.y.shape[0], rank
-    Z, R, levels = rows.values, rows.ranks, rows.levels
+    n = rows.y.shape[0]
+    first_rank = rank
+    Z = rows.values
+    R = rows.ranks
+    levels = rows.levels
     space = Points(
         np.empty(n), np.empty(n), np.empty(n + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), rows.total
     )
     taken = 0.0
     while rank < until and taken < CALL_WORK:
-        i, j = pairs.features[rank, 0], pairs.features[rank, 1]
+        i = pairs.features[rank, 0]
+        j = pairs.features[rank, 1]
         points = merged(Columns(Z[i], Z[j], R[i], R[j], levels[i], levels[j]), rows.y, rows.weight, space)
         row = out[rank - first_rank]
         if not brief_pair(search, rank, pairs.starts[rank], points, incumbent, queue, row):
@@ -153,5 +163,6 @@ def brief_pairs(search, rank, until, pairs, rows, incumbent, queue, out):
 def _cap(incumbent, own, rank, tol):
     """Take a better value into the incumbent; the value below which the pair at `rank` looks for rules: it may tie with a later pair."""
     if own < incumbent[0] - tol or (own < incumbent[0] + tol and rank < incumbent[1]):
-        incumbent[0], incumbent[1] = min(own, incumbent[0]), rank
+        incumbent[0] = min(own, incumbent[0])
+        incumbent[1] = rank
     return incumbent[0] if incumbent[1] <= rank else incumbent[0] + 2.0 * tol

@@ -36,7 +36,9 @@ def attempt(search, a, b, points):
     how, limits, best, counts = search
     value = rule_value(how[MEASURE], how[MIN_LEAF], a, b, points)
     if value < min(limits[CAP], best[VALUE]) - limits[TOL]:
-        best[VALUE], best[SLOPE], best[OFFSET] = value, a, b
+        best[VALUE] = value
+        best[SLOPE] = a
+        best[OFFSET] = b
         counts[FOUND] = 1
 
 
@@ -44,7 +46,9 @@ def attempt(search, a, b, points):
 def one_class(search, sides, S, nU, uncertain, points):
     """Criterion 3: all uncertain points, with these counts of classes, to one side, where a rule of the box does so."""
     how, limits, best, _ = search
-    u, v, total = points.u, points.v, points.total
+    u = points.u
+    v = points.v
+    total = points.total
     a0, a1, b0, b1 = sides
     for side in range(2):
         left = nU + uncertain if side == 0 else nU
@@ -52,7 +56,8 @@ def one_class(search, sides, S, nU, uncertain, points):
         if not value < min(limits[CAP], best[VALUE]) - limits[TOL]:
             continue
         b = b0 if side == 0 else b1
-        low, high = a0, a1
+        low = a0
+        high = a1
         for i in S:
             if u[i] != 0.0:
                 cut = (v[i] - b) / u[i]
@@ -67,12 +72,16 @@ def one_class(search, sides, S, nU, uncertain, points):
 @kernel
 def collinear(S, u, v):
     """True where the points S lie on one line; the products are exact for coordinates of up to 26 bits."""
-    i, j, far = S[0], S[0], 0.0
+    i = S[0]
+    j = S[0]
+    far = 0.0
     for s in S:
         d = abs(u[s] - u[i]) + abs(v[s] - v[i])
         if d > far:
-            far, j = d, s
-    du, dv = u[j] - u[i], v[j] - v[i]
+            far = d
+            j = s
+    du = u[j] - u[i]
+    dv = v[j] - v[i]
     for s in S:  # noqa: SIM110 - a generator would not compile
         if du * (v[s] - v[i]) != dv * (u[s] - u[i]):
             return False
@@ -87,7 +96,8 @@ def events(S, u, v, a0, a1, in_line):
         ends = np.empty(3)
         count = 1
         ends[0] = a0
-        i, j = S[0], S[0]
+        i = S[0]
+        j = S[0]
         for s in S:
             i = s if u[s] < u[i] else i
             j = s if u[s] > u[j] else j
@@ -148,7 +158,8 @@ def local_sweep(search, sides, S, nU, ends, points):
     """Criteria 2, 4 and 5: every partition of the points S that a rule of the box makes."""
     u, v, first, klass, weight, total = points
     how, limits, best, counts = search
-    k, span = S.shape[0], sides[2:]
+    k = S.shape[0]
+    span = sides[2:]
     counts[SWEEPS] += 1
     t = np.empty(k)
     for e in range(ends.shape[0] - 1):
@@ -174,7 +185,10 @@ def local_sweep(search, sides, S, nU, ends, points):
 def close(search, sides, bound, stagnant, S, nU, nL, points):
     """Try the criteria on a box with the uncertain points S: units of work taken, and whether no rule of it is left to look at."""
     how, limits, best, _ = search
-    u, v, m, work = points.u, points.v, S.shape[0], 0
+    u = points.u
+    v = points.v
+    m = S.shape[0]
+    work = 0
     if m == 0:  # criterion 1
         attempt(search, 0.5 * (sides[0] + sides[1]), 0.5 * (sides[2] + sides[3]), points)
         return work, True

@@ -69,18 +69,22 @@ def _branching_point(strategy, sides, S, u, v, first, weight):
     a0, a1, b0, b1 = sides
     if strategy == 1:
         return 0.5 * (a0 + a1), 0.5 * (b0 + b1)
-    sum_a, sum_b, n = 0.0, 0.0, 0.0
+    sum_a = 0.0
+    sum_b = 0.0
+    n = 0.0
     for i in S:
         w = 0.0
         for h in range(first[i], first[i + 1]):
             w += weight[h]
-        t0, t1 = v[i] - a0 * u[i], v[i] - a1 * u[i]
+        t0 = v[i] - a0 * u[i]
+        t1 = v[i] - a1 * u[i]
         b = 0.5 * (max(b0, min(t0, t1)) + min(b1, max(t0, t1)))
         a = (v[i] - b) / u[i] if u[i] != 0.0 else 0.5 * (a0 + a1)
         sum_a += w * min(a1, max(a0, a))
         sum_b += w * b
         n += w
-    wa, wb = MARGIN * (a1 - a0), MARGIN * (b1 - b0)
+    wa = MARGIN * (a1 - a0)
+    wb = MARGIN * (b1 - b0)
     return min(a1 - wa, max(a0 + wa, sum_a / n)), min(b1 - wb, max(b0 + wb, sum_b / n))
 
 
@@ -94,13 +98,16 @@ def _classify(sides, a, b, tau, S, points, children):
     size[:] = 0
     new[:] = 0
     for i in S:
-        t0, t, t1 = v[i] - a0 * u[i], v[i] - a * u[i], v[i] - a1 * u[i]
+        t0 = v[i] - a0 * u[i]
+        t = v[i] - a * u[i]
+        t1 = v[i] - a1 * u[i]
         if b <= t:
             for h in range(first[i], first[i + 1]):
                 here[klass[h]] += weight[h]
         for half in range(2):
             near = t0 if half == 0 else t1
-            smallest, largest = min(near, t) - tau, max(near, t) + tau
+            smallest = min(near, t) - tau
+            largest = max(near, t) + tau
             for upper in range(2):
                 child = 2 * half + upper
                 if (b1 if upper == 1 else b) <= smallest:
@@ -132,7 +139,8 @@ def _queue(search, sides, a, b, m, stagnant, children, queue):
         for h in range(size[child]):
             arena[x + h] = uncertain[child, h]
         st[TOP] = x + size[child]
-        half, upper = child // 2, child % 2
+        half = child // 2
+        upper = child % 2
         boxes[slot, 0] = a0 if half == 0 else a
         boxes[slot, 1] = a if half == 0 else a1
         boxes[slot, 2] = b if upper == 1 else b0
@@ -151,8 +159,10 @@ def explore(search, points, queue):
     how, limits, best, counts = search
     boxes, meta, heap, free, arena, scratch, st = queue
     u, v, first, _, weight, total = points
-    K, N = total.shape[0], u.shape[0]
-    new, low = np.zeros((4, 2, K), np.int64), np.zeros(4)
+    K = total.shape[0]
+    N = u.shape[0]
+    new = np.zeros((4, 2, K), np.int64)
+    low = np.zeros(4)
     children = Children(new, np.zeros(4, np.int64), scratch[: 4 * N].reshape(4, N), low)
     work = 0
     while st[HEAP] > 0:
@@ -163,7 +173,10 @@ def explore(search, points, queue):
         slot = pop(how[BEST_FIRST], heap, boxes, st)
         free[st[FREE]] = slot
         st[FREE] += 1
-        start, m, stagnant, bound = meta[slot, 0], meta[slot, 1], meta[slot, 2], boxes[slot, 4]
+        start = meta[slot, 0]
+        m = meta[slot, 1]
+        stagnant = meta[slot, 2]
+        bound = boxes[slot, 4]
         if how[BEST_FIRST] == 0:
             st[TOP] = start  # the list of the box taken last lies at the end
         if hopeless(limits, best, bound):
@@ -171,10 +184,12 @@ def explore(search, points, queue):
         counts[BOXES] += 1
         sides = (boxes[slot, 0], boxes[slot, 1], boxes[slot, 2], boxes[slot, 3])
         S = arena[start : start + m].copy()
-        nU, nL = meta[slot, 3 : 3 + K].copy(), meta[slot, 3 + K : 3 + 2 * K].copy()
+        nU = meta[slot, 3 : 3 + K].copy()
+        nL = meta[slot, 3 + K : 3 + 2 * K].copy()
         took, closed = close(search, sides, bound, stagnant, S, nU, nL, points)
         work += 20 + took
-        a, b = 0.0, 0.0
+        a = 0.0
+        b = 0.0
         if not closed:
             a, b = _branching_point(how[STRATEGY], sides, S, u, v, first, weight)
             a0, a1, b0, b1 = sides

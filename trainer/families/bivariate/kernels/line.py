@@ -18,7 +18,8 @@ BUCKETS = 256  # of the sort of sampled values, which are about half as many
 def _by_value(t, bucket, begin, order):
     """Write the positions by growing t (equal ones in any order): buckets of equal width, then insertion within and across them."""
     n = t.shape[0]
-    low, high = t[0], t[0]
+    low = t[0]
+    high = t[0]
     for i in range(n):
         low = min(low, t[i])
         high = max(high, t[i])
@@ -36,7 +37,8 @@ def _by_value(t, bucket, begin, order):
         order[begin[bucket[i]]] = i
         begin[bucket[i]] += 1
     for x in range(1, n):
-        i, y = order[x], x - 1
+        i = order[x]
+        y = x - 1
         while y >= 0 and t[order[y]] > t[i]:
             order[y + 1] = order[y]
             y -= 1
@@ -51,20 +53,26 @@ def sample_lines(u, v, y, weight, classes, slopes, out):
     for i in range(n):
         total[y[i]] += weight[i]
     size = total.sum()
-    t, left = np.empty(n), np.zeros(classes, np.int64)
-    bucket, begin, order = np.empty(n, np.int32), np.empty(BUCKETS + 1, np.int32), np.empty(n, np.int64)
+    t = np.empty(n)
+    left = np.zeros(classes, np.int64)
+    bucket = np.empty(n, np.int32)
+    begin = np.empty(BUCKETS + 1, np.int32)
+    order = np.empty(n, np.int64)
     out[0] = math.inf
     for a in slopes:
         for i in range(n):
             t[i] = v[i] - a * u[i]
         _by_value(t, bucket, begin, order)
         left[:] = 0
-        seen, up, down = 0, 0, 0
+        seen = 0
+        up = 0
+        down = 0
         for c in range(classes):
             down += total[c] * total[c]
         for r in range(n - 1):
             i = order[r]
-            c, w = y[i], weight[i]
+            c = y[i]
+            w = weight[i]
             up += w * (2 * left[c] + w)
             down -= w * (2 * (total[c] - left[c]) - w)
             left[c] += w
@@ -80,9 +88,13 @@ def sample_pairs(Z, pairs, y, weight, classes, slopes, out):
     """`sample_lines` for pairs int64 (k, 2) of the rows of Z, in both orders; out (k, 4): value, order, slope, offset of the better."""
     line = np.empty(3)
     for k in range(pairs.shape[0]):
-        out[k, 0], out[k, 1], out[k, 2], out[k, 3] = math.inf, 0.0, 0.0, 0.0
+        out[k, 0] = math.inf
+        out[k, 1] = 0.0
+        out[k, 2] = 0.0
+        out[k, 3] = 0.0
         for order in range(2):
-            u, v = Z[pairs[k, order]], Z[pairs[k, 1 - order]]
+            u = Z[pairs[k, order]]
+            v = Z[pairs[k, 1 - order]]
             sample_lines(u, v, y, weight, classes, slopes, line)
             if line[0] < out[k, 0]:
                 out[k, 0], out[k, 1], out[k, 2], out[k, 3] = line[0], order, line[1], line[2]
@@ -91,7 +103,8 @@ def sample_pairs(Z, pairs, y, weight, classes, slopes, out):
 @kernel
 def _gap(u, v, left, a):
     """min t over the rows that satisfy the rule less max t over the others, t = v - a u: concave in a."""
-    low, high = math.inf, -math.inf
+    low = math.inf
+    high = -math.inf
     for i in range(u.shape[0]):
         t = v[i] - a * u[i]
         if left[i]:
@@ -108,16 +121,20 @@ def _shell(u, v, left, slopes):
     keep = np.zeros(n, np.bool_)
     for s in range(slopes.shape[0] - 1):
         # t is linear in a, so a row matters on an interval only where its better end beats the best worse end of its side
-        a0, a1 = slopes[s], slopes[s + 1]
-        low, high = math.inf, -math.inf
+        a0 = slopes[s]
+        a1 = slopes[s + 1]
+        low = math.inf
+        high = -math.inf
         for i in range(n):
-            t0, t1 = v[i] - a0 * u[i], v[i] - a1 * u[i]
+            t0 = v[i] - a0 * u[i]
+            t1 = v[i] - a1 * u[i]
             if left[i]:
                 low = min(low, max(t0, t1))
             else:
                 high = max(high, min(t0, t1))
         for i in range(n):
-            t0, t1 = v[i] - a0 * u[i], v[i] - a1 * u[i]
+            t0 = v[i] - a0 * u[i]
+            t1 = v[i] - a1 * u[i]
             if (left[i] and min(t0, t1) <= low) or (not left[i] and max(t0, t1) >= high):
                 keep[i] = True
     return keep
@@ -130,12 +147,16 @@ def widest_slope(u, v, left, start):
     `start` is a slope that separates, or the best guess of one; |slope| <= 1.25 is searched.
     """
     shell = _shell(u, v, left, np.linspace(-1.25, 1.25, 33))
-    u, v, left = u[shell], v[shell], left[shell]
+    u = u[shell]
+    v = v[shell]
+    left = left[shell]
     a = start
     if not _gap(u, v, left, a) > 0.0:
-        low, high = -1.25, 1.25
+        low = -1.25
+        high = 1.25
         for _ in range(120):
-            x, y = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+            x = high - GOLDEN * (high - low)
+            y = low + GOLDEN * (high - low)
             if _gap(u, v, left, x) >= _gap(u, v, left, y):
                 high = y
             else:
@@ -145,7 +166,8 @@ def widest_slope(u, v, left, start):
             return a, _gap(u, v, left, a)
     ends = np.empty(2)
     for side in range(2):
-        inside, outside = a, (-1.25 if side == 0 else 1.25)
+        inside = a
+        outside = -1.25 if side == 0 else 1.25
         if _gap(u, v, left, outside) > 0.0:
             inside = outside
         else:
@@ -156,16 +178,20 @@ def widest_slope(u, v, left, start):
                 else:
                     outside = mid
         ends[side] = inside
-    low, high = ends[0], ends[1]
+    low = ends[0]
+    high = ends[1]
     for _ in range(80):
-        x, y = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+        x = high - GOLDEN * (high - low)
+        y = low + GOLDEN * (high - low)
         if _gap(u, v, left, x) / math.sqrt(1.0 + x * x) >= _gap(u, v, left, y) / math.sqrt(1.0 + y * y):
             high = y
         else:
             low = x
-    best, width = a, _gap(u, v, left, a) / math.sqrt(1.0 + a * a)
+    best = a
+    width = _gap(u, v, left, a) / math.sqrt(1.0 + a * a)
     b = 0.5 * (low + high)
     gap = _gap(u, v, left, b) / math.sqrt(1.0 + b * b)
     if gap > width:
-        best, width = b, gap
+        best = b
+        width = gap
     return best, width

@@ -50,22 +50,28 @@ def scaled_points(whole, codes, code_levels, rows, normalise, values, ranks, lev
     A range of 0 falls back to that of all.
     """
     n = rows.shape[0]
-    order, spare = np.empty(n, np.int64), np.empty(n, np.int64)
+    order = np.empty(n, np.int64)
+    spare = np.empty(n, np.int64)
     for j in range(whole.shape[1]):
-        code, column = codes[j], whole[:, j]
+        code = codes[j]
+        column = whole[:, j]
         order_rows(code, rows, code_levels[j], order, spare)
-        rank, before = 0, code[rows[order[0]]]
+        rank = 0
+        before = code[rows[order[0]]]
         for r in order:
             if code[rows[r]] != before:
-                rank, before = rank + 1, code[rows[r]]
+                rank = rank + 1
+                before = code[rows[r]]
             ranks[j, r] = rank
         levels[j] = rank + 1
-        middle, factor = 0.0, 1.0
+        middle = 0.0
+        factor = 1.0
         if normalise and rank > 0:
             spread = column[rows[order[(3 * n) // 4]]] - column[rows[order[n // 4]]]
             if spread <= 0:
                 spread = column[rows[order[n - 1]]] - column[rows[order[0]]]
-            middle, factor = column[rows[order[n // 2]]], 2.0 ** -np.round(np.log2(spread))
+            middle = column[rows[order[n // 2]]]
+            factor = 2.0 ** -np.round(np.log2(spread))
         for r in range(n):
             values[j, r] = (column[rows[r]] - middle) * factor
 
@@ -91,13 +97,16 @@ def _dense(columns, y, weight, out):
     """`merged` by a table of all cells, for fewer cells than rows."""
     u, v, code_u, code_v, levels_u, levels_v = columns
     pu, pv, first, klass, count, total = out
-    cells, classes = levels_u * levels_v, total.shape[0]
-    tally, row = np.zeros((cells, classes), np.int64), np.full(cells, -1, np.int64)
+    cells = levels_u * levels_v
+    classes = total.shape[0]
+    tally = np.zeros((cells, classes), np.int64)
+    row = np.full(cells, -1, np.int64)
     for i in range(u.shape[0]):
         c = code_u[i] * levels_v + code_v[i]
         tally[c, y[i]] += weight[i]
         row[c] = i
-    N, h = 0, 0
+    N = 0
+    h = 0
     for c in range(cells):
         if row[c] < 0:
             continue
@@ -120,8 +129,11 @@ def merged(columns, y, weight, room):
     """
     u, v, code_u, code_v, levels_u, levels_v = columns
     pu, pv, first, klass, count, total = room
-    n, classes = u.shape[0], total.shape[0]
-    N, h, r = 0, 0, 0
+    n = u.shape[0]
+    classes = total.shape[0]
+    N = 0
+    h = 0
+    r = 0
     if levels_u * levels_v * classes <= n:
         N = _dense(columns, y, weight, room)
     else:
@@ -155,11 +167,15 @@ def merged(columns, y, weight, room):
 @kernel
 def points_floor(measure, points):
     """The sum of Phi over the points, in rows: no rule can part equal points, and Phi is superadditive."""
-    first, weight, floor = points.first, points.weight, 0.0
+    first = points.first
+    weight = points.weight
+    floor = 0.0
     for i in range(first.shape[0] - 1):
         if first[i + 1] - first[i] < 2:
             continue
-        total, part, most = 0.0, 0.0, 0.0
+        total = 0.0
+        part = 0.0
+        most = 0.0
         for h in range(first[i], first[i + 1]):
             x = float(weight[h])
             total += x

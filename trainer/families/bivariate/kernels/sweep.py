@@ -67,7 +67,8 @@ def _term(measure, x):
 @kernel
 def _sums(measure, left, total):
     """The terms of both sides, added up over the classes."""
-    up, down = 0.0, 0.0
+    up = 0.0
+    down = 0.0
     for c in range(total.shape[0]):
         up += _term(measure, left[c])
         down += _term(measure, total[c] - left[c])
@@ -82,7 +83,8 @@ def _value(measure, min_leaf, left, total, rows):
     if min(n, m) < max(1, min_leaf):
         return math.inf
     if measure == 2:
-        most, rest = 0, 0
+        most = 0
+        rest = 0
         for c in range(total.shape[0]):
             most = max(most, left[c])
             rest = max(rest, total[c] - left[c])
@@ -96,14 +98,18 @@ def _value(measure, min_leaf, left, total, rows):
 @kernel(error_model="numpy")
 def _by_angle(p, u, v, angles):
     """Write slopes and order."""
-    slope, place, order = angles.slope, angles.place, angles.order
+    slope = angles.slope
+    place = angles.place
+    order = angles.order
     N = u.shape[0]
     for j in range(p):
-        du, dv = u[p] - u[j], v[p] - v[j]
+        du = u[p] - u[j]
+        dv = v[p] - v[j]
         slope[j] = dv / du
         place[j] = dv / (du + abs(dv))
     for j in range(p + 1, N):
-        du, dv = u[j] - u[p], v[j] - v[p]
+        du = u[j] - u[p]
+        dv = v[j] - v[p]
         slope[j] = dv / du
         place[j] = dv / (du + abs(dv))
     slope[p] = place[p] = 0.0
@@ -132,8 +138,10 @@ def _by_angle(p, u, v, angles):
 def _radix(p, angles):
     """Sort the positions other than p by `place`, up to equal digits; True (a place outside the digits is clipped)."""
     _, place, keys, spare, count, order = angles
-    N, size = place.shape[0], 1 << BITS
-    low, high = math.inf, -math.inf
+    N = place.shape[0]
+    size = 1 << BITS
+    low = math.inf
+    high = -math.inf
     for j in range(N):
         if j != p:
             low = min(low, place[j])
@@ -199,9 +207,13 @@ def _pivot(goal, p, angles, left, points, turn):
     """All partitions by lines through pivot p; `left` holds the pivot and every later point, and is used up."""
     measure, min_leaf, tol, rows, slack, table = goal
     _, _, first, klass, weight, total = points
-    slope, order, best, last = angles.slope, angles.order, turn.best, angles.order.shape[0]
+    last = angles.order.shape[0]
+    best = turn.best
+    order = angles.order
+    slope = angles.slope
     up, down = _sums(measure, left, total)
-    nl, g = left.sum(), 0
+    nl = left.sum()
+    g = 0
     while g < last:
         s = slope[order[g]]
         stop = g + 1
@@ -218,7 +230,8 @@ def _pivot(goal, p, angles, left, points, turn):
             else:
                 before += 1
             for h in range(first[j], first[j + 1]):
-                c, w = klass[h], sign * weight[h]
+                c = klass[h]
+                w = sign * weight[h]
                 old = left[c]
                 rest = total[c] - old
                 left[c] = old + w
@@ -251,7 +264,9 @@ def _pivot(goal, p, angles, left, points, turn):
 @kernel
 def sweep(measure, min_leaf, work, tol, points, turn):
     """Go on from pivot where[0] until `work` units are spent; True once all pivots are done."""
-    N, K, where = points.u.shape[0], points.total.shape[0], turn.where
+    N = points.u.shape[0]
+    K = points.total.shape[0]
+    where = turn.where
     rows = points.total.sum()
     table = np.empty(rows + 1 if measure == 1 and rows <= TABLE else 0)
     for x in range(table.shape[0]):
@@ -259,10 +274,12 @@ def sweep(measure, min_leaf, work, tol, points, turn):
     # running sums drift by less than this
     slack = 1e-15 * (N + K) * rows * (math.log(rows + 1.0) if measure == 1 else 1.0)
     goal = Goal(measure, min_leaf, tol, rows, slack, table)
-    keys, spare = np.empty(N, np.int64), np.empty(N, np.int64)
+    keys = np.empty(N, np.int64)
+    spare = np.empty(N, np.int64)
     count = np.empty((2, (1 << BITS) + 1), np.int32)
     angles = Angles(np.empty(N), np.empty(N), keys, spare, count, np.empty(max(0, N - 1), np.int32))
-    left, base = np.zeros(K, np.int64), np.zeros(K, np.int64)
+    left = np.zeros(K, np.int64)
+    base = np.zeros(K, np.int64)
     for j in range(where[0], N):
         _add(1, j, base, points.first, points.klass, points.weight)
     done = 0

@@ -19,7 +19,9 @@ HEAP, TOP, FREE = range(3)
 BOXES, CLASSIFIED, SWEEPS, FOUND = range(4)
 # float state `best`: value, a, b, smallest bound that early stopping gave up
 VALUE, SLOPE, OFFSET, GIVEN_UP = range(4)
-DONE, RUNNING, GROW = 0, 1, 2
+DONE = 0
+RUNNING = 1
+GROW = 2
 
 
 class Search(NamedTuple):
@@ -89,7 +91,8 @@ def _compact(heap, meta, arena, st):
     top = 0
     for x in order:
         slot = waiting[x]
-        start, m = meta[slot, 0], meta[slot, 1]
+        start = meta[slot, 0]
+        m = meta[slot, 1]
         for h in range(m):
             arena[top + h] = arena[start + h]
         meta[slot, 0] = top
@@ -121,8 +124,13 @@ def hopeless(limits, best, bound):
 @kernel
 def root(points, floor, queue, counts):
     """Put the box of all rules with |a| <= 1 (spec: the root box) and of bound `floor` in the list, all points being uncertain."""
-    u, v, boxes, meta, st = points.u, points.v, queue.boxes, queue.meta, queue.state
-    low, high = math.inf, -math.inf
+    u = points.u
+    v = points.v
+    boxes = queue.boxes
+    meta = queue.meta
+    st = queue.state
+    low = math.inf
+    high = -math.inf
     for i in range(u.shape[0]):
         low = min(low, v[i] - abs(u[i]))
         high = max(high, v[i] + abs(u[i]))

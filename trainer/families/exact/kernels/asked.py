@@ -100,7 +100,8 @@ def _pair(a, b, at, weights, column, out, first):
         if c == column:
             _widen(out, t, c, weights[0] + weights[1], weights[0] + weights[1], first)
             continue
-        least, most = np.int64(0), np.int64(0)
+        least = np.int64(0)
+        most = np.int64(0)
         if a.asking[i, c]:
             most += weights[0]
             least += weights[0] if a.asking[i, c] == a.parts[i] else 0
@@ -119,12 +120,17 @@ def asked_place(given, height, layout, budget, column_of, out, first):
     given: as `count_place` takes it; column_of int64 (questions,), the column of each.
     """
     node, P = place_of(given, height)
-    m, columns, min_leaf = len(node.features), out.lo.shape[1], given[3]
+    m = len(node.features)
+    columns = out.lo.shape[1]
+    min_leaf = given[3]
     own = np.empty(m, np.int64)
     for f in range(m):
         own[f] = column_of[node.features[f]]
-    options, floors = _no_options(m), _floors(node, P, height, min_leaf, layout)
-    no, yes, weights = _no_side(m, columns), _no_side(m, columns), np.zeros(2, np.int64)
+    options = _no_options(m)
+    floors = _floors(node, P, height, min_leaf, layout)
+    no = _no_side(m, columns)
+    yes = _no_side(m, columns)
+    weights = np.zeros(2, np.int64)
     for f in range(m):
         if floors[0, f] + floors[1, f] > budget:
             continue

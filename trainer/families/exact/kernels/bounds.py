@@ -26,13 +26,16 @@ def node_bounds(node, unit, leaf, height, bounds):
 
     bounds (3,): whether to use equivalent points, the leaf count, and support.
     """
-    use_equal, use_classes, use_support = bounds[0], bounds[1], bounds[2]
+    use_equal = bounds[0]
+    use_classes = bounds[1]
+    use_support = bounds[2]
     counts = np.sort(node.totals.astype(np.int64))[::-1]
     size = counts.sum()
     as_leaf = (size - counts[0]) * unit + leaf
     if use_support and size * unit <= 2 * leaf:
         return as_leaf, as_leaf
-    best, top = as_leaf, counts[0]
+    best = as_leaf
+    top = counts[0]
     for t in range(2, min(1 << height, max(2, len(counts))) + 1):
         top += counts[t - 1] if t <= len(counts) else 0
         wrong = np.int64(node.equal) if use_equal else np.int64(0)
@@ -46,7 +49,8 @@ def node_bounds(node, unit, leaf, height, bounds):
 def _sort(counts):
     """Descending, in place: there are few, and numba's own sort takes longer."""
     for k in range(1, len(counts)):
-        value, at = counts[k], k
+        value = counts[k]
+        at = k
         while at > 0 and counts[at - 1] < value:
             counts[at] = counts[at - 1]
             at -= 1
@@ -70,7 +74,9 @@ def count_bounds(node, unit, leaf, height, bounds, sides):
 
     lower[s, p] in cost units.  A tree with t leaves predicts at most t classes.  bounds (3,): which to use, in the order of `node_bounds`.
     """
-    use_equal, use_classes, use_support = bounds[0], bounds[1], bounds[2]
+    use_equal = bounds[0]
+    use_classes = bounds[1]
+    use_support = bounds[2]
     lb, exact = sides
     classes, m = node.ones.shape
     counts = np.empty(classes, np.int64)
@@ -103,7 +109,8 @@ def child_bounds(node, children, costs, bounds, sides):
 
     children: of `best_children`, so that trees of two leaves are known; more leaves leave the errors that count_bounds knows.
     """
-    unit, leaf = costs[0], costs[1]
+    unit = costs[0]
+    leaf = costs[1]
     lb, exact = sides
     classes, m = node.ones.shape
     counts = np.empty(classes, np.int64)
@@ -119,7 +126,8 @@ def child_bounds(node, children, costs, bounds, sides):
             correct = children[s][p]
             if correct >= 0:
                 known = min(known, (size - correct) * unit + 2 * leaf)
-            more, top = known, counts[0]
+            more = known
+            top = counts[0]
             for t in range(2, 5):
                 top += counts[t - 1] if t <= classes else 0
                 if t > 2:
@@ -131,7 +139,8 @@ def child_bounds(node, children, costs, bounds, sides):
 def inside_of(node, P, p, s):
     """Weight of the rows with x_p = s, and of those of them with x_q = 1, int64 (m,)."""
     classes, m = node.ones.shape
-    size, inside = np.int64(0), np.zeros(m, np.int64)
+    size = np.int64(0)
+    inside = np.zeros(m, np.int64)
     for k in range(classes):
         size += node.ones[k, p] if s else node.totals[k] - node.ones[k, p]
         _add_both(P, k, p, inside)
@@ -150,7 +159,8 @@ def share(node, P, p, s, value, unit, lb):
     """Similarity: a tree for x_q = r does for x_p = s too, wrong at most on the rows of the latter outside the former."""
     size, inside = inside_of(node, P, p, s)
     # rows of side (p, s) with x_q = 1: outside of side (q, 0); the others are outside of side (q, 1)
-    zero, one = lb[0], lb[1]
+    zero = lb[0]
+    one = lb[1]
     for q in range(len(inside)):
         zero[q] = max(zero[q], value - inside[q] * unit)
         one[q] = max(one[q], value - (size - inside[q]) * unit)
@@ -160,7 +170,8 @@ def share(node, P, p, s, value, unit, lb):
 def _add_both(P, k, p, out):
     """Add the weight of class k with x_p = x_q = 1 to out[q], q not p."""
     m = len(out)
-    row, target = P[k, p, p + 1 :], out[p + 1 :]
+    row = P[k, p, p + 1 :]
+    target = out[p + 1 :]
     for q in range(len(target)):
         target[q] += row[q]
     if m <= MIRRORED:
@@ -180,7 +191,8 @@ def inherit(node, value, unit, lb):
     """
     classes, m = node.ones.shape
     for p in range(m):
-        ones, zeros = 0, 0
+        ones = 0
+        zeros = 0
         for k in range(classes):
             ones += node.ones[k, p]
             zeros += node.totals[k] - node.ones[k, p]

@@ -90,7 +90,9 @@ def new_bag(size):
 def _grown(bag):
     keys, costs, counts, _slots, used = bag
     size = 2 * len(keys)
-    k, c, n = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
+    k = np.empty(size, np.int64)
+    c = np.empty(size, np.int64)
+    n = np.empty(size, np.int64)
     k[:used], c[:used], n[:used] = keys[:used], costs[:used], counts[:used]
     table = np.full(4 * size, EMPTY, np.int64)
     for i in range(used):
@@ -106,7 +108,9 @@ def _put(bag, key, cost, count):
         counts[slots[at]] += count
         return bag
     slots[at] = used
-    keys[used], costs[used], counts[used] = key, cost, count
+    keys[used] = key
+    costs[used] = cost
+    counts[used] = count
     bag = (keys, costs, counts, slots, used + 1)
     return _grown(bag) if used + 1 == len(keys) else bag
 
@@ -142,7 +146,9 @@ def emptied(bag):
     """Keys, costs and counts of a bag, ascending by cost, without those of no tree."""
     keys, costs, counts, _, used = bag
     some = counts[:used] != 0
-    k, c, n = keys[:used][some], costs[:used][some], counts[:used][some]
+    k = keys[:used][some]
+    c = costs[:used][some]
+    n = counts[:used][some]
     order = np.argsort(c, kind="mergesort")
     return k[order], c[order], n[order]
 
@@ -150,7 +156,10 @@ def emptied(bag):
 @kernel
 def leaf_of(counts, layout):
     """Majority (the first of equals), cost and key of a leaf with these weights of kinds; FAR if it must not answer so."""
-    top, most, total, v = 0, np.int64(-1), np.int64(0), 0
+    top = 0
+    most = np.int64(-1)
+    total = np.int64(0)
+    v = 0
     for k in range(len(layout.ends)):
         own = np.int64(0)
         while v < layout.ends[k]:
@@ -158,8 +167,10 @@ def leaf_of(counts, layout):
             v += 1
         total += own
         if own > most:
-            top, most = k, own
-    key, cost = np.int64(layout.leaf_key), (total - most) * layout.unit + layout.leaf
+            top = k
+            most = own
+    key = np.int64(layout.leaf_key)
+    cost = (total - most) * layout.unit + layout.leaf
     for v in range(len(counts)):
         key += counts[v] * layout.row_keys[top, v]
         if layout.barred[top, v] and counts[v]:
@@ -176,9 +187,13 @@ def _no_options(m):
 @kernel
 def _options(node, P, f, s, height, min_leaf, layout, options):
     """Write what may hang at side s of position f; returns the least cost."""
-    costs, keys, tops = options.costs[s], options.keys[s], options.tops
+    costs = options.costs[s]
+    keys = options.keys[s]
+    tops = options.tops
     kinds, m = node.ones.shape
-    side, one, zero = np.empty(kinds, np.int64), np.empty(kinds, np.int64), np.empty(kinds, np.int64)
+    side = np.empty(kinds, np.int64)
+    one = np.empty(kinds, np.int64)
+    zero = np.empty(kinds, np.int64)
     for k in range(kinds):
         side[k] = node.ones[k, f] if s else node.totals[k] - node.ones[k, f]
     tops[s], costs[m], keys[m] = leaf_of(side, layout)
@@ -187,7 +202,8 @@ def _options(node, P, f, s, height, min_leaf, layout, options):
         costs[g] = FAR
         if g == f or height < 2:
             continue
-        inside, outside = np.int64(0), np.int64(0)
+        inside = np.int64(0)
+        outside = np.int64(0)
         for k in range(kinds):
             both = np.int64(P[k, min(f, g), max(f, g)])
             one[k] = both if s else node.ones[k, g] - both
@@ -258,7 +274,9 @@ def count_two(node, P, height, min_leaf, layout, budget):
         return emptied(bag)
     options = _no_options(m)
     costs, keys, tops = options
-    k, c, n = np.empty((2, m + 1), np.int64), np.empty((2, m + 1), np.int64), np.empty((2, m + 1), np.int64)
+    k = np.empty((2, m + 1), np.int64)
+    c = np.empty((2, m + 1), np.int64)
+    n = np.empty((2, m + 1), np.int64)
     used = np.empty(2, np.int64)
     floors = _floors(node, P, height, min_leaf, layout)
     for f in range(m):
@@ -288,7 +306,8 @@ def options_two(node, P, height, min_leaf, layout, budget):
     out = np.empty((64, 5), np.int64)
     used = 0
     options = _no_options(m)
-    costs, keys = options.costs, options.keys
+    costs = options.costs
+    keys = options.keys
     floors = _floors(node, P, height, min_leaf, layout)
     for f in range(m):
         if floors[0, f] + floors[1, f] > budget:
@@ -306,7 +325,9 @@ def options_two(node, P, height, min_leaf, layout, budget):
                     wider = np.empty((2 * used, 5), np.int64)
                     wider[:used] = out
                     out = wider
-                out[used, 0], out[used, 1], out[used, 2] = f, s, g
+                out[used, 0] = f
+                out[used, 1] = s
+                out[used, 2] = g
                 out[used, 3], out[used, 4] = keys[s, g], costs[s, g]
                 used += 1
     return out[:used].copy()
@@ -318,9 +339,13 @@ def three_sums(node, P, D, costs, kept, sides, budget, flag):
 
     costs: int64 (unit, leaf, min_leaf, use_similarity, scale). kept: what the search knows by path, times `scale`; an empty table without.
     """
-    unit, leaf, min_leaf, similar = costs[0], costs[1], costs[2], costs[3]
+    unit = costs[0]
+    leaf = costs[1]
+    min_leaf = costs[2]
+    similar = costs[3]
     lb, exact = sides
-    e0, e1 = np.empty(4, np.int64), np.empty(4, np.int64)
+    e0 = np.empty(4, np.int64)
+    e1 = np.empty(4, np.int64)
     for p in range(len(node.features)):
         if flag[0]:
             return

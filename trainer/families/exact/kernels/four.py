@@ -35,7 +35,8 @@ from trainer.kernels.compiled import kernel
 i32 = np.int32
 
 # positions in a state behind those of height three: up to which cost splits are searched, and subtrees of height three
-MOST, THREES = 5, 6
+MOST = 5
+THREES = 6
 STATES = 7
 
 
@@ -76,11 +77,15 @@ def _extended(path, literal):
 @kernel
 def _side(given, rows, path, literal, caches, asked, answer):
     """Write E(rows, 3) of a side, from the cache where that is enough."""
-    at, held, known = np.int64(-1), np.int64(0), caches.known
+    at = np.int64(-1)
+    held = np.int64(0)
+    known = caches.known
     if len(known):
         at = caches.starts[len(path) + 1] + place(path, literal, given.binomials)
         held = known[at]
-    answer[SOLVED], answer[NODES], answer[ROOT] = 0, 0, NO_SPLIT
+    answer[SOLVED] = 0
+    answer[NODES] = 0
+    answer[ROOT] = NO_SPLIT
     if not (held & 1) and (held >> 1) < asked.ub:
         whole_three(given, rows, _extended(path, literal), caches.table, asked, answer)
         answer[NODES] = 1
@@ -95,7 +100,8 @@ def _both(given, rows, path, frame, p, caches, state, flag):
     """Search both sides of a split, the larger one first, as long as they may cost less than state[MOST] together."""
     node, P, sides, firsts, roots = frame
     lb, exact = sides
-    unit, feature = given.costs[0], np.int64(node.features[p])
+    unit = given.costs[0]
+    feature = np.int64(node.features[p])
     parts = split_rows(given.data.R, rows, feature)
     first = 0 if len(parts[0]) >= len(parts[1]) else 1
     answer = np.empty(ANSWERS, np.int64)
@@ -123,7 +129,8 @@ def four(given, rows, path, frame, caches, state, budget):
     state int64 (STATES,): as of `Found`, and what stands at MOST and THREES. A call goes on from there, unless the flag ended the last one.
     """
     lb, exact = frame.sides
-    m, begin = lb.shape[1], state[TWOS] + 2 * state[THREES]
+    m = lb.shape[1]
+    begin = state[TWOS] + 2 * state[THREES]
     while state[NEXT] < m:
         # a subtree of height three takes as long as a pair of depth two before it solves any
         if budget.flag[0] or state[TWOS] + 2 * state[THREES] - begin >= 2 * budget.pairs:
@@ -135,7 +142,8 @@ def four(given, rows, path, frame, caches, state, budget):
             continue
         _both(given, rows, path, frame, p, caches, state, budget.flag)
         if exact[0, p] and exact[1, p] and lb[0, p] + lb[1, p] < state[BEST]:
-            state[BEST], state[CHOICE] = lb[0, p] + lb[1, p], p
+            state[BEST] = lb[0, p] + lb[1, p]
+            state[CHOICE] = p
             break
     state[STOPPED] = 0
 
@@ -153,7 +161,8 @@ def _framed(given, node):
 @kernel
 def _shallower(given, frame, as_leaf, path, caches, asked, answer):
     """The best tree of height three of the node itself, which bounds its sides."""
-    firsts, floors = frame.firsts, asked.floors
+    firsts = frame.firsts
+    floors = asked.floors
     three_of(given, frame.node, frame.P, as_leaf, Kept(path, given.binomials, caches.table[:0]), asked, answer)
     learn(firsts, len(firsts.highest) - 1, floors)
     if given.costs[3]:
@@ -166,14 +175,20 @@ def whole_four(given, rows, path, caches, ub, flag, answer):
     node, settled = begun(given, rows, 4, ub, answer)
     if settled:
         return
-    as_leaf, frame, state = answer[COST], _framed(given, node), np.zeros(STATES, np.int64)
-    state[BEST], root = min(ub, as_leaf), NO_SPLIT
+    as_leaf = answer[COST]
+    frame = _framed(given, node)
+    state = np.zeros(STATES, np.int64)
+    state[BEST] = min(ub, as_leaf)
+    root = NO_SPLIT
     if given.deepen:
-        sub, floors = np.empty(ANSWERS, np.int64), np.zeros(len(given.allowed), np.int64)
+        sub = np.empty(ANSWERS, np.int64)
+        floors = np.zeros(len(given.allowed), np.int64)
         _shallower(given, frame, as_leaf, path, caches, Asked(state[BEST], floors, flag), sub)
-        state[TWOS], state[THREES] = sub[SOLVED], 1
+        state[TWOS] = sub[SOLVED]
+        state[THREES] = 1
         if sub[EXACT] and sub[COST] < state[BEST]:
-            state[BEST], root = sub[COST], LESS_DEEP
+            state[BEST] = sub[COST]
+            root = LESS_DEEP
     state[CHOICE] = -1
     while not flag[0] and state[NEXT] < len(node.features):
         state[MOST] = state[BEST]

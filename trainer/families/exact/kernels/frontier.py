@@ -15,7 +15,9 @@ from trainer.families.exact.kernels.sides import both_sides
 from trainer.families.exact.kernels.two import FAR, one_split_of_side, side_as_leaf
 from trainer.kernels.compiled import kernel
 
-NEXT, TWOS, STOPPED = 0, 1, 2
+NEXT = 0
+TWOS = 1
+STOPPED = 2
 
 
 class Frontier(NamedTuple):
@@ -107,9 +109,11 @@ def settle(best, choice):
 @kernel
 def three_frontier(node, P, D, costs, lb, frontier, state, budget):
     """The frontier of a node of height three; resumes at state[NEXT], ends when the budget is spent; costs as in `dp.three`."""
-    min_leaf, similar = costs[2], costs[3]
+    min_leaf = costs[2]
+    similar = costs[3]
     best, choice, most = frontier
-    e0, e1 = np.empty(4, np.int64), np.empty(4, np.int64)
+    e0 = np.empty(4, np.int64)
+    e1 = np.empty(4, np.int64)
     done = 0
     while state[NEXT] < len(node.features):
         if budget.flag[0] or done >= budget.pairs:
@@ -120,7 +124,8 @@ def three_frontier(node, P, D, costs, lb, frontier, state, budget):
             both_sides(node, P, D, p, min_leaf, e0, e1)
             at_most(e0)
             at_most(e1)
-            lb[0, p], lb[1, p] = e0, e1
+            lb[0, p] = e0
+            lb[1, p] = e1
             done += 1
             state[TWOS] += 2
             combine(e0, e1, p, best, choice, most)
@@ -137,11 +142,13 @@ def two_frontier(node, P, min_leaf, height, best, choice, inner):
     m = node.ones.shape[1]
     best[0] = np.int64(node.totals.sum()) - node.totals.max()
     best[1:] = FAR
-    error, child = np.empty((2, 2), np.int64), np.empty(2, np.int64)
+    error = np.empty((2, 2), np.int64)
+    child = np.empty(2, np.int64)
     for f in range(m):
         for s in range(2):
             size, error[s, 0] = side_as_leaf(node, f, s)
-            error[s, 1], child[s] = FAR, -1
+            error[s, 1] = FAR
+            child[s] = -1
             if height > 1:
                 error[s, 1], child[s] = one_split_of_side(node, P, f, s, size, min_leaf)
         for a in range(height):

@@ -51,7 +51,8 @@ class Hanging(NamedTuple):
 def both_halves(node, P, differ, p):
     """The sides x_p = 0 and x_p = 1, and what counts their pairs. differ: of `differences`."""
     m = len(node.features)
-    ones, totals = np.empty((2, 2, m), np.int64), np.empty((2, 2), np.int64)
+    ones = np.empty((2, 2, m), np.int64)
+    totals = np.empty((2, 2), np.int64)
     for k in range(2):
         totals[1, k] = node.ones[k, p]
         totals[0, k] = node.totals[k] - totals[1, k]
@@ -70,16 +71,21 @@ def _reach(D, packed, p, s, totals):
     """What `furthest` gives of each question, in the packed side s and in the other one, int32 (m, 2) each: where it is 1, and where it is 0."""
     m, wide = D.shape
     base = i32(totals[s, 1])
-    small, large, row = np.empty(wide, i32), np.empty(wide, i32), np.empty(wide, i32)
+    small = np.empty(wide, i32)
+    large = np.empty(wide, i32)
+    row = np.empty(wide, i32)
     apart(D, p, s, base, small, large)
-    d, e = totals[s, 0] - totals[s, 1], totals[1 - s, 0] - totals[1 - s, 1]
-    near, far = np.empty((m, 2), i32), np.empty((m, 2), i32)
+    d = totals[s, 0] - totals[s, 1]
+    e = totals[1 - s, 0] - totals[1 - s, 1]
+    near = np.empty((m, 2), i32)
+    far = np.empty((m, 2), i32)
     for f in range(m):
         if packed.plain:
             count_pairs(packed.columns, packed.second, f, 0, row)
         else:
             count_weighted(packed, f, 0, row)
-        one, rest = np.int64(small[f]) - base, np.int64(large[f]) + base
+        one = np.int64(small[f]) - base
+        rest = np.int64(large[f]) + base
         own = i32(one + 2 * base), i32(d - one), i32(rest - 2 * base), i32(e - rest)
         near[f, 0], near[f, 1], far[f, 0], far[f, 1] = furthest(row, D, f, small, large, own)
     return near, far
@@ -91,7 +97,9 @@ def _pairs(packed, f, row):
     A = packed.columns
     row[:] = 0
     for w in range(len(A)):
-        u, second, shift = A[w, f], packed.second[w], packed.segment[w, 1]
+        u = A[w, f]
+        second = packed.second[w]
+        shift = packed.segment[w, 1]
         for q in range(row.shape[1]):
             both = A[w, q] & u
             ones = np.int64(ctpop(both & second))
@@ -102,7 +110,8 @@ def _pairs(packed, f, row):
 @kernel
 def _least(half, f, layout):
     """Least costs of a leaf or one split where question f is 0, and where it is 1."""
-    a, b = half.ones[0, f], half.ones[1, f]
+    a = half.ones[0, f]
+    b = half.ones[1, f]
     return (
         _least_of(half.totals[0] - a, half.totals[1] - b, half.far[f, 1], layout),
         _least_of(a, b, half.far[f, 0], layout),
@@ -111,7 +120,8 @@ def _least(half, f, layout):
 
 @kernel
 def _least_of(a, b, far, layout):
-    size, own = a + b, abs(a - b)
+    size = a + b
+    own = abs(a - b)
     as_leaf = ((size - own) >> 1) * layout.unit + layout.leaf
     return min(as_leaf, ((size - max(own, np.int64(far))) >> 1) * layout.unit + 2 * layout.leaf)
 
@@ -119,12 +129,15 @@ def _least_of(a, b, far, layout):
 @kernel
 def _hang(hanging, r, key, cost):
     """One more tree of a key at side r of a question."""
-    keys, used = hanging.keys[r], hanging.used[r]
+    keys = hanging.keys[r]
+    used = hanging.used[r]
     at = 0
     while at < used and keys[at] != key:
         at += 1
     if at == used:
-        keys[at], hanging.costs[r, at], hanging.counts[r, at] = key, cost, 0
+        keys[at] = key
+        hanging.costs[r, at] = cost
+        hanging.counts[r, at] = 0
         hanging.used[r] = used + 1
     hanging.counts[r, at] += 1
 
@@ -132,24 +145,31 @@ def _hang(hanging, r, key, cost):
 @kernel
 def _fill(half, row, f, r, most, layout, features, hanging):
     """Collect what may hang where question f is r for a cost of at most `most`; row: pairs of f of the side, by class."""
-    own, one = np.empty(2, np.int64), np.empty(2, np.int64)
+    own = np.empty(2, np.int64)
+    one = np.empty(2, np.int64)
     for k in range(2):
         own[k] = half.ones[k, f] if r else half.totals[k] - half.ones[k, f]
-    size, unit = own[0] + own[1], layout.unit
+    size = own[0] + own[1]
+    unit = layout.unit
     hanging.used[r] = 0
     _, cost, key = leaf_of(own, layout)
     if cost <= most:
         _hang(hanging, r, key, cost)
     for g in range(len(features)):
-        a, b = row[0, g], row[1, g]
+        a = row[0, g]
+        b = row[1, g]
         if not r:
-            a, b = half.ones[0, g] - a, half.ones[1, g] - b
-        c, d = own[0] - a, own[1] - b
+            a = half.ones[0, g] - a
+            b = half.ones[1, g] - b
+        c = own[0] - a
+        d = own[1] - b
         if g == f or a + b == 0 or a + b == size or (min(a, b) + min(c, d)) * unit + 2 * layout.leaf > most:
             continue
-        one[0], one[1] = a, b
+        one[0] = a
+        one[1] = b
         _, cost1, key1 = leaf_of(one, layout)
-        one[0], one[1] = c, d
+        one[0] = c
+        one[1] = d
         _, cost0, key0 = leaf_of(one, layout)
         if cost0 + cost1 <= most:
             _hang(hanging, r, (key0 + key1) | layout.bits[features[g]], cost0 + cost1)

@@ -46,7 +46,8 @@ class Node(NamedTuple):
 @kernel
 def _gather(R, rows, segment_of, segments):
     """Column words, valid bits and segments of `rows` (ascending, hence by segment)."""
-    n, words = len(rows), R.shape[1]
+    n = len(rows)
+    words = R.shape[1]
     sizes = np.zeros(len(segments), np.int64)
     for i in range(n):
         sizes[segment_of[rows[i]]] += 1
@@ -57,7 +58,8 @@ def _gather(R, rows, segment_of, segments):
     valid = np.empty(blocks, u64)
     segment = np.empty((blocks, 2), i32)
     buffer = np.empty(64, u64)
-    w, start = 0, 0
+    w = 0
+    start = 0
     for s in range(len(segments)):
         end = start + sizes[s]
         for first in range(start, end, 64):
@@ -85,7 +87,8 @@ def _count(columns, mask, segment, ones, use_class):
             continue
         shift = i32(segment[w, 1])
         out = ones[segment[w, 0] if use_class else 0]
-        row, bits = columns[w], mask[w]
+        row = columns[w]
+        bits = mask[w]
         for p in range(m):
             out[p] = i32(out[p] + i32(i32(ctpop(row[p] & bits)) << shift))
 
@@ -93,7 +96,8 @@ def _count(columns, mask, segment, ones, use_class):
 @kernel
 def _distinct(columns, valid, candidates, keep):
     """Mark in `keep` the first of each set of equal or complementary columns."""
-    words, m = len(columns), len(candidates)
+    words = len(columns)
+    m = len(candidates)
     hashes = np.zeros(m, u64)
     flips = np.zeros(m, np.uint8)
     for c in range(m):
@@ -137,7 +141,8 @@ def _distinct(columns, valid, candidates, keep):
 def prepare(data, rows, allowed, min_leaf, reduce, sort):
     """The Node of `rows`: admissible features, without equal and complementary columns, in order of their Gini gain."""
     columns, valid, segment = _gather(data.R, rows, data.segment_of, data.segments)
-    m, classes = len(allowed), data.classes
+    m = len(allowed)
+    classes = data.classes
     ones = np.zeros((classes, columns.shape[1]), i32)
     _count(columns, valid, segment, ones, True)
     mask = np.zeros(len(valid), u64)
@@ -173,9 +178,12 @@ def prepare(data, rows, allowed, min_leaf, reduce, sort):
         gain = np.empty(count, np.float64)
         for c in range(count):
             f = candidates[c]
-            size1, pure1, pure0 = 0, 0.0, 0.0
+            size1 = 0
+            pure1 = 0.0
+            pure0 = 0.0
             for k in range(classes):
-                a, b = float(ones[k, f]), float(totals[k] - ones[k, f])
+                a = float(ones[k, f])
+                b = float(totals[k] - ones[k, f])
                 size1 += ones[k, f]
                 pure1 += a * a
                 pure0 += b * b
@@ -196,9 +204,13 @@ def prepare(data, rows, allowed, min_leaf, reduce, sort):
 @kernel
 def split_rows(R, rows, feature):
     """`rows` with x_feature = 0, and with x_feature = 1."""
-    n, word, bit = len(rows), feature >> 6, u64(feature & 63)
-    zeros, ones = np.empty(n, i32), np.empty(n, i32)
-    a, b = 0, 0
+    n = len(rows)
+    word = feature >> 6
+    bit = u64(feature & 63)
+    zeros = np.empty(n, i32)
+    ones = np.empty(n, i32)
+    a = 0
+    b = 0
     for i in range(n):
         if (R[rows[i], word] >> bit) & u64(1):
             ones[b] = rows[i]
@@ -220,7 +232,8 @@ def pair_row(columns, segment, f, first, out):
         if bits == u64(0):
             continue
         shift = i32(segment[w, 1])
-        row, target = columns[w, first:], out[segment[w, 0], first:m]
+        row = columns[w, first:]
+        target = out[segment[w, 0], first:m]
         if shift == i32(0):
             for q in range(n):
                 target[q] = i32(target[q] + i32(ctpop(bits & row[q])))
@@ -237,7 +250,8 @@ def pair_counts(node, P):
     for f in range(m):
         pair_row(node.columns, node.segment, f, f + 1, row)
         for k in range(classes):
-            source, target = row[k, f + 1 :], P[k, f, f + 1 :]
+            source = row[k, f + 1 :]
+            target = P[k, f, f + 1 :]
             for q in range(m - f - 1):
                 target[q] = source[q]
     mirror(node, P)

@@ -33,12 +33,14 @@ def packed_side(node, columns, p, s, mixed):
     shifts = np.int64(1)
     for w in range(words):
         shifts = max(shifts, np.int64(node.segment[w, 1] + 1))
-    masks, numbers = np.empty(words, u64), np.zeros(shifts if mixed else shifts * len(node.totals), np.int64)
+    masks = np.empty(words, u64)
+    numbers = np.zeros(shifts if mixed else shifts * len(node.totals), np.int64)
     for w in range(words):
         masks[w] = columns[w, p] if s else node.valid[w] & ~columns[w, p]
         numbers[_segment(node.segment, w, shifts, mixed)] += np.int64(ctpop(masks[w]))
     packed, place = _empty(numbers, shifts, m)
-    moves, bits = np.empty(6, u64), np.empty(m, u64)
+    moves = np.empty(6, u64)
+    bits = np.empty(m, u64)
     for w in range(words):
         number = np.int64(ctpop(masks[w]))
         if number == 0:
@@ -47,7 +49,8 @@ def packed_side(node, columns, p, s, mixed):
         drawn_together(columns[w], masks[w], moves, bits)
         held = _segment(node.segment, w, shifts, mixed)
         second = (~u64(0) >> u64(64 - number)) if mixed and node.segment[w, 0] else u64(0)
-        at, low = place[held] >> 6, place[held] & 63
+        at = place[held] >> 6
+        low = place[held] & 63
         _join(packed, at, bits, second, low)
         if low + number > 64:
             _join(packed, at + 1, bits, second, low - 64)

@@ -55,9 +55,12 @@ def _insert(front, aux, size, v, a, limits):
                 aux[kept] = aux[i]
             kept += 1
     if kept == len(front):
-        more, more_aux = np.empty((2 * kept, D), np.int64), np.empty((2 * kept, AUX), np.int64)
-        more[:kept], more_aux[:kept] = front, aux
-        front, aux = more, more_aux
+        more = np.empty((2 * kept, D), np.int64)
+        more_aux = np.empty((2 * kept, AUX), np.int64)
+        more[:kept] = front
+        more_aux[:kept] = aux
+        front = more
+        aux = more_aux
     front[kept] = v
     aux[kept] = a
     return front, aux, kept + 1
@@ -81,8 +84,11 @@ def leaf_front(totals, entries):
     """The vectors of a single leaf, one per label."""
     costs, bounded, limits = entries
     D = len(limits)
-    front, aux, size = np.empty((4, D), np.int64), np.empty((4, AUX), np.int64), 0
-    v, a = np.empty(D, np.int64), np.full(AUX, -1, np.int64)
+    front = np.empty((4, D), np.int64)
+    aux = np.empty((4, AUX), np.int64)
+    size = 0
+    v = np.empty(D, np.int64)
+    a = np.full(AUX, -1, np.int64)
     counts = totals.astype(np.int64)
     for k in range(len(totals)):
         _leaf(counts, k, costs, bounded, v)
@@ -97,21 +103,30 @@ def _side(node, P, conflict, f, s, height, min_leaf, entries):
     classes, m = node.ones.shape
     costs, bounded, limits = entries
     D = len(limits)
-    front, aux, size = np.empty((8, D), np.int64), np.empty((8, AUX), np.int64), 0
-    v, w, a = np.empty(D, np.int64), np.empty(D, np.int64), np.full(AUX, -1, np.int64)
-    own, one, zero = np.empty(classes, np.int64), np.empty(classes, np.int64), np.empty(classes, np.int64)
+    front = np.empty((8, D), np.int64)
+    aux = np.empty((8, AUX), np.int64)
+    size = 0
+    v = np.empty(D, np.int64)
+    w = np.empty(D, np.int64)
+    a = np.full(AUX, -1, np.int64)
+    own = np.empty(classes, np.int64)
+    one = np.empty(classes, np.int64)
+    zero = np.empty(classes, np.int64)
     for k in range(classes):
         own[k] = node.ones[k, f] if s else node.totals[k] - node.ones[k, f]
     for k in range(classes):
         _leaf(own, k, costs, bounded, v)
-        a[0], a[1], a[2] = -1, k, k
+        a[0] = -1
+        a[1] = k
+        a[2] = k
         front, aux, size = _insert(front, aux, size, v, a, limits)
     if height < 2:
         return front[:size], aux[:size]
     for g in range(m):
         if g == f or conflict[f, g]:
             continue
-        inside, outside = np.int64(0), np.int64(0)
+        inside = np.int64(0)
+        outside = np.int64(0)
         for k in range(classes):
             both = np.int64(P[k, min(f, g), max(f, g)])
             one[k] = both if s else node.ones[k, g] - both
@@ -128,7 +143,9 @@ def _side(node, P, conflict, f, s, height, min_leaf, entries):
                 _leaf(one, j, costs, bounded, w)
                 for d in range(D):
                     w[d] += v[d]
-                a[0], a[1], a[2] = g, k, j
+                a[0] = g
+                a[1] = k
+                a[2] = j
                 front, aux, size = _insert(front, aux, size, w, a, limits)
     return front[:size], aux[:size]
 
@@ -140,9 +157,11 @@ def small_front(node, P, conflict, height, min_leaf, entries):
     D = len(limits)
     front, aux = leaf_front(node.totals, entries)
     size = len(front)
-    v, a = np.empty(D, np.int64), np.empty(AUX, np.int64)
+    v = np.empty(D, np.int64)
+    a = np.empty(AUX, np.int64)
     if size == 0:
-        front, aux = np.empty((4, D), np.int64), np.empty((4, AUX), np.int64)
+        front = np.empty((4, D), np.int64)
+        aux = np.empty((4, AUX), np.int64)
     for f in range(node.ones.shape[1]):
         low, low_aux = _side(node, P, conflict, f, 0, height, min_leaf, entries)
         high, high_aux = _side(node, P, conflict, f, 1, height, min_leaf, entries)
@@ -159,15 +178,19 @@ def small_front(node, P, conflict, height, min_leaf, entries):
 @kernel
 def combine(front, aux, f, low, high, limits):
     """`front` with all sums of a vector of `low` and one of `high`; aux: f and their places."""
-    D, size = len(limits), len(front)
-    v, a = np.empty(D, np.int64), np.full(AUX, -1, np.int64)
+    D = len(limits)
+    size = len(front)
+    v = np.empty(D, np.int64)
+    a = np.full(AUX, -1, np.int64)
     a[0] = f
     if size == 0:
-        front, aux = np.empty((4, D), np.int64), np.empty((4, AUX), np.int64)
+        front = np.empty((4, D), np.int64)
+        aux = np.empty((4, AUX), np.int64)
     for i in range(len(low)):
         for j in range(len(high)):
             for d in range(D):
                 v[d] = low[i, d] + high[j, d]
-            a[1], a[2] = i, j
+            a[1] = i
+            a[2] = j
             front, aux, size = _insert(front, aux, size, v, a, limits)
     return front[:size].copy(), aux[:size].copy()

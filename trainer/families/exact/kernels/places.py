@@ -98,7 +98,11 @@ def _least(node, P, D, costs, kept, floors, budget, flag):
 
     floors: what is known of each first question, times `scale`, int64 (questions,); of length 0 where nothing is.
     """
-    unit, leaf, min_leaf, similar, scale = costs[0], costs[1], costs[2], costs[3], costs[4]
+    unit = costs[0]
+    leaf = costs[1]
+    min_leaf = costs[2]
+    similar = costs[3]
+    scale = costs[4]
     sides = _bounds(node, costs, 3)
     if len(node.features) == 0:
         return sides.lower
@@ -123,7 +127,8 @@ def count_three(given, costs, kept, floors, layout, budget, most, flag):
     """
     node, P = place_of(given, 2)
     D = differences(node, P, costs[2])
-    bag, total = new_bag(64), 1.0
+    bag = new_bag(64)
+    total = 1.0
     _, cost, key = leaf_of(node.totals.astype(np.int64), layout)
     if cost <= budget:
         bag = put(bag, key, cost, 1)
@@ -142,7 +147,8 @@ def _count_sides(given, node, P, D, p, layout, budgets):
     """The trees of two levels at both sides of a split, those with the answer 1 first; budgets: for the side of 1, and of 0."""
     if len(D.whole):
         zero, one, split = both_halves(node, P, D, p)
-        a, b = count_half(one, split, layout, budgets[0]), count_half(zero, split, layout, budgets[1])
+        a = count_half(one, split, layout, budgets[0])
+        b = count_half(zero, split, layout, budgets[1])
     else:
         data, rows, allowed, min_leaf, reduce = given
         no, yes = split_rows(data.R, rows, np.int64(node.features[p]))

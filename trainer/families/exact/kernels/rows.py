@@ -45,14 +45,17 @@ def groups(words, numbers):
     size = 1
     while size < 2 * n:
         size *= 2
-    slots, first, group = np.full(size, -1, np.int32), np.empty(n, np.int64), np.empty(n, np.int64)
+    slots = np.full(size, -1, np.int32)
+    first = np.empty(n, np.int64)
+    group = np.empty(n, np.int64)
     used = 0
     for i in range(n):
         at = np.int64(_mixed(words[i], numbers) & u64(size - 1))
         while slots[at] >= 0 and not _equal(words[first[slots[at]]], words[i], numbers):
             at = (at + 1) & (size - 1)
         if slots[at] < 0:
-            slots[at], first[used] = used, i
+            slots[at] = used
+            first[used] = i
             used += 1
         group[i] = slots[at]
     return first[:used].copy(), group
@@ -64,7 +67,8 @@ def members_by_answer(R, questions):
     n = len(R)
     out = np.zeros((len(questions), 2, (n + 7) >> 3), np.uint8)
     for q in range(len(questions)):
-        word, bit = questions[q] >> 6, u64(questions[q] & 63)
+        word = questions[q] >> 6
+        bit = u64(questions[q] & 63)
         for i in range(n):
             out[q, np.int64((R[i, word] >> bit) & u64(1)), i >> 3] |= np.uint8(1 << (i & 7))
     return out

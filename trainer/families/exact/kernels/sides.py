@@ -32,13 +32,16 @@ def both_sides(node, P, D, p, min_leaf, e0, e1):
 def _counted_sides(node, P, p, min_leaf, e0, e1):
     """As `both_sides`, by counts of each class."""
     classes, m = node.ones.shape
-    size1, total = 0, 0
+    size1 = 0
+    total = 0
     for k in range(classes):
         size1 += node.ones[k, p]
         total += node.totals[k]
     s = 1 if 2 * size1 <= total else 0
-    small, large = np.empty((classes, m), i32), np.empty((classes, m), i32)
-    ts, tl = np.empty(classes, i32), np.empty(classes, i32)
+    small = np.empty((classes, m), i32)
+    large = np.empty((classes, m), i32)
+    ts = np.empty(classes, i32)
+    tl = np.empty(classes, i32)
     for k in range(classes):
         for q in range(m):
             both = node.ones[k, p] if q == p else P[k, min(p, q), max(p, q)]
@@ -46,8 +49,10 @@ def _counted_sides(node, P, p, min_leaf, e0, e1):
             large[k, q] = i32(node.ones[k, q] - small[k, q])
         ts[k] = node.ones[k, p] if s else i32(node.totals[k] - node.ones[k, p])
         tl[k] = i32(node.totals[k] - ts[k])
-    sl, sr = np.full(m, -1, i32), np.full(m, -1, i32)
-    ll, lr = np.full(m, -1, i32), np.full(m, -1, i32)
+    sl = np.full(m, -1, i32)
+    sr = np.full(m, -1, i32)
+    ll = np.full(m, -1, i32)
+    lr = np.full(m, -1, i32)
     _children(packed_side(node, node.columns, p, s, False), P, min_leaf, (small, ts, sl, sr), (large, tl, ll, lr))
     values(small, ts, sl, sr, min_leaf, e1 if s else e0)
     values(large, tl, ll, lr, min_leaf, e0 if s else e1)
@@ -59,12 +64,14 @@ def _children(packed, P, min_leaf, one, other):
     small, ts, sl, sr = one
     large, tl, ll, lr = other
     classes, m = small.shape
-    row, buffer = np.zeros((classes, m), i32), np.empty((4, m), i32)
+    row = np.zeros((classes, m), i32)
+    buffer = np.empty((4, m), i32)
     for f in range(m):
         pair_row(packed.columns, packed.segment, f, f + 1, row)
         evaluate_many(row, small, ts, f, sl, sr, buffer, min_leaf)
         for k in range(classes):
-            whole, part = P[k, f, f + 1 :], row[k, f + 1 :]
+            whole = P[k, f, f + 1 :]
+            part = row[k, f + 1 :]
             for q in range(m - f - 1):
                 part[q] = i32(whole[q] - part[q])
         evaluate_many(row, large, tl, f, ll, lr, buffer, min_leaf)

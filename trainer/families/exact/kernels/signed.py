@@ -21,7 +21,9 @@ from trainer.kernels.compiled import kernel
 i32 = np.int32
 u64 = np.uint64
 # words of the smaller side up to which to count each pair twice is faster than to write pairs down: with few questions, and with more
-FEW_QUESTIONS, FEW_WORDS, FEW_WORDS_OF_MANY = 128, 12, 3
+FEW_QUESTIONS = 128
+FEW_WORDS = 12
+FEW_WORDS_OF_MANY = 3
 LANES = 8  # numbers that a processor treats together; loops over a part of them would go one by one
 
 
@@ -39,14 +41,17 @@ def differences(node, P, min_leaf):
     if classes != 2 or min_leaf > 1:
         return Differences(node.columns, np.empty((0, 0), i32))
     wide = (m + LANES - 1) // LANES * LANES
-    columns, D = np.empty((len(node.columns), wide), u64), np.empty((m, wide), i32)
+    columns = np.empty((len(node.columns), wide), u64)
+    D = np.empty((m, wide), i32)
     for w in range(len(columns)):
         for q in range(m):
             columns[w, q] = node.columns[w, q]
         columns[w, m:] = u64(0)
     for f in range(m):
         first = 0 if m <= MIRRORED else f + 1
-        zero, one, row = P[0, f, first:], P[1, f, first:], D[f, first:m]
+        zero = P[0, f, first:]
+        one = P[1, f, first:]
+        row = D[f, first:m]
         for q in range(len(row)):
             row[q] = i32(zero[q] - one[q])
         for q in range(f + 1, m if first else 0):
@@ -79,7 +84,9 @@ def count_weighted(packed, f, first, row):
     A = packed.columns
     row[first:] = i32(0)
     for w in range(len(A)):
-        u, x, shift = A[w, f], packed.second[w], i32(packed.segment[w, 1])
+        u = A[w, f]
+        x = packed.second[w]
+        shift = i32(packed.segment[w, 1])
         for q in range(u64(first), u64(len(row))):  # unsigned, as a place that may be negative is looked at one by one
             row[q] += i32(i32(ctpop((A[w, q] & u) ^ x)) << shift)
 
@@ -89,28 +96,40 @@ def count_weighted(packed, f, first, row):
 
 @kernel
 def _one_word(A, second, f, first, row):
-    a, x = A[0, f], second[0]
+    a = A[0, f]
+    x = second[0]
     for q in range(u64(first), u64(len(row))):  # unsigned, as a place that may be negative is looked at one by one
         row[q] = i32(ctpop((A[0, q] & a) ^ x))
 
 
 @kernel
 def _two_words(A, second, f, first, row):
-    a, b, x, y = A[0, f], A[1, f], second[0], second[1]
+    a = A[0, f]
+    b = A[1, f]
+    x = second[0]
+    y = second[1]
     for q in range(u64(first), u64(len(row))):  # unsigned, as a place that may be negative is looked at one by one
         row[q] = i32(ctpop((A[0, q] & a) ^ x) + ctpop((A[1, q] & b) ^ y))
 
 
 @kernel
 def _three_words(A, second, f, first, row):
-    a, b, c, x, y, z = A[0, f], A[1, f], A[2, f], second[0], second[1], second[2]
+    a = A[0, f]
+    b = A[1, f]
+    c = A[2, f]
+    x = second[0]
+    y = second[1]
+    z = second[2]
     for q in range(u64(first), u64(len(row))):  # unsigned, as a place that may be negative is looked at one by one
         row[q] = i32(ctpop((A[0, q] & a) ^ x) + ctpop((A[1, q] & b) ^ y) + ctpop((A[2, q] & c) ^ z))
 
 
 @kernel
 def _add_two(A, second, w, f, first, row):
-    a, b, x, y = A[w, f], A[w + 1, f], second[w], second[w + 1]
+    a = A[w, f]
+    b = A[w + 1, f]
+    x = second[w]
+    y = second[w + 1]
     for q in range(u64(first), u64(len(row))):
         row[q] += i32(ctpop((A[w, q] & a) ^ x) + ctpop((A[w + 1, q] & b) ^ y))
 
@@ -126,10 +145,13 @@ def _whole(packed, C):
             count_pairs(packed.columns, packed.second, f, first, row)
         else:
             count_weighted(packed, f, first, row)
-        source, target = row[first:], C[f, first:]  # parts, as a loop from f on would go one by one
+        # parts, as a loop from f on would go one by one
+        source = row[first:]
+        target = C[f, first:]
         for q in range(len(source)):
             target[q] = source[q]
-        source, below = row[f:m], C[f:, f]
+        source = row[f:m]
+        below = C[f:, f]
         for q in range(len(source)):
             below[q] = source[q]
 
@@ -140,14 +162,20 @@ def furthest(c, whole, f, small, large, own):
 
     c: of `count_pairs`; small and own hold its weight of class 1, too, and large is less by it.
     """
-    near1, near0, far1, far0 = i32(0), i32(0), i32(0), i32(0)
+    near1 = i32(0)
+    near0 = i32(0)
+    far1 = i32(0)
+    far0 = i32(0)
     one, zero, rest, other = own
     for q in range(len(c)):
         both = c[q]
-        a, b = i32(small[q] - both), i32(whole[f, q] - both)
+        a = i32(small[q] - both)
+        b = i32(whole[f, q] - both)
         d = i32(large[q] - b)
-        near1, near0 = max(near1, abs(i32(both + both - one))), max(near0, abs(i32(a + a - zero)))
-        far1, far0 = max(far1, abs(i32(b + b - rest))), max(far0, abs(i32(d + d - other)))
+        near1 = max(near1, abs(i32(both + both - one)))
+        near0 = max(near0, abs(i32(a + a - zero)))
+        far1 = max(far1, abs(i32(b + b - rest)))
+        far0 = max(far0, abs(i32(d + d - other)))
     return near1, near0, far1, far0
 
 
@@ -158,7 +186,8 @@ def _improve(M, own, whole, one, zero):
     one, zero: the largest |2c - d| of the pairs where it is 1, and where it is 0.
     """
     rest = whole - own
-    one, zero = max(abs(own), np.int64(one)), max(abs(rest), np.int64(zero))
+    one = max(abs(own), np.int64(one))
+    zero = max(abs(rest), np.int64(zero))
     M[1] = max(M[1], abs(own) + abs(rest))
     M[2] = max(M[2], max(one + abs(rest), abs(own) + zero))
     M[3] = max(M[3], one + zero)
@@ -177,7 +206,8 @@ def apart(D, p, s, base, small, large):
     for q in range(m):
         own = D[p, q] if s else i32(D[q, q] - D[p, q])
         small[q], large[q] = i32(own + base), i32(D[q, q] - own - base)
-    small[m:], large[m:] = base, -base
+    small[m:] = base
+    large[m:] = -base
 
 
 @kernel
@@ -185,21 +215,26 @@ def signed_sides(node, differ, p, e0, e1):
     """e[t] of both sides of split p, t leaves at most."""
     D = differ.whole
     m, wide = D.shape
-    ones, weight = np.int64(node.ones[0, p]) + node.ones[1, p], np.int64(node.totals[0]) + node.totals[1]
+    ones = np.int64(node.ones[0, p]) + node.ones[1, p]
+    weight = np.int64(node.totals[0]) + node.totals[1]
     s = 1 if 2 * ones <= weight else 0
     packed = packed_side(node, differ.columns, p, s, True)
     base = i32(node.ones[1, p] if s else node.totals[1] - node.ones[1, p])
-    small, large, row = np.empty(wide, i32), np.empty(wide, i32), np.empty(wide, i32)
+    small = np.empty(wide, i32)
+    large = np.empty(wide, i32)
+    row = np.empty(wide, i32)
     apart(D, p, s, base, small, large)
     d = np.int64(node.totals[0]) - node.totals[1]
     near = np.int64(D[p, p]) if s else d - D[p, p]
     far = d - near
-    M, N = np.full(4, abs(near), np.int64), np.full(4, abs(far), np.int64)
+    M = np.full(4, abs(near), np.int64)
+    N = np.full(4, abs(far), np.int64)
     few = FEW_WORDS if m <= FEW_QUESTIONS else FEW_WORDS_OF_MANY
     C = np.empty((m if len(packed.columns) > few else 0, wide), i32)
     if len(C):
         _whole(packed, C)
-    A, second = packed.columns, packed.second
+    A = packed.columns
+    second = packed.second
     for f in range(m):
         if len(C):
             row = C[f]
@@ -207,7 +242,8 @@ def signed_sides(node, differ, p, e0, e1):
             count_pairs(A, second, f, 0, row)
         else:
             count_weighted(packed, f, 0, row)
-        one, rest = np.int64(small[f]) - base, np.int64(large[f]) + base
+        one = np.int64(small[f]) - base
+        rest = np.int64(large[f]) + base
         own = i32(one + 2 * base), i32(near - one), i32(rest - 2 * base), i32(far - rest)
         near1, near0, far1, far0 = furthest(row, D, f, small, large, own)
         _improve(M, one, near, near1, near0)

@@ -37,10 +37,13 @@ class Budget(NamedTuple):
 @kernel
 def place(path, literal, binomials):
     """Index of the set path + literal in the table of all sets of that size (combinatorial number system); -1: too large."""
-    index, at, placed = np.int64(0), 0, False
+    index = np.int64(0)
+    at = 0
+    placed = False
     for j in range(len(path) + 1):
         if not placed and (at == len(path) or literal < path[at]):
-            value, placed = literal, True
+            value = literal
+            placed = True
         else:
             value = path[at]
             at += 1
@@ -57,7 +60,8 @@ def look_up(kept, feature, p, scale, sides):
     for s in range(2):
         held = table[place(path, 2 * feature + s, binomials)]
         if held:
-            sides.lower[s, p], sides.exact[s, p] = (held - 1) // scale, 1
+            sides.lower[s, p] = (held - 1) // scale
+            sides.exact[s, p] = 1
 
 
 class Found(NamedTuple):
@@ -72,7 +76,11 @@ class Found(NamedTuple):
 
 
 # positions in a state
-BEST, CHOICE, NEXT, TWOS, STOPPED = 0, 1, 2, 3, 4
+BEST = 0
+CHOICE = 1
+NEXT = 2
+TWOS = 3
+STOPPED = 4
 
 
 @kernel
@@ -84,9 +92,13 @@ def three(node, P, D, costs, kept, sides, found, budget):
     path, binomials, table = kept
     lb, exact = sides
     state, floors = found
-    unit, leaf, min_leaf, similar = costs[0], costs[1], costs[2], costs[3]
+    unit = costs[0]
+    leaf = costs[1]
+    min_leaf = costs[2]
+    similar = costs[3]
     m = len(node.features)
-    e0, e1 = np.empty(4, np.int64), np.empty(4, np.int64)
+    e0 = np.empty(4, np.int64)
+    e1 = np.empty(4, np.int64)
     cached = len(table) > 0
     done = 0
     while state[NEXT] < m:
@@ -96,14 +108,17 @@ def three(node, P, D, costs, kept, sides, found, budget):
         p = state[NEXT]
         first = node.features[p]
         if lb[0, p] + lb[1, p] < state[BEST] and floors[first] < state[BEST]:
-            at0, at1 = np.int64(-1), np.int64(-1)
+            at0 = np.int64(-1)
+            at1 = np.int64(-1)
             if cached:
                 at0 = place(path, 2 * first, binomials)
                 at1 = place(path, 2 * first + 1, binomials)
                 if table[at0]:
-                    lb[0, p], exact[0, p] = table[at0] - 1, 1
+                    lb[0, p] = table[at0] - 1
+                    exact[0, p] = 1
                 if table[at1]:
-                    lb[1, p], exact[1, p] = table[at1] - 1, 1
+                    lb[1, p] = table[at1] - 1
+                    exact[1, p] = 1
             if not (exact[0, p] and exact[1, p]) and lb[0, p] + lb[1, p] < state[BEST]:
                 both_sides(node, P, D, p, min_leaf, e0, e1)
                 lb[0, p], lb[1, p] = price(e0, unit, leaf, 4), price(e1, unit, leaf, 4)
@@ -117,7 +132,8 @@ def three(node, P, D, costs, kept, sides, found, budget):
                     if exact[s, p]:
                         share(node, P, p, s, lb[s, p], unit, lb)
             if exact[0, p] and exact[1, p] and lb[0, p] + lb[1, p] < state[BEST]:
-                state[BEST], state[CHOICE] = lb[0, p] + lb[1, p], p
+                state[BEST] = lb[0, p] + lb[1, p]
+                state[CHOICE] = p
         floors[first] = max(floors[first], lb[0, p] + lb[1, p])
         state[NEXT] += 1
     state[STOPPED] = 0

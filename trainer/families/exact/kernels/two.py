@@ -19,14 +19,23 @@ FAR = np.int64(1) << np.int64(40)  # an error count that no data set reaches
 def evaluate_two(c, a, t, f, left, right):
     """Correct rows of the best children of f and of each q > f (two classes), from the pair counts c[k, q] of row f."""
     n = a.shape[1] - f - 1
-    x0, x1 = a[0, f], a[1, f]
-    y0, y1 = i32(t[0] - x0), i32(t[1] - x1)
-    c0, c1, b0, b1 = c[0, f + 1 :], c[1, f + 1 :], a[0, f + 1 :], a[1, f + 1 :]
-    L, Rt = left[f + 1 :], right[f + 1 :]
-    best_l, best_r = i32(0), i32(0)
+    x0 = a[0, f]
+    x1 = a[1, f]
+    y0 = i32(t[0] - x0)
+    y1 = i32(t[1] - x1)
+    c0 = c[0, f + 1 :]
+    c1 = c[1, f + 1 :]
+    b0 = a[0, f + 1 :]
+    b1 = a[1, f + 1 :]
+    L = left[f + 1 :]
+    Rt = right[f + 1 :]
+    best_l = i32(0)
+    best_r = i32(0)
     for q in range(n):
-        p0, p1 = c0[q], c1[q]
-        q0, q1 = i32(b0[q] - p0), i32(b1[q] - p1)
+        p0 = c0[q]
+        p1 = c1[q]
+        q0 = i32(b0[q] - p0)
+        q1 = i32(b1[q] - p1)
         m11 = max(p0, p1)
         m10 = max(i32(x0 - p0), i32(x1 - p1))
         m01 = max(q0, q1)
@@ -43,11 +52,16 @@ def evaluate_two(c, a, t, f, left, right):
 def evaluate_many(c, a, t, f, left, right, buffer, min_leaf):
     """As `evaluate_two` for any number of classes and a smallest leaf; `buffer` is int32 (8, features)."""
     n = a.shape[1] - f - 1
-    m00, m01, m10, m11 = buffer[0, :n], buffer[1, :n], buffer[2, :n], buffer[3, :n]
+    m00 = buffer[0, :n]
+    m01 = buffer[1, :n]
+    m10 = buffer[2, :n]
+    m11 = buffer[3, :n]
     buffer[:4, :n] = i32(0)
     for k in range(a.shape[0]):
-        x, y = a[k, f], i32(t[k] - a[k, f])
-        ck, bk = c[k, f + 1 :], a[k, f + 1 :]
+        x = a[k, f]
+        y = i32(t[k] - a[k, f])
+        ck = c[k, f + 1 :]
+        bk = a[k, f + 1 :]
         for q in range(n):
             both = ck[q]
             rest = i32(bk[q] - both)
@@ -57,14 +71,17 @@ def evaluate_many(c, a, t, f, left, right, buffer, min_leaf):
             m00[q] = max(m00[q], i32(y - rest))
     if min_leaf > 1:
         _too_small(c, a, t, f, buffer, min_leaf)
-    L, Rt = left[f + 1 :], right[f + 1 :]
-    best_l, best_r = left[f], right[f]
+    L = left[f + 1 :]
+    Rt = right[f + 1 :]
+    best_l = left[f]
+    best_r = right[f]
     for q in range(n):
         best_l = max(best_l, i32(m00[q] + m01[q]))
         best_r = max(best_r, i32(m10[q] + m11[q]))
         L[q] = max(L[q], i32(m00[q] + m10[q]))
         Rt[q] = max(Rt[q], i32(m01[q] + m11[q]))
-    left[f], right[f] = best_l, best_r
+    left[f] = best_l
+    right[f] = best_r
 
 
 @kernel
@@ -72,7 +89,10 @@ def _too_small(c, a, t, f, buffer, min_leaf):
     """Give a leaf with fewer than `min_leaf` rows a value that no sum makes positive."""
     n = a.shape[1] - f - 1
     for q in range(n):
-        both, x, b, all_rows = 0, 0, 0, 0
+        both = 0
+        x = 0
+        b = 0
+        all_rows = 0
         for k in range(a.shape[0]):
             both += c[k, f + 1 + q]
             x += a[k, f]
@@ -92,14 +112,17 @@ def _too_small(c, a, t, f, buffer, min_leaf):
 def values(a, t, left, right, min_leaf, e):
     """e[0..3]: smallest errors with 1 to 4 leaves, from the best children of every root feature."""
     classes, m = a.shape
-    total, top = np.int64(0), i32(0)
+    total = np.int64(0)
+    top = i32(0)
     for k in range(classes):
         total += t[k]
         top = max(top, t[k])
     e[0] = total - top
     e[1] = e[2] = e[3] = FAR
     for f in range(m):
-        one, top1, top0 = np.int64(0), i32(0), i32(0)
+        one = np.int64(0)
+        top1 = i32(0)
+        top0 = i32(0)
         for k in range(classes):
             one += a[k, f]
             top1 = max(top1, a[k, f])
@@ -129,12 +152,15 @@ def price(e, unit, leaf, most):
 def best_children(node, P, min_leaf):
     """Correct rows of the best single split of the rows with x_f = 0 and of those with x_f = 1, int32 (m,) each; -1: none."""
     classes, m = node.ones.shape
-    left, right = np.full(m, -1, i32), np.full(m, -1, i32)
-    row, buffer = np.empty((classes, m), i32), np.empty((4, m), i32)
+    left = np.full(m, -1, i32)
+    right = np.full(m, -1, i32)
+    row = np.empty((classes, m), i32)
+    buffer = np.empty((4, m), i32)
     for f in range(m):
         # a slice of P in two dimensions has no known stride, and loops over it take single numbers
         for k in range(classes):
-            source, target = P[k, f, f + 1 :], row[k, f + 1 :]
+            source = P[k, f, f + 1 :]
+            target = row[k, f + 1 :]
             for q in range(m - f - 1):
                 target[q] = source[q]
         if classes == 2 and min_leaf <= 1:
@@ -155,7 +181,8 @@ def own_values(node, P, min_leaf, e):
 @kernel
 def side_as_leaf(node, f, s):
     """Weight of the rows with x_f = s, and the errors of a leaf there."""
-    size, top = np.int64(0), np.int64(0)
+    size = np.int64(0)
+    top = np.int64(0)
     for k in range(len(node.ones)):
         value = np.int64(node.ones[k, f] if s else node.totals[k] - node.ones[k, f])
         size += value
@@ -167,19 +194,24 @@ def side_as_leaf(node, f, s):
 def one_split_of_side(node, P, f, s, size, min_leaf):
     """Fewest errors of one split of the `size` rows with x_f = s, and the first position that has so few; FAR and -1: none."""
     classes, m = node.ones.shape
-    fewest, position = FAR, -1
+    fewest = FAR
+    position = -1
     for q in range(m):
         if q == f:
             continue
-        one, top1, top0 = np.int64(0), np.int64(0), np.int64(0)
+        one = np.int64(0)
+        top1 = np.int64(0)
+        top0 = np.int64(0)
         for k in range(classes):
             both = np.int64(P[k, min(f, q), max(f, q)])
             inside = both if s else node.ones[k, q] - both
             outside = (node.ones[k, f] if s else node.totals[k] - node.ones[k, f]) - inside
             one += inside
-            top1, top0 = max(top1, inside), max(top0, outside)
+            top1 = max(top1, inside)
+            top0 = max(top0, outside)
         if one >= min_leaf and size - one >= min_leaf and size - top1 - top0 < fewest:
-            fewest, position = size - top1 - top0, q
+            fewest = size - top1 - top0
+            position = q
     return fewest, position
 
 
@@ -192,7 +224,8 @@ def best_two(node, P, unit, leaf, min_leaf, most):
     """
     m = node.ones.shape[1]
     total = np.int64(node.totals.sum())
-    best, root = (total - node.totals.max()) * unit + leaf, -1
+    best = (total - node.totals.max()) * unit + leaf
+    root = -1
     correct = np.full((2, m), -1, i32)
     if most > 2:
         correct[0], correct[1] = best_children(node, P, min_leaf)
@@ -203,7 +236,8 @@ def best_two(node, P, unit, leaf, min_leaf, most):
             as_leaf = wrong * unit + leaf
             cost += as_leaf if correct[s, f] < 0 else min(as_leaf, (size - correct[s, f]) * unit + 2 * leaf)
         if cost < best:
-            best, root = cost, f
+            best = cost
+            root = f
     if root < 0 or most == 2:
         return (root, -1, -1), best
     return (root, _child(node, P, root, 0, unit, leaf, min_leaf), _child(node, P, root, 1, unit, leaf, min_leaf)), best

@@ -20,9 +20,14 @@ i32 = np.int32
 
 # positions in an answer: cost if exact, else a lower bound of at least `ub` (less where flag[0] ended the search); whether exact; the
 # feature of the root, or one of the two below; depth-two solves; subtrees of height three
-COST, EXACT, ROOT, SOLVED, NODES = 0, 1, 2, 3, 4
+COST = 0
+EXACT = 1
+ROOT = 2
+SOLVED = 3
+NODES = 4
 ANSWERS = 5
-NO_SPLIT, LESS_DEEP = -1, -2
+NO_SPLIT = -1
+LESS_DEEP = -2
 
 
 class Given(NamedTuple):
@@ -48,15 +53,21 @@ class Asked(NamedTuple):
 @kernel
 def begun(given, rows, height, ub, answer):
     """The node of the rows, and True with the answer where its bounds settle it."""
-    unit, leaf, min_leaf = given.costs[0], given.costs[1], given.costs[2]
+    unit = given.costs[0]
+    leaf = given.costs[1]
+    min_leaf = given.costs[2]
     node = prepare(given.data, rows, given.allowed, min_leaf, given.reduce, True)
     as_leaf, floor = node_bounds(node, unit, leaf, height, given.bounds)
-    answer[EXACT], answer[ROOT], answer[SOLVED], answer[NODES] = 1, NO_SPLIT, 0, 0
+    answer[EXACT] = 1
+    answer[ROOT] = NO_SPLIT
+    answer[SOLVED] = 0
+    answer[NODES] = 0
     answer[COST] = as_leaf
     if len(node.features) == 0 or floor >= as_leaf:
         return node, True
     if floor >= ub:
-        answer[COST], answer[EXACT] = floor, 0
+        answer[COST] = floor
+        answer[EXACT] = 0
         return node, True
     return node, False
 
@@ -74,33 +85,46 @@ def opened(given, node, height):
 def ended(best, root, ub, stopped, as_leaf, lb, answer):
     """Write what a search of all splits has found, or proved."""
     if best < ub and not stopped:
-        answer[COST], answer[EXACT], answer[ROOT] = best, 1, root
+        answer[COST] = best
+        answer[EXACT] = 1
+        answer[ROOT] = root
         return
     floor = as_leaf
     for p in range(lb.shape[1]):
         floor = min(floor, lb[0, p] + lb[1, p])
-    answer[COST], answer[EXACT], answer[ROOT] = floor if stopped else max(ub, floor), 0, NO_SPLIT
+    answer[COST] = floor if stopped else max(ub, floor)
+    answer[EXACT] = 0
+    answer[ROOT] = NO_SPLIT
 
 
 @kernel
 def three_of(given, node, P, as_leaf, kept, asked, answer):
     """The best tree of height three of a node that may have splits."""
-    unit, leaf, min_leaf = given.costs[0], given.costs[1], given.costs[2]
+    unit = given.costs[0]
+    leaf = given.costs[1]
+    min_leaf = given.costs[2]
     ub, floors, flag = asked
     sides = opened(given, node, 3)
-    e, state = np.empty(4, np.int64), np.zeros(5, np.int64)
+    e = np.empty(4, np.int64)
+    state = np.zeros(5, np.int64)
     children = own_values(node, P, min_leaf, e)
     child_bounds(node, children, given.costs, given.bounds, sides)
     own = price(e, unit, leaf, 4)
     if given.costs[3]:
         inherit(node, own, unit, sides.lower)
-    best, root = ub, NO_SPLIT
+    best = ub
+    root = NO_SPLIT
     if own < ub:
-        best, root = own, LESS_DEEP
+        best = own
+        root = LESS_DEEP
     if as_leaf <= best and as_leaf < ub:
-        best, root = as_leaf, NO_SPLIT
-    state[BEST], state[CHOICE] = best, -1
-    D, found, budget = differences(node, P, min_leaf), Found(state, floors), Budget(1 << 40, flag)
+        best = as_leaf
+        root = NO_SPLIT
+    state[BEST] = best
+    state[CHOICE] = -1
+    D = differences(node, P, min_leaf)
+    found = Found(state, floors)
+    budget = Budget(1 << 40, flag)
     three(node, P, D, given.costs, kept, sides, found, budget)
     answer[SOLVED] = state[TWOS]
     if state[CHOICE] >= 0:

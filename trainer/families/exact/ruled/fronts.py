@@ -60,7 +60,8 @@ class RuledFronts:
     """The recursion, with the optima of the search without rules as bounds."""
 
     def __init__(self, space: Space, constraints: Constraints, pairs: Pairs, rules: Rules) -> None:
-        self.space, self.rules = space, rules
+        self.space = space
+        self.rules = rules
         self.free = Places(space, pairs, alike=bool(rules.rising.any()))
         self.bounded = [k for k, _ in constraints.recalls]
         self.caps = [recall_limit(space.instance, k, share) for k, share in constraints.recalls]
@@ -130,7 +131,8 @@ class RuledFronts:
 
     def _made(self, totals: np.ndarray, label: int) -> np.ndarray:
         """The vectors (size, entries) of leaves of one class with these weights of classes and groups, (…, size)."""
-        sizes, compared = totals[: self.space.n_classes], totals[self.space.n_classes :]
+        sizes = totals[: self.space.n_classes]
+        compared = totals[self.space.n_classes :]
         own = [self.space.leaf + self.space.unit * (sizes.sum(axis=0) - sizes[label])]
         own += [np.zeros_like(sizes[k]) if k == label else sizes[k] for k in self.bounded]
         own += [np.ones_like(sizes[0])] if self.limited else []
@@ -156,7 +158,8 @@ class RuledFronts:
         weights = self.weights[:, place.rows]
         yes = (weights.astype(np.float64) @ self.answers[place.rows]).astype(np.int64)
         no = weights.sum(axis=1)[:, None] - yes
-        least, classes = max(1, self.space.min_leaf), self.space.n_classes
+        least = max(1, self.space.min_leaf)
+        classes = self.space.n_classes
         usable = self.space.mask(place.banned).astype(bool)
         usable &= np.minimum(yes[:classes].sum(axis=0), no[:classes].sum(axis=0)) >= least
         span = range(place.span[0], place.span[1] + 1)
@@ -194,10 +197,12 @@ class RuledFronts:
         fits = (vectors[:, 0] < ub) & (vectors[:, 1:first] <= np.array(self.caps, np.int64)).all(axis=1)
         for g, h, a, b, most in self.rules.apart:
             fits &= a * vectors[:, first + 2 * g] + b * vectors[:, first + 2 * h + 1] <= most
-        vectors, asked = vectors[fits], asked[fits]
+        vectors = vectors[fits]
+        asked = asked[fits]
         if len(vectors) > 1:
             chosen = cheapest(vectors) if len(self.rules.compared) else unbeaten(vectors)
-            vectors, asked = vectors[chosen], asked[chosen]
+            vectors = vectors[chosen]
+            asked = asked[chosen]
         return Front(vectors, asked, ub)
 
 
@@ -212,7 +217,8 @@ def unbeaten(vectors: np.ndarray) -> np.ndarray:
     """The places of the vectors that no other one beats or equals."""
     if vectors.shape[1] == 1:
         return np.array([vectors[:, 0].argmin()])
-    left, chosen = np.lexsort(vectors.T[::-1]), []
+    left = np.lexsort(vectors.T[::-1])
+    chosen = []
     while len(left):  # in the order of all entries a vector is beaten by earlier ones only
         chosen.append(left[0])
         left = left[(vectors[left] < vectors[left[0]]).any(axis=1)]

@@ -51,8 +51,12 @@ def ruled_proof(problem: Problem, settings: Settings, bound: Fraction, stop: Cal
 
 class _Writer:
     def __init__(self, space: Space, fronts: RuledFronts, most: int | None, stop: Callable[[], bool]) -> None:
-        self.space, self.fronts, self.most, self.stop = space, fronts, most, stop
-        self.places, self.free = fronts.free, FreeSteps(space, fronts.free.pairs, stop)
+        self.space = space
+        self.fronts = fronts
+        self.most = most
+        self.stop = stop
+        self.places = fronts.free
+        self.free = FreeSteps(space, fronts.free.pairs, stop)
         self.every = frozenset(range(len(space.problem.table.names)))
         self.span = (0, space.n_classes - 1)
         self.steps: list[Step] = []

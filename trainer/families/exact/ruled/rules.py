@@ -58,7 +58,8 @@ def _rising(problem: Problem, settings: Settings, space: Space) -> np.ndarray:
 
 
 def _compared(problem: Problem, settings: Settings, space: Space) -> tuple[np.ndarray, int, Fraction]:
-    asked, group = favoured(settings, problem.names), groups(problem, settings)
+    asked = favoured(settings, problem.names)
+    group = groups(problem, settings)
     if asked is None or group is None:
         return np.zeros((0, len(space.weights)), np.int64), -1, Fraction(0)
     used = problem.row_weights > 0

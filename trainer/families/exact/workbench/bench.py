@@ -101,7 +101,8 @@ class Workbench(Bench):
         """
         if self.limits is not None:
             raise ParameterError({"limits": GOOD_TREES_WORDS})
-        search, scale = self.space.search(NONE_BANNED, paths=True), self.space.instance.scale
+        search = self.space.search(NONE_BANNED, paths=True)
+        scale = self.space.instance.scale
         before = search.room
         if limit is not None:
             search.room = lambda cost: (limit(cost // scale) + 1) * scale

@@ -41,7 +41,9 @@ class Choice(TypedDict, total=False):
 
 def filters_of(problem: Problem, choice: Choice) -> Filters:
     """The filters that a choice expresses. Raises ParameterError."""
-    names, difference, agrees = problem.names, choice.get("difference"), choice.get("agrees")
+    names = problem.names
+    difference = choice.get("difference")
+    agrees = choice.get("agrees")
     if difference is None and choice.get("groups") is not None:
         raise ParameterError({"difference": "say how much the rates of the groups may differ."})
     must = [names.columns.index(names.column(name, "must")) for name in choice.get("must", ())]
@@ -71,7 +73,9 @@ def amount(value: Fraction | str | int, name: str) -> Fraction:
 
 
 def _rates(problem: Problem, most: Fraction | str, choice: Choice) -> Rates:
-    names, groups, favoured = problem.names, choice.get("groups"), choice.get("favoured")
+    names = problem.names
+    groups = choice.get("groups")
+    favoured = choice.get("favoured")
     rate = choice.get("rate", RATES[0])
     if groups is None:
         raise ParameterError({"groups": "name the column whose values are the groups that are compared."})

@@ -79,7 +79,9 @@ class Counter:
         reduce: bool = False,
         base: Counter | None = None,
     ) -> None:
-        self.space, self.filters, self.reduce = space, filters or Filters(), reduce
+        self.space = space
+        self.filters = filters or Filters()
+        self.reduce = reduce
         # one count of two levels sees which questions are alike for the rows of the upper place only
         self.counted = 1 if reduce else 2
         self.keys = Keys(space, self.filters, idle=idle, alike=reduce)
@@ -191,7 +193,8 @@ class Counter:
         return Entry(height, keys, costs, counts, int(counts.sum()), budget)
 
     def _large(self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, budget: int) -> Entry:
-        bag, parts = Bag(int(self.keys.layout.low)), []
+        bag = Bag(int(self.keys.layout.low))
+        parts = []
         label, cost, key = self.leaf(rows)
         if cost <= budget:
             bag.put(key, cost, 1)
@@ -229,7 +232,8 @@ class Counter:
         return {question: self.keys.credit(columns) for question, columns in groups.items()}
 
     def _without_idle(self, bag: Bag, yes: np.ndarray, no: np.ndarray, question: int, budget: int) -> None:
-        a, b = self.leaf(yes), self.leaf(no)
+        a = self.leaf(yes)
+        b = self.leaf(no)
         if a[0] == b[0] and a[1] + b[1] <= budget:
             bag.put((a[2] + b[2]) | int(self.keys.layout.bits[question]), a[1] + b[1], -1)
 
@@ -245,7 +249,8 @@ class Counter:
         questions, lower = places.viable(given, height, self._costs, self._kept(path, height), budget, self.space.flag)
         if self.space.stopped():
             raise Stopped
-        found, scale = [], self.space.instance.scale
+        found = []
+        scale = self.space.instance.scale
         root = self.space.root if path == () else None
         searched = {} if root is None else root.sides()
         for question, no, yes in zip(questions.tolist(), *lower.tolist(), strict=True):
@@ -294,7 +299,8 @@ class Bag:
     """A sparse list of trees by key that is being filled; counts are Python integers once 64 bits could not hold them."""
 
     def __init__(self, low: int) -> None:
-        self.low, self.total = low, 0
+        self.low = low
+        self.total = 0
         self.bag: Any = kc.new_bag(64)
         self.large: dict[int, list[int]] | None = None  # key: cost, count
 
@@ -320,7 +326,8 @@ class Bag:
             keys, costs, counts = kc.emptied(self.bag)
             self.large = {int(k): [int(c), int(n)] for k, c, n in zip(keys, costs, counts, strict=True)}
         if self.large is None:
-            one, other = kc.Trees(a.keys, a.costs, a.counts), kc.Trees(b.keys, b.costs, b.counts)
+            one = kc.Trees(a.keys, a.costs, a.counts)
+            other = kc.Trees(b.keys, b.costs, b.counts)
             self.bag = kc.combine(self.bag, one, other, bit, self.low, budget, KEY_ROOM, flag)
             self.total += most  # at least as many as there are
             return

@@ -60,9 +60,11 @@ class Keys:
     """
 
     def __init__(self, space: Space, filters: Filters, *, idle: bool, alike: bool = False) -> None:
-        self.space, self.filters = space, filters
+        self.space = space
+        self.filters = filters
         self.required = required_sets(len(filters.must)) if alike else []
-        g, rates = space.instance, filters.rates
+        g = space.instance
+        rates = filters.rates
         groups = None if rates is None else np.asarray(rates.groups)[space.origin]
         answers = answers_of(space.problem, space.origin, dict(filters.answers)) if filters.answers else None
         self.kinds = kinds_of(g, groups, answers)
@@ -121,7 +123,9 @@ class Keys:
 
     def _row_keys(self) -> np.ndarray:
         """The key of one row of each kind in a leaf of each class, int64 (classes, kinds)."""
-        g, kinds, rates = self.space.instance, self.kinds, self.filters.rates
+        g = self.space.instance
+        kinds = self.kinds
+        rates = self.filters.rates
         out = np.zeros((g.n_classes, len(kinds.classes)), np.int64)
         for k in range(g.n_classes):
             for v, actual in enumerate(kinds.classes.tolist()):
@@ -149,7 +153,8 @@ class Keys:
 
     def amounts(self, keys: np.ndarray) -> list[np.ndarray]:
         """Leaves, errors, favoured rows and places of required columns of the trees of keys with details, int64 each."""
-        rest, out = keys & np.int64(self.layout.low), []
+        rest = keys & np.int64(self.layout.low)
+        out = []
         for size in self.sizes:
             rest, amount = np.divmod(rest, np.int64(size))
             out.append(amount)
@@ -160,7 +165,8 @@ class Keys:
         passes = keys & np.int64(self.wanted) == self.wanted
         if not self.detailed:
             return passes
-        f, amounts = self.filters, self.amounts(keys)
+        f = self.filters
+        amounts = self.amounts(keys)
         if f.max_leaves is not None:
             passes &= amounts[0] <= f.max_leaves
         for k, share in f.recalls:

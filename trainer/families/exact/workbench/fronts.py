@@ -56,8 +56,11 @@ class Fronts:
     """The search for vectors over the places of one prefix search, whose values bound it from below."""
 
     def __init__(self, prefix: Prefix, space: Space, limits: Limits) -> None:
-        self.prefix, self.space, self.limits = prefix, space, limits
-        g, c = self.space.instance, limits.constraints
+        self.prefix = prefix
+        self.space = space
+        self.limits = limits
+        g = self.space.instance
+        c = limits.constraints
         self.bounded = [k for k, _ in c.recalls]
         self.caps = [recall_limit(g, k, share) for k, share in c.recalls]
         if c.max_leaves is not None:
@@ -75,7 +78,8 @@ class Fronts:
 
     def keeps(self, tree: LabelledShape) -> bool:
         """Whether a tree with classes in its leaves is within all limits."""
-        c, space = self.limits.constraints, self.space
+        c = self.limits.constraints
+        space = self.space
         if c.max_leaves is not None and leaves_of(tree) > c.max_leaves:
             return False
         columns = space.questions.columns
@@ -172,7 +176,8 @@ class Fronts:
         """The vectors of a leaf: of the one class that is named, of any if none is, and none where several are."""
         counts = self.space.counts(spot.rows)
         labels = [int(k) for k in named] if named else list(range(len(counts)))
-        entries, most = len(self.caps) + 1, self.most(ub)
+        entries = len(self.caps) + 1
+        most = self.most(ub)
         found: list[tuple[list[int], int]] = []
         for label in labels if possible and len(named) < 2 else ():
             v = [self.space.leaf_cost(counts, label), *(0 if k == label else int(counts[k]) for k in self.bounded)]
@@ -210,7 +215,8 @@ class Fronts:
                 self._frontiers.clear()
             search = FrontierSearch(self.space.search(spot.banned, paths=False), most)
             self._frontiers[spot.banned] = search
-        found, g = search.solve(spot.rows, spot.height), self.space.instance
+        found = search.solve(spot.rows, spot.height)
+        g = self.space.instance
         errors = found.best[:most]
         fewer = np.flatnonzero(np.diff(errors, prepend=np.iinfo(np.int64).max) < 0)
         vectors = np.column_stack((g.unit * errors[fewer] + g.leaf * (fewer + 1), fewer + 1)).astype(np.int64)

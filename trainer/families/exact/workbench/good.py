@@ -40,7 +40,10 @@ class GoodTrees:
 
     def __init__(self, space: Space, *, least: int, limit: int, filters: Filters, base: Counter | None = None) -> None:
         """`base`: a count of the same trees and more, with the same filters."""
-        self.space, self.least, self.limit, self.filters = space, least, limit, filters
+        self.space = space
+        self.least = least
+        self.limit = limit
+        self.filters = filters
         self.counter = Counter(space, filters, base=base)
         self.lister = Lister(self.counter)
         self.rows = space.all_rows
@@ -117,7 +120,8 @@ class GoodTrees:
     @cached_property
     def asked(self) -> tuple[np.ndarray, np.ndarray]:
         """Least and largest weight of the rows with a path that asks about each column, int64 (columns,)."""
-        lo, hi = self._accepted(self._asked.lo), self._accepted(self._asked.hi)
+        lo = self._accepted(self._asked.lo)
+        hi = self._accepted(self._asked.hi)
         if not len(lo):
             return np.zeros(lo.shape[1], np.int64), np.zeros(lo.shape[1], np.int64)
         return lo.min(axis=0), hi.max(axis=0)
@@ -245,7 +249,8 @@ class GoodTrees:
 
 def first_trees(space: Space, *, least: int, most: int, limit: int | None) -> Iterator[tuple[int, Shape]]:
     """The `most` best trees, (cost, tree) in order of cost, up to `limit` if there is one; the limit of the count grows as far as it must."""
-    slack, before = max(1, least // 200), (0, 1)
+    slack = max(1, least // 200)
+    before = (0, 1)
     while True:
         upto = least + slack if limit is None else min(limit, least + slack)
         good = GoodTrees(space, least=least, limit=upto, filters=Filters())

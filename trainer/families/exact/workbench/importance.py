@@ -42,7 +42,10 @@ class Importance:
     """Least and largest n² importance of one column with each key; `parts` of small trees are shared by all columns."""
 
     def __init__(self, lister: Lister, column: int, parts: dict[int, Parts | None]) -> None:
-        self.lister, self.counter, self.space, self.column = lister, lister.counter, lister.space, column
+        self.lister = lister
+        self.counter = lister.counter
+        self.space = lister.space
+        self.column = column
         values = self.space.problem.matrix[self.space.origin, column]
         self.codes = np.unique(values, return_inverse=True)[1].reshape(-1)
         self.mass = np.bincount(self.codes, self.space.weights).astype(np.int64)
@@ -96,7 +99,8 @@ class Importance:
             return
         at = int(np.searchsorted(out.keys, key))
         if at < len(out.keys) and out.keys[at] == key:
-            reached, right = self.space.counts(met.rows), self.space.counts(rows)
+            reached = self.space.counts(met.rows)
+            right = self.space.counts(rows)
             after = int(self.mass[met.values].sum()) * int(reached.sum() - reached[label])
             out.lo[at, 0] = out.hi[at, 0] = after - self.n * int(right.sum() - right[label])
             first[at] = 0
@@ -111,7 +115,8 @@ class Importance:
 
     def _large(self, entry: Entry, rows: np.ndarray, met: Met, out: kc.Shares, first: np.ndarray) -> None:
         for question, yes, no in entry.parts:
-            sides, mets = self.space.split(rows, question), self._sides(met, question)
+            sides = self.space.split(rows, question)
+            mets = self._sides(met, question)
             below = [
                 kc.Shares(np.sort(part.keys), *self.of(part, side, inner))
                 for part, side, inner in zip((yes, no), sides, mets, strict=True)

@@ -24,7 +24,8 @@ class FirstColumn:
 
 def first_columns(lister: Lister, root: Entry, limit: int) -> dict[int, FirstColumn]:
     """By the column of the first question. Raises Stopped."""
-    counter, space = lister.counter, lister.space
+    counter = lister.counter
+    space = lister.space
     out: dict[int, FirstColumn] = {}
     for question, yes, no in _root_parts(counter, root, limit):
         if space.stopped():
@@ -59,7 +60,8 @@ def _below(lister: Lister, question: int, sides: tuple[Entry, Entry], bit: int, 
 def _tops(lister: Lister, entry: Entry, rows: np.ndarray) -> dict[int | None, Entry]:
     """The trees of a subproblem by the column of their first question, None for its leaf."""
     bags: dict[int | None, Bag] = {}
-    layout, columns = lister.counter.keys.layout, lister.space.questions.columns
+    layout = lister.counter.keys.layout
+    columns = lister.space.questions.columns
 
     def bag_of(column: int | None) -> Bag:
         return bags.setdefault(column, Bag(int(layout.low)))

@@ -44,7 +44,8 @@ class LimitedCompleter(Completer):
 
     def __init__(self, prefix: Prefix, space: Space, limits: Limits) -> None:
         super().__init__(prefix)
-        self.limits, self.fronts = limits, Fronts(prefix, space, limits)
+        self.limits = limits
+        self.fronts = Fronts(prefix, space, limits)
 
     # -- the best tree -------------------------------------------------------------------------------------------------
 
@@ -54,11 +55,11 @@ class LimitedCompleter(Completer):
         if most is None:
             return self._within(items, NONE_BANNED, ub, first)
         every = frozenset(range(len(self.space.problem.table.names)))
-        columns, ids = self.space.questions.columns, itertools.count()
-        best, closed = (
-            Best(FAR, 0),
-            FAR,
-        )  # closed: what is proved of nodes without a tree below the cost that was asked for
+        columns = self.space.questions.columns
+        ids = itertools.count()
+        # closed: what is proved of nodes without a tree below the cost that was asked for
+        best = Best(FAR, 0)
+        closed = FAR
         left: list[tuple[int, int, frozenset[int], frozenset[int]]] = [(0, next(ids), frozenset(), every)]
         while left:
             bound, _, required, usable = left[0]
@@ -92,7 +93,8 @@ class LimitedCompleter(Completer):
                 return Best(free.lower, free.lower, tree)
         if free.lower >= ub or self.space.stopped():
             return Best(FAR, free.lower)
-        best, limit = Best(FAR, 0), ub
+        best = Best(FAR, 0)
+        limit = ub
         # shallow trees first, so that there is one early and the search of the last height is below its cost
         for height in range(min(2, whole.height), whole.height + 1):
             spot = self.prefix.settle(replace(whole, height=height))
@@ -145,7 +147,8 @@ class LimitedCompleter(Completer):
     def price_list(self, wishes: Sequence[Wish], tree: LabelledShape, place: str) -> Iterator[QuestionPrice]:
         """As without limits, but the whole tree is completed for each question: a limit reaches from one side to the other."""
         questions = self.space.questions
-        spot, path = self.spot(wishes, tree, place), path_to(tree, place)
+        spot = self.spot(wishes, tree, place)
+        path = path_to(tree, place)
         others = [w.item for w in wishes if not (w.place == place and w.item.verb in ("ask", "leaf"))]
         asked = [Item("ask", place[:k], q, questions.columns[q]) for k, q in enumerate(path)]
         held_there = [replace(i, verb="held") for i in asked if i.number >= questions.encoded]

@@ -54,7 +54,8 @@ class Lister:
     """Trees of a counter by key, as (question, yes, no) with None for a leaf."""
 
     def __init__(self, counter: Counter) -> None:
-        self.counter, self.space = counter, counter.space
+        self.counter = counter
+        self.space = counter.space
         self.low = int(counter.keys.layout.low)
 
     # -- the choices of a subproblem -----------------------------------------------------------------------------------
@@ -130,7 +131,8 @@ class Lister:
         if not entry.height:
             return {}
         found, features = options_place(self.counter.given(rows), entry.height, self.counter.keys.layout, entry.budget)
-        names, m = features.tolist(), len(features)
+        names = features.tolist()
+        m = len(features)
         out: dict[int, tuple[dict, dict]] = {}
         for f, s, g, key, cost in found.tolist():
             sides = out.setdefault(names[f], ({}, {}))
@@ -179,7 +181,9 @@ class Answers:
     """Different vectors of answers, by sums of random numbers, one of 128 bits for each row and class."""
 
     def __init__(self, lister: Lister, *, most: int) -> None:
-        self.lister, self.counter, self.space = lister, lister.counter, lister.space
+        self.lister = lister
+        self.counter = lister.counter
+        self.space = lister.space
         g = self.space.instance
         draws = np.random.default_rng(20230711).integers(0, 1 << 64, (2, len(g.rows), g.n_classes), np.uint64)
         self.high, self.low = draws
@@ -202,7 +206,8 @@ class Answers:
             out[entry.leaf[0]].add(self._leaf(rows))
         for question, yes, no in entry.parts:
             sides = self.space.split(rows, question)
-            ys, ns = self.of(yes, sides[0]), self.of(no, sides[1])
+            ys = self.of(yes, sides[0])
+            ns = self.of(no, sides[1])
             self._join(out, question, ys, ns)
         return out
 

@@ -44,7 +44,9 @@ class Places:
 
     def __init__(self, space: Space, pairs: Pairs, *, alike: bool = False) -> None:
         """`alike`: questions that part rows alike are not the same."""
-        self.space, self.pairs, self.alike = space, pairs, alike or bool(pairs)
+        self.space = space
+        self.pairs = pairs
+        self.alike = alike or bool(pairs)
 
     def questions(self, place: P) -> Iterator[tuple[int, tuple[P, P]]]:
         """Each question that parts the rows of a place, with its sides."""
@@ -92,7 +94,8 @@ class FreeSteps:
     """The steps for bounds that hold without restrictions other than pairs of columns."""
 
     def __init__(self, space: Space, pairs: Pairs, stop: Callable[[], bool]) -> None:
-        self.places, self.stop = Places(space, pairs), stop
+        self.places = Places(space, pairs)
+        self.stop = stop
 
     def of(self, place: Place, cost: int) -> list[Step]:
         """What proves that no tree costs less, which must be true; paths begin at the place. Raises ProofTooLarge and Stopped."""

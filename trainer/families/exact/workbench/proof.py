@@ -71,7 +71,8 @@ class _Writer:
     def __init__(self, bench: Workbench, wishes: Sequence[Wish], depth: int, stop: Callable[[], bool]) -> None:
         self.space: Space = bench.space
         self.prefix: Prefix = bench.prefix
-        self.depth, self.stop = depth, stop
+        self.depth = depth
+        self.stop = stop
         self.completer = bench.completer if isinstance(bench.completer, LimitedCompleter) else None
         self.fronts = None if self.completer is None else self.completer.fronts
         limits = None if self.fronts is None else self.fronts.limits
@@ -168,7 +169,8 @@ class _Writer:
 
 def _literals(space: Space, wishes: Sequence[Wish]) -> Callable[[int], int]:
     """Answers in the numbering of the format: questions that wishes name follow those of the encoding, and mirrored ones these."""
-    questions, problem = space.questions, space.problem
+    questions = space.questions
+    problem = space.problem
     m = questions.encoded
     plain = problem.binary.bits(problem.table)
     turned = [not np.array_equal(plain[:, q] > 0, questions.answers(q)) for q in range(m)]

@@ -13,7 +13,8 @@ class Ranges:
     """With each key what its trees ask of each column, over the trees of exactly that key."""
 
     def __init__(self, counter: Counter) -> None:
-        self.counter, self.space = counter, counter.space
+        self.counter = counter
+        self.space = counter.space
         self.columns = len(self.space.problem.table.columns)
         self.column_of = np.array(self.space.questions.columns[: self.space.questions.encoded], np.int64)
 
@@ -46,10 +47,12 @@ class Ranges:
                 out.free[at] += 1
 
     def _large(self, entry: Entry, rows: np.ndarray, out: Asked, first: np.ndarray) -> None:
-        layout, weight = self.counter.keys.layout, self.space.weight(rows)
+        layout = self.counter.keys.layout
+        weight = self.space.weight(rows)
         for question, yes, no in entry.parts:
             sides = self.space.split(rows, question)
-            bits, column = (int(layout.bits[question]), int(layout.low)), int(self.column_of[question])
+            bits = (int(layout.bits[question]), int(layout.low))
+            column = int(self.column_of[question])
             asked_pairs(
                 self.of(yes, sides[0]), self.of(no, sides[1]), bits, column, weight, out, first, self.space.flag
             )

@@ -29,7 +29,8 @@ class Sums:
         if not len(self.active) - 1:
             return np.repeat(self.totals[:, None, None], len(f), axis=1).repeat(2, axis=2)
         inner = np.minimum(g, len(self.active) - 2)
-        outside, inside = self.active[f], self.active[g]
+        outside = self.active[f]
+        inside = self.active[g]
         side = np.where(
             outside, np.where(s, self.ones[:, f], self.totals[:, None] - self.ones[:, f]), self.totals[:, None]
         )
@@ -61,12 +62,18 @@ class Parts:
     def by_question(self, values: np.ndarray) -> Iterator[tuple[int, kc.Shares, kc.Shares]]:
         """(question, no, yes): with the keys of each side the least and the largest of the values of its parts."""
         order = np.lexsort((self.keys, self.s, self.f))
-        f, s, keys, values = self.f[order], self.s[order], self.keys[order], values[order]
+        f = self.f[order]
+        s = self.s[order]
+        keys = self.keys[order]
+        values = values[order]
         new = np.ones(len(f), bool)
         new[1:] = (f[1:] != f[:-1]) | (s[1:] != s[:-1]) | (keys[1:] != keys[:-1])
         starts = np.flatnonzero(new)
-        lo, hi = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
-        f, s, keys = f[starts], s[starts], keys[starts]
+        lo = np.minimum.reduceat(values, starts)
+        hi = np.maximum.reduceat(values, starts)
+        f = f[starts]
+        s = s[starts]
+        keys = keys[starts]
         for position in np.unique(f).tolist():
             sides = [np.flatnonzero((f == position) & (s == side)) for side in (0, 1)]
             no, yes = (
@@ -88,12 +95,16 @@ def parts_of(counter: Counter, entry: Entry, rows: np.ndarray) -> Parts | None:
     """The parts of the trees of an entry of height two at most, with the answers and errors of their leaves; None if there are none."""
     if not entry.height:
         return None
-    kinds, space = counter.detailed(rows), counter.space
+    kinds = counter.detailed(rows)
+    space = counter.space
     found = kc.options_two(kinds, counter.pairs(kinds), entry.height, space.min_leaf, counter.keys.layout, entry.budget)
     if not len(found):
         return None
-    node, m = counter.node(rows), len(kinds.features)
-    f, s, g = found[:, 0], found[:, 1], found[:, 2]
+    node = counter.node(rows)
+    m = len(kinds.features)
+    f = found[:, 0]
+    s = found[:, 1]
+    g = found[:, 2]
     held = sums_of(counter, node, np.arange(m), np.arange(m + 1) < m).leaves(f, s, g)
     wrong = held.sum(axis=0) - held.max(axis=0)
     errors = np.where(g == m, wrong[:, 0], wrong.sum(axis=1))

@@ -42,8 +42,10 @@ class Space(editing.Space):
         memory: int = 1 << 30,
     ) -> None:
         super().__init__()
-        self.problem, self.questions = problem, Questions(problem)
-        self.banned, self.min_leaf = banned, min_leaf
+        self.problem = problem
+        self.questions = Questions(problem)
+        self.banned = banned
+        self.min_leaf = min_leaf
         made = rows_of(problem, self.questions.bits, depth)
         g = made.instance
         self.instance: ExactInstance = g
@@ -51,7 +53,10 @@ class Space(editing.Space):
         self.origin = made.origin
         self.depth = min(depth, max(0, len(g.rows) - 1))
         self.weights = np.int64(1) << g.shifts.astype(np.int64)
-        self.classes, self.n_classes, self.unit, self.leaf = g.classes, g.n_classes, g.unit, g.leaf
+        self.classes = g.classes
+        self.n_classes = g.n_classes
+        self.unit = g.unit
+        self.leaf = g.leaf
         self.leaf_rows = Fraction(g.P, g.Q)
         self._options = ExactOptions(memory=memory)
         self._searches: dict[tuple[frozenset[int], bool], Search] = {}

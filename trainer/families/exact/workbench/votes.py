@@ -22,7 +22,8 @@ class Votes:
     """The answers of the good trees, row by row."""
 
     def __init__(self, lister: Lister) -> None:
-        self.lister, self.space = lister, lister.space
+        self.lister = lister
+        self.space = lister.space
 
     def of(self, entry: Entry, rows: np.ndarray, levels: list[tuple[int, int, int]]) -> np.ndarray:
         """How many trees of the keys in `levels` (cost, key, count) answer each class, int64 or Python integers (rows, classes).
@@ -43,7 +44,8 @@ class Votes:
         """Share out the trees that hold a part over what is at its top."""
         if self.space.stopped():
             raise Stopped
-        choices, leaf = self.lister.choices(entry, rows), 0
+        choices = self.lister.choices(entry, rows)
+        leaf = 0
         small: dict[tuple[int, int], dict[int | None, int]] = defaultdict(lambda: defaultdict(int))
         deep: dict[int, list[tuple[Pair, int]]] = defaultdict(list)
         for key, number in outside.items():

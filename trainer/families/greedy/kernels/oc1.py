@@ -38,10 +38,15 @@ class Plane(NamedTuple):
 @kernel
 def _value(measure, min_leaf, up, total):
     """Impurity of both sides, `up` of the rows and the others; without an array of its own, as it is called for every step."""
-    size, part, most = 0.0, 0.0, 0.0
-    other_size, other_part, other_most = 0.0, 0.0, 0.0
+    size = 0.0
+    part = 0.0
+    most = 0.0
+    other_size = 0.0
+    other_part = 0.0
+    other_most = 0.0
     for c in range(up.shape[0]):
-        x, z = float(up[c]), float(total[c] - up[c])
+        x = float(up[c])
+        z = float(total[c] - up[c])
         size += x
         other_size += z
         if measure == 0:
@@ -51,7 +56,8 @@ def _value(measure, min_leaf, up, total):
             part += x * math.log(x) if x > 0.0 else 0.0
             other_part += z * math.log(z) if z > 0.0 else 0.0
         else:
-            most, other_most = max(most, x), max(other_most, z)
+            most = max(most, x)
+            other_most = max(other_most, z)
     if min(size, other_size) < max(1, min_leaf):
         return math.inf
     return of_parts(measure, size, part, most) + of_parts(measure, other_size, other_part, other_most)
@@ -83,12 +89,14 @@ def _best_step(direction, W, y, weight, total, measure, min_leaf):
             continue
         if r < 0.0:  # positive for small d
             up[y[i]] += weight[i]
-        cuts[k], rows[k] = -W[i] / r, i
+        cuts[k] = -W[i] / r
+        rows[k] = i
         k += 1
     if k == 0:
         return 0.0, math.inf
     order = np.argsort(cuts[:k])
-    step, least = 0.0, math.inf
+    step = 0.0
+    least = math.inf
     for x in range(k + 1):
         if x > 0:
             i = rows[order[x - 1]]
@@ -134,16 +142,21 @@ def cycle(rows, plane, mode, draws, flag):
     draws float64 (max(m, 50), 2), uniform in [0, 1), is all the randomness of the cycle.
     """
     flat, (a, V, status) = rows.flat, plane
-    m, tol = a.shape[0], 1e-9 * rows.total.sum()
+    m = a.shape[0]
+    tol = 1e-9 * rows.total.sum()
     changed = False
     if mode == 1:
-        best, place, least = 0.0, -1, math.inf
+        best = 0.0
+        place = -1
+        least = math.inf
         for h in range(m):
             if flag[0] != 0:
                 return False
             value, impurity = _perturb(rows, h, a, V)
             if impurity < least - tol:
-                best, place, least = value, h, impurity
+                best = value
+                place = h
+                least = impurity
         if place >= 0 and _accept(least, tol, status, draws[0, 1]):
             _set(flat, place, best, a, V)
             status[0] = min(status[0], least)
@@ -189,7 +202,8 @@ def jump(rows, plane, r):
         a[h] += step * r[h]
     for i in range(V.shape[0]):
         V[i] += step * R[i]
-    status[0], status[1] = impurity, 1.0
+    status[0] = impurity
+    status[1] = 1.0
     return True
 
 
@@ -204,7 +218,9 @@ def climb(rows, a, mode, jumps, idle, random, flag):
     V = np.dot(rows.flat.T, a)
     status = np.array([hyperplane_value(V, rows.y, rows.weight, rows.total, rows.measure, rows.min_leaf), 1.0])
     plane = Plane(a, V, status)
-    best, kept, waited = status[0], a.copy(), 0
+    best = status[0]
+    kept = a.copy()
+    waited = 0
     while flag[0] == 0 and waited < idle:
         draws = random.random((max(m, 50), 2))
         moved = cycle(rows, plane, mode, draws, flag)

@@ -104,12 +104,15 @@ class BendersCuts:
         same row with fewer numbers, which SCIP's linear programs solve in as little as a seventh of the time.
         """
         inst = self.instance
-        turns, path = inst.tree.turns(v), np.array(inst.tree.path(v))
-        ones, half = inst.ones[rows], len(inst.F) / 2
+        turns = inst.tree.turns(v)
+        path = np.array(inst.tree.path(v))
+        ones = inst.ones[rows]
+        half = len(inst.F) / 2
         exits = [~ones if side else ones for _, side in turns]
         columns = [self.b.columns[u - 1] for u, _ in turns]
         if v < 1 << inst.depth:  # a branching at v itself
-            exits, columns = [*exits, np.ones_like(ones)], [*columns, self.b.columns[v - 1]]
+            exits = [*exits, np.ones_like(ones)]
+            columns = [*columns, self.b.columns[v - 1]]
         turned = np.array([part.sum(axis=1) > half for part in exits]).reshape(len(exits), len(rows))
         listed = np.zeros((len(rows), 0), bool)
         signs = np.zeros((len(rows), 0))
@@ -125,7 +128,8 @@ class BendersCuts:
         upper = turned.sum(axis=0).astype(float)
         found = []
         for j, i in enumerate(rows.tolist()):
-            on, paid = listed[j], charge[:, j] > 0
+            on = listed[j]
+            paid = charge[:, j] > 0
             parts = [self.theta.columns[i : i + 1], every[on], above[paid], earned[:, j]]
             values: list[FloatArray] = [np.ones(1), signs[j, on], charge[paid, j], -np.ones(len(path))]
             found.append(Row(np.concatenate(parts), np.concatenate(values), upper=float(upper[j]), name="benders"))
@@ -152,13 +156,16 @@ class BendersCuts:
     def fractional(self, b: FloatArray, w: FloatArray, theta: FloatArray, *, limit: int) -> list[Row]:
         """The `limit` most violated minimum cuts at a fractional point, as rows that only tighten the relaxation."""
         inst = self.instance
-        right, left = inst.X @ b.T, (1 - inst.X) @ b.T  # arc capacities (n, |B|)
+        # arc capacities (n, |B|)
+        right = inst.X @ b.T
+        left = (1 - inst.X) @ b.T
         gamma = np.zeros((2 << inst.depth, inst.n))
         through: dict[int, tuple[BoolArray, BoolArray]] = {}
         for v in reversed(inst.tree.nodes):
             gamma[v] = w[v - 1, inst.y]
             if v < 1 << inst.depth:
-                cut_left, cut_right = left[:, v - 1] <= gamma[2 * v], right[:, v - 1] <= gamma[2 * v + 1]
+                cut_left = left[:, v - 1] <= gamma[2 * v]
+                cut_right = right[:, v - 1] <= gamma[2 * v + 1]
                 through[v] = (~cut_left, ~cut_right)
                 gamma[v] += np.minimum(left[:, v - 1], gamma[2 * v]) + np.minimum(right[:, v - 1], gamma[2 * v + 1])
         excess = theta - gamma[1]

@@ -92,7 +92,8 @@ def _groups(instance: Instance, masked: np.ndarray, split: tuple[int, ...], leas
     if not len(kept):
         return
     own = np.repeat(np.isin(np.arange(len(starts)), kept), ends - starts)
-    X, first = instance.X[order[own]], np.cumsum((ends - starts)[kept]) - (ends - starts)[kept]
+    X = instance.X[order[own]]
+    first = np.cumsum((ends - starts)[kept]) - (ends - starts)[kept]
     differs = np.minimum.reduceat(X, first) != np.maximum.reduceat(X, first)
     # a set that is constant on part of the split set was found with the smaller one
     good = differs[:, list(split)].all(axis=1) & (differs.sum(axis=1) == len(split))
@@ -185,7 +186,8 @@ class EquivalentPoints:
         return beta[""]
 
     def _chain(self, J: EquivalentSet, number: int) -> Expression:
-        tree, model = self.instance.tree, self.model
+        tree = self.instance.tree
+        model = self.model
         make = model.continuous if self.disaggregated else model.binary
         at = make(f"beta{number}", tree.branch_nodes)
         sums = {v: self._sums(J, v) for v in tree.branch_nodes}
@@ -206,7 +208,8 @@ class EquivalentPoints:
 
     def _recursive(self, J: EquivalentSet, number: int) -> Expression:
         """(20) or (21); at nodes with terminal children beta[v] = sp(v) is put in directly."""
-        tree, model = self.instance.tree, self.model
+        tree = self.instance.tree
+        model = self.model
         upper = [v for v in tree.branch_nodes if tree.height(v) > 1]
         sums = {v: self._sums(J, v) for v in tree.branch_nodes}
         if not upper:
@@ -236,7 +239,9 @@ class EquivalentPoints:
 
     def _scores(self, J: EquivalentSet, number: int, beta: Expression | float) -> None:
         """(17), or (22) with one selector per class."""
-        inst, theta, model = self.instance, self.theta, self.model
+        inst = self.instance
+        theta = self.theta
+        model = self.model
         classes = [J.rows[inst.y[J.rows] == k] for k in np.unique(inst.y[J.rows])]
         if not self.group_selection:
             weight = inst.weight[J.rows]

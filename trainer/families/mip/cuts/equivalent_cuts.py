@@ -59,7 +59,8 @@ class EquivalentCuts:
     def _members(self) -> tuple[CountArray, FloatArray, CountArray]:
         """Rows of all sets, their coefficients in (17') or (22'), and where each set begins."""
         inst = self.instance
-        rows, values = [], []
+        rows = []
+        values = []
         for J in self.sets:
             rows.append(J.rows)
             weight = inst.weight[J.rows].astype(np.float64)
@@ -128,7 +129,8 @@ class EquivalentCuts:
 
     def _least(self, j: int, sp: FloatArray, lt: FloatArray, rt: FloatArray) -> list[CountArray]:
         """The columns of the least sum."""
-        tree, b = self.instance.tree, self.b.columns
+        tree = self.instance.tree
+        b = self.b.columns
         parts = {"sp": self.split[j], 0: self.left[j], 1: self.right[j]}
         if self.form == "basic":
             return [b[v - 1, parts["sp"]] for v in tree.branch_nodes]

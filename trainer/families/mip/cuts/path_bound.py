@@ -164,7 +164,8 @@ class PathBoundCuts:
     def structure_row(self, v: int, rho: CountArray, block: Block) -> Row:
         """(26): branchings and leaves as in the block."""
         inst = self.instance
-        parts, size = [], 0
+        parts = []
+        size = 0
         for i, f in enumerate(block.features):
             if f != NONE:
                 u = v if i == 0 else 2 * v + i - 1
@@ -195,7 +196,8 @@ class PathBoundCuts:
         classes = np.bincount(inst.y[members], weights=inst.weight[members], minlength=inst.classes)
         leaf = float(classes.max()) - float(inst.kappa)
         size = _size(inst, members) - min(0.0, leaf, float(bounds.min(initial=0.0)))
-        rho, nodes = self.rho(path, v, below=False), self.p.columns[np.array(inst.tree.below(v)) - 1]
+        rho = self.rho(path, v, below=False)
+        nodes = self.p.columns[np.array(inst.tree.below(v)) - 1]
         columns = [self.theta.columns[members], nodes, self.b.columns[v - 1], self.p.columns[[v - 1]], rho]
         values = [
             inst.weight[members].astype(np.float64),

@@ -38,7 +38,8 @@ def _flush(words, shift, P):
 @kernel
 def count_pairs(X, y, weight, rows, P, totals):
     """Fill P (K, F, F) and totals (K,) with the counts of `rows`."""
-    classes, size = P.shape[0], P.shape[1]
+    classes = P.shape[0]
+    size = P.shape[1]
     P[:] = i32(0)
     totals[:] = i32(0)
     starts = np.zeros(classes + 1, i64)
@@ -77,7 +78,8 @@ def count_pairs(X, y, weight, rows, P, totals):
 @kernel
 def best_values(P, totals, best, zero, one, left, right):
     """best (4,); per feature the best class at its two sides and the best split of its two sides, all int32 (F,)."""
-    classes, size = P.shape[0], P.shape[1]
+    classes = P.shape[0]
+    size = P.shape[1]
     zero[:] = 0
     one[:] = 0
     left[:] = 0
@@ -88,8 +90,10 @@ def best_values(P, totals, best, zero, one, left, right):
             single[k, f] = P[k, f, f]
             one[f] = max(one[f], single[k, f])
             zero[f] = max(zero[f], i32(totals[k] - single[k, f]))
-    q00, q01 = np.empty(size, i32), np.empty(size, i32)
-    q10, q11 = np.empty(size, i32), np.empty(size, i32)
+    q00 = np.empty(size, i32)
+    q01 = np.empty(size, i32)
+    q10 = np.empty(size, i32)
+    q11 = np.empty(size, i32)
     for f in range(size):
         q00[f:] = 0
         q01[f:] = 0
@@ -98,7 +102,9 @@ def best_values(P, totals, best, zero, one, left, right):
         for k in range(classes):
             if totals[k] == 0:
                 continue
-            both, there, here = P[k, f], single[k], single[k, f]
+            both = P[k, f]
+            there = single[k]
+            here = single[k, f]
             away = i32(totals[k] - here)
             for g in range(f, size):
                 c11 = both[g]
@@ -107,14 +113,19 @@ def best_values(P, totals, best, zero, one, left, right):
                 q10[g] = max(q10[g], i32(here - c11))
                 q01[g] = max(q01[g], c01)
                 q00[g] = max(q00[g], i32(away - c01))
-        low, high = left[f], right[f]
+        low = left[f]
+        high = right[f]
         for g in range(f, size):
             low = max(low, i32(q00[g] + q01[g]))
             high = max(high, i32(q10[g] + q11[g]))
             left[g] = max(left[g], i32(q00[g] + q10[g]))  # the same quarters with g as the root
             right[g] = max(right[g], i32(q01[g] + q11[g]))
-        left[f], right[f] = low, high
-    best[0], best[1], best[2], best[3] = totals.max(), 0, 0, 0
+        left[f] = low
+        right[f] = high
+    best[0] = totals.max()
+    best[1] = 0
+    best[2] = 0
+    best[3] = 0
     for f in range(size):
         best[1] = max(best[1], i64(zero[f]) + one[f])
         best[2] = max(best[2], i64(left[f]) + one[f], i64(zero[f]) + right[f])
@@ -124,12 +135,14 @@ def best_values(P, totals, best, zero, one, left, right):
 @kernel
 def _best_child(P, totals, f, side, value):
     """The smallest child feature that reaches `value` on a side of root f."""
-    classes, size = P.shape[0], P.shape[1]
+    classes = P.shape[0]
+    size = P.shape[1]
     for g in range(size):
         off = on = i32(0)
         for k in range(classes):
             both = P[k, min(f, g), max(f, g)]
-            here, there = P[k, f, f], P[k, g, g]
+            here = P[k, f, f]
+            there = P[k, g, g]
             on = max(on, both if side else i32(there - both))
             off = max(off, i32(here - both) if side else i32(totals[k] - here - there + both))
         if on + off == value:
@@ -141,14 +154,17 @@ def _best_child(P, totals, f, side, value):
 def best_shapes(P, totals, best, shape):
     """best (4,) and shape (4, 3) from the counts of a set of rows."""
     size = P.shape[1]
-    zero, one = np.empty(size, i32), np.empty(size, i32)
-    left, right = np.empty(size, i32), np.empty(size, i32)
+    zero = np.empty(size, i32)
+    one = np.empty(size, i32)
+    left = np.empty(size, i32)
+    right = np.empty(size, i32)
     best_values(P, totals, best, zero, one, left, right)
     shape[:] = NONE
     for f in range(size - 1, -1, -1):
         if i64(zero[f]) + one[f] == best[1]:
             shape[1, 0] = f
-        by_left, by_right = i64(left[f]) + one[f], i64(zero[f]) + right[f]
+        by_left = i64(left[f]) + one[f]
+        by_right = i64(zero[f]) + right[f]
         if max(by_left, by_right) == best[2]:
             shape[2, 0] = f
             shape[2, 1] = i32(0) if by_left >= by_right else i32(NONE)
@@ -168,7 +184,8 @@ def best_shapes(P, totals, best, shape):
 def best_subtrees(X, y, weight, rows, classes, best, shape):
     """best (4,) and shape (4, 3) of a set of rows; only the single leaf where there is one class or no feature."""
     size = X.shape[1]
-    P, totals = np.empty((classes, size, size), i32), np.empty(classes, i32)
+    P = np.empty((classes, size, size), i32)
+    totals = np.empty(classes, i32)
     count_pairs(X, y, weight, rows, P, totals)
     if size == 0 or (totals > 0).sum() < 2:
         shape[:] = NONE
@@ -184,11 +201,16 @@ def split_values(X, y, weight, rows, classes, first, last, best):
     Counts are taken on the smaller side; those of the other are what is left of the counts of all rows.
     """
     size = X.shape[1]
-    whole, all_totals = np.empty((classes, size, size), i32), np.empty(classes, i32)
-    part, totals = np.empty((classes, size, size), i32), np.empty(classes, i32)
-    rest, rest_totals = np.empty((classes, size, size), i32), np.empty(classes, i32)
-    zero, one = np.empty(size, i32), np.empty(size, i32)
-    left, right = np.empty(size, i32), np.empty(size, i32)
+    whole = np.empty((classes, size, size), i32)
+    all_totals = np.empty(classes, i32)
+    part = np.empty((classes, size, size), i32)
+    totals = np.empty(classes, i32)
+    rest = np.empty((classes, size, size), i32)
+    rest_totals = np.empty(classes, i32)
+    zero = np.empty(size, i32)
+    one = np.empty(size, i32)
+    left = np.empty(size, i32)
+    right = np.empty(size, i32)
     count_pairs(X, y, weight, rows, whole, all_totals)
     side = np.empty(len(rows), i64)
     for f in range(first, last):

@@ -20,7 +20,9 @@ from trainer.method import Settings, exact_fraction
 from trainer.milo import Expression
 
 FINEST = 20_000  # parts of one that a row can tell apart
-UNIT, HAIR = 1000.0, 1e-5  # of rows that cannot: coefficients add up to this, and the limit is wider by so much
+# of rows that cannot: coefficients add up to this, and the limit is wider by so much
+UNIT = 1000.0
+HAIR = 1e-5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +49,8 @@ class EqualRates(SideConstraint):
         inst = view.instance
         found = []
         for rows in self.groups(inst):
-            own, other = rows[inst.y[rows] == self.label], rows[inst.y[rows] != self.label]
+            own = rows[inst.y[rows] == self.label]
+            other = rows[inst.y[rows] != self.label]
             predicted = scores(view, own) + int(inst.weight[other].sum()) - scores(view, other)
             found.append(predicted / int(inst.weight[rows].sum()))
         return found
@@ -125,5 +128,6 @@ def fairness(at: Names, settings: Settings) -> Iterator[SideConstraint]:
     asked = favoured(settings, at.problem.names)
     if asked is not None:
         name = asked[1] or at.problem.names.classes[int(at.instance.labels[-1])]
-        delta, only = exact_fraction(settings["fairness_delta"]), settings["fairness"] != "parity"
+        delta = exact_fraction(settings["fairness_delta"])
+        only = settings["fairness"] != "parity"
         yield EqualRates(label=at.label(name, "fairness_class"), delta=delta, only_label=only)

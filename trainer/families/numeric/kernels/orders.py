@@ -32,7 +32,9 @@ def changes(Z, E, sizes, y, C, counts):
     two such ends the smallest is at an end; that holds for every subset of the rows.
     """
     for f in range(len(Z)):
-        kept, first, pending = 0, 0, np.int32(-1)
+        kept = 0
+        first = 0
+        pending = np.int32(-1)
         before = np.int64(-1)  # class of the value before: -1 none yet, -2 several
         for e in range(sizes[f] + 1):
             last = E[f, e] if e < sizes[f] else Z.shape[1] - 1
@@ -44,7 +46,9 @@ def changes(Z, E, sizes, y, C, counts):
             if e > 0 and (own == -2 or own != before):
                 C[f, kept] = pending
                 kept += 1
-            before, pending, first = own, last, last + 1
+            before = own
+            pending = last
+            first = last + 1
         counts[f] = kept
         C[f, kept] = Z.shape[1]
 
@@ -56,10 +60,12 @@ def divide(Z, rank, f, t):
     k = 0
     for j in range(m):
         k += 1 if rank[f, Z[f, j]] <= t else 0
-    low, high = np.empty((F, k), np.int32), np.empty((F, m - k), np.int32)
+    low = np.empty((F, k), np.int32)
+    high = np.empty((F, m - k), np.int32)
     r = rank[f]
     for g in range(F):
-        a, b = 0, 0
+        a = 0
+        b = 0
         for j in range(m):
             i = Z[g, j]
             if r[i] <= t:
@@ -83,7 +89,8 @@ def class_weights(Z, y, weight, classes):
 @kernel
 def weight_and_errors(totals):
     """Sum of the class weights, and of those that are wrong in a leaf (loops: numba compiles sum and max for a second)."""
-    total, most = np.int64(0), np.int64(0)
+    total = np.int64(0)
+    most = np.int64(0)
     for k in range(len(totals)):
         total += totals[k]
         most = max(most, totals[k])
@@ -134,14 +141,18 @@ def signed(S, C, counts):
 @kernel
 def ranked(values):
     """Positions of the values in ascending order, equal ones as they come (merge sort: numba's takes seconds to compile)."""
-    n, width = len(values), 1
-    order, other = np.empty(n, np.int64), np.empty(n, np.int64)
+    n = len(values)
+    width = 1
+    order = np.empty(n, np.int64)
+    other = np.empty(n, np.int64)
     for k in range(n):
         order[k] = k
     while width < n:
         for low in range(0, n, 2 * width):
-            middle, end = min(low + width, n), min(low + 2 * width, n)
-            i, j = low, middle
+            middle = min(low + width, n)
+            end = min(low + 2 * width, n)
+            i = low
+            j = middle
             for k in range(low, end):
                 if i < middle and (j >= end or values[order[i]] <= values[order[j]]):
                     other[k] = order[i]

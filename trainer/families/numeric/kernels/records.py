@@ -13,11 +13,10 @@ import numpy as np
 
 LOW = np.int64(0xFFFFFFFF)
 FAR = np.int64(1) << np.int64(61)
-NONE, ONE, BLOCK = (
-    np.uint64(0),
-    np.uint64(1),
-    np.uint64(32),
-)  # unsigned positions: an index that may be negative costs a test for each row
+# unsigned positions: an index that may be negative costs a test for each row
+NONE = np.uint64(0)
+ONE = np.uint64(1)
+BLOCK = np.uint64(32)
 
 
 class Node(NamedTuple):

@@ -23,10 +23,21 @@ def scan_two(order, marks, prefix, signed, left, whole, sums, out):
     ends where they have reached the cuts, and they then bound the thresholds that are left.  sums: room for a number per row.
     """
     m = np.uint64(len(order))
-    l0, l1, r0, r1, cut_l, cut_r = whole[0, 0], whole[0, 1], whole[1, 0], whole[1, 1], out[4], out[5]
-    acc, j, e = np.int64(0), NONE, NONE
-    low_l, high_l, low_r, high_r = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
-    rest_l, rest_r = FAR, FAR
+    l0 = whole[0, 0]
+    l1 = whole[0, 1]
+    r0 = whole[1, 0]
+    r1 = whole[1, 1]
+    cut_l = out[4]
+    cut_r = out[5]
+    acc = np.int64(0)
+    j = NONE
+    e = NONE
+    low_l = np.int64(0)
+    high_l = np.int64(0)
+    low_r = np.int64(0)
+    high_r = np.int64(0)
+    rest_l = FAR
+    rest_r = FAR
     while np.uint64(marks[e]) < m:
         block = min(j + BLOCK, m)
         while j < block:
@@ -36,18 +47,23 @@ def scan_two(order, marks, prefix, signed, left, whole, sums, out):
         while np.uint64(marks[e]) < block:
             s = sums[np.uint64(marks[e])]
             t = signed[e] - s
-            low_l, high_l = min(low_l, s), max(high_l, s)
-            low_r, high_r = min(low_r, t), max(high_r, t)
+            low_l = min(low_l, s)
+            high_l = max(high_l, s)
+            low_r = min(low_r, t)
+            high_r = max(high_r, t)
             e += ONE
         rest = prefix[block - ONE] - acc
-        a, b = min(acc & LOW, acc >> 32), min(rest & LOW, rest >> 32)
+        a = min(acc & LOW, acc >> 32)
+        b = min(rest & LOW, rest >> 32)
         if a >= cut_l and b >= cut_r:
-            rest_l, rest_r = a, b
+            rest_l = a
+            rest_r = b
             break
     for side in range(2):
         size, D = (l0 + l1, l0 - l1) if side == 0 else (r0 + r1, r0 - r1)
         low, high = (low_l, high_l) if side == 0 else (low_r, high_r)
-        out[2 * side], out[2 * side + 1] = (size - abs(D)) // 2, -1
+        out[2 * side] = (size - abs(D)) // 2
+        out[2 * side + 1] = -1
         wrong = (size - max(2 * high - D, D - 2 * low)) // 2
         if wrong < out[2 * side]:
             out[2 * side] = wrong
@@ -63,21 +79,34 @@ def scan_two(order, marks, prefix, signed, left, whole, sums, out):
 @kernel
 def scan_many(order, marks, y, weight, left, whole, seen, out):
     """As `scan_two` for any number of classes; seen: room for two numbers per class."""
-    K, cut_l, cut_r = whole.shape[1], out[4], out[5]
-    low, high = seen[:K], seen[K : 2 * K]  # views: a sum of indices costs a test for each row
+    K = whole.shape[1]
+    cut_l = out[4]
+    cut_r = out[5]
+    # views: a sum of indices costs a test for each row
+    low = seen[:K]
+    high = seen[K : 2 * K]
     size_l, leaf_l = weight_and_errors(whole[0])
     size_r, leaf_r = weight_and_errors(whole[1])
-    out[0], out[1], out[2], out[3] = leaf_l, -1, leaf_r, -1
+    out[0] = leaf_l
+    out[1] = -1
+    out[2] = leaf_r
+    out[3] = -1
     for k in range(2 * K):
         seen[k] = 0
-    top_l, top_r = np.int64(0), np.int64(0)  # of the classes seen so far
-    sum_l, sum_r = np.int64(0), np.int64(0)
-    rest_l, rest_r = FAR, FAR
-    j, e = NONE, NONE
+    # of the classes seen so far
+    top_l = np.int64(0)
+    top_r = np.int64(0)
+    sum_l = np.int64(0)
+    sum_r = np.int64(0)
+    rest_l = FAR
+    rest_r = FAR
+    j = NONE
+    e = NONE
     while np.uint64(marks[e]) < np.uint64(len(order)):
         end = np.uint64(marks[e])
         e += ONE
-        changed_l, changed_r = False, False
+        changed_l = False
+        changed_r = False
         while j <= end:
             i = np.uint32(order[j])
             own = np.uint32(y[i])
@@ -106,7 +135,8 @@ def scan_many(order, marks, y, weight, left, whole, seen, out):
             if size_r - top_r - rest < out[2]:
                 out[2], out[3] = size_r - top_r - rest, np.int64(end)
         if sum_l - top_l >= cut_l and sum_r - top_r >= cut_r:
-            rest_l, rest_r = sum_l - top_l, sum_r - top_r
+            rest_l = sum_l - top_l
+            rest_r = sum_r - top_r
             break
     out[4], out[5] = min(out[0], rest_l), min(out[2], rest_r)
 
@@ -119,7 +149,8 @@ def best_one(Z, E, sizes, y, weight, classes, errors, places):
     seen = np.empty(classes, np.int64)
     for f in range(len(Z)):
         seen[:] = 0
-        errors[f], places[f] = as_leaf, -1
+        errors[f] = as_leaf
+        places[f] = -1
         j = NONE
         for e in range(sizes[f]):
             end = np.uint64(E[f, e])
@@ -127,8 +158,11 @@ def best_one(Z, E, sizes, y, weight, classes, errors, places):
                 i = np.uint32(Z[f, j])
                 seen[np.uint32(y[i])] += weight[i]
                 j += ONE
-            low, high = np.int64(0), np.int64(0)
+            low = np.int64(0)
+            high = np.int64(0)
             for k in range(classes):
-                low, high = max(low, seen[k]), max(high, totals[k] - seen[k])
+                low = max(low, seen[k])
+                high = max(high, totals[k] - seen[k])
             if everything - low - high < errors[f]:
-                errors[f], places[f] = everything - low - high, e
+                errors[f] = everything - low - high
+                places[f] = e

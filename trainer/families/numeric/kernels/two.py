@@ -50,7 +50,8 @@ def _floors(line, unit, a, b, c):
 @kernel
 def _trim(line, unit, a, b, best, least):
     """First and last threshold between a and b that may cost less than `best`; `least`, or the least bound of those left out."""
-    lo, hi = a + 1, b - 1
+    lo = a + 1
+    hi = b - 1
     if lo <= hi and line[0, a] + line[1, b] >= best:
         return b, a, min(least, line[0, a] + line[1, b])
     while lo <= hi:
@@ -71,7 +72,9 @@ def _trim(line, unit, a, b, best, least):
 @kernel
 def _begin(order, marks, weight, line, G, good, errors, task):
     """Fill the tables for a feature with its order and ends: nothing is known of its thresholds yet."""
-    at, behind, last = 0, np.int64(0), task.thresholds + 1
+    at = 0
+    behind = np.int64(0)
+    last = task.thresholds + 1
     for e in range(task.thresholds):
         while at <= marks[e]:
             behind += weight[order[at]]
@@ -79,11 +82,16 @@ def _begin(order, marks, weight, line, G, good, errors, task):
         line[2, e + 1] = behind
     line[2, 0], line[2, last] = 0, task.total
     line[0, 0], line[1, 0], line[0, last], line[1, last] = task.leaf, task.one_split, task.one_split, task.leaf
-    line[3, 0], line[4, 0] = 0, last
+    line[3, 0] = 0
+    line[4, 0] = last
     for g in range(len(errors)):
         G[0, 0, g], G[1, 0, g] = 0, errors[g]
-        G[0, last, g], G[1, last, g] = errors[g], 0
-    good[0, 0], good[0, 1], good[last, 0], good[last, 1] = -1, -1, -1, -1
+        G[0, last, g] = errors[g]
+        G[1, last, g] = 0
+    good[0, 0] = -1
+    good[0, 1] = -1
+    good[last, 0] = -1
+    good[last, 1] = -1
 
 
 @kernel
@@ -103,10 +111,14 @@ def _thresholds(node, tables, task, best, flag, answer):
     line, G, good, first, left, whole, room, out = tables
     unit, leaf, two, _, _, f, count, place = task
     _begin(Z[f], E[f], weight, line, G, good, errors, task)
-    depth, floor, seated = 1, FAR, 0  # rows before `seated` in the order of f are on the left
+    # rows before `seated` in the order of f are on the left
+    depth = 1
+    floor = FAR
+    seated = 0
     while depth:
         depth -= 1
-        a, b = line[3, depth], line[4, depth]
+        a = line[3, depth]
+        b = line[4, depth]
         lo, hi, floor = _trim(line, unit, a, b, best, floor)
         if lo > hi:
             continue
@@ -114,22 +126,32 @@ def _thresholds(node, tables, task, best, flag, answer):
             return np.int64(-1), floor
         # the best single split first
         c = place + 1 if a == 0 and b == count + 1 and lo <= place + 1 <= hi else (lo + hi) // 2
-        before, seated = seated, E[f, c - 1] + 1
+        before = seated
+        seated = E[f, c - 1] + 1
         _seat(Z[f], before, seated, y, weight, inc, left, whole)
-        leaf_l, leaf_r = weight_and_errors(whole[0])[1], weight_and_errors(whole[1])[1]
+        leaf_l = weight_and_errors(whole[0])[1]
+        leaf_r = weight_and_errors(whole[1])[1]
         floor_l, floor_r = _floors(line, unit, a, b, c)
         # a side with so many errors is of no use, whatever the other side has
         useless_l = (best - floor_r - 2 * leaf + unit - 1) // unit
         useless_r = (best - floor_l - 2 * leaf + unit - 1) // unit
-        found_l, found_r, low_l, low_r = leaf_l, leaf_r, leaf_l, leaf_r
-        gl, gr, at_l, at_r = -1, -1, -1, -1
+        found_l = leaf_l
+        found_r = leaf_r
+        low_l = leaf_l
+        low_r = leaf_r
+        gl = -1
+        gr = -1
+        at_l = -1
+        at_r = -1
         _inherit(line, G, good, first, a, b, c)
         for k in range(len(first)):
             g = first[k]
             if g < 0:
                 continue
-            cut_l, cut_r = min(found_l, useless_l), min(found_r, useless_r)
-            done_l, done_r = G[0, c, g] >= cut_l, G[1, c, g] >= cut_r
+            cut_l = min(found_l, useless_l)
+            cut_r = min(found_r, useless_r)
+            done_l = G[0, c, g] >= cut_l
+            done_r = G[1, c, g] >= cut_r
             if not (done_l and done_r):
                 out[4], out[5] = 0 if done_l else cut_l, 0 if done_r else cut_r
                 if two:
@@ -138,22 +160,32 @@ def _thresholds(node, tables, task, best, flag, answer):
                     scan_many(Z[g], C[g], y, weight, left, whole, room, out)
                 G[0, c, g], G[1, c, g] = max(G[0, c, g], out[4]), max(G[1, c, g], out[5])
                 if out[0] < found_l:
-                    found_l, gl, at_l = out[0], g, out[1]
+                    found_l = out[0]
+                    gl = g
+                    at_l = out[1]
                 if out[2] < found_r:
-                    found_r, gr, at_r = out[2], g, out[3]
-            low_l, low_r = min(low_l, G[0, c, g]), min(low_r, G[1, c, g])
-        good[c, 0], good[c, 1] = gl, gr
-        as_l, as_r = leaf_l * unit + leaf, leaf_r * unit + leaf
+                    found_r = out[2]
+                    gr = g
+                    at_r = out[3]
+            low_l = min(low_l, G[0, c, g])
+            low_r = min(low_r, G[1, c, g])
+        good[c, 0] = gl
+        good[c, 1] = gr
+        as_l = leaf_l * unit + leaf
+        as_r = leaf_r * unit + leaf
         line[0, c] = max(floor_l, min(as_l, low_l * unit + 2 * leaf))
         line[1, c] = max(floor_r, min(as_r, low_r * unit + 2 * leaf))
         floor = min(floor, line[0, c] + line[1, c])
-        of_l, of_r = found_l * unit + 2 * leaf, found_r * unit + 2 * leaf
+        of_l = found_l * unit + 2 * leaf
+        of_r = found_r * unit + 2 * leaf
         if min(of_l, as_l) + min(of_r, as_r) < best:
             best = min(of_l, as_l) + min(of_r, as_r)
             answer[0], answer[1], answer[3], answer[5] = f, seated - 1, at_l, at_r
             answer[2], answer[4] = gl if of_l < as_l else -1, gr if of_r < as_r else -1
-        line[3, depth], line[4, depth] = a, c
-        line[3, depth + 1], line[4, depth + 1] = c, b
+        line[3, depth] = a
+        line[4, depth] = c
+        line[3, depth + 1] = c
+        line[4, depth + 1] = b
         depth += 2
     _seat(Z[f], seated, 0, y, weight, inc, left, whole)
     return best, floor
@@ -168,7 +200,9 @@ def depth_two(Z, rows, classes, costs, ub, flag, answer, LB):
     """
     rank, y, weight, inc = rows
     F, m = Z.shape
-    unit, leaf, two = costs[0], costs[1], classes == 2
+    unit = costs[0]
+    leaf = costs[1]
+    two = classes == 2
     totals = class_weights(Z, y, weight, classes)
     answer[:] = -1
     total, wrong = weight_and_errors(totals)
@@ -176,11 +210,14 @@ def depth_two(Z, rows, classes, costs, ub, flag, answer, LB):
     best = min(ub, as_leaf)
     if m < 2 or as_leaf == leaf or best <= 2 * leaf or total * unit <= 2 * leaf or smallest(LB) >= best:
         return best
-    E, sizes = np.empty((F, m), np.int32), np.zeros(F, np.int64)
+    E = np.empty((F, m), np.int32)
+    sizes = np.zeros(F, np.int64)
     ends(Z, rank, E, sizes)
-    errors, places = np.empty(F, np.int64), np.empty(F, np.int64)
+    errors = np.empty(F, np.int64)
+    places = np.empty(F, np.int64)
     best_one(Z, E, sizes, y, weight, classes, errors, places)
-    C, changing = np.empty((F, m), np.int32), np.zeros(F, np.int64)
+    C = np.empty((F, m), np.int32)
+    changing = np.zeros(F, np.int64)
     changes(Z, E, sizes, y, C, changing)
     S = prefixes(Z, inc) if two else np.empty((F, 1), np.int64)
     D = signed(S, C, changing) if two else np.empty((F, 1), np.int64)

@@ -51,7 +51,8 @@ class NumericPrefix(Prefix):
         numbers = self.candidates(spot)
         if len(numbers) <= FEW:
             return super()._questions(spot, ub, lower, best, asks)
-        space, encoded = self.numeric, self.numeric.questions.encoded
+        space = self.numeric
+        encoded = self.numeric.questions.encoded
         loose = [self._sides(spot, q) for q in numbers if q >= encoded]
         lines = self._lines(spot, np.array([q for q in numbers if q < encoded], np.int64))
         sums = np.concatenate([line.bounds.sum(axis=0) for line in lines]) if lines else np.zeros(0, np.int64)
@@ -67,7 +68,8 @@ class NumericPrefix(Prefix):
                 break
             done[at] = True
             k = int(np.searchsorted(ends, at, side="right")) - 1
-            line, place = lines[k], at - int(ends[k])
+            line = lines[k]
+            place = at - int(ends[k])
             side = self._sides(spot, int(line.questions[place]))
             turn = -1 if line.flipped else 1  # the side yes has the smaller values, unless flipped
             side.bounds = [max(a, int(b)) for a, b in zip(side.bounds, line.bounds[::turn, place], strict=True)]
@@ -93,7 +95,9 @@ class NumericPrefix(Prefix):
 
     def _lines(self, spot: Spot, numbers: np.ndarray) -> list[Line]:
         """The thresholds by feature, with the bounds that the classes of both sides give."""
-        space, questions, lines = self.numeric, self.numeric.questions, []
+        space = self.numeric
+        questions = self.numeric.questions
+        lines = []
         features = np.searchsorted(questions.starts, numbers, side="right") - 1
         for f in np.unique(features).tolist():
             own = np.sort(numbers[features == f])

@@ -10,7 +10,9 @@ from trainer.data.problem import Problem
 from trainer.families.numeric.workbench.bench import NumericWorkbench
 from trainer.method import NotProved, Proof
 
-DEEPEST, MOST_QUESTIONS = 3, 300  # trees of one step, and thresholds of any proof
+# trees of one step, and thresholds of any proof
+DEEPEST = 3
+MOST_QUESTIONS = 300
 
 
 def numeric_proof(bench: NumericWorkbench, bound: Fraction, depth: int) -> Proof | None:
@@ -18,7 +20,8 @@ def numeric_proof(bench: NumericWorkbench, bound: Fraction, depth: int) -> Proof
 
     Raises NotProved if it would be too long.
     """
-    space, number = bench.space, bench.space.questions.encoded
+    number = bench.space.questions.encoded
+    space = bench.space
     if number > MOST_QUESTIONS:
         raise NotProved(
             f"Wishes are proved with up to {MOST_QUESTIONS} thresholds of all columns together, not with {number}."

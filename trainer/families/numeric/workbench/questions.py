@@ -22,7 +22,8 @@ class ThresholdQuestions(Questions):
     """
 
     def __init__(self, problem: Problem, origin: np.ndarray) -> None:
-        self.problem, self.origin = problem, origin
+        self.problem = problem
+        self.origin = origin
         self.features = problem.numeric.features
         X = problem.numeric.matrix(problem.table)[origin]
         self.levels: list[FloatArray] = [np.unique(X[:, f]) for f in range(X.shape[1])]

@@ -41,13 +41,19 @@ class NumericSpace(editing.Space):
         if not len(self.origin) or int(weights.sum()) > MOST_WEIGHT:
             raise DataError(f"The weights add up to {int(weights.sum())}; this search takes 1 to {MOST_WEIGHT}.")
         self.problem, self.questions = problem, ThresholdQuestions(problem, self.origin)
-        self.depth, self.min_leaf, self.banned = depth, 1, NONE_BANNED
+        self.depth = depth
+        self.min_leaf = 1
+        self.banned = NONE_BANNED
         self.weights = np.ascontiguousarray(weights[self.origin], dtype=np.int64)
         self.classes = np.ascontiguousarray(problem.y[self.origin], dtype=np.int32)
         self.n_classes = problem.n_classes
-        P, Q = problem.kappa.numerator, problem.kappa.denominator
-        self.Q, self.scale, self.leaf_rows = Q, (1 << depth) + 1, problem.kappa
-        self.unit, self.leaf = self.scale * Q, self.scale * P + 1
+        P = problem.kappa.numerator
+        Q = problem.kappa.denominator
+        self.Q = Q
+        self.scale = (1 << depth) + 1
+        self.leaf_rows = problem.kappa
+        self.unit = self.scale * Q
+        self.leaf = self.scale * P + 1
         if self.scale * (Q * int(self.weights.sum()) + P * (1 << depth)) >= INFINITE:
             raise DataError("The leaf penalty has too many digits for exact integer costs; round it to six digits.")
         X = problem.numeric.matrix(problem.table)[self.origin]
@@ -55,7 +61,8 @@ class NumericSpace(editing.Space):
         ranks = [np.searchsorted(levels[f], X[:, f]) for f in range(X.shape[1])]
         self.rank = np.array(ranks, np.int32).reshape(X.shape[1], len(X))
         self.order = np.argsort(self.rank, axis=1, kind="stable").astype(np.int32)
-        self.memory, self.bytes = memory, 0
+        self.memory = memory
+        self.bytes = 0
         self._memo: dict[tuple[int, frozenset[int], bytes], Kept] = {}
         self._searches: dict[frozenset[int], tuple[NumericSearch, np.ndarray]] = {}
 
@@ -118,7 +125,8 @@ class NumericSpace(editing.Space):
 
     def _search(self, rows: np.ndarray, height: int, banned: frozenset[int], ub: int) -> Kept:
         counts = self.counts(rows)
-        leaf, floor = self.leaf_cost(counts), self.floor(counts, height)
+        leaf = self.leaf_cost(counts)
+        floor = self.floor(counts, height)
         search, chosen = self._search_of(banned)
         if height == 0 or not len(chosen) or floor >= leaf:
             return Kept(leaf, True)
@@ -147,7 +155,8 @@ class NumericSpace(editing.Space):
         if tree is None:
             return None
         f = int(chosen[tree[0]])
-        low, high = self._shape(tree[2], chosen), self._shape(tree[3], chosen)
+        low = self._shape(tree[2], chosen)
+        high = self._shape(tree[3], chosen)
         question = int(self.questions.starts[f]) + tree[1]
         return (question, high, low) if self.questions.flipped[f] else (question, low, high)
 

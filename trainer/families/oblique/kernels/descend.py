@@ -26,14 +26,16 @@ def _line(V, R, want, weight, draw, worst):
     n = V.shape[0]
     cuts = np.empty(n)
     rows = np.empty(n, np.int64)
-    k, loss = 0, 0
+    k = 0
+    loss = 0
     for i in range(n):
         r = R[i]
         if r == 0.0:
             left = V[i] <= 0.0
         else:
             left = r > 0.0  # at d = -infinity
-            cuts[k], rows[k] = -V[i] / r, i
+            cuts[k] = -V[i] / r
+            rows[k] = i
             k += 1
         if left != (want[i] == 1):
             loss += weight[i]
@@ -42,7 +44,8 @@ def _line(V, R, want, weight, draw, worst):
     order = np.argsort(cuts[:k], kind="mergesort")
     losses = np.empty(k + 1, np.int64)
     losses[0] = loss
-    least, ways = loss, 1
+    least = loss
+    ways = 1
     for x in range(1, k + 1):
         i = rows[order[x - 1]]
         now_left = R[i] < 0.0
@@ -55,7 +58,8 @@ def _line(V, R, want, weight, draw, worst):
             losses[x] = -1
             continue
         if loss < least:
-            least, ways = loss, 1
+            least = loss
+            ways = 1
         elif loss == least:
             ways += 1
     if least > worst:
@@ -97,7 +101,8 @@ def descend(flat, want, weight, a, draws, directions, flag):
         elif kind == 1:
             r[:] = directions[step]
         else:
-            wrong, start = -1, int(draws[step, 0] * n)
+            wrong = -1
+            start = int(draws[step, 0] * n)
             for x in range(n):
                 i = (start + x) % n
                 if (V[i] <= 0.0) != (want[i] == 1):

@@ -40,11 +40,13 @@ def settle(A):
 @kernel
 def _thresholds(neg, pos, first, stop, A):
     """Both labellings of every threshold of an ordered group; no threshold is the constant label."""
-    N, P = np.int64(0), np.int64(0)
+    N = np.int64(0)
+    P = np.int64(0)
     for f in range(first, stop):
         N += neg[f]
         P += pos[f]
-    below_n, below_p = np.int64(0), np.int64(0)
+    below_n = np.int64(0)
+    below_p = np.int64(0)
     for f in range(first, stop):
         below_n += neg[f]
         below_p += pos[f]
@@ -59,7 +61,8 @@ def _subsets(neg, pos, first, stop, A, S):
     S[0, 0] = 0
     top = np.int64(0)
     for f in range(first, stop):
-        n, p = neg[f], pos[f]
+        n = neg[f]
+        p = pos[f]
         if n == 0 and p == 0:
             continue
         top += p
@@ -80,7 +83,8 @@ def _small_subsets(neg, pos, first, stop, card, A, S):
         S[:, : len(A)] = NONE
         S[0, 0] = 0
         for f in range(first, stop):
-            n, p = neg[f], pos[f]
+            n = neg[f]
+            p = pos[f]
             for c in range(card, -1, -1):
                 for t in range(len(A) - 1, -1, -1):
                     if few_positive:
@@ -113,7 +117,8 @@ def last_of(neg, pos, first, stop, is_ordered, card, A, S):
 def last(neg, pos, spans, S):
     """The frontier of one test and two leaves over all groups: int64 (P + 1,)."""
     start, ordered, card = spans
-    N, P = np.int64(0), np.int64(0)
+    N = np.int64(0)
+    P = np.int64(0)
     for f in range(start[0], start[1]):
         N += neg[f]
         P += pos[f]
@@ -164,7 +169,8 @@ def take(J, front, g, mask):
 @kernel
 def _cuts(table, size, spans, S, front, g):
     """Raise the frontier by every cut of the ordered group g, whose counts with every question are `table` (bins, columns, 2)."""
-    left, right = np.zeros((2, table.shape[1]), np.int64), np.zeros((2, table.shape[1]), np.int64)
+    left = np.zeros((2, table.shape[1]), np.int64)
+    right = np.zeros((2, table.shape[1]), np.int64)
     sent = np.int64(0)
     for a in range(len(table)):
         for k in range(2):
@@ -200,16 +206,21 @@ def _assignments(table, size, spans, S, front, g, beat, budget):
     Depth-first over the categories, largest first; a partial assignment is cut off when its decided rows, with every other category
     by itself as good as one test makes it, exceed `beat` nowhere.
     """
-    m, card = len(table), spans.card
+    m = len(table)
+    card = spans.card
     order = np.argsort(-(size[:, 0] + size[:, 1]), kind="mergesort")
     while m > 1 and size[order[m - 1]].sum() == 0:
         m -= 1
     alone, reach = _each_alone(table, order, m, spans, S, len(front.best))
     if m < 2 or not improves(alone[0], beat):
         return True
-    left, right = np.zeros((2, table.shape[1]), np.int64), np.zeros((2, table.shape[1]), np.int64)
-    sent, state = np.int64(0), np.zeros(m, np.int64)
-    count, t, nodes = 0, 0, 0
+    left = np.zeros((2, table.shape[1]), np.int64)
+    right = np.zeros((2, table.shape[1]), np.int64)
+    sent = np.int64(0)
+    state = np.zeros(m, np.int64)
+    count = 0
+    t = 0
+    nodes = 0
     while t >= 0:
         a = order[t]
         if state[t] == 1:

@@ -45,7 +45,8 @@ def limited(d, first, stop, card):
         total += d[f]
     order = np.sort(d[first:stop])
     m = stop - first
-    up, down = -total, total
+    up = -total
+    down = total
     for k in range(card):
         up += 2 * max(order[m - 1 - k], 0)
         down -= 2 * min(order[k], 0)
@@ -82,7 +83,8 @@ def pair_bound(a, b, M, enough):
     """max over pairs of groups of a[h] + b[k] + M[h, k]; ends early above `enough`."""
     top = np.int32(-1)
     for h in range(len(a)):
-        row, base = M[h], a[h]
+        row = M[h]
+        base = a[h]
         best = np.int32(-1)
         for k in range(len(b)):
             best = max(best, b[k] + row[k])
@@ -96,7 +98,8 @@ def pair_bound(a, b, M, enough):
 @kernel
 def room(start):
     """An `Undecided` to be filled, large enough for any group."""
-    G, largest = len(start) - 1, 0
+    G = len(start) - 1
+    largest = 0
     for g in range(G):
         largest = max(largest, start[g + 1] - start[g])
     return Undecided(np.empty((largest + 1, G, G), np.int32), np.empty(largest + 1, np.int32))
@@ -107,7 +110,8 @@ def suffix_bounds(T, cats, spans, undecided):
     """pairs[t, h, k] = sum over cats[t:] of max(s_h, s_k), most[t] the same with the best group of each."""
     start, ordered, card = spans
     M, U = undecided
-    G, m = len(ordered), len(cats)
+    G = len(ordered)
+    m = len(cats)
     own = np.empty(G, np.int32)
     M[m] = 0
     U[m] = 0
@@ -122,18 +126,24 @@ def suffix_bounds(T, cats, spans, undecided):
 def ordered_group(T, g, spans, lower):
     """All thresholds of group g, any group on each side: (value above `lower` or lower, mask or -1)."""
     start, ordered, card = spans
-    F, G = T.shape[0], len(ordered)
-    left, right, own = np.zeros(F, np.int32), np.zeros(F, np.int32), np.empty(G, np.int32)
+    F = T.shape[0]
+    G = len(ordered)
+    left = np.zeros(F, np.int32)
+    right = np.zeros(F, np.int32)
+    own = np.empty(G, np.int32)
     for a in range(start[g], start[g + 1]):
         right += T[a]
-    best, mask, sent = lower, np.int64(-1), np.int64(0)
+    best = lower
+    mask = np.int64(-1)
+    sent = np.int64(0)
     for a in range(start[g], start[g + 1] - 1):
         left += T[a]
         right -= T[a]
         sent |= np.int64(1) << (a - start[g])
         value = scores(left, start, ordered, card, own) + scores(right, start, ordered, card, own)
         if value > best:
-            best, mask = value, sent
+            best = value
+            mask = sent
     return best, mask
 
 
@@ -142,15 +152,21 @@ def nominal_group(T, cats, undecided, g, spans, lower, budget):
     """All subsets of group g over its categories `cats` (columns, largest first): (value, mask or -1, nodes or -1 if stopped)."""
     start, ordered, card = spans
     M, U = undecided
-    F, G, m = T.shape[0], len(ordered), len(cats)
+    F = T.shape[0]
+    G = len(ordered)
+    m = len(cats)
     D = np.zeros((2, m + 1, F), np.int32)  # sums of both sides after t decisions
     S = np.zeros((2, m + 1, G), np.int32)
     C = np.zeros((2, m, F), np.int32)  # sums of the side that takes cats[t]
     CS = np.zeros((2, m, G), np.int32)
     bound = np.zeros((2, m), np.int32)
     tried = np.zeros(m, np.int64)
-    masks, count = np.zeros(m + 1, np.int64), np.zeros(m + 1, np.int64)  # the categories sent left, and how many
-    best, mask, nodes = lower, np.int64(-1), 0
+    # the categories sent left, and how many
+    masks = np.zeros(m + 1, np.int64)
+    count = np.zeros(m + 1, np.int64)
+    best = lower
+    mask = np.int64(-1)
+    nodes = 0
     # the largest category goes left: the mirror image is the same tree
     D[0, 1] = T[cats[0]]
     scores(D[0, 1], start, ordered, card, S[0, 1])
@@ -187,7 +203,8 @@ def nominal_group(T, cats, undecided, g, spans, lower, budget):
             continue
         sent = masks[t] | (np.int64(1) << (cats[t] - start[g])) if side == 0 else masks[t]
         if t + 1 == m:
-            best, mask = bound[side, t], sent
+            best = bound[side, t]
+            mask = sent
             continue
         D[side, t + 1] = C[side, t]
         S[side, t + 1] = CS[side, t]
@@ -206,9 +223,12 @@ def two_levels(T, size, spans, lower, done, budget):
 
     done int64 (groups,): 1 for groups that need no search; set here. Returns (value, group or -1, mask, finished).
     """
-    start, ordered = spans.start, spans.ordered
+    start = spans.start
+    ordered = spans.ordered
     G = len(ordered)
-    best, chosen, mask = lower, -1, np.int64(0)
+    best = lower
+    chosen = -1
+    mask = np.int64(0)
     undecided = room(start)
     zero = np.zeros(G, np.int32)
     for g in range(G):
@@ -219,7 +239,9 @@ def two_levels(T, size, spans, lower, done, budget):
         if ordered[g]:
             value, found = ordered_group(T, g, spans, best)
             if found >= 0:
-                best, chosen, mask = value, g, found
+                best = value
+                chosen = g
+                mask = found
             done[g] = 1
             continue
         first = start[g]
@@ -233,7 +255,9 @@ def two_levels(T, size, spans, lower, done, budget):
             if min(undecided.most[0], pair_bound(zero, zero, undecided.pairs[0], best)) > best:
                 value, found, nodes = nominal_group(T, cats, undecided, g, spans, best, budget)
                 if found >= 0:
-                    best, chosen, mask = value, g, found
+                    best = value
+                    chosen = g
+                    mask = found
                 if nodes < 0:
                     return best, chosen, mask, False
         done[g] = 1

@@ -95,11 +95,13 @@ def _few(counts, first, stop, total, card):
 @kernel
 def last_level(counts, start, ordered, card):
     """Best group for one last level: (value, group); counts int64 (columns, classes)."""
-    best, chosen = np.int64(-1), -1
+    best = np.int64(-1)
+    chosen = -1
     for g in range(len(ordered)):
         value = last_level_of(counts, start[g], start[g + 1], ordered[g], card)
         if value > best:
-            best, chosen = value, g
+            best = value
+            chosen = g
     return best, chosen
 
 
@@ -124,8 +126,11 @@ def _both(left, right, spans):
 @kernel
 def _thresholds(table, weight, spans, lower):
     """Every cut of an ordered group: (value, mask); table as `split_counts` gives it, weight int64 (categories,)."""
-    left, right = np.zeros(table.shape[1:], np.int64), table.sum(axis=0)
-    best, mask, sent = lower, np.int64(-1), np.int64(0)
+    left = np.zeros(table.shape[1:], np.int64)
+    right = table.sum(axis=0)
+    best = lower
+    mask = np.int64(-1)
+    sent = np.int64(0)
     for a in range(len(table) - 1):
         left += table[a]
         right -= table[a]
@@ -134,7 +139,8 @@ def _thresholds(table, weight, spans, lower):
             continue
         value = _both(left, right, spans)
         if value > best:
-            best, mask = value, sent
+            best = value
+            mask = sent
     return best, mask
 
 
@@ -145,19 +151,24 @@ def _subsets(table, weight, spans, lower, budget):
     Depth-first over the categories by weight, largest first; a partial assignment is cut off when the errors that its decided rows
     must make leave no more than `lower`.
     """
-    limit, flag, card = budget.nodes, budget.flag, spans.card
+    limit = budget.nodes
+    flag = budget.flag
+    card = spans.card
     m = len(table)
     order = np.argsort(-weight, kind="mergesort")
     while m > 1 and weight[order[m - 1]] == 0:
         m -= 1
-    left, right = np.zeros(table.shape[1:], np.int64), np.zeros(table.shape[1:], np.int64)
+    left = np.zeros(table.shape[1:], np.int64)
+    right = np.zeros(table.shape[1:], np.int64)
     rest = np.zeros(m + 1, np.int64)
     for t in range(m - 1, -1, -1):
         rest[t] = rest[t + 1] + weight[order[t]]
-    best, mask = lower, np.int64(-1)
+    best = lower
+    mask = np.int64(-1)
     state = np.zeros(m, np.int64)  # 0 untried, 1 left, 2 right, 3 both done
     size = np.int64(0)
-    t, nodes = 0, 0
+    t = 0
+    nodes = 0
     sent = np.int64(0)
     while t >= 0:
         a = order[t]
@@ -190,7 +201,8 @@ def _subsets(table, weight, spans, lower, budget):
             continue
         if decided == m:
             if 0 < size < m:
-                best, mask = value, sent
+                best = value
+                mask = sent
             continue
         t += 1
     return best, mask, True

@@ -70,9 +70,11 @@ def bounded(T, size, spans, lower, upper, known, budget):
 
     known int32 (groups,), bounds of the trees by root group, is tightened.
     """
-    start, ordered = spans.start, spans.ordered
+    start = spans.start
+    ordered = spans.ordered
     G = len(ordered)
-    own, zero = np.empty(G, np.int32), np.zeros(G, np.int32)
+    own = np.empty(G, np.int32)
+    zero = np.zeros(G, np.int32)
     best = np.int64(max(lower, one_level(T, spans, own)))
     nodes = CALL
     undecided = room(start)
@@ -104,8 +106,11 @@ def bounded(T, size, spans, lower, upper, known, budget):
 @kernel
 def by_category(cat, s, w, rows, start, g):
     """Tables int32 (categories of g, columns, columns) and weights int64 (categories of g, columns)."""
-    m, F, G = start[g + 1] - start[g], start[-1], cat.shape[1]
-    T, size = np.zeros((m, F, F), np.int32), np.zeros((m, F), np.int64)
+    m = start[g + 1] - start[g]
+    F = start[-1]
+    G = cat.shape[1]
+    T = np.zeros((m, F, F), np.int32)
+    size = np.zeros((m, F), np.int64)
     for r in rows:
         a = cat[r, g]
         for h in range(G):
@@ -119,16 +124,21 @@ def by_category(cat, s, w, rows, start, g):
 @kernel
 def _empty_sides(m, columns, groups):
     """Room for m decisions."""
-    table, weight = np.zeros((2, m + 1, columns, columns), np.int32), np.zeros((2, m + 1, columns), np.int64)
-    value, known = np.zeros((2, m + 1), np.int32), np.zeros((2, m + 1, groups), np.int32)
+    table = np.zeros((2, m + 1, columns, columns), np.int32)
+    weight = np.zeros((2, m + 1, columns), np.int64)
+    value = np.zeros((2, m + 1), np.int32)
+    known = np.zeros((2, m + 1, groups), np.int32)
     return Sides(table, weight, value, known, np.zeros((2, m + 1), np.int64))
 
 
 @kernel
 def _grown(sides, side, t, part, need, deep, spans, budget):
     """The value of a side with one more category, in slot t + 1: (value, if above `need`, and nodes or -1 if stopped)."""
-    old, to = sides.at[side, t], t + 1
-    table, weight, known = sides.table[side], sides.weight[side], sides.known[side]
+    old = sides.at[side, t]
+    to = t + 1
+    table = sides.table[side]
+    weight = sides.weight[side]
+    known = sides.known[side]
     table[to] = table[old] + part.table
     if side == 0 and not deep:
         return one_level(table[to], spans, known[to]), 1
@@ -143,13 +153,18 @@ def nominal_three(T, size, cats, own, deep, spans, lower, budget):
     """All subsets of a group over its categories `cats`, worth `own` each by itself: (value, mask or -1, nodes or -1 if stopped)."""
     m = len(cats)
     sides = _empty_sides(m, spans.start[-1], len(spans.ordered))
-    V, at = sides.value, sides.at
-    tried, masks, count = np.zeros(m, np.int64), np.zeros(m + 1, np.int64), np.zeros(m + 1, np.int64)
+    V = sides.value
+    at = sides.at
+    tried = np.zeros(m, np.int64)
+    masks = np.zeros(m + 1, np.int64)
+    count = np.zeros(m + 1, np.int64)
     ways = np.zeros((2, m), np.bool_)
     rest = np.zeros(m + 1, np.int32)
     for t in range(m - 1, -1, -1):
         rest[t] = rest[t + 1] + own[t]
-    best, mask, nodes = np.int32(lower), np.int64(-1), 0
+    best = np.int32(lower)
+    mask = np.int64(-1)
+    nodes = 0
     t = len(cats) - m  # 0, but no literal, for which callees would be compiled once more
     while t >= 0:
         if tried[t] == 0:
@@ -171,7 +186,8 @@ def nominal_three(T, size, cats, own, deep, spans, lower, budget):
             tried[t] = 0
             t -= 1
             continue
-        reach0, reach1 = V[0, t + 1] + V[1, at[1, t]], V[1, t + 1] + V[0, at[0, t]]
+        reach0 = V[0, t + 1] + V[1, at[1, t]]
+        reach1 = V[1, t + 1] + V[0, at[0, t]]
         first = 0 if not ways[1, t] or (ways[0, t] and reach0 >= reach1) else 1
         side = first if tried[t] == 0 else 1 - first
         tried[t] += 1
@@ -182,7 +198,8 @@ def nominal_three(T, size, cats, own, deep, spans, lower, budget):
             continue
         masks[t + 1] = masks[t] | (np.int64(1) << cats[t]) if side == 0 else masks[t]
         if t + 1 == m:
-            best, mask = (reach0 if side == 0 else reach1), masks[t + 1]
+            best = reach0 if side == 0 else reach1
+            mask = masks[t + 1]
             continue
         count[t + 1] = left
         at[side, t + 1], at[1 - side, t + 1] = t + 1, at[1 - side, t]
@@ -195,14 +212,20 @@ def nominal_three(T, size, cats, own, deep, spans, lower, budget):
 def ordered_three(T, size, deep, flip, spans, lower, budget):
     """All thresholds of a group, the middle first: (value, cut or -1, nodes or -1 if stopped); `flip`: the lower bins go to side 1."""
     start = spans.start
-    F, G, m = start[-1], len(start) - 1, len(T)
-    P, size_P = np.zeros((m + 1, F, F), np.int32), np.zeros((m + 1, F), np.int64)
+    F = start[-1]
+    G = len(start) - 1
+    m = len(T)
+    P = np.zeros((m + 1, F, F), np.int32)
+    size_P = np.zeros((m + 1, F), np.int64)
     for a in range(m):
         P[a + 1], size_P[a + 1] = P[a] + T[a], size_P[a] + size[a]
-    scratch, known = np.empty(G, np.int32), np.empty(G, np.int32)
+    scratch = np.empty(G, np.int32)
+    known = np.empty(G, np.int32)
     # open intervals of cuts, with twice the errors known of all below and of all above
     stack = [(0, m, np.int32(0), np.int32(0))]
-    best, found, nodes = np.int32(lower), -1, 0
+    best = np.int32(lower)
+    found = -1
+    nodes = 0
     total = np.int32(size_P[m, start[0] : start[1]].sum())
     while len(stack):
         low, high, lost_below, lost_above = stack.pop()
@@ -210,7 +233,8 @@ def ordered_three(T, size, deep, flip, spans, lower, budget):
             continue
         cut = (low + high) // 2
         lost = np.array([lost_below, lost_above], np.int32)
-        value, reached = np.zeros(2, np.int32), True
+        value = np.zeros(2, np.int32)
+        reached = True
         for part in range(2):
             here, weight = (P[cut], size_P[cut]) if part == 0 else (P[m] - P[cut], size_P[m] - size_P[cut])
             w = np.int32(weight[start[0] : start[1]].sum())
@@ -236,7 +260,8 @@ def ordered_three(T, size, deep, flip, spans, lower, budget):
                 reached = False
                 break
         if reached:
-            best, found = value[0] + value[1], cut
+            best = value[0] + value[1]
+            found = cut
         stack.append((low, cut, lost_below, lost[1]))
         stack.append((cut, high, lost[0], lost_above))
     return best, found, nodes

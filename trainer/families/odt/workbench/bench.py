@@ -34,7 +34,8 @@ class TopologyCompleter(ColumnCompleter):
         """One line for each column: its cheapest question at the place in the best whole tree with the questions above it."""
         stay = held(wishes, self.space.questions)
         kept = frozenset(w.item for w in wishes if w.place != place or w.item.verb not in ("ask", "leaf")) | stay
-        path, columns = path_to(tree, place), self.space.questions.columns
+        path = path_to(tree, place)
+        columns = self.space.questions.columns
         kept |= {Item("ask", place[:k], q, columns[q]) for k, q in enumerate(path)}
         least = self._least(kept, FAR)
         base = self.space.exact_cost(least.lower if least.exact else min(least.upper, FAR - 1))
@@ -48,7 +49,8 @@ class TopologyCompleter(ColumnCompleter):
                 yield QuestionPrice(question=some, price=price, proved=False)
 
     def _line(self, tree: LabelledShape, place: str, found: Found, base: Fraction, proved: bool) -> QuestionPrice:
-        part, rows = tree, self.space.all_rows
+        part = tree
+        rows = self.space.all_rows
         for letter in place:
             assert isinstance(part, tuple)
             yes, no = self.space.split(rows, part[0])

@@ -165,7 +165,11 @@ class Sending:
     """All questions about one group at a place: its categories are sent to yes or no, the heaviest first, the better side first."""
 
     def __init__(self, prefix: SubsetPrefix, spot: Spot, g: int, way: int) -> None:
-        self.prefix, self.space, self.spot, self.g, self.way = prefix, prefix.subsets, spot, g, way
+        self.prefix = prefix
+        self.space = prefix.subsets
+        self.spot = spot
+        self.g = g
+        self.way = way
         rooms = prefix.ways(spot)[way]
         self.sides = (prefix.side(spot, "y", rooms[0]), prefix.side(spot, "n", rooms[1]))
         yes, no = self.sides
@@ -194,7 +198,8 @@ class Sending:
 
     def run(self, best: Found, enough: int) -> Found:
         """The best question if it costs less than the best so far; a tree that costs `enough` ends the search."""
-        self.best, self.enough = best, enough
+        self.best = best
+        self.enough = enough
         if len(self.parts) < 2 or self.lower >= best.upper:
             return best
         if self.ordered:

@@ -9,7 +9,8 @@ from trainer.families.odt.topology import complete
 from trainer.families.odt.workbench.bench import SubsetWorkbench
 from trainer.method import NotProved, Proof
 
-DEEPEST, MOST_QUESTIONS = 3, 300
+DEEPEST = 3
+MOST_QUESTIONS = 300
 
 
 def subset_proof(bench: SubsetWorkbench, bound: Fraction) -> Proof:

@@ -27,7 +27,8 @@ class SubsetQuestions(Questions):
     """
 
     def __init__(self, problem: Problem, groups: Groups) -> None:
-        self.problem, self.groups = problem, groups
+        self.problem = problem
+        self.groups = groups
         kinds = list(zip(groups.sizes.tolist(), groups.ordered.tolist(), strict=True))
         own = [size - 1 if ordered else (1 << size) - 2 for size, ordered in kinds]
         self.starts: list[int] = np.cumsum([0, *own]).tolist()
@@ -69,7 +70,9 @@ class SubsetQuestions(Questions):
 
     def within_card(self, g: int, mask: int) -> bool:
         """Whether a subset, or what is outside it, is as small as `max_card` asks for."""
-        size, inside, card = int(self.groups.sizes[g]), mask.bit_count(), self.groups.card
+        size = int(self.groups.sizes[g])
+        inside = mask.bit_count()
+        card = self.groups.card
         return bool(self.groups.ordered[g]) or not card or min(inside, size - inside) <= card
 
     def _split_of(self, question: int) -> Split:
@@ -125,7 +128,8 @@ class SubsetQuestions(Questions):
     # -- categories that stay together -----------------------------------------------------------------------------------
 
     def together(self, split: Split) -> int:
-        name, g = self.problem.table.names[split.used[0]], self.group_of.get(split.used[0])
+        name = self.problem.table.names[split.used[0]]
+        g = self.group_of.get(split.used[0])
         levels = self.problem.table.schema[split.used[0]].categories
         absent = [levels[code] for code in split.among if g is None or code not in self.codes[g]]
         if g is None or absent:

@@ -55,12 +55,19 @@ class SubsetSpace(editing.Space):
         if not len(self.origin):
             raise DataError("The weights of all rows are zero.")
         _check_size(problem, groups)
-        self.problem, self.questions = problem, SubsetQuestions(problem, groups)
+        self.problem = problem
+        self.questions = SubsetQuestions(problem, groups)
         self.groups = replace(groups, cat=groups.cat[self.origin], y=groups.y[self.origin], w=groups.w[self.origin])
-        self.shape, self.depth = canonical(shape), shape.depth if shape is not None else 0
-        self.min_leaf, self.banned = 1, NONE_BANNED
-        self.weights, self.classes, self.n_classes = self.groups.w, self.groups.y, problem.n_classes
-        self.unit, self.leaf, self.leaf_rows = 1, 0, Fraction(0)
+        self.shape = canonical(shape)
+        self.depth = shape.depth if shape is not None else 0
+        self.min_leaf = 1
+        self.banned = NONE_BANNED
+        self.weights = self.groups.w
+        self.classes = self.groups.y
+        self.n_classes = problem.n_classes
+        self.unit = 1
+        self.leaf = 0
+        self.leaf_rows = Fraction(0)
         self._allowed: dict[frozenset[int], Allowed] = {}
         self._searched = 0
 
@@ -147,7 +154,8 @@ class SubsetSpace(editing.Space):
     ) -> Kept:
         """As in every space; `room`: the topology, where it is not that of all trees of the height."""
         counts = self.counts(rows)
-        leaf, floor = self.leaf_cost(counts), self.floor(counts, height)
+        leaf = self.leaf_cost(counts)
+        floor = self.floor(counts, height)
         search = self.allowed(banned).search
         if height <= 0 or search is None or floor >= leaf:
             return Kept(leaf, True)
@@ -182,7 +190,8 @@ class SubsetSpace(editing.Space):
         if isinstance(draft, DraftLeaf):
             return None
         g, chosen = self.groups.question(draft.split)
-        mask, present = sum(1 << a for a in chosen), self.present(g, rows)
+        mask = sum(1 << a for a in chosen)
+        present = self.present(g, rows)
         yes, no = parted(self.groups, rows, g, mask)
         if not len(yes) or not len(no):
             return self._shape(draft.left if len(yes) else draft.right, rows, banned)
