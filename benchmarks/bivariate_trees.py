@@ -21,7 +21,7 @@ import numpy as np
 from common import data_folder, numeric
 
 from trainer import make_classifier
-from trainer.crew import Crew
+from trainer.worker_pool import Crew
 
 PACKAGE = """
 import sys, time

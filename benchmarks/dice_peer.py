@@ -97,9 +97,9 @@ def compare(name: str, python: str, most: int, budget: float) -> None:
     from trainer.data.reader import load
     from trainer.explain.flip import Flipper
     from trainer.explain.statistics import statistics
-    from trainer.run import TrainRequest, train
     from trainer.table import Kind
-    from trainer.tree.code import to_python
+    from trainer.training.run import TrainRequest, train
+    from trainer.tree.export.code import to_python
 
     about = next(d for d in json.loads((FOLDER / "manifest.json").read_text()) if d["name"] == name)
     target = (FOLDER / about["file"]).read_text().partition("\n")[0].split(",")[-1]  # the last column of all three

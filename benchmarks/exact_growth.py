@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from trainer.families.exact.solve import solve_binary
+from trainer.families.exact.search.solve import solve_binary
 
 
 def table(rows: int, columns: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

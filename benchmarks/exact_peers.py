@@ -20,7 +20,7 @@ from pydl85 import DL85Classifier
 from pystreed import STreeDClassifier
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from trainer.families.exact.solve import ExactResult, solve_binary
+from trainer.families.exact.search.solve import ExactResult, solve_binary
 
 DATA = Path(os.environ.get("OCTWEB_BENCH_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 TABLES = {

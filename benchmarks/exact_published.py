@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from trainer.families.exact.solve import solve_binary
+from trainer.families.exact.search.solve import solve_binary
 
 DATA = Path(os.environ.get("OCTWEB_BENCH_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 TOLERANCE = 1e-6  # the published values are rounded to six or seven digits

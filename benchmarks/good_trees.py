@@ -155,7 +155,7 @@ def bench_on(path: Path) -> Callable[[], Any]:
     """A fresh workbench on a table each time."""
     from trainer.data.problem import Problem
     from trainer.data.reader import load
-    from trainer.families.exact.workbench.bench import Workbench
+    from trainer.families.exact.workbench import Workbench
 
     table, labels, _ = load(path, target="target")
     return lambda: Workbench(Problem(table=table, labels=labels, leaf_penalty=Fraction(PENALTY)), depth=DEPTH)
@@ -258,7 +258,7 @@ def tied(options: argparse.Namespace, path: Path) -> int:
     """Print what TreeFARMS counts with three levels, and what ours does without idle questions."""
     from trainer.data.problem import Problem
     from trainer.data.reader import load
-    from trainer.families.exact.workbench.bench import Workbench
+    from trainer.families.exact.workbench import Workbench
 
     table, labels, _ = load(path, target="target")
     for first in (0, 1):

@@ -27,7 +27,7 @@ import numpy as np
 import psutil
 from common import ROOT
 
-from trainer.methods import METHODS
+from trainer.registry import METHODS
 
 POLL = 0.02
 # seconds after the limit, share of the limit, seconds after SIGTERM

@@ -27,8 +27,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from trainer.data.reader import load
 from trainer.milo import scip
-from trainer.run import TrainRequest, train
 from trainer.table import Kind, Labels, MissingPolicy, Table, numeric_table
+from trainer.training.run import TrainRequest, train
 
 DATA = Path(os.environ.get("OCTWEB_BENCH_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 SETS = (

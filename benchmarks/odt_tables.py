@@ -23,10 +23,10 @@ from trainer.data.reader import load
 from trainer.families.odt.goals import Reach, goal_of
 from trainer.families.odt.grouping import labels_of, make_groups
 from trainer.families.odt.topology import complete
-from trainer.methods import get
-from trainer.monitor import Monitor
-from trainer.run import fit
+from trainer.methods.monitor import Monitor
+from trainer.registry import get
 from trainer.table import MISSING_CATEGORY, Column, Kind, Labels, MissingPolicy, Table
+from trainer.training.run import fit
 from trainer.tree.nodes import Tree
 
 DATA = Path(os.environ.get("OCTWEB_BENCH_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))

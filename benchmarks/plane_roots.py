@@ -20,8 +20,8 @@ from multivariate import by_processor
 
 from trainer.families.oblique import packing as oblique_packing
 from trainer.families.oblique import presolve
-from trainer.run import TrainRequest, train
 from trainer.table import Labels, numeric_table
+from trainer.training.run import TrainRequest, train
 
 
 def run(points: int, classes: int, limit: float) -> str:

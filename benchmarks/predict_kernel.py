@@ -22,8 +22,8 @@ import onnxruntime
 from sklearn.tree import DecisionTreeClassifier
 
 from trainer.table import numeric_table
+from trainer.tree.export.onnx import to_onnx
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, Tree, grow
-from trainer.tree.onnx import to_onnx
 from trainer.tree.splits import Linear, Threshold
 
 

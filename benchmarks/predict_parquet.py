@@ -25,8 +25,8 @@ import pyarrow.parquet as pq
 from predict_kernel import onnx_session, translated
 from sklearn.tree import DecisionTreeClassifier
 
-from trainer.data.file_bytes import ReadLimits
-from trainer.predict_file import predict_file
+from trainer.data.formats.file_bytes import ReadLimits
+from trainer.prediction.predict_file import predict_file
 from trainer.tree.file import ModelFile
 
 LIMITS = ReadLimits(bytes=10**11, unpacked_bytes=10**11, rows=10**9, columns=10**5, cells=10**11)

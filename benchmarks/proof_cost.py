@@ -28,15 +28,15 @@ import numpy as np
 import pandas as pd
 from common import encodings
 
+from trainer.check.proof.steps.steps import check_proof
+from trainer.check.proof.subject import Space
 from trainer.data.reader import load
-from trainer.families.exact.solve import solve_binary
-from trainer.method import Proof
-from trainer.methods import get
-from trainer.monitor import Monitor
-from trainer.pose import limits_of, pose
-from trainer.proving import cost_of
-from trainer.verify.steps.steps import check_proof
-from trainer.verify.subject import Space
+from trainer.families.exact.search.solve import solve_binary
+from trainer.methods.base import Proof
+from trainer.methods.monitor import Monitor
+from trainer.registry import get
+from trainer.solver_common.problem_setup import limits_of, pose
+from trainer.training.proof_file import cost_of
 
 FIELDS = ("table", "depth", "rows", "questions", "train", "prove", "share", "steps", "bytes", "check", "check_to_train")
 TARGETS = {3: 1.0, 4: 20.0}  # seconds, the median of checking

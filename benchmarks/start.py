@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-from trainer.methods import METHODS  # noqa: E402  (the project is found from any folder)
+from trainer.registry import METHODS  # noqa: E402  (the project is found from any folder)
 
 
 def iris(path: Path) -> None:
@@ -42,8 +42,8 @@ def processor_seconds(command: list[str], environment: dict[str, str]) -> float:
 WITH_READY = """
 import sys
 from pathlib import Path
-from trainer import ready
-ready.FOLDER = Path(sys.argv.pop(1))
+from trainer import precompiled
+precompiled.FOLDER = Path(sys.argv.pop(1))
 import os
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "octweb.settings")
 from django.core.management import execute_from_command_line

@@ -23,10 +23,10 @@ from trainer.data.problem import Problem
 from trainer.data.reader import load
 from trainer.editing.bench import Bench
 from trainer.editing.space import Stopped
-from trainer.families.exact.workbench.bench import Workbench
-from trainer.families.numeric.workbench.bench import NumericWorkbench
-from trainer.families.odt.workbench.bench import SubsetWorkbench
-from trainer.workbench import EDITABLE
+from trainer.families.exact.workbench import Workbench
+from trainer.families.numeric.editing.bench import NumericWorkbench
+from trainer.families.odt.editing.bench import SubsetWorkbench
+from trainer.workbench.requests import EDITABLE
 
 SETS = (
     "tic-tac-toe", "breast-cancer", "fico_binary", "credit_QT_5", "kr-vs-kp", "monk1", "monk2", "monk3", "balance-scale",

@@ -1,82 +1,78 @@
-"""Writes how long the checker is, part by part, into docs/checking.md: `python -m docs.checker_size`. A test fails if it is stale."""
+"""Write the size of the checker, in statements, into docs/checking.md: `python -m docs.checker_size`."""
 
 from __future__ import annotations
 
 import ast
-import io
 import re
-import tokenize
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+CHECK = ROOT / "trainer" / "check"
 PAGE = ROOT / "docs" / "checking.md"
-BEGIN, END = "<!-- made by python -m docs.checker_size -->\n", "<!-- end -->"
-PROOFS, REST = "verify", "recount"
-# what each part of the two packages does
+BEGIN = "<!-- made by python -m docs.checker_size -->\n"
+END = "<!-- end -->"
 PARTS = {
-    PROOFS: "reads what a model document asks for, and says what a proof shows",
-    f"{PROOFS}/space": "makes the trees that a claim is about, in numbers: rows, questions or points, prices and limits",
-    f"{PROOFS}/steps": "checks the steps of a proof",
-    f"{REST}/search": "searches without a proof: small spaces, lines in two columns, rows in planes",
-    f"{REST}/table": "reads the table",
-    f"{REST}/trees": "counts the trees of the file again",
-    REST: "says what became of each claim",
+    "proof": "reads what a model document asks for, and says what a proof shows",
+    "proof/space": "builds the space of trees of a claim: rows, splits or points, prices and limits",
+    "proof/steps": "checks the steps of a proof",
+    "recount/search": "searches without a proof: small spaces, lines in two columns, rows in planes",
+    "recount/table": "reads the table",
+    "recount/trees": "counts the trees of the file again",
+    "recount": "gives a verdict on each claim",
 }
-SILENT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 
 
-def code_lines(text: str) -> int:
-    """Lines that hold more than blanks, comments and docstrings."""
-    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    lines = {n for t in tokens if t.type not in SILENT for n in range(t.start[0], t.end[0] + 1)}
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
-            lines -= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
-    return len(lines)
+def count_statements(text: str) -> int:
+    """Count the statements of a module; docstrings are not counted."""
+    nodes = list(ast.walk(ast.parse(text)))
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    docstrings = sum(isinstance(node, documented) and ast.get_docstring(node) is not None for node in nodes)
+    return sum(isinstance(node, ast.stmt) for node in nodes) - docstrings
 
 
 def part_of(path: Path) -> str:
-    """The part that a module belongs to. Raises LookupError for one that no part names."""
-    part = path.relative_to(ROOT / "trainer").parent.as_posix()
+    """Return the part that a module belongs to.
+
+    Raises
+    ------
+    LookupError
+        If PARTS does not name the package of the module.
+    """
+    part = path.relative_to(CHECK).parent.as_posix()
     if part not in PARTS:
         raise LookupError(f"{path.name} belongs to no part; name the package '{part}' in docs/checker_size.py")
     return part
 
 
-def sizes() -> dict[str, tuple[int, int]]:
-    """Lines of code and all lines of each part."""
-    found = dict.fromkeys(PARTS, (0, 0))
-    for path in sorted(path for package in (PROOFS, REST) for path in (ROOT / "trainer" / package).rglob("*.py")):
-        text, part = path.read_text(encoding="utf-8"), part_of(path)
-        found[part] = (found[part][0] + code_lines(text), found[part][1] + text.count("\n"))
-    return found
-
-
-def proofs_size() -> int:
-    """Lines of code of the checker of proofs."""
-    return sum(size[0] for part, size in sizes().items() if part.startswith(PROOFS))
+def part_sizes() -> Counter[str]:
+    """Count the statements of each part."""
+    sizes = Counter(dict.fromkeys(PARTS, 0))
+    for package in ("proof", "recount"):
+        for path in sorted((CHECK / package).rglob("*.py")):
+            sizes[part_of(path)] += count_statements(path.read_text(encoding="utf-8"))
+    return sizes
 
 
 def table() -> str:
-    """The table, with a sentence."""
-    found = sizes()
-    every = sum(size[0] for size in found.values())
-    lines = [f"| `{part}` | {PARTS[part]} | {a:,} | {b:,} |" for part, (a, b) in found.items()]
-    words = (
-        f"The checker of proofs, `trainer/{PROOFS}`, has {proofs_size():,} lines of code for all methods; "
-        f"`trainer/{REST}`, which counts again what else a file says, {every - proofs_size():,}."
+    """Write the table, with a sentence above it."""
+    sizes = part_sizes()
+    proofs = sum(size for part, size in sizes.items() if part.startswith("proof"))
+    rest = sizes.total() - proofs
+    sentence = (
+        f"The checker of proofs, `trainer/check/proof`, has {proofs:,} statements for all methods. "
+        f"`trainer/check/recount`, which counts every other claim again, has {rest:,}."
     )
-    head = "| package | what it does | lines of code | all lines |\n|---|---|---|---|"
-    return "\n".join([words, "", head, *lines, ""])
+    rows = [f"| `{part}` | {PARTS[part]} | {size:,} |" for part, size in sizes.items()]
+    return "\n".join([sentence, "", "| package | what it does | statements |\n|---|---|---|", *rows, ""])
 
 
-def made() -> str:
-    """The page with the table as it is now."""
+def updated_page() -> str:
+    """Return the page with the table of today."""
     page = PAGE.read_text(encoding="utf-8")
-    return re.sub(
-        re.escape(BEGIN) + ".*?" + re.escape(END), lambda _: f"{BEGIN}\n{table()}\n{END}", page, flags=re.DOTALL
-    )
+    pattern = re.escape(BEGIN) + ".*?" + re.escape(END)
+    return re.sub(pattern, lambda _: f"{BEGIN}\n{table()}\n{END}", page, flags=re.DOTALL)
 
 
 if __name__ == "__main__":
-    PAGE.write_text(made(), encoding="utf-8")
+    PAGE.write_text(updated_page(), encoding="utf-8")

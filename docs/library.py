@@ -11,25 +11,25 @@ from pathlib import Path
 from typing import Any
 
 from trainer import ESTIMATOR_NAMES
-from trainer.methods import get
+from trainer.registry import get
 
 PAGE = Path(__file__).resolve().parent / "library.md"
 # module: its names, where it does not list them itself in `__all__`
 MODULES: dict[str, tuple[str, ...]] = {
     "trainer": (),
-    "trainer.run": ("TrainRequest", "TrainResult", "train"),
-    "trainer.methods": ("METHODS", "get"),
-    "trainer.saving": ("ModelFileWarning",),
+    "trainer.training.run": ("TrainRequest", "TrainResult", "train"),
+    "trainer.registry": ("METHODS", "get"),
+    "trainer.sklearn_api.saving": ("ModelFileWarning",),
     "trainer.certificate": ("Certificate", "Guarantee", "Limits", "Status"),
     "trainer.tree.file": (),
     "trainer.tree.describe": (),
     "trainer.tree.idle": ("idle_questions", "pruned", "without_idle"),
     "trainer.data.reader": (),
     "trainer.convert": (),
-    "trainer.recount": (),
+    "trainer.check.recount": (),
     "trainer.evaluate": (),
     "trainer.dossier": (),
-    "trainer.mlflow_flavour": ("log_model", "save_model"),
+    "trainer.prediction.mlflow_flavour": ("log_model", "save_model"),
     "trainer.errors": (
         "ConversionError", "DataError", "InfeasibleError", "ModelFileError", "ParameterError", "RowError", "TrainerError",
     ),
@@ -131,7 +131,7 @@ def entry(name: str, thing: Any) -> list[str]:
 
 def estimators() -> list[str]:
     """The classifiers, all with the same methods."""
-    from trainer.estimators import TreeClassifier
+    from trainer.sklearn_api.estimators import TreeClassifier
 
     lines = ["### The classifiers", "", text_of(TreeClassifier) + " `make_classifier` takes the id of the method.", ""]
     lines += ["| class | method | what it is |", "|---|---|---|"]

@@ -14,7 +14,7 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "octweb.settings"
 from django.core.management import execute_from_command_line
 
 from octweb.registry.management.commands import predict
-from trainer import predict_file
+from trainer.prediction import predict_file
 
 HOLD = Path(os.environ["OCTWEB_TEST_HOLD"])
 predict_file.PIECE = 100

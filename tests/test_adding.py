@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from trainer.reference import BEGIN, END, TREE_BEGIN, TREE_END
+from trainer.training.method_pages import BEGIN, END, TREE_BEGIN, TREE_END
 
 SHOW = """
 from io import BytesIO
@@ -41,10 +41,10 @@ print(trainer.make_classifier("majority"))
 """
 # the lists to which a line of the page belongs, and the entry that it stands before
 LISTS = {
-    "trainer/methods.py": "METHODS: tuple[Method, ...] = (\n",
+    "trainer/registry.py": "METHODS: tuple[Method, ...] = (\n",
     "trainer/constraints/__init__.py": "CONSTRAINTS = (\n",
     "trainer/families/mip/side/__init__.py": "KEEP: dict[str, Callable[[Names, Settings], Iterator[SideConstraint]]] = {\n",
-    "trainer/recount/restrictions.py": "RESTRICTIONS = (\n",
+    "trainer/check/recount/restrictions.py": "RESTRICTIONS = (\n",
 }
 
 

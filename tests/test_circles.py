@@ -6,9 +6,9 @@ import grimp
 
 # a tree shows itself: the pictures, which are made of trees, are loaded when somebody asks for one
 ON_DEMAND = {
-    ("trainer.tree.nodes", "trainer.tree.picture.figure"),
-    ("trainer.tree.nodes", "trainer.tree.picture.html"),
-    ("trainer.tree.nodes", "trainer.tree.picture.tokens"),
+    ("trainer.tree.nodes", "trainer.tree.render.figure"),
+    ("trainer.tree.nodes", "trainer.tree.render.html"),
+    ("trainer.tree.nodes", "trainer.tree.render.tokens"),
 }
 
 
@@ -21,5 +21,5 @@ def circles(graph: grimp.ImportGraph) -> set[tuple[str, str]]:
 def test_no_circle_but_the_pictures_of_a_tree():
     graph = grimp.build_graph("trainer", "octweb", cache_dir=None)
     assert circles(graph) == ON_DEMAND
-    graph.add_import(importer="trainer.table", imported="trainer.run")
+    graph.add_import(importer="trainer.table", imported="trainer.training.run")
     assert circles(graph) - ON_DEMAND

@@ -13,8 +13,8 @@ from docs.modules import made
 from docs.pictures import FOLDER, WALKS, shown
 from tests.browser.pictures import MOST_BYTES
 from tests.conftest import ROOT
-from trainer.methods import METHODS
-from trainer.reference import model_path, page_with_table, page_with_tree, picture
+from trainer.registry import METHODS
+from trainer.training.method_pages import model_path, page_with_table, page_with_tree, picture
 from trainer.tree.file import read
 
 DOCS = ROOT / "docs"
@@ -96,7 +96,7 @@ def test_files_that_the_documentation_names_exist():
         "trainer/families/mip/side/rules.py",
     ]
     assert {page: paths for page, paths in found.items() if paths} == {}
-    assert lacking("`trainer/run.py` and `trainer/no_such_file.py`") == ["trainer/no_such_file.py"]
+    assert lacking("`trainer/training/run.py` and `trainer/no_such_file.py`") == ["trainer/no_such_file.py"]
 
 
 def unknown(text: str) -> list[str]:
@@ -122,9 +122,9 @@ def test_modules_that_the_documentation_names_exist():
     found = {page.relative_to(ROOT).as_posix(): unknown(text) for page, text in pages.items()}
     assert found.pop("docs/demo.md") == ["octweb.demo.E001"]  # the name of a check of Django
     assert {page: names for page, names in found.items() if names} == {}
-    assert unknown("`trainer.run.train`, `octweb.no_such`, `trainer.run.no_such`") == [
+    assert unknown("`trainer.training.run.train`, `octweb.no_such`, `trainer.training.run.no_such`") == [
         "octweb.no_such",
-        "trainer.run.no_such",
+        "trainer.training.run.no_such",
     ]
 
 

@@ -16,9 +16,9 @@ from octweb.runs.forms import MOST_PERCENT
 from octweb.runs.serializers import NewRunSerializer
 from octweb.workbench.api import NewWorkbenchSerializer
 from tests.conftest import ROOT
-from trainer import claims
 from trainer.certificate import Evidence
 from trainer.data.folds import MOST_FOLDS, MOST_HELD_OUT
+from trainer.training import claims
 from trainer.tree.splits import KINDS
 
 SPLITS = {kind.__name__ for kind in KINDS.values()}
@@ -49,8 +49,8 @@ def asked_kinds(source: str) -> list[str]:
 def test_only_the_kinds_of_splits_know_the_kinds_of_splits():
     apart = (
         "trainer/tree/splits",
-        "trainer/verify",
-        "trainer/recount",
+        "trainer/check/proof",
+        "trainer/check/recount",
     )  # the checker shares no code with what it checks
     found = {name: places for name, text in modules("trainer", "octweb", but=apart) if (places := asked_kinds(text))}
     assert found == {}
@@ -61,7 +61,7 @@ def test_only_the_kinds_of_splits_know_the_kinds_of_splits():
 def test_the_price_of_a_leaf_in_rows_is_computed_by_the_problem_only():
     """`Problem.kappa`, an exact fraction."""
     price = re.compile(r"\bleaf_penalty \* (?:\w+\.)*n\b(?!_)|\bn \* (?:\w+\.)*leaf_penalty\b")
-    apart = ("trainer/verify", "trainer/recount")  # the checker shares no code with what it checks
+    apart = ("trainer/check/proof", "trainer/check/recount")  # the checker shares no code with what it checks
     found = [name for name, text in modules("trainer", "octweb", but=apart) if price.search(text)]
     assert found == [str(Path("trainer/data/problem.py"))]
     assert price.search("cost = problem.leaf_penalty * problem.n,")
@@ -70,7 +70,7 @@ def test_the_price_of_a_leaf_in_rows_is_computed_by_the_problem_only():
 
 def test_rows_and_settings_become_a_problem_in_one_place():
     found = [name for name, text in modules("trainer", "octweb") if re.search(r"(?<!class )\bProblem\(", text)]
-    assert found == [str(Path("trainer/pose.py"))]
+    assert found == [str(Path("trainer/solver_common/problem_setup.py"))]
 
 
 def test_a_side_constraint_is_named_in_its_declaration_by_each_family_that_keeps_it_and_by_the_checker():
@@ -78,16 +78,16 @@ def test_a_side_constraint_is_named_in_its_declaration_by_each_family_that_keeps
     apart = (
         "trainer/constraints",
         "trainer/families/mip/side",
-        "trainer/families/exact/ruled",
-        "trainer/verify",
-        "trainer/recount",
+        "trainer/families/exact/proofs/rule",
+        "trainer/check/proof",
+        "trainer/check/recount",
         "octweb/runs/forms.py",
         "octweb/runs/words.py",
     )
     found = [
         name for name, text in modules("trainer", "octweb", but=apart) if re.search(r'"(fairness|monotone)"', text)
     ]
-    assert found == [str(Path("trainer/proving.py"))]  # that the checker searches it by itself
+    assert found == [str(Path("trainer/training/proof_file.py"))]  # that the checker searches it by itself
 
 
 @pytest.mark.parametrize("kind", [e for e in Evidence if "-" in e])
@@ -95,7 +95,9 @@ def test_kinds_of_evidence_are_written_once(kind):
     """Names of one word have other meanings, too."""
     again = [
         n
-        for n, text in modules("trainer", "octweb", but=("trainer/verify", "trainer/recount", "trainer/certificate.py"))
+        for n, text in modules(
+            "trainer", "octweb", but=("trainer/check/proof", "trainer/check/recount", "trainer/certificate.py")
+        )
         if f'"{kind}"' in text
     ]
     assert again == []
@@ -111,7 +113,7 @@ def test_evidence_names_its_kind_by_the_list():
 def test_every_kind_of_evidence_is_explained():
     page = (ROOT / "docs" / "model-file.md").read_text(encoding="utf-8")
     assert [kind for kind in Evidence if f"`{kind}`" not in page] == []
-    judged = set(re.findall(r'"([a-z]+(?:-[a-z]+)*)"', _lines_with("trainer/recount/claims.py", "if kind in (")))
+    judged = set(re.findall(r'"([a-z]+(?:-[a-z]+)*)"', _lines_with("trainer/check/recount/claims.py", "if kind in (")))
     assert judged <= set(Evidence)
     assert len(judged) == 7
 
@@ -128,7 +130,7 @@ def _lines_with(name: str, words: str) -> str:
     ],
 )
 def test_words_of_badges_are_written_once(words):
-    texts = [*modules("octweb", "trainer", but=("octweb/core/badges.py", "trainer/claims.py"))]
+    texts = [*modules("octweb", "trainer", but=("octweb/core/badges.py", "trainer/training/claims.py"))]
     texts += [(str(p), p.read_text(encoding="utf-8")) for p in (ROOT / "templates").rglob("*.html")]
     assert [name for name, text in texts if f'"{words}"' in text or f">{words}<" in text or f" {words}{{" in text] == []
 
@@ -137,7 +139,7 @@ def test_rows_are_dealt_into_folds_by_one_function():
     dealt = re.compile(r"np\.arange\(len\(\w+\)\) % ")
     found = [
         name
-        for name, text in modules("trainer", "octweb", but=("trainer/verify", "trainer/recount"))
+        for name, text in modules("trainer", "octweb", but=("trainer/check/proof", "trainer/check/recount"))
         if dealt.search(text)
     ]
     assert found == [str(Path("trainer/data/folds.py"))]

@@ -17,7 +17,7 @@ from tests.conftest import ROOT
 from tests.wheel_walk import Walk
 from tools.metadata import needed
 from tools.wheel import BuiltBefore
-from trainer.ready import processor_can
+from trainer.precompiled import processor_can
 
 
 @pytest.mark.parametrize(

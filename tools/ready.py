@@ -1,6 +1,6 @@
-"""Compile the kernels ahead, for the wheel: `python -m tools.ready [--into FOLDER] [METHOD ...]` (`trainer/ready.py` says what for).
+"""Compile the kernels ahead, for the wheel: `python -m tools.ready [--into FOLDER] [METHOD ...]` (`trainer/precompiled.py` says what for).
 
-Tiny trainings reach every kernel, in a process of its own that compiles for the processors that `trainer.ready.LEVELS` names; what it
+Tiny trainings reach every kernel, in a process of its own that compiles for the processors that `trainer.precompiled.LEVELS` names; what it
 compiled goes into FOLDER, default build/ready, from where the wheel takes it. NUMBA_CACHE_DIR keeps what was compiled before, as always.
 `--variables` prints the shell's lines that let every process of that shell compile for these processors.
 """
@@ -21,7 +21,7 @@ DEFAULT = ROOT / "build" / "ready"
 
 def compile_into(folder: Path, methods: list[str]) -> None:
     """Compile in a process that knows no other processor; raises CalledProcessError and leaves `folder` as it was where that fails."""
-    from trainer.ready import environment
+    from trainer.precompiled import environment
 
     with tempfile.TemporaryDirectory() as scratch:
         made = Path(scratch) / "ready"
@@ -36,7 +36,7 @@ def compile_into(folder: Path, methods: list[str]) -> None:
 def compile_here(folder: Path, methods: list[str]) -> None:
     """Reach the kernels in this process, whose environment names the processor, and copy their code."""
     from octweb.serving.warming import warm_kernels
-    from trainer.warm import COMPILED, warm
+    from trainer.training.warm_up import COMPILED, warm
 
     for method in methods or COMPILED:
         warm(method)
@@ -46,7 +46,7 @@ def compile_here(folder: Path, methods: list[str]) -> None:
 
 def copy_code(folder: Path) -> None:
     """Copy what numba keeps of the kernels of this process, for the processors of LEVELS, into `folder`."""
-    from trainer.ready import KEPT, environment
+    from trainer.precompiled import KEPT, environment
 
     level = environment().get("NUMBA_CPU_NAME")
     for kernel in KEPT:
@@ -71,7 +71,7 @@ def main() -> None:
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.variables:
-        from trainer.ready import environment
+        from trainer.precompiled import environment
 
         print("\n".join(f"export {name}='{value}'" for name, value in environment().items()))
     elif given.here:

@@ -37,15 +37,15 @@ def __getattr__(name: str) -> Any:
 
         return Tree
     if name == "Workbench":
-        from trainer.families.exact.workbench.bench import Workbench
+        from trainer.families.exact.workbench import Workbench
 
         return Workbench
     if name == "progress_bars":
-        from trainer.notebook import progress_bars
+        from trainer.sklearn_api.notebook import progress_bars
 
         return progress_bars
     if name == "make_classifier" or name in ESTIMATOR_NAMES.values():
-        from trainer import estimators
+        from trainer.sklearn_api import estimators
 
         return getattr(estimators, name)
     raise AttributeError(f"module 'trainer' has no attribute '{name}'")

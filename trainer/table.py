@@ -107,7 +107,7 @@ class Column:
 class Table:
     """Columns of equal length without the target; `row_numbers` are positions in the file that was read, from 1.
 
-    `reading` is how a messy file was read (`trainer.data.reading`), as a model file keeps it; None if nothing was special.
+    `reading` is how a messy file was read (`trainer.data.parsing`), as a model file keeps it; None if nothing was special.
     """
 
     columns: tuple[Column, ...]

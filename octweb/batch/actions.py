@@ -26,7 +26,7 @@ from octweb.datasets.actions import suffix
 from octweb.jobs import queue
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.registry.models import TreeModel
-from trainer.data.file_bytes import GZIP_MAGIC, PARQUET_MAGIC, refuse_other_formats
+from trainer.data.formats.file_bytes import GZIP_MAGIC, PARQUET_MAGIC, refuse_other_formats
 from trainer.errors import DataError
 from trainer.explain.least import COLUMNS
 

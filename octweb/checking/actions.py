@@ -20,7 +20,7 @@ from octweb.core.problems import Conflict
 from octweb.jobs import queue
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.registry.models import Doubt, TreeModel
-from trainer.bundle import bundle as checker
+from trainer.check.bundle import bundle as checker
 
 ENDING = "proof.jsonl.gz"
 DOUBTED_AT_ONCE = 20  # models in doubt that are looked at in one round

@@ -19,7 +19,7 @@ from octweb.jobs.models import RunStatus
 from octweb.jobs.waiting import wait_of
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
-from trainer.claims import wishes_in_words
+from trainer.training.claims import wishes_in_words
 
 
 def model_of(request: HttpRequest, pk: uuid.UUID, *, inside: bool) -> TreeModel:

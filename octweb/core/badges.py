@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trainer.claims import SPLITS_TIP
+from trainer.training.claims import SPLITS_TIP
 
 UNFINISHED_TIP = "The search ended, or is still going, before the proof was complete. A better tree may exist, but not better than the bound."
 HEURISTIC_TIP = "Built step by step. Nothing is claimed about how close the whole tree is to the best one."

@@ -19,6 +19,6 @@ def method_has(word: str, field: str = "method") -> Q:
 
 
 def _titles() -> dict[str, Any]:
-    from trainer.methods import METHODS  # loads every kernel's module: not for commands that name no method
+    from trainer.registry import METHODS  # loads every kernel's module: not for commands that name no method
 
     return {method.id: method.title for method in METHODS}

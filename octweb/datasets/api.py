@@ -29,11 +29,11 @@ from octweb.core.parsers import StrictJSONParser
 from octweb.datasets import actions
 from octweb.datasets.choice import Choice, Reading
 from octweb.datasets.models import Dataset
-from trainer.data.codes import MOST
-from trainer.data.reading import EVERY, Given
-from trainer.data.reading import Reading as TableReading
-from trainer.data.reading.column import kind_of
-from trainer.data.reading.given import WORDS
+from trainer.data.parsing import EVERY, Given
+from trainer.data.parsing import Reading as TableReading
+from trainer.data.parsing.codes import MOST
+from trainer.data.parsing.column import kind_of
+from trainer.data.parsing.given import WORDS
 from trainer.errors import DataError
 from trainer.table import Kind, MissingPolicy
 

@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from trainer.data.infer import GuessedColumn
-from trainer.data.raw import Detected
-from trainer.data.reading import EVERY, Given
-from trainer.data.reading import Reading as TableReading
+from trainer.data.formats.raw import Detected
+from trainer.data.parsing import EVERY, Given
+from trainer.data.parsing import Reading as TableReading
+from trainer.data.parsing.infer import GuessedColumn
 from trainer.errors import DataError
 from trainer.table import ColumnSchema, Kind, MissingPolicy
 
@@ -18,7 +18,7 @@ from trainer.table import ColumnSchema, Kind, MissingPolicy
 class Reading:
     """How to read a file; None means detected.
 
-    `given` is what was said about its cells and about the lines around the table, as `trainer.data.reading.Given` writes it; `kept` is the
+    `given` is what was said about its cells and about the lines around the table, as `trainer.data.parsing.Given` writes it; `kept` is the
     reading of an earlier version, which is repeated, and `columns` are its columns, which the file must have.
     """
 

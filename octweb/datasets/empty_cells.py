@@ -13,7 +13,7 @@ from octweb.core.problems import Busy
 from octweb.datasets import actions
 from octweb.datasets.choice import Choice
 from octweb.datasets.models import Dataset
-from trainer.data.infer import GuessedColumn
+from trainer.data.parsing.infer import GuessedColumn
 from trainer.errors import DataError
 from trainer.table import Kind, MissingPolicy
 

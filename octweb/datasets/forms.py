@@ -11,8 +11,8 @@ from urllib.parse import urlencode
 from django.http import QueryDict
 
 from octweb.datasets.choice import Choice, Reading
-from trainer.data.codes import parse_codes
-from trainer.data.reading import EVERY, ColumnReading, Given
+from trainer.data.parsing import EVERY, ColumnReading, Given
+from trainer.data.parsing.codes import parse_codes
 from trainer.errors import DataError
 from trainer.table import Kind, MissingPolicy
 

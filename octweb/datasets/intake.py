@@ -25,15 +25,15 @@ from octweb.datasets.model_rows import arrays_of
 from octweb.datasets.record import column_records, profile_record
 from octweb.datasets.same_columns import check_same_columns
 from trainer.data.build import LoadReport
-from trainer.data.file_bytes import ReadLimits
-from trainer.data.infer import GuessedColumn, guess_target, infer
+from trainer.data.formats.file_bytes import ReadLimits
+from trainer.data.formats.raw import RawTable
+from trainer.data.formats.read_file import read
+from trainer.data.formats.staged import read_raw, write_raw
+from trainer.data.parsing import Reading as TableReading
+from trainer.data.parsing import reading_of
+from trainer.data.parsing.infer import GuessedColumn, guess_target, infer
 from trainer.data.profile import profile
-from trainer.data.raw import RawTable
-from trainer.data.read_file import read
 from trainer.data.reader import build_as_read
-from trainer.data.reading import Reading as TableReading
-from trainer.data.reading import reading_of
-from trainer.data.staged import read_raw, write_raw
 from trainer.errors import DataError, TrainerError
 from trainer.table import Kind, Labels, Table
 from trainer.tree.file import from_json

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from trainer.data.folds import training_rows
+from trainer.data.formats.staged import lines_in
 from trainer.data.reader import load_for_model
-from trainer.data.staged import lines_in
 from trainer.errors import DataError
 from trainer.table import fingerprint
 from trainer.tree.file import ModelFile

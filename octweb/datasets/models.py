@@ -16,7 +16,7 @@ class Dataset(Deletable):
     # one record per column: {name, kind, missing, unit, reason, empty, distinct, role: "feature" | "target" | "ignored"}
     columns = models.JSONField(default=list)
     profile = models.JSONField(default=dict)
-    # how the cells of a messy file are read, see trainer.data.reading; empty for a clean one
+    # how the cells of a messy file are read, see trainer.data.parsing; empty for a clean one
     reading = models.JSONField(default=dict, blank=True)
     file = models.FileField(upload_to="datasets/%Y/%m/")
     sha256 = models.CharField(max_length=64)

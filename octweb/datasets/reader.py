@@ -29,8 +29,8 @@ from octweb.core.problems import Busy
 from octweb.datasets import intake
 from octweb.datasets.choice import Choice, Reading
 from octweb.jobs.child import environment_of_child
-from trainer.data.file_bytes import ReadLimits, is_gzip, read_bytes
-from trainer.data.parquet_file import is_parquet
+from trainer.data.formats.file_bytes import ReadLimits, is_gzip, read_bytes
+from trainer.data.formats.parquet_file import is_parquet
 from trainer.errors import DataError
 
 SMALL_BYTES = 1_000_000  # a text of this size is read within the web process

@@ -7,8 +7,8 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from trainer.data.reading import EVERY, Given, Reading
-from trainer.data.reading.given import WORDS
+from trainer.data.parsing import EVERY, Given, Reading
+from trainer.data.parsing.given import WORDS
 from trainer.errors import DataError, ModelFileError, ParameterError
 from trainer.table import MissingPolicy
 

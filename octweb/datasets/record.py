@@ -6,7 +6,7 @@ from typing import Any
 
 from octweb.datasets.choice import Choice
 from trainer.data.build import LoadReport
-from trainer.data.infer import GuessedColumn
+from trainer.data.parsing.infer import GuessedColumn
 from trainer.data.profile import Profile
 from trainer.table import Labels, Table
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from trainer.data.reading import Reading
+from trainer.data.parsing import Reading
 from trainer.errors import DataError, listed, nearest
 
 SEPARATE = "upload it as a separate data set"

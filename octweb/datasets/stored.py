@@ -20,10 +20,10 @@ from octweb.datasets.choice import choice_of
 from octweb.datasets.intake import OWN_FILES, build_with
 from octweb.datasets.models import Dataset
 from trainer.data.build import LoadReport
-from trainer.data.read_file import read
-from trainer.data.reading import Reading
-from trainer.data.spreadsheet import as_text
-from trainer.data.staged import lines_in
+from trainer.data.formats.read_file import read
+from trainer.data.formats.spreadsheet import as_text
+from trainer.data.formats.staged import lines_in
+from trainer.data.parsing import Reading
 from trainer.errors import DataError
 from trainer.table import Labels, Table
 

@@ -33,13 +33,13 @@ from octweb.datasets.forms import (
 )  # fmt: skip
 from octweb.datasets.intake import FIRST_LINES
 from octweb.datasets.models import Dataset, Upload
-from trainer.data.codes import parse_codes
-from trainer.data.infer import guess_target
-from trainer.data.reading import around_notes
+from trainer.data.parsing import around_notes
+from trainer.data.parsing.codes import parse_codes
+from trainer.data.parsing.infer import guess_target
 from trainer.errors import DataError
 from trainer.table import Kind, MissingPolicy
 from trainer.tree.numbers import decimal_text
-from trainer.tree.picture.palette import swatch
+from trainer.tree.render.palette import swatch
 
 SIGNS = {"delimiters": DELIMITERS, "encodings": ENCODINGS, "decimals": DECIMALS, "thousands_signs": THOUSANDS_SIGNS}
 PREVIEW_ROWS = FIRST_LINES

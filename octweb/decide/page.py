@@ -17,8 +17,8 @@ from trainer.explain.statistics import priced
 from trainer.explain.words import value_text
 from trainer.table import ColumnSchema, Kind
 from trainer.tree.numbers import label, number_text, unit
-from trainer.tree.picture.names import short_names
-from trainer.tree.picture.palette import swatch
+from trainer.tree.render.names import short_names
+from trainer.tree.render.palette import swatch
 from trainer.tree.splits import Split
 
 FEW_TERMS = 3  # columns of a sum whose question is written out

@@ -11,7 +11,7 @@ from octweb.figures.histogram import stacked_bars
 from octweb.registry.workspace.scene import Scene
 from trainer.tree.nodes import Node
 from trainer.tree.numbers import number_text
-from trainer.tree.picture.palette import swatch
+from trainer.tree.render.palette import swatch
 from trainer.tree.splits.base import BELOW, BETWEEN
 
 WIDTH = 560

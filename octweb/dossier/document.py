@@ -9,9 +9,9 @@ from django.template.loader import render_to_string
 
 from octweb.core import badges
 from octweb.core.methods import title_of
-from trainer.claims import splits_claim, splits_words
+from trainer.training.claims import splits_claim, splits_words
 from trainer.tree.nodes import Tree
-from trainer.tree.picture import paper
+from trainer.tree.render import paper
 
 MATRIX = 8  # classes up to which all mistakes are in one table
 MISTAKES = 40  # kinds of mistakes that are listed if there are more classes

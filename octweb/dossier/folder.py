@@ -12,7 +12,7 @@ from typing import Any
 
 from octweb.dossier.document import to_html
 from octweb.dossier.pdf import can_print, to_pdf
-from trainer.bundle import bundle
+from trainer.check.bundle import bundle
 from trainer.tree.document import publishable
 from trainer.tree.file import read
 

@@ -25,7 +25,7 @@ from octweb.runs.models import TrainingRun
 from octweb.runs.words import family_name, run_name
 from trainer.data.folds import check_evaluation
 from trainer.errors import ParameterError
-from trainer.methods import get
+from trainer.registry import get
 
 MOST_CANDIDATES = 40
 FOLDS = 5

@@ -15,13 +15,13 @@ from octweb.core.templatetags.octweb import NARROW, percent
 from octweb.experiments.models import Candidate, Experiment
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.runs import advice
-from trainer.claims import read_claim, splits_claim, splits_words
 from trainer.evaluate import Choice, Honest, Record, Score, choose, honest
 from trainer.evaluate.intervals import wilson
-from trainer.methods import get
+from trainer.registry import get
+from trainer.training.claims import read_claim, splits_claim, splits_words
 from trainer.tree.file import from_json
 from trainer.tree.numbers import number_text, points_text
-from trainer.tree.picture.outline import tree_outline
+from trainer.tree.render.outline import tree_outline
 
 COLUMNS = {"one column": 1, "groups of categories": 1, "two columns": 2, "many columns": 3}
 SORTS = {"accuracy": "Accuracy", "leaves": "Leaves", "time": "Time", "queue": "Queue"}

@@ -11,7 +11,7 @@ from octweb.runs import advice
 from octweb.runs.estimate import Size, by_model, poses_programs, seconds_of, size_of
 from octweb.runs.thresholds import QUICK, bins_within
 from octweb.runs.words import run_name
-from trainer.methods import get
+from trainer.registry import get
 
 FEW_ROWS = 1000  # below, no rows are held out: nested folds use them all
 HELD_OUT = 0.25

@@ -10,7 +10,7 @@ from typing import Any
 from octweb.places import FILES
 from trainer.evaluate import Report
 from trainer.evaluate.tables import MEASURES, sentence
-from trainer.tree.picture.palette import COLOURS, SHAPES, axis, escape, frame
+from trainer.tree.render.palette import COLOURS, SHAPES, axis, escape, frame
 
 STATIC = FILES / "static"
 ROW = 26  # pixels for a data set

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from trainer.tree.numbers import points_text
-from trainer.tree.picture.palette import axis, escape, frame, short
+from trainer.tree.render.palette import axis, escape, frame, short
 
 ASIDE = 1.05  # candidates of the same size stand beside each other: so far apart, as a factor of leaves
 AIR = 0.14  # of the height of what is drawn, above and below it: the words of two candidates stand there

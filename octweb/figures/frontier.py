@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from trainer.tree.numbers import points_text
-from trainer.tree.picture.palette import axis, count_axis, escape, frame, short, text_width
+from trainer.tree.render.palette import axis, count_axis, escape, frame, short, text_width
 
 # the room of a picture in pixels, as far as names are kept apart
 WIDE = 900

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trainer.tree.picture.palette import axis, escape, fit, frame, text_width
+from trainer.tree.render.palette import axis, escape, fit, frame, text_width
 
 PERCENT = {"ticksuffix": "\u202f%"}
 ROWS = ("First question", "Then, on the yes side", "And, on the no side")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trainer.tree.picture.palette import axis, count_axis, frame
+from trainer.tree.render.palette import axis, count_axis, frame
 
 TOP = 48  # pixels above a chart: its legend, and below that the name of the moment that is shown
 LEGEND = {"orientation": "h", "x": 1, "xanchor": "right", "y": 1.08, "yanchor": "bottom"}

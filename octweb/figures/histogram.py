@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from trainer.dtypes import CodeArray, FloatArray
-from trainer.tree.picture.names import named
-from trainer.tree.picture.palette import LEGEND, axis, class_styles, count_axis, escape, frame
+from trainer.tree.render.names import named
+from trainer.tree.render.palette import LEGEND, axis, class_styles, count_axis, escape, frame
 
 BINS = 32
 LARGEST = float(np.finfo(np.float64).max)

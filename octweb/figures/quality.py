@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from trainer.tree.numbers import points_text
-from trainer.tree.picture.names import short_names
-from trainer.tree.picture.palette import axis, class_styles, escape, frame
+from trainer.tree.render.names import short_names
+from trainer.tree.render.palette import axis, class_styles, escape, frame
 
 HEIGHT = 300
 TITLE = 40  # letters that fit beside or below a picture 300 px wide

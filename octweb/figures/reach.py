@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainer.tree.numbers import points_text
-from trainer.tree.picture.palette import axis, frame
+from trainer.tree.render.palette import axis, frame
 
 
 def shares(kept: Mapping[str, Any]) -> list[dict[str, Any]]:

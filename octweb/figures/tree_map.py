@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from trainer.tree.nodes import Tree
-from trainer.tree.picture.palette import class_styles, drawn, escape, frame
+from trainer.tree.render.palette import class_styles, drawn, escape, frame
 
 WIDTH = 280
 HEIGHT = 116

@@ -14,7 +14,7 @@ from octweb.jobs.models import RunStatus
 from octweb.registry.models import ReviewEvent, State, TreeModel, TreeModelQuerySet
 from octweb.registry.parsed import model_file
 from octweb.runs.models import TrainingRun
-from trainer.tree.picture.outline import tree_outline
+from trainer.tree.render.outline import tree_outline
 
 SHOWN = 5
 ACTIVE = (RunStatus.QUEUED, RunStatus.RUNNING)

@@ -32,7 +32,7 @@ from octweb.registry.parsed import model_file
 from trainer.errors import TrainerError
 from trainer.tree.describe import rules_text
 from trainer.tree.numbers import points_text
-from trainer.tree.picture.outline import tree_outline
+from trainer.tree.render.outline import tree_outline
 
 
 def _or_damage(show: Callable[[Any, TreeModel], Any]) -> Callable[[Any, TreeModel], Any]:

@@ -17,7 +17,7 @@ from octweb.registry.bodies import ARROW_FILE, ARROW_STREAM, CSV
 from octweb.registry.claims import retired_headers
 from octweb.registry.models import TreeModel
 from octweb.registry.predicting import Predictions
-from trainer.predicted import CsvWriter, Piece
+from trainer.prediction.output_file import CsvWriter, Piece
 
 MAX_HEADER = 1_000  # characters of notes
 

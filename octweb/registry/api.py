@@ -50,7 +50,7 @@ from octweb.registry.serializers import (
     ShareSerializer,
 )
 from trainer.certificate import Status
-from trainer.methods import METHODS
+from trainer.registry import METHODS
 
 YES = {"true", "1", "yes"}
 NO = {"", "false", "0", "no"}

@@ -18,12 +18,12 @@ from octweb.core.parsers import TooLarge
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.predicting import Predictions, predict_rows
-from trainer.data.csv_file import read_csv
-from trainer.data.file_bytes import ReadLimits
-from trainer.data.parquet_file import PARQUET
-from trainer.data.raw import RawTable
+from trainer.data.formats.csv_file import read_csv
+from trainer.data.formats.file_bytes import ReadLimits
+from trainer.data.formats.parquet_file import PARQUET
+from trainer.data.formats.raw import RawTable
+from trainer.data.parsing import Reading
 from trainer.data.reader import rows_for_model
-from trainer.data.reading import Reading
 from trainer.errors import RowError
 
 ARROW_STREAM = "application/vnd.apache.arrow.stream"

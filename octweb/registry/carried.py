@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from django.template.loader import render_to_string
 
 from octweb.places import FILES
-from trainer.claims import claim_words, gap_words, price_words, read_claim
 from trainer.explain.carried import carried, permitted
 from trainer.explain.permission import Permission
 from trainer.explain.statistics import ColumnStatistics, coarse, statistics_of_tree
+from trainer.training.claims import claim_words, gap_words, price_words, read_claim
 from trainer.tree.describe import number_text, rules_text
 from trainer.tree.file import ModelFile
 from trainer.tree.numbers import points_text

@@ -1,4 +1,4 @@
-"""The badges of a model, and the claim that goes with its predictions; `trainer.claims` words them."""
+"""The badges of a model, and the claim that goes with its predictions; `trainer.training.claims` words them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from octweb.core import badges
 from octweb.core.faults import Damaged
 from octweb.registry.models import Doubt, State, TreeModel
 from octweb.registry.parsed import model_file
-from trainer.claims import SPLITS_TIP, Claim, read_claim, splits_claim, splits_words
+from trainer.training.claims import SPLITS_TIP, Claim, read_claim, splits_claim, splits_words
 
 RETIRED_HEADER = "Octweb-Retired"
 RETIRED_HELP = "only of a retired model: a note that its answers are not for new decisions"

@@ -21,8 +21,8 @@ from octweb.registry.parsed import model_file
 from octweb.registry.views import picked_of_dataset
 from octweb.registry.workspace.performance import unseen_interval
 from octweb.registry.workspace.scene import Scene
-from trainer.claims import scope_words
-from trainer.tree.picture.outline import tree_outline
+from trainer.training.claims import scope_words
+from trainer.tree.render.outline import tree_outline
 
 MOST = 6  # trees side by side
 

@@ -16,16 +16,16 @@ from octweb.registry.models import TreeModel
 from octweb.registry.parsed import document_of, model_file
 from octweb.registry.units import FROM_TREE, statistics_of
 from trainer.explain.permission import permissions
-from trainer.tree.code import to_python, to_sql
 from trainer.tree.describe import rules_text
-from trainer.tree.onnx import to_onnx
-from trainer.tree.pmml import to_pmml
-from trainer.tree.programs.c import to_c
-from trainer.tree.programs.dmn import to_dmn
-from trainer.tree.programs.excel import to_excel
-from trainer.tree.programs.java import to_java
-from trainer.tree.programs.javascript import to_javascript
-from trainer.tree.programs.r import to_r
+from trainer.tree.export.c import to_c
+from trainer.tree.export.code import to_python, to_sql
+from trainer.tree.export.dmn import to_dmn
+from trainer.tree.export.excel import to_excel
+from trainer.tree.export.java import to_java
+from trainer.tree.export.javascript import to_javascript
+from trainer.tree.export.onnx import to_onnx
+from trainer.tree.export.pmml import to_pmml
+from trainer.tree.export.r import to_r
 
 Write = Callable[[Subject], str | bytes]
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from trainer.data.file_bytes import ReadLimits
+from trainer.data.formats.file_bytes import ReadLimits
 from trainer.errors import DataError
 from trainer.explain.columns import ExplainedColumns, Wishes, wishes
 from trainer.explain.least import COLUMNS

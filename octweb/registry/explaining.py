@@ -21,7 +21,7 @@ from octweb.registry.claims import RETIRED_HELP, retired_headers, retired_member
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.predicting import without_ignored
-from trainer.data.reading.values import plain_values, sources_named
+from trainer.data.parsing.values import plain_values, sources_named
 from trainer.data.rows import parse_rows
 from trainer.errors import ParameterError
 from trainer.explain.flip import Flipper

@@ -12,7 +12,7 @@ from octweb.registry.parsed import model_file
 from octweb.registry.predicting import leaf_answer
 from octweb.registry.typed_numbers import typed_number
 from trainer.certificate import Evidence, Status
-from trainer.data.reading import Reading
+from trainer.data.parsing import Reading
 from trainer.errors import TrainerError
 from trainer.table import ColumnSchema, Kind
 from trainer.tree.describe import headline, path_in_words, rules_text

@@ -15,7 +15,7 @@ from octweb.registry.data import Rows, rows_of
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.workspace.rowsets import exact_text
-from trainer.data.spreadsheet import text_line
+from trainer.data.formats.spreadsheet import text_line
 from trainer.evaluate.intervals import difference, mcnemar
 
 UNSEEN = "unseen"

@@ -25,9 +25,9 @@ from octweb.registry.parsed import model_file
 from octweb.registry.workspace.node import heaviest
 from octweb.registry.workspace.scene import Scene
 from trainer.tree.nodes import Tree
-from trainer.tree.picture.figure import tree_figure
-from trainer.tree.picture.layout import FULL_TO
-from trainer.tree.picture.palette import without_legend
+from trainer.tree.render.figure import tree_figure
+from trainer.tree.render.layout import FULL_TO
+from trainer.tree.render.palette import without_legend
 
 MOST_NUMBERS = 10_000  # of nodes in one address
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
-from trainer.data.reading.values import plain_values, sources_named
+from trainer.data.parsing.values import plain_values, sources_named
 from trainer.data.rows import parse_rows
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.errors import listed

@@ -23,7 +23,7 @@ from octweb.registry.parsed import model_file
 from octweb.registry.selection import selection_of
 from octweb.registry.workspace import performance
 from octweb.registry.workspace.scene import Scene
-from trainer.tree.picture.outline import tree_outline
+from trainer.tree.render.outline import tree_outline
 
 # steps of the page that set more than the state: verb, arguments
 STEPS: dict[str, tuple[str, dict[str, Any]]] = {

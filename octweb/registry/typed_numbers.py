@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from trainer.data.reading.numbers import NumberForm
+from trainer.data.parsing.numbers import NumberForm
 
 PAGES = NumberForm(decimal=".", thousands=",")  # as pages write numbers
 COMMA = NumberForm(decimal=",")

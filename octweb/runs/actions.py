@@ -26,8 +26,8 @@ from octweb.runs.words import run_name
 from trainer.data.folds import check_evaluation
 from trainer.data.problem import Names
 from trainer.errors import ParameterError
-from trainer.method import Method, Settings
-from trainer.methods import get
+from trainer.methods.base import Method, Settings
+from trainer.registry import get
 
 __all__ = [
     "cancel",

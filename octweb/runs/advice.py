@@ -11,10 +11,10 @@ from trainer.certificate import Guarantee
 from trainer.constraints import CONSTRAINTS
 from trainer.constraints import NAMES as SIDE
 from trainer.data.profile import OTHER
-from trainer.method import Method
-from trainer.methods import METHODS, get
+from trainer.methods.base import Method
+from trainer.registry import METHODS, get
 from trainer.tree.describe import number_text
-from trainer.tree.picture.names import short_names
+from trainer.tree.render.names import short_names
 
 ALL_THRESHOLDS_DEPTH = 2
 ALL_THRESHOLDS_CELLS = 250_000  # rows times numeric columns up to which all thresholds are searched within minutes

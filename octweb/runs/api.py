@@ -21,7 +21,7 @@ from octweb.runs import actions
 from octweb.runs.chart import chart
 from octweb.runs.models import TrainingRun
 from octweb.runs.serializers import MethodSerializer, NewRunSerializer, ProgressSerializer, RunSerializer
-from trainer.methods import METHODS
+from trainer.registry import METHODS
 
 PROGRESS_PAGE = 1000
 MAX_KEY = 200

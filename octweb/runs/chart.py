@@ -12,8 +12,8 @@ from octweb.figures.progress import progress_figure
 from octweb.jobs.models import RunStatus
 from octweb.runs.models import TrainingRun
 from trainer.certificate import Guarantee
-from trainer.methods import get
-from trainer.monitor import COMPILING
+from trainer.methods.monitor import COMPILING
+from trainer.registry import get
 
 MAX_RECORDS = 5000
 CHECK = "check"  # the phase with which a run reports that its search has ended

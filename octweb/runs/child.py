@@ -14,8 +14,8 @@ from octweb.registry.parsed import document_of
 from octweb.runs.incumbents import of_earlier_attempts
 from octweb.runs.models import TrainingRun
 from octweb.runs.options import PROOF_SECONDS, arguments_of
-from trainer.methods import get
-from trainer.proving import provable
+from trainer.registry import get
+from trainer.training.proof_file import provable
 from trainer.tree.file import ModelFile, write
 
 START = "start.json"

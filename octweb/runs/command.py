@@ -17,12 +17,12 @@ from octweb.core.command_line import sentence
 from octweb.datasets.reading_flags import add_reading_flags, given_of, policy_of, reading_of_file
 from octweb.runs.interrupts import Cancelled, Interrupts
 from octweb.runs.options import INFEASIBLE, add_parameter_flags, parameters_of
-from trainer.data.codes import parse_codes
+from trainer.data.parsing.codes import parse_codes
 from trainer.data.reader import load
 from trainer.errors import InfeasibleError, ModelFileError, ParameterError, TrainerError
-from trainer.method import Method
-from trainer.solving import compiler_runs
+from trainer.methods.base import Method
 from trainer.table import ColumnSchema, Labels, Table
+from trainer.training.supervised_thread import compiler_runs
 
 USAGE = 2
 FAILED = 1

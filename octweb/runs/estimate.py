@@ -24,7 +24,7 @@ from trainer.certificate import Guarantee, Status
 from trainer.data.encoding import Scheme, encode_binary
 from trainer.data.folds import held_out_of
 from trainer.errors import TrainerError
-from trainer.method import Method
+from trainer.methods.base import Method
 from trainer.table import Table
 
 LOOKED_AT = 60  # finished runs of a method

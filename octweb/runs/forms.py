@@ -19,8 +19,8 @@ from octweb.runs.thresholds import HELP as HELP_BINS
 from octweb.runs.thresholds import Chosen, chooses, chosen_bins
 from octweb.runs.words import CONSTRAINTS
 from trainer.data.folds import MOST_FOLDS, MOST_HELD_OUT
-from trainer.method import MAX_TEXT, Method, Parameter
-from trainer.methods import METHODS
+from trainer.methods.base import MAX_TEXT, Method, Parameter
+from trainer.registry import METHODS
 
 START = "p_warm_start"  # beside the parameters of the method, and checked like one of them
 MOST_PERCENT = round(100 * MOST_HELD_OUT)

@@ -8,7 +8,7 @@ from octweb.runs.models import TrainingRun
 from trainer.errors import TrainerError
 from trainer.table import ColumnSchema
 from trainer.tree.nodes import Tree, tree_from_json
-from trainer.tree.picture.outline import tree_outline
+from trainer.tree.render.outline import tree_outline
 
 SHOWN = 50
 

@@ -7,7 +7,7 @@ import threading
 from types import FrameType
 
 from trainer.certificate import Status
-from trainer.monitor import Monitor
+from trainer.methods.monitor import Monitor
 
 
 class Cancelled(Exception):

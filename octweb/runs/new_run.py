@@ -23,8 +23,8 @@ from octweb.runs.forms import TOUCHED, RunForm, carried, kept
 from octweb.runs.thresholds import chooses
 from octweb.runs.words import class_words, in_words
 from trainer.errors import DataError, ParameterError
-from trainer.method import Method
-from trainer.methods import get
+from trainer.methods.base import Method
+from trainer.registry import get
 
 FIRST_METHOD = "exact"  # proves small trees of most data sets within seconds
 EMPTY = "empty_as_category"  # the switch for empty cells

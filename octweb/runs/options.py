@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from trainer.errors import ParameterError
-from trainer.method import Method, Parameter
-from trainer.methods import METHODS
+from trainer.methods.base import Method, Parameter
+from trainer.registry import METHODS
 
 PROOF_SECONDS = 60.0  # beyond the search; a longer proof is left to the command line
 INFEASIBLE = "infeasible"  # status that `train --json` gives, beside a reason, where it is proved that no tree keeps the constraints

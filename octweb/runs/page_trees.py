@@ -13,9 +13,9 @@ from django.core.management import call_command
 
 from octweb.datasets.samples import SAMPLES, Sample
 from trainer.errors import DataError
-from trainer.method import Method
-from trainer.methods import METHODS
-from trainer.reference import model_path
+from trainer.methods.base import Method
+from trainer.registry import METHODS
+from trainer.training.method_pages import model_path
 
 # sample and options: two levels, which every method proves soon; three where that takes no second
 SHOWN: dict[str, tuple[str, tuple[str, ...]]] = {

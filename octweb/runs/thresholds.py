@@ -15,7 +15,7 @@ from octweb.datasets.models import Dataset
 from octweb.runs.advice import asked
 from octweb.runs.estimate import by_model, estimate, questions, size_of
 from octweb.runs.words import CONSTRAINTS
-from trainer.method import Method
+from trainer.methods.base import Method
 from trainer.tree.numbers import count_words
 
 LADDER = (33, 17, 9, 5)  # quantiles; each gives one threshold less

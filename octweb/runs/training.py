@@ -21,7 +21,7 @@ from octweb.runs.models import ProgressRecord, TrainingRun
 from octweb.runs.options import INFEASIBLE
 from octweb.runs.words import family_name, run_name
 from trainer.certificate import Status
-from trainer.methods import get
+from trainer.registry import get
 
 MEMORY_SLACK = 1.25  # the child watches itself; beyond this share of its limit it is killed
 KEEP_SECONDS = 120.0  # in which the tree of a killed training must be counted again

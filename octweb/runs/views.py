@@ -25,8 +25,8 @@ from octweb.runs.incumbents import incumbents, outline
 from octweb.runs.models import TrainingRun
 from octweb.runs.reachable import reachable
 from octweb.runs.words import objective_words, setting_words
-from trainer.methods import get
-from trainer.monitor import COMPILING
+from trainer.methods.monitor import COMPILING
+from trainer.registry import get
 
 
 def _run(request: HttpRequest, pk: Any) -> TrainingRun:

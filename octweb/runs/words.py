@@ -11,8 +11,8 @@ from octweb.datasets.models import Dataset
 from octweb.runs.advice import asks
 from trainer.certificate import Guarantee
 from trainer.constraints import CONSTRAINTS as SIDE_CONSTRAINTS
-from trainer.method import Method, Parameter
-from trainer.methods import METHODS
+from trainer.methods.base import Method, Parameter
+from trainer.registry import METHODS
 from trainer.tree.numbers import count_words, decimal_text
 
 SINGULAR = {"questions": "question", "rows": "row", "leaves": "leaf", "trees": "tree"}

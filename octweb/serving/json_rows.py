@@ -18,7 +18,7 @@ from numba import njit, types
 
 from trainer.dtypes import FloatArray
 from trainer.kernels.bits import ctpop
-from trainer.ready import ready
+from trainer.precompiled import ready
 
 HEAD = re.compile(rb'\s*\{\s*"rows"\s*:\s*\[\s*')
 CELL = re.compile(rb"[-+.0-9eE]*")

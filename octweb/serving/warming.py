@@ -15,7 +15,7 @@ from django.urls import get_resolver
 from numba.core.registry import cpu_target
 
 from octweb.serving.json_rows import rows_matrix
-from trainer.data.cells import Cells
+from trainer.data.parsing.cells import Cells
 from trainer.tree.route import apply, flatten
 
 

@@ -31,12 +31,12 @@ from trainer.editing.questions import ONE_CATEGORY
 from trainer.editing.wishes import read_wish
 from trainer.editing.words import checked_reasons
 from trainer.errors import ParameterError
-from trainer.method import Method
-from trainer.methods import get
+from trainer.methods.base import Method
+from trainer.registry import get
 from trainer.table import ColumnSchema
 from trainer.tree.file import from_json
 from trainer.tree.nodes import Tree
-from trainer.workbench import EDITABLE, METHOD, check_editable
+from trainer.workbench.requests import EDITABLE, METHOD, check_editable
 
 MOST_STEPS = 5000
 NO_COUNT = "Good trees are counted for the method 'exact' only, without limits on leaves, recalls, pairs and numbers of columns."

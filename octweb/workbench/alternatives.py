@@ -17,7 +17,7 @@ from octweb.workbench import actions, page
 from octweb.workbench.models import Kind, StepState, Workbench
 from trainer.tree.file import from_json
 from trainer.tree.nodes import Tree
-from trainer.workbench import EDITABLE, counts_good_trees
+from trainer.workbench.requests import EDITABLE, counts_good_trees
 
 
 def ask(model: TreeModel, user: Any, node: int) -> None:

@@ -12,11 +12,11 @@ import numpy as np
 from octweb.workbench.spreads import spreads
 from trainer.certificate import Status
 from trainer.errors import SolverError
-from trainer.monitor import Monitor
-from trainer.proving import ProofLimits
+from trainer.methods.monitor import Monitor
+from trainer.training.proof_file import ProofLimits
 from trainer.tree.file import from_json
 from trainer.tree.nodes import Tree
-from trainer.workbench import ConflictError, GoodRequest, Session
+from trainer.workbench.requests import ConflictError, GoodRequest, Session
 
 PROOF_LIMITS = ProofLimits(seconds=60.0)  # a longer proof is left to the command line, as after a training
 PARTIAL_SECONDS = 0.25  # between pieces of a price list

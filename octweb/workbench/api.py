@@ -25,10 +25,10 @@ from octweb.workbench.models import Kind, Step, Workbench
 from octweb.workbench.page import model_of
 from trainer.data.folds import MOST_HELD_OUT
 from trainer.editing.words import MOST_REASON
-from trainer.families.exact.workbench.chosen import RATES
-from trainer.tree.picture.figure import tree_figure
-from trainer.tree.picture.palette import without_legend
-from trainer.workbench import EDITABLE
+from trainer.families.exact.rashomon.chosen import RATES
+from trainer.tree.render.figure import tree_figure
+from trainer.tree.render.palette import without_legend
+from trainer.workbench.requests import EDITABLE
 
 LONGEST_WAIT = 10.0  # seconds that a call may wait for its answer
 LOOK = 0.02

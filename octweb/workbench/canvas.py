@@ -7,7 +7,7 @@ from typing import Any
 
 from octweb.workbench.models import Step
 from octweb.workbench.page import Place, model_of
-from trainer.tree.picture.figure import tree_figure
+from trainer.tree.render.figure import tree_figure
 
 MOST_LEAVES = 40  # of a draft that is drawn; a larger one is shown as text
 ROOM = (860.0, 470.0)  # pixels that the picture may take before it is scaled

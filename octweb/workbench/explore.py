@@ -11,13 +11,13 @@ from octweb.workbench.minis import legend, picture
 from octweb.workbench.models import Kind as StepKind
 from octweb.workbench.models import Step, Workbench
 from trainer.errors import ParameterError
-from trainer.families.exact.workbench.chosen import amount
+from trainer.families.exact.rashomon.chosen import amount
 from trainer.table import ColumnSchema, Kind
 from trainer.tree.describe import split_text
 from trainer.tree.file import from_json
 from trainer.tree.nodes import Tree
 from trainer.tree.splits import split_from_json
-from trainer.workbench import line_ranges
+from trainer.workbench.requests import line_ranges
 
 LISTED = 24
 DEFAULT_SLACK = "0.01"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trainer.tree.picture.palette import swatch
+from trainer.tree.render.palette import swatch
 
 WIDTH = 180.0
 TOP = 8.0

@@ -9,7 +9,7 @@ from django.db import models
 
 from octweb.core.ownership import LIST_INDEXES, Deletable
 from octweb.jobs.models import Job
-from trainer.workbench import counts_good_trees
+from trainer.workbench.requests import counts_good_trees
 
 
 class Kind(models.TextChoices):
@@ -42,7 +42,7 @@ class Workbench(Job, Deletable):
         "registry.TreeModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="workbenches"
     )
     name = models.CharField(max_length=200, blank=True)
-    method = models.CharField(max_length=40, default="exact")  # one of trainer.workbench.EDITABLE
+    method = models.CharField(max_length=40, default="exact")  # one of trainer.workbench.requests.EDITABLE
     parameters = models.JSONField(default=dict)
     test_share = models.FloatField(default=0.0)
     position = models.PositiveIntegerField(default=0)

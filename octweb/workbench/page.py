@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from octweb.workbench.models import Kind, Step, StepState, Workbench
-from trainer.claims import price_of_wishes
 from trainer.editing.words import in_words
+from trainer.training.claims import price_of_wishes
 from trainer.tree.describe import split_text
 from trainer.tree.file import ModelFile, from_json
 from trainer.tree.numbers import decimal_text
-from trainer.tree.picture.outline import class_bar
-from trainer.tree.picture.palette import swatch
+from trainer.tree.render.outline import class_bar
+from trainer.tree.render.palette import swatch
 
 MOST_SHOWN = 40  # questions of a price list
 

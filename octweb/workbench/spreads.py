@@ -9,7 +9,7 @@ import numpy as np
 from trainer.tree.nodes import Tree
 from trainer.tree.numbers import decimal_text
 from trainer.tree.splits import goes_left
-from trainer.workbench import Session
+from trainer.workbench.requests import Session
 
 MOST_VALUES = 500  # stops of a slider; of more values every k-th is one, and the counts stay exact
 

@@ -23,10 +23,10 @@ from octweb.registry.parsed import model_file
 from octweb.workbench import actions, alternatives, explore, page
 from octweb.workbench.canvas import canvas
 from octweb.workbench.models import Kind, StepState, Workbench
-from trainer.claims import read_claim
 from trainer.errors import ParameterError, TrainerError
+from trainer.training.claims import read_claim
 from trainer.tree.numbers import points_text
-from trainer.workbench import EDITABLE
+from trainer.workbench.requests import EDITABLE
 
 LIST_SORTS = {
     "used": ("last used", "-used"),

@@ -16,7 +16,7 @@ from octweb.datasets import actions as datasets
 from tests.browser.accessible import violations
 from tests.browser.waiting import complaints, overflow
 from trainer.convert import from_sklearn
-from trainer.tree.pmml import to_pmml
+from trainer.tree.export.pmml import to_pmml
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 PASSWORD = "a long password"

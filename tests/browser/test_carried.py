@@ -16,7 +16,7 @@ from octweb.registry.carried import Subject, to_html
 from tests.browser.accessible import violations
 from tests.browser.pictures import picture
 from tests.browser.waiting import complaints
-from trainer.data.csv_file import read_csv
+from trainer.data.formats.csv_file import read_csv
 from trainer.data.reader import rows_for_model
 from trainer.explain.flip import Flipper
 from trainer.explain.statistics import coarse, statistics

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from tests.browser.accessible import violations
 from trainer.data.reader import load
-from trainer.run import TrainRequest, save, train
+from trainer.training.run import TrainRequest, save, train
 
 pytestmark = pytest.mark.browser
 PAGE = Path(__file__).resolve().parents[2] / "checker" / "check_octweb.html"

@@ -9,7 +9,7 @@ import pytest
 
 from octweb.dossier.document import to_html
 from tests.browser.accessible import violations
-from tests.trainer.recount.files import many_classes, trained
+from tests.trainer.check.recount.files import many_classes, trained
 from trainer.dossier import dossier
 from trainer.tree.file import read
 

@@ -14,7 +14,7 @@ from octweb.figures.progress import progress_figure
 from octweb.figures.split import split_figures
 from tests.browser.waiting import overflow, until
 from tests.octweb.figures.specimens import one_split, tree_of
-from trainer.tree.picture.figure import tree_figure
+from trainer.tree.render.figure import tree_figure
 
 pytestmark = pytest.mark.browser
 

@@ -15,7 +15,7 @@ from tests.browser.signed_in import signed_in
 from tests.browser.waiting import choose_last_point, drawn, until
 from tests.octweb.small_models import csv_of_small_table, small_table
 from trainer.data.reader import load
-from trainer.run import TrainRequest, train
+from trainer.training.run import TrainRequest, train
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

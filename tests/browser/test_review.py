@@ -20,7 +20,7 @@ from tests.browser.signed_in import signed_in
 from tests.browser.waiting import calm, complaints, drawn, overflow, until
 from tests.octweb.runs.conftest import CSV, csv_file, dataset  # noqa: F401
 from tests.octweb.small_models import trained
-from trainer.run import TrainRequest, train
+from trainer.training.run import TrainRequest, train
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 

@@ -19,7 +19,7 @@ from tests.browser.signed_in import signed_in
 from tests.browser.waiting import calm, drawn, overflow, until
 from tests.octweb.runs.test_worker import wait_for
 from tests.processes import start_worker
-from trainer.methods import METHODS
+from trainer.registry import METHODS
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 PASSWORD = "a long password"

@@ -23,7 +23,7 @@ from tests.browser.pictures import picture
 from tests.browser.signed_in import signed_in
 from tests.browser.waiting import address, calm, complaints, overflow, until
 from tests.octweb.registry.test_typed_numbers import EXAMPLES
-from trainer.run import TrainRequest, train
+from trainer.training.run import TrainRequest, train
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, grow
 from trainer.tree.splits import Threshold
 

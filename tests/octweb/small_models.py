@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from trainer.run import TrainRequest, train
 from trainer.table import Column, ColumnSchema, Kind, Labels, MissingPolicy, Table
+from trainer.training.run import TrainRequest, train
 
 
 def small_table(rows: int = 120, seed: int = 3) -> tuple[Table, Labels]:

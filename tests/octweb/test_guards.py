@@ -22,8 +22,8 @@ from octweb.serving.actions import create_token
 from octweb.serving.models import ApiToken
 from octweb.workbench.models import Workbench
 from tests.octweb.datasets.files import API, GOOD, api
-from trainer.data.spreadsheet import as_text
-from trainer.run import TrainRequest, train
+from trainer.data.formats.spreadsheet import as_text
+from trainer.training.run import TrainRequest, train
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media")]
 TOKENS = "/api/v1/tokens/"

@@ -12,7 +12,7 @@ from octweb.datasets import actions as datasets
 from octweb.registry import actions as registry
 from octweb.registry.downloads import FORMATS
 from tests.octweb.test_every_address import ROUTES, Things, filled
-from trainer.run import TrainRequest, train
+from trainer.training.run import TrainRequest, train
 
 pytestmark = pytest.mark.django_db
 HTML = "<img src=x onerror=alert(1)>"

@@ -30,7 +30,7 @@ from octweb.registry.audited import audit_models
 from octweb.registry.downloads import FORMATS
 from octweb.registry.models import TreeModel
 from trainer.errors import DataError
-from trainer.run import TrainRequest, train
+from trainer.training.run import TrainRequest, train
 from trainer.tree.file import from_json, read, write
 
 pytestmark = pytest.mark.django_db(transaction=True)

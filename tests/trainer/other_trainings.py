@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
-from trainer.run import TrainRequest, train
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table
-from trainer.warm import warm
+from trainer.training.run import TrainRequest, train
+from trainer.training.warm_up import warm
 
 TRAININGS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("exact", {"depth": 1}),

@@ -12,7 +12,7 @@ from tests.seeds import seeds
 from trainer.data.folds import holdout, stratified_folds
 from trainer.errors import ParameterError
 from trainer.evaluate import Dataset, Score, Study, Variant, choose, honest, run_study
-from trainer.run import TrainRequest, train
+from trainer.training.run import TrainRequest, train
 
 VARIANTS = (
     Variant(label="stump", method="cart", parameters={"depth": 1}),

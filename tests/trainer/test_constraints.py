@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from trainer.check.recount.restrictions import SIDE
 from trainer.constraints import CONSTRAINTS
 from trainer.errors import ParameterError
-from trainer.families.exact import constrain as exact
+from trainer.families.exact.search import constraints as exact
 from trainer.families.mip import side as mip
-from trainer.methods import METHODS
 from trainer.milo import BACKENDS, backend
-from trainer.recount.restrictions import SIDE
+from trainer.registry import METHODS
 
 COMPANIONS = {"fairness_column", "fairness_class", "fairness_delta"}  # they say how `fairness` is meant
 DECLARED = {p.name for p in CONSTRAINTS} - COMPANIONS

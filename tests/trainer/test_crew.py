@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from trainer.crew import Crew
+from trainer.worker_pool import Crew
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])

@@ -40,7 +40,7 @@ class Listener(event.Listener):
 
 
 CPUCodeLibrary._optimize_final_module = count
-from trainer.warm import warm
+from trainer.training.warm_up import warm
 
 with event.install_listener("numba:compile", Listener()):
     warm("oc1")

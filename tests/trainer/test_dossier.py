@@ -9,13 +9,13 @@ from collections import Counter
 
 import pytest
 
-from tests.trainer.recount.files import csv_text, many_classes, trained
+from tests.trainer.check.recount.files import csv_text, many_classes, trained
+from trainer.check.recount import verdict, verify
 from trainer.data.reader import load
 from trainer.dossier import dossier
 from trainer.errors import DataError, ModelFileError
 from trainer.evaluate.intervals import wilson
-from trainer.recount import verdict, verify
-from trainer.run import TrainRequest, train
+from trainer.training.run import TrainRequest, train
 
 CASES = {
     "threshold": ("cart", {}),

@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV, HalvingGridSearchCV, cross_val
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OrdinalEncoder, StandardScaler
 
-from trainer.estimators import ESTIMATORS, make_classifier
+from trainer.sklearn_api.estimators import ESTIMATORS, make_classifier
 from trainer.tree.file import ModelFile
 
 METHODS = ("cart", "exact", "exact-numeric", "bivariate")

@@ -28,16 +28,17 @@ from sklearn.utils.estimator_checks import check_estimator, estimator_checks_gen
 import trainer
 from tests.conftest import ROOT
 from tests.seeds import seeds
-from trainer import drive, estimators
 from trainer.certificate import Certificate, Guarantee, Limits, Status
-from trainer.claims import limit_warning
-from trainer.drive import options_of
 from trainer.errors import ParameterError
-from trainer.estimators import ESTIMATORS, make_classifier
 from trainer.families.oblique import raising, tree_search
-from trainer.method import COMMON, LEAF_PENALTY, Method, Solution
-from trainer.methods import METHODS
+from trainer.methods.base import COMMON, LEAF_PENALTY, Method, Solution
 from trainer.milo import Options
+from trainer.registry import METHODS
+from trainer.sklearn_api import estimators
+from trainer.sklearn_api.estimators import ESTIMATORS, make_classifier
+from trainer.solver_common import tree_model
+from trainer.solver_common.tree_model import options_of
+from trainer.training.claims import limit_warning
 from trainer.tree.nodes import DraftBranch, DraftLeaf
 from trainer.tree.splits import Threshold
 
@@ -48,7 +49,7 @@ OWN = {key: {"first_tree": "exact"} for key in ("oct", "flowoct", "binoct")}
 
 
 def quick(method_id: str) -> object:
-    known = {p.name for p in trainer.methods.get(method_id).parameters}
+    known = {p.name for p in trainer.registry.get(method_id).parameters}
     wanted = (
         QUICK | ({"time_limit": 0.4, "first_trees": "cart"} if "first_trees" in known else {}) | OWN.get(method_id, {})
     )
@@ -78,7 +79,7 @@ def test_every_check_passes_with_the_defaults_of_a_method_with_a_solver(method_i
     # fits that end by the clock are not alike, and where the machine is busy they end too early: these end after rounds of local
     # search, a few cases, and one node of the solver or, where its first node takes seconds, none
     again = {r["check_name"] for r in found if r["status"] == "failed"}
-    monkeypatch.setattr(drive, "Options", functools.partial(Options, nodes=1))
+    monkeypatch.setattr(tree_model, "Options", functools.partial(Options, nodes=1))
     monkeypatch.setattr(
         tree_search, "options_of", lambda *given, **named: replace(options_of(*given, **named), time=0.0)
     )
@@ -115,7 +116,7 @@ CHECKED = """
 import json
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import check_estimator
-from trainer.estimators import make_classifier
+from trainer.sklearn_api.estimators import make_classifier
 
 found = check_estimator(make_classifier("cart"), on_fail=None, on_skip=None)
 print(json.dumps({result["check_name"]: result["status"] for result in found}))

@@ -17,8 +17,8 @@ from trainer.evaluate import Dataset, Record, Study, Variant, average_ranks, com
 from trainer.evaluate import study as study_module
 from trainer.evaluate.groups import FEWEST, grouped
 from trainer.evaluate.study import read_records
-from trainer.run import TrainRequest, train
 from trainer.table import Labels, numeric_table
+from trainer.training.run import TrainRequest, train
 
 
 def dataset(seed: int = 0, rows: int = 40, name: str = "noise") -> Dataset:

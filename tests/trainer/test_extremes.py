@@ -10,7 +10,7 @@ import pytest
 from trainer import make_classifier
 from trainer.certificate import Status
 from trainer.errors import DataError
-from trainer.methods import METHODS
+from trainer.registry import METHODS
 
 N = 10
 ULP = np.nextafter(1.0, 2)

@@ -14,7 +14,7 @@ import pytest
 
 from tests.trainer.ill_scaled import table
 from trainer import make_classifier
-from trainer.methods import METHODS
+from trainer.registry import METHODS
 
 INSTANCES = int(os.environ.get("INSTANCES", "2"))
 BACKENDS = ("scip", "highs", "gurobi")

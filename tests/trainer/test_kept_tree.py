@@ -12,9 +12,9 @@ import pytest
 from tests.octweb.small_models import small_table
 from trainer.certificate import Status
 from trainer.errors import SolverError
-from trainer.kept_tree import left_in
-from trainer.run import TrainRequest, progress_writer, train, training_problem
 from trainer.table import Labels
+from trainer.training.recovery import left_in
+from trainer.training.run import TrainRequest, progress_writer, train, training_problem
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from tests.conftest import ROOT
 from tests.processes import start
 from trainer.kernels import compiled
 from trainer.kernels.compiled import kernel
-from trainer.monitor import COMPILING, Monitor
+from trainer.methods.monitor import COMPILING, Monitor
 
 # the folders of the package and of compiled code; Python itself would go by the date, too
 BEGIN = """

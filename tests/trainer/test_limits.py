@@ -12,17 +12,17 @@ import pytest
 from trainer import make_classifier
 from trainer.certificate import Status
 from trainer.families.bivariate.node import pairs_of
-from trainer.families.exact.solve import solve_binary
+from trainer.families.exact.search.solve import solve_binary
 from trainer.families.mip.bendoct import BendOCT
 from trainer.families.mip.binoct_model import BinOCT
 from trainer.families.mip.flowoct import FlowOCT
 from trainer.families.mip.instance import build
 from trainer.families.mip.oct_model import OCT
 from trainer.families.numeric.search import solve_numeric
-from trainer.methods import METHODS
 from trainer.milo import BuildStopped, Ended, Hooks, Model, Options, Point, backend, total
 from trainer.milo.exchange import Exchange
 from trainer.milo.scip import Session
+from trainer.registry import METHODS
 
 # seconds, and those that the end may take beyond on a slow machine; without a limit these take hours
 LIMIT = 0.15

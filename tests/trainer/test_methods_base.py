@@ -12,7 +12,7 @@ import pytest
 from trainer import make_classifier
 from trainer.data.problem import Names
 from trainer.errors import ParameterError
-from trainer.method import (
+from trainer.methods.base import (
     BINARISE,
     DEPTH,
     LEAF_PENALTY,
@@ -23,7 +23,7 @@ from trainer.method import (
     exact_fraction,
     having,
 )
-from trainer.methods import METHODS, get
+from trainer.registry import METHODS, get
 
 SWITCH = Parameter(name="switch", type="boolean", default=False, label="Switch", help="On or off.")
 NOTE = Parameter(name="note", type="text", default="", label="Note", help="Any text.")

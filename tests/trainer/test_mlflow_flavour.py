@@ -13,8 +13,8 @@ import pytest
 
 from tests.conftest import ROOT
 from trainer.errors import DataError, RowError
-from trainer.estimators import make_classifier
-from trainer.mlflow_flavour import TreePredictor, save_model
+from trainer.prediction.mlflow_flavour import TreePredictor, save_model
+from trainer.sklearn_api.estimators import make_classifier
 from trainer.tree.file import ModelFile, read
 
 PYTHON = Path(os.environ.get("OCTWEB_CLIENTS_PYTHON", ROOT / ".venv" / "clients" / "bin" / "python"))
@@ -23,7 +23,7 @@ import json, sys
 import mlflow, pandas as pd
 from fastapi.testclient import TestClient
 from mlflow.pyfunc import scoring_server
-from trainer import mlflow_flavour
+from trainer.prediction import mlflow_flavour
 
 asked = json.load(sys.stdin)
 frame = pd.DataFrame(asked["rows"])
@@ -82,7 +82,7 @@ def test_a_tree_is_logged_loaded_and_served(frame, classifier, tmp_path):
     assert found["served"] == [200, expected]
     assert found["broken"][0] == 400
     assert "width" in found["broken"][1]
-    assert found["loader"] == "trainer.mlflow_flavour"
+    assert found["loader"] == "trainer.prediction.mlflow_flavour"
     assert found["pickle"] == []
     assert read(next((tmp_path / "saved").rglob("*.json"))).tree.to_json() == classifier.tree_.to_json()
 

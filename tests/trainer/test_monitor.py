@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from trainer.certificate import Status
-from trainer.monitor import Monitor
+from trainer.methods.monitor import Monitor
 from trainer.tree.nodes import DraftLeaf
 
 

@@ -19,14 +19,15 @@ from sklearn.model_selection import cross_val_score
 from docs.run_notebooks import run
 from tests.conftest import ROOT
 from tests.octweb.figures.specimens import tree_of
-from trainer import make_classifier, notebook
+from trainer import make_classifier
 from trainer.certificate import Progress, Status
 from trainer.errors import ParameterError
-from trainer.notebook import StoppedWarning, progress_bars, words
+from trainer.sklearn_api import notebook
+from trainer.sklearn_api.notebook import StoppedWarning, progress_bars, words
 from trainer.tree.describe import split_text
-from trainer.tree.picture.html import tree_html
-from trainer.tree.picture.paper import hover_text
-from trainer.tree.picture.tokens import LIGHT, resolved
+from trainer.tree.render.html import tree_html
+from trainer.tree.render.paper import hover_text
+from trainer.tree.render.tokens import LIGHT, resolved
 
 X = np.array([[i, i % 7] for i in range(60)], float)
 Y = np.where(X[:, 0] > 29, "late", "early")
@@ -166,7 +167,7 @@ def test_a_bar_says_what_is_known(person, monkeypatch, capsys):
     progress_bars(False)
     make_classifier("exact-numeric", depth=2).fit(X, Y)
     progress_bars(True)
-    monkeypatch.setattr("trainer.notebook.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("trainer.sklearn_api.notebook.importlib.util.find_spec", lambda name: None)
     make_classifier("exact-numeric", depth=2).fit(X, Y)
     assert capsys.readouterr().err == ""
 

@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT
-from trainer import ready
+from trainer import precompiled
 from trainer.tree.route import leaves_of
 
 TRAIN = """
 import json, sys
 from pathlib import Path
 from numba.core import event
-from trainer import ready
-ready.FOLDER = Path(sys.argv[1])
+from trainer import precompiled
+precompiled.FOLDER = Path(sys.argv[1])
 if sys.argv[2] == "old":
-    ready.LEVELS = {machine: (level, (*features, "a later one")) for machine, (level, features) in ready.LEVELS.items()}
+    precompiled.LEVELS = {machine: (level, (*features, "a later one")) for machine, (level, features) in precompiled.LEVELS.items()}
 compiled = []
 
 class Listener(event.Listener):
@@ -45,17 +45,19 @@ def shipped(tmp_path_factory):
     folder = tmp_path_factory.mktemp("shipped")
     code = "from pathlib import Path; from tools.ready import copy_code; import trainer.tree.route as r; import numpy as np; "
     code += f"r.apply(r.flatten([(None, -1, -1)], ()), np.ones((1, 1))); copy_code(Path({str(folder)!r}))"
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=os.environ | ready.environment(), check=True)
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=os.environ | precompiled.environment(), check=True)
     return folder
 
 
 def compiled(folder: Path, cache: Path, processor: str = "here") -> list[str]:
-    kept = {k: v for k, v in os.environ.items() if k not in ready.environment()} | {"NUMBA_CACHE_DIR": str(cache)}
+    kept = {k: v for k, v in os.environ.items() if k not in precompiled.environment()} | {"NUMBA_CACHE_DIR": str(cache)}
     command = [sys.executable, "-c", TRAIN, str(folder), processor]
     return json.loads(subprocess.run(command, cwd=ROOT, env=kept, capture_output=True, text=True, check=True).stdout)
 
 
-@pytest.mark.skipif(not ready.processor_can(), reason="this processor has fewer features than the shipped code may use")
+@pytest.mark.skipif(
+    not precompiled.processor_can(), reason="this processor has fewer features than the shipped code may use"
+)
 def test_shipped_code_is_used_only_where_it_fits(shipped, tmp_path):
     assert compiled(shipped, tmp_path / "a") == []
     assert "leaves_of" in compiled(shipped, tmp_path / "b", "old")  # an older processor
@@ -65,8 +67,8 @@ def test_shipped_code_is_used_only_where_it_fits(shipped, tmp_path):
 
 def test_the_members_of_numba_that_this_rests_on_are_there():
     store = leaves_of._cache
-    assert isinstance(store, ready.Ready)
-    assert callable(super(ready.Ready, store)._load_overload)
+    assert isinstance(store, precompiled.Ready)
+    assert callable(super(precompiled.Ready, store)._load_overload)
     assert store._enabled in (True, False)
     assert callable(store._impl.rebuild)
     assert store._impl.filename_base

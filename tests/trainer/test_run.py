@@ -13,13 +13,13 @@ import pytest
 from sklearn.datasets import load_iris
 
 from tests.seeds import seeds
-from trainer import make_classifier, methods
+from trainer import make_classifier, registry
 from trainer.certificate import Guarantee, Status
 from trainer.data.folds import stratified_folds
 from trainer.errors import ParameterError, SolverError
-from trainer.method import COMMON, LEAF_PENALTY, Method, Solution
-from trainer.run import TrainRequest, progress_writer, save, train, training_problem
+from trainer.methods.base import COMMON, LEAF_PENALTY, Method, Solution
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table, fingerprint, numeric_table
+from trainer.training.run import TrainRequest, progress_writer, save, train, training_problem
 from trainer.tree.file import read
 from trainer.tree.nodes import DraftBranch, DraftLeaf
 from trainer.tree.splits import Threshold
@@ -182,7 +182,7 @@ ENDLESS = Method(
 
 @pytest.fixture
 def endless(monkeypatch):
-    monkeypatch.setattr(methods, "METHODS", (*methods.METHODS, ENDLESS))
+    monkeypatch.setattr(registry, "METHODS", (*registry.METHODS, ENDLESS))
     return replaced(iris(), method="endless", parameters={"time_limit": 1.0})
 
 
@@ -269,7 +269,7 @@ def test_a_bound_that_contradicts_or_does_not_prove_the_tree_is_refused(bound, m
     liar = Method(
         **{name: getattr(ENDLESS, name) for name in ENDLESS.__dataclass_fields__} | {"id": "liar", "solve": solve}
     )
-    monkeypatch.setattr(methods, "METHODS", (liar,))
+    monkeypatch.setattr(registry, "METHODS", (liar,))
     with pytest.raises(SolverError):
         train(request([[0.0], [1.0], [1.0], [0.0]], [0, 1, 1, 1], method="liar"))
 
@@ -284,7 +284,7 @@ def test_a_search_that_was_stopped_short_of_its_bound_is_not_called_optimal(abov
         return Solution(draft=draft, bound=problem.objective(problem.tree(draft)) + above, finished=False)
 
     given = {name: getattr(ENDLESS, name) for name in ENDLESS.__dataclass_fields__}
-    monkeypatch.setattr(methods, "METHODS", (Method(**given | {"id": "stopped", "solve": solve}),))
+    monkeypatch.setattr(registry, "METHODS", (Method(**given | {"id": "stopped", "solve": solve}),))
     found = train(request([[0.0], [1.0], [1.0], [0.0]], [0, 1, 1, 1], method="stopped")).certificate
     assert (found.status is Status.OPTIMAL) == optimal
     assert found.status in (Status.OPTIMAL, Status.TIME_LIMIT)
@@ -297,7 +297,7 @@ def test_an_error_of_the_method_reaches_the_caller(monkeypatch):
     broken = Method(
         **{name: getattr(ENDLESS, name) for name in ENDLESS.__dataclass_fields__} | {"id": "broken", "solve": solve}
     )
-    monkeypatch.setattr(methods, "METHODS", (broken,))
+    monkeypatch.setattr(registry, "METHODS", (broken,))
     with pytest.raises(SolverError, match="gave up"):
         train(request([[0.0], [1.0]], [0, 1], method="broken"))
 

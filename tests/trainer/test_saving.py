@@ -14,10 +14,10 @@ import pandas as pd
 import pytest
 
 from trainer import make_classifier
-from trainer.bundle import bundle
+from trainer.check.bundle import bundle
+from trainer.check.recount import verdict, verify
 from trainer.dossier import dossier
-from trainer.recount import verdict, verify
-from trainer.saving import ModelFileWarning
+from trainer.sklearn_api.saving import ModelFileWarning
 from trainer.tree.file import read
 
 ROOT = Path(__file__).parents[2]

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from trainer.certificate import Status
-from trainer.methods import METHODS
-from trainer.run import TrainRequest, train
-from trainer.single_leaf import reason
+from trainer.registry import METHODS
 from trainer.table import Labels, numeric_table
+from trainer.training.run import TrainRequest, train
+from trainer.training.single_leaf import reason
 
 
 @pytest.mark.parametrize(

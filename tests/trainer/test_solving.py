@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from numba.core import event
 
-from trainer import run, solving
 from trainer.certificate import Limits, Status
+from trainer.check.recount import verdict, verify
 from trainer.data.problem import Problem
 from trainer.data.reader import load
-from trainer.method import Solution
-from trainer.methods import METHODS, get
-from trainer.monitor import COMPILING, Monitor
-from trainer.pose import pose
-from trainer.recount import verdict, verify
+from trainer.methods.base import Solution
+from trainer.methods.monitor import COMPILING, Monitor
+from trainer.registry import METHODS, get
+from trainer.solver_common.problem_setup import pose
 from trainer.table import Labels, numeric_table
+from trainer.training import run, supervised_thread
 from trainer.tree.nodes import DraftBranch, DraftLeaf
 from trainer.tree.splits import Threshold
 
@@ -33,9 +33,9 @@ def done():
     yield flag
     flag.set()
     until = time.monotonic() + 10
-    while solving.compiler_runs() and time.monotonic() < until:
+    while supervised_thread.compiler_runs() and time.monotonic() < until:
         time.sleep(0.01)
-    assert not solving.compiler_runs()
+    assert not supervised_thread.compiler_runs()
 
 
 def problem(method: str) -> Problem:
@@ -64,15 +64,15 @@ def test_a_run_does_not_wait_for_a_compiler(done, draft, reason):
     monitor = Monitor()
     threading.Timer(0.1, monitor.stop, [reason]).start()
     begun = time.monotonic()
-    found = solving.solve(method, problem("exact"), method.settings({}), monitor)
+    found = supervised_thread.solve(method, problem("exact"), method.settings({}), monitor)
     assert time.monotonic() - begun < 20  # the compiler goes on for 60
-    assert solving.compiler_runs()
+    assert supervised_thread.compiler_runs()
     assert not found.finished
     assert found.status(method.guarantee, monitor) is reason
     assert (found.draft, found.bound) == ((DraftLeaf(), None) if draft is None else (draft, 0.9))
     assert "compiled" in found.note
     done.set()
-    while solving.compiler_runs():
+    while supervised_thread.compiler_runs():
         time.sleep(0.01)
     assert (monitor.bound, monitor.phase) == (found.bound, COMPILING)  # what came late is dropped
 
@@ -91,7 +91,7 @@ def test_compiling_counts_against_no_time_limit(done):
 
     method = replace(get("exact"), solve=solve)
     monitor = Monitor(Limits(time=0.1))
-    found = solving.solve(method, problem("exact"), method.settings({}), monitor)
+    found = supervised_thread.solve(method, problem("exact"), method.settings({}), monitor)
     assert left == [False]
     assert found.status(method.guarantee, monitor) is Status.TIME_LIMIT
     assert (found.draft, found.note) == (STUMP, "")
@@ -122,11 +122,11 @@ def test_a_search_that_is_not_compiling_returns_by_itself():
     def solve(problem, settings, monitor):
         while not monitor.stopped():
             time.sleep(0.01)
-        time.sleep(2 * solving.PATIENCE)
+        time.sleep(2 * supervised_thread.PATIENCE)
         return Solution(draft=STUMP, bound=0.9, finished=False)
 
     method = replace(get("exact"), solve=solve)
-    found = solving.solve(method, problem("exact"), method.settings({}), Monitor(Limits(time=0.05)))
+    found = supervised_thread.solve(method, problem("exact"), method.settings({}), Monitor(Limits(time=0.05)))
     assert (found.draft, found.note) == (STUMP, "")
 
 
@@ -136,13 +136,13 @@ def test_where_a_leaf_may_break_a_demand_the_run_waits(done):
     threading.Timer(1.0, done.set).start()
     monitor = Monitor()
     monitor.stop(Status.CANCELLED)
-    found = solving.solve(method, problem("exact"), method.settings({"recall": "b:0.9"}), monitor)
+    found = supervised_thread.solve(method, problem("exact"), method.settings({"recall": "b:0.9"}), monitor)
     assert found.note == ""
 
 
 def test_demands_are_names_of_parameters():
     known = {p.name for method in METHODS for p in method.parameters}
-    assert set(solving.DEMANDS) <= known
+    assert set(supervised_thread.DEMANDS) <= known
 
 
 def test_what_routes_rows_is_there_before_the_search(monkeypatch):
@@ -150,7 +150,7 @@ def test_what_routes_rows_is_there_before_the_search(monkeypatch):
     tree = type(problem("exact").tree(DraftLeaf()))
     apply = tree.apply
     monkeypatch.setattr(tree, "apply", lambda self, X: (applied.append(len(X)), apply(self, X))[1])
-    solving.prepare(problem("exact"))
+    supervised_thread.prepare(problem("exact"))
     assert applied == [1]
 
 

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from tests.watchdog import StoodStill, watchdog
-from trainer import monitor as monitors
 from trainer.certificate import Limits
 from trainer.data.problem import Problem
-from trainer.families.exact import roots, search
-from trainer.families.exact.solve import solve_binary
+from trainer.families.exact.search import root_splits, search
+from trainer.families.exact.search.solve import solve_binary
 from trainer.growing import method as growing
-from trainer.methods import METHODS
+from trainer.methods import monitor as monitors
+from trainer.methods.monitor import Monitor
 from trainer.milo import exchange
-from trainer.monitor import Monitor
-from trainer.solving import solve
+from trainer.registry import METHODS
 from trainer.table import Labels, numeric_table
+from trainer.training.supervised_thread import solve
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +30,7 @@ def no_waiting(monkeypatch):
         (monitors, "INTERVAL"),
         (exchange, "INTERVAL"),
         (growing, "SHOW_EVERY"),
-        (roots, "NEWS_SECONDS"),
+        (root_splits, "NEWS_SECONDS"),
         (search, "TREE_SECONDS"),
     ):
         assert hasattr(module, name)

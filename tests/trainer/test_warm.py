@@ -11,8 +11,8 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.processes import start
-from trainer.methods import METHODS
-from trainer.warm import COMPILED, MORE, warm
+from trainer.registry import METHODS
+from trainer.training.warm_up import COMPILED, MORE, warm
 
 OTHERS = ROOT / "tests" / "trainer" / "other_trainings.py"
 

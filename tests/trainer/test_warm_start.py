@@ -13,14 +13,14 @@ from trainer.certificate import Guarantee
 from trainer.data.problem import Problem
 from trainer.errors import ParameterError
 from trainer.families.exact.instance import build as exact_instance
-from trainer.families.exact.solve import evaluate, solve_binary
-from trainer.method import Method
-from trainer.methods import METHODS
-from trainer.run import TrainRequest, train
+from trainer.families.exact.search.solve import evaluate, solve_binary
+from trainer.methods.base import Method
+from trainer.registry import METHODS
+from trainer.solver_common.warm_start import adapt, binary_tree
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table, numeric_table
+from trainer.training.run import TrainRequest, train
 from trainer.tree.nodes import DraftBranch, DraftLeaf
 from trainer.tree.splits import Linear, Subset, Threshold
-from trainer.warm_start import adapt, binary_tree
 
 # trees of hyperplanes are not proved within the time of a test on these noisy rows; test_cut_h has theirs
 TAKING = [m for m in METHODS if m.warm_start and not (m.guarantee is Guarantee.TREE and "linear" in m.splits)]

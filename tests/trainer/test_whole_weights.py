@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from trainer import make_classifier
-from trainer.families.exact.solve import solve_binary
-from trainer.whole_weights import whole_weights
+from trainer.families.exact.search.solve import solve_binary
+from trainer.solver_common.integer_weights import whole_weights
 
 MANY = 2_300  # distinct weights; above 2,000 the sum is made in floats
 

@@ -14,7 +14,7 @@ from trainer.constraints.leaves import LEAVES
 from trainer.constraints.monotone import MONOTONE, directions
 from trainer.constraints.pairs import PAIRS, forbidden_pairs
 from trainer.constraints.recall import RECALL, recalls
-from trainer.method import Settings
+from trainer.methods.base import Settings
 
 CONSTRAINTS = (
     LEAVES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trainer.method import Parameter, at_most
+from trainer.methods.base import Parameter, at_most
 from trainer.tree.numbers import count_words
 
 

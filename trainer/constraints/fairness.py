@@ -9,7 +9,7 @@ import numpy as np
 
 from trainer.data.problem import Names, Problem
 from trainer.errors import ParameterError
-from trainer.method import Parameter, Settings
+from trainer.methods.base import Parameter, Settings
 
 MAX_GROUPS = 20
 

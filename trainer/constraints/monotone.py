@@ -8,7 +8,7 @@ from typing import Any
 from trainer.constraints.text import items
 from trainer.data.problem import Names
 from trainer.errors import ParameterError
-from trainer.method import Parameter, Settings
+from trainer.methods.base import Parameter, Settings
 
 MAX_DEPTH = 4
 

@@ -9,7 +9,7 @@ from typing import Any
 from trainer.constraints.text import items
 from trainer.data.problem import Names
 from trainer.errors import ParameterError
-from trainer.method import Parameter, Settings, exact_fraction
+from trainer.methods.base import Parameter, Settings, exact_fraction
 from trainer.tree.numbers import percent_text
 
 

@@ -10,11 +10,11 @@ import numpy as np
 from trainer.certificate import Certificate, Guarantee, Status
 from trainer.convert.source import METHOD, Converted, class_text
 from trainer.data.folds import rows_record
-from trainer.data.raw import RawTable
+from trainer.data.formats.raw import RawTable
 from trainer.data.reader import Reading, build_as_read
 from trainer.errors import DataError, closest, listed
-from trainer.run import metrics_of
 from trainer.table import Column, ColumnSchema, Kind, Labels, MissingPolicy, Table, fingerprint
+from trainer.training.run import metrics_of
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Tree, grow, to_draft
 

@@ -15,9 +15,9 @@ from fractions import Fraction
 from typing import Any
 
 from trainer.certificate import Evidence
-from trainer.monitor import Monitor
-from trainer.run import TrainRequest, TrainResult, train
+from trainer.methods.monitor import Monitor
 from trainer.table import Labels, Table
+from trainer.training.run import TrainRequest, TrainResult, train
 from trainer.tree.describe import rules_text
 from trainer.tree.nodes import Tree
 

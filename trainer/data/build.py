@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trainer.data.cells import Cells
-from trainer.data.infer import GuessedColumn, guess, places, sorted_words
-from trainer.data.raw import RawTable
+from trainer.data.formats.raw import RawTable
+from trainer.data.parsing.cells import Cells
+from trainer.data.parsing.infer import GuessedColumn, guess, places, sorted_words
 from trainer.dtypes import CODE, BoolArray, FloatArray
 from trainer.errors import DataError, closest, listed
 from trainer.table import MISSING_CATEGORY, Column, ColumnSchema, Kind, Labels, MissingPolicy, Table

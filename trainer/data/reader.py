@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from trainer.data.build import LoadReport, build, check_name, gaps, suggestion, wrong_words
-from trainer.data.cells import LARGEST_EXACT, Cells
-from trainer.data.csv_file import read_csv
-from trainer.data.file_bytes import ReadLimits
-from trainer.data.raw import TYPED, Detected, RawTable
-from trainer.data.read_file import read
-from trainer.data.reading import Given, Reading, reading_of
+from trainer.data.formats.csv_file import read_csv
+from trainer.data.formats.file_bytes import ReadLimits
+from trainer.data.formats.raw import TYPED, Detected, RawTable
+from trainer.data.formats.read_file import read
+from trainer.data.parsing import Given, Reading, reading_of
+from trainer.data.parsing.cells import LARGEST_EXACT, Cells
 from trainer.dtypes import CODE, MISSING_CODE, BoolArray, CodeArray, FloatArray
 from trainer.errors import DataError
 from trainer.table import MISSING_CATEGORY, Column, ColumnSchema, Kind, Labels, MissingPolicy, Table

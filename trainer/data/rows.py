@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from trainer.data.build import suggestion
-from trainer.data.cells import LARGEST_EXACT, MARKS
+from trainer.data.parsing.cells import LARGEST_EXACT, MARKS
 from trainer.dtypes import FloatArray
 from trainer.errors import RowError
 from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy

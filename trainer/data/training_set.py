@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
-from trainer.data.file_bytes import ReadLimits
 from trainer.data.folds import training_rows
-from trainer.data.raw import RawTable
+from trainer.data.formats.file_bytes import ReadLimits
+from trainer.data.formats.raw import RawTable
+from trainer.data.parsing import Reading
 from trainer.data.reader import read_for_model, rows_for_model
-from trainer.data.reading import Reading
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.errors import DataError
 from trainer.table import Labels, Table, fingerprint

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trainer.claims import TRAINING_ONLY, claim_words, objective_words, read_claim
+from trainer.training.claims import TRAINING_ONLY, claim_words, objective_words, read_claim
 from trainer.tree.file import ModelFile
 
 

@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from trainer.claims import wishes_in_words
+from trainer.check.recount import Finding, refuted, verdict, verify
 from trainer.constraints import CONSTRAINTS
+from trainer.data.parsing import Reading
 from trainer.data.reader import ReadLimits
-from trainer.data.reading import Reading
 from trainer.dossier import limits as use
 from trainer.dossier import measures
 from trainer.dossier.claim import claim
 from trainer.dossier.rows import DossierRows, rows_of
 from trainer.errors import ModelFileError
-from trainer.recount import Finding, refuted, verdict, verify
+from trainer.training.claims import wishes_in_words
 from trainer.tree.describe import rules_text, split_text
 from trainer.tree.document import publishable
 from trainer.tree.file import ModelFile, read

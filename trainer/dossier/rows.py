@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from trainer.data.cells import Cells
 from trainer.data.folds import training_rows
-from trainer.data.raw import RawTable
+from trainer.data.formats.raw import RawTable
+from trainer.data.parsing import Reading
+from trainer.data.parsing.cells import Cells
 from trainer.data.reader import ReadLimits, read_for_model, rows_for_model
-from trainer.data.reading import Reading
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.errors import DataError
 from trainer.evaluate.groups import grouped

@@ -10,7 +10,7 @@ import numpy as np
 
 from trainer.data.folds import rows_record, stratified_folds
 from trainer.evaluate.study import Dataset, Record, Study
-from trainer.run import MAX_FOLD_NODES, crossed_metrics, metrics_of
+from trainer.training.run import MAX_FOLD_NODES, crossed_metrics, metrics_of
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import tree_from_json
 

@@ -22,11 +22,11 @@ import numpy as np
 
 from trainer.data.folds import MOST_FOLDS, check_evaluation, holdout, stratified_folds
 from trainer.errors import DataError, ParameterError, TrainerError
-from trainer.methods import get
-from trainer.run import TrainRequest, nodes_of_fold, train
+from trainer.registry import get
 from trainer.table import Labels, Table, fingerprint
+from trainer.training.run import TrainRequest, nodes_of_fold, train
+from trainer.training.warm_up import warm
 from trainer.tree.nodes import Tree
-from trainer.warm import warm
 
 LONGEST = 1 << 20  # bytes of a record
 

@@ -14,7 +14,7 @@ from trainer.explain.statistics import ColumnStatistics
 from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
 from trainer.tree.nodes import Node, Tree
 from trainer.tree.numbers import label, unit
-from trainer.tree.picture.layout import brief_tree, rule
+from trainer.tree.render.layout import brief_tree, rule
 from trainer.tree.splits.base import AMONG, SUM, Split
 
 OTHER = "another one"  # stands for all categories that a tree without training figures does not name

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainer.data.parsing import Reading
 from trainer.data.reader import ReadLimits, read_for_model, rows_for_model
-from trainer.data.reading import Reading
 from trainer.data.training_set import training_part
 from trainer.dtypes import FloatArray
 from trainer.errors import DataError

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from trainer.certificate import Evidence
-from trainer.crew import Crew
 from trainer.data.folds import stratified_folds
 from trainer.data.problem import Names, Problem
 from trainer.dtypes import CountArray
@@ -18,11 +17,12 @@ from trainer.errors import ParameterError
 from trainer.growing.growth import Growth, Splitter, Stopping, grow_tree
 from trainer.growing.node_split import SplitData
 from trainer.growing.split_units import uploaded
-from trainer.method import DEPTH, LEAF_PENALTY, MIN_LEAF, Parameter, Settings, Solution, exact_fraction, having
-from trainer.monitor import Monitor
+from trainer.methods.base import DEPTH, LEAF_PENALTY, MIN_LEAF, Parameter, Settings, Solution, exact_fraction, having
+from trainer.methods.monitor import Monitor
 from trainer.tree.nodes import Draft, DraftLeaf
 from trainer.tree.numbers import percent_text
 from trainer.tree.prune import alphas, alphas_between, collapses, prune, pruned_errors
+from trainer.worker_pool import Crew
 
 MIN_NODE = Parameter(
     name="min_node", type="integer", default=2, minimum=2, maximum=10**9, label="Rows to split",

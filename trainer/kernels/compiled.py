@@ -25,7 +25,7 @@ from numba import config, njit, types
 from numba.core import event
 from numba.core.caching import UserProvidedCacheLocator
 
-from trainer.ready import ready
+from trainer.precompiled import ready
 
 _HERE = Path(__file__).parent
 

@@ -51,7 +51,7 @@ class ModelFile:
     rows: Mapping[str, Any] | None = None  # which rows trained, see trainer.data.folds.rows_record; None in older files
     version: str = VERSION
     reading: Mapping[str, Any] | None = (
-        None  # how a messy table was read, see `trainer.data.reading`; None for a clean one
+        None  # how a messy table was read, see `trainer.data.parsing`; None for a clean one
     )
 
     @classmethod

@@ -205,8 +205,8 @@ class Tree:
         # pictures are made of trees, and plotly takes a second to import: both only where somebody asks
         from plotly.graph_objects import Figure
 
-        from trainer.tree.picture.figure import tree_figure
-        from trainer.tree.picture.tokens import resolved
+        from trainer.tree.render.figure import tree_figure
+        from trainer.tree.render.tokens import resolved
 
         return Figure(resolved(tree_figure(self, room=(width, height))))
 
@@ -216,7 +216,7 @@ class Tree:
         return f"<Tree: {leaves}, depth {self.depth}, {len(self.schema)} columns, {len(self.classes)} classes>"
 
     def _repr_html_(self) -> str:
-        from trainer.tree.picture.html import tree_html
+        from trainer.tree.render.html import tree_html
 
         return tree_html(self)
 

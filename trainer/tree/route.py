@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trainer.dtypes import CodeArray, FloatArray
-from trainer.ready import kept
+from trainer.precompiled import kept
 from trainer.table import ColumnSchema
 from trainer.tree.splits import Split
 

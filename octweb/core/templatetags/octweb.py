@@ -16,7 +16,7 @@ from octweb.core.badges import Badge
 from octweb.core.methods import title_of
 from octweb.core.navigation import places
 from octweb.core.words import sentence
-from trainer import claims
+from trainer.training import claims
 from trainer.tree.describe import number_text
 from trainer.tree.numbers import column_number, points_text
 

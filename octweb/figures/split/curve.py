@@ -8,7 +8,7 @@ import numpy as np
 
 from octweb.figures.split.costs import Costs
 from trainer.tree.numbers import column_number
-from trainer.tree.picture.palette import axis, escape, frame, short, whole_ticks
+from trainer.tree.render.palette import axis, escape, frame, short, whole_ticks
 
 MOST_CUTS = 400  # of a curve in a picture 300 px wide
 MOST_STOPS = 2000  # of a threshold that is moved; with more values every stop is exact, but not every value is one

@@ -17,8 +17,8 @@ from octweb.figures.split.impurity import best_threshold, gini_rows
 from octweb.figures.split.scene import Scene, impurity_words, rows_words, sentence, side_heads, weighed_codes_words
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.tree.describe import number_text, split_text
-from trainer.tree.picture.names import named
-from trainer.tree.picture.palette import LEGEND, ClassStyle, axis, class_styles, escape, frame, short
+from trainer.tree.render.names import named
+from trainer.tree.render.palette import LEGEND, ClassStyle, axis, class_styles, escape, frame, short
 from trainer.tree.splits import Linear, Threshold
 
 MAX_POINTS = 5000

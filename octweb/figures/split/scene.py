@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from octweb.figures.split.impurity import gini_rows
-from trainer.data.codes import codes_text, likely_codes
+from trainer.data.parsing.codes import codes_text, likely_codes
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.table import Kind
 from trainer.tree.describe import split_text
 from trainer.tree.nodes import Node, Tree
-from trainer.tree.picture.palette import short
+from trainer.tree.render.palette import short
 
 
 @dataclass(frozen=True, kw_only=True)

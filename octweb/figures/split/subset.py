@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from octweb.figures.split.scene import Scene, impurity_words, missing_words, sentence
-from trainer.tree.picture.names import named
-from trainer.tree.picture.palette import LEGEND, axis, class_styles, count_axis, escape, frame, short
+from trainer.tree.render.names import named
+from trainer.tree.render.palette import LEGEND, axis, class_styles, count_axis, escape, frame, short
 from trainer.tree.splits import Subset
 
 MAX_CATEGORIES = 12  # per side

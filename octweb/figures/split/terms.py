@@ -17,8 +17,8 @@ from octweb.figures.split.scene import (
     weighed_codes_words,
 )
 from trainer.tree.describe import number_text
-from trainer.tree.picture.names import short_names
-from trainer.tree.picture.palette import axis, escape, frame, short
+from trainer.tree.render.names import short_names
+from trainer.tree.render.palette import axis, escape, frame, short
 from trainer.tree.splits import Linear
 
 MAX_TERMS = 10

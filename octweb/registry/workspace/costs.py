@@ -14,7 +14,7 @@ from octweb.registry.workspace import performance
 from octweb.registry.workspace.scene import Scene
 from trainer.evaluate.intervals import of_mean
 from trainer.tree.describe import number_text
-from trainer.tree.picture.palette import swatch
+from trainer.tree.render.palette import swatch
 
 MATRIX_TO = 4  # classes up to which each pair of actual and predicted class has a cost of its own
 MOST = 1e9

@@ -13,7 +13,7 @@ from octweb.core.files import local_path
 from octweb.registry.workspace.scene import Scene
 from trainer.evaluate.groups import FEWEST, grouped
 from trainer.evaluate.intervals import wilson
-from trainer.tree.picture.palette import swatch
+from trainer.tree.render.palette import swatch
 
 
 def columns_of(scene: Scene) -> list[dict[str, Any]]:

@@ -9,17 +9,17 @@ import numpy as np
 
 from octweb.figures.split.impurity import best_threshold, gini_rows
 from octweb.registry.workspace.scene import Scene
-from trainer import single_leaf
 from trainer.evaluate.intervals import wilson
 from trainer.table import Kind
+from trainer.training import single_leaf
 from trainer.tree.describe import headline, number_text, split_text
 from trainer.tree.idle import idle_questions
 from trainer.tree.nodes import Node, Tree
 from trainer.tree.numbers import column_number
-from trainer.tree.picture.layout import CARD_NAME, leaves_below
-from trainer.tree.picture.names import short_names
-from trainer.tree.picture.outline import class_bar
-from trainer.tree.picture.palette import NAME_LENGTH, swatch
+from trainer.tree.render.layout import CARD_NAME, leaves_below
+from trainer.tree.render.names import short_names
+from trainer.tree.render.outline import class_bar
+from trainer.tree.render.palette import NAME_LENGTH, swatch
 from trainer.tree.splits import Threshold, goes_left
 
 LABEL = 16  # letters of a class in the table of both answers

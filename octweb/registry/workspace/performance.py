@@ -10,7 +10,7 @@ from octweb.registry.workspace.node import path_rules
 from octweb.registry.workspace.scene import TRAINING, UNSEEN, Scene
 from trainer.evaluate.curves import Curve, brier, curve
 from trainer.evaluate.intervals import of_folds, wilson
-from trainer.tree.picture.palette import swatch
+from trainer.tree.render.palette import swatch
 
 FOLDS = "folds"
 WORDS = {

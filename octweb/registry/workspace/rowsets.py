@@ -12,12 +12,12 @@ import numpy as np
 
 from octweb.registry.workspace import performance
 from octweb.registry.workspace.scene import TRAINING, UNSEEN, Scene
-from trainer.data.spreadsheet import text_line
+from trainer.data.formats.spreadsheet import text_line
 from trainer.table import ColumnSchema, Kind
 from trainer.tree.describe import category_text
 from trainer.tree.numbers import column_number
-from trainer.tree.picture.names import short_names
-from trainer.tree.picture.palette import swatch
+from trainer.tree.render.names import short_names
+from trainer.tree.render.palette import swatch
 
 PAGE = 50
 HEAD_NAME = 28  # letters of the name of a column at the head of its values: two or three lines

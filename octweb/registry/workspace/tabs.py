@@ -17,7 +17,7 @@ from octweb.registry.workspace.tab import ADDED, Tab
 from trainer.certificate import Guarantee
 from trainer.tree.idle import idle_questions
 from trainer.tree.numbers import decimal_text
-from trainer.workbench import EDITABLE
+from trainer.workbench.requests import EDITABLE
 
 AT_FIRST = 10  # leaves of the list that are shown at once, and one or two more if these are all
 MAX_DESCRIBED_ROWS = 20_000  # rows of a node up to which the note of its picture is worked out beforehand

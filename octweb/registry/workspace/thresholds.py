@@ -11,8 +11,8 @@ from octweb.figures.split.costs import Costs, threshold_costs
 from octweb.registry.page import number_writing
 from octweb.registry.workspace.scene import Scene
 from trainer.tree.numbers import column_number
-from trainer.tree.picture.palette import swatch
-from trainer.workbench import EDITABLE
+from trainer.tree.render.palette import swatch
+from trainer.workbench.requests import EDITABLE
 
 HARDLY = 0.005  # of the rows of a node: so many more or fewer wrong ones are hardly a change
 MOST_NAMED = 6  # classes up to which a picture names them; the tree beside it names all

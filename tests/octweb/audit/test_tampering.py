@@ -16,7 +16,7 @@ from octweb.datasets import actions as datasets
 from octweb.datasets.models import Dataset
 from octweb.registry import actions
 from octweb.registry.models import ReviewEvent, Share, TreeModel
-from trainer.run import TrainRequest, train
+from trainer.training.run import TrainRequest, train
 
 pytestmark = pytest.mark.django_db
 LATER = "2031-05-05 05:05:05.000005"

@@ -23,7 +23,7 @@ from octweb.registry import actions as registry
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from trainer.convert import from_sklearn
-from trainer.tree.pmml import to_pmml
+from trainer.tree.export.pmml import to_pmml
 
 pytestmark = pytest.mark.django_db(transaction=True)
 FOUND = {

@@ -13,7 +13,7 @@ from django.db import OperationalError
 
 from octweb.core import command_line
 from tests.conftest import ROOT
-from trainer.bundle import bundle
+from trainer.check.bundle import bundle
 
 READERS = [
     ["rules", "{gone}"],

@@ -11,7 +11,7 @@ import pytest
 from octweb.datasets import actions, stored
 from octweb.datasets.models import Dataset
 from tests.octweb.datasets.files import API, GOOD, api
-from trainer.data import staged
+from trainer.data.formats import staged
 
 pytestmark = pytest.mark.django_db
 

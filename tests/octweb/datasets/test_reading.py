@@ -29,8 +29,8 @@ READ_ALL = f"""
 import resource
 from pathlib import Path
 from tests.bombs import bombs
-from trainer.data.file_bytes import ReadLimits
-from trainer.data.read_file import read
+from trainer.data.formats.file_bytes import ReadLimits
+from trainer.data.formats.read_file import read
 from trainer.errors import DataError
 import sys
 made = list(bombs({MB}))

@@ -20,7 +20,7 @@ from octweb.workbench.models import Step, StepState, Workbench
 from tests.octweb.figures.specimens import one_split
 from tests.octweb.registry.test_api_explain import explain
 from trainer.explain.statistics import rounded_unit
-from trainer.run import TrainRequest, train
+from trainer.training.run import TrainRequest, train
 from trainer.tree.numbers import number_text
 from trainer.tree.splits import Linear
 

@@ -14,7 +14,7 @@ from octweb.decide.actions import guidance_of, mark, publish
 from octweb.registry import actions as registry
 from octweb.registry.parsed import model_file
 from octweb.registry.units import statistics_of
-from trainer.run import TrainRequest, train
+from trainer.training.run import TrainRequest, train
 
 FORM = {"purpose": "Pre-screening of <loans>.\nA person decides.", "contact": "loans@example.org"}
 

@@ -11,10 +11,10 @@ from octweb.dossier.document import to_html
 from octweb.dossier.folder import LARGEST_HTML
 from octweb.dossier.pdf import to_pdf
 from tests.octweb.figures.specimens import SPLITS, one_split, tree_of
-from tests.trainer.recount.files import many_classes, trained
+from tests.trainer.check.recount.files import many_classes, trained
 from trainer.dossier import dossier
 from trainer.tree.file import read
-from trainer.tree.picture.paper import MOST, PAPER, below, pictures
+from trainer.tree.render.paper import MOST, PAPER, below, pictures
 
 
 @pytest.mark.parametrize("leaves", [1, 2, 7, 24, 64])

@@ -10,8 +10,8 @@ import pytest
 from octweb.dossier.document import to_html
 from tests.octweb.small_models import small_table
 from trainer.dossier import dossier
-from trainer.run import TrainRequest, save, train
-from trainer.tree.picture.paper import pictures
+from trainer.training.run import TrainRequest, save, train
+from trainer.tree.render.paper import pictures
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ from octweb.registry.models import TreeModel
 from octweb.runs import actions as runs
 from octweb.runs.training import TrainingSupervisor
 from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
-from trainer.run import TrainRequest, train
+from trainer.training.run import TrainRequest, train
 
 pytestmark = pytest.mark.django_db(transaction=True)
 TYPES = {"json": "application/json", "html": "text/html", "pdf": "application/pdf", "zip": "application/zip"}

@@ -24,7 +24,7 @@ from octweb.runs.models import TrainingRun
 from tests.octweb.experiments.conftest import TWO
 from trainer.data.folds import holdout
 from trainer.errors import ParameterError
-from trainer.methods import get
+from trainer.registry import get
 
 pytestmark = pytest.mark.django_db
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from tests.seeds import seeds
-from trainer.tree.picture.names import short_names
+from trainer.tree.render.names import short_names
 
 
 def test_a_common_beginning_and_end_go_and_the_middle_stays():

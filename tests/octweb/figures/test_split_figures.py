@@ -23,7 +23,7 @@ from tests.seeds import seeds
 from trainer.table import ColumnSchema, Kind
 from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
 from trainer.tree.numbers import shortest_between
-from trainer.tree.picture.palette import class_styles, short, without_legend
+from trainer.tree.render.palette import class_styles, short, without_legend
 from trainer.tree.splits import Interval, Linear, Split, Threshold, goes_left
 
 

@@ -15,7 +15,7 @@ from octweb.figures.split.curve import LENGTH, MOST_STOPS, threshold_figure
 from tests.octweb.figures.specimens import one_split
 from tests.octweb.figures.test_tree_figure import _valid
 from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
-from trainer.tree.picture.palette import without_legend
+from trainer.tree.render.palette import without_legend
 
 
 def drawn(classes: int = 2, n: int = 400):

@@ -13,11 +13,11 @@ import pytest
 from octweb.figures.tree_map import tree_map
 from tests.octweb.figures.specimens import tree_of
 from trainer.tree.numbers import read_number
-from trainer.tree.picture.figure import tree_figure
-from trainer.tree.picture.layout import FONT, leaves_below, place
-from trainer.tree.picture.outline import counts_text
-from trainer.tree.picture.palette import escape, text_width, wrap
-from trainer.tree.picture.words import leaf_share
+from trainer.tree.render.figure import tree_figure
+from trainer.tree.render.layout import FONT, leaves_below, place
+from trainer.tree.render.outline import counts_text
+from trainer.tree.render.palette import escape, text_width, wrap
+from trainer.tree.render.words import leaf_share
 from trainer.tree.splits import Interval, Linear, Threshold
 
 

@@ -176,7 +176,7 @@ def test_300_malformed_bodies_never_break_the_server(model, client_of, owner):
 
 
 def test_values_in_the_form_of_a_messy_file_predict_as_plain_numbers_do():
-    from trainer.data.reading.values import plain_values
+    from trainer.data.parsing.values import plain_values
 
     reading = {
         "columns": {

@@ -9,7 +9,7 @@ import pytest
 from octweb.datasets import actions as datasets
 from octweb.registry import actions
 from octweb.registry.claims import claims
-from trainer.run import TrainRequest, train
+from trainer.training.run import TrainRequest, train
 
 
 @pytest.mark.one_database

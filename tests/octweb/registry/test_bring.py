@@ -17,10 +17,10 @@ from octweb.datasets import intake, reader
 from octweb.registry import actions, bringing
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
+from trainer.check.recount import verdict, verify
 from trainer.convert import from_sklearn
 from trainer.errors import DataError, TrainerError
-from trainer.recount import verdict, verify
-from trainer.tree.pmml import to_pmml
+from trainer.tree.export.pmml import to_pmml
 
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/models/"

@@ -17,7 +17,7 @@ from octweb.datasets.choice import Choice
 from octweb.registry import actions as registry
 from octweb.registry.models import TreeModel
 from tests.octweb.batch.conftest import work  # noqa: F401
-from trainer.run import TrainRequest, train
+from trainer.training.run import TrainRequest, train
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.one_database]
 TEXT = "number,size,colour,class\n" + "".join(

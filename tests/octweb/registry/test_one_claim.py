@@ -16,12 +16,12 @@ from octweb.registry import actions
 from octweb.workbench import actions as workbench
 from octweb.workbench.models import Step, StepState
 from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
-from trainer.claims import read_claim
 from trainer.dossier import dossier as make_dossier
-from trainer.monitor import Monitor
-from trainer.run import TrainRequest
+from trainer.methods.monitor import Monitor
+from trainer.training.claims import read_claim
+from trainer.training.run import TrainRequest
 from trainer.tree.file import from_json
-from trainer.workbench import Session
+from trainer.workbench.requests import Session
 
 pytestmark = pytest.mark.django_db
 WISHES = ("leaf n yes", "ask root height")

@@ -16,8 +16,8 @@ from octweb.runs.models import TrainingRun
 from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
 from trainer.data.rows import Note
 from trainer.dossier import dossier as make_dossier
-from trainer.run import TrainRequest, train
-from trainer.workbench import Session
+from trainer.training.run import TrainRequest, train
+from trainer.workbench.requests import Session
 
 pytestmark = pytest.mark.django_db
 TRAINING = 90

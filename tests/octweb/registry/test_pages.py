@@ -18,7 +18,7 @@ from octweb.registry import actions, data, page
 from octweb.registry.data import check_again
 from octweb.registry.models import State, TreeModel
 from tests.octweb.small_models import csv_of_small_table, small_table, trained
-from trainer.methods import METHODS
+from trainer.registry import METHODS
 
 CASES = [("cart", {}), ("cart", {"depth": 0}), ("cart", {"depth": 1})]
 if any(m.id == "bivariate" for m in METHODS):

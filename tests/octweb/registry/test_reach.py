@@ -14,7 +14,7 @@ from octweb.registry.data import check_again
 from octweb.registry.reach import points_of, reach_of
 from tests.octweb.small_models import csv_of_small_table, small_table
 from trainer.data.reader import load
-from trainer.run import TrainRequest, train
+from trainer.training.run import TrainRequest, train
 
 
 @pytest.fixture(autouse=True)

@@ -24,7 +24,7 @@ from octweb.registry.remembered import model_by_name
 from tests.octweb.registry.test_pages import dataset  # noqa: F401 (a fixture)
 from tests.octweb.runs.conftest import CSV
 from tests.octweb.small_models import trained
-from trainer.run import TrainRequest, train
+from trainer.training.run import TrainRequest, train
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("media")]
 

@@ -24,8 +24,8 @@ from octweb.registry.workspace.modes import MODES
 from octweb.registry.workspace.scene import Scene
 from octweb.registry.workspace.smaller import smaller
 from octweb.registry.workspace.tabs import TABS
-from trainer.run import TrainRequest, train
 from trainer.table import ColumnSchema, Kind
+from trainer.training.run import TrainRequest, train
 from trainer.tree.splits import Linear, Threshold
 
 CLASSES = ("bad", "good")

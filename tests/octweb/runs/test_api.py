@@ -12,7 +12,7 @@ from octweb.jobs.models import RunStatus
 from octweb.registry import actions as registry
 from octweb.runs.models import ProgressRecord, TrainingRun
 from tests.octweb.small_models import trained
-from trainer.methods import METHODS
+from trainer.registry import METHODS
 
 pytestmark = pytest.mark.django_db
 

@@ -15,8 +15,8 @@ from sklearn.tree import DecisionTreeClassifier
 
 from octweb.runs.interrupts import Interrupts
 from trainer.convert import from_sklearn
+from trainer.tree.export.pmml import to_pmml
 from trainer.tree.file import read
-from trainer.tree.pmml import to_pmml
 
 
 @pytest.fixture

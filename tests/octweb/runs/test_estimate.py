@@ -7,7 +7,7 @@ import pytest
 from octweb.runs import actions
 from octweb.runs.estimate import corrected, estimate
 from octweb.runs.models import RunStatus
-from trainer.methods import get
+from trainer.registry import get
 
 pytestmark = pytest.mark.django_db
 

@@ -10,7 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from trainer.certificate import Status
-from trainer.monitor import Monitor
+from trainer.methods.monitor import Monitor
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from octweb.runs.reachable import reachable
 from octweb.runs.words import in_words, run_name
 from trainer.constraints import CONSTRAINTS
 from trainer.data.encoding import encode_binary
-from trainer.methods import METHODS, get
+from trainer.registry import METHODS, get
 
 pytestmark = [pytest.mark.django_db, pytest.mark.one_database]  # what the page makes of answers
 

@@ -10,10 +10,10 @@ from django.core.management import CommandError, call_command
 from octweb.runs import page_trees
 from octweb.runs.page_trees import command_of, train, train_missing
 from tests.conftest import ROOT
+from trainer.check.recount import verdict, verify
 from trainer.errors import DataError
-from trainer.methods import METHODS, get
-from trainer.recount import verdict, verify
-from trainer.reference import model_path
+from trainer.registry import METHODS, get
+from trainer.training.method_pages import model_path
 from trainer.tree.file import read
 
 PAGES = ROOT / "docs" / "methods"

@@ -16,8 +16,8 @@ from octweb.runs import actions
 from octweb.runs.chart import search_seconds
 from octweb.runs.models import ProgressRecord, TrainingRun
 from octweb.runs.options import INFEASIBLE
-from trainer.methods import METHODS
-from trainer.monitor import COMPILING
+from trainer.methods.monitor import COMPILING
+from trainer.registry import METHODS
 
 pytestmark = pytest.mark.django_db
 

@@ -13,7 +13,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from octweb.runs.management.commands import pareto
-from trainer.run import train
+from trainer.training.run import train
 from trainer.tree.file import read
 from trainer.tree.nodes import tree_from_json
 

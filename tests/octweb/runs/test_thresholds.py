@@ -11,7 +11,7 @@ from octweb.datasets import actions as datasets
 from octweb.runs.estimate import Size, seconds_of
 from octweb.runs.models import TrainingRun
 from octweb.runs.thresholds import LADDER, QUICK, chosen_bins
-from trainer.methods import get
+from trainer.registry import get
 
 pytestmark = [pytest.mark.django_db, pytest.mark.one_database]  # what is chosen, and how it is said
 EXACT = get("exact")

@@ -8,8 +8,8 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
+from trainer.check.recount import verify
 from trainer.dossier.facts import dossier
-from trainer.recount import verify
 from trainer.tree.file import read
 
 TRAINED = {"method", "status", "objective", "bound", "gap", "train_accuracy", "correct", "n", "features", "encoded_features",
@@ -275,7 +275,7 @@ def test_bad_questions_about_good_trees_end_with_status_2(csv_file, arguments):
 
 def test_a_count_that_is_stopped_says_what_was_left(csv_file, monkeypatch):
     from trainer.editing.space import Stopped
-    from trainer.families.exact.workbench.count import Counter
+    from trainer.families.exact.rashomon.count import Counter
 
     def stopped(self, limit):
         raise Stopped

@@ -23,8 +23,8 @@ from octweb.serving.tensors import parse
 from octweb.wsgi import application
 from tests.octweb.registry.test_api_predict import ROW
 from tests.octweb.small_models import small_table
-from trainer.run import TrainRequest, train
 from trainer.table import Table
+from trainer.training.run import TrainRequest, train
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("open_connection")]
 

@@ -8,7 +8,7 @@ import pytest
 from octweb.registry import actions
 from octweb.registry.parsed import model_file
 from trainer.data.reader import load
-from trainer.run import TrainRequest, train
+from trainer.training.run import TrainRequest, train
 
 ROWS = 40
 

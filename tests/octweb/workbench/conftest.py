@@ -11,7 +11,7 @@ from octweb.registry import actions as registry
 from octweb.workbench import work
 from octweb.workbench.work import EditingSupervisor
 from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
-from trainer.run import TrainRequest, train
+from trainer.training.run import TrainRequest, train
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ from octweb.workbench import actions, work
 from octweb.workbench.models import Kind, Step, StepState, Workbench
 from octweb.workbench.work import EditingSupervisor
 from tests.octweb.small_models import trained
+from trainer.check.recount import verdict, verify
 from trainer.errors import ParameterError
-from trainer.recount import verdict, verify
 from trainer.tree.file import from_json
 
 pytestmark = pytest.mark.django_db(transaction=True)

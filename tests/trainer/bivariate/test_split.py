@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from tests.trainer.oracles.bivariate import best_value, impurity
-from trainer.crew import Crew
 from trainer.families.bivariate.kernels.explore import LOOKS
 from trainer.families.bivariate.kernels.line import sample_lines
 from trainer.families.bivariate.kernels.points import Columns
@@ -20,6 +19,7 @@ from trainer.families.bivariate.search import best_split
 from trainer.growing.coordinates import codes_of, whole_numbers
 from trainer.growing.node_split import SplitData
 from trainer.growing.options import MEASURES
+from trainer.worker_pool import Crew
 
 MEASURE_NAMES = ("gini", "entropy", "error")
 

@@ -10,16 +10,16 @@ import pytest
 
 from trainer import make_classifier
 from trainer.certificate import Status
-from trainer.crew import Crew
 from trainer.families.bivariate.pair import SearchOptions
 from trainer.families.bivariate.search import best_split
 from trainer.growing.growth import Stopping, grow_tree
 from trainer.growing.node_split import SplitData
-from trainer.run import TrainRequest, train
 from trainer.table import Labels, numeric_table
+from trainer.training.run import TrainRequest, train
 from trainer.tree.nodes import DraftLeaf
 from trainer.tree.prune import alphas, alphas_between, collapses, prune, pruned_errors
 from trainer.tree.splits import goes_left
+from trainer.worker_pool import Crew
 
 XOR = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], float)
 
@@ -248,7 +248,7 @@ def test_growth_stops_where_the_gain_is_too_small():
 def test_three_splits_say_what_the_first_monks_problem_hides(data_folder):
     """(a1 = a2) or a5 = 1, section 7 of the paper, for all 432 robots from the 124 rows of the training part."""
     from trainer.data.reader import load
-    from trainer.run import TrainRequest, train
+    from trainer.training.run import TrainRequest, train
 
     table, labels, _ = load(data_folder / "monk1.csv", target="class")
     result = train(TrainRequest(table=table, labels=labels, method="bivariate", parameters={"depth": 20}))

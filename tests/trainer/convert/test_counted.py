@@ -10,17 +10,17 @@ import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
+from trainer.check.recount import verdict, verify
 from trainer.convert import convert, counted, fitted_to, form_of, from_sklearn, rival
 from trainer.convert.source import Converted
-from trainer.data.read_file import read
+from trainer.data.formats.read_file import read
 from trainer.data.reader import build_as_read, reading_of
 from trainer.errors import ConversionError, DataError, TrainerError
-from trainer.recount import verdict, verify
-from trainer.run import TrainRequest, train
 from trainer.table import MISSING_CATEGORY, Labels, numeric_table
+from trainer.training.run import TrainRequest, train
+from trainer.tree.export.pmml import to_pmml
 from trainer.tree.file import write
 from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
-from trainer.tree.pmml import to_pmml
 from trainer.tree.splits import Threshold
 
 SMALL = {

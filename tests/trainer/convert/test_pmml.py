@@ -18,8 +18,8 @@ from trainer.convert import from_pmml
 from trainer.convert.pmml import read_pmml
 from trainer.errors import ConversionError
 from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
+from trainer.tree.export.pmml import to_pmml
 from trainer.tree.nodes import DraftBranch, DraftLeaf, Tree, grow
-from trainer.tree.pmml import to_pmml
 from trainer.tree.splits import Interval, Subset, Threshold
 
 

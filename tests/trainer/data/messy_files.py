@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.data.reading.dates import WEEKDAYS
+from trainer.data.parsing.dates import WEEKDAYS
 
 UNITS = ("kg", "m", "%", "€", "km/h", "mg/dl")
 GAPS = ("unknown", "-", "n.a.", "k.A.", "#N/A")

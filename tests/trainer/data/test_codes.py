@@ -10,22 +10,22 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from tests.seeds import seeds
+from trainer.check.proof.model import Rows
+from trainer.check.proof.space.questions import questions
+from trainer.check.recount import verdict, verify
 from trainer.data import encoding as encodings
-from trainer.data.codes import codes_text, likely_codes, parse_codes
 from trainer.data.encoding import Scheme, encode_binary
-from trainer.data.infer import infer
-from trainer.data.read_file import read
+from trainer.data.formats.read_file import read
+from trainer.data.parsing.codes import codes_text, likely_codes, parse_codes
+from trainer.data.parsing.infer import infer
 from trainer.data.reader import load
 from trainer.errors import DataError
-from trainer.recount import verdict, verify
-from trainer.run import TrainRequest, save, train
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table
+from trainer.training.run import TrainRequest, save, train
 from trainer.tree.describe import rules_text
 from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
-from trainer.tree.picture.figure import tree_figure
+from trainer.tree.render.figure import tree_figure
 from trainer.tree.splits import Interval
-from trainer.verify.model import Rows
-from trainer.verify.space.questions import questions
 
 
 @pytest.mark.parametrize(

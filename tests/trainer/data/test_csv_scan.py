@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
-from trainer.data import csv_scan
-from trainer.data.csv_scan import scan
+from trainer.data.formats import csv_scan
+from trainer.data.formats.csv_scan import scan
 
 
 def by_character(body: bytes, delimiter: bytes):

@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from trainer.data.build import build
-from trainer.data.csv_file import read_csv
-from trainer.data.infer import guess_target, infer
-from trainer.data.read_file import read
+from trainer.data.formats.csv_file import read_csv
+from trainer.data.formats.read_file import read
+from trainer.data.parsing.infer import guess_target, infer
 from trainer.errors import DataError
 from trainer.table import Kind
 

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from trainer.data.csv_file import read_csv
-from trainer.data.raw import MOST_NAME
+from trainer.check.recount.table.rows import NUMBER
+from trainer.data.formats.csv_file import read_csv
+from trainer.data.formats.raw import MOST_NAME
+from trainer.data.formats.spreadsheet import as_text
+from trainer.data.parsing import reading_of
 from trainer.data.reader import read
-from trainer.data.reading import reading_of
-from trainer.data.spreadsheet import as_text
 from trainer.errors import DataError
-from trainer.recount.table.rows import NUMBER
 
 LENGTH = 60_000  # in proportion: a second for all; by its square: minutes
 SECONDS = 15.0
@@ -73,7 +73,7 @@ def test_no_memory_for_a_thread_is_no_memory_and_not_a_bad_file(monkeypatch):
     def refuse(*arguments, **options):
         raise pa.ArrowException("Unknown error: Failed to launch worker thread: Resource temporarily unavailable")
 
-    monkeypatch.setattr("trainer.data.csv_file.pacsv.read_csv", refuse)
+    monkeypatch.setattr("trainer.data.formats.csv_file.pacsv.read_csv", refuse)
     with pytest.raises(MemoryError):
         read_csv(b"x,class\n1,a\n2,b\n")
 

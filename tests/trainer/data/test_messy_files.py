@@ -7,14 +7,14 @@ import re
 import pytest
 
 from tests.trainer.data.messy_files import Messy, messy_file
-from trainer.data.cells import MARKS
-from trainer.data.csv_file import read_csv
+from trainer.check.recount import verdict, verify
+from trainer.data.formats.csv_file import read_csv
+from trainer.data.parsing import reading_of
+from trainer.data.parsing.cells import MARKS
 from trainer.data.reader import Given, load
-from trainer.data.reading import reading_of
 from trainer.errors import DataError
-from trainer.predict_file import predict_file
-from trainer.recount import verdict, verify
-from trainer.run import TrainRequest, save, train
+from trainer.prediction.predict_file import predict_file
+from trainer.training.run import TrainRequest, save, train
 from trainer.tree.file import read
 
 FILES = 300

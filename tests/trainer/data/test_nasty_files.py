@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from trainer.data.csv_file import read_csv
+from trainer.check.recount import verdict, verify
+from trainer.data.formats.csv_file import read_csv
+from trainer.data.parsing import reading_of
 from trainer.data.reader import load
-from trainer.data.reading import reading_of
 from trainer.errors import DataError
-from trainer.predict_file import predict_file
-from trainer.recount import verdict, verify
-from trainer.run import TrainRequest, save, train
+from trainer.prediction.predict_file import predict_file
+from trainer.training.run import TrainRequest, save, train
 from trainer.tree.file import read
 
 MANY = range(1, 31)

@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.octweb.small_models import small_table, trained
-from trainer import predict_file as module
-from trainer.data.file_bytes import ReadLimits
+from trainer.data.formats.file_bytes import ReadLimits
 from trainer.data.reader import load
 from trainer.data.training_set import read_training_set
 from trainer.errors import DataError
-from trainer.predict_file import predict_file
-from trainer.run import TrainRequest, train
+from trainer.prediction import predict_file as module
+from trainer.prediction.predict_file import predict_file
+from trainer.training.run import TrainRequest, train
 from trainer.tree.file import from_json
 from trainer.tree.nodes import Tree
 

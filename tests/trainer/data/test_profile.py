@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.seeds import seeds
+from trainer.data.formats.store import load_parquet, save_parquet
 from trainer.data.profile import OTHER, profile
-from trainer.data.store import load_parquet, save_parquet
 from trainer.errors import DataError
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table, fingerprint
 

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from trainer.data.csv_file import read_csv
+from trainer.data.formats.csv_file import read_csv
+from trainer.data.parsing import Given, Reading, reading_of
 from trainer.data.reader import load
-from trainer.data.reading import Given, Reading, reading_of
 from trainer.errors import DataError
 
 

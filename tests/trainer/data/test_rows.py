@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.seeds import seeds
-from trainer.data.csv_file import read_csv
+from trainer.data.formats.csv_file import read_csv
 from trainer.data.reader import rows_for_model
 from trainer.data.rows import UNKNOWN_CODE, parse_rows
 from trainer.errors import RowError

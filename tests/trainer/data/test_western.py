@@ -7,13 +7,13 @@ import io
 import numpy as np
 import pytest
 
-from trainer.data.file_bytes import decode
-from trainer.data.read_file import read
+from trainer.data.formats.file_bytes import decode
+from trainer.data.formats.read_file import read
+from trainer.data.parsing import Given
 from trainer.data.reader import load, load_for_model
-from trainer.data.reading import Given
 from trainer.errors import DataError
-from trainer.predict_file import predict_file
-from trainer.run import TrainRequest, train
+from trainer.prediction.predict_file import predict_file
+from trainer.training.run import TrainRequest, train
 
 WESTERN = {
     "german": "Größe (m²);Körpertemperatur in °C;Straße;Übergewicht;»Männer«;für 5 €;MÜNCHEN",

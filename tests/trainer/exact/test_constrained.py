@@ -10,8 +10,8 @@ import pytest
 
 from tests.trainer.oracles.exact import random_binary
 from trainer.errors import InfeasibleError
-from trainer.families.exact.constrained import columns_of, satisfies, solve_constrained
-from trainer.families.exact.pareto import Constraints
+from trainer.families.exact.search.constrained import columns_of, satisfies, solve_constrained
+from trainer.families.exact.search.pareto import Constraints
 
 
 def all_trees(X, y, w, classes, depth, conflict, columns, min_leaf, path=()):

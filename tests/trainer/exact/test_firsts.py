@@ -8,10 +8,10 @@ import numpy as np
 
 from tests.seeds import seeds
 from trainer.families.exact.instance import build
-from trainer.families.exact.kernels.firsts import firsts_of, floors_of, learn
+from trainer.families.exact.kernels.first_split_bounds import firsts_of, floors_of, learn
 from trainer.families.exact.kernels.node import split_rows
-from trainer.families.exact.known import INFINITE
-from trainer.families.exact.search import Search
+from trainer.families.exact.search.memo import INFINITE
+from trainer.families.exact.search.search import Search
 
 
 def random_search(seed, **other):

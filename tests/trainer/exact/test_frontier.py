@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tests.trainer.oracles.exact import best_errors, random_binary
-from trainer.families.exact.frontier import solve_frontier
 from trainer.families.exact.instance import build
-from trainer.families.exact.solve import evaluate
+from trainer.families.exact.search.frontier import solve_frontier
+from trainer.families.exact.search.solve import evaluate
 
 
 @pytest.mark.parametrize("part", range(4))

@@ -16,7 +16,7 @@ from tests.trainer.oracles.good_trees import Every, instance, leaves
 from trainer.data.encoding import Scheme
 from trainer.data.problem import Problem
 from trainer.errors import ParameterError
-from trainer.families.exact.workbench.bench import Workbench
+from trainer.families.exact.workbench import Workbench
 from trainer.table import Labels, numeric_table
 
 

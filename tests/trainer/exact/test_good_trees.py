@@ -19,9 +19,9 @@ from trainer.data.problem import Problem
 from trainer.data.reader import load
 from trainer.editing.space import Stopped
 from trainer.errors import ParameterError
-from trainer.families.exact.workbench import count as counting
-from trainer.families.exact.workbench.bench import Workbench
-from trainer.families.exact.workbench.listing import Lister
+from trainer.families.exact.rashomon import count as counting
+from trainer.families.exact.rashomon.listing import Lister
+from trainer.families.exact.workbench import Workbench
 from trainer.table import Labels, numeric_table
 
 

@@ -6,12 +6,12 @@ import numpy as np
 
 from tests.seeds import seeds
 from tests.trainer.exact.test_sides import node_of
+from trainer.families.exact.kernels.child_counts import both_halves, count_half
 from trainer.families.exact.kernels.count import Layout
-from trainer.families.exact.kernels.halves import both_halves, count_half
+from trainer.families.exact.kernels.count_node import count_place
+from trainer.families.exact.kernels.depth2_signed import differences
+from trainer.families.exact.kernels.equal_rows import groups, members_by_answer
 from trainer.families.exact.kernels.node import split_rows
-from trainer.families.exact.kernels.places import count_place
-from trainer.families.exact.kernels.rows import groups, members_by_answer
-from trainer.families.exact.kernels.signed import differences
 from trainer.kernels.members import members
 
 

@@ -11,11 +11,11 @@ from tests.trainer.oracles.good_trees import instance
 from trainer.data.encoding import Scheme
 from trainer.data.problem import Problem
 from trainer.editing.space import Stopped
-from trainer.families.exact.workbench.bench import Workbench
-from trainer.families.exact.workbench.good import GoodTrees
-from trainer.run import TrainRequest
+from trainer.families.exact.rashomon.good import GoodTrees
+from trainer.families.exact.workbench import Workbench
 from trainer.table import Labels, numeric_table
-from trainer.workbench import GoodRequest, Session
+from trainer.training.run import TrainRequest
+from trainer.workbench.requests import GoodRequest, Session
 
 
 def lost(every, tree, column):

@@ -12,8 +12,8 @@ from tests.trainer.exact.test_workbench import INFINITE, Brute, _plain, check_mi
 from tests.trainer.oracles.workbench import coarse_table, is_smallest_conflict, kept, places, plain, random_table
 from trainer.constraints import Constraints
 from trainer.errors import InfeasibleError, ParameterError
-from trainer.families.exact.workbench.bench import Workbench
-from trainer.families.exact.workbench.fronts import Limits
+from trainer.families.exact.editing.fronts import Limits
+from trainer.families.exact.workbench import Workbench
 
 
 def random_limits(rng, problem):

@@ -10,13 +10,13 @@ import pytest
 
 from tests.trainer.oracles.exact import best_cost, random_binary
 from trainer.certificate import Status
+from trainer.check.recount import verify
 from trainer.data.encoding import Scheme, encode_binary
 from trainer.errors import DataError, InfeasibleError, ParameterError
 from trainer.families.exact.instance import build
-from trainer.families.exact.solve import ExactOptions, evaluate, solve_binary
-from trainer.recount import verify
-from trainer.run import TrainRequest, save, train
+from trainer.families.exact.search.solve import ExactOptions, evaluate, solve_binary
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table, numeric_table
+from trainer.training.run import TrainRequest, save, train
 
 
 def mixed_table(seed, n=60):

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from tests.trainer.oracles.exact import random_binary
-from trainer.families.exact.optima import optimal_trees
-from trainer.recount.search.optima import Optima
-from trainer.verify.steps.counting import Counting
-from trainer.verify.subject import Space
+from trainer.check.proof.steps.counting import Counting
+from trainer.check.proof.subject import Space
+from trainer.check.recount.search.optima import Optima
+from trainer.families.exact.rashomon.optima import optimal_trees
 
 
 def all_trees(X, y, w, classes, depth, min_leaf):

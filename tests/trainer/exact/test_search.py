@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from tests.trainer.oracles.exact import best_cost, random_binary
-from trainer.families.exact import search
 from trainer.families.exact.instance import build
-from trainer.families.exact.known import INFINITE, UNKNOWN_PATH
-from trainer.families.exact.search import Search
-from trainer.families.exact.solve import ExactOptions, solve_binary
+from trainer.families.exact.search import search
+from trainer.families.exact.search.memo import INFINITE, UNKNOWN_PATH
+from trainer.families.exact.search.search import Search
+from trainer.families.exact.search.solve import ExactOptions, solve_binary
 
 SWITCHES = (
     "equivalent",

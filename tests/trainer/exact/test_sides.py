@@ -10,10 +10,10 @@ import pytest
 from tests.seeds import seeds
 from trainer.families.exact.instance import build
 from trainer.families.exact.kernels.bounds import share
+from trainer.families.exact.kernels.child_bounds import both_sides
+from trainer.families.exact.kernels.depth2_signed import differences
 from trainer.families.exact.kernels.node import pair_counts, prepare
-from trainer.families.exact.kernels.packed import packed_side
-from trainer.families.exact.kernels.sides import both_sides
-from trainer.families.exact.kernels.signed import differences
+from trainer.families.exact.kernels.packed_bits import packed_side
 from trainer.kernels.bits import drawn_together, moves_of
 
 

@@ -13,13 +13,13 @@ from tests.seeds import seeds
 from tests.trainer.oracles.workbench import coarse_table, cost, is_smallest_conflict, kept, places, random_table, shapes
 from trainer.data.problem import Problem
 from trainer.errors import ParameterError, SolverError
-from trainer.families.exact.workbench.bench import Workbench
-from trainer.families.numeric.workbench.bench import NumericWorkbench
-from trainer.families.odt.workbench.bench import SubsetWorkbench
-from trainer.run import TrainRequest
+from trainer.families.exact.workbench import Workbench
+from trainer.families.numeric.editing.bench import NumericWorkbench
+from trainer.families.odt.editing.bench import SubsetWorkbench
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table, numeric_table
+from trainer.training.run import TrainRequest
 from trainer.tree.nodes import DraftBranch, DraftLeaf
-from trainer.workbench import Session
+from trainer.workbench.requests import Session
 
 INFINITE = 10**9
 

@@ -21,7 +21,7 @@ from trainer.explain.permission import permissions
 from trainer.explain.record import explained
 from trainer.explain.statistics import statistics
 from trainer.explain.words import step_text
-from trainer.predict_file import predict_file
+from trainer.prediction.predict_file import predict_file
 from trainer.tree.file import from_json
 
 MODEL = from_json(trained("cart", depth=3))

@@ -22,10 +22,10 @@ from trainer.growing.method import grow_and_prune
 from trainer.growing.node_split import SplitData, univariate_split
 from trainer.growing.options import MEASURES, SplitOptions
 from trainer.growing.split_units import uploaded
-from trainer.methods import get
-from trainer.monitor import Monitor
-from trainer.run import TrainRequest, train
+from trainer.methods.monitor import Monitor
+from trainer.registry import get
 from trainer.table import Labels, numeric_table
+from trainer.training.run import TrainRequest, train
 
 
 @seeds(60)

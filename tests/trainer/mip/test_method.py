@@ -17,8 +17,8 @@ from trainer.certificate import Status
 from trainer.data.encoding import Scheme, encode_binary
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.goal import lowered
-from trainer.run import TrainRequest, TrainResult, train
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table, numeric_table
+from trainer.training.run import TrainRequest, TrainResult, train
 
 N = 36
 BINS = 3

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.trainer.verify.test_proofs import accepted, cost, never, prices, with_header
-from tests.trainer.verify.test_second_checker import page
+from tests.trainer.check.proof.test_proofs import accepted, cost, never, prices, with_header
+from tests.trainer.check.proof.test_second_checker import page
+from trainer.check.proof.subject import Space
+from trainer.check.recount import Finding, verify
 from trainer.data.reader import load
 from trainer.errors import DataError, ModelFileError
-from trainer.families.exact.solve import prove_binary, solve_binary
-from trainer.proving import ProofLimits
-from trainer.recount import Finding, verify
-from trainer.run import TrainRequest, TrainResult, save, train
-from trainer.verify.subject import Space
+from trainer.families.exact.search.solve import prove_binary, solve_binary
+from trainer.training.proof_file import ProofLimits
+from trainer.training.run import TrainRequest, TrainResult, save, train
 
 
 def trained(folder: Path, text: str, method: str, **parameters: Any) -> tuple[TrainResult, list[Path]]:
@@ -140,7 +140,7 @@ def test_more_questions_than_can_be_counted_do_not_lose_the_tree(tmp_path, monke
     def refused(*_: Any, **__: Any) -> None:
         raise DataError("Too many questions to count.")
 
-    monkeypatch.setattr("trainer.proving.prove_binary", refused)
+    monkeypatch.setattr("trainer.training.proof_file.prove_binary", refused)
     result, (model, data, proof) = trained(tmp_path, answers_and_colours(3), "oct", depth=1)
     assert result.certificate.status == "optimal"
     assert result.summary["proof"] == {"kind": "proof", "made": False, "reason": "Too many questions to count."}
@@ -151,7 +151,7 @@ def test_more_questions_than_can_be_counted_do_not_lose_the_tree(tmp_path, monke
 @pytest.mark.parametrize("seed", range(8))
 def test_what_rows_of_equal_answers_and_classes_show_needs_no_search(seed, monkeypatch):
     """Whatever the number of questions: nothing is counted, and both say what the checker's floor says."""
-    monkeypatch.setattr("trainer.families.exact.solve.Search", None)
+    monkeypatch.setattr("trainer.families.exact.search.solve.Search", None)
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 2, (40, 4)).astype(np.uint8)
     y = rng.integers(0, 2 + seed % 3, 40).astype(np.int32)

@@ -30,8 +30,8 @@ from trainer.families.mip.side.pairs import ForbiddenPair
 from trainer.families.mip.side.recall import ClassRecall, RelaxedRecalls
 from trainer.families.mip.tree_mip import least_price, optimise
 from trainer.milo import BACKENDS, BuildStopped, Options, backend
-from trainer.run import TrainRequest, train
 from trainer.table import Labels, numeric_table
+from trainer.training.run import TrainRequest, train
 
 FORMULATIONS = {
     "oct": OCT,

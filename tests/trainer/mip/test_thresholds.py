@@ -7,13 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from trainer.check.recount import refuted, verify
 from trainer.data.encoding import Scheme, encode_binary
 from trainer.errors import ParameterError
 from trainer.families.mip import instance as instances
 from trainer.families.mip.ladders import ladders, ladders_of
-from trainer.recount import refuted, verify
-from trainer.run import TrainRequest, save, train
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table, numeric_table
+from trainer.training.run import TrainRequest, save, train
 
 INSIDE = {"oct": "variables", "binoct": "bits"}
 ALL = {"depth": 2, "binarise": "all-thresholds"}

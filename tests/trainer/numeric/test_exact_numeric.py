@@ -11,12 +11,12 @@ from tests.seeds import seeds
 from tests.trainer.oracles.exact import best_cost
 from trainer.certificate import Status
 from trainer.data.problem import Problem
-from trainer.families.exact.solve import solve_binary
+from trainer.families.exact.search.solve import solve_binary
 from trainer.families.numeric.search import solve_numeric
-from trainer.methods import get
-from trainer.monitor import Monitor
-from trainer.run import TrainRequest, fit, train
+from trainer.methods.monitor import Monitor
+from trainer.registry import get
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table
+from trainer.training.run import TrainRequest, fit, train
 
 
 def random_numeric(seed, rows=12):

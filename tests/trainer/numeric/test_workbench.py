@@ -19,9 +19,9 @@ from tests.trainer.oracles.workbench import (
     random_table,
 )
 from trainer.data.problem import Problem
+from trainer.families.numeric.editing import prefix as prefixes
+from trainer.families.numeric.editing.bench import NumericWorkbench
 from trainer.families.numeric.search import solve_numeric
-from trainer.families.numeric.workbench import prefix as prefixes
-from trainer.families.numeric.workbench.bench import NumericWorkbench
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table, numeric_table
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from tests.trainer.oblique.tables import rows_of, table
 from tests.trainer.oracles.oblique import best_value
+from trainer.check.recount import refuted, verify
 from trainer.errors import DataError, ParameterError
 from trainer.milo.lattice import Lattice, same_order, tie_price
-from trainer.recount import refuted, verify
-from trainer.run import TrainRequest, save, train
+from trainer.training.run import TrainRequest, save, train
 
 
 @pytest.mark.parametrize("method", ["cut-h", "cutw-h"])

@@ -17,7 +17,7 @@ from trainer.families.oblique.oct_h import OCTH
 from trainer.families.oblique.units import distinct_rows, robust_spans
 from trainer.milo import Hooks, Options, backend
 from trainer.milo.lattice import Lattice
-from trainer.run import TrainRequest, train
+from trainer.training.run import TrainRequest, train
 
 
 def small(seed):

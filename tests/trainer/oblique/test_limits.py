@@ -13,6 +13,7 @@ from tests.seeds import seeds
 from tests.trainer.oblique.tables import instance, table
 from tests.trainer.oblique.test_distance import small
 from tests.trainer.oracles.oblique_class import best_in_class
+from trainer.check.recount import refuted, verify
 from trainer.errors import ParameterError
 from trainer.families.oblique.distance import DistantSearch
 from trainer.families.oblique.local import LocalSearch
@@ -21,8 +22,7 @@ from trainer.families.oblique.s_oct import SOCT
 from trainer.families.oblique.shattering import CutHooks, CutModel, CutOptions
 from trainer.milo import Hooks, Options, Point, backend
 from trainer.milo.lattice import Lattice
-from trainer.recount import refuted, verify
-from trainer.run import TrainRequest, save, train
+from trainer.training.run import TrainRequest, save, train
 
 SOLVERS = ("scip", "gurobi")
 CHARGES = (Fraction(0), Fraction(1, 4), Fraction(1, 3), Fraction(1), Fraction(3, 2))

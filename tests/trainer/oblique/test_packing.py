@@ -13,6 +13,8 @@ import pytest
 from tests.seeds import seeds
 from tests.trainer.oblique.tables import table
 from tests.trainer.oracles.oblique import best_value, separations
+from trainer.check.recount import verify
+from trainer.check.recount.search.planes import _least, partings
 from trainer.families.oblique import packing as oblique_packing
 from trainer.families.oblique.instance import ObliqueInstance
 from trainer.families.oblique.lines import Roots, least_errors, ways
@@ -22,9 +24,7 @@ from trainer.families.oblique.s_oct import SOCT
 from trainer.families.oblique.shattering import CutHooks, CutModel, CutOptions
 from trainer.milo import Options, backend
 from trainer.milo.lattice import Lattice
-from trainer.recount import verify
-from trainer.recount.search.planes import _least, partings
-from trainer.run import TrainRequest, save, train
+from trainer.training.run import TrainRequest, save, train
 
 
 def flat(seed, most=9):

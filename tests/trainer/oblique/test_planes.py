@@ -14,7 +14,7 @@ from tests.trainer.oracles.oblique import best_value, separations
 from trainer.families.oblique import drawing
 from trainer.families.oblique.refit import drawn
 from trainer.families.oblique.separable import Separator
-from trainer.run import TrainRequest, train
+from trainer.training.run import TrainRequest, train
 from trainer.tree.nodes import tree_from_json
 
 

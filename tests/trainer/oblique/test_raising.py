@@ -11,12 +11,12 @@ from tests.seeds import seeds
 from tests.trainer.oblique.tables import rows_of, table
 from tests.trainer.oracles.oblique import best_value
 from tests.trainer.oracles.oblique_class import best_in_class
-from trainer import proving
+from trainer.check.recount import verify
 from trainer.data.reader import load
 from trainer.families.oblique.raising import Raising
 from trainer.families.oblique.tree_search import Run
-from trainer.recount import verify
-from trainer.run import TrainRequest, save, train
+from trainer.training import proof_file
+from trainer.training.run import TrainRequest, save, train
 
 BARE = {"first_trees": "none", "search_seconds": 0, "time_limit": 60, "threads": 1}
 
@@ -75,8 +75,8 @@ def test_cases_know_the_distance_that_planes_keep(alone, method, further):
 
 def test_the_steps_of_the_search_are_the_proof(alone, monkeypatch, tmp_path):
     again = []
-    own = proving.planes_proof
-    monkeypatch.setattr("trainer.proving.planes_proof", lambda *asked: again.append(asked) or own(*asked))
+    own = proof_file.planes_proof
+    monkeypatch.setattr("trainer.training.proof_file.planes_proof", lambda *asked: again.append(asked) or own(*asked))
     data, model, proof = (tmp_path / name for name in ("rows.csv", "model.json", "proof.gz"))
     for seed in range(6):
         draw = np.random.default_rng(seed)

@@ -13,7 +13,7 @@ from trainer.families.oblique.s_oct import SOCT
 from trainer.families.oblique.shattering import CutHooks, CutOptions
 from trainer.milo import Hooks, Options, Point, backend
 from trainer.milo.lattice import Lattice
-from trainer.run import TrainRequest, train
+from trainer.training.run import TrainRequest, train
 
 
 @pytest.mark.parametrize("name", ["scip", "gurobi"])

@@ -19,10 +19,10 @@ from trainer.errors import InfeasibleError
 from trainer.families.odt.choice import selected
 from trainer.families.odt.grouping import make_groups
 from trainer.families.odt.topology import NAMED, parse
-from trainer.methods import get
-from trainer.monitor import Monitor
-from trainer.run import fit
+from trainer.methods.monitor import Monitor
+from trainer.registry import get
 from trainer.table import Kind
+from trainer.training.run import fit
 from trainer.tree.nodes import Tree
 
 TEXTS = ("[[..].]", "[.[..]]", "[[..][.[..]]]", "[.[.[..]]]", "[[[..].][..]]")

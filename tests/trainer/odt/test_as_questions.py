@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from tests.seeds import seeds
-from tests.trainer.verify.test_second_checker import page, proved_alone
+from tests.trainer.check.proof.test_second_checker import page, proved_alone
+from trainer.check.recount import verify
 from trainer.data.reader import load
 from trainer.families.odt.as_questions import MOST
-from trainer.recount import verify
-from trainer.run import TrainRequest, save, train
+from trainer.training.run import TrainRequest, save, train
 
 
 def trained(folder, seed, **parameters):

@@ -9,8 +9,8 @@ import pytest
 
 from tests.seeds import seeds
 from tests.trainer.odt.test_as_questions import trained
+from trainer.check.recount import verdict, verify
 from trainer.errors import TrainerError
-from trainer.recount import verdict, verify
 
 GOALS = (
     {"frontier": True},

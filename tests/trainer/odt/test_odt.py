@@ -17,9 +17,9 @@ from trainer.families.odt.grouping import make_groups
 from trainer.families.odt.groups import labels
 from trainer.families.odt.search import SubsetSearch
 from trainer.families.odt.topology import NAMED, Shape, parse
-from trainer.monitor import Monitor
-from trainer.run import fit
+from trainer.methods.monitor import Monitor
 from trainer.table import Column, ColumnSchema, Kind, Labels, MissingPolicy, Table
+from trainer.training.run import fit
 
 
 def problem_of(columns, codes, kinds):

@@ -13,9 +13,9 @@ from trainer.families.odt import method as odt
 from trainer.families.odt.choice import CANDIDATES, selected
 from trainer.families.odt.grouping import make_groups
 from trainer.families.odt.topology import parse
-from trainer.monitor import Monitor
-from trainer.run import fit
+from trainer.methods.monitor import Monitor
 from trainer.table import Kind
+from trainer.training.run import fit
 from trainer.tree.nodes import Tree
 
 

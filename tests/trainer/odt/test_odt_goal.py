@@ -10,16 +10,16 @@ import pytest
 from tests.seeds import seeds
 from tests.trainer.odt.test_odt import partitions, problem_of, random_problem
 from trainer.certificate import Limits, Status
+from trainer.check.recount import verify
 from trainer.errors import InfeasibleError, ParameterError
 from trainer.families.odt import method as odt
 from trainer.families.odt.goals import steps
 from trainer.families.odt.grouping import labels_of
 from trainer.families.odt.pareto import ParetoSearch
 from trainer.families.odt.topology import parse
-from trainer.monitor import Monitor
-from trainer.recount import verify
-from trainer.run import TrainRequest, fit, save, train
+from trainer.methods.monitor import Monitor
 from trainer.table import Kind
+from trainer.training.run import TrainRequest, fit, save, train
 
 TOPOLOGIES = ("depth-1", "depth-2", "depth-2.5", "[.[..]]", "depth-3")
 

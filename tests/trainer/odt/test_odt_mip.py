@@ -17,10 +17,10 @@ from trainer.families.odt.grouping import labels_of, make_groups
 from trainer.families.odt.model import OdtModel, Techniques
 from trainer.families.odt.search import SubsetSearch
 from trainer.families.odt.topology import parse
+from trainer.methods.monitor import Monitor
 from trainer.milo import Hooks, Options, backend
-from trainer.monitor import Monitor
-from trainer.run import fit
 from trainer.table import Kind
+from trainer.training.run import fit
 
 BACKENDS = ("scip", "gurobi")
 TOPOLOGIES = ("depth-2", "depth-2.5", "[.[..]]", "depth-3", "imbalanced", "[[..][.[..]]]")

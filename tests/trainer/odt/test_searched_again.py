@@ -12,20 +12,20 @@ from tests.seeds import seeds
 from tests.trainer.odt.options import TEXTS, repeated, table
 from tests.trainer.odt.test_odt import brute
 from tests.trainer.odt.test_odt_goal import reachable
+from trainer.check.proof.space.space import topology_of
+from trainer.check.recount import verdict, verify
+from trainer.check.recount.claims import bound
+from trainer.check.recount.search.alone import TooLarge
+from trainer.check.recount.search.assigned import Assigned
+from trainer.check.recount.search.fronts import Fronts
+from trainer.check.recount.search.subsets import Subsets
+from trainer.check.recount.table.rows import load as rows_of
 from trainer.data.problem import Problem
 from trainer.data.reader import load
 from trainer.errors import TrainerError
 from trainer.families.odt.topology import NAMED, parse
-from trainer.recount import verdict, verify
-from trainer.recount.claims import bound
-from trainer.recount.search.alone import TooLarge
-from trainer.recount.search.assigned import Assigned
-from trainer.recount.search.fronts import Fronts
-from trainer.recount.search.subsets import Subsets
-from trainer.recount.table.rows import load as rows_of
-from trainer.run import TrainRequest, save, train
 from trainer.table import Kind
-from trainer.verify.space.space import topology_of
+from trainer.training.run import TrainRequest, save, train
 
 SHAPES = (*NAMED, *TEXTS, "[[[[..].].].]", "[[..].]")
 MOST = 1e9

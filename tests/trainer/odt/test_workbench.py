@@ -21,11 +21,11 @@ from trainer.data.problem import Problem
 from trainer.editing.prefix import Prefix
 from trainer.editing.wishes import held, keeps
 from trainer.errors import DataError, ParameterError
+from trainer.families.odt.editing import space as spaces
+from trainer.families.odt.editing.bench import SubsetWorkbench, subset_bench
 from trainer.families.odt.topology import parse, within
-from trainer.families.odt.workbench import space as spaces
-from trainer.families.odt.workbench.bench import SubsetWorkbench, subset_bench
-from trainer.methods import get
-from trainer.monitor import Monitor
+from trainer.methods.monitor import Monitor
+from trainer.registry import get
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table
 
 NAMES = ("a", "b", "c d", "e")

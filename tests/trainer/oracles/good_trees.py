@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.trainer.oracles.workbench import cost, random_table, shapes
-from trainer.families.exact.workbench.bench import Workbench
+from trainer.families.exact.workbench import Workbench
 
 
 class Every:

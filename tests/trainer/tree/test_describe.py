@@ -12,8 +12,8 @@ from tests.seeds import seeds
 from tests.trainer.random_trees import cells, naive_left, random_tree
 from trainer.errors import DataError
 from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
-from trainer.tree.code import to_python, to_sql
 from trainer.tree.describe import number_text, path_in_words, rules_text, split_text
+from trainer.tree.export.code import to_python, to_sql
 from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
 from trainer.tree.numbers import points_text
 from trainer.tree.splits import Interval, Linear, Subset, Threshold

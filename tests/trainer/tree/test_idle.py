@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from tests.seeds import seeds
+from tests.trainer.check.recount.files import csv_text
 from tests.trainer.random_trees import random_matrix, random_tree
-from tests.trainer.recount.files import csv_text
+from trainer.check.recount import verdict, verify
 from trainer.data.reader import load
 from trainer.errors import ModelFileError
-from trainer.recount import verdict, verify
-from trainer.run import TrainRequest, train
+from trainer.training.run import TrainRequest, train
 from trainer.tree.file import ModelFile, from_json
 from trainer.tree.idle import idle_questions, pruned, without_idle
 

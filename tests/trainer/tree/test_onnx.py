@@ -9,8 +9,8 @@ import pytest
 
 from tests.trainer.random_trees import cells, random_tree
 from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
+from trainer.tree.export.onnx import input_names, to_onnx
 from trainer.tree.nodes import DraftBranch, DraftLeaf, Tree, grow
-from trainer.tree.onnx import input_names, to_onnx
 from trainer.tree.splits import Linear, Subset, Threshold
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="onnxruntime runs the exported model")

@@ -17,8 +17,8 @@ from tests.seeds import seeds
 from tests.trainer.random_trees import cells, naive_leaf, random_tree
 from trainer.errors import DataError
 from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
+from trainer.tree.export.pmml import NAMESPACE, to_pmml
 from trainer.tree.nodes import DraftBranch, DraftLeaf, Tree, grow
-from trainer.tree.pmml import NAMESPACE, to_pmml
 from trainer.tree.splits import Linear, Subset, Threshold
 
 TREES = 80

@@ -20,10 +20,10 @@ import pytest
 from tests.trainer.random_trees import cells, random_matrix, random_tree
 from trainer.errors import DataError
 from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
+from trainer.tree.export import c, dmn, excel, r
+from trainer.tree.export.java import to_java
+from trainer.tree.export.javascript import to_javascript
 from trainer.tree.nodes import DraftBranch, DraftLeaf, Tree, grow
-from trainer.tree.programs import c, dmn, excel, r
-from trainer.tree.programs.java import to_java
-from trainer.tree.programs.javascript import to_javascript
 from trainer.tree.splits import Interval, Linear, Subset, Threshold
 
 ROWS = 25

@@ -13,9 +13,9 @@ import pytest
 
 from tests.seeds import seeds
 from tests.trainer.random_trees import cells, random_tree
-from trainer.methods import METHODS
-from trainer.run import TrainRequest, train
+from trainer.registry import METHODS
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table
+from trainer.training.run import TrainRequest, train
 from trainer.tree.describe import rules_text
 from trainer.tree.numbers import number_text, read_number, shortest_between
 from trainer.tree.rules import rules_of

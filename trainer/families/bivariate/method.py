@@ -9,7 +9,6 @@ import math
 from typing import Any
 
 from trainer.certificate import Guarantee
-from trainer.crew import Crew
 from trainer.data.problem import Problem
 from trainer.dtypes import CountArray
 from trainer.families.bivariate.pair import BOUNDS, SearchOptions
@@ -18,8 +17,9 @@ from trainer.growing.growth import Splitter
 from trainer.growing.method import GROWN, grow_and_prune
 from trainer.growing.node_split import NodeSplit, SplitData
 from trainer.growing.split_units import known_splits
-from trainer.method import COMMON, Method, Parameter, Settings, Solution
-from trainer.monitor import Monitor
+from trainer.methods.base import COMMON, Method, Parameter, Settings, Solution
+from trainer.methods.monitor import Monitor
+from trainer.worker_pool import Crew
 
 ROUNDED = (
     "some columns with more digits than can be compared exactly: lines that pass the rows by less than 1e-14 of a column's range "

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from trainer.crew import Crew
 from trainer.dtypes import CountArray
 from trainer.families.bivariate.kernels import brief
 from trainer.families.bivariate.node import NodeSearch
@@ -17,6 +16,7 @@ from trainer.families.bivariate.pair import SearchOptions
 from trainer.families.bivariate.scale import node_points
 from trainer.families.bivariate.store import stored
 from trainer.growing.node_split import NodeSplit, SplitData, class_counts, univariate_split
+from trainer.worker_pool import Crew
 
 SMALL = 20_000  # rows times pairs below which threads cost more than they save
 

@@ -15,18 +15,18 @@ from trainer.constraints.text import items
 from trainer.data.problem import Names, Problem
 from trainer.dtypes import BitArray
 from trainer.errors import ParameterError, SolverError
-from trainer.families.exact.column_cases import COUNTED, CasesProof
-from trainer.families.exact.constrain import KEEP, LIMITS, exact_constraints
-from trainer.families.exact.constrained import solve_constrained
-from trainer.families.exact.frontier import FrontierPoint, count_leaves, solve_frontier
-from trainer.families.exact.optima import optimal_trees
-from trainer.families.exact.pareto import Constraints
-from trainer.families.exact.proof_frontier import frontier_proof
-from trainer.families.exact.proof_limits import limited_proof
-from trainer.families.exact.search import Search
-from trainer.families.exact.solve import ExactOptions, ExactResult, solve_binary
-from trainer.families.exact.workbench.proof import constrained_bench, restricted_proof
-from trainer.method import (
+from trainer.families.exact.proofs.editing import constrained_bench, restricted_proof
+from trainer.families.exact.proofs.frontier import frontier_proof
+from trainer.families.exact.proofs.limits import limited_proof
+from trainer.families.exact.rashomon.optima import optimal_trees
+from trainer.families.exact.search.column_cases import COUNTED, CasesProof
+from trainer.families.exact.search.constrained import solve_constrained
+from trainer.families.exact.search.constraints import KEEP, LIMITS, exact_constraints
+from trainer.families.exact.search.frontier import FrontierPoint, count_leaves, solve_frontier
+from trainer.families.exact.search.pareto import Constraints
+from trainer.families.exact.search.search import Search
+from trainer.families.exact.search.solve import ExactOptions, ExactResult, solve_binary
+from trainer.methods.base import (
     BINARISE,
     BINS,
     CLASS_WEIGHT,
@@ -42,12 +42,12 @@ from trainer.method import (
     having,
     unsettled,
 )
-from trainer.monitor import Monitor
-from trainer.scope import binary_space
+from trainer.methods.monitor import Monitor
+from trainer.methods.scope import binary_space
+from trainer.solver_common.warm_start import binary_tree
 from trainer.tree.nodes import Draft, DraftLeaf
 from trainer.tree.shapes import LabelledShape, Shape
 from trainer.version import VERSION
-from trainer.warm_start import binary_tree
 
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:

@@ -9,15 +9,15 @@ from dataclasses import replace
 from typing import Any
 
 from trainer.certificate import Guarantee
-from trainer.crew import Crew
 from trainer.data.problem import Problem
 from trainer.dtypes import CountArray
 from trainer.growing.growth import Splitter
 from trainer.growing.method import GROWN, grow_and_prune
 from trainer.growing.node_split import NodeSplit, SplitData, univariate_split
 from trainer.growing.options import SplitOptions
-from trainer.method import COMMON, Method, Settings, Solution
-from trainer.monitor import Monitor
+from trainer.methods.base import COMMON, Method, Settings, Solution
+from trainer.methods.monitor import Monitor
+from trainer.worker_pool import Crew
 
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:

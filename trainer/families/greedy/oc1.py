@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from trainer.certificate import Guarantee
-from trainer.crew import Crew
 from trainer.data.problem import Problem
 from trainer.dtypes import CountArray
 from trainer.families.greedy.oc1_search import CYCLES, OC1Options, oc1_split
 from trainer.growing.growth import Splitter
 from trainer.growing.method import GROWN, grow_and_prune
 from trainer.growing.node_split import NodeSplit, SplitData
-from trainer.method import COMMON, Method, Parameter, Settings, Solution
-from trainer.monitor import Monitor
+from trainer.methods.base import COMMON, Method, Parameter, Settings, Solution
+from trainer.methods.monitor import Monitor
+from trainer.worker_pool import Crew
 
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:

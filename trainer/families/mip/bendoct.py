@@ -22,9 +22,9 @@ from trainer.families.mip.instance import ArrayTree, Instance
 from trainer.families.mip.side import SideConstraint
 from trainer.families.mip.structure import Structure
 from trainer.families.mip.tree_mip import MIP_DEPTH, Formulation, solve_problem
-from trainer.method import LEAF_PENALTY, PAPER_LAMBDA, Parameter, Settings, Solution
+from trainer.methods.base import LEAF_PENALTY, PAPER_LAMBDA, Parameter, Settings, Solution
+from trainer.methods.monitor import Monitor
 from trainer.milo import Hooks, Model, NodeInfo, Point, Row
-from trainer.monitor import Monitor
 
 ROOT_ROUNDS = 10
 

@@ -24,9 +24,9 @@ from trainer.families.mip.instance import ArrayTree, Instance
 from trainer.families.mip.polish import DepthTwo, polish
 from trainer.families.mip.side import SideConstraint
 from trainer.families.mip.tree_mip import MIP_DEPTH, solve_problem
-from trainer.method import LEAF_PENALTY, Parameter, Settings, Solution, having
+from trainer.methods.base import LEAF_PENALTY, Parameter, Settings, Solution, having
+from trainer.methods.monitor import Monitor
 from trainer.milo import USER_VIOLATION, Hooks, NodeInfo, Point, Row
-from trainer.monitor import Monitor
 
 EQUIVALENT_ROUNDS = 10  # at the root, or after it where split bounds mostly close the root without them
 EQUIVALENT_LIMIT = 20  # rows per round

@@ -17,8 +17,8 @@ from trainer.families.mip.side.columns import MaxColumns, RelaxedColumns
 from trainer.families.mip.side.leaves import MaxLeaves, RelaxedLeaves
 from trainer.families.mip.thresholds import numeric_ladders, thresholds
 from trainer.families.mip.tree_mip import MIP_DEPTH, solve_problem
-from trainer.method import Settings, Solution
-from trainer.monitor import Monitor
+from trainer.methods.base import Settings, Solution
+from trainer.methods.monitor import Monitor
 
 
 def _leaves_fit(instance: Instance, side: Sequence[SideConstraint]) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from trainer.certificate import Guarantee
 from trainer.constraints import CONSTRAINTS
 from trainer.families.mip.tree_mip import TAIL
-from trainer.method import Method, Parameter, Solve
-from trainer.scope import binary_space
+from trainer.methods.base import Method, Parameter, Solve
+from trainer.methods.scope import binary_space
 
 STRONG = "Aghaei, Gomez & Vayanos, Strong optimal classification trees"
 NO_BETTER = "Optimal: no tree of this depth over the encoded questions is better."

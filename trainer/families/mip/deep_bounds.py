@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable
 from fractions import Fraction
 
-from trainer.borrowed import solve_binary
 from trainer.dtypes import CountArray
 from trainer.families.mip.instance import Instance
+from trainer.solver_common.cross_family import solve_binary
 
 SECONDS = 0.5  # for each set of rows
 TOTAL = 10.0  # for all of them; after that only rows that were seen, or that need no search for their bound

@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from trainer.borrowed import solve_binary, solve_constrained
 from trainer.constraints import Constraints
 from trainer.data.problem import Problem
 from trainer.errors import InfeasibleError
 from trainer.families.mip import greedy
 from trainer.families.mip.instance import CUT, LEAF, ArrayTree, Instance, routed
 from trainer.families.mip.side import SideConstraint
-from trainer.method import Parameter
+from trainer.methods.base import Parameter
+from trainer.solver_common.cross_family import solve_binary, solve_constrained
+from trainer.solver_common.warm_start import BinaryTree, binary_tree
 from trainer.tree.nodes import Draft
 from trainer.tree.shapes import LabelledShape
-from trainer.warm_start import BinaryTree, binary_tree
 
 Halted = Callable[[], bool]
 

@@ -24,9 +24,9 @@ from trainer.families.mip.instance import ArrayTree, Instance
 from trainer.families.mip.side import SideConstraint
 from trainer.families.mip.structure import Structure
 from trainer.families.mip.tree_mip import MIP_DEPTH, Formulation, solve_problem
-from trainer.method import LEAF_PENALTY, PAPER_LAMBDA, Parameter, Settings, Solution
+from trainer.methods.base import LEAF_PENALTY, PAPER_LAMBDA, Parameter, Settings, Solution
+from trainer.methods.monitor import Monitor
 from trainer.milo import Expression, Hooks, Model, NodeInfo, Point, Row, at_most, total, weighted
-from trainer.monitor import Monitor
 
 
 class FlowOCT(Formulation):

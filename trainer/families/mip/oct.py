@@ -14,8 +14,8 @@ from trainer.families.mip.oct_numeric import NumericOCT
 from trainer.families.mip.side import SideConstraint
 from trainer.families.mip.thresholds import numeric_ladders, thresholds
 from trainer.families.mip.tree_mip import MIP_DEPTH, solve_problem
-from trainer.method import LEAF_PENALTY, PAPER_LAMBDA, Parameter, Settings, Solution
-from trainer.monitor import Monitor
+from trainer.methods.base import LEAF_PENALTY, PAPER_LAMBDA, Parameter, Settings, Solution
+from trainer.methods.monitor import Monitor
 
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:

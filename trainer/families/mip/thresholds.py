@@ -7,7 +7,7 @@ from trainer.data.problem import Names, Problem
 from trainer.errors import ParameterError
 from trainer.families.mip.instance import Instance
 from trainer.families.mip.ladders import Ladders, ladders
-from trainer.method import Parameter, Settings
+from trainer.methods.base import Parameter, Settings
 
 MOST_RUNGS = 10_000  # beyond it the gap of two values comes near to the tolerance of the solvers
 

@@ -17,7 +17,6 @@ import numpy as np
 
 from trainer.constraints import groups
 from trainer.data.problem import Problem
-from trainer.drive import TreeModel, Watching, drive, options_of, record, strike
 from trainer.dtypes import FloatArray
 from trainer.errors import InfeasibleError, SolverError
 from trainer.families.mip import instance as instances
@@ -25,7 +24,8 @@ from trainer.families.mip.first_tree import EXACT_SECONDS, WARM_START, Halted, k
 from trainer.families.mip.instance import LEAF, ArrayTree, Instance
 from trainer.families.mip.side import Relaxed, SideConstraint, relaxations, side_constraints
 from trainer.families.mip.side.base import View
-from trainer.method import BINARISE, BINS, COMMON, DEPTH, MIP_GAP, SOLVER, Settings, Solution, having
+from trainer.methods.base import BINARISE, BINS, COMMON, DEPTH, MIP_GAP, SOLVER, Settings, Solution, having
+from trainer.methods.monitor import Monitor
 from trainer.milo import (
     Backend,
     BuildStopped,
@@ -42,7 +42,7 @@ from trainer.milo import (
     weighted,
 )
 from trainer.milo.lattice import Lattice, Prices
-from trainer.monitor import Monitor
+from trainer.solver_common.tree_model import TreeModel, Watching, drive, options_of, record, strike
 from trainer.tree.nodes import Draft, DraftLeaf
 
 NOTHING_FOUND = (

@@ -11,7 +11,7 @@ from trainer.data.encoding import Test
 from trainer.data.problem import Problem
 from trainer.families.numeric.proof import made
 from trainer.families.numeric.search import NumericShape, solve_numeric
-from trainer.method import (
+from trainer.methods.base import (
     CLASS_WEIGHT,
     COMMON,
     DEPTH,
@@ -23,8 +23,8 @@ from trainer.method import (
     exact_fraction,
     having,
 )
-from trainer.monitor import Monitor
-from trainer.scope import numeric_space
+from trainer.methods.monitor import Monitor
+from trainer.methods.scope import numeric_space
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
 from trainer.tree.splits import Threshold
 from trainer.version import VERSION

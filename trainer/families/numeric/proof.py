@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from trainer.families.numeric.search import Looks, NumericSearch, Prepared, Stopped, _Found
-from trainer.method import Proof
+from trainer.methods.base import Proof
 
 Step = dict[str, Any]
 MOST_STEPS = 2_000_000

@@ -18,9 +18,9 @@ import numpy as np
 
 from trainer.dtypes import CodeArray, CountArray, FloatArray
 from trainer.errors import DataError
+from trainer.families.numeric.kernels.depth2 import depth_two
 from trainer.families.numeric.kernels.orders import class_weights, divide, ends
 from trainer.families.numeric.kernels.scan import best_one
-from trainer.families.numeric.kernels.two import depth_two
 
 NumericShape = (
     tuple[int, float, Any, Any] | None

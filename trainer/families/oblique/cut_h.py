@@ -13,8 +13,8 @@ from trainer.families.oblique.instance import ObliqueInstance
 from trainer.families.oblique.plan import HEAD, SCOPE, TAIL, Plan
 from trainer.families.oblique.shattering import CONNECT, CutHooks, CutModel, CutOptions
 from trainer.families.oblique.tree_search import solve_oblique
-from trainer.method import Method, Parameter, Settings, Solution
-from trainer.monitor import Monitor
+from trainer.methods.base import Method, Parameter, Settings, Solution
+from trainer.methods.monitor import Monitor
 
 
 def solve_with(problem: Problem, settings: Settings, monitor: Monitor, *, weak: bool) -> Solution:

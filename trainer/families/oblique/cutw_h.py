@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from trainer.data.problem import Problem
 from trainer.families.oblique import cut_h
-from trainer.method import Settings, Solution
-from trainer.monitor import Monitor
+from trainer.methods.base import Settings, Solution
+from trainer.methods.monitor import Monitor
 
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:

@@ -17,7 +17,7 @@ from trainer.families.oblique.separable import Separator
 from trainer.families.oblique.sparse import thinned
 from trainer.families.oblique.target import Target
 from trainer.families.oblique.units import draft_of
-from trainer.monitor import Monitor
+from trainer.methods.monitor import Monitor
 from trainer.tree.nodes import Draft
 
 # share of the time, and seconds at most, for drawing the planes of the best tree

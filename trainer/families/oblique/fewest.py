@@ -9,7 +9,7 @@ from fractions import Fraction
 from trainer.data.problem import Problem
 from trainer.families.oblique.proving import made
 from trainer.families.oblique.store import Step
-from trainer.method import NotProved, Proof, Settings
+from trainer.methods.base import NotProved, Proof, Settings
 
 
 def with_smaller(problem: Problem, settings: Settings, proof: Proof, leaves: int, stop: Callable[[], bool]) -> Proof:

@@ -30,8 +30,8 @@ from trainer.families.oblique.starts import Inner, first_trees
 from trainer.families.oblique.store import Store
 from trainer.families.oblique.tree_search import Run
 from trainer.families.oblique.units import Units, draft_of
-from trainer.method import Proof, Settings, Solution, unsettled
-from trainer.monitor import Monitor
+from trainer.methods.base import Proof, Settings, Solution, unsettled
+from trainer.methods.monitor import Monitor
 from trainer.tree.nodes import Draft, Tree
 
 DRAWING = 20.0  # seconds for planes with few columns, at most 15 % of the limit

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
-from trainer.drive import TreeModel
 from trainer.dtypes import FloatArray
 from trainer.errors import SolverError
 from trainer.families.oblique.instance import ObliqueTree
@@ -13,6 +12,7 @@ from trainer.families.oblique.local import LocalSearch
 from trainer.families.oblique.plan import Master
 from trainer.families.oblique.target import Target
 from trainer.milo import Hooks, Point
+from trainer.solver_common.tree_model import TreeModel
 
 
 class PlaneModel(TreeModel[ObliqueTree]):

@@ -20,9 +20,9 @@ from trainer.families.oblique.instance import BRANCH, LEAF, ObliqueInstance, Obl
 from trainer.families.oblique.plan import HEAD, TAIL, Plan
 from trainer.families.oblique.planes import CONSTANTS, DISTANCE, ROBUST_SCOPE, SCOPE, Planes, smallest_leaves
 from trainer.families.oblique.tree_search import solve_oblique
-from trainer.method import COEFFICIENT_PENALTY, Method, Parameter, Settings, Solution
+from trainer.methods.base import COEFFICIENT_PENALTY, Method, Parameter, Settings, Solution
+from trainer.methods.monitor import Monitor
 from trainer.milo import Expression, Hooks, Model, Row, total, weighted
-from trainer.monitor import Monitor
 
 
 class OCTH:

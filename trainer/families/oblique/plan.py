@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from trainer.dtypes import FloatArray
 from trainer.families.oblique.instance import ObliqueInstance, ObliqueTree
 from trainer.families.oblique.refit import STYLES
-from trainer.method import (
+from trainer.methods.base import (
     COMMON,
     DEPTH,
     LEAF_PENALTY,

@@ -20,7 +20,7 @@ from trainer.families.oblique.instance import ObliqueInstance
 from trainer.families.oblique.planes import DISTANCE
 from trainer.families.oblique.store import Labels, Step, Store, Undecided, lemma_steps
 from trainer.families.oblique.units import Units, instance_of
-from trainer.method import NotProved, Proof, Settings
+from trainer.methods.base import NotProved, Proof, Settings
 
 NOISE = Fraction(1, 10**6)  # what rounding may have added to a cost
 LARGEST_NUMBER = (1 << 53) - 1  # that every reader of JSON reads exactly

@@ -20,7 +20,7 @@ from trainer.families.oblique.refit import drawn_tree
 from trainer.families.oblique.separable import Separator
 from trainer.families.oblique.store import Step, Store
 from trainer.families.oblique.target import Clock, Target
-from trainer.method import Proof
+from trainer.methods.base import Proof
 
 SHARE = 0.5  # of the time that is left
 LONGEST = 60.0  # seconds

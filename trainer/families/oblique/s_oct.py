@@ -25,9 +25,9 @@ from trainer.families.oblique.planes import CONSTANTS, DISTANCE, SCOPE, Planes, 
 from trainer.families.oblique.separable import Separator
 from trainer.families.oblique.shattering import CutHooks, CutOptions, ancestors, set_row
 from trainer.families.oblique.tree_search import solve_oblique
-from trainer.method import Method, Parameter, Settings, Solution
+from trainer.methods.base import Method, Parameter, Settings, Solution
+from trainer.methods.monitor import Monitor
 from trainer.milo import Expression, Hooks, Model, Row, at_most, total
-from trainer.monitor import Monitor
 
 
 class SOCT:

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Self
 
-from trainer import borrowed
 from trainer.certificate import Limits, Status
 from trainer.data.problem import Problem
 from trainer.errors import TrainerError
 from trainer.families.oblique.instance import ObliqueInstance, ObliqueTree
 from trainer.families.oblique.units import Units, tree_of
-from trainer.method import Settings
-from trainer.monitor import Monitor
+from trainer.methods.base import Settings
+from trainer.methods.monitor import Monitor
+from trainer.solver_common import cross_family
 from trainer.tree.nodes import Draft
 
 STARTS = ("cart", "exact", "bivariate", "oc1")
@@ -71,7 +71,7 @@ def first_trees(
     if problem.warm_start is not None:
         take(problem.warm_start)
     wanted = {"all": STARTS, "cart": STARTS[:1], "none": ()}[settings["first_trees"]]
-    for method in map(borrowed.method, wanted):
+    for method in map(cross_family.method, wanted):
         if monitor.stopped() or any(instance.value(tree) >= enough for tree in trees):
             break
         raw = {"depth": settings["depth"], "seed": settings["seed"]}

@@ -12,9 +12,9 @@ from trainer.data.problem import Problem
 from trainer.families.oblique.instance import ObliqueInstance, ObliqueTree, Packed
 from trainer.families.oblique.plan import Plan
 from trainer.families.oblique.units import instance_of
-from trainer.method import Settings
+from trainer.methods.base import Settings
+from trainer.methods.monitor import Monitor
 from trainer.milo.lattice import NOISE, Lattice, Prices, same_order, tie_price
-from trainer.monitor import Monitor
 
 
 class Target:

@@ -17,7 +17,6 @@ from threadpoolctl import threadpool_limits
 
 from trainer.certificate import Evidence, Status
 from trainer.data.problem import Problem
-from trainer.drive import STRUCK, drive, options_of, record
 from trainer.families.oblique.distance import DistantSearch
 from trainer.families.oblique.drawing import Drawing, kept_for_drawing
 from trainer.families.oblique.instance import ObliqueInstance, ObliqueTree, Packed
@@ -30,9 +29,10 @@ from trainer.families.oblique.starts import first_trees
 from trainer.families.oblique.store import Store
 from trainer.families.oblique.target import Clock, Target
 from trainer.families.oblique.units import Units, draft_of
-from trainer.method import Settings, Solution
+from trainer.methods.base import Settings, Solution
+from trainer.methods.monitor import Monitor
 from trainer.milo import BuildStopped, Outcome, backend
-from trainer.monitor import Monitor
+from trainer.solver_common.tree_model import STRUCK, drive, options_of, record
 
 MOST_CELLS = 30_000  # items times nodes; the relaxation of a larger master model does not end in reasonable time
 PATIENCE = 500  # rounds of local search without a better tree, after which only the solver can help

@@ -15,7 +15,7 @@ import numpy as np
 from trainer.dtypes import BitArray
 from trainer.families.odt.groups import Groups
 from trainer.families.odt.topology import Shape
-from trainer.method import NotProved, Proof
+from trainer.methods.base import NotProved, Proof
 
 MOST = 1000  # questions; the checker counts their pairs
 SEARCHED = "A check searches these trees by itself, as far as that takes seconds."

@@ -15,9 +15,9 @@ from trainer.families.odt.groups import Groups
 from trainer.families.odt.plan import used_groups
 from trainer.families.odt.search import Stopped, SubsetSearch
 from trainer.families.odt.topology import Shape, parse
-from trainer.method import Settings
-from trainer.monitor import Monitor
-from trainer.pose import pose
+from trainer.methods.base import Settings
+from trainer.methods.monitor import Monitor
+from trainer.solver_common.problem_setup import pose
 from trainer.tree.nodes import Draft, DraftLeaf
 
 AUTO = "auto"

@@ -17,8 +17,8 @@ from trainer.families.odt.groups import Groups
 from trainer.families.odt.pareto import Pair, ParetoSearch
 from trainer.families.odt.topology import Shape
 from trainer.goal import Goal, Maximised, downwards, needed, required_text, share
-from trainer.method import Parameter, Restricts, Sentences, Settings, exact_fraction
-from trainer.monitor import Monitor
+from trainer.methods.base import Parameter, Restricts, Sentences, Settings, exact_fraction
+from trainer.methods.monitor import Monitor
 from trainer.tree.nodes import Draft
 from trainer.tree.numbers import percent_text
 

@@ -24,10 +24,10 @@ from trainer.families.odt.mip import MIP, solve_mip
 from trainer.families.odt.search import Stopped, SubsetSearch
 from trainer.families.odt.topology import Shape, complete, parse
 from trainer.goal import Goal
-from trainer.method import COMMON, DEPTH, MIP_GAP, SOLVER, Method, Parameter, Settings, Solution, having
+from trainer.methods.base import COMMON, DEPTH, MIP_GAP, SOLVER, Method, Parameter, Settings, Solution, having
+from trainer.methods.monitor import Monitor
+from trainer.methods.scope import counted
 from trainer.milo import BACKENDS
-from trainer.monitor import Monitor
-from trainer.scope import counted
 from trainer.tree.nodes import Draft, DraftLeaf
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from trainer.data.problem import Names, Problem
-from trainer.drive import TreeModel, drive, options_of, record, strike
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.families.odt.goals import oriented
 from trainer.families.odt.grouping import labels_of, relabelled
@@ -21,9 +20,10 @@ from trainer.families.odt.plan import greedy
 from trainer.families.odt.search import Stopped, SubsetSearch
 from trainer.families.odt.topology import Shape
 from trainer.goal import Goal, downwards, needed, required_text, share
-from trainer.method import Parameter, Settings, Solution
+from trainer.methods.base import Parameter, Settings, Solution
+from trainer.methods.monitor import Monitor
 from trainer.milo import Ended, Hooks, backend
-from trainer.monitor import Monitor
+from trainer.solver_common.tree_model import TreeModel, drive, options_of, record, strike
 from trainer.tree.nodes import Draft, DraftLeaf
 
 WHOLE_UNITS = 0.5  # the gap at which values in whole units are told apart

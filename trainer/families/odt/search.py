@@ -1,7 +1,7 @@
 """Exact search for subset branching on a fixed topology, without a MIP.
 
 Below a node with leaf children every group is solved by counting; two levels are one kernel call (`trainer.families.odt.kernels.signed`
-for two classes, `trainer.families.odt.kernels.subset` for more), three levels another (`trainer.families.odt.kernels.three`); above that this module
+for two classes, `trainer.families.odt.kernels.subset` for more), three levels another (`trainer.families.odt.kernels.depth3`); above that this module
 searches depth first over groups and categories, largest category first, better side first. A partial assignment is cut off when the errors that its decided rows must make, and those that
 every undecided category must make by itself, already reach the incumbent. Values of row sets are kept, for a set of rows reached
 in two ways has one value.
@@ -18,12 +18,12 @@ from functools import cached_property
 
 import numpy as np
 
+from trainer.families.odt.depth3 import three_levels
 from trainer.families.odt.groups import Groups, best_subset, better_test, labels, random_test, sent_left, split
 from trainer.families.odt.kernels import signed
 from trainer.families.odt.kernels.records import Budget, Spans
 from trainer.families.odt.kernels.subset import count, last_level, last_level_of, two_levels_of
 from trainer.families.odt.levels import Known, Level, Stopped
-from trainer.families.odt.three import three_levels
 from trainer.families.odt.topology import Shape
 from trainer.kernels.members import members
 from trainer.tree.nodes import Draft, DraftLeaf

@@ -7,7 +7,7 @@ from pathlib import Path
 from django.core.management.base import BaseCommand, CommandError
 
 from octweb.core.command_line import sentence
-from trainer.bundle import bundle
+from trainer.check.bundle import bundle
 
 
 class Command(BaseCommand):

@@ -16,10 +16,10 @@ from django.core.management.base import BaseCommand, CommandError
 from octweb.core.command_line import sentence
 from octweb.core.orphans import exit_with_parent
 from octweb.datasets.reading_flags import add_file_flags, file_options
-from trainer.data.file_bytes import ReadLimits
+from trainer.data.formats.file_bytes import ReadLimits
 from trainer.data.training_set import TrainingSet, read_training_set
 from trainer.errors import DataError, TrainerError
-from trainer.predict_file import Predicted, Report, predict_file
+from trainer.prediction.predict_file import Predicted, Report, predict_file
 from trainer.tree.file import ModelFile, read
 
 OWN_FILES = ReadLimits(bytes=10**11, unpacked_bytes=10**11, rows=10**9, columns=10**5, cells=10**11)

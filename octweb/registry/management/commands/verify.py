@@ -10,9 +10,9 @@ from django.core.management.base import BaseCommand, CommandError
 from threadpoolctl import threadpool_limits
 
 from octweb.core.command_line import sentence
+from trainer.check.recount import Finding, verdict, verify
+from trainer.check.recount.findings import unjudged
 from trainer.errors import TrainerError
-from trainer.recount import Finding, verdict, verify
-from trainer.recount.findings import unjudged
 
 PASSED = ("proved", "recounted")
 

@@ -12,12 +12,12 @@ from octweb.core.command_line import sentence
 from octweb.core.orphans import exit_with_parent
 from octweb.runs.command import FAILED, TrainingCommand
 from octweb.runs.options import INFEASIBLE
-from trainer.claims import price_words, read_claim
 from trainer.editing.words import checked_reasons
-from trainer.methods import get
-from trainer.run import TrainRequest, save
+from trainer.registry import get
+from trainer.training.claims import price_words, read_claim
+from trainer.training.run import TrainRequest, save
 from trainer.tree.describe import rules_text
-from trainer.workbench import EDITABLE, METHOD, ConflictError, Session
+from trainer.workbench.requests import EDITABLE, METHOD, ConflictError, Session
 
 
 class Command(TrainingCommand):

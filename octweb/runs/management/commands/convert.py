@@ -14,10 +14,10 @@ from octweb.runs.command import FAILED, USAGE
 from octweb.runs.interrupts import Cancelled, Interrupts
 from trainer.convert import FORMS, Converted, convert, counted, fitted_to, form_of, rival, uncounted
 from trainer.convert.source import MOST_BYTES
-from trainer.data.raw import RawTable
-from trainer.data.read_file import read
+from trainer.data.formats.raw import RawTable
+from trainer.data.formats.read_file import read
+from trainer.data.parsing import Reading
 from trainer.data.reader import reading_of
-from trainer.data.reading import Reading
 from trainer.errors import ConversionError, ParameterError, TrainerError
 from trainer.tree.describe import rules_text
 from trainer.tree.file import write

@@ -23,10 +23,10 @@ from trainer.data.reader import load
 from trainer.errors import DataError, ParameterError, TrainerError
 from trainer.evaluate import Dataset, Record, Study, Variant, report, run_study
 from trainer.evaluate.folded import with_folds
-from trainer.method import Method
-from trainer.methods import METHODS, get
-from trainer.run import TrainRequest, save, train
+from trainer.methods.base import Method
+from trainer.registry import METHODS, get
 from trainer.table import Kind
+from trainer.training.run import TrainRequest, save, train
 from trainer.tree.file import write_atomically
 from trainer.tree.numbers import points_text
 

@@ -13,9 +13,9 @@ from django.core.management.base import CommandError
 from octweb.figures.reach import open_question, shares, steps
 from octweb.runs.command import FAILED, TrainingCommand
 from trainer.certificate import Certificate, Evidence
-from trainer.method import Method
-from trainer.methods import get
-from trainer.run import TrainRequest, train
+from trainer.methods.base import Method
+from trainer.registry import get
+from trainer.training.run import TrainRequest, train
 
 MOST_LEAVES = 1 << 10
 

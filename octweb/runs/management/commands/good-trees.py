@@ -8,11 +8,11 @@ from typing import Any
 from octweb.core.orphans import exit_with_parent
 from octweb.runs.command import TrainingCommand
 from trainer.errors import ParameterError
-from trainer.families.exact.workbench.chosen import RATES
-from trainer.methods import get
-from trainer.run import TrainRequest
+from trainer.families.exact.rashomon.chosen import RATES
+from trainer.registry import get
+from trainer.training.run import TrainRequest
 from trainer.tree.file import read
-from trainer.workbench import METHOD, GoodRequest, Session
+from trainer.workbench.requests import METHOD, GoodRequest, Session
 
 
 class Command(TrainingCommand):

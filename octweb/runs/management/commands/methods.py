@@ -7,8 +7,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from octweb.runs.page_trees import train_missing
 from trainer.errors import DataError
-from trainer.methods import METHODS
-from trainer.reference import write_pages
+from trainer.registry import METHODS
+from trainer.training.method_pages import write_pages
 
 
 class Command(BaseCommand):

@@ -9,8 +9,8 @@ from django.core.management.base import CommandError
 
 from octweb.runs.command import FAILED, TrainingCommand
 from trainer.certificate import Evidence, Status
-from trainer.methods import get
-from trainer.run import TrainRequest, save, train
+from trainer.registry import get
+from trainer.training.run import TrainRequest, save, train
 
 
 class Command(TrainingCommand):

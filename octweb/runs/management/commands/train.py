@@ -13,13 +13,13 @@ from octweb.core.orphans import exit_with_parent
 from octweb.runs.command import TrainingCommand, with_schema
 from octweb.runs.estimate import before_training, trainings_words
 from trainer.certificate import Status
-from trainer.claims import splits_words
 from trainer.errors import DataError
-from trainer.kept_tree import Left, left_in
-from trainer.methods import METHODS, get
-from trainer.monitor import Monitor
-from trainer.proving import ProofLimits
-from trainer.run import TrainRequest, TrainResult, progress_writer, save, train, training_problem
+from trainer.methods.monitor import Monitor
+from trainer.registry import METHODS, get
+from trainer.training.claims import splits_words
+from trainer.training.proof_file import ProofLimits
+from trainer.training.recovery import Left, left_in
+from trainer.training.run import TrainRequest, TrainResult, progress_writer, save, train, training_problem
 from trainer.tree.describe import rules_text
 from trainer.tree.file import read
 from trainer.tree.numbers import count_words

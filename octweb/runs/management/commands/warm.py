@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django.core.management.base import BaseCommand, CommandError
 
-from trainer.methods import METHODS
-from trainer.warm import COMPILED, warm
+from trainer.registry import METHODS
+from trainer.training.warm_up import COMPILED, warm
 
 
 class Command(BaseCommand):

@@ -16,15 +16,15 @@ from octweb.core.orphans import exit_with_parent
 from octweb.runs.command import TrainingCommand, with_schema
 from octweb.workbench.answers import answer
 from trainer.certificate import Status
-from trainer.data.staged import by_lines
+from trainer.data.formats.staged import by_lines
 from trainer.errors import TrainerError
-from trainer.methods import get
-from trainer.monitor import Monitor
-from trainer.run import TrainRequest
+from trainer.methods.monitor import Monitor
+from trainer.registry import get
 from trainer.table import Labels, Table
+from trainer.training.run import TrainRequest
+from trainer.training.warm_up import warm_workbench
 from trainer.tree.file import read
-from trainer.warm import warm_workbench
-from trainer.workbench import EDITABLE, METHOD, Session
+from trainer.workbench.requests import EDITABLE, METHOD, Session
 
 LOOK = 0.02  # seconds between looks at the file of requests
 

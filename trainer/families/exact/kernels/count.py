@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from trainer.families.exact.kernels.bounds import share
-from trainer.families.exact.kernels.sides import both_sides
-from trainer.families.exact.kernels.three import look_up
-from trainer.families.exact.kernels.two import best_children, price, side_as_leaf
+from trainer.families.exact.kernels.child_bounds import both_sides
+from trainer.families.exact.kernels.depth2 import best_children, price, side_as_leaf
+from trainer.families.exact.kernels.depth3 import look_up
 from trainer.kernels.compiled import kernel
 
 FAR = np.int64(1) << np.int64(61)

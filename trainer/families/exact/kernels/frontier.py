@@ -1,7 +1,7 @@
 """Kernels of the accuracy/size frontier: smallest errors for every number of leaves at once.
 
 e[t]  smallest error of a tree with at most t + 1 leaves, so never increasing in t;  a node of height h has 2^h of them.
-The kernels of `trainer.families.exact.kernels.sides` that are called here count the pairs.
+The kernels of `trainer.families.exact.kernels.child_bounds` that are called here count the pairs.
 (Exact search with a leaf budget: Demirovic et al. 2022, section 4.4.)
 """
 
@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trainer.families.exact.kernels.sides import both_sides
-from trainer.families.exact.kernels.two import FAR, one_split_of_side, side_as_leaf
+from trainer.families.exact.kernels.child_bounds import both_sides
+from trainer.families.exact.kernels.depth2 import FAR, one_split_of_side, side_as_leaf
 from trainer.kernels.compiled import kernel
 
 NEXT = 0

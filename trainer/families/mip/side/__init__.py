@@ -13,7 +13,7 @@ from trainer.families.mip.side.leaves import max_leaves
 from trainer.families.mip.side.monotone import monotone
 from trainer.families.mip.side.pairs import pairs
 from trainer.families.mip.side.recall import recall
-from trainer.method import Settings
+from trainer.methods.base import Settings
 
 # the constraints that settings ask for, by the name of their parameter
 KEEP: dict[str, Callable[[Names, Settings], Iterator[SideConstraint]]] = {

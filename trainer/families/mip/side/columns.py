@@ -13,9 +13,9 @@ from trainer.constraints import Constraints
 from trainer.dtypes import FloatArray
 from trainer.families.mip.instance import ArrayTree, Instance
 from trainer.families.mip.side.base import Names, Relaxed, SideConstraint, View
-from trainer.method import Settings
+from trainer.methods.base import Settings
+from trainer.methods.scope import counted
 from trainer.milo import Expression, total, weighted
-from trainer.scope import counted
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from trainer.dtypes import FloatArray
 from trainer.families.mip.instance import ArrayTree, Instance
 from trainer.families.mip.side.base import Names, Relaxed, SideConstraint, View, scores
 from trainer.goal import upwards
-from trainer.method import Settings, exact_fraction
+from trainer.methods.base import Settings, exact_fraction
 from trainer.milo import Expression
 
 FINEST = 20_000  # parts of one that a row can tell apart

@@ -10,9 +10,9 @@ from typing import ClassVar
 from trainer.constraints import Constraints
 from trainer.families.mip.instance import ArrayTree, Instance
 from trainer.families.mip.side.base import Names, Relaxed, SideConstraint, View
-from trainer.method import Settings
+from trainer.methods.base import Settings
+from trainer.methods.scope import counted
 from trainer.milo import total
-from trainer.scope import counted
 
 
 @dataclass(frozen=True, kw_only=True)

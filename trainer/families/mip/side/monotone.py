@@ -14,7 +14,7 @@ from trainer.data.encoding import Test
 from trainer.errors import ParameterError
 from trainer.families.mip.instance import ArrayTree, Instance
 from trainer.families.mip.side.base import Names, SideConstraint, View
-from trainer.method import Settings
+from trainer.methods.base import Settings
 from trainer.milo import total, weighted
 
 

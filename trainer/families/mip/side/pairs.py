@@ -10,7 +10,7 @@ import numpy as np
 from trainer.constraints import Constraints, forbidden_pairs
 from trainer.families.mip.instance import ArrayTree, Instance
 from trainer.families.mip.side.base import Names, SideConstraint, View
-from trainer.method import Settings
+from trainer.methods.base import Settings
 from trainer.milo import weighted
 
 

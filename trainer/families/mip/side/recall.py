@@ -14,7 +14,7 @@ from trainer.dtypes import FloatArray
 from trainer.families.mip.instance import ArrayTree, Instance
 from trainer.families.mip.side.base import Names, Relaxed, SideConstraint, View, right, scores
 from trainer.goal import lowered
-from trainer.method import Settings
+from trainer.methods.base import Settings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,142 @@
+"""Proofs with a limit of leaves and with pairs of questions that no path may hold, beside brute force."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tests.seeds import seeds
+from tests.trainer.check.proof.test_proofs import accepted, never, with_header
+from trainer.check.proof.subject import Space
+from trainer.constraints import Constraints
+from trainer.families.exact.proofs.limits import limited_proof
+from trainer.families.exact.search.solve import solve_binary
+from trainer.methods.base import Proof
+
+
+class Least:
+    """The least costs of a table, by plain recursion; what is known of some rows holds below every path that leads to them."""
+
+    def __init__(self, space: Space, unit: int, leaf: int) -> None:
+        self.space = space
+        self.unit = unit
+        self.leaf = leaf
+        self.best = lru_cache(None)(self._best)
+
+    def after(self, q: int, allowed: frozenset[int]) -> frozenset[int]:
+        apart = self.space.apart
+        return allowed if apart is None else frozenset(r for r in allowed if not apart[q, r])
+
+    def _best(self, rows: frozenset[int], allowed: frozenset[int], left: int, t: int) -> int:
+        space = self.space
+        chosen = sorted(rows)
+        sizes = np.bincount(space.labels[chosen], space.weights[chosen], space.classes)
+        found = self.leaf + self.unit * int(sizes.sum() - sizes.max())
+        for q in allowed if left and t > 1 else ():
+            yes = frozenset(i for i in chosen if space.X[i, q])
+            no = rows - yes
+            if min(space.weights[sorted(side)].sum() for side in (yes, no)) < space.min_leaf:
+                continue
+            below = self.after(q, allowed)
+            for a in range(1, t):
+                found = min(found, self.best(yes, below, left - 1, a) + self.best(no, below, left - 1, t - a))
+        return found
+
+    def below(self, path: list[int], height: int, leaves: int) -> int:
+        """The least cost below a path with at most this many leaves."""
+        X, allowed = self.space.X, frozenset(range(self.space.X.shape[1]))
+        for literal in path:
+            allowed = self.after(literal // 2, allowed)
+        rows = frozenset(i for i in range(len(X)) if all(bool(X[i, q // 2]) == bool(q % 2) for q in path))
+        return self.best(rows, allowed, height, leaves)
+
+
+def no_vectors() -> Proof:
+    raise AssertionError("limits of leaves and pairs have steps of their own")
+
+
+def table(seed: int) -> tuple[Space, list[dict[str, Any]], int]:
+    """A random table with limits, the proof of its optimum, and the optimum."""
+    rng = np.random.default_rng(seed)
+    m = int(rng.integers(3, 6))
+    n = int(rng.integers(8, 22))
+    classes = int(rng.integers(2, 4))
+    depth = 2 + seed % 3
+    X = rng.integers(0, 2, (n, m)).astype(np.uint8)
+    y = ((X.sum(axis=1) + (rng.random(n) < 0.3)) % classes).astype(np.int32)
+    penalty = Fraction(int(rng.integers(0, 3)), int(rng.integers(1, 4)))
+    smallest = 1 + 2 * (seed % 5 == 0)
+    leaves = int(rng.integers(1, 1 << depth)) if seed % 4 else None
+    column = rng.integers(0, 3, m)
+    apart = (column[:, None] == 0) & (column[None, :] == 1) if seed % 3 != 1 else np.zeros((m, m), bool)
+    apart |= apart.T
+    held = apart if apart.any() else None
+    one = np.ones(n, np.int64)
+    every = np.ones(m, bool)
+    space = Space("questions", X > 0, y, one, classes, depth, penalty, smallest, leaves, every, held, "rows")
+    unit = penalty.denominator
+    leaf = penalty.numerator
+    optimum = Least(space, unit, leaf).below([], depth, leaves or 1 << depth)
+    proof = limited_proof(
+        X, y, Constraints(conflict=None if held is None else held.astype(np.uint8), max_leaves=leaves),
+        n_classes=classes, depth=depth, leaf_cost=penalty, weights=None, min_leaf=smallest,
+        allowed=np.ones(m, np.uint8), bound=Fraction(optimum, unit), stop=never, vectors=no_vectors,
+    )  # fmt: skip
+    assert proof is not None
+    return space, with_header(proof), optimum
+
+
+@seeds(24)
+def test_a_proof_within_limits_shows_the_optimum_and_nothing_more(seed):
+    space, lines, optimum = table(seed)
+    Q = space.penalty.denominator
+    assert accepted(space, lines) == Fraction(optimum, Q)
+    scale = lines[0]["scale"]
+    assert accepted(space, [{**lines[0], "goal": lines[0]["goal"] + scale}, *lines[1:]]) is None
+    least = Least(space, scale * Q, scale * space.penalty.numerator + (scale > 1))
+    for k, step in enumerate(lines[1:], 1):
+        most = 1 << step["height"]
+        for change in ({}, {"bound": step["bound"] + 1}, {"leaves": step.get("leaves", most) + 1}):
+            changed = {**step, **change}
+            shown = accepted(space, [*lines[:k], changed, *lines[k + 1 :]])
+            true = least.below(step["path"], step["height"], min(most, changed.get("leaves", most)))
+            assert shown is None or (changed["bound"] <= true and shown <= Fraction(optimum, Q))
+
+
+def test_what_recalls_cost_is_left_to_the_steps_over_vectors():
+    """These steps know no recalls: a bound that needs one is made by others."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (30, 4)).astype(np.uint8)
+    y = rng.integers(0, 2, 30).astype(np.int32)
+    limits = Constraints(recalls=((0, Fraction(1)),))
+    other = Proof(scale=1, goal=29, steps=[])
+    assert other is limited_proof(
+        X, y, limits, n_classes=2, depth=2, leaf_cost=Fraction(0), weights=None, min_leaf=1,
+        allowed=np.ones(4, np.uint8), bound=Fraction(29), stop=never, vectors=lambda: other,
+    )  # fmt: skip
+
+
+def test_a_bound_that_is_not_met_needs_no_more_than_it_says():
+    """Of a search that a limit of time ended: the proof of the optimum would have many steps."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (60, 9)).astype(np.uint8)
+    y = rng.integers(0, 2, 60).astype(np.int32)
+    best = solve_binary(X, y, n_classes=2, depth=4).cost
+    space = Space(
+        "questions", X > 0, y, np.ones(60, np.int64), 2, 4, Fraction(0), 1, 16, np.ones(9, bool), None, "rows"
+    )
+    sizes = []
+    for bound in (Fraction(0), best):
+        proof = limited_proof(
+            X, y, Constraints(max_leaves=16), n_classes=2, depth=4, leaf_cost=Fraction(0), weights=None, min_leaf=1,
+            allowed=np.ones(9, np.uint8), bound=bound, stop=never, vectors=no_vectors,
+        )  # fmt: skip
+        assert proof is not None
+        sizes.append(len(proof.steps))
+        shown = accepted(space, with_header(proof))
+        assert shown is not None
+        assert bound <= shown <= best
+    assert sizes[0] <= 1 < sizes[1] / 5

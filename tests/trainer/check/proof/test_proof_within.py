@@ -1,0 +1,431 @@
+"""Proofs within wishes, recalls, limits of columns and monotone columns, beside brute force over all trees."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.seeds import seeds
+from tests.trainer.check.proof.test_proofs import Lines, accepted, mutations
+from tests.trainer.check.recount.files import csv_text
+from tests.trainer.exact.test_limited_wishes import Limited, random_limits
+from tests.trainer.exact.test_workbench import Brute as Wished
+from tests.trainer.exact.test_workbench import random_wishes
+from tests.trainer.oracles.workbench import random_table
+from trainer.check.proof.model import Rows
+from trainer.check.proof.space.space import read_space
+from trainer.check.proof.steps.counting import Counting
+from trainer.check.proof.steps.steps import check_proof
+from trainer.check.proof.subject import BadProof, Space, Wish
+from trainer.check.recount import verdict, verify
+from trainer.check.recount.search.alone import Alone
+from trainer.check.recount.search.small import without
+from trainer.data.problem import Problem
+from trainer.data.reader import load
+from trainer.errors import InfeasibleError
+from trainer.families.exact.editing.fronts import Limits
+from trainer.families.exact.proofs.editing import restricted_proof
+from trainer.families.exact.workbench import Workbench
+from trainer.training.run import TrainRequest
+from trainer.workbench.requests import Session
+
+FAR = 1 << 60
+
+
+class Brute:
+    """All trees of a space, one by one: their cost, errors by class, leaves, columns; no bound, no table of results."""
+
+    def __init__(self, space: Space, unit: int, leaf: int) -> None:
+        self.space = space
+        self.unit = unit
+        self.leaf = leaf
+
+    def trees(self, rows, height, wishes, banned, path_columns, span):
+        """(cost, errors of each class, leaves, columns) of each tree that keeps the wishes and all that binds on a path."""
+        s = self.space
+        here = [w for w in wishes if not w.place]
+        banned = banned | {w.column for w in here if w.verb == "forbid"}
+        height = min([height, *(w.height for w in here if w.verb == "depth")])
+        asks = any(w.verb == "ask" for w in wishes)
+        named = {w.label for w in here if w.verb == "leaf"}
+        found = []
+        sizes = np.bincount(s.labels[rows], s.weights[rows], s.classes).astype(int)
+        for k in range(span[0], span[1] + 1):
+            if not asks and (not named - {-1} or named - {-1} == {k}):
+                wrong = [0 if c == k else int(sizes[c]) for c in range(s.classes)]
+                found.append((self.leaf + self.unit * sum(wrong), tuple(wrong), 1, frozenset()))
+        if named or not height:
+            return found
+        for q in range(s.X.shape[1]):
+            column = int(s.column_of[q])
+            own = [w for w in here if w.verb == "ask"]
+            if column in banned or not s.allowed[q] or any(s.apart is not None and s.apart[q, p] for p in path_columns):
+                continue
+            if any(w.column != column or w.number not in (-1, q) for w in own):
+                continue
+            if not np.broadcast_to(s.listed, s.allowed.shape)[q] and not any(w.number == q for w in own):
+                continue
+            yes = rows & s.X[:, q]
+            no = rows & ~s.X[:, q]
+            if min(s.weights[yes].sum(), s.weights[no].sum()) < max(1, s.min_leaf):
+                continue
+            letters = ("n", "y") if s.yes_left is None or s.yes_left[q] else ("y", "n")
+            parts = [tuple(replace(w, place=w.place[1:]) for w in wishes if w.place[:1] == x) for x in letters]
+            rise = 0 if s.rising is None else int(s.rising[q])
+            spans = [(span, span)]
+            if rise:
+                spans = [((span[0], k), (k, span[1])) for k in range(span[0], span[1] + 1)]
+                spans = spans if rise > 0 else [(b, a) for a, b in spans]
+            for a, b in spans:
+                inner = (*path_columns, q)
+                sides = [
+                    self.trees(side, height - 1, part, banned, inner, own)
+                    for side, part, own in ((no, parts[0], a), (yes, parts[1], b))
+                ]
+                found += [
+                    (x[0] + y[0], tuple(map(sum, zip(x[1], y[1], strict=True))), x[2] + y[2], x[3] | y[3] | {column})
+                    for x, y in itertools.product(*sides)
+                ]
+        return list(set(found))
+
+    def least(self) -> int:
+        s = self.space
+        every = self.trees(np.ones(len(s.X), bool), s.depth, s.wishes, frozenset(), (), (0, s.classes - 1))
+        kept = [
+            t[0]
+            for t in every
+            if all(t[1][k] <= most for k, most in s.recalls)
+            and (s.max_leaves is None or t[2] <= s.max_leaves)
+            and (s.max_columns is None or len(t[3]) <= s.max_columns)
+        ]
+        return min(kept, default=FAR)
+
+
+def some_wishes(rng: np.random.Generator, m: int, held: int, column: np.ndarray, classes: int) -> tuple[Wish, ...]:
+    found = [
+        Wish("", "ask", str(rng.choice(["", "y", "n"])), int(column[q]), ("<=", q), number=q)
+        for q in range(m - held, m)
+    ]
+    for _ in range(int(rng.integers(0, 3))):
+        place = str(rng.choice(["", "y", "n", "yn"]))
+        verb = str(rng.choice(["ask", "forbid", "leaf", "depth"]))
+        if verb == "leaf":
+            found.append(Wish("", "leaf", place or "n", label=int(rng.integers(-1, classes))))
+        elif verb == "depth":
+            found.append(Wish("", "depth", place, height=int(rng.integers(0, 3))))
+        else:
+            found.append(Wish("", verb, place, int(column[rng.integers(m)])))
+    return tuple(found)
+
+
+def table(seed: int, depth: int = 2) -> Space:
+    """A random table with any mixture of restrictions."""
+    rng = np.random.default_rng(seed)
+    m = int(rng.integers(3, 5))
+    n = int(rng.integers(6, 13))
+    classes = int(rng.integers(2, 4))
+    X = rng.integers(0, 2, (n, m)) > 0
+    X[:, 1] = X[:, 0] if seed % 5 == 0 else X[:, 1]
+    y = ((X.sum(axis=1) + (rng.random(n) < 0.3)) % classes).astype(np.int32)
+    weights = rng.integers(1, 4, n).astype(np.int64) if seed % 4 == 0 else np.ones(n, np.int64)
+    column = np.sort(rng.integers(0, 3, m))
+    kind = seed % 7
+    held = int(rng.integers(0, 2)) if kind in (0, 1, 2) else 0
+    apart = (column[:, None] == 0) & (column[None, :] == 1)
+    apart = apart | apart.T
+    recalls = ()
+    if kind in (1, 3, 4):
+        sizes = np.bincount(y, weights, classes).astype(int)
+        recalls = tuple((k, int(sizes[k] * rng.random() * 0.7)) for k in range(int(rng.integers(1, 3))))
+    return Space(
+        "questions", X, y, weights, classes, depth, Fraction(int(rng.integers(0, 3)), int(rng.integers(1, 4))),
+        1 + (seed % 6 == 0), int(rng.integers(2, 4)) if kind in (2, 4) else None, np.ones(m, bool),
+        apart if kind in (0, 3) and apart.any() else None, "rows", columns=column, yes_left=rng.random(m) < 0.5, listed=np.arange(m) < m - held,
+        wishes=some_wishes(rng, m, held, column, classes) if kind in (0, 1, 2) else (), recalls=recalls,
+        max_columns=int(rng.integers(0, 3)) if kind == 5 else None,
+        rising=np.where(column == 1, int(rng.choice([-1, 1])), 0) if kind in (6, 4) else None,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("height", [1, 2, 3])
+def test_classes_bind_also_where_nothing_else_does(height):
+    """Trees whose leaves predict the last class alone have all other rows wrong."""
+    rng = np.random.default_rng(height)
+    X = rng.integers(0, 2, (20, 4)) > 0
+    y = rng.integers(0, 3, 20).astype(np.int32)
+    one = np.ones(20, np.int64)
+    every = np.ones(4, bool)
+    space = Space("questions", X, y, one, 3, 3, Fraction(0), 1, None, every, None, "rows", columns=np.arange(4))
+    wrong = int((y < 2).sum())
+    step = {"path": [], "height": height, "classes": [2, 2], "bound": wrong, "by": "within"}
+    assert accepted(space, lines(space, [step], 0)) is not None
+    assert accepted(space, lines(space, [step | {"bound": wrong + 1}], 0)) is None
+    assert accepted(space, lines(space, [step | {"classes": [1, 2]}], 0)) is None
+
+
+def lines(space: Space, steps: list[dict[str, Any]], goal: int) -> list[dict[str, Any]]:
+    return [{"format": "octweb-proof", "version": 2, "rows": "rows", "scale": 1, "goal": goal}, *steps]
+
+
+@seeds(210)
+def test_one_step_shows_the_optimum_within_restrictions_and_nothing_more(seed):
+    space = table(seed)
+    unit = space.penalty.denominator
+    leaf = space.penalty.numerator
+    best = Brute(space, unit, leaf).least()
+    if space.max_columns is not None:
+        space = replace(space, max_columns=None)
+        best = Brute(space, unit, leaf).least()
+    if best >= FAR:
+        best = 10_000
+        step = {"path": [], "height": space.depth, "bound": best, "by": "within"}
+        assert accepted(space, lines(space, [step], best)) is not None
+        return
+    step = {"path": [], "height": space.depth, "bound": best, "by": "within"}
+    assert accepted(space, lines(space, [step], best)) == Fraction(best, unit)
+    assert accepted(space, lines(space, [step | {"bound": best + 1}], best + 1)) is None
+    assert accepted(space, lines(space, [step], best + 1)) is None
+    for by in ("floor", "count", "split"):  # what holds without the restrictions holds with them
+        for bound in (best, best + 1):
+            shown = accepted(space, lines(space, [step | {"by": by, "bound": bound}], bound))
+            assert shown is None or shown <= Fraction(best, unit)
+
+
+# -- what the search writes, read by the checker from a document ---------------------------------------------------------
+
+
+def document(problem: Problem, depth: int, limits: Limits | None, texts: list[str]) -> dict[str, Any]:
+    """As much of a model file as the checker makes its space from."""
+    names = problem.table.names
+    given: dict[str, Any] = {"depth": depth, "binarise": "all-thresholds", "bins": 5}
+    if limits is not None:
+        c = limits.constraints
+        pairs = {tuple(sorted((a, b))) for a, others in limits.pairs.items() for b in others}
+        given |= {"max_leaves": c.max_leaves, "max_columns": c.max_columns}
+        given["recall"] = "; ".join(f"{problem.labels.classes[k]}: {share}" for k, share in c.recalls)
+        given["forbidden_pairs"] = "; ".join(f"{names[a]} + {names[b]}" for a, b in pairs)
+    columns = [
+        {"name": c.schema.name, "kind": str(c.schema.kind), "categories": list(c.schema.categories)}
+        for c in problem.table.columns
+    ]
+    claim = {"leaf_penalty": str(problem.leaf_penalty), "wishes": [{"wish": text} for text in texts]}
+    return {
+        "method": "exact", "classes": list(problem.labels.classes), "columns": columns, "parameters": given, "certificate": claim,
+    }  # fmt: skip
+
+
+def written(seed: int, *, wishes: bool, limited: bool, deep: bool = False) -> tuple[Space, Lines, Fraction] | None:
+    """The space that the checker reads, the proof of the best tree, and its cost in rows; None where no tree is possible."""
+    rng = np.random.default_rng(seed)
+    problem = random_table(seed, max_rows=16 if deep else 10)
+    depth = 4 + seed % 2 if deep else 3 if seed % 4 == 0 and len(problem.binary.features) < 5 else 2
+    limits = random_limits(rng, problem) if limited else None
+    bench = Workbench(problem, depth=depth, limits=limits)
+    texts = random_wishes(rng, problem, bench.space.questions)[:3] if wishes else []
+    asked = bench.wishes(texts)
+    try:
+        found = bench.complete(texts, prices=False)
+    except InfeasibleError:
+        return None
+    if not found.found:
+        return None
+    if not deep:  # of the deeper ones the search is tested elsewhere
+        brute = Limited(problem, bench, asked, depth, limits) if limits else Wished(problem, bench, asked, depth)
+        assert found.cost == brute.best(asked)
+    proof = restricted_proof(bench, asked, found.cost, depth, lambda: False)
+    assert proof is not None
+    rows = Rows(
+        [np.asarray(c.values, float) for c in problem.table.columns],
+        problem.y,
+        problem.row_weights,
+        problem.row_weights,
+    )
+    space = read_space(document(problem, depth, limits, [w.text for w in asked]), rows)
+    header = {"format": "octweb-proof", "version": 2, "rows": space.digest, "scale": proof.scale, "goal": proof.goal}
+    return space, [header, *proof.steps], found.cost
+
+
+@seeds(120)
+def test_what_is_written_for_wishes_and_limits_shows_the_optimum_and_no_change_shows_more(seed):
+    made = written(seed, wishes=seed % 3 != 0, limited=seed % 3 != 1)
+    if made is None:
+        return
+    space, proof, optimum = made
+    assert accepted(space, proof) == optimum
+    judge_changes(space, proof, optimum)
+
+
+@seeds(20)
+def test_deep_proofs_within_restrictions(seed):
+    made = written(1000 + seed, wishes=seed % 3 != 0, limited=seed % 3 != 1, deep=True)
+    if made is None:
+        return
+    space, proof, optimum = made
+    assert accepted(space, proof) == optimum
+    judge_changes(space, proof, optimum, most=2)
+
+
+def with_taller(proof: Lines, deepest: int = FAR) -> Lines:
+    """The proof with a step behind each one on vectors: about taller trees, with a larger bound and a vector that says nothing.
+
+    From `deepest` on a height says as much as any other.
+    """
+    width = next((len(v) for step in proof for v in step.get("vectors", [])), 0)
+    found = []
+    for step in proof:
+        found.append(step)
+        if width and step.get("by") == "within" and step["path"] and step["height"] < deepest:
+            found.append({**step, "height": step["height"] + 1, "bound": step["bound"] + 1, "vectors": [[0] * width]})
+    return found
+
+
+def test_a_step_about_taller_trees_hides_none_that_says_more():
+    larger = 0
+    for seed in range(1000, 1030):
+        made = written(seed, wishes=False, limited=True, deep=True)
+        if made is not None:
+            space, proof, optimum = made
+            longer = with_taller(proof, Counting(space, 1, 0).deepest)
+            larger += len(longer) > len(proof)
+            assert accepted(space, longer) == optimum
+    assert larger
+
+
+def test_of_steps_about_all_rows_the_one_that_shows_most_counts():
+    """One about taller trees shows what holds for those of the depth, beside another one that shows less."""
+    X = np.array(list(itertools.product((False, True), repeat=3)))
+    y = X.sum(axis=1).astype(np.int32) % 2
+    one = np.ones(8, np.int64)
+    space = Space(
+        "questions", X, y, one, 2, 1, Fraction(0), 1, None, np.ones(3, bool), None, "rows", columns=np.arange(3)
+    )
+    low = [{"path": [], "height": height, "bound": bound, "by": "within"} for height, bound in ((2, 4), (1, 1))]
+    for goal, holds in ((4, True), (5, False)):
+        assert (accepted(space, lines(space, low, goal)) is not None) == holds
+        assert (accepted(space, lines(space, low[::-1], goal)) is not None) == holds
+
+
+def judge_changes(space: Space, proof: Lines, optimum: Fraction, most: int = 100) -> None:
+    """Whatever is changed in a proof, it shows no more than is true."""
+    scale = proof[0]["scale"]
+    assert accepted(space, [{**proof[0], "goal": proof[0]["goal"] + scale}, *proof[1:]]) is None
+    higher = [
+        {**line, name: line[name] + scale} for line, name in zip(proof, ["goal", *["bound"] * len(proof)], strict=False)
+    ]
+    assert accepted(space, higher) is None
+    for k in np.random.default_rng(0).permutation(np.arange(1, len(proof)))[:most].tolist():
+        step = proof[k]
+        changed: list[dict[str, Any] | None] = [
+            None,
+            *mutations(step),
+            {**step, "by": "within"},
+            {**step, "classes": [0, 0]},
+        ]
+        for name in ("vectors", "columns", "with"):
+            own = step.get(name, [])
+            changed += [{**step, name: own[:i] + own[i + 1 :]} for i in range(min(len(own), 3))]
+            changed += [{**step, name: [*own[:-1], [x + 1 for x in own[-1]]]}] if own and name == "vectors" else []
+        for one in changed:
+            for goal in (proof[0]["goal"], proof[0]["goal"] + scale):
+                lines = [{**proof[0], "goal": goal}, *proof[1:k], *([one] if one else []), *proof[k + 1 :]]
+                shown = accepted(space, lines)
+                assert shown is None or shown <= optimum
+
+
+def test_steps_below_the_root_are_needed():
+    """Most proofs fail without one of the steps that their deep trees have."""
+    tried = missed = 0
+    for seed in range(1000, 1070):
+        made = written(seed, wishes=True, limited=seed % 2 == 0, deep=True)
+        if made is None or len(made[1]) < 3:
+            continue
+        space, proof, _ = made
+        for k in range(1, min(len(proof), 6)):
+            tried += 1
+            missed += accepted(space, [*proof[:k], *proof[k + 1 :]]) is None
+    assert tried > 10
+    assert missed > tried / 3, (missed, tried)
+
+
+@seeds(60)
+def test_prices_and_the_optimum_without_wishes_are_those_of_the_workbench(seed):
+    """The checker's own search drops a wish and leaves its question at its place."""
+    problem = random_table(seed, max_rows=10)
+    rng = np.random.default_rng(seed)
+    limits = random_limits(rng, problem) if seed % 2 else None
+    bench = Workbench(problem, depth=2, limits=limits)
+    texts = random_wishes(rng, problem, bench.space.questions)[:3]
+    try:
+        found = bench.complete(texts)
+    except InfeasibleError:
+        return
+    if not found.found:
+        return
+    rows = Rows(
+        [np.asarray(c.values, float) for c in problem.table.columns],
+        problem.y,
+        problem.row_weights,
+        problem.row_weights,
+    )
+    model = document(problem, 2, limits, [w.text for w in found.wishes])
+    n = int(problem.row_weights.sum())
+    assert without(model, rows, []) == 1 - found.cost / n
+    assert without(model, rows, range(len(found.wishes))) == 1 - found.optimum.cost / n
+    for i, price in enumerate(found.prices):
+        assert without(model, rows, [i]) == 1 - (found.cost - price.price) / n
+
+
+def test_false_prices_and_a_false_optimum_are_refuted(tmp_path):
+    data = tmp_path / "rows.csv"
+    data.write_text(csv_text())
+    table, labels, _ = load(data, target="class")
+    session = Session(TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 3, "bins": 3}))
+    monitor = session.monitor()
+    proof = tmp_path / "proof.jsonl.gz"
+    result = session.result(session.complete(["ask root flag", "leaf yy"], monitor), monitor, proof)
+    true = json.loads(json.dumps(result.model.to_json()))
+    path = tmp_path / "model.json"
+    claim = true["certificate"]
+    for change, expected in (
+        ({}, "proved"),
+        ({"optimum": claim["optimum"] | {"objective": claim["optimum"]["objective"] + 0.01}}, "refuted"),
+        ({"optimum": claim["optimum"] | {"proved": False}}, "refuted"),
+        (
+            {"wishes": [claim["wishes"][0] | {"price": claim["wishes"][0]["price"] + 0.001}, claim["wishes"][1]]},
+            "refuted",
+        ),
+        ({"wishes": claim["wishes"][:1]}, "refuted"),
+    ):
+        path.write_text(json.dumps(true | {"certificate": claim | change}))
+        assert verdict(verify(path, data, proof)) == expected, change
+
+
+def test_a_step_about_rows_holds_on_any_path_to_them():
+    """A wish binds below one path and not below another to the same rows: a split may not count on it."""
+    rows = np.array(list(itertools.product((False, True), repeat=7)))
+    a, b, c, d, e, f, g = rows.T
+    X = np.vstack([np.column_stack([rows, np.full(128, side)]) for side in (True, False)])
+    y = np.append(np.where(a, b ^ c ^ g, d ^ e ^ f), np.zeros(128, bool)).astype(np.int32)
+    wish = Wish("forbid yy g", "forbid", "yy", column=6)
+    every = np.ones(8, bool)
+    one = np.ones(256, np.int64)
+    space = Space("questions", X, y, one, 2, 5, Fraction(0), 1, None, every, None, "", np.arange(8), wishes=(wish,))
+    # the rows with labels, of which a tree of four questions has none wrong
+    counting = Counting(space, 1, 0)
+    path = [15]
+    sides = [[*path, 2 * q + yes] for q in range(7) for yes in (0, 1)]
+    costs = [Alone(counting, 10**6).optimum(counting.follow(side), 3) for side in sides]
+    assert costs[:2] == [0, 32]  # without g, which the wish forbids there
+    steps = [{"path": p, "height": 3, "bound": cost, "by": "split"} for p, cost in zip(sides, costs, strict=True)]
+    header = {"format": "octweb-proof", "version": 2, "rows": "", "scale": 1, "goal": 0}
+    assert check_proof(iter(enumerate([header, *steps])), space).steps == 14
+    for bound in (1, 16, 32):
+        split = {"path": path, "height": 4, "bound": bound, "by": "split"}
+        with pytest.raises(BadProof, match="the two sides of question 0"):
+            check_proof(iter(enumerate([header, *steps, split])), space)

@@ -1,0 +1,166 @@
+"""No claim without a line: all that a method, a run or the workbench can put into a model file is named by some line of the checker."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from fractions import Fraction
+
+import pytest
+
+from tests.trainer.check.recount.files import findings, trained
+from tests.trainer.check.recount.search_settings import OF_THE_SEARCH
+from trainer.certificate import Certificate, Evidence
+from trainer.check.recount import verdict
+from trainer.data.reader import load
+from trainer.registry import METHODS
+from trainer.training.run import TrainRequest
+from trainer.tree.file import ModelFile
+from trainer.workbench.requests import Session
+
+TOLD = "how it was made"
+SCOPE = "scope"
+PRICES = "what is maximised"
+BEST = "fewest leaves"
+# the line on each part of a file; "" where a part is a name or describes a column, and claims nothing of the tree
+PARTS = {
+    "format": "", "format_version": "", "version": "", "name": "", "method": "method", "target": "categories and classes",
+    "classes": "categories and classes", "columns": "data", "nodes": "counts", "parameters": SCOPE, "metrics": "metrics train",
+    "fingerprint": "data", "certificate": "objective", "rows": "rows", "reading": "lines left out",
+}  # fmt: skip
+CERTIFICATE = {
+    "method": "method", "guarantee": "method", "status": "status", "objective": "objective", "bound": "bound", "gap": "gap",
+    "mip_gap": "status", "scope": SCOPE, "splits_proved": "splits", "splits": "splits", "correct": "correct", "n": "n",
+    "leaves": "leaves", "depth": "depth", "leaf_penalty": PRICES, "coefficient_penalty": PRICES, "goal": "required shares",
+    "nodes": TOLD, "cuts": TOLD, "seconds": TOLD, "solver": TOLD, "solver_version": TOLD, "warm_start_objective": TOLD,
+    "unproved": TOLD, "note": TOLD, "weight_error": TOLD, "unseen_looks": TOLD, "wishes": "wish ", "optimum": "optimum without wishes",
+}  # fmt: skip
+OWN_LINE = {"dynamic-programming", "interval-pruning", "wishes", "leaf-frontier", "coefficient-frontier", "frontier"}
+EVIDENCE = {
+    str(kind): str(kind) if str(kind) in OWN_LINE | {"optimal-trees"} else "evidence"
+    for kind in [*Evidence, "distance"]
+}
+PARAMETERS = {
+    "depth": "structure", "bins": SCOPE, "binarise": SCOPE, "topology": SCOPE, "select": SCOPE, "big_m": SCOPE, "scaling": SCOPE,
+    "balanced": SCOPE, "min_node": "min_node", "min_gain": "min_gain", "max_leaves": "max_leaves", "min_leaf": "min_leaf",
+    "max_columns": "max_columns", "max_card": "max_card", "forbidden": "forbidden", "forbidden_pairs": "forbidden_pairs ",
+    "recall": "recall ", "monotone": "monotone ", "fairness": "fairness", "leaf_penalty": PRICES, "paper_lambda": PRICES,
+    "coefficient_penalty": PRICES, "class_weight": "counts", "sensitivity": "required shares", "specificity": "required shares",
+    "negative_weight": "required shares", "mip_gap": "status", "impurity": "impurity", "then_fewest": BEST,
+    "test_share": "rows held out", "folds": "folds",
+}  # fmt: skip
+
+
+def test_each_part_that_a_file_can_have_is_listed():
+    parts = {field.name for field in dataclasses.fields(ModelFile)} - {"tree"} | {"format", "format_version"}
+    assert parts | {"classes", "columns", "nodes"} == set(PARTS)
+    kept = {field.name for field in dataclasses.fields(Certificate)} | {"wishes", "optimum", "unseen_looks"}
+    assert kept - {"evidence"} == set(CERTIFICATE)
+
+
+def test_each_parameter_has_a_line_or_only_says_how_trees_are_searched():
+    declared = {p.name for m in METHODS for p in m.parameters}
+    assert declared - set(PARAMETERS) - OF_THE_SEARCH == set()
+    assert OF_THE_SEARCH & set(PARAMETERS) == set()
+
+
+CASES = [
+    *((m.id, {"time_limit": 2.0}, 0.25 if m.id in ("cart", "exact") else 0.0) for m in METHODS),
+    ("exact", {"max_leaves": 3, "leaf_penalty": 0.01, "min_leaf": 2, "forbidden": "flag"}, 0.0),
+    ("exact", {"recall": "a: 0.5", "forbidden_pairs": "length+width", "max_columns": 2, "optimal_trees": 0}, 0.0),
+    ("exact", {"optimal_trees": 3, "class_weight": "balanced"}, 0.0),
+    ("flowoct", {"monotone": "length up", "time_limit": 3.0}, 0.0),
+    ("bendoct", {"fairness": "opportunity", "fairness_column": "flag", "fairness_delta": 0.4, "time_limit": 3.0}, 0.0),
+    ("cut-h", {"then_fewest": True, "first_trees": "none", "search_seconds": 0.5}, 0.0),
+    ("cutw-h", {"pareto": True, "time_limit": 2.0}, 0.0),
+    ("odt", {"frontier": True, "positive": "b", "sensitivity": 0.5, "time_limit": 2.0}, 0.0),
+    ("odt", {"max_card": 1, "topology": "auto", "time_limit": 2.0}, 0.0),
+]
+
+
+def empty(value):
+    return value in (None, "", "none", "0", 0, False, [], {})
+
+
+def wanted(document):
+    """The lines that this file must have: of each part that says something."""
+    certificate = document["certificate"]
+    given = document["parameters"]
+    for name in document:
+        yield f"part {name}", PARTS[name]
+    for name, value in certificate.items():
+        if name != "evidence" and not empty(value):
+            yield f"certificate {name}", CERTIFICATE[name]
+    for part in certificate.get("evidence") or ():
+        yield f"evidence {part['kind']}", EVIDENCE[part["kind"]]
+    neutral = {"min_leaf": 1, "min_node": 2, "negative_weight": "1", "pruning_folds": given.get("pruning_folds")}
+    if not any("impurity" in node for node in document["nodes"]):
+        neutral["impurity"] = given.get("impurity")  # it says how splits were chosen, and of no split what it is
+    if certificate["status"] != "optimal":
+        neutral["then_fewest"] = given.get("then_fewest")  # then nothing is claimed of smaller trees
+    for name in set(given) & set(PARAMETERS):
+        if not empty(given[name]) and str(given[name]) != str(neutral.get(name)):
+            yield f"parameter {name}", PARAMETERS[name]
+    for name in document["metrics"]:
+        yield f"metrics {name}", f"metrics {name}"
+
+
+def without_a_line(document, said):
+    found = {f.claim for f in said}
+    return [
+        place for place, line in wanted(document)
+        if line and line not in found and not (line.endswith(" ") and any(c.startswith(line) for c in found))
+    ]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("files")
+
+
+@pytest.mark.parametrize(("method", "asked", "share"), CASES)
+def test_no_claim_of_a_method_is_without_a_line(folder, tmp_path, method, asked, share):
+    document, data = trained(folder, method, test_share=share, folds=2 if share else 0, **asked)
+    said = findings(document, data, tmp_path)
+    assert verdict(said) in ("proved", "recounted"), [f for f in said if f.verdict == "refuted"]
+    assert without_a_line(document, said) == []
+
+
+@pytest.mark.parametrize("method", ["exact", "exact-numeric"])
+def test_no_claim_of_the_workbench_is_without_a_line(folder, tmp_path, method):
+    _, data = trained(folder, "exact", test_share=0.0)
+    table, labels, *_ = load(data, target="class")
+    session = Session(TrainRequest(table=table, labels=labels, method=method, parameters={"depth": 2}))
+    monitor = session.monitor()
+    asked = ["ask root width <= 2", "forbid y flag", "leaf n"] if method == "exact-numeric" else ["ask root width"]
+    result = session.result(session.complete(asked, monitor), monitor, tmp_path / "proof.jsonl.gz")
+    document = json.loads(json.dumps(result.model.to_json()))
+    document["certificate"]["unseen_looks"] = 2
+    said = findings(document, data, tmp_path)
+    assert verdict(said) == "proved"
+    assert without_a_line(document, said) == []
+    assert {f"price of the wish '{w}'" for w in asked} <= {f.claim for f in said}
+    # without the wishes, the tree would have to be the best of all
+    certificate = document["certificate"]
+    del certificate["wishes"]
+    certificate["scope"] = certificate["scope"].split(", the wish")[0]
+    better = Fraction(certificate["optimum"]["objective"]) > Fraction(certificate["objective"])
+    assert verdict(findings(document, data, tmp_path)) == ("refuted" if better else "proved")
+
+
+@pytest.mark.parametrize(
+    ("edit", "claim"),
+    [
+        (lambda d: d.update(award="the best tree of the year"), "award"),
+        (lambda d: d["certificate"].update(robust=True), "robust"),
+        (lambda d: d["certificate"]["evidence"].append({"kind": "oracle"}), "evidence 'oracle'"),
+        (lambda d: d["metrics"].update(tomorrow={"accuracy": 1.0}), "metrics tomorrow"),
+    ],
+)
+def test_what_the_checker_does_not_know_is_said_and_not_called_proved(folder, tmp_path, edit, claim):
+    document, data = trained(folder, "exact")
+    assert verdict(findings(document, data, tmp_path)) == "proved"
+    edit(document)
+    said = findings(document, data, tmp_path)
+    assert [f.verdict for f in said if f.claim == claim] == ["cannot be judged"]
+    assert verdict(said) == "recounted"

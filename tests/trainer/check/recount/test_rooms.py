@@ -1,0 +1,52 @@
+"""Trees of subsets with wishes within a topology that is not complete, searched again by the checker, beside enumeration."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from tests.seeds import seeds
+from tests.trainer.check.proof.test_proof_within import document
+from tests.trainer.exact.test_workbench import INFINITE
+from tests.trainer.odt.test_workbench import UNEVEN, uneven
+from trainer.check.proof.model import Rows
+from trainer.check.recount.search import small
+
+
+def claim(seed):
+    """What a model file says of a tree with wishes, its rows, and all trees of the topology."""
+    problem, bench, texts, _, brute, _ = uneven(seed)
+    asked = bench.wishes(texts)
+    model = document(problem, 2, None, [w.text for w in asked]) | {"method": "odt"}
+    model["parameters"] = {"depth": 2, "topology": UNEVEN[seed % len(UNEVEN)], "bins": 4}
+    model["certificate"]["leaf_penalty"] = "0"
+    model["certificate"]["scope"] = "all trees with this topology"
+    values = [np.asarray(c.values, float) for c in problem.table.columns]
+    return model, Rows(values, problem.y, problem.row_weights, problem.row_weights), brute, asked
+
+
+def objective(cost, rows):
+    return 1 - Fraction(int(cost), int(rows.weights.sum()))
+
+
+@seeds(60)
+def test_a_check_finds_the_best_tree_with_its_wishes_and_without_them(seed):
+    model, rows, brute, asked = claim(seed)
+    found, _ = small.best(model, rows)
+    assert found is not None
+    assert found.whole
+    want = brute.best(asked)
+    assert found.value == (-1 if want == INFINITE else objective(want, rows))
+    assert small.without(model, rows, range(len(asked))) == objective(brute.best([]), rows)
+    for i in range(len(asked)):
+        rest = brute.best(asked[:i] + asked[i + 1 :])
+        assert small.without(model, rows, [i]) == (None if rest == INFINITE else objective(rest, rows))
+
+
+def test_what_would_take_long_is_not_called_searched(monkeypatch):
+    model, rows, *_ = claim(4)
+    monkeypatch.setattr(small, "VISITS", 0)
+    found, why = small.best(model, rows)
+    assert found is None or not found.whole
+    assert why

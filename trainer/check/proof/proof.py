@@ -1,0 +1,22 @@
+"""What a proof shows of a model: the space of its trees, made from the document and the rows, and the steps about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from trainer.check.proof.model import OBLIQUE, Model, Rows
+from trainer.check.proof.space.planes import plane_space
+from trainer.check.proof.space.space import read_space
+from trainer.check.proof.steps.lines import Proved, read_proof
+from trainer.check.proof.steps.planes import check_planes
+from trainer.check.proof.steps.steps import check_proof
+
+
+def proved(model: Model, rows: Rows, path: Path) -> Proved:
+    """What each tree of the model's space costs at least, as the proof at `path` shows it; `rows` are the rows of the training.
+
+    Raises BadProof where a step does not hold, NoProof where there are no steps for the space.
+    """
+    if model["method"] in OBLIQUE:
+        return check_planes(read_proof(path), plane_space(model, rows))
+    return check_proof(read_proof(path), read_space(model, rows))

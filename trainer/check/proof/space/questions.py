@@ -1,0 +1,115 @@
+"""The yes/no questions of the methods that search over an encoding, made again from the rows and the parameters."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+from trainer.check.proof.model import Model, Rows
+
+Questions = tuple[np.ndarray, list[int]]
+SCHEMES = ("quantile-thresholds", "quantile-buckets", "all-thresholds", "none")
+
+
+def questions(model: Model, rows: Rows) -> Questions:
+    """The answers bool (n, m) and the columns of the encoding that the parameters ask for.
+
+    A row of weight w counts w times in quantiles.
+    """
+    found = [(j, yes) for j in range(len(model["columns"])) for yes in of_column(model, rows, j)]
+    return matrix([yes for _, yes in found], rows), [j for j, _ in found]
+
+
+def matrix(answers: Sequence[np.ndarray], rows: Rows, kind: type = bool) -> np.ndarray:
+    """The answers of all questions, (n, m), from those of each."""
+    return np.array(answers, kind).reshape(len(answers), len(rows)).T
+
+
+def of_column(model: Model, rows: Rows, j: int) -> Iterator[np.ndarray]:
+    """The answers to the questions about one column, bool (n,) each, as `questions` takes them; each is made when it is asked for."""
+    given = model.get("parameters") or {}
+    column = model["columns"][j]
+    values = rows.columns[j]
+    scheme = given.get("binarise", "quantile-thresholds")
+    bins = int(given.get("bins") or 5)
+    if scheme not in SCHEMES:
+        raise ValueError(f"there is no encoding {str(scheme)[:40]!r}")
+    present = np.unique(values)
+    if column["kind"] == "categorical":
+        yield from (values == level for level in present[int(len(present) == 2) :] if len(present) > 1)
+    elif set(present.tolist()) <= {0.0, 1.0}:
+        yield from [values == 1] if len(present) > 1 else []
+    elif len(present) > 1:
+        codes = np.isin(values, column.get("special") or [])
+        ordinary = values[~codes]
+        own = rows.plain[~codes]
+        if not codes.any() or (len(np.unique(ordinary)) > 1 and own.any()):
+            yield from ((values > a) & (values <= b) for a, b in _cuts(ordinary, own, scheme, bins))
+        yield from (values == code for code in np.unique(values[codes]))
+
+
+def features(model: Model, rows: Rows) -> Iterator[tuple[int, np.ndarray]]:
+    """The columns of numbers with more than one value, and one of 0 and 1 for each category that occurs, each with its column of the model.
+
+    Two categories have one, for the second of them.
+    """
+    for j, (column, values) in enumerate(zip(model["columns"], rows.columns, strict=True)):
+        levels = np.unique(values)
+        if column["kind"] != "categorical":
+            yield from [(j, values)] if len(levels) > 1 else []
+        elif len(levels) > 1:
+            yield from ((j, (values == level).astype(np.float64)) for level in levels[int(len(levels) == 2) :])
+
+
+def _cuts(values: np.ndarray, weights: np.ndarray, scheme: str, bins: int) -> list[tuple[float, float]]:
+    """The questions on ordinary values, each as its ends: low < x ≤ high."""
+    if scheme == "all-thresholds":
+        counted = np.unique(values[weights > 0])
+        # a special value may lie between two neighbours
+        return [(_middle(low, high), math.inf) for low, high in itertools.pairwise(counted.tolist())]
+    present, place = np.unique(values, return_inverse=True)
+    behind = np.cumsum(np.bincount(place, weights).astype(np.int64))
+    if scheme == "quantile-buckets":
+        edges = np.unique([_quantile(present, behind, r / bins) for r in range(bins + 1)])
+        inner = [-math.inf, *edges[1:-1].tolist(), math.inf]
+        return list(itertools.pairwise(inner)) if len(edges) > 1 else []
+    if scheme == "none":
+        raise ValueError("a column of other numbers than 0 and 1 is not asked as it is")
+    cuts = []
+    for r in range(1, bins):
+        at, rest = divmod((int(behind[-1]) - 1) * r, bins)
+        low, high = _ranked(present, behind, (at, at + (rest > 0)))
+        cuts.append(low if not rest else _middle(low, high))
+    return [(cut, math.inf) for cut in dict.fromkeys(cuts)]
+
+
+def _middle(low: float, high: float) -> float:
+    half = low / 2 + high / 2 if math.isinf(high - low) else low + (high - low) / 2
+    return half if low <= half < high else low
+
+
+def _ranked(present: np.ndarray, behind: np.ndarray, places: Sequence[int]) -> list[float]:
+    """The values at these places (from 0) of a column, sorted, with each row repeated as often as its weight says.
+
+    `present`: the different values; `behind`: the weight up to and with each of them.
+    """
+    return [float(present[np.searchsorted(behind, place, side="right")]) for place in places]
+
+
+def _quantile(present: np.ndarray, behind: np.ndarray, share: float) -> float:
+    """Linear between neighbours, in the two forms that keep the last bit on either side of the middle."""
+    position = (int(behind[-1]) - 1) * share
+    below = math.floor(position)
+    rest = position - below
+    low, high = _ranked(present, behind, (below, math.ceil(position)))
+    return high - (high - low) * (1 - rest) if rest >= 0.5 else low + (high - low) * rest
+
+
+def cuts_of_bins(values: np.ndarray, bins: int) -> list[float]:
+    """The upper ends of all bins of a numeric column but the last: quantiles that are values, each once."""
+    ranks = np.sort(values)[[math.ceil(Fraction(r, bins) * len(values)) - 1 for r in range(1, bins)]]
+    return [float(cut) for cut in np.unique(ranks) if cut < values.max()]

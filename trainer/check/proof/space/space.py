@@ -1,0 +1,157 @@
+"""The trees that a proof is about, made from the model document and the rows alone: questions, weights, prices, limits.
+
+See docs/proof-format.md, "The space".
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import chain
+
+import numpy as np
+
+from trainer.check.proof.model import QUESTIONS, THRESHOLDS, Model, Rows, asked, exact, items
+from trainer.check.proof.space.limits import apart, rates_of, recalls_of, rising
+from trainer.check.proof.space.questions import features, matrix, questions
+from trainer.check.proof.space.subsets import MOST_SUBSETS, subsets
+from trainer.check.proof.space.wishes import answers, numbered, wishes_of, with_parted
+from trainer.check.proof.subject import NoProof, Shape, Space, depth_of
+
+LONGEST = 500  # text of a topology
+LIMITS = ("max_leaves", "max_columns")
+
+NAMED = {
+    "depth-1": "[..]", "depth-2": "[[..][..]]", "depth-2.5": "[[..][[..][..]]]", "depth-3": "[[[..][..]][[..][..]]]",
+    "imbalanced": "[[..][[..][[..][..]]]]",
+}  # fmt: skip
+CHOSEN = ("depth-2", "depth-2.5", "depth-3", "imbalanced")  # one of these, where the data decide
+
+
+def read_space(model: Model, rows: Rows) -> Space:
+    """The space of a model over its training rows; raises NoProof if no step of the format fits its method."""
+    method = model["method"]
+    if model["certificate"].get("goal"):
+        raise NoProof("the proof steps prove bounds of errors and leaves, and this goal is a different one")
+    penalty = exact(model["certificate"].get("leaf_penalty") or "0")
+    if method == "binoct" and penalty:
+        raise NoProof("'binoct' prices leaves in its own way")
+    return space_of(model, rows, *_answers(model, rows), penalty)
+
+
+def space_of(model: Model, rows: Rows, X: np.ndarray, asks: list[int], penalty: Fraction) -> Space:
+    """The space of the trees over these answers (n, m), about these columns, with all that restricts them."""
+    wishes, named = numbered(wishes_of(model), X.shape[1])
+    right = [_turned(model, rows, X[:, q], j) for q, j in enumerate(asks)] if wishes else []
+    others = _mirrored(model, asks) if wishes else []
+    if named or others:
+        X = np.column_stack([X, *(answers(w, model, rows) for w in named), *(~X[:, q] for q in others)])
+    columns = np.array(asks + [w.column for w in named] + [asks[q] for q in others], np.int64)
+    wishes = tuple(with_parted(w, X, columns, answers(w, model, rows)) if w.verb == "together" else w for w in wishes)
+    kept = rows.weights > 0
+    wide = model["method"] in THRESHOLDS and not wishes
+    limits = {name: None if asked(model, name) is None else int(asked(model, name)) for name in LIMITS}
+    shape = topology_of(model)
+    rates = rates_of(model, rows)
+    banned = set(items(asked(model, "forbidden")))
+    return Space(
+        kind="thresholds" if wide else "questions",
+        X=X if kept.all() else X[kept],
+        labels=rows.labels[kept],
+        weights=rows.weights[kept],
+        classes=len(model["classes"]),
+        depth=int(model["parameters"]["depth"]) if shape is None else depth_of(shape),
+        penalty=penalty * int(rows.weights.sum()),
+        min_leaf=int(asked(model, "min_leaf") or 1),
+        max_leaves=limits["max_leaves"],
+        allowed=np.array([column["name"] not in banned for column in model["columns"]], bool)[columns],
+        apart=None if wide else apart(model, columns),
+        digest=digest(rows),
+        columns=columns,
+        yes_left=~np.array(right + [False] * (len(named) + len(others)), bool) if wishes else None,
+        listed=np.repeat([True, False, True], [len(asks), len(named), len(others)]),
+        wishes=wishes,
+        recalls=recalls_of(model, rows),
+        max_columns=limits["max_columns"],
+        shape=shape,
+        rates=None if rates is None else rates._replace(group=rates.group[kept]),
+        rising=None if wide else rising(model, rows, X, columns),
+    )
+
+
+def topology_of(model: Model) -> Shape:
+    """The topology of `odt`: brackets around the two sides of a question, a dot for a leaf. None: all trees of the depth.
+
+    Raises NoProof where none can be read.
+    """
+    text = str(asked(model, "topology") or "").strip() if model["method"] == "odt" else ""
+    if text == "auto":
+        parts = [part for part in model["certificate"].get("evidence") or () if part.get("kind") == "topology-choice"]
+        text = str(parts[0].get("chosen")) if len(parts) == 1 else ""
+        if text not in CHOSEN:
+            raise NoProof("it is not said which topology was chosen")
+    if len(text) > LONGEST:
+        raise NoProof("its topology cannot be read")
+    signs = iter("".join(NAMED.get(text, text).split()))
+    shape = _shape(next(signs), signs) if text else None
+    if next(signs, "") or (text and shape is None):
+        raise NoProof("its topology cannot be read")
+    return shape
+
+
+def _shape(sign: str, signs: Iterator[str]) -> Shape:
+    """What a sign begins; the signs behind it are taken as far as they belong to it."""
+    if sign == ".":
+        return None
+    one, two = (_shape(next(signs, ""), signs) if sign == "[" else None for _ in range(2))
+    if sign != "[" or next(signs, "") != "]":
+        raise NoProof("its topology cannot be read")
+    return one, two
+
+
+def _mirrored(model: Model, asks: list[int]) -> list[int]:
+    """The questions about a column of two categories, each the only one: with wishes the other category is asked for as well."""
+    return [q for q, j in enumerate(asks) if model["columns"][j]["kind"] == "categorical" and asks.count(j) == 1]
+
+
+def _turned(model: Model, rows: Rows, yes: np.ndarray, column: int) -> bool:
+    """Whether the answer yes goes right: in a column of numbers, if it has the largest value."""
+    values = rows.columns[column]
+    return model["columns"][column]["kind"] != "categorical" and bool(yes[values == values.max()].any())
+
+
+def _answers(model: Model, rows: Rows) -> tuple[np.ndarray, list[int]]:
+    """What the questions ask of all rows, and the column of each."""
+    method = model["method"]
+    if method == "odt":
+        if str(asked(model, "topology") or "").strip() and model["certificate"].get("wishes"):
+            raise NoProof("there are proof steps for topologies without wishes only")
+        if asked(model, "negative_weight") not in (None, "1", 1):
+            raise NoProof("the proof steps prove bounds of errors, and here those of one class count otherwise")
+        return subsets(model, rows)
+    if method in THRESHOLDS:
+        made = list(features(model, rows))
+        X = matrix([x for _, x in made], rows, np.float64)
+        columns = [j for j, _ in made]
+        return _cut(X, columns, rows) if model["certificate"].get("wishes") else (X, columns)
+    if method not in QUESTIONS or not model["parameters"].get("binarise"):
+        raise NoProof(f"there are no proof steps for the trees of '{method}' yet")
+    return questions(model, rows)
+
+
+def _cut(X: np.ndarray, columns: list[int], rows: Rows) -> tuple[np.ndarray, list[int]]:
+    """All thresholds as yes/no questions."""
+    cuts = [(f, cut) for f, x in enumerate(X.T) for cut in np.unique(x[rows.weights > 0])[:-1]]
+    if len(cuts) > MOST_SUBSETS:
+        raise NoProof(f"there are more thresholds than the {MOST_SUBSETS} that are checked together with wishes")
+    return matrix([X[:, f] > cut for f, cut in cuts], rows), [columns[f] for f, _ in cuts]
+
+
+def digest(rows: Rows) -> str:
+    """SHA-256 of the columns (float64), the class numbers (int32) and the weights (int64), all little-endian."""
+    sha = hashlib.sha256()
+    values = ((own + 0.0).astype("<f8") for own in rows.columns)
+    for part in chain(values, [rows.labels.astype("<i4"), rows.weights.astype("<i8")]):
+        sha.update(part.tobytes())
+    return sha.hexdigest()

@@ -1,0 +1,83 @@
+"""The wishes of a tree from the workbench: read from their text, looked for in the tree, and as parts of a space.
+
+A place is a word over y and n, the answers from the root; y is left. 'ask' demands a branch at its place; 'forbid', 'avoid', 'together',
+'leaf' and 'depth' bind where the tree has their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from trainer.check.proof.model import Model, Rows
+from trainer.check.proof.subject import Wish
+
+
+def numbered(wishes: Sequence[Wish], encoded: int) -> tuple[tuple[Wish, ...], list[Wish]]:
+    """The wishes with the numbers of their questions, and one wish for each such question."""
+    named: dict[Any, Wish] = {}
+    for w in wishes:
+        if w.verb == "ask" and w.split is not None:
+            named.setdefault((w.verb, w.column, w.split), w)
+    place = {key: encoded + i for i, key in enumerate(named)}
+    return tuple(replace(w, number=place.get((w.verb, w.column, w.split), -1)) for w in wishes), list(named.values())
+
+
+def with_parted(wish: Wish, X: np.ndarray, columns: np.ndarray, rows: np.ndarray) -> Wish:
+    """The wish with the questions about its column that give `rows` (bool) both answers; X bool (n, m)."""
+    parts = X[rows].any(axis=0) & ~X[rows].all(axis=0) & (columns == wish.column)
+    return replace(wish, parted=tuple(np.flatnonzero(parts).tolist()))
+
+
+def wishes_of(model: Model) -> list[Wish]:
+    """The wishes of the certificate; raises ValueError or LookupError if one cannot be read."""
+    return [_read(str(record["wish"]), model) for record in model["certificate"].get("wishes") or ()]
+
+
+def _read(text: str, model: Model) -> Wish:
+    verb, place, tail = (*text.split(None, 2), "")[:3]
+    tail = tail.strip()
+    own = Wish(text, verb, "" if place == "root" else place)
+    names = [c["name"] for c in model["columns"]]
+    classes = model["classes"]
+    if set(own.place) - {"y", "n"}:
+        raise ValueError(f"the wish {text[:80]!r} is not understood")
+    if verb in ("forbid", "avoid") or (verb == "ask" and tail in names):
+        return replace(own, column=names.index(tail))
+    if verb == "leaf":
+        return replace(own, label=classes.index(tail) if tail else -1)
+    if verb == "depth":
+        return replace(own, height=int(tail))
+    for name in sorted(names, key=len, reverse=True):
+        if verb in ("ask", "together") and tail.startswith(name + " "):
+            split = _split(tail[len(name) :].strip(), model["columns"][names.index(name)])
+            if split is not None and (verb == "ask" or split[0] == "in"):
+                return replace(own, column=names.index(name), split=split)
+    raise ValueError(f"the wish {text[:80]!r} names no question")
+
+
+def _split(tail: str, column: Model) -> tuple[str, Any] | None:
+    if tail.startswith("<="):
+        return "<=", float(tail[2:])
+    if tail.startswith("between "):
+        low, high = map(float, tail[8:].split(" and "))
+        return "between", (low, high)
+    named = tail[3:].strip()
+    known = column.get("categories") or []
+    parts = [named] if named in known else [part.strip() for part in named.split("|")]
+    return ("in", frozenset(parts)) if tail.startswith("in ") else None
+
+
+def answers(wish: Wish, model: Model, rows: Rows) -> np.ndarray:
+    """The answers of the rows to the question that a wish names."""
+    assert wish.split is not None
+    values, (kind, value) = rows.columns[wish.column], wish.split
+    if kind == "in":
+        known = model["columns"][wish.column]["categories"]
+        return np.isin(values, [known.index(name) for name in value])
+    if kind == "between":
+        return (values > value[0]) & (values <= value[1])
+    return values <= value

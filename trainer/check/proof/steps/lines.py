@@ -1,0 +1,98 @@
+"""The lines of a proof file, its header, and what a proof shows in the end (docs/proof-format.md, "The file" and "Frontiers")."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from trainer.check.proof.subject import BadProof, require
+
+# the version that counts errors for each number of leaves
+FORMAT = "octweb-proof"
+OF_GOALS = 4
+MOST_LINE = 1 << 20  # characters of a line
+MOST_STEPS = 5_000_000
+MOST_GOALS = 1 << 12
+MOST_COST = 1 << 61
+Record = dict[str, Any]
+Lines = Iterator[tuple[int, Record]]
+
+
+class Proved(NamedTuple):
+    """What a proof shows: errors + penalty * leaves of each tree of the space is `cost` at least, in rows."""
+
+    cost: Fraction
+    steps: int
+    errors: tuple[int, ...] = ()  # of trees with at most 1, 2, … leaves, the last of all others
+
+
+def read_proof(path: str | Path) -> Lines:
+    """The lines of a proof with their numbers from 0 (the header); raises BadProof if one is not a JSON object."""
+    with open(path, "rb") as raw:
+        packed = raw.read(2) == b"\x1f\x8b"
+        raw.seek(0)
+        stream = gzip.GzipFile(fileobj=raw) if packed else raw
+        try:
+            for number, line in enumerate(iter(lambda: stream.readline(MOST_LINE + 1), b"")):
+                require(len(line) <= MOST_LINE and number <= MOST_STEPS, f"line {number} is too long, or one too many")
+                record = json.loads(line)
+                require(isinstance(record, dict), f"line {number} is not a JSON object")
+                yield number, record
+        except (ValueError, EOFError, OSError, RecursionError, zlib.error) as error:
+            raise BadProof(f"the file cannot be read: {str(error)[:200]}") from error
+
+
+def opened(lines: Lines, versions: Sequence[int], kind: str, digest: str, most: int) -> tuple[Record, list[int]]:
+    """The header of a proof of these versions, and its goals: errors of trees with at most 1, 2, … leaves, none where it has one goal.
+
+    `most` leaves at most. Raises BadProof for another header, or for other rows than those of the `digest`.
+    """
+    _, header = next(lines, (0, Record()))
+    version = header.get("version")
+    goals = numbers(header, "goals")
+    known = header.get("format") == FORMAT and type(version) is int and version in versions
+    require(known, f"the file is not a proof {kind}")
+    require(header.get("rows") == digest, "made for another table: its fingerprint is not that of these rows")
+    fits = goals is None or (whole(header, "scale", 1) == 1 and 1 <= len(goals) <= min(most, MOST_GOALS))
+    require(fits and (version == OF_GOALS) == (goals is not None), "its goals are not those of version 4 and scale 1")
+    return header, list(goals or ())
+
+
+def held(lines: Lines, add: Callable[[int, Record], None]) -> int:
+    """How many lines there are, all of which hold; raises BadProof, which names the first one that does not."""
+    count = 0
+    for number, record in lines:
+        try:
+            add(number, record)
+        except BadProof as reason:
+            raise BadProof(f"line {number}: {reason}") from None
+        count += 1
+    return count
+
+
+def cost_of(goals: Sequence[int], leaf: Fraction, branching: Fraction = Fraction(0)) -> Fraction:
+    """What each tree costs at least, in rows: with t leaves it has t - 1 branchings."""
+    return min(errors + t * leaf + (t - 1) * branching for t, errors in enumerate(goals, start=1))
+
+
+def whole(record: Record, name: str, least: int) -> int:
+    """A whole number of a line; raises BadProof for anything else."""
+    value = record.get(name)
+    if type(value) is not int or value < least:
+        raise BadProof(f"'{name}' is not a whole number of at least {least}")
+    return value
+
+
+def numbers(record: Record, name: str) -> tuple[int, ...] | None:
+    """A list of whole numbers, or None where it is not there."""
+    value = record.get(name)
+    if value is None:
+        return None
+    good = isinstance(value, list) and all(type(x) is int and 0 <= x < MOST_COST for x in value)
+    require(good, f"'{name}' is not a list of whole numbers")
+    return tuple(value)

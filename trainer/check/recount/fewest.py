@@ -1,0 +1,63 @@
+"""The line on "fewest leaves": a file with `then_fewest` and the status optimal says that no smaller tree is as good."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import chain
+from math import floor, lcm
+from pathlib import Path
+from typing import Any
+
+from trainer.check.proof.model import Rows, asked
+from trainer.check.proof.space.planes import plane_space
+from trainer.check.proof.steps.lines import Lines, Record, cost_of, read_proof
+from trainer.check.proof.steps.planes import check_planes
+from trainer.check.proof.subject import BadProof, NoProof, PlaneSpace
+from trainer.check.recount.findings import Finding, shown
+from trainer.check.recount.search import small
+from trainer.check.recount.search.planes import ceiling, errors_in_planes
+from trainer.check.recount.tree import leaves
+from trainer.check.recount.trees.counts import Counts, penalty, value_of
+
+CLAIM = "fewest leaves"
+
+
+def fewest(model: dict[str, Any], rows: Rows, counts: Counts, proof: Path | None) -> list[Finding]:
+    """Whether each tree with fewer leaves has a lower objective; `counts` are the class counts of the nodes."""
+    if not asked(model, "then_fewest") or model["certificate"].get("status") != "optimal":
+        return []
+    value = value_of(model, model["nodes"], counts)[1]
+    most = len(leaves(model["nodes"])) - 1  # leaves of a smaller tree
+    if most == 0:
+        return [shown(CLAIM, "proved", "No tree has fewer leaves than one.")]
+    smaller = model | {"parameters": model["parameters"] | {"max_leaves": most}}
+    found, _ = small.best(smaller, rows)
+    if found is not None and found.value >= value:
+        return [shown(CLAIM, "refuted", f"A search finds a tree of at most {most} leaves that is as good.")]
+    words = f"no tree of at most {most} {'leaf' if most == 1 else 'leaves'} is as good."
+    if ceiling(smaller, rows, penalty(model), errors_in_planes(model, rows)) < value:
+        return [shown(CLAIM, "proved", f"Equal rows share a leaf, t leaves predict t classes: {words}")]
+    if proof is not None and _shown(model, rows, value, most, proof):
+        return [shown(CLAIM, "proved", f"The blocks of the proof show that {words}")]
+    return [shown(CLAIM, "cannot be judged", f"Not contradicted; it was not proved again that {words}")]
+
+
+def _shown(model: dict[str, Any], rows: Rows, value: Fraction, most: int, proof: Path) -> bool:
+    """Whether the blocks of a proof show that each smaller tree costs more than the tree of `value`."""
+    cost = (1 - value) * int(rows.weights.sum())
+    try:
+        return _all_dearer(read_proof(proof), plane_space(model, rows), cost, most)
+    except (NoProof, BadProof):
+        return False
+
+
+def _all_dearer(lines: Lines, space: PlaneSpace, cost: Fraction, most: int) -> bool:
+    """Whether a proof shows that each tree of at most so many leaves costs more than `cost` rows; raises BadProof if a line does not hold."""
+    _, header = next(lines, (0, Record()))
+    if "goals" in header:  # errors for each number of leaves
+        goals = check_planes(chain([(0, header)], lines), space).errors
+        return cost < cost_of([goals[min(t, len(goals)) - 1] for t in range(1, most + 1)], space.penalty, space.charge)
+    own = header | {"goal": floor(cost * lcm(space.penalty.denominator, space.charge.denominator)) + 1}
+    check_planes(chain([(0, own)], lines), replace(space, leaves=min(space.leaves, most)))
+    return True

@@ -1,0 +1,108 @@
+"""The frontiers of a file: for each number of leaves, or of coefficients, the most rows that a tree has right.
+
+A point says two things: a tree of its size has so many rows right, and none has more. The first is counted on the tree that it lists; the second
+follows from a proof. A search of a small space shows both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from trainer.check.proof.model import Rows
+from trainer.check.recount.findings import Finding, recounted, shown
+from trainer.check.recount.search import small
+from trainer.check.recount.tree import leaves
+from trainer.check.recount.trees.counts import terms, value_of
+from trainer.check.recount.trees.held import held
+
+Claims = list[tuple[int, int]]  # numbers of leaves, and the most rows that a tree of at most so many can have right
+
+
+def frontier(model: dict[str, Any], part: dict[str, Any], rows: Rows, errors: Sequence[int]) -> Finding:
+    """The line on a frontier; `errors` are what trees of at most 1, 2, … leaves make at least, as a proof shows: nothing without one."""
+    kind = str(part["kind"])
+    points = part["points"]
+    troubles = (_point_trouble(model, part, p, rows) for p in points)
+    if trouble := _disorder(part) or next(filter(None, troubles), ""):
+        return recounted(kind, False, trouble)
+    words = f"{len(points)} points are consistent, and agree with their trees."
+    least = int(rows.weights.sum())
+    open_ = next(
+        (t for t, right in _claims(part) if not errors or least - errors[min(t, len(errors)) - 1] > right), None
+    )
+    bare = next((p["leaves"] for p in points if not p.get("tree")), None)
+    if open_ is None and bare is None:
+        return shown(kind, "proved", f"{words} Steps: No tree of any size has more rows right than it says.")
+    best = small.frontier(model, rows) if kind == "leaf-frontier" else None
+    if best is not None:
+        return _searched(part, best, words)
+    if not errors:
+        return shown(kind, "cannot be judged", f"{words} The bounds were not searched again.")
+    why = f"Steps: Nothing proves what it says of {open_} leaves."
+    if open_ is None:
+        why = f"Steps: No tree has more rows right than it says; no tree of {bare} leaves is listed that has so many."
+    return shown(kind, "cannot be judged", why)
+
+
+def _disorder(part: dict[str, Any]) -> str:
+    """What is wrong with the order of the points and of the sizes that are called open; empty if nothing is."""
+    points = part["points"]
+    by_leaves = part["kind"] == "leaf-frontier"
+    listed = [p["leaves"] for p in (*points, *part.get("unsettled", ()))]
+    if not all(type(size) is int and size > 0 for size in listed):
+        return "Its sizes are not all whole numbers above 0."
+    for name in ("leaves" if by_leaves else "coefficients", "correct"):
+        own = [p[name] for p in points]
+        if own != sorted(set(own)):
+            return "Its points do not rise in size and in rows that are right."
+    if by_leaves and (len(set(listed)) < len(listed) or max(listed, default=0) > int(part["most"])):
+        return "It names a size twice, or one above its largest size."
+    return ""
+
+
+def _point_trouble(model: dict[str, Any], part: dict[str, Any], p: dict[str, Any], rows: Rows) -> str:
+    """What is wrong with a point, or with its tree; empty if nothing is."""
+    n = int(rows.weights.sum())
+    tree = p.get("tree")
+    point = f"The point with {p['leaves']} leaves does not hold"
+    if part["n"] != n or not p["correct"] <= p["bound"] <= n or p["proved"] != (p["correct"] == p["bound"]):
+        return f"{point}: its numbers do not fit together."
+    if p.get("branchings", p["leaves"] - 1) != p["leaves"] - 1:
+        return f"{point}: it has a question less than leaves."
+    if not tree:
+        return ""
+    trouble, counts = held(model, tree, rows)
+    if trouble:
+        return f"{point}: {trouble}"
+    own = (len(leaves(tree)), value_of(model, tree, counts)[0])
+    size = terms(model, tree)
+    fits = own == (p["leaves"], p["correct"]) and p.get("coefficients", size) == size
+    return "" if fits else f"{point}: its tree has {own[0]} leaves and {own[1]} rows right."
+
+
+def _searched(part: dict[str, Any], best: Sequence[int], words: str) -> Finding:
+    """The line where all trees were searched: `best` has the most rows that are right with at most 1, 2, … leaves."""
+    kind = str(part["kind"])
+    top = {p["leaves"]: p["correct"] for p in part["points"]}
+    for t, bound in _claims(part):
+        right = best[min(t, len(best)) - 1]
+        if right > bound:
+            return recounted(kind, False, f"A tree of {t} leaves has {right} rows right.")
+        if top.get(t, 0) > right:
+            return recounted(kind, False, f"No tree of {t} leaves has more than {right} rows right.")
+    return shown(kind, "proved", f"{words} A plain search finds no better trees.")
+
+
+def _claims(part: dict[str, Any]) -> Claims:
+    """A size without a point is like the one before; each question has a coefficient, so that c of them make at most c + 1 leaves."""
+    if part["kind"] == "coefficient-frontier":
+        return [(p["coefficients"] + 1, p["bound"]) for p in part["points"]]
+    points = {p["leaves"]: p for p in part["points"]}
+    open_ = {u["leaves"]: u["bound"] for u in part.get("unsettled", [])}
+    claims = []
+    known = 0
+    for t in range(1, int(part["most"]) + 1):
+        claims.append((t, points[t]["bound"] if t in points else open_.get(t, known)))
+        known = points[t]["correct"] if t in points else known
+    return claims

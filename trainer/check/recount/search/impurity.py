@@ -1,0 +1,166 @@
+"""Splits that are said to be the best for their rows: impurities counted again, and the best split of a node by plain sweeps.
+
+All lines over each two features are swept (`trainer.check.recount.search.lines`), which proves a node. Where that takes too long, the thresholds of all
+columns are tried, which can only refute.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from trainer.check.proof.model import Rows, asked, exact
+from trainer.check.proof.space.questions import features
+from trainer.check.recount.findings import TOLERANCE, Finding, recounted, shown
+from trainer.check.recount.search.lines import sides, whole
+from trainer.check.recount.structure import METHODS
+from trainer.check.recount.table.rows import taken
+from trainer.check.recount.tree import branches
+from trainer.check.recount.trees.counts import Counts, parted
+
+WORK = 300_000_000  # squares of points in a plane, over all pairs of features and nodes
+SLACK = float(TOLERANCE)
+
+
+def splits(model: dict[str, Any], rows: Rows, counts: Counts) -> list[Finding]:
+    """The lines on impurities and on splits that are said to be proved."""
+    certificate = model["certificate"]
+    found = branches(model["nodes"])
+    named = [v for v in found if v.get("impurity") is not None]
+    out = [*([_recounted(model, named, counts)] if named else []), *_gains(model, found, counts)]
+    if METHODS[model["method"]][0] != "splits":
+        odd = any(certificate.get(name) is not None for name in ("splits", "splits_proved"))
+        odd = odd or any(v.get("impurity_bound") is not None for v in found)
+        return [*out, recounted("splits", False, f"'{model['method']}' proves no splits.")] if odd else out
+    bounded = [v for v in found if v.get("impurity_bound") is not None]
+    if bare := [v for v in bounded if v.get("impurity") is None]:
+        return [*out, recounted("splits", False, f"Node {bare[0]['id']} has a bound, and no impurity.")]
+    met = [v for v in bounded if exact(v["impurity"]) - exact(v["impurity_bound"]) <= TOLERANCE * _size(v)]
+    if (len(found), len(met)) != (certificate.get("splits"), certificate.get("splits_proved")):
+        return [*out, recounted("splits", False, f"{len(met)} of {len(found)} splits meet their bounds.")]
+    return [*out, *_bounds(model, rows, bounded, len(met))] if bounded else out
+
+
+def _size(node: dict[str, Any]) -> int:
+    return max(1, sum(node["counts"]))
+
+
+def _recounted(model: dict[str, Any], named: list[dict[str, Any]], counts: Counts) -> Finding:
+    for v in named:
+        measure = v.get("measure") or asked(model, "impurity")
+        own = _impurity(str(measure), v, counts)
+        if measure != (asked(model, "impurity") or "gini") or abs(own - float(v["impurity"])) > SLACK * _size(v):
+            return recounted("impurity", False, f"Node {v['id']} has {own:.9g}, not {v['impurity']} ({measure}).")
+    return recounted("impurity", True, f"{len(named)} splits were counted again.")
+
+
+def _gains(model: dict[str, Any], found: list[dict[str, Any]], counts: Counts) -> list[Finding]:
+    """Whether each question lowers the impurity by as much as was asked for."""
+    least = float(asked(model, "min_gain") or 0)
+    if not least:
+        return []
+    n = sum(counts[0])
+    measure = str(asked(model, "impurity") or "gini")
+    gains = [
+        float(phi(measure, np.array([counts[v["id"]]], float)).sum() - _impurity(measure, v, counts)) for v in found
+    ]
+    smallest = min(gains, default=n)
+    return [
+        recounted("min_gain", smallest >= (least - SLACK) * n, f"the smallest gain is {smallest / n:.6g} of the rows")
+    ]
+
+
+def _impurity(measure: str, node: dict[str, Any], counts: Counts) -> float:
+    """The impurity in rows on both sides of a question."""
+    return float(phi(measure, np.array([counts[node["left"]], counts[node["right"]]], float)).sum())
+
+
+def phi(measure: str, counts: np.ndarray) -> np.ndarray:
+    """The impurity in rows of each line of class counts, float64 (m, classes)."""
+    total = counts.sum(axis=1)
+    if measure == "error":
+        return total - counts.max(axis=1)
+    if measure == "gini":
+        return total - (counts**2).sum(axis=1) / np.maximum(total, 1)
+    if measure != "entropy":
+        raise ValueError(f"there is no impurity {measure[:40]!r}")
+    logs = [x * np.log(np.maximum(x, 1)) for x in (total, counts)]
+    return np.maximum(0.0, logs[0] - logs[1].sum(axis=1))
+
+
+def _bounds(model: dict[str, Any], rows: Rows, bounded: list[dict[str, Any]], met: int) -> list[Finding]:
+    left = WORK
+    proved = 0
+    reach = {v: own for v, own, _ in parted(model["nodes"], model["columns"], rows)}
+    # lines that pass very near to rows count, too
+    certain = "are not counted" not in str(model["certificate"].get("scope"))
+    for v in sorted(bounded, key=_size):  # small ones first, so that many are proved
+        bound = float(v["impurity_bound"]) - SLACK * _size(v)
+        sweep = _Sweep(model, taken(rows, reach[v["id"]]))
+        words = f"Node {v['id']} claims that no split is below {v['impurity_bound']};"
+        if bound > sweep.single():
+            return [shown("splits", "refuted", f"{words} a threshold has {sweep.single():.9g}.")]
+        if bound <= 0:
+            proved += 1
+            continue
+        best = sweep.pairs(left)
+        left -= sweep.work
+        if best is not None and bound > best and certain:
+            return [shown("splits", "refuted", f"{words} a line has {best:.9g}.")]
+        proved += best is not None and bound <= best
+    words = f"{met} splits meet their bounds; {proved} of {len(bounded)} bounds were proved again by plain sweeps"
+    words += "." if proved == len(bounded) else ", the other nodes are too large for that."
+    return [shown("splits", "proved" if proved == len(bounded) else "cannot be judged", words)]
+
+
+class _Sweep:
+    """The best split of the rows of a node on one feature, and on two; features are numbers, and categories as 0 and 1."""
+
+    def __init__(self, model: dict[str, Any], rows: Rows) -> None:
+        self.measure = str(asked(model, "impurity") or "gini")
+        self.least = int(asked(model, "min_leaf") or 1)
+        self.work = 0  # what `pairs` has spent
+        self.Y = np.zeros((len(rows), len(model["classes"])))
+        self.Y[np.arange(len(rows)), rows.labels] = rows.weights
+        self.features = [x for _, x in features(model, rows)]
+
+    def single(self) -> float:
+        """The least impurity of a threshold on one feature; infinite if none separates the rows."""
+        best = np.inf
+        for feature in self.features:
+            _, place = np.unique(feature, return_inverse=True)
+            counts = np.zeros((place.max() + 1, self.Y.shape[1]))
+            np.add.at(counts, place, self.Y)
+            best = min(best, self._least(np.cumsum(counts, axis=0)[:-1]))
+        return float(best)
+
+    def pairs(self, work: int) -> float | None:
+        """The least impurity of a line over two features, or None if that takes more than `work`, or points lie too far apart."""
+        columns = [whole(feature) for feature in self.features]
+        if any(column is None for column in columns):
+            return None
+        planes = [self._points(one, other) for one, other in itertools.combinations(columns, 2)]
+        self.work = sum(len(points) ** 2 for points, _ in planes)
+        if self.work > work:
+            self.work = 0
+            return None
+        parts = (part for points, counts in planes for part in sides(points, counts))
+        return min([self.single(), *(self._least(part) for part in parts)])
+
+    def _points(self, one: Any, other: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The different points of two columns, and their class counts."""
+        levels = [np.unique(column, return_inverse=True) for column in (one, other)]
+        height = len(levels[1][0])
+        cells, where = np.unique(levels[0][1] * height + levels[1][1], return_inverse=True)
+        counts = np.zeros((len(cells), self.Y.shape[1]))
+        np.add.at(counts, where, self.Y)
+        return np.column_stack([levels[0][0][cells // height], levels[1][0][cells % height]]), counts
+
+    def _least(self, part: np.ndarray) -> float:
+        """The least impurity of the splits with these counts on one side."""
+        rest = self.Y.sum(axis=0) - part
+        fits = (part.sum(axis=1) >= self.least) & (rest.sum(axis=1) >= self.least)
+        found = (phi(self.measure, part) + phi(self.measure, rest))[fits]
+        return float(found.min()) if len(found) else float("inf")

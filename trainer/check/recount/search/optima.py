@@ -1,0 +1,55 @@
+"""How many trees are optimal: those of the best objective with, among these, the fewest leaves; counted by plain recursion.
+
+Trees differ if their questions do: questions of equal answers make different trees, the classes of leaves do not.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from trainer.check.proof.steps.counting import Counting, Frame, Sides
+from trainer.check.proof.steps.parts import Part
+from trainer.check.recount.search.alone import TooLarge
+
+
+class Optima:
+    """The cheapest trees of a part and their number. Raises TooLarge beyond so many parts."""
+
+    def __init__(self, counting: Counting, most: int) -> None:
+        self.c = counting
+        self.left = most
+        self.memo: dict[tuple[object, ...], tuple[int, int]] = {}
+
+    def of(self, part: Part, height: int) -> tuple[int, int]:
+        """The least cost of trees of this height, and how many have it."""
+        key = height, *part.within
+        if key not in self.memo:
+            self.left -= 1
+            if self.left < 0:
+                raise TooLarge
+            self.memo[key] = self._of(part, height)
+        return self.memo[key]
+
+    def _of(self, part: Part, height: int) -> tuple[int, int]:
+        best = self.c.leaf_cost(part)
+        number = 1
+        frame = Frame(self.c, part, alike=True)
+        if height == 0 or not len(frame.columns):
+            return best, number
+        sides = Sides(self.c, frame, height - 1, [(1 << height, 1 << height)])
+        if height == 2:
+            sides.bounds[:, 0] = frame.side_costs()
+        for a in np.argsort(sides.sums(), kind="stable").tolist():
+            if height == 3 and sides.sums()[a] <= best:
+                sides.count(a)
+            if sides.sums()[a] > best:
+                continue
+            own = [self.of(sides.part(a, yes), height - 1) for yes in (0, 1)]
+            cost = sum(cost for cost, _ in own)
+            ways = math.prod(ways for _, ways in own)
+            if cost <= best:
+                number = ways + (number if cost == best else 0)
+                best = cost
+        return best, number

@@ -1,0 +1,293 @@
+"""Searches that no proof leads: the best tree of a small space, which proves a bound or refutes it, or of a part of a large one.
+
+A tree that is found in a part of the space refutes a bound that lies below it; nothing is proved by it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from trainer.check.proof.model import OBLIQUE, QUESTIONS, THRESHOLDS, Rows, asked, distant, exact
+from trainer.check.proof.space.questions import cuts_of_bins, matrix, questions
+from trainer.check.proof.space.space import read_space, space_of
+from trainer.check.proof.space.subsets import chosen_columns, subsets
+from trainer.check.proof.steps.counting import Counting
+from trainer.check.proof.steps.parts import FAR
+from trainer.check.proof.subject import NoProof, Space
+from trainer.check.recount.restrictions import not_searched
+from trainer.check.recount.search import subset_trees
+from trainer.check.recount.search.alone import Alone, TooLarge
+from trainer.check.recount.search.optima import Optima
+from trainer.check.recount.search.rooms import Rooms
+from trainer.check.recount.trees.counts import goal_value, penalty
+
+WORK = 2e8  # rows times questions that a search may look at
+CELLS = 3e7  # rows times questions that are held as numbers
+VISITS = 20_000  # its subproblems
+MOST_SETS = 40  # of columns
+# questions and depth of a part
+FEW = 60
+PART_DEPTH = 3
+MOST = 400  # questions beyond which no whole search is tried
+SAME_OBJECTIVE = QUESTIONS - {"binoct"}
+
+
+@dataclass(frozen=True)
+class Found:
+    """The best objective among the trees that were searched; `whole`: they are all of the space."""
+
+    value: Fraction
+    whole: bool
+
+
+def best(model: dict[str, Any], rows: Rows) -> tuple[Found | None, str]:
+    """What a plain search finds, or None and the reason why there was none."""
+    if (value := subset_trees.top(model, rows)) is not None:
+        return Found(value, True), ""
+    if goal := model["certificate"].get("goal"):
+        return _best_pair(model, rows, goal), "something other than accuracy was maximised, and the space is too large"
+    if name := not_searched(model):
+        return None, f"trees with '{name}' are not part of the plain search"
+    n = int(rows.weights.sum())
+    wishes = bool(model["certificate"].get("wishes"))
+    extra = exact(model["certificate"].get("coefficient_penalty") or 0)
+    found = _space(model, rows)
+    if found is None:
+        return None, f"the trees of '{model['method']}' are not those of the plain search"
+    X, columns, depth, whole = found
+    try:
+        if wishes:
+            space = _wished(model, rows)
+        else:
+            space = replace(space_of(model, rows, X, columns, penalty(model) + extra), depth=depth, shape=None)
+    except NoProof as reason:
+        return None, str(reason)
+    cost, all_of_it = _searched(replace(space, kind="questions"))
+    whole = whole or space.shape is not None  # all trees of the topology were searched then
+    if cost is None and not (wishes and all_of_it):
+        return None, "no tree within the restrictions was found in the part of the space that can be searched"
+    value = Fraction(-1) if cost is None else 1 + extra - cost / n
+    return Found(value, whole and all_of_it), "it is too large for a plain search"
+
+
+def without(model: dict[str, Any], rows: Rows, dropped: Sequence[int]) -> Fraction | None:
+    """The best objective if some wishes are dropped, whose questions stay at their places; None where that is too large."""
+    try:
+        space = _wished(model, rows)
+    except NoProof:
+        return None
+    wishes = [
+        w if i not in dropped else replace(w, verb="held") for i, w in enumerate(space.wishes)
+        if i not in dropped or w.number >= 0
+    ]  # fmt: skip
+    cost, whole = _searched(replace(space, kind="questions", wishes=tuple(wishes)))
+    return 1 - cost / int(rows.weights.sum()) if whole and cost is not None else None
+
+
+def _wished(model: dict[str, Any], rows: Rows) -> Space:
+    """The space of trees with wishes; raises NoProof where these are not searched. There are no steps for those of a topology."""
+    if model["method"] == "odt" and asked(model, "topology"):
+        return space_of(model, rows, *subsets(model, rows), penalty(model))
+    return read_space(model, rows)
+
+
+def _best_pair(model: dict[str, Any], rows: Rows, goal: dict[str, Any]) -> Found | None:
+    found = _listed_pairs(model, rows, goal["positive"])  # the search by categories has given up
+    if found is None:
+        return None
+    positives, negatives, reached = found
+    values = [goal_value(goal, tp, positives, tn, negatives) for tp, tn in reached]
+    return Found(max((value for value, kept in values if kept), default=Fraction(-1)), True)
+
+
+def pairs(model: dict[str, Any], rows: Rows, positive: str) -> tuple[int, int, list[tuple[int, int]]] | None:
+    """The weights of positives and negatives, and how many of both trees have right; no pair that another one beats is needed.
+
+    None if the space is not searched whole.
+    """
+    found = subset_trees.pairs(model, rows, positive)
+    return _listed_pairs(model, rows, positive) if found is None else found
+
+
+def _listed_pairs(model: dict[str, Any], rows: Rows, positive: str) -> tuple[int, int, list[tuple[int, int]]] | None:
+    """The same by a search over listed questions."""
+    space = _whole(model, rows, Fraction(0))
+    if space is None or len(model["classes"]) != 2:
+        return None
+    k = model["classes"].index(positive)
+    p, n = (int(rows.weights[rows.labels == label].sum()) for label in (k, 1 - k))
+    vectors = _vectors(replace(space, recalls=((k, p), (1 - k, n))))
+    return None if vectors is None else (p, n, [(p - v[1], n - v[2]) for v in vectors])
+
+
+def optimal_trees(model: dict[str, Any], rows: Rows) -> int | None:
+    """How many trees have the best objective and, among these, the fewest leaves; None if the space is not searched whole."""
+    space = _whole(model, rows, penalty(model))
+    if space is None:
+        return None
+    scale = (1 << space.depth) + 1  # more than the leaves of a tree, so that they only decide between equal objectives
+    counting = Counting(space, scale * space.penalty.denominator, scale * space.penalty.numerator + 1)
+    try:
+        return Optima(counting, VISITS).of(counting.root(), _height(space, counting))[1]
+    except TooLarge:
+        return None
+
+
+def frontier(model: dict[str, Any], rows: Rows) -> list[int] | None:
+    """For 1, 2, … leaves the most rows that a tree of at most so many has right; None if the space is not searched whole."""
+    space = _whole(model, rows, Fraction(0))
+    if space is None or space.max_columns is not None:
+        return None
+    vectors = _vectors(replace(space, max_leaves=1 << 30, recalls=(), rates=None))
+    if vectors is None:
+        return None
+    n = int(rows.weights.sum())
+    most = max(v[-1] for v in vectors)
+    return [n - min(v[0] for v in vectors if v[-1] <= t) for t in range(1, most + 1)]
+
+
+def _whole(model: dict[str, Any], rows: Rows, price: Fraction) -> Space | None:
+    """The space with this price of a leaf, if all of its questions are asked and all of its restrictions kept; else None."""
+    found = _space(model, rows)
+    if found is None or not found[3] or not_searched(model):
+        return None
+    try:
+        return replace(space_of(model, rows, found[0], found[1], price), kind="questions")
+    except NoProof:
+        return None
+
+
+def _vectors(space: Space) -> list[list[int]] | None:
+    """The vectors of all trees, errors first; None where they are too many."""
+    counting = Counting(space, 1, 0)
+    try:
+        return Alone(counting, VISITS).cover(counting.root(), _height(space, counting), FAR).tolist()
+    except TooLarge:
+        return None
+
+
+def _chosen(X: np.ndarray, Y: np.ndarray, most: int) -> np.ndarray:
+    """The questions that leave the fewest errors by themselves."""
+    ones = np.array([Y[yes].sum(axis=0) for yes in X.T]).reshape(-1, Y.shape[1])
+    right = ones.max(axis=1) + (Y.sum(axis=0) - ones).max(axis=1)
+    return np.argsort(-right, kind="stable")[:most]
+
+
+def _searched(space: Space) -> tuple[Fraction | None, bool]:
+    """The least cost, None if no tree keeps the restrictions, and whether all trees were searched; of a large space a part is."""
+    columns = sorted(set(space.column_of.tolist()))
+    few = space.max_columns
+    sets = [None] if few is None else itertools.combinations(columns, min(few, len(columns)))
+    groups: list[tuple[int, ...] | None] = list(itertools.islice(sets, MOST_SETS + 1))
+    try:
+        return _least(space, groups[:MOST_SETS]), len(groups) <= MOST_SETS
+    except TooLarge:
+        pass
+    try:
+        return _least(_part(space), groups[:MOST_SETS]), False
+    except TooLarge:
+        return None, False
+
+
+def _part(space: Space) -> Space:
+    """The questions that leave the fewest errors by themselves, and those that wishes name."""
+    depth = min(PART_DEPTH, space.depth)
+    n = len(space.X)
+    few = min(FEW, int(CELLS / n), int((WORK / n) ** (1 / max(1, depth - 1))))
+    Y = np.zeros((n, space.classes))
+    Y[np.arange(n), space.labels] = space.weights
+    usable = np.flatnonzero(space.allowed & space.listed)
+    chosen = np.sort(usable[_chosen(space.X[:, usable], Y, max(1, few))])
+    own = np.append(chosen, np.flatnonzero(~space.listed))
+    place = {int(q): i for i, q in enumerate(own)} | {-1: -1}  # of each question that is kept
+    parted = [tuple(sorted(place[q] for q in w.parted if q in place)) for w in space.wishes]
+    moved = [replace(w, number=place[w.number], parted=p) for w, p in zip(space.wishes, parted, strict=True)]
+    return replace(
+        space, X=space.X[:, own], allowed=space.allowed[own], columns=space.column_of[own], yes_left=None if space.yes_left is None else space.yes_left[own],
+        apart=None if space.apart is None else space.apart[np.ix_(own, own)], wishes=tuple(moved), depth=depth,
+        rising=None if space.rising is None else space.rising[own], listed=space.listed[own],
+    )  # fmt: skip
+
+
+def _least(space: Space, groups: Sequence[tuple[int, ...] | None]) -> Fraction | None:
+    unit = space.penalty.denominator
+    leaf = space.penalty.numerator
+    if space.X.size > CELLS:
+        raise TooLarge
+    counting = Counting(space, unit, leaf)
+    if space.shape is not None:
+        _height(space, counting)
+        least = Rooms(counting, VISITS).least(counting.root(), space.shape)
+        return None if least == FAR else Fraction(least, unit)
+    costs = [Alone(counting, VISITS).optimum(counting.root(some), _height(space, counting)) for some in groups]
+    return min((Fraction(cost, unit) for cost in costs if cost is not None), default=None)
+
+
+def _height(space: Space, counting: Counting) -> int:
+    """How deep the trees are. Raises TooLarge where they are too many, or their costs too large for 64 bits."""
+    depth = min(space.depth, counting.deepest)
+    if counting.unit * int(space.weights.sum()) + (counting.leaf << min(depth, 62)) >= FAR:
+        raise TooLarge
+    if float(space.X.shape[1]) ** max(0, depth - 1) * len(counting.X) > WORK:
+        raise TooLarge
+    return depth
+
+
+def _space(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, list[int], int, bool] | None:
+    """Answers, their columns, the depth, and whether these are all questions of the space."""
+    method = model["method"]
+    depth = int(model["parameters"]["depth"])
+    if method in QUESTIONS:
+        return *questions(model, rows), depth, True
+    if method == "odt":
+        return _subsets(model, rows, depth)
+    # no value is special for thresholds and planes: they ask for none by itself
+    plain = model | {"columns": [column | {"special": []} for column in model["columns"]]}
+    if method in THRESHOLDS:
+        small = sum(len(np.unique(values)) for values in rows.columns) <= MOST
+        return *_encoded(plain, rows, "all-thresholds" if small else "quantile-thresholds", 10), depth, small
+    if method in OBLIQUE and all(_apart(model, values) for values in rows.columns):
+        return *_encoded(plain, rows, "quantile-thresholds", 5), depth, False
+    return None
+
+
+def _encoded(model: dict[str, Any], rows: Rows, scheme: str, bins: int) -> tuple[np.ndarray, list[int]]:
+    return questions(model | {"parameters": model["parameters"] | {"binarise": scheme, "bins": bins}}, rows)
+
+
+def _apart(model: dict[str, Any], values: np.ndarray) -> bool:
+    """Whether planes may part all values of a column: nearer ones need not be told apart."""
+    steps = np.diff(np.unique(values))
+    return not len(steps) or bool(steps.min() > (0.0051 if distant(model) else 1e-5) * np.ptp(values))
+
+
+def _subsets(model: dict[str, Any], rows: Rows, depth: int) -> tuple[np.ndarray, list[int], int, bool] | None:
+    """The questions of ODT: subsets of categories, thresholds between bins; within a topology the one question at its root."""
+    plain = asked(model, "negative_weight") in (None, "1", 1)
+    if chosen_columns(model) is None or not (plain or model["certificate"].get("goal")):
+        return None
+    whole = not asked(model, "topology")
+    try:
+        return *subsets(model, rows, 5 * MOST), depth if whole else 1, whole
+    except NoProof:
+        X, columns = _single(model, rows)
+        return None if X.shape[1] > 5 * MOST else (X, columns, depth if whole else 1, False)
+
+
+def _single(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, list[int]]:
+    """The questions about single categories and bins of the columns that the claim is about."""
+    made = list[tuple[int, np.ndarray]]()
+    chosen = chosen_columns(model) or ()
+    bins = int(model["parameters"]["bins"])
+    for j in np.flatnonzero(chosen).tolist():
+        values = rows.columns[j]
+        nominal = model["columns"][j]["kind"] == "categorical"
+        made += [(j, values == level) for level in np.unique(values)] if nominal else []
+        made += [] if nominal else [(j, values > cut) for cut in cuts_of_bins(values, bins)]
+    return matrix([answers for _, answers in made], rows), [j for j, _ in made]

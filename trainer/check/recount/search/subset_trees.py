@@ -1,0 +1,145 @@
+"""The trees of `odt`, searched whole without a list of their subsets: the best objective, and the pairs of right rows of both classes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from trainer.check.proof.model import Rows, asked, exact
+from trainer.check.proof.space.questions import cuts_of_bins
+from trainer.check.proof.space.space import topology_of
+from trainer.check.proof.space.subsets import chosen_columns
+from trainer.check.proof.subject import NoProof, Shape
+from trainer.check.recount.findings import TOLERANCE
+from trainer.check.recount.restrictions import RESTRICTIONS
+from trainer.check.recount.search.alone import TooLarge
+from trainer.check.recount.search.fronts import Fronts
+from trainer.check.recount.search.subsets import Subsets
+from trainer.check.recount.trees.counts import goal_value, penalty
+
+NUMBERS = 3e9  # that a search may look at: about ten seconds
+LARGEST = 1 << 53  # of sums of weights
+KEPT = {"max_card", "sensitivity", "specificity"}  # restrictions that these searches know
+Columns = list[tuple[np.ndarray, bool]]
+Pairs = tuple[int, int, list[tuple[int, int]]]
+
+
+def top(model: dict[str, Any], rows: Rows) -> Fraction | None:
+    """The best objective, or what the bound of the file allows if no tree exceeds it; None if these trees are not searched whole."""
+    goal = model["certificate"].get("goal") or {}
+    bound = model["certificate"].get("bound")
+    high = None if bound is None else exact(bound) + TOLERANCE
+    if goal.get("sensitivity") is not None or goal.get("specificity") is not None:
+        return _top_within(model, rows, goal, high)
+    sizes = _sizes(model, rows, goal)
+    total = int(sizes.sum())
+    if not total:
+        return None
+    limit = total + 1 if high is None else math.ceil((1 - high) * total)
+    least = _searched(
+        model, rows, lambda columns, card, shape: Subsets(columns, sizes, card, NUMBERS).least(shape, limit)
+    )
+    return None if least is None else 1 - Fraction(least, total)
+
+
+def _top_within(model: dict[str, Any], rows: Rows, goal: dict[str, Any], high: Fraction | None) -> Fraction | None:
+    """The same for trees that keep required shares; -1 if no tree does."""
+    sizes = _by_class(model, rows, goal["positive"])
+    mirrored = goal.get("sensitivity") is None
+    own = sizes[:, ::-1] if mirrored else sizes
+    free, limited = own.sum(axis=0).tolist()
+    cap = _most_wrong(goal.get("specificity" if mirrored else "sensitivity"), limited)
+    target = None if high is None else _target(goal, high, free, limited, cap)
+    front = _searched(
+        model, rows, lambda columns, card, shape: Fronts(columns, own, card, NUMBERS, cap).front(shape, target)
+    )
+    if front is None:
+        return None
+    single = goal["maximise"] != "accuracy"  # of which the last entry says it all
+    right = [(limited - t, free - int(front[t])) for t in range(cap if single else 0, cap + 1)]
+    values = [
+        goal_value(goal, b, free, a, limited) if mirrored else goal_value(goal, a, limited, b, free) for a, b in right
+    ]
+    return max((value for value, kept in values if kept), default=Fraction(-1))
+
+
+def _target(goal: dict[str, Any], high: Fraction, free: int, limited: int, cap: int) -> np.ndarray:
+    """For 0 … cap wrong rows of the class that is limited: with how many wrong ones of the other a tree does not exceed `high`."""
+    if goal["maximise"] != "accuracy":
+        return np.append(np.zeros(cap, np.int64), max(0, math.ceil((1 - high) * free)))
+    weight = exact(goal.get("weight") or 1)
+    most = _most_wrong(goal.get("specificity"), free) + 1  # so many are not allowed
+    left = [(1 - high) * (limited + weight * free) - t for t in range(cap + 1)]
+    return np.array([0 if r <= 0 else min(most, math.ceil(r / weight)) if weight else most for r in left], np.int64)
+
+
+def pairs(model: dict[str, Any], rows: Rows, positive: str) -> Pairs | None:
+    """The weights of positives and negatives, and how many of both trees have right that no other one beats; None if not searched whole."""
+    sizes = _by_class(model, rows, positive)
+    n, p = sizes.sum(axis=0).tolist()
+    front = _searched(model, rows, lambda columns, card, shape: Fronts(columns, sizes, card, NUMBERS, p).front(shape))
+    if front is None or len(model["classes"]) != 2:
+        return None
+    falls = np.flatnonzero(np.append(True, front[1:] < front[:-1])).tolist()
+    return p, n, [(p - t, n - int(front[t])) for t in falls]
+
+
+def _by_class(model: dict[str, Any], rows: Rows, positive: str) -> np.ndarray:
+    """The weight of each row as a negative and as a positive one, int64 (n, 2)."""
+    yes = rows.labels == model["classes"].index(positive)
+    return np.stack([np.where(own, rows.weights, 0) for own in (~yes, yes)], axis=1).astype(np.int64)
+
+
+def _most_wrong(share: str | None, size: int) -> int:
+    """The most rows of a class that may be wrong, with what rounding may have taken from the share; all without one."""
+    return size if share is None else min(size, max(0, math.floor(size * (1 - exact(share) + TOLERANCE))))
+
+
+def _sizes(model: dict[str, Any], rows: Rows, goal: dict[str, Any]) -> np.ndarray:
+    """The weight of each row in its class int64 (n, K), as the goal counts it; none where that is too large."""
+    factor = np.ones(len(model["classes"]), object)
+    if goal:
+        weight = exact(goal.get("weight") or 1)
+        factor[:] = weight.numerator
+        factor[model["classes"].index(goal["positive"])] = weight.denominator
+    if int(max(factor)) * int(rows.weights.sum()) >= LARGEST:
+        return np.zeros((0, len(factor)), np.int64)
+    own = rows.labels[:, None] == np.arange(len(factor))
+    return np.where(own, rows.weights[:, None] * factor.astype(np.int64), 0)
+
+
+def _searched(model: dict[str, Any], rows: Rows, search: Callable[[Columns, int, Shape], Any]) -> Any:
+    """What a search finds for the columns, the largest subset and the topology; None if that is too large, or not what these searches know."""
+    if model["method"] != "odt" or any(asked(model, r.name) for r in RESTRICTIONS if r.name not in KEPT):
+        return None
+    if model["certificate"].get("wishes") or penalty(model):
+        return None
+    try:
+        columns = _columns(model, rows)
+        shape = topology_of(model)
+        if shape is None and not asked(model, "topology"):
+            shape = _complete(int(model["parameters"]["depth"]))
+        return search(columns, int(asked(model, "max_card") or 0), shape)
+    except (NoProof, TooLarge):
+        return None
+
+
+def _columns(model: dict[str, Any], rows: Rows) -> Columns:
+    """For each column the category or the bin of each row, and whether it has bins. Raises NoProof if it is not clear which may be asked."""
+    if (chosen := chosen_columns(model)) is None:
+        raise NoProof("the scope does not say in one way only which columns the trees may ask")
+    found = []
+    for column, values, named in zip(model["columns"], rows.columns, chosen, strict=True):
+        ordered = column["kind"] != "categorical"
+        ends = cuts_of_bins(values, int(model["parameters"]["bins"])) if ordered else np.unique(values)
+        found += [(np.searchsorted(ends, values).reshape(-1), ordered)] if named else []
+    return found
+
+
+def _complete(depth: int) -> Shape:
+    """All trees of so many questions on a path."""
+    return None if depth <= 0 else (_complete(depth - 1), _complete(depth - 1))

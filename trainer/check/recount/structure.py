@@ -1,0 +1,175 @@
+"""Whether a model file is a tree at all: its nodes, its splits, and that its method may have such splits and parameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from trainer.check.proof.model import asked
+from trainer.check.recount.findings import Finding, columns_of, recounted
+from trainer.check.recount.restrictions import SIDE
+
+MIP = f"{SIDE} first_tree exact_seconds solver mip_gap binarise bins"
+GROWN = "leaf_penalty min_leaf pruning pruning_folds impurity min_node min_gain"
+PLANES = "leaf_penalty paper_lambda min_leaf hyperplanes first_trees search_seconds solver mip_gap"
+CUTS = "max_leaves everywhere several"
+CUT_H = f"{PLANES} {CUTS} then_fewest pareto balanced connect tight full_routing symmetry"
+COMMON = "seed depth time_limit memory_limit threads test_share folds"
+WHOLE = "depth bins max_leaves min_leaf max_columns max_card min_node folds seed"
+SPLITS = {
+    "threshold": "feature threshold", "interval": "feature low high", "subset": "feature categories",
+    "linear": "features coefficients threshold categories",
+}  # fmt: skip
+CLAIMS = (
+    "method",
+    "parameters",
+    "certificate",
+    "metrics",
+    "fingerprint",
+    "rows",
+)  # parts of a file that state more than a tree
+LEAF = {"class"}
+BRANCH = {"split", "left", "right", "impurity", "impurity_bound", "measure"}
+MOST = {"bins": 1000, "depth": 100, "test_share": 0.9, "folds": 50, "mip_gap": 1}
+# method: what it can claim, its kinds of splits (t: threshold, i: interval, s: subset, l: linear), its parameters
+METHODS = {
+    "cart": ("heuristic", "ts", GROWN),
+    "converted": ("heuristic", "tisl", ""),  # made by another program
+    "oc1": ("heuristic", "tsl", f"{GROWN} restarts jumps cycle"),
+    "bivariate": ("splits", "tsl", f"{GROWN} split_gap split_time_limit bound branching order"),
+    "exact": ("tree", "tis", "leaf_penalty max_leaves min_leaf forbidden class_weight optimal_trees max_columns recall "
+              "forbidden_pairs binarise bins"),
+    "exact-numeric": ("tree", "ts", "leaf_penalty class_weight mip_gap"),
+    "flowoct": ("tree", "tis", f"{MIP} leaf_penalty paper_lambda strengthening"),
+    "bendoct": ("tree", "tis", f"{MIP} leaf_penalty paper_lambda root_cuts"),
+    "oct": ("tree", "tis", f"{MIP} leaf_penalty paper_lambda thresholds single_features"),
+    "binoct": ("tree", "tis", f"{MIP} thresholds"),
+    "bendoct-accelerated": ("tree", "tis", f"{MIP} leaf_penalty polishing path_bounds negative_samples structure endpoints_only "
+                            "at_integral objective_form split_bounds exact_bounds equivalent_points separated disaggregated "
+                            "group_selection split_set set_limit strengthened root_cuts cache"),
+    "odt": ("tree", "tis", "topology select max_card sensitivity specificity positive negative_weight frontier bins first_tree "
+            "exact_seconds without solver mip_gap"),
+    "cut-h": ("tree", "tsl", CUT_H),
+    "cutw-h": ("tree", "tsl", CUT_H),
+    "s-oct": ("tree", "tsl", f"{PLANES} {CUTS} big_m"),
+    "oct-h": ("tree", "tsl", f"{PLANES} coefficient_penalty big_m scaling"),
+}  # fmt: skip
+
+
+def structure(model: dict[str, Any]) -> list[Finding]:
+    """The findings that need no rows; what is of a wrong type raises TypeError, LookupError or ValueError."""
+    _check_names(model)
+    given = model.get("parameters") or {}
+    for name in WHOLE.split():
+        if not isinstance(given.get(name) or 0, int):
+            raise TypeError(f"the parameter '{name}' is not a whole number")
+    if given.get("bins") is not None and given["bins"] < 2:
+        raise ValueError("fewer than two bins")  # not the bins of a file that names none
+    for name, most in MOST.items():  # no training allows more, and counting so far would take for ever
+        if (given.get(name) or 0) > most:
+            raise ValueError(f"the parameter '{name}' is over {most}")
+    trouble, deepest = tree_trouble(model, model["nodes"])
+    limit = None if asked(model, "topology") else asked(model, "depth")  # a topology takes the place of the depth
+    if not trouble and limit is not None and deepest > limit:
+        trouble = f"The tree has depth {deepest}, over the limit {limit}."
+    words = trouble or f"{len(model['nodes'])} nodes, depth {deepest}."
+    found = [recounted("structure", not trouble, words, "basis")]
+    return found if claimless(model) else [*found, _method(model)]
+
+
+def claimless(model: dict[str, Any]) -> bool:
+    """Whether the file holds a tree and states nothing about it, as one that `Tree.save` has written."""
+    return not any(model.get(name) for name in CLAIMS)
+
+
+def _check_names(model: dict[str, Any]) -> None:
+    names = [model["target"], *model["classes"]]
+    for column in model["columns"]:
+        kind = column["kind"]
+        categories = column.get("categories") or []
+        names += [column["name"], kind, *categories]
+        if kind not in ("numeric", "binary", "categorical") or ("categories" in column) != (kind == "categorical"):
+            raise ValueError(f"the kind of column {column['name']!r} is not known, or does not go with its categories")
+        if len(set(categories)) < len(categories):
+            raise ValueError(f"a category of column {column['name']!r} appears twice")
+    if wrong := [name for name in names if not isinstance(name, str)]:
+        raise TypeError(f"{str(wrong[0])[:80]} is not a name")
+    for listed in (model["classes"], [c["name"] for c in model["columns"]] + [model["target"]]):
+        if len(set(listed)) < len(listed) or not listed:
+            raise ValueError("names are missing, or appear twice")
+
+
+def tree_trouble(model: dict[str, Any], nodes: Sequence[dict[str, Any]]) -> tuple[str, int]:
+    """What is wrong with the tree, empty if nothing is, and its depth."""
+    columns = {c["name"]: c for c in model["columns"]}
+    seen = {0}
+    depth = {0: 0}
+    if not nodes:
+        raise LookupError("there is no node")
+    for i, node in enumerate(nodes):
+        if node["id"] != i or i not in seen:
+            return f"Node {i} has no parent, or a wrong id.", 0
+        if len(node["counts"]) != len(model["classes"]):
+            return f"Node {i} does not count each class.", 0
+        if odd := set(node) & (LEAF if "split" in node else BRANCH):
+            return f"Node {i} is a leaf and a question: it has '{min(odd)}'.", 0
+        if "split" not in node:
+            if node["class"] not in model["classes"]:
+                return f"Leaf {i} has a class that is not listed.", 0
+            continue
+        if trouble := _split_trouble(node["split"], columns):
+            return f"Node {i} {trouble}.", 0
+        for child in (node["left"], node["right"]):
+            if not isinstance(child, int) or not i < child < len(nodes) or child in seen:
+                return f"Node {i} has a child that is not its own.", 0
+            seen.add(child)
+            depth[child] = depth[i] + 1
+    return "", max(depth.values())
+
+
+def _split_trouble(split: dict[str, Any], columns: dict[str, dict]) -> str:
+    kind = split["kind"]
+    if kind not in SPLITS:
+        return f"has a split of the unknown kind '{str(kind)[:40]}'"
+    if odd := set(split) - {"kind", *SPLITS[kind].split()}:  # a second name of a column would be another question
+        return f"has a split with '{min(odd)[:40]}', which none of this kind has"
+    used = columns_of(split)
+    numbers = [*split.get("coefficients", ()), *(split.get(end) for end in ("threshold", "low", "high"))]
+    if not all(math.isfinite(number) for number in numbers if number is not None):
+        raise ValueError("a number of a split is not finite")
+    if not set(used) <= set(columns):
+        return "tests a column that is not listed"
+    if kind == "subset":
+        known = columns[split["feature"]].get("categories") or []
+        return "" if set(split["categories"]) <= set(known) else "tests a category that is not listed"
+    if kind == "linear":
+        tests = split.get("categories") or [None] * len(used)
+        if not len(split["coefficients"]) == len(used) == len(tests):
+            return "has different numbers of coefficients and columns"
+        if any((t is not None) != (columns[c]["kind"] == "categorical") for c, t in zip(used, tests, strict=True)):
+            return "weighs a column as a kind that it is not"
+        if any(t is not None and t not in columns[c]["categories"] for c, t in zip(used, tests, strict=True)):
+            return "tests a category that is not listed"
+        return ""
+    return "compares a column that does not contain numbers" if columns[used[0]]["kind"] == "categorical" else ""
+
+
+def _method(model: dict[str, Any]) -> Finding:
+    """Whether the method is known and may have this guarantee, these splits and these parameters."""
+    name = model.get("method")
+    certificate = model.get("certificate") or {}
+    if name not in METHODS:
+        return recounted("method", False, f"There is no method '{str(name)[:60]}'.")
+    guarantee, kinds, parameters = METHODS[name]
+    kinds += "i" if certificate.get("wishes") else ""  # a wish may name an interval
+    trouble = ""
+    if certificate.get("method", name) != name:
+        trouble = f"The certificate is about '{str(certificate['method'])[:60]}'."
+    elif certificate.get("guarantee", guarantee) != guarantee:
+        trouble = f"'{name}' cannot claim '{str(certificate['guarantee'])[:60]}'."
+    elif odd := {v["split"]["kind"] for v in model["nodes"] if "split" in v and v["split"]["kind"][0] not in kinds}:
+        trouble = f"'{name}' does not make splits of the kind '{min(odd)}'."
+    elif unknown := set(model.get("parameters") or {}) - set(f"{parameters} {COMMON}".split()):
+        trouble = f"'{name}' has no parameter '{min(unknown)}'."
+    return recounted("method", not trouble, trouble or f"'{name}' may make such a tree and such a claim.")

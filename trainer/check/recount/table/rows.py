@@ -1,0 +1,272 @@
+"""The rows of a model, made from the text of the file by the schema that the model states; which of them trained, and what each counts."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trainer.check.proof.model import Rows
+from trainer.check.recount.findings import Finding, recounted, unjudged
+from trainer.check.recount.table.reading import GAPS, Gone, judged, plain, skipped_lines, sources
+from trainer.check.recount.table.tables import Piece, readings
+from trainer.errors import DataError
+
+TRUTH = dict.fromkeys(("true", "True", "TRUE"), 1.0) | dict.fromkeys(("false", "False", "FALSE"), 0.0)
+NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,5})?", re.ASCII)
+FOLD_SIGNS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+MISSING = "(missing)"
+LARGEST = 1 << 53  # sums of weights stay below it, so that doubles hold them
+
+
+def taken(rows: Rows, chosen: np.ndarray) -> Rows:
+    """The chosen rows (indices or a mask)."""
+    if chosen.dtype == bool and chosen.all():
+        return rows
+    return Rows([c[chosen] for c in rows.columns], rows.labels[chosen], rows.weights[chosen], rows.plain[chosen])
+
+
+def unweighted(rows: Rows) -> Rows:
+    """The same without the weights of classes."""
+    return replace(rows, weights=rows.plain)
+
+
+@dataclass(frozen=True)
+class Data:
+    """All usable rows of the file; `held_out` bool (n,); `fold` int64 (n,), -1 without cross-validation; findings on them."""
+
+    rows: Rows
+    held_out: np.ndarray
+    fold: np.ndarray
+    findings: list[Finding]
+
+    @property
+    def training(self) -> Rows:
+        """The rows that the tree was trained on."""
+        return taken(self.rows, ~self.held_out)
+
+
+def load(path: Path, model: dict[str, Any]) -> Data:
+    """The rows under the model's schema, read in the way that gives the fingerprint of the model, or else in the first way."""
+    wanted = [c["name"] for c in model["columns"]] + [model["target"]]
+    first: Data | None = None
+    trouble: DataError | None = None
+    own = sources(model, wanted)
+    encoding = str((model.get("reading") or {}).get("encoding") or "")
+    for pieces, around in readings(path, [source.name for source in own], skipped_lines(model), encoding):
+        gone = Gone()
+        try:
+            found = _data(model, plain(pieces, own, wanted, gone))
+            found.findings.extend(judged(model, around, gone))
+        except DataError as error:
+            trouble = trouble or error
+            continue
+        if all(f.verdict != "refuted" for f in found.findings):
+            return found
+        first = first or found
+    if first is not None:
+        return first
+    raise trouble or DataError(
+        f"The file lacks columns of the model ({', '.join(source.name for source in own)[:200]}). Give the file that the model was trained on."
+    )
+
+
+def _data(model: dict[str, Any], pieces: Iterable[Piece]) -> Data:
+    values, target = _values(model, pieces)
+    full = ~np.isnan(target)
+    for own in values:
+        full &= ~np.isnan(own)
+    if not full.any():
+        raise DataError("Every row of the file has a gap in a column of the model.")
+    gaps = {c["name"]: int(np.isnan(own).sum()) for c, own in zip(model["columns"], values, strict=True)}
+    whole = len(full)
+    if not full.all():
+        values = [own[full] for own in values]
+        target = target[full]
+    odd = ["categories" in c and (own < 0).any() for c, own in zip(model["columns"], values, strict=True)]
+    strange = [c["name"] for c, own in zip(model["columns"], odd, strict=True) if own]
+    strange += [model["target"]] * bool((target < 0).any())
+    labels = np.maximum(target, 0).astype(np.int32)
+    held_out, fold, plain, said = _roles(model, labels, whole)
+    rows = Rows(values, labels, weighed(model, labels, plain, ~held_out), plain)
+    data = Data(rows, held_out, fold, [])
+    data.findings.extend([_fingerprint(model, data.training), _listed(strange), *_kinds(model, values, gaps), *said])
+    return data
+
+
+def _values(model: dict[str, Any], pieces: Iterable[Piece]) -> tuple[list[np.ndarray], np.ndarray]:
+    """The columns and the target, float64; NaN for a gap, -1 for a word that the model does not list."""
+    target = {"name": model["target"], "kind": "categorical", "categories": model["classes"], "missing": "drop"}
+    schema = [*model["columns"], target]
+    kept: list[array] = [array("i" if c["kind"] == "categorical" else "d") for c in schema]
+    words: list[dict[str, int]] = [{} for _ in schema]
+    for piece in pieces:
+        for column, own, known, cells in zip(schema, kept, words, piece, strict=True):
+            coded = own.typecode == "i"
+            own.extend([known.setdefault(c, len(known)) for c in cells] if coded else _numbers(cells, column["name"]))
+    if not len(kept[-1]):
+        raise DataError("The file of rows has a header but no row.")
+    found: list[np.ndarray] = []
+    for column, known, cells in zip(schema, words, kept, strict=True):
+        if cells.typecode == "i":
+            found.append(_codes(column, list(known))[np.frombuffer(cells, np.intc)])
+        else:
+            found.append(np.frombuffer(cells, np.float64))
+    return found[:-1], found[-1]
+
+
+def _numbers(cells: Sequence[str], name: str) -> list[float]:
+    """The values of a piece of a column of numbers; NaN for a gap, DataError for what is neither."""
+    try:
+        values = [float(cell) for cell in cells]
+        together = "".join(cells)
+        if together.isascii() and "_" not in together and all(map(math.isfinite, values)):
+            return [value + 0.0 for value in values]  # no negative zero
+    except ValueError:
+        pass
+    return [_number(cell, name) for cell in cells]
+
+
+def _number(cell: str, name: str) -> float:
+    if cell in GAPS:
+        return math.nan
+    if cell in TRUTH:
+        return TRUTH[cell]
+    value = float(cell) if NUMBER.fullmatch(cell) else math.nan
+    if not math.isfinite(value):
+        raise DataError(f"Column '{name}' holds numbers in the model; the file has '{cell[:60]}' there.")
+    return value + 0.0
+
+
+def _codes(column: dict[str, Any], words: list[str]) -> np.ndarray:
+    """The value of each word of a column: its position among the categories, NaN for a gap, -1 where it is not listed."""
+    place = {word: float(code) for code, word in enumerate(column["categories"])}
+    marks = GAPS
+    others = [word for word in words if word not in GAPS]
+    if others and 2 * sum(re.fullmatch("[A-Z]{2}", word) is not None for word in others) >= len(others):
+        marks = GAPS - {"NA"}  # a value among other codes of two letters
+    gap = place.get(MISSING, -1.0) if column.get("missing") == "category" else math.nan
+    return np.array([gap if word in marks else place.get(word, -1.0) for word in words])
+
+
+def _listed(strange: list[str]) -> Finding:
+    words = f"The file of rows has values of '{strange[0]}' that the model does not list." if strange else ""
+    return recounted("categories and classes", not strange, words or "Every value that occurs is listed.", "basis")
+
+
+def _kinds(model: dict[str, Any], values: Sequence[np.ndarray], gaps: dict[str, int]) -> list[Finding]:
+    """The columns that are not what the schema says: yes/no columns of other numbers, and gaps where none is allowed."""
+    for column, own in zip(model["columns"], values, strict=True):
+        if column["kind"] == "binary" and not np.isin(own, (0, 1)).all():
+            return [recounted("columns", False, f"Column '{column['name']}' has other values than 0 and 1.", "basis")]
+        if column.get("missing") == "refuse" and gaps[column["name"]]:
+            words = f"Column '{column['name']}' has {gaps[column['name']]} empty cells, and the model refuses these."
+            return [recounted("columns", False, words, "basis")]
+    return []
+
+
+def _fingerprint(model: dict[str, Any], rows: Rows) -> Finding:
+    digest = hashlib.sha256()
+    for column, values in zip(model["columns"], rows.columns, strict=True):
+        digest.update(repr(sorted(column.items())).encode())
+        digest.update(values.astype("<f8").tobytes())
+    digest.update(repr((model["target"], tuple(model["classes"]))).encode())
+    digest.update(rows.labels.astype("<i4").tobytes())
+    same = digest.hexdigest() == model.get("fingerprint")
+    words = f"SHA-256 of {len(rows)} rows is the same as in the training."
+    return recounted("data", same, words if same else "These are not the rows of the training.", "basis")
+
+
+# -- which rows trained, and what each counts --------------------------------------------------------------------------
+
+
+def _roles(
+    model: dict[str, Any], labels: np.ndarray, whole: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[Finding]]:
+    """Held out bool (n,), fold int64 (n,), weight int64 (n,), and what is to be said of them; `whole`: rows with those that have gaps."""
+    parameters = model.get("parameters") or {}
+    n = len(labels)
+    share, folds, seed = (parameters.get(name) or 0 for name in ("test_share", "folds", "seed"))
+    kept = model.get("rows")
+    if kept is None:  # an older file: the rule that held when it was made
+        words = "This older file does not list them; they follow from the seed."
+        said = [recounted("rows held out", True, words)] if share or folds else []
+        return _drawn(labels, share, seed), _dealt(labels, folds, seed), np.ones(n, np.int64), said
+    signs = [kept.get(name) for name in ("held_out", "folds")]
+    lists = [kept.get(name) or [] for name in ("weights", "fold_trees")]
+    odd = any(own is not None and not isinstance(own, str) for own in signs) or not isinstance(kept["used"], int)
+    if odd or not all(isinstance(own, list) for own in lists):
+        raise TypeError("'rows' does not list them as it should")
+    held_out = np.array(["01".index(sign) == 1 for sign in kept.get("held_out") or "0" * n])
+    fold = np.array([FOLD_SIGNS.index(sign) for sign in kept.get("folds") or ""] or [-1] * n)
+    weights = np.array(kept.get("weights") or [1] * n, np.int64)
+    sizes = {len(held_out), len(fold), len(weights), int(kept["used"])}
+    if sizes != {n}:
+        words = f"The model lists {kept['used']} rows, the file has {n} without gaps."
+        blank = np.zeros(n, bool), np.full(n, -1), np.ones(n, np.int64)
+        return *blank, [recounted("rows", False, words, "basis")]
+    if (weights < 0).any() or not weights.sum(dtype=np.float64) < LARGEST:
+        return held_out, fold, weights, [recounted("weights", False, "They are below 0, or too large.", "basis")]
+    said = [recounted("rows", True, f"{n} of {whole} rows have no gaps, as listed.", "basis")]
+    if kept.get("weights"):
+        nothing = f"; {int((weights == 0).sum())} rows count nothing" if (weights == 0).any() else ""
+        said.append(recounted("weights", True, f"Rows count as the file says, {int(weights.sum())} in all{nothing}."))
+    if share or held_out.any():
+        every, out = (np.bincount(y, minlength=len(model["classes"])).tolist() for y in (labels, labels[held_out]))
+        right = all(b == min(m - 1, round(share * m)) for m, b in zip(every, out, strict=True) if m)
+        words = f"{int(held_out.sum())} of {n} rows; each class has its share."
+        said.append(_chosen("rows held out", right, words, same=bool((held_out == _drawn(labels, share, seed)).all())))
+    if folds or fold.max() >= 0:
+        parts = np.array([np.bincount(fold[labels == k], minlength=folds) for k in np.unique(labels)])
+        even = len(parts[0]) == folds and all(np.ptp(own) <= 1 for own in [*parts, parts.sum(axis=0)])
+        words = f"{folds} folds of {parts.sum(axis=0).min()} to {parts.sum(axis=0).max()} rows, each class dealt out evenly."
+        said.append(_chosen("folds", even, words, same=even and bool((fold == _dealt(labels, folds, seed)).all())))
+    return held_out, fold, weights, said
+
+
+def _chosen(claim: str, right: bool, words: str, *, same: bool) -> Finding:
+    """Rows are chosen by the seed. Others may be those of another NumPy, or have been picked: the numbers hold, and are not proved."""
+    if same or not right:
+        return recounted(claim, right, words)
+    return unjudged(claim, words + " The seed of the file gives other ones, so that who chose them is not known.")
+
+
+def _drawn(labels: np.ndarray, share: float, seed: int) -> np.ndarray:
+    """Of each class in turn the first of a seeded shuffle; one row at least trains."""
+    out = np.zeros(len(labels), bool)
+    rng = np.random.default_rng(seed)
+    for k in np.unique(labels) if share else ():
+        members = rng.permutation(np.flatnonzero(labels == k))
+        out[members[: min(len(members) - 1, round(share * len(members)))]] = True
+    return out
+
+
+def _dealt(labels: np.ndarray, folds: int, seed: int) -> np.ndarray:
+    """After a seeded shuffle the rows, class by class, are dealt out in turn."""
+    fold = np.full(len(labels), -1)
+    if folds:
+        order = np.random.default_rng(seed).permutation(len(labels))
+        fold[order[np.argsort(labels[order], kind="stable")]] = np.arange(len(labels)) % folds
+    return fold
+
+
+def weighed(model: dict[str, Any], labels: np.ndarray, plain: np.ndarray, training: np.ndarray) -> np.ndarray:
+    """What each row counts: `plain`, or, where classes are balanced, the least whole numbers that make them equally heavy."""
+    asks = (model.get("parameters") or {}).get("class_weight")
+    if asks not in (None, "", "none", "balanced"):
+        raise ValueError(f"there are no class weights {str(asks)[:40]!r}")
+    if asks != "balanced":
+        return plain
+    sizes = [int(plain[training & (labels == k)].sum()) for k in range(len(model["classes"]))]
+    whole = math.lcm(*(size for size in sizes if size))
+    if whole * len(sizes) >= LARGEST:
+        raise ValueError("the weights of balanced classes are too large")
+    found = plain * np.array([whole // size if size else 0 for size in sizes], np.int64)[labels]
+    return found // max(1, int(np.gcd.reduce(found[training])))

@@ -1,0 +1,37 @@
+"""A tree as a file lists it: its leaves, its questions, and the place of each node, a word over y and n; y is left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from trainer.check.recount.findings import columns_of
+
+Nodes = Sequence[dict[str, Any]]
+LETTERS = {"y": "left", "n": "right"}  # the answers from the root to a place
+
+
+def leaves(nodes: Nodes) -> list[dict[str, Any]]:
+    return [v for v in nodes if "split" not in v]
+
+
+def branches(nodes: Nodes) -> list[dict[str, Any]]:
+    return [v for v in nodes if "split" in v]
+
+
+def used(nodes: Nodes) -> set[str]:
+    """The columns that a tree asks about."""
+    return {name for v in branches(nodes) for name in columns_of(v["split"])}
+
+
+def places(nodes: Nodes) -> dict[str, dict[str, Any]]:
+    """The node at each place, parents before their children."""
+    place = {0: ""}
+    for v in branches(nodes):
+        place |= {v[side]: place[v["id"]] + letter for letter, side in LETTERS.items()}
+    return {place[v["id"]]: v for v in nodes}
+
+
+def under(found: dict[str, dict[str, Any]], place: str) -> dict[str, dict[str, Any]]:
+    """The nodes at and below a place, by their places seen from there."""
+    return {word[len(place) :]: v for word, v in found.items() if word.startswith(place)}

@@ -1,0 +1,58 @@
+"""Whether the tree of a file keeps its wishes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from trainer.check.proof.space.wishes import wishes_of
+from trainer.check.proof.subject import Wish
+from trainer.check.recount.findings import Finding, columns_of, recounted
+from trainer.check.recount.tree import branches, places, under
+
+
+def kept(model: dict[str, Any]) -> list[Finding]:
+    """One finding for each wish: whether the tree keeps it."""
+    return [recounted(f"wish '{w.text}'", *_holds(model, w)) for w in wishes_of(model)]
+
+
+def _holds(model: dict[str, Any], wish: Wish) -> tuple[bool, str]:
+    found = places(model["nodes"])
+    if wish.place not in found:
+        return wish.verb != "ask", "The tree does not have this place."
+    node = found[wish.place]
+    part = under(found, wish.place)
+    if wish.verb == "leaf":
+        own = node.get("class")
+        label = None if wish.label < 0 else model["classes"][wish.label]
+        return "split" not in node and label in (None, own), f"There is a leaf of class '{own}' at this place."
+    if wish.verb == "depth":
+        height = max(map(len, part))
+        return height <= wish.height, f"The part of the tree at this place has height {height}."
+    name = model["columns"][wish.column]["name"]
+    here = "split" in node and columns_of(node["split"]) == [name]
+    if wish.verb == "ask":
+        if not here:
+            return False, f"There is no question about '{name}' at this place."
+        return wish.split is None or _is(node["split"], wish.split), "The question at this place was compared."
+    if wish.verb == "avoid":
+        return not here, "The question at this place was compared."
+    asks = [v["split"] for v in branches(list(part.values())) if name in columns_of(v["split"])]
+    if wish.verb == "forbid":
+        return not asks, "Every question there and below was checked."
+    assert wish.split is not None  # of what stays together
+    sent = [wish.split[1] & frozenset(split.get("categories", ())) for split in asks]
+    return all(own in (frozenset(), wish.split[1]) for own in sent), "Every question there and below was checked."
+
+
+def _is(split: dict[str, Any], wanted: tuple[str, Any]) -> bool:
+    kind, value = wanted
+    if kind == "<=":
+        return split["kind"] == "threshold" and split["threshold"] == value
+    if kind == "in":
+        return split["kind"] == "subset" and frozenset(split["categories"]) == value
+    ends = (
+        -math.inf if split.get("low") is None else split["low"],
+        math.inf if split.get("high") is None else split["high"],
+    )
+    return split["kind"] == "interval" and ends == value

@@ -1,0 +1,375 @@
+"""A CSV file as a RawTable: quotes, records, ragged rows and line numbers are checked, and titles and footers left out.
+
+The structure is checked here, since the fast parser is silent about unclosed quotes and repeated names; the parser then cuts the
+cells, every column as text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+
+from trainer.data.formats import layout as layouts
+from trainer.data.formats.csv_scan import Excess, Scan, Sniffed, scan, sniff
+from trainer.data.formats.file_bytes import ReadLimits, decode, refuse_other_formats
+from trainer.data.formats.raw import Detected, RawTable, first_of, flat, too_long
+from trainer.errors import DataError
+
+DELIMITER_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+LISTED = 20
+FIRST_LINE = "The first line of the file says so."
+BY_TABLE = "It cuts the lines of the table into as many values as the header."
+NO_THREAD = "launch worker thread"
+SOMETHING = re.compile(rb"\S")
+BLOCK = 1 << 21  # bytes that the parser takes at a time, for which it reserves as much for every column
+
+
+def read_csv(
+    content: bytes,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    header: bool = True,
+    limits: ReadLimits | None = None,
+    skip_top: int | None = None,
+    skip_bottom: int | None = None,
+) -> RawTable:
+    """The same for the bytes of an uncompressed CSV file."""
+    limits = limits or ReadLimits()
+    refuse_other_formats(content)
+    body, name, why, sure = decode(content, encoding)
+    del content
+    body = _plain_breaks(body)
+    if not SOMETHING.search(body):
+        raise DataError("The file is empty. Choose a file with a header line and rows.")
+    cut = _Cut(body, delimiter, encoding=(name, why, sure), header=header, limits=limits)
+    del body
+    if skip_top is not None or skip_bottom is not None:
+        return cut.table(layouts.skipped(cut.body, skip_top or 0, skip_bottom or 0), look=skip_bottom is None)
+    said = layouts.sep_line(cut.body)
+    refusal = None
+    try:
+        found = cut.table(said)
+    except DataError as error:
+        refusal = error.with_traceback(None)  # what was made of the file is given back before it is looked at again
+    if refusal is not None:
+        around = _around(cut, said)
+        if around is None:
+            raise refusal
+        return cut.table(around)
+    if said is not None:
+        return found
+    if header and len(found.names) == 1 and (around := layouts.find(cut.body, delimiter)) is not None:
+        return cut.table(around)
+    return found
+
+
+def _around(cut: _Cut, said: layouts.Layout | None) -> layouts.Layout | None:
+    """Where the table is in a file that also has other lines."""
+    if not cut.header:
+        return None
+    return layouts.find(cut.body, cut.delimiter) if said is None else layouts.inside(cut.body, said, cut.delimiter)
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """The bytes of a file, and how they are cut into a table."""
+
+    body: bytes
+    delimiter: str | None
+    encoding: tuple[str, str, float]
+    header: bool
+    limits: ReadLimits
+
+    def table(self, around: layouts.Layout | None, *, look: bool = True) -> RawTable:
+        """The table of the whole file, or of the part that a layout gives; footers in the shape of rows are cut if `look` says so."""
+        body = self.body
+        header = self.header
+        limits = self.limits
+        before = 0
+        if around is not None:
+            before = body.count(b"\n", 0, around.start)
+            body = body[around.start : around.end]
+        guess = _delimiter(body, self.delimiter or (around.delimiter if around is not None else None))
+        if around is not None and around.delimiter and self.delimiter is None:
+            told = around.top[:1] and around.top[0][1].startswith("sep=")
+            guess = replace(guess, reason=FIRST_LINE if told else BY_TABLE)
+        found = scan(
+            body, guess.delimiter.encode(), most_records=limits.rows + int(header), most_bytes=limits.line_bytes
+        )
+        found = _moved(found, before)
+        names = _check(body, found, guess, header, limits)
+        columns = _cells(body, found, guess.delimiter, len(names), header)
+        hollow = [j for j, name in enumerate(names, 1) if not name]
+        columns = tuple(column for name, column in zip(names, columns, strict=True) if name)
+        names = tuple(name for name in names if name)
+        lines = found.lines[1:] if header else found.lines
+        top = around.top if around is not None else ()
+        bottom = around.bottom if around is not None else ()
+        if look and header and (more := layouts.footers(names, columns, lines, found.quoted_breaks)):
+            kept = len(lines) - more
+            cells = [[str(c[i].as_py()) for c in columns] for i in range(kept, len(lines))]
+            own = tuple((int(n), guess.delimiter.join(row)[:200]) for n, row in zip(lines[kept:], cells, strict=True))
+            columns = tuple(c.slice(0, kept) for c in columns)
+            lines = lines[:kept]
+            bottom = (*own, *bottom)
+        sure, reason = _header_guess(body, found, guess.delimiter, header, columns)
+        if hollow:
+            reason += f" {_hollow_words(hollow)} no name and no value, so that nothing is read from {'it' if len(hollow) == 1 else 'them'}."
+        detected = Detected(
+            format="csv",
+            encoding=self.encoding[0],
+            encoding_reason=self.encoding[1],
+            encoding_sure=self.encoding[2],
+            delimiter=guess.delimiter,
+            delimiter_sure=guess.sure,
+            delimiter_reason=guess.reason,
+            header=header,
+            header_sure=sure,
+            header_reason=reason,
+            top=top,
+            bottom=bottom,
+        )
+        return RawTable(names=names, columns=columns, line_numbers=lines, detected=detected)
+
+
+def _moved(found: Scan, before: int) -> Scan:
+    """The scan of a part of a file with the lines of the file."""
+    if not before:
+        return found
+    excess = found.excess
+    return replace(
+        found,
+        lines=found.lines + before,
+        unclosed=None if found.unclosed is None else found.unclosed + before,
+        after_quote=tuple(line + before for line in found.after_quote),
+        excess=None if excess is None else replace(excess, line=excess.line + before if excess.line else 0),
+    )
+
+
+def _plain_breaks(body: bytes) -> bytes:
+    """A line break is one byte from here on; the parser takes a lone carriage return for a line break, too."""
+    if b"\r\n" in body:
+        body = body.replace(b"\r\n", b"\n")
+    return body.replace(b"\r", b"\n") if b"\r" in body else body
+
+
+def _delimiter(body: bytes, delimiter: str | None) -> Sniffed:
+    if delimiter is None:
+        return sniff(body)
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\n\r':
+        raise DataError(
+            f"The delimiter {delimiter!r} cannot be used: give one ASCII character, such as ',', ';' or a tab."
+        )
+    return Sniffed(delimiter=delimiter, sure=1.0, reason="The delimiter was given.")
+
+
+def _check(body: bytes, found: Scan, guess: Sniffed, header: bool, limits: ReadLimits) -> tuple[str, ...]:
+    """Refuse what is not a table, with every place; the column names otherwise, "" for a column that has neither name nor value."""
+    name = DELIMITER_NAMES.get(guess.delimiter, guess.delimiter)
+    if found.excess is not None:
+        raise _excess(found.excess, limits)
+    if found.unclosed is not None:
+        raise DataError(
+            f"Line {found.unclosed}: the quote that opens here is never closed. Close it, or double it if it belongs to the value.",
+            problems=(f"Line {found.unclosed}: a quote is opened and never closed.",),
+        )
+    if found.after_quote:
+        places = [f"Line {line}: text follows a closing quote." for line in found.after_quote]
+        raise DataError(
+            first_of(places) + " Write a quote inside a quoted value twice, or remove the quotes.",
+            problems=_some(places),
+        )
+    if not len(found.starts):
+        raise DataError("The file is empty. Choose a file with a header line and rows.")
+    width = int(found.fields[0])
+    rows = len(found.starts) - int(header)
+    if width > limits.columns:
+        raise DataError(f"The file has {width:,} columns; at most {limits.columns:,} are read. Leave columns out.")
+    if rows > limits.rows:
+        raise DataError(f"The file has {rows:,} rows; at most {limits.rows:,} are read. Take a sample of the rows.")
+    if rows * width > limits.cells:
+        raise DataError(
+            f"The file has {rows * width:,} cells; at most {limits.cells:,} are read. Leave rows or columns out."
+        )
+    problems: list[str] = []
+    names = _header_names(body, found, guess.delimiter, problems) if header else _numbered(width)
+    if "" in names:
+        problems += _nameless(body, found, guess.delimiter, names)
+    if header and rows == 0:
+        problems.append(f"Line {found.lines[0]} is the only line: there is a header but no row.")
+    first = f"the header has {width}" if header else f"line {found.lines[0]} has {width}"
+    ragged = np.flatnonzero(found.fields != width)
+    places = [
+        f"Line {found.lines[i]} has {found.fields[i]} {_values(found.fields[i])}; {first}." for i in ragged[:LISTED]
+    ]
+    if len(ragged) > LISTED:
+        places.append(f"... and {len(ragged) - LISTED} more rows of another length.")
+    problems += places
+    if problems:
+        advice = (
+            f" Read with the delimiter '{name}'; quote values that contain it, or choose another delimiter."
+            if places
+            else ""
+        )
+        more = f" ({len(ragged) or len(problems)} places in all.)" if len(problems) > 1 else ""
+        raise DataError(problems[0] + more + advice, problems=tuple(problems))
+    return names
+
+
+def _excess(excess: Excess, limits: ReadLimits) -> DataError:
+    if excess.records:
+        return DataError(
+            f"The file has more than {limits.rows:,} rows; at most {limits.rows:,} are read. Take a sample of the rows."
+        )
+    why = "a quote opens in it and is not closed" if excess.quoted else "is it a table of rows at all?"
+    return DataError(
+        f"Line {excess.line} is longer than {limits.line_bytes:,} bytes, which is the limit: {why}.",
+        problems=(f"Line {excess.line}: longer than {limits.line_bytes:,} bytes.",),
+    )
+
+
+def _header_names(body: bytes, found: Scan, delimiter: str, problems: list[str]) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in _record(body, found, 0, delimiter))
+    line = found.lines[0]
+    if long := too_long(names):
+        problems += [f"Line {line}: {words}" for words in long]
+        return names
+    for name, times in Counter(names).items():
+        if name and times > 1:
+            places = ", ".join(str(j) for j, other in enumerate(names, 1) if other == name)
+            problems.append(
+                f"Line {line}: the header '{name}' appears {times} times (columns {places}). Rename all but one."
+            )
+    return names
+
+
+def _nameless(body: bytes, found: Scan, delimiter: str, names: Sequence[str]) -> list[str]:
+    """What is wrong with columns without a name: those at the end that have no value either come from a delimiter that ends every
+    line, and are left out."""
+    places = [j for j, name in enumerate(names) if not name]
+    width = len(names)
+    if any(names) and not names[-1] and len(found.starts) > 1 and (found.fields == width).all():
+        columns = _cells(body, found, delimiter, width, header=True)
+        filled = [bool(name) or not _blank(column) for name, column in zip(names, columns, strict=True)]
+        end = max(j for j in range(width) if filled[j])
+        places = [j for j in places if j < end or filled[j]]
+    return [f"Line {found.lines[0]}: the header of column {j + 1} is empty. Give the column a name." for j in places]
+
+
+def _blank(column: pa.Array) -> bool:
+    return bool(pc.all(pc.equal(pc.utf8_trim_whitespace(column), "")).as_py())
+
+
+def _hollow_words(places: Sequence[int]) -> str:
+    shown = ", ".join(map(str, places[:LISTED]))
+    return f"Column {shown} has" if len(places) == 1 else f"Columns {shown} have"
+
+
+def _numbered(width: int) -> tuple[str, ...]:
+    return tuple(f"column {j}" for j in range(1, width + 1))
+
+
+def _record(body: bytes, found: Scan, record: int, delimiter: str) -> list[str]:
+    """The cells of one record, for the header line."""
+    line = body[found.starts[record] : found.ends[record]]
+    columns = _parse(line + b"\n", delimiter, int(found.fields[record]), newlines=True)
+    return [column[0].as_py() for column in columns]
+
+
+def _cells(body: bytes, found: Scan, delimiter: str, width: int, header: bool) -> tuple[pa.Array, ...]:
+    first = int(header)
+    rows = len(found.starts) - first
+    if found.blank:
+        # a line of spaces is blank to a person, but a row to the parser
+        view = memoryview(body)
+        pieces = [view[found.starts[i] : found.ends[i]] for i in range(first, len(found.starts))]
+        part: bytes | memoryview = b"\n".join(pieces) + b"\n"
+    else:
+        part = memoryview(body)[found.starts[first] :]  # no copy
+    longest = int((found.ends - found.starts).max())
+    columns = _parse(part, delimiter, width, newlines=found.quoted_breaks, block=max(BLOCK, 2 * longest))
+    if len(columns[0]) != rows:
+        raise DataError(
+            f"The parser found {len(columns[0])} rows where {rows} were counted; check the quotes of the file."
+        )
+    return columns
+
+
+def _parse(
+    part: bytes | memoryview, delimiter: str, width: int, *, newlines: bool, block: int = 1 << 25
+) -> tuple[pa.Array, ...]:
+    names = [str(j) for j in range(width)]
+    try:
+        table = pacsv.read_csv(
+            pa.BufferReader(pa.py_buffer(part)),
+            # One record must fit into a block. Without threads: they gain nothing here, and may abort a process that ends at once.
+            read_options=pacsv.ReadOptions(column_names=names, use_threads=False, block_size=min(len(part) + 1, block)),
+            parse_options=pacsv.ParseOptions(delimiter=delimiter, newlines_in_values=newlines),
+            convert_options=pacsv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False, null_values=[]
+            ),
+        )
+    except MemoryError:
+        raise
+    except pa.ArrowException as error:
+        if NO_THREAD in str(error):  # there is no memory for the stack of the one thread that reads
+            raise MemoryError(str(error)) from error
+        raise DataError(f"The file cannot be cut into cells: {error}. Check its quotes and its delimiter.") from error
+    pieces = table.columns[::-1]
+    columns = []
+    del table
+    while pieces:  # one after the other: the pieces of a column are given back when it is in one
+        columns.append(flat(pieces.pop()))
+    return tuple(columns)
+
+
+def _header_guess(
+    body: bytes, found: Scan, delimiter: str, header: bool, columns: tuple[pa.Array, ...]
+) -> tuple[float, str]:
+    """How sure it is that the first line is (or is not) a header, and why."""
+    first = _record(body, found, 0, delimiter)
+    numbers = [_is_number(cell) for cell in first]
+    below = [_is_number(column[0].as_py()) for column in columns]
+    like_header = not any(numbers)
+    if header:
+        if like_header and any(below):
+            return 1.0, "The first line has no number, but the lines below have numbers."
+        if like_header:
+            return 0.7, "Neither the first line nor the second has a number."
+        share = sum(numbers) / len(numbers)
+        return round(
+            0.5 * (1 - share), 2
+        ), f"{sum(numbers)} of {len(numbers)} names look like numbers: is there a header at all?"
+    if like_header and any(_is_number(c[1].as_py()) for c in columns if len(c) > 1):
+        return 0.1, "The first line has no number, but the lines below have numbers: it looks like a header."
+    return (
+        (0.9, "The first line has numbers.")
+        if any(numbers)
+        else (0.5, "The lines do not show whether the first one is a header.")
+    )
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _values(count: int) -> str:
+    return "value" if count == 1 else "values"
+
+
+def _some(problems: list[str]) -> tuple[str, ...]:
+    if len(problems) <= LISTED:
+        return tuple(problems)
+    return (*problems[:LISTED], f"... and {len(problems) - LISTED} more.")

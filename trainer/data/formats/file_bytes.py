@@ -1,0 +1,204 @@
+"""The bytes of an uploaded file: size limits, gzip with a limit on what comes out, and text encodings."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from trainer.data.formats import cp1252
+from trainer.errors import DataError
+
+PARQUET_MAGIC = b"PAR1"
+GZIP_MAGIC = b"\x1f\x8b"
+CHUNK = 1 << 20
+TO_TRY = "cp1252 (Western European Windows), latin-1 or utf-16"
+WESTERN = "The file is not UTF-8. As Western European Windows (cp1252) it has “{}” in line {:,}: if that looks wrong, choose another encoding."
+OTHER_FORMATS = (
+    (b"PK\x03\x04", "a zip archive or an Excel workbook: save the sheet as CSV"),
+    (b"\xd0\xcf\x11\xe0", "an old Excel workbook: save the sheet as CSV"),
+    (b"%PDF", "a PDF document: save the table as CSV"),
+    (b"\x89PNG", "a picture"),
+    (b"\xff\xd8\xff", "a picture"),
+    (b"SQLite format 3", "an SQLite database: export the table as CSV"),
+    (b"ARROW1", "an Arrow file: save it as Parquet"),
+    (b"BZh", "a bzip2 archive: unpack it, or use gzip"),
+    (b"\xfd7zXZ", "an xz archive: unpack it, or use gzip"),
+    (b"(\xb5/\xfd", "a zstd archive: unpack it, or use gzip"),
+    (b"<!DOCTYPE", "an HTML page: save the table as CSV"),
+    (b"<html", "an HTML page: save the table as CSV"),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadLimits:
+    """The largest file (bytes as stored, and after unpacking) and the largest table that are read."""
+
+    bytes: int = 200 * 10**6
+    unpacked_bytes: int = 10**9
+    rows: int = 2 * 10**6
+    columns: int = 5_000
+    cells: int = 10**8
+    line_bytes: int = 10**7
+
+
+class Text(NamedTuple):
+    """Decoded text as UTF-8 bytes without byte order mark, with the encoding of the file, why it was taken, and how sure that is (0 to 1)."""
+
+    utf8: bytes
+    encoding: str
+    reason: str
+    sure: float
+
+
+def is_gzip(path: Path) -> bool:
+    """Whether the file begins as a gzip file."""
+    with path.open("rb") as stream:
+        return stream.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+
+
+def read_bytes(path: Path, limits: ReadLimits) -> bytes:
+    """The content of a file, unpacked if it is gzipped; raises DataError if it is missing, empty or too large."""
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(min(limits.bytes, path.stat().st_size) + 1)  # a buffer of this size is set aside
+    except OSError as error:
+        raise DataError(f"The file '{path.name}' cannot be read: {error.strerror or error}.") from error
+    if not content:
+        raise DataError("The file is empty. Choose a file with a header line and rows.")
+    if len(content) > limits.bytes:
+        raise DataError(
+            f"The file is larger than {limits.bytes} bytes. Take a sample of the rows, or leave columns out."
+        )
+    return _unpack(content, limits) if content[:2] == GZIP_MAGIC else content
+
+
+def _unpack(content: bytes, limits: ReadLimits) -> bytes:
+    pieces = io.BytesIO()  # grows in place: a list of pieces would be copied as a whole at the end
+    at = 0
+    try:
+        while content[at : at + 2] == GZIP_MAGIC:  # a gzip file may have several members
+            at = _unpack_member(content, at, pieces, limits)
+    except zlib.error as error:
+        raise DataError(f"The gzip file is damaged: {error}. Compress it again.") from error
+    unpacked = pieces.getvalue()
+    if not unpacked:
+        raise DataError("The file is empty. Choose a file with a header line and rows.")
+    return unpacked
+
+
+def _unpack_member(content: bytes, at: int, pieces: io.BytesIO, limits: ReadLimits) -> int:
+    """Write what the member that begins at `at` unpacks to; returns where it ends."""
+    view = memoryview(content)
+    member = zlib.decompressobj(wbits=31)
+    while not member.eof:
+        block: bytes | memoryview = member.unconsumed_tail
+        if not block:
+            block = view[at : at + CHUNK]
+            at += len(block)
+        piece = member.decompress(block, CHUNK)
+        if not piece and not block and not member.eof:
+            raise DataError("The gzip file ends too early. Upload it again, or compress it again.")
+        if pieces.tell() + len(piece) > limits.unpacked_bytes:
+            raise DataError(
+                f"The file unpacks to more than {limits.unpacked_bytes} bytes and is not read. Take a sample of the rows."
+            )
+        pieces.write(piece)
+    return at - len(member.unused_data)
+
+
+def refuse_other_formats(content: bytes) -> None:
+    """Raise DataError for content that is known not to be CSV by its first bytes."""
+    head = content[:64].lstrip()
+    for magic, what in OTHER_FORMATS:
+        if head.lower().startswith(magic.lower()):
+            raise DataError(f"The file is not a table but {what}.")
+
+
+def decode(content: bytes, encoding: str | None) -> Text:
+    """The text of a file in `encoding`; if it is None, in the one that its first bytes show, in UTF-8, or in cp1252 if it reads well."""
+    reason = "The encoding was given."
+    sure = 1.0
+    silent = encoding is None
+    if encoding is None:
+        encoding, reason = _by_first_bytes(content)
+    try:
+        name = codecs.lookup(encoding).name
+        if not getattr(codecs.lookup(encoding), "_is_text_encoding", True):
+            raise LookupError(encoding)
+    except (LookupError, ValueError) as error:
+        raise DataError(f"The encoding '{encoding}' is not known. Try utf-8, {TO_TRY}.") from error
+    try:
+        utf8 = _to_utf8(content, name)
+    except UnicodeError as error:
+        found = cp1252.example(content) if silent and encoding == "utf-8" else None
+        if found is None:
+            raise _undecodable(content, name, error) from error
+        encoding = cp1252.ENCODING
+        reason = WESTERN.format(*found)
+        sure = cp1252.SURE
+        utf8 = _recoded(content, encoding)
+    utf8 = utf8.removeprefix(codecs.BOM_UTF8)
+    zero = utf8.find(b"\0")
+    if zero >= 0:
+        hint = "It may be text in utf-16: choose that encoding." if utf8.count(b"\0") > len(utf8) // 4 else ""
+        raise DataError(f"The file is not text: byte {zero + 1} is zero. {hint or 'Save the table as CSV in UTF-8.'}")
+    strange = sum(utf8[: 1 << 16].count(bytes([c])) for c in (*range(1, 9), *range(14, 32)))
+    if strange * 20 > len(utf8[: 1 << 16]):
+        raise DataError("The file is not text: it is full of control characters. Save the table as CSV in UTF-8.")
+    return Text(utf8=utf8, encoding=encoding, reason=reason, sure=sure)
+
+
+def _by_first_bytes(content: bytes) -> tuple[str, str]:
+    if content.startswith(codecs.BOM_UTF8):
+        return "utf-8-sig", "The file begins with the mark of UTF-8."
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16", "The file begins with the mark of UTF-16."
+    return "utf-8", "All bytes are valid UTF-8."
+
+
+def _to_utf8(content: bytes, name: str) -> bytes:
+    if name in ("utf-8", "utf-8-sig"):
+        # only the check is needed: pieces keep the decoded copy small
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        for start in range(0, len(content), 8 * CHUNK):
+            try:
+                decoder.decode(content[start : start + 8 * CHUNK])
+            except UnicodeDecodeError:
+                content.decode("utf-8")  # raises with the position in the whole file
+        decoder.decode(b"", final=True)
+        return content
+    return _recoded(content, name)
+
+
+def _recoded(content: bytes, name: str) -> bytes:
+    """Piece by piece, because Python's own text takes up to four bytes per character."""
+    make = codecs.lookup(name).incrementaldecoder
+    if make is None:
+        return content.decode(name).encode("utf-8")
+    out = io.BytesIO()
+    decoder = make()
+    try:
+        for start in range(0, len(content), CHUNK):
+            out.write(decoder.decode(content[start : start + CHUNK]).encode("utf-8"))
+        out.write(decoder.decode(b"", final=True).encode("utf-8"))
+    except UnicodeDecodeError:
+        content.decode(name)  # raises with the position in the whole file
+        raise
+    return out.getvalue()
+
+
+def _undecodable(content: bytes, name: str, error: UnicodeError) -> DataError:
+    start = error.start if isinstance(error, UnicodeDecodeError) else 0
+    if isinstance(error, UnicodeDecodeError) and len(error.object) < len(content):
+        start = len(content) - len(error.object)  # only the last, unfinished character was at hand
+    line = content.count(b"\n", 0, start) + 1
+    what = f"byte {start + 1} (line {line}) is 0x{content[start]:02x}" if start < len(content) else "the end is missing"
+    others = TO_TRY if name.startswith("utf-8") else f"utf-8, utf-8-sig, {TO_TRY}"
+    return DataError(
+        f"The file is not valid {name}: {what}. Choose another encoding: {others}.",
+        problems=(f"Line {line}: byte {start + 1} is not {name}.",),
+    )

@@ -1,0 +1,279 @@
+"""Where the table is in a file: a `sep=` line and titles above it, totals and notes below it.
+
+Nothing is cut without evidence: a line above counts as a title where it has one value only or a blank line behind it, and the line
+below it reads like a header; a line below counts as a footer where it is called so ("Total", "Source: ...") or stands behind a blank
+line. A row that is merely too short is still refused.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from trainer.data.formats.csv_scan import DELIMITERS, SAMPLE_BYTES, Scan, scan, sniff
+from trainer.errors import DataError
+
+MOST_TITLES = 30
+MOST_FOOTERS = 30
+FEWEST_ROWS = 2
+NEARLY_ALL = 0.9
+LOOKED_AT = 5  # records that show whether columns without a name are empty
+SEP = re.compile(rb'"?sep=(.|\t)"?[ \t]*(\n|$)', re.IGNORECASE)
+TOTALS = re.compile(
+    r"(grand |sub-?)?totals?|sum|sums|average|mean|median|min(imum)?|max(imum)?|count|summe|gesamt(summe)?|mittelwert|durchschnitt"
+    r"|total g[ée]n[ée]ral|moyenne|suma|totale",
+    re.IGNORECASE,
+)
+NOTES = re.compile(
+    r"[*#©†‡(\[]|--|==|__|(source|sources|notes?|generated|exported|created|printed|report|date|page|copyright|remarks?|footnote|"
+    r"legend|end of|last updated|updated|quelle|stand|anmerkung(en)?|hinweis|erstellt|seite|ende|\d+ (rows?|records?|lines?))\b",
+    re.IGNORECASE,
+)
+NUMBER_LIKE = re.compile(r"[-+]?[0-9][0-9.,' %€$]*")
+
+Line = tuple[int, str]  # number from 1, text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """The bytes `start` to `end` of a file that hold the table, the lines around it, and the delimiter that fits it."""
+
+    start: int
+    end: int
+    delimiter: str | None = None
+    top: tuple[Line, ...] = ()
+    bottom: tuple[Line, ...] = ()
+
+
+def sep_line(body: bytes) -> Layout | None:
+    """The layout that a first line such as `sep=;` gives; None without such a line."""
+    found = SEP.match(body)
+    if found is None or found[1] == b'"':
+        return None
+    delimiter = found[1].decode("latin-1")
+    return Layout(start=found.end(), end=len(body), delimiter=delimiter, top=((1, f"sep={delimiter}"),))
+
+
+def inside(body: bytes, outer: Layout, delimiter: str | None) -> Layout | None:
+    """The layout of what follows a first line such as `sep=;`, with the lines of the whole file; None without evidence."""
+    found = find(body[outer.start :], delimiter or outer.delimiter)
+    if found is None:
+        return None
+    before = body.count(b"\n", 0, outer.start)
+    moved = [tuple((line + before, text) for line, text in lines) for lines in (found.top, found.bottom)]
+    return Layout(
+        start=outer.start + found.start,
+        end=outer.start + found.end,
+        delimiter=found.delimiter,
+        top=(*outer.top, *moved[0]),
+        bottom=moved[1],
+    )
+
+
+def skipped(body: bytes, top: int, bottom: int) -> Layout:
+    """The layout without the first `top` lines and the last `bottom` lines that are not blank; DataError if none is left."""
+    lines = body.split(b"\n")
+    start = sum(len(line) + 1 for line in lines[:top])
+    full = [i for i, line in enumerate(lines) if line.strip() and i >= top]
+    if len(full) <= bottom:
+        asked = " and ".join(f"{n} at the {end}" for n, end in ((top, "top"), (bottom, "bottom")) if n)
+        count = body.rstrip().count(b"\n") + 1
+        raise DataError(
+            f"No line is left: the file has {count} line{'s'[: count != 1]}, and {asked} are to be left out. Leave fewer lines out."
+        )
+    cut = full[len(full) - bottom] if bottom else len(lines)
+    end = sum(len(line) + 1 for line in lines[:cut]) if cut < len(lines) else len(body)
+    return Layout(
+        start=min(start, len(body)),
+        end=max(min(start, len(body)), end),
+        top=tuple((i + 1, _text(line)) for i, line in enumerate(lines[:top]) if line.strip()),
+        bottom=tuple((i + 1, _text(lines[i])) for i in range(cut, len(lines)) if lines[i].strip()),
+    )
+
+
+def find(body: bytes, delimiter: str | None) -> Layout | None:
+    """The layout of a file that is not a plain table of rows; None if there is no evidence for one."""
+    best: tuple[float, int, Layout] | None = None
+    for one in DELIMITERS if delimiter is None else (delimiter,):
+        found = _with(body, one)
+        if found is not None and (best is None or found[:2] > best[:2]):
+            best = found
+    if delimiter is None and best is not None and (plain := _plain(body, best[1], best[2])) is not None:
+        best = _with(body, plain)
+    return None if best is None else best[2]
+
+
+def _plain(body: bytes, width: int, best: Layout) -> str | None:
+    """Another delimiter that cuts nearly all lines, from the first one on, into more values than `best` does: then what looks
+    like a title is the header, as in "a;b;c" above "1,5;2,5;x"."""
+    guess = sniff(body)
+    if not best.top or guess.delimiter == best.delimiter or guess.sure < NEARLY_ALL:
+        return None
+    values = body.split(b"\n", 1)[0].count(guess.delimiter.encode()) + 1
+    return guess.delimiter if values > width else None
+
+
+def footers(names: Sequence[str], columns: Sequence[pa.Array], lines: np.ndarray, quoted: bool) -> int:
+    """How many rows at the end of a table are totals or notes in the shape of a row."""
+    n = len(lines)
+    count = 0
+    width = len(columns)
+    for i in range(n - 1, max(n - 1 - MOST_FOOTERS, FEWEST_ROWS - 1), -1):
+        cells = [str(column[i].as_py() or "").strip() for column in columns]
+        full = [j for j, cell in enumerate(cells) if cell]
+        gap = not quoted and bool(lines[i] - lines[i - 1] > 1)
+        # a row without gaps may be one of the table, unless a blank line parts a total from it
+        whole = len(full) == width and not (gap and TOTALS.fullmatch(cells[0].rstrip(": ")))
+        if not full or not _is_footer([cells[j] for j in full], width, gap) or whole:
+            filler = not full and count  # an empty row between the table and what was cut
+            if not filler:
+                break
+        elif _stands_elsewhere(columns[full[0]], cells[full[0]], i):
+            break
+        count = n - i
+    return count
+
+
+def _is_footer(full: Sequence[str], width: int, gap: bool) -> bool:
+    """Whether a row of these cells that are not empty is a total or a note."""
+    first = full[0].rstrip(": ")
+    if TOTALS.fullmatch(first):
+        return True
+    if len(full) > 1 or NUMBER_LIKE.fullmatch(first) or width < 2:
+        return False
+    return bool(NOTES.match(full[0])) or gap
+
+
+def _stands_elsewhere(column: pa.Array, cell: str, before: int) -> bool:
+    import pyarrow.compute as pc
+
+    head = pc.utf8_trim_whitespace(column.slice(0, before))
+    return bool(pc.any(pc.equal(head, cell)).as_py())
+
+
+def _with(body: bytes, delimiter: str) -> tuple[float, int, Layout] | None:
+    """From the first and the last bytes of a file: share of lines that fit, number of columns, layout. The rows between are
+    checked when the table is cut."""
+    head = body[:SAMPLE_BYTES]
+    if len(body) > SAMPLE_BYTES:
+        head = head[: head.rfind(b"\n") + 1]
+    if not head.strip():
+        return None
+    found = scan(head, delimiter.encode())
+    width = _usual_width(found)
+    first = None if width is None else _header(head, found, delimiter, width)
+    if width is None or first is None:
+        return None
+    share = float((found.fields[first:] == width).mean())
+    top = _lines(head, found, range(first), 0)
+    end, bottom = _end(body, delimiter, width, None if len(body) > SAMPLE_BYTES else first)
+    if not top and not bottom:
+        return None
+    start = int(found.starts[first])
+    return share, width, Layout(start=start, end=end, delimiter=delimiter, top=top, bottom=bottom)
+
+
+def _usual_width(found: Scan) -> int | None:
+    """The number of fields that at least half of the records have; None if it is one, or there is none."""
+    if found.after_quote or len(found.fields) < FEWEST_ROWS + 1:
+        return None
+    widths = np.bincount(found.fields)
+    width = int(widths.argmax())
+    enough = 2 * widths[width] >= len(found.fields) and widths[width] > FEWEST_ROWS
+    return width if width > 1 and enough else None
+
+
+def _end(body: bytes, delimiter: str, width: int, head: int | None) -> tuple[int, tuple[Line, ...]]:
+    """Where the last row ends, and the footers below it; `head` is the record of the header if the sample is the whole file."""
+    start = 0
+    if head is None:
+        start = body.find(b"\n", len(body) - SAMPLE_BYTES) + 1
+        if not start or not body[start:].strip() or b'"' in body[start:]:  # whether a quote is open here is not known
+            return len(body), ()
+    tail = body[start:]
+    found = scan(tail, delimiter.encode())
+    last = _last_row(tail, found, delimiter, width, head or 0)
+    if last == len(found.fields) - 1:
+        return len(body), ()
+    before = body.count(b"\n", 0, start)
+    return start + int(found.ends[last]), _lines(tail, found, range(last + 1, len(found.fields)), before)
+
+
+def _header(body: bytes, found: Scan, delimiter: str, width: int) -> int | None:
+    """The record that is the header: full, with different names that are not numbers, and nothing but titles above it."""
+    for i in range(min(MOST_TITLES, len(found.fields) - FEWEST_ROWS)):
+        cells = _cells(body, found, i, delimiter)
+        names = [cell for cell in cells if cell]
+        numbers = any(NUMBER_LIKE.fullmatch(name) for name in names)
+        distinct = len(cells) == width and len(names) == len(set(names)) and not (numbers and i)
+        if any("\t" in name for name in names):  # these are several names
+            return None
+        if distinct and (len(names) == width or _hollow_end(body, found, delimiter, i, len(names))):
+            return i
+        gap = not found.quoted_breaks and bool(found.lines[i + 1] - found.lines[i] > 1)
+        behind_gap = gap or _gap_above_header(body, found, delimiter, width, i)
+        if len(names) > 1 and not behind_gap and not cells[0].startswith("#"):
+            return None
+    return None
+
+
+def _hollow_end(body: bytes, found: Scan, delimiter: str, i: int, named: int) -> bool:
+    """Whether the columns after the first `named` ones have neither a name in record `i` nor a value in the records below it."""
+    below = [_cells(body, found, j, delimiter) for j in range(i, min(i + LOOKED_AT, len(found.fields)))]
+    return named > 1 and len(below) > 1 and not any(any(cells[named:]) for cells in below)
+
+
+def _gap_above_header(body: bytes, found: Scan, delimiter: str, width: int, i: int) -> bool:
+    """Whether a blank line separates the lines from `i` on from the table."""
+    if found.quoted_breaks:
+        return False
+    for j in range(i, min(MOST_TITLES, len(found.fields) - 1)):
+        if found.fields[j] == width and len(set(_cells(body, found, j, delimiter)) - {""}) == width:
+            return False
+        if found.lines[j + 1] - found.lines[j] > 1:
+            return True
+    return False
+
+
+def _last_row(body: bytes, found: Scan, delimiter: str, width: int, head: int) -> int:
+    """The last record that is a row; those below it are footers that are not as long as a row."""
+    last = len(found.fields) - 1
+    for i in range(last, max(head + FEWEST_ROWS, last - MOST_FOOTERS), -1):
+        cells = [cell for cell in _cells(body, found, i, delimiter) if cell]
+        gap = not found.quoted_breaks and bool(found.lines[i] - found.lines[i - 1] > 1)
+        below_gap = gap or _gap_between(found, i, head, width)
+        if found.fields[i] == width or not cells or not _is_footer(cells, width, below_gap):
+            return i
+        last = i - 1
+    return last
+
+
+def _gap_between(found: Scan, i: int, head: int, width: int) -> bool:
+    """Whether a blank line parts record `i` from the last row that is as long as the header."""
+    if found.quoted_breaks:
+        return False
+    j = i
+    while j > head and found.fields[j] != width:
+        if found.lines[j] - found.lines[j - 1] > 1:
+            return True
+        j -= 1
+    return False
+
+
+def _cells(body: bytes, found: Scan, record: int, delimiter: str) -> list[str]:
+    # whole, with a tab at its end, which can be a delimiter
+    text = body[found.starts[record] : found.ends[record]].decode("utf-8", "replace").strip("\r\n")
+    return [cell.strip() for cell in next(csv.reader([text], delimiter=delimiter), [])]
+
+
+def _lines(body: bytes, found: Scan, records: range, before: int) -> tuple[Line, ...]:
+    return tuple((int(found.lines[i]) + before, _text(body[found.starts[i] : found.ends[i]])) for i in records)
+
+
+def _text(line: bytes) -> str:
+    return line.decode("utf-8", "replace").strip()[:200]

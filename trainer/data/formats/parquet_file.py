@@ -1,0 +1,182 @@
+"""A Parquet file as a RawTable, whole or piece by piece."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from trainer.data.formats.file_bytes import PARQUET_MAGIC, ReadLimits
+from trainer.data.formats.raw import TYPED, Detected, RawTable, first_of, flat, too_long
+from trainer.errors import DataError
+
+PARQUET = Detected(
+    format="parquet",
+    encoding="utf-8",
+    encoding_reason="Parquet text is always UTF-8.",
+    delimiter="",
+    delimiter_sure=1.0,
+    delimiter_reason="Parquet has no delimiter.",
+    header=True,
+    header_sure=1.0,
+    header_reason="Parquet keeps the names of the columns.",
+)
+
+
+@contextmanager
+def _damaged_parquet() -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError, MemoryError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"The Parquet file is damaged: {error}. Write it again.") from error
+
+
+def _check_parquet(file: pq.ParquetFile, limits: ReadLimits) -> None:
+    rows = file.metadata.num_rows
+    width = len(file.schema_arrow.names)
+    if rows > limits.rows or width > limits.columns or rows * width > limits.cells:
+        raise DataError(
+            f"The file has {rows:,} rows and {width:,} columns; at most {limits.rows:,} rows, {limits.columns:,} columns and "
+            f"{limits.cells:,} cells are read. Leave rows or columns out."
+        )
+    size = sum(file.metadata.row_group(g).total_byte_size for g in range(file.metadata.num_row_groups))
+    if size > limits.unpacked_bytes:
+        raise DataError(f"The file unpacks to {size:,} bytes; at most {limits.unpacked_bytes:,} are read.")
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether the file begins as a Parquet file; raises DataError if it cannot be read."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC
+    except OSError as error:
+        raise DataError(f"The file '{path.name}' cannot be read: {error.strerror or error}.") from error
+
+
+def read_parquet(path: Path, limits: ReadLimits) -> RawTable:
+    """The whole file; raises DataError."""
+    if path.stat().st_size > limits.bytes:
+        raise DataError(f"The file is larger than {limits.bytes} bytes. Leave rows or columns out.")
+    with _damaged_parquet(), pq.ParquetFile(path, pre_buffer=False) as file:
+        _check_parquet(file, limits)
+        table = file.read(use_threads=False)
+        problems = _parquet_problems(table.schema, table.num_rows)
+        columns = () if problems else tuple(_parquet_column(column) for column in table.columns)
+    if problems:
+        raise DataError(first_of(problems), problems=tuple(problems))
+    names = tuple(str(name) for name in table.column_names)
+    return RawTable(names=names, columns=columns, line_numbers=np.arange(1, table.num_rows + 1), detected=PARQUET)
+
+
+class ParquetPieces:
+    """A Parquet file read piece by piece, so a large one is never in memory as a whole; a context manager.
+
+    `names` are all its columns and `rows` its number of rows. Raises DataError like `read`.
+    """
+
+    def __init__(self, path: Path, limits: ReadLimits | None = None) -> None:
+        limits = limits or ReadLimits()
+        if (size := path.stat().st_size) > limits.bytes:
+            raise DataError(
+                f"The file has {size:,} bytes; at most {limits.bytes:,} are read. Leave rows or columns out."
+            )
+        with _damaged_parquet():
+            self._file = pq.ParquetFile(path, pre_buffer=False)
+            try:
+                _check_parquet(self._file, limits)
+                self.names = tuple(str(name) for name in self._file.schema_arrow.names)
+                self.rows = int(self._file.metadata.num_rows)
+            except BaseException:
+                self._file.close()
+                raise
+
+    def __enter__(self) -> ParquetPieces:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+
+    def read(self, wanted: Collection[str], size: int) -> Iterator[RawTable]:
+        """Pieces of at most `size` rows with the columns `wanted` only, each knowing its row numbers in the file."""
+        chosen = [name for name in self.names if name in wanted]
+        self._refuse(wanted)
+        if not chosen:  # nothing but the number of rows matters
+            numbers = np.arange(1, self.rows + 1)
+            for start in range(0, self.rows, size):
+                yield RawTable(names=(), columns=(), line_numbers=numbers[start : start + size], detected=PARQUET)
+            return
+        for before, batch in self._batches(chosen, size):
+            yield _piece(batch, chosen, before)
+
+    def read_all(self, wanted: Collection[str], size: int) -> Iterator[tuple[RawTable, pa.RecordBatch]]:
+        """The same pieces, each beside all columns of its rows as they are in the file."""
+        chosen = [name for name in self.names if name in wanted]
+        self._refuse(wanted)
+        for before, batch in self._batches(list(self.names), size):
+            yield _piece(batch.select(chosen), chosen, before), batch
+
+    def _refuse(self, wanted: Collection[str]) -> None:
+        """Raise DataError for a file without rows, and for columns among `wanted` that cannot be read."""
+        if self.rows == 0:
+            raise DataError("The file has no row. Choose a file with rows.")
+        fields = [field for field in self._file.schema_arrow if field.name in wanted]
+        if problems := _parquet_problems(pa.schema(fields), self.rows) if fields else []:
+            raise DataError(first_of(problems), problems=tuple(problems))
+
+    def _batches(self, names: list[str], size: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Batches of these columns, with the number of rows before each."""
+        before = 0
+        with _damaged_parquet():
+            for batch in self._file.iter_batches(batch_size=size, columns=names, use_threads=False):
+                yield before, batch
+                before += batch.num_rows
+
+
+def _piece(batch: pa.RecordBatch, names: Collection[str], before: int) -> RawTable:
+    return RawTable(
+        names=tuple(names),
+        columns=tuple(_parquet_column(pa.chunked_array([column])) for column in batch.columns),
+        line_numbers=np.arange(before + 1, before + batch.num_rows + 1),
+        detected=PARQUET,
+    )
+
+
+def _parquet_problems(schema: pa.Schema, rows: int) -> list[str]:
+    problems = [f"{words[0].upper()}{words[1:]}" for words in too_long(schema.names)]
+    if problems:
+        return problems
+    if len(schema) == 0 or rows == 0:
+        problems.append(f"The file has {len(schema)} columns and {rows} rows: there is nothing to learn from.")
+    for place, name in enumerate(schema.names, 1):
+        if not name.strip():
+            problems.append(f"The name of column {place} is empty. Give the column a name.")
+    for name, times in Counter(schema.names).items():
+        if times > 1:
+            problems.append(f"The name '{name}' appears {times} times. Rename all but one.")
+    for field in schema:
+        inner = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+        if pa.types.is_nested(inner) or pa.types.is_binary(inner) or pa.types.is_large_binary(inner):
+            problems.append(
+                f"Column '{field.name}' has the type {field.type}, which is neither number nor text. Leave it out."
+            )
+    return problems
+
+
+def _parquet_column(column: pa.ChunkedArray) -> pa.Array:
+    """Numbers and booleans as they are; dictionaries, dates and decimals as text. Raises ArrowInvalid for text that is not UTF-8."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_float16(column.type) or pa.types.is_float32(column.type):
+        column = column.cast(pa.float64())
+    if not any(test(column.type) for test in TYPED):
+        column = column.cast(pa.string())
+    if pa.types.is_string(column.type):
+        column.validate(full=True)  # a damaged file may hold any bytes
+    return flat(column)

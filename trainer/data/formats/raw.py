@@ -1,0 +1,113 @@
+"""RawTable: what was read from a file, as untouched cells, and how it was read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trainer.data.formats import layout as layouts
+
+MOST_NAME = 1000  # characters of a column's name, which stands in every tree, answer and page
+TYPED = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
+
+
+def too_long(names: Sequence[str]) -> list[str]:
+    """A sentence for each name of a column that is longer than one may be."""
+    return [
+        f"the name of column {place:,} has {len(name):,} characters; at most {MOST_NAME:,} are possible. Shorten it."
+        for place, name in enumerate(names, 1)
+        if len(name) > MOST_NAME
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Detected:
+    """How a file was read, and why: `*_reason` is a sentence, `encoding_sure`, `delimiter_sure` and `header_sure` are in [0, 1].
+
+    `top` and `bottom` are the lines above and below the table, as pairs of line number and text.
+    """
+
+    format: str  # "csv" or "parquet"
+    encoding: str
+    encoding_reason: str
+    delimiter: str
+    delimiter_sure: float
+    delimiter_reason: str
+    header: bool
+    header_sure: float
+    header_reason: str
+    top: tuple[layouts.Line, ...] = ()
+    bottom: tuple[layouts.Line, ...] = ()
+    encoding_sure: float = 1.0
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should look at, in sentences."""
+        return () if self.encoding_sure == 1 else (self.encoding_reason,)
+
+    def to_json(self) -> dict[str, Any]:
+        """As a dictionary, without lines around the table if there are none."""
+        record = {own.name: getattr(self, own.name) for own in fields(self)}
+        return {name: value for name, value in record.items() if name not in ("top", "bottom") or value}
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> Detected:
+        """The inverse of `to_json`; raises TypeError or ValueError."""
+        around = {name: tuple((int(n), str(text)) for n, text in record.get(name, ())) for name in ("top", "bottom")}
+        return cls(**record | around)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RawTable:
+    """Column names and cells as they are in the file.
+
+    `columns` are pyarrow arrays of equal length: strings for CSV; strings, integers, floating-point numbers or booleans for
+    Parquet. `line_numbers`, int64 (n,), are the line where a CSV row starts, or the row number of a Parquet file, from 1.
+    """
+
+    names: tuple[str, ...]
+    columns: tuple[pa.Array, ...]
+    line_numbers: np.ndarray
+    detected: Detected
+
+    def __len__(self) -> int:
+        return len(self.line_numbers)
+
+    @property
+    def place(self) -> str:
+        """The word before a line number in messages."""
+        return "Row" if self.detected.format == "parquet" else "Line"
+
+    def column(self, name: str) -> pa.Array:
+        """The cells of the column called `name`; raises KeyError."""
+        try:
+            return self.columns[self.names.index(name)]
+        except ValueError:
+            raise KeyError(name) from None
+
+
+def flat(column: pa.ChunkedArray) -> pa.Array:
+    """The pieces of a column in one."""
+    return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+
+
+def as_text(column: pa.Array) -> pa.Array:
+    """A column as text without surrounding spaces: whole floating-point numbers without '.0', the others in shortest form."""
+    if pa.types.is_string(column.type):
+        return pc.utf8_trim_whitespace(column)
+    if pa.types.is_floating(column.type):
+        encoded = column.dictionary_encode()
+        words = pa.array([repr(v).removesuffix(".0") for v in encoded.dictionary.to_pylist()], pa.string())
+        return words.take(encoded.indices)
+    return column.cast(pa.string())
+
+
+def first_of(problems: list[str]) -> str:
+    """The first problem, and how many there are."""
+    more = f" ({len(problems)} places in all.)" if len(problems) > 1 else ""
+    return problems[0] + more

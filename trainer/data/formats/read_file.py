@@ -1,0 +1,36 @@
+"""A table from a file: CSV (also .gz) and Parquet become a RawTable, or a DataError."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from trainer.data.formats.csv_file import read_csv
+from trainer.data.formats.file_bytes import ReadLimits, read_bytes
+from trainer.data.formats.parquet_file import is_parquet, read_parquet
+from trainer.data.formats.raw import RawTable
+
+
+def read(
+    path: str | Path,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    header: bool = True,
+    limits: ReadLimits | None = None,
+    skip_top: int | None = None,
+    skip_bottom: int | None = None,
+) -> RawTable:
+    """Read a CSV file (also gzipped) or a Parquet file; what is not given is detected.
+
+    `skip_top` and `skip_bottom` are lines of a CSV file that are not part of the table; None looks for titles and footers. Raises
+    DataError, whose `problems` list every place that was found (at most 20 of a kind), for anything that is not a table.
+    """
+    limits = limits or ReadLimits()
+    path = Path(path)
+    if is_parquet(path):
+        return read_parquet(path, limits)
+    # handed over without a name here, so that the bytes are given back as soon as they are decoded
+    return read_csv(
+        read_bytes(path, limits), delimiter=delimiter, encoding=encoding, header=header, limits=limits,
+        skip_top=skip_top, skip_bottom=skip_bottom,
+    )  # fmt: skip

@@ -1,0 +1,157 @@
+"""The cells of one column: distinct words, which of them mean 'missing', which are numbers, and their float64 values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trainer.data.formats.raw import as_text
+from trainer.dtypes import BoolArray, FloatArray
+
+MARKS = ("NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "?")
+NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,5})?$"
+WHOLE = r"^[+-]?[0-9]+$"
+WHOLE_WORD = re.compile(WHOLE, re.ASCII)
+LONG = re.compile(r"^([+-]?[0-9]{16,1000})(\.0*)?$")
+LEADING_ZERO = r"^[+-]?0[0-9]+$"
+TRUTH = {"true": 1.0, "false": 0.0}
+TWO_LETTERS = "^[A-Z]{2}$"
+LARGEST_EXACT = 2**53  # from here on float64 has no longer every whole number
+
+
+def _spellings(words: Iterable[str]) -> list[str]:
+    """Words in lower case, with a capital, and in capitals."""
+    return [spelt for w in words for spelt in (w.lower(), w.capitalize(), w.upper())]
+
+
+INFINITE = [sign + word for word in _spellings(("inf", "infinity")) for sign in ("", "+", "-")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cells:
+    """A column as distinct words (`array`, in order of appearance) and the int64 `index` (n,) of each row's word."""
+
+    array: pa.Array
+    index: np.ndarray
+
+    @classmethod
+    def of(cls, column: pa.Array) -> Cells:
+        """The cells of a raw column, trimmed; a null is the empty word."""
+        encoded = as_text(column).fill_null("").dictionary_encode()
+        return cls(
+            array=encoded.dictionary,
+            index=encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64),
+        )
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """The distinct words as Python strings; columns of numbers never need them all."""
+        return tuple(self.array.to_pylist())
+
+    def word(self, i: int | np.integer) -> str:
+        """Distinct word number `i`."""
+        return str(self.array[int(i)].as_py())
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """Rows of each word, int64."""
+        return np.bincount(self.index, minlength=len(self.array))
+
+    @cached_property
+    def numbers(self) -> BoolArray:
+        """For each word, whether it is a finite number in decimal notation."""
+        return self._decimal & np.isfinite(self._floats)
+
+    @cached_property
+    def infinite(self) -> BoolArray:
+        """For each word, whether it means infinity or is a number too large for float64."""
+        named = self._is_in(INFINITE)
+        return named | (self._decimal & ~np.isfinite(self._floats))
+
+    @cached_property
+    def truths(self) -> BoolArray:
+        """For each word, whether it is true or false, also with a capital or in capitals."""
+        return self._is_in(_spellings(TRUTH))
+
+    @cached_property
+    def leading_zeros(self) -> BoolArray:
+        """For each word, whether it is a whole number that begins with a needless zero."""
+        return self._matches(LEADING_ZERO)
+
+    @cached_property
+    def whole(self) -> BoolArray:
+        """For each word, whether it is written as a whole number."""
+        return self._matches(WHOLE)
+
+    @cached_property
+    def inexact(self) -> BoolArray:
+        """For each word, whether it is a whole number that float64 may round."""
+        out = np.abs(np.nan_to_num(self._floats)) >= LARGEST_EXACT
+        for i in np.flatnonzero(out):
+            # scientific notation is a rounded number in the first place
+            whole = LONG.match(self.word(i))
+            out[i] = whole is not None and abs(int(whole[1])) > LARGEST_EXACT
+        return out
+
+    @cached_property
+    def marks(self) -> BoolArray:
+        """For each word, whether it could mean 'missing'."""
+        return self._is_in(("", *MARKS))
+
+    @cached_property
+    def missing(self) -> BoolArray:
+        """For each word, whether it means 'missing' here: 'NA' is a value among other two-letter codes."""
+        if not self._is_in(("NA",)).any():
+            return self.marks
+        others = self.array.filter(pa.array(~self.marks))
+        codes = pc.sum(pc.match_substring_regex(others, TWO_LETTERS)).as_py() or 0
+        if len(others) and 2 * codes >= len(others):
+            return self.marks & ~self._is_in(("NA",))
+        return self.marks
+
+    def floats(self) -> FloatArray:
+        """The value of each word (NaN unless it is a number, true or false), float64."""
+        out = np.where(self.numbers, self._floats, np.nan)
+        for i in np.flatnonzero(self.truths):
+            out[i] = TRUTH[self.word(i).lower()]
+        return out + 0.0  # no negative zero: it would print differently and compare equal
+
+    def rows_of(self, chosen: BoolArray, most: int) -> np.ndarray:
+        """The first `most` rows whose word is chosen (boolean, one entry per word)."""
+        return np.flatnonzero(chosen[self.index])[:most]
+
+    @cached_property
+    def _floats(self) -> FloatArray:
+        # the parser of pyarrow rounds correctly, but knows no plus sign
+        plain = pc.utf8_ltrim(self.array, characters="+")
+        numeric = self._decimal
+        out = np.full(len(plain), np.nan)
+        out[numeric] = _cast(plain.filter(pa.array(numeric)))
+        return out
+
+    def _is_in(self, words: Iterable[str]) -> BoolArray:
+        return (
+            pc.is_in(self.array, value_set=pa.array(list(words), pa.string()))
+            .to_numpy(zero_copy_only=False)
+            .astype(bool)
+        )
+
+    @cached_property
+    def _decimal(self) -> BoolArray:
+        return self._matches(NUMBER)
+
+    def _matches(self, pattern: str) -> BoolArray:
+        return pc.match_substring_regex(self.array, pattern).to_numpy(zero_copy_only=False).astype(bool)
+
+
+def _cast(plain: pa.Array) -> FloatArray:
+    try:
+        return pc.cast(plain, pa.float64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowInvalid:  # notations that it does not know, such as '5.' or numbers out of range
+        return np.array([float(w) for w in plain.to_pylist()])

@@ -1,0 +1,191 @@
+"""What one column was taken for, why, and what else it could be; and its cells in the plain form that a clean file would have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from trainer.data.parsing.cells import Cells
+from trainer.data.parsing.dates import FORMATS, TIME, DateForm
+from trainer.data.parsing.numbers import DECIMALS, NEGATIVE, THOUSANDS, NumberForm
+from trainer.errors import DataError
+
+TEXT = "text"
+NUMBER = "number"
+DATE = "date"
+PLAIN = "plain"
+ASK = "ask"
+LISTED = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnReading:
+    """How the cells of a column are read.
+
+    `taken_for`: "number" and "date" (times of day among them) in the form of `number` or `date`; "plain": the cells as they stand,
+    except for the words in `missing`; "text": kept as text though something in it looks like numbers; "ask": not decided, `question`
+    says why, and nothing is read before it is. `choices` are the switches that a person has, `given` says that one was used.
+    """
+
+    name: str
+    taken_for: str
+    reason: str = ""
+    number: NumberForm | None = None
+    date: DateForm | None = None
+    missing: tuple[str, ...] = ()
+    question: str = ""
+    choices: tuple[str, ...] = ()
+    given: bool = False
+
+    @property
+    def special(self) -> bool:
+        """Whether cells are read in another way than in a clean file; then a model has to repeat it."""
+        return self.taken_for in (NUMBER, DATE) or bool(self.missing)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that it becomes."""
+        return self.date.names(self.name) if self.date is not None else (self.name,)
+
+    @property
+    def unit(self) -> str:
+        return self.number.unit if self.number is not None else ""
+
+    @property
+    def words(self) -> str:
+        """What it was taken for, in words."""
+        if self.taken_for == NUMBER and self.number is not None:
+            return f"numbers, {self.number.words}" if self.number != NumberForm() else "numbers"
+        if self.date is not None:
+            what = "times of day" if self.date.form == TIME else f"dates, {self.date.form}"
+            return what + (" with times of day" if self.date.clock else "")
+        return {PLAIN: "as it stands", TEXT: "text", ASK: "not decided"}[self.taken_for]
+
+    @property
+    def switch(self) -> str:
+        """What to say to get this reading, as `--kind` takes it."""
+        if self.taken_for == NUMBER and self.number is not None:
+            return f"number:{self.number.decimal}{self.number.thousands}"
+        if self.date is not None:
+            return TIME if self.date.form == TIME else f"date:{self.date.form}"
+        return "text" if self.taken_for == TEXT else ""
+
+    def to_json(self) -> dict[str, Any]:
+        """What a model file keeps: enough to read other cells in the same way."""
+        record: dict[str, Any] = {"taken_for": self.taken_for, "reason": self.reason}
+        if self.number is not None:
+            record |= {"decimal": self.number.decimal, "thousands": self.number.thousands}
+            record |= {"unit": self.number.unit} if self.number.unit else {}
+            record |= {"negative": self.number.negative} if self.number.negative else {}
+        if self.date is not None:
+            record["form"] = self.date.form
+            record |= {"origin": self.date.origin} if self.date.origin else {}
+            record |= {"clock": True} if self.date.clock else {}
+            record |= {"zone": self.date.zone} if self.date.zone else {}
+        record |= {"missing": list(self.missing)} if self.missing else {}
+        record |= {"question": self.question} if self.question else {}
+        record |= {"choices": list(self.choices)} if self.choices else {}
+        return record | ({"given": True} if self.given else {})
+
+    @classmethod
+    def from_json(cls, name: str, record: dict[str, Any]) -> ColumnReading:
+        """The inverse of `to_json`; raises DataError for a form that is not known."""
+        number = date = None
+        taken_for = str(record.get("taken_for"))
+        if taken_for == NUMBER:
+            number = NumberForm(
+                decimal=record["decimal"], thousands=record["thousands"], unit=str(record.get("unit", "")),
+                negative=str(record.get("negative", "")),
+            )  # fmt: skip
+        elif taken_for == DATE:
+            date = DateForm(
+                form=record["form"], origin=str(record.get("origin", "")), clock=bool(record.get("clock")),
+                zone=str(record.get("zone", "")),
+            )  # fmt: skip
+        bad = taken_for not in (TEXT, NUMBER, DATE, PLAIN, ASK) or (date is not None and not _known(date))
+        bad = bad or (number is not None and (number.decimal not in DECIMALS or number.thousands not in THOUSANDS))
+        bad = bad or (number is not None and number.negative not in NEGATIVE)
+        if bad or (number is not None and number.decimal == number.thousands):
+            raise DataError(f"The reading of column '{name}' is damaged: {str(record)[:200]}.")
+        return cls(
+            name=name,
+            taken_for=taken_for,
+            reason=str(record.get("reason", "")),
+            number=number,
+            date=date,
+            missing=tuple(str(word) for word in record.get("missing", ())),
+            question=str(record.get("question", "")),
+            choices=tuple(str(choice) for choice in record.get("choices", ())),
+            given=bool(record.get("given")),
+        )
+
+    @cached_property
+    def _gaps(self) -> frozenset[str]:
+        return frozenset(self.missing)
+
+    def texts(self, word: str) -> tuple[str, ...] | None:
+        """The plain texts of a word, one for each of `names` ("" where it is missing); None if it is not of this form."""
+        if word in self._gaps:
+            return ("",) * len(self.names)
+        if self.number is not None:
+            plain = self.number.plain(word)
+            return None if plain is None else (plain,)
+        if self.date is not None:
+            return self.date.values(word)
+        return (word,)
+
+    def columns(self, column: pa.Array) -> tuple[tuple[pa.Array, ...], np.ndarray, Cells | None]:
+        """The plain columns, boolean (n,) where a cell is not of this form (null in the columns), and the cells that were read."""
+        nothing = np.zeros(len(column), bool)
+        if self.taken_for in (TEXT, ASK) or (self.taken_for == PLAIN and not self.missing):
+            return (column,), nothing, None
+        if not pa.types.is_string(column.type) and self.date is None:
+            return (column,), nothing, None  # a column of typed numbers is one already
+        cells = Cells.of(column)
+        marks = cells.marks if self.taken_for != PLAIN else np.zeros(len(cells.words), bool)
+        found = [
+            ("",) * len(self.names) if mark else self.texts(word) for word, mark in zip(cells.words, marks, strict=True)
+        ]
+        wrong = np.array([own is None for own in found], bool)
+        made = tuple(
+            pa.array([None if own is None else own[j] for own in found], pa.string()).take(pa.array(cells.index))
+            for j in range(len(self.names))
+        )
+        return made, wrong[cells.index], cells
+
+
+def _known(date: DateForm) -> bool:
+    if date.form == TIME:
+        return True
+    return date.form in FORMATS and re.fullmatch(r"[0-9]{4}-01-01", date.origin) is not None
+
+
+Declare = Callable[[str, Sequence[str]], ColumnReading]
+
+
+def kind_of(spec: str) -> tuple[str, str]:
+    """A switch as 'text', 'number', 'number:,.', 'date', 'date:dd/mm/yyyy', 'time', 'binary' cut in two; raises DataError."""
+    what, _, how = spec.strip().partition(":")
+    what = {"categorical": TEXT, "numeric": NUMBER}.get(what, what)
+    if what in FORMATS and not how:
+        how = what
+        what = DATE
+    fine = {
+        TEXT: not how,
+        NUMBER: how == "" or (how[0] in DECIMALS and how[1:] in THOUSANDS and how[:1] != how[1:]),
+        DATE: how in ("", *FORMATS),
+        TIME: not how,
+        "binary": not how,
+    }
+    if not fine.get(what):
+        raise DataError(
+            f"'{spec[:60]}' is not a kind of column: say text, number, number:, (decimal comma), number:,. (with points between "
+            f"thousands), number:., (with commas), date, time, binary, or a date as one of {', '.join(FORMATS)}."
+        )
+    return what, how

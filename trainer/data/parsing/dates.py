@@ -1,0 +1,152 @@
+"""How a column writes dates and times of day, and the columns that are made from them."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from trainer.data.parsing.numbers import folded
+
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+FULL_MONTHS = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december",
+)  # fmt: skip
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+PIECES = {
+    "yyyy": r"(?P<y>1[5-9][0-9]{2}|2[0-1][0-9]{2})", "yy": r"(?P<y2>[0-9]{2})", "mm": r"(?P<m>[0-9]{1,2})",
+    "dd": r"(?P<d>[0-9]{1,2})", "mmm": r"(?P<name>[A-Za-z]{3,9})\.?",
+}  # fmt: skip
+CLOCK = (
+    r"(?P<H>[0-9]{1,2}):(?P<M>[0-9]{2})(?::(?P<S>[0-9]{2})(?:[.,][0-9]{1,9})?)?\s?(?P<ap>[AaPp]\.?[Mm]\.?)?"
+    r"\s?(?P<zone>Z|UTC|[+-][0-9]{2}:?[0-9]{2})?"
+)
+GUESSED = (
+    "yyyy-mm-dd", "yyyy/mm/dd", "yyyy.mm.dd", "dd.mm.yyyy", "dd/mm/yyyy", "mm/dd/yyyy", "dd-mm-yyyy", "mm-dd-yyyy",
+    "mm.dd.yyyy", "dd mmm yyyy", "dd-mmm-yyyy", "dd. mmm yyyy", "mmm dd, yyyy", "mmm dd yyyy",
+)  # fmt: skip
+SHORT = (*(form.replace("yyyy", "yy") for form in GUESSED if form.endswith("yyyy")), "yyyymmdd")
+FORMATS = (*GUESSED, *SHORT)
+TIME = "time"
+LARGEST_TWO_DIGIT_YEAR = 69  # as POSIX has it: 69 to 99 are 1969 to 1999
+
+
+def _pattern(form: str) -> re.Pattern[str]:
+    pieces = re.findall("yyyy|yy|mmm|mm|dd|[^ymd]+", form)
+    made = "".join(PIECES.get(piece) or re.escape(piece) for piece in pieces)
+    if form == "yyyymmdd":
+        made = made.replace("{1,2}", "{2}")
+    return re.compile(rf"{made}(?:[T ]\s*{CLOCK})?", re.ASCII)
+
+
+PATTERNS = {form: _pattern(form) for form in FORMATS} | {TIME: re.compile(CLOCK, re.ASCII)}
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A date, a time of day in minutes, or both; `zone` is the offset as it is written."""
+
+    date: datetime.date | None
+    minutes: int | None
+    zone: str = ""
+
+
+def moment_of(word: str, form: str) -> Moment | None:
+    """What a word means in this form; None if it is not written so, or there is no such day or time."""
+    found = PATTERNS[form].fullmatch(folded(word))
+    if found is None:
+        return None
+    parts = found.groupdict()
+    minutes = _minutes(parts) if parts["H"] is not None else None
+    if parts["H"] is not None and minutes is None:
+        return None
+    if form == TIME:
+        return Moment(None, minutes, parts["zone"] or "")
+    date = _date(parts)
+    return None if date is None else Moment(date, minutes, parts["zone"] or "")
+
+
+def _date(parts: dict[str, str | None]) -> datetime.date | None:
+    name = (parts.get("name") or "").lower()
+    if name:
+        known = FULL_MONTHS if len(name) > 3 else MONTHS
+        if name not in known:
+            return None
+        month = known.index(name) + 1
+    else:
+        month = int(parts["m"] or 0)
+    year = int(parts.get("y") or 0)
+    if parts.get("y2") is not None:
+        short = int(parts["y2"] or 0)
+        year = short + (1900 if short >= LARGEST_TWO_DIGIT_YEAR else 2000)
+    try:
+        return datetime.date(year, month, int(parts["d"] or 0))
+    except ValueError:
+        return None
+
+
+def _minutes(parts: dict[str, str | None]) -> int | None:
+    hour = int(parts["H"] or 0)
+    minute = int(parts["M"] or 0)
+    second = int(parts["S"] or 0)
+    if parts["ap"]:
+        if not 1 <= hour <= 12:
+            return None
+        hour = hour % 12 + (12 if parts["ap"][0] in "pP" else 0)
+    return hour * 60 + minute if hour < 24 and minute < 60 and second < 60 else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DateForm:
+    """A way of writing dates (or times of day, the form 'time'), and what is made of them.
+
+    `origin` is the day that days are counted from, as yyyy-mm-dd; `clock` says that dates have a time of day.
+    """
+
+    form: str
+    origin: str = ""
+    clock: bool = False
+    zone: str = ""
+
+    @cached_property
+    def _day_zero(self) -> int:
+        return datetime.date.fromisoformat(self.origin).toordinal()
+
+    def names(self, column: str) -> tuple[str, ...]:
+        """The names of the columns that `column` becomes."""
+        if self.form == TIME:
+            return f"{column} hour", f"{column} minutes since 00:00"
+        days = (f"{column} year", f"{column} month", f"{column} weekday", f"{column} days since {self.origin}")
+        return (*days, f"{column} hour") if self.clock else days
+
+    def values(self, word: str) -> tuple[str, ...] | None:
+        """The plain texts of these columns for a word; None if it is not written in this form."""
+        moment = moment_of(word, self.form)
+        if (
+            moment is None
+            or moment.zone != self.zone
+            or (moment.minutes is not None) != (self.clock or self.form == TIME)
+        ):
+            return None
+        if moment.date is None:
+            assert moment.minutes is not None
+            return str(moment.minutes // 60), str(moment.minutes)
+        date = moment.date
+        days = str(date.year), str(date.month), WEEKDAYS[date.weekday()], str(date.toordinal() - self._day_zero)
+        return days if moment.minutes is None else (*days, str(moment.minutes // 60))
+
+
+def form_for(words: Sequence[str], form: str) -> tuple[DateForm, tuple[str, ...]]:
+    """The form with what the words show (first year, times, zone), and the words that are not written in it."""
+    moments = {word: moment_of(word, form) for word in words}
+    known = [moment for moment in moments.values() if moment is not None]
+    clock = bool(known) and form != TIME and sum(m.minutes is not None for m in known) * 2 > len(known)
+    zones = [m.zone for m in known]
+    zone = max(set(zones), key=zones.count) if zones else ""
+    years = [m.date.year for m in known if m.date is not None]
+    made = DateForm(form=form, origin=f"{min(years)}-01-01" if years else "", clock=clock, zone=zone)
+    if not known:
+        return made, tuple(words)
+    return made, tuple(word for word in words if made.values(word) is None)

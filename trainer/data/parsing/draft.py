@@ -1,0 +1,71 @@
+"""A column of a raw table on the way to its reading: its distinct words, and what is known about them so far."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from trainer.data.parsing.column import ColumnReading
+from trainer.data.parsing.numbers import Parts, Way
+
+SAMPLE = 200  # distinct words that tell whether a column is worth a closer look
+SLIPS = 0.1  # the largest share of cells that do not fit a form, where the form is still what was meant
+
+
+@dataclass(frozen=True)
+class Words:
+    """The distinct words of a column that are not marks, with the rows of each and the line where it stands first."""
+
+    name: str
+    words: tuple[str, ...]
+    counts: np.ndarray
+    lines: np.ndarray
+    plain: np.ndarray
+    place: str
+
+    def rows(self, chosen: Sequence[str]) -> int:
+        """Rows of the chosen words."""
+        wanted = set(chosen)
+        return int(sum(n for word, n in zip(self.words, self.counts.tolist(), strict=True) if word in wanted))
+
+    def where(self, word: str) -> str:
+        """'line 7' of a word."""
+        return f"{self.place} {self.lines[self.words.index(word)]}"
+
+    def first(self, chosen: Sequence[str]) -> str:
+        """The one of the chosen words that stands first in the file."""
+        wanted = set(chosen)
+        at = [i for i, word in enumerate(self.words) if word in wanted]
+        return self.words[min(at, key=lambda i: int(self.lines[i]))]
+
+
+@dataclass
+class Draft:
+    """A column on the way: what it is, or the ways of writing numbers that are still possible (`ways`, empty: decided)."""
+
+    reading: ColumnReading
+    words: Words | None = None
+    ways: frozenset[Way] = frozenset()
+    parts: dict[str, Parts] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+
+
+def gaps_reason(words: Words, gaps: Sequence[str]) -> str:
+    if not gaps:
+        return ""
+    rows = words.rows(gaps)
+    word = words.first(gaps)
+    return f"; {quoted(gaps)} in {rows} {'cell means' if rows == 1 else 'cells means'} missing (first on {words.where(word).lower()})"
+
+
+def how_many(words: Words, odd: Sequence[str]) -> str:
+    rows = words.rows(odd)
+    return "" if rows == 1 else f" ({rows} such cells)"
+
+
+def quoted(some: Sequence[str], most: int = 5) -> str:
+    return ", ".join(f"'{word}'" for word in some[:most]) + (
+        f" and {len(some) - most} more" if len(some) > most else ""
+    )

@@ -1,0 +1,465 @@
+"""What each column of a raw table is taken for: its own cells decide, or, if these leave it open, the cells of the other columns.
+
+A form is used only if every cell has it, except for known words for "missing". What could be read in two ways, with two results, is
+a question and no guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from trainer.data.formats.raw import RawTable
+from trainer.data.parsing.cells import Cells
+from trainer.data.parsing.column import ASK, DATE, NUMBER, PLAIN, TEXT, ColumnReading, kind_of
+from trainer.data.parsing.dates import FORMATS, GUESSED, TIME, moment_of
+from trainer.data.parsing.draft import SAMPLE, SLIPS, Draft, Words, gaps_reason, how_many, quoted
+from trainer.data.parsing.given import Given
+from trainer.data.parsing.guess_dates import dates_of, no_dates
+from trainer.data.parsing.numbers import (
+    BODIES,
+    BRACKETS,
+    NAMES,
+    NEGATIVE,
+    NumberForm,
+    Parts,
+    Way,
+    account_like,
+    parts_of,
+    ways_of,
+)
+from trainer.data.parsing.words import is_missing_word
+
+FEW_VALUES = 10  # with so many different numbers or fewer, and a word among them, they may be codes
+MOST_LETTERS = 4  # of a word that looks like a number with a unit or a month beside it
+
+
+def guess_columns(raw: RawTable, given: Given) -> dict[str, ColumnReading]:
+    """The columns that are read in another way than a clean file, kept as text though something looks like numbers, or questions."""
+    drafts = [_draft(name, column, raw, given) for name, column in zip(raw.names, raw.columns, strict=True)]
+    known = _Decimals(raw, drafts)
+    settled = [_settle(draft, known, given) for draft in drafts]
+    thousands = {s.number.thousands for s in settled if s.number is not None and s.number.thousands}
+    settled = [_as_elsewhere(own, draft, thousands, given) for own, draft in zip(settled, drafts, strict=True)]
+    if known.found == {","}:
+        settled = [_points_are_thousands(own, raw, known) for own in settled]
+    elif not known.found:
+        settled = _maybe_thousands(settled, raw, given)
+    return {own.name: own for own in settled if own.taken_for != PLAIN or own.missing or own.reason}
+
+
+def _draft(name: str, column: pa.Array, raw: RawTable, given: Given) -> Draft:
+    untouched = Draft(ColumnReading(name=name, taken_for=PLAIN))
+    spec, how = kind_of(given.kinds[name]) if name in given.kinds else ("", "")
+    if spec == TEXT:
+        return Draft(_plain_or_missing(name, given, TEXT, "you said so"))
+    if not pa.types.is_string(column.type):
+        return untouched
+    signs = [given.sign(what, name) for what in ("decimal", "thousands")]
+    if not spec and not given.words(name) and signs[0] in (None, ".") and not signs[1] and _all_plain(column):
+        return untouched
+    words = _words(name, column, raw, set(given.words(name)))
+    if not words.words or spec == "binary":
+        return Draft(_plain_or_missing(name, given, PLAIN, "you said so"))
+    if spec in (DATE, TIME):
+        forms = (TIME,) if spec == TIME else (how,) if how else FORMATS
+        return Draft(dates_of(words, forms, given, said=True) or no_dates(words, forms))
+    asked = bool(spec or given.words(name)) or any(sign is not None for sign in signs)
+    if words.plain.all() and not asked:
+        return untouched
+    if not spec and not _worth_a_look(words):
+        return Draft(_plain_or_missing(name, given, PLAIN, "you said so"))
+    if not spec and (found := dates_of(words, (*GUESSED, TIME), given, said=False)) is not None:
+        return Draft(found)
+    return _with_a_note(_numbers(words, given, how, said=spec == NUMBER), words)
+
+
+def _with_a_note(draft: Draft, words: Words) -> Draft:
+    """Many words that look like numbers and are none in any known form stay text, but not silently."""
+    own = draft.reading
+    if own.taken_for != PLAIN or own.given or draft.ways or len(words.words) <= FEW_VALUES:
+        return draft
+    odd = [w for w, plain in zip(words.words, words.plain, strict=True) if not plain and not _is_number(w)]
+    if not odd or 10 * sum(_like_a_number(word) for word in words.words) < 9 * len(words.words):
+        return draft
+    word = words.first([w for w in odd if moment_of(w, TIME) is None] or odd)
+    reason = f"its values look like numbers or times, but not in a form that is known, such as '{word[:60]}' on {words.where(word).lower()}"
+    return Draft(replace(own, taken_for=TEXT, reason=reason))
+
+
+def _is_number(word: str) -> bool:
+    own = parts_of(word)
+    return own is not None and bool(ways_of(own.core))
+
+
+def _like_a_number(word: str) -> bool:
+    """Whether a word begins with a digit, or a sign and a digit, and has hardly a letter."""
+    begin = word.lstrip("+-(<>=~≤≥≈±#'\" ")
+    return begin[:1].isdigit() and sum(c.isalpha() for c in word) <= MOST_LETTERS
+
+
+def _plain_or_missing(name: str, given: Given, taken_for: str, reason: str) -> ColumnReading:
+    said = bool(given.words(name)) or taken_for == TEXT
+    return ColumnReading(
+        name=name, taken_for=PLAIN if given.words(name) else taken_for, missing=given.words(name),
+        reason=reason if said else "", given=said,
+    )  # fmt: skip
+
+
+def _all_plain(column: pa.Array) -> bool:
+    """Whether every cell is a plain number, found out without a look at each word."""
+    try:
+        pc.cast(column, pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _words(name: str, column: pa.Array, raw: RawTable, missing: set[str]) -> Words:
+    cells = Cells.of(column)
+    values = ~cells.marks & ~np.array([word in missing for word in cells.words], bool)
+    first = np.zeros(len(cells.words), np.int64)
+    first[cells.index[::-1]] = np.arange(len(cells.index))[::-1]
+    at = np.flatnonzero(values)
+    plain = cells.numbers | cells.truths | cells.infinite
+    return Words(
+        name=name, words=tuple(cells.words[i] for i in at), counts=cells.counts[at], lines=raw.line_numbers[first[at]],
+        plain=plain[at], place=raw.place,
+    )  # fmt: skip
+
+
+def _worth_a_look(words: Words) -> bool:
+    """Whether at least half of the first words could be numbers or dates, or mean that a value is missing."""
+    some = words.words[:SAMPLE]
+    fit = sum(any(c.isdigit() for c in word) or is_missing_word(word) for word in some)
+    return 2 * fit >= len(some)
+
+
+# -- numbers -----------------------------------------------------------------------------------------------------------
+
+
+def _numbers(words: Words, given: Given, how: str, *, said: bool) -> Draft:
+    """Numbers as far as the column alone shows; with `ways` if the other columns may show more."""
+    name, extra = words.name, given.words(words.name)
+    gaps = tuple(w for w, plain in zip(words.words, words.plain, strict=True) if not plain and is_missing_word(w))
+    values = [(w, bool(p)) for w, p in zip(words.words, words.plain, strict=True) if w not in set(gaps)]
+    parts = {w: own for w, _ in values if (own := parts_of(w)) is not None and ways_of(own.core)}
+    odd = [w for w, _ in values if w not in parts]
+    plain = all(p for _, p in values)
+    signs = given.sign("decimal", name), given.sign("thousands", name)
+    asked = said or how or any(sign is not None for sign in signs)
+    if (plain and not asked and not gaps) or not parts:
+        return Draft(_plain_or_missing(name, given, PLAIN, "you said so") if not said else _no_numbers(words, odd))
+    if odd:
+        return Draft(_with_odd(words, parts, odd, given, plain_parts=_plain_parts(values), said=said))
+    if plain and gaps and not said and _may_be_codes(words, parts):
+        return Draft(_codes_beside(words, gaps))
+    units = {own.unit for own in parts.values()}
+    if len(units) > 1:
+        return Draft(_several_units(words, parts))
+    if (doubt := _doubtful_negatives(words, parts, said=bool(asked))) is not None:
+        return Draft(doubt)
+    ways = _possible(parts, signs, how)
+    if not ways:
+        return Draft(_no_common_way(words, parts, signs, how))
+    draft = ColumnReading(name=name, taken_for=NUMBER, missing=(*extra, *gaps), given=bool(said or how or extra))
+    return Draft(draft, words, ways, parts, gaps)
+
+
+def _plain_parts(values: Sequence[tuple[str, bool]]) -> bool:
+    """Whether all words that are numbers at all are plain ones."""
+    return all(p or parts_of(w) is None for w, p in values)
+
+
+def _possible(parts: dict[str, Parts], signs: tuple[str | None, str | None], how: str) -> frozenset[Way]:
+    """The ways of writing that all cells have, of those that were not ruled out."""
+    ways = frozenset(_allowed(signs, how))
+    for core in {own.core for own in parts.values()}:
+        ways &= ways_of(core)
+        if not ways:
+            break
+    return ways
+
+
+def _allowed(signs: tuple[str | None, str | None], how: str) -> list[Way]:
+    """The ways that agree with the decimal sign and the thousands separator that were given, and with the switch `how`."""
+    if len(how) > 1:
+        return [(how[0], how[1:])]
+    decimal, thousands = (how, None) if how else signs
+    ways = [way for way in BODIES if decimal in (None, way[0])]
+    return [way for way in ways if thousands is None or (way[1] in (thousands, "") and way[0] != thousands)]
+
+
+def _with_odd(
+    words: Words, parts: dict[str, Parts], odd: Sequence[str], given: Given, *, plain_parts: bool, said: bool
+) -> ColumnReading:
+    """A column with some words that are not numbers: a typing error that a person has to look at, or a column of text."""
+    numbers = words.rows(list(parts))
+    all_rows = int(words.counts.sum())
+    word = words.first(odd)
+    facts = f"{words.where(word)}: column '{words.name}' has '{word[:60]}' among {numbers} numbers"
+    choices = ("text",)
+    if said or (not plain_parts and words.rows(odd) <= SLIPS * all_rows):
+        return ColumnReading(name=words.name, taken_for=ASK, question=facts + how_many(words, odd), choices=choices)
+    if given.words(words.name):
+        return _plain_or_missing(words.name, given, PLAIN, "you said so")
+    if 2 * numbers > all_rows and len(parts) > FEW_VALUES:
+        reason = f"{numbers} of {all_rows} values are numbers, but {words.where(word).lower()} has '{word[:60]}'"
+        return ColumnReading(name=words.name, taken_for=TEXT, reason=reason, choices=("number",))
+    return ColumnReading(name=words.name, taken_for=PLAIN)
+
+
+def _no_numbers(words: Words, odd: Sequence[str]) -> ColumnReading:
+    word = words.first(odd) if odd else words.words[0]
+    question = f"{words.where(word)}: column '{words.name}' has '{word[:60]}', which is not a number"
+    return ColumnReading(name=words.name, taken_for=ASK, question=question, choices=(TEXT,), given=True)
+
+
+def _may_be_codes(words: Words, parts: dict[str, Parts]) -> bool:
+    return len(parts) <= FEW_VALUES and words.rows(list(parts)) >= 2 * len(parts)
+
+
+def _codes_beside(words: Words, gaps: Sequence[str]) -> ColumnReading:
+    reason = (
+        f"only {len(words.words) - len(gaps)} different numbers beside {quoted(gaps)}: kept as categories, as codes are; choose number "
+        f"to read {quoted(gaps)} as missing"
+    )
+    return ColumnReading(name=words.name, taken_for=TEXT, reason=reason, choices=("number",))
+
+
+def _several_units(words: Words, parts: dict[str, Parts]) -> ColumnReading:
+    rows = {
+        unit: words.rows([w for w, own in parts.items() if own.unit == unit])
+        for unit in {p.unit for p in parts.values()}
+    }
+    usual = max(rows, key=lambda unit: (rows[unit], unit))
+    word = words.first([w for w, own in parts.items() if own.unit != usual])
+    what = f"'{usual}'" if usual else "no unit"
+    question = (
+        f"{words.where(word)}: column '{words.name}' has '{word[:60]}', but {rows[usual]} other values have {what}"
+    )
+    return ColumnReading(name=words.name, taken_for=ASK, question=question, choices=(TEXT,))
+
+
+def _doubtful_negatives(words: Words, parts: dict[str, Parts], *, said: bool) -> ColumnReading | None:
+    """What speaks against numbers such as (5) and 5- that are negative; None if nothing does, or there are none."""
+    marked = {word: own for word, own in parts.items() if own.negative}
+    styles = {own.negative for own in marked.values()}
+    if not styles:
+        return None
+    word = words.first(list(marked))
+    if len(styles) > 1:
+        question = f"{words.where(word)}: column '{words.name}' has '{word[:60]}', but negative numbers are written in another way, too"
+        return ColumnReading(name=words.name, taken_for=ASK, question=question, choices=(TEXT,))
+    if BRACKETS in styles:
+        sure = len(marked) < len(parts)
+    else:  # 5- can be a grade, or an open range
+        sure = any("." in own.core or "," in own.core for own in marked.values())
+    if sure or said:
+        return None
+    reason = f"{words.where(word).lower()} has '{word[:60]}', which may be a negative number or a code"
+    return ColumnReading(name=words.name, taken_for=TEXT, reason=reason, choices=(NUMBER,))
+
+
+def _no_common_way(
+    words: Words, parts: dict[str, Parts], signs: tuple[str | None, str | None], how: str
+) -> ColumnReading:
+    """No way fits all cells: the first one that does not fit the way of most, or the way that was said."""
+    fit = {way: words.rows([w for w, own in parts.items() if way in ways_of(own.core)]) for way in BODIES}
+    allowed = _allowed(signs, how)
+    way = max(allowed or list(BODIES), key=lambda w: (fit[w], -list(BODIES).index(w)))
+    word = words.first([w for w, own in parts.items() if way not in ways_of(own.core)])
+    form = NumberForm(decimal=way[0], thousands=way[1]).words
+    question = f"{words.where(word)}: column '{words.name}' has '{word[:60]}', which does not fit {fit[way]} other values ({form})"
+    return ColumnReading(name=words.name, taken_for=ASK, question=question, choices=(TEXT,), given=bool(how))
+
+
+# -- what the columns tell about each other -------------------------------------------------------------------------------
+
+
+class _Decimals:
+    """The decimal signs that columns show without doubt."""
+
+    def __init__(self, raw: RawTable, drafts: Sequence[Draft]) -> None:
+        self.by: dict[str, str] = {}
+        self.raw = raw
+        for draft in drafts:
+            decimals = {way[0] for way in draft.ways}
+            if len(decimals) == 1 and _uses_signs(draft):
+                self.by.setdefault(decimals.pop(), draft.reading.name)
+        if any(len({way[0] for way in d.ways}) > 1 for d in drafts) or "," in self.by:
+            self._plain_columns(drafts)
+        self.found = set(self.by)
+
+    def _plain_columns(self, drafts: Sequence[Draft]) -> None:
+        """Plain columns with a point that cannot separate thousands."""
+        for draft in drafts:
+            if draft.reading.taken_for == PLAIN and "." not in self.by:
+                column = self.raw.column(draft.reading.name)
+                if pa.types.is_string(column.type) and not points_fit_thousands(column) and _is_plain(column):
+                    self.by["."] = draft.reading.name
+
+
+def _is_plain(column: pa.Array) -> bool:
+    cells = Cells.of(column)
+    values = ~cells.marks
+    return bool(values.any() and cells.numbers[values].all())
+
+
+def points_fit_thousands(column: pa.Array) -> bool:
+    """Whether every point of a column could separate thousands (also if there is none)."""
+    cells = pc.filter(column, pc.match_substring(column, "."))
+    return not len(cells) or bool(
+        pc.all(pc.match_substring_regex(pc.utf8_trim_whitespace(cells), r"^[+-]?[1-9][0-9]{0,2}(\.[0-9]{3})+$")).as_py()
+    )
+
+
+def _uses_signs(draft: Draft) -> bool:
+    return any("," in own.core or "." in own.core for own in draft.parts.values())
+
+
+def _settle(draft: Draft, known: _Decimals, given: Given) -> ColumnReading:
+    """The reading of a column of numbers: its decimal sign is known from its own cells, from other columns, or not at all."""
+    own = draft.reading
+    words = draft.words
+    if words is None or not draft.ways:
+        return own
+    ways = draft.ways
+    why = ""
+    if len({way[0] for way in ways}) > 1 and _uses_signs(draft):
+        if len(known.found) != 1:
+            return _open_sign(words, draft, known)
+        sign = next(iter(known.found))
+        if (".", "") in ways and sign == ".":
+            ways = frozenset({(".", "")})
+        ways = frozenset(way for way in ways if way[0] == sign)
+        why = f"; the decimal {NAMES[sign]} is taken from column '{known.by[sign]}': this column alone does not tell"
+    way = min(ways, key=lambda w: (w[1] != "", w[0] != ".", w[1]))
+    cores = [p.core for p in draft.parts.values()]
+    if way[1] and not own.given and account_like(cores):
+        reason = (
+            "every value has the same number of groups of digits, as telephone numbers and accounts have: kept as text"
+        )
+        return ColumnReading(name=own.name, taken_for=TEXT, reason=reason, choices=("number",))
+    unit = next(iter(draft.parts.values())).unit
+    negative = max(own.negative for own in draft.parts.values())
+    form = NumberForm(decimal=way[0], thousands=way[1], unit=unit, negative=negative)
+    if form == NumberForm() and not own.missing and not own.given and words.plain.all():
+        return ColumnReading(name=own.name, taken_for=PLAIN)
+    reason = _number_reason(words, draft, form) + why
+    return replace(own, number=form, reason=reason, choices=(*_other_ways(draft, form), TEXT))
+
+
+def _open_sign(words: Words, draft: Draft, known: _Decimals) -> ColumnReading:
+    """Both decimal signs are possible: a question, unless today's reading of a plain number is one of them and nothing speaks against it."""
+    plain = (".", "") in draft.ways
+    if plain and "," not in known.found and not draft.reading.given and not any(p.unit for p in draft.parts.values()):
+        if not draft.reading.missing:
+            return ColumnReading(name=words.name, taken_for=PLAIN)
+        form = NumberForm()
+        return replace(draft.reading, number=form, reason=_number_reason(words, draft, form), choices=(TEXT,))
+    word = words.first([w for w, own in draft.parts.items() if "," in own.core or "." in own.core])
+    sign = NAMES["," if "," in draft.parts[word].core else "."]
+    many = "the other columns have both signs" if known.found else "no other value of the file tells"
+    question = f"{words.where(word)}: column '{words.name}' has '{word}': its {sign} can be a decimal sign or stand between thousands, and {many}"
+    return ColumnReading(name=words.name, taken_for=ASK, question=question, choices=(*_other_ways(draft, None), TEXT))
+
+
+def _other_ways(draft: Draft, form: NumberForm | None) -> tuple[str, ...]:
+    """One switch for each decimal sign that is possible, beginning with the sign of `form`."""
+    simplest: dict[str, Way] = {}
+    for way in sorted(draft.ways, key=lambda w: (w[1] != "", w[1])):
+        simplest.setdefault(way[0], way)
+    if form is not None:
+        simplest = {
+            form.decimal: (form.decimal, form.thousands),
+            **{d: w for d, w in simplest.items() if d != form.decimal},
+        }
+    return tuple(f"number:{decimal}{thousands}" for decimal, thousands in simplest.values())
+
+
+def _as_elsewhere(own: ColumnReading, draft: Draft, thousands: set[str], given: Given) -> ColumnReading:
+    """A column too small for thousands takes the separator that the other columns have, for the rows to come."""
+    if own.number is None or own.number.thousands or len(thousands) != 1 or own.given:
+        return own
+    sign = next(iter(thousands))
+    if (own.number.decimal, sign) not in draft.ways or given.sign("thousands", own.name) == "":
+        return own
+    return replace(
+        own,
+        number=replace(own.number, thousands=sign),
+        reason=own.reason + f"; {NAMES[sign]} between thousands as elsewhere",
+    )
+
+
+def _points_are_thousands(own: ColumnReading, raw: RawTable, known: _Decimals) -> ColumnReading:
+    """In a file with decimal commas, points separate thousands if each is followed by three digits."""
+    if own.taken_for != PLAIN or own.missing:
+        return own
+    column = raw.column(own.name)
+    if not pa.types.is_string(column.type) or not pc.any(pc.match_substring(column, ".")).as_py():
+        return own
+    if not points_fit_thousands(column) or not _is_plain(column):
+        return own
+    reason = f"points between thousands: column '{known.by[',']}' has decimal commas, and every point stands before three digits"
+    form = NumberForm(decimal=",", thousands=".")
+    return ColumnReading(
+        name=own.name, taken_for=NUMBER, number=form, reason=reason, choices=("number:,.", "number:.", TEXT)
+    )
+
+
+def _maybe_thousands(settled: Sequence[ColumnReading], raw: RawTable, given: Given) -> list[ColumnReading]:
+    """Plain columns where every point stands before three digits, in a file where no point is surely a decimal sign, get a note."""
+    pointed = {
+        own.name for own in settled if own.taken_for == PLAIN and not own.missing and _has_points(raw.column(own.name))
+    }
+    if not all(_points_look_like_thousands(raw.column(name)) for name in pointed):
+        return list(settled)
+    reason = "points are taken for decimal signs, but every one stands before three digits: they could also separate thousands"
+    doubt = {
+        n
+        for n in pointed
+        if n not in given.kinds and given.sign("decimal", n) is None and given.sign("thousands", n) is None
+    }
+    return [
+        replace(own, reason=reason, choices=("number:,.", "number:.")) if own.name in doubt else own for own in settled
+    ]
+
+
+def _has_points(column: pa.Array) -> bool:
+    return pa.types.is_string(column.type) and bool(pc.any(pc.match_substring(column, ".")).as_py())
+
+
+def _points_look_like_thousands(column: pa.Array) -> bool:
+    """Whether a person may have written thousands: no cell speaks against it, a number of four digits without a point included."""
+    some = column.slice(0, SAMPLE)  # nearly every column of decimals shows it at once
+    return points_fit_thousands(some) and points_fit_thousands(column) and _is_plain(column) and not _long_whole(column)
+
+
+def _long_whole(column: pa.Array) -> bool:
+    return bool(pc.any(pc.match_substring_regex(column, r"^\s*[+-]?([0-9]{4}|0[0-9])")).as_py())
+
+
+def _number_reason(words: Words, draft: Draft, form: NumberForm) -> str:
+    rows = words.rows(list(draft.parts))
+    reason = (
+        f"all {rows} values are numbers"
+        if not form.unit
+        else f"all {rows} values are numbers with the unit {form.unit}"
+    )
+    for sign, what in (
+        (form.decimal, f"decimal {NAMES[form.decimal]}"),
+        (form.thousands, f"{NAMES[form.thousands]} between thousands"),
+    ):
+        shown = [w for w, own in draft.parts.items() if sign and sign in own.core]
+        if shown and (sign != "." or form.thousands or form.decimal != "."):
+            word = words.first(shown)
+            reason += f"; {what}, as {words.where(word).lower()} has '{word}'"
+    if form.negative:
+        word = words.first([w for w, own in draft.parts.items() if own.negative])
+        reason += f"; {NEGATIVE[form.negative]}, as {words.where(word).lower()} has '{word}'"
+    return reason + gaps_reason(words, draft.missing)

@@ -1,0 +1,83 @@
+"""The dates or times of day that a column holds, or the question which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trainer.data.parsing.column import ASK, DATE, TEXT, ColumnReading
+from trainer.data.parsing.dates import TIME, DateForm, form_for, moment_of
+from trainer.data.parsing.draft import SAMPLE, SLIPS, Words, gaps_reason, how_many
+from trainer.data.parsing.given import Given
+from trainer.data.parsing.words import is_missing_word
+
+
+def dates_of(words: Words, forms: Sequence[str], given: Given, *, said: bool) -> ColumnReading | None:
+    """The dates or times that a column holds, or the question which; None if it does not seem to hold any."""
+    gaps = tuple(word for word in words.words if is_missing_word(word))
+    values = tuple(word for word in words.words if word not in gaps)
+    sample = values[:SAMPLE]
+    likely = [f for f in forms if sample and 2 * sum(moment_of(word, f) is not None for word in sample) >= len(sample)]
+    if not likely:
+        return None
+    found = {form: form_for(values, form) for form in likely}
+    fitting = {form: made for form, (made, odd) in found.items() if not odd}
+    missing = (*given.words(words.name), *gaps)
+    if len(fitting) == 1 or _same_days(fitting, values):
+        made = next(iter(fitting.values()))
+        return ColumnReading(
+            name=words.name, taken_for=DATE, date=made, missing=missing, given=said or bool(given.words(words.name)),
+            reason=_date_reason(words, made, values, likely, found, gaps),
+            choices=(*map(_date_switch, fitting), TEXT),
+        )  # fmt: skip
+    choices = (*(_date_switch(form) for form in (fitting or likely)), TEXT)
+    if fitting:
+        other = list(fitting)
+        word = next(w for w in values if len({moment_of(w, form) for form in other}) > 1)
+        question = (
+            f"{words.where(word)}: column '{words.name}' has '{word}', which can be {' or '.join(other)}, and no date of the column "
+            "tells which"
+        )
+        return ColumnReading(name=words.name, taken_for=ASK, question=question, choices=choices)
+    made, odd = min(found.values(), key=lambda pair: words.rows(pair[1]))
+    between = all(any(moment_of(word, form) is not None for form in likely) for word in odd)
+    if not (said or between or words.rows(odd) <= SLIPS * words.counts.sum()):
+        return None
+    if likely == [TIME] and not said and any(moment_of(word, TIME) is None for word in odd):
+        return None  # durations such as 30:15 are not times of day
+    word = words.first(odd)
+    question = f"{words.where(word)}: column '{words.name}' has '{word[:60]}' among dates as {_date_name(made)}"
+    return ColumnReading(name=words.name, taken_for=ASK, question=question + how_many(words, odd), choices=choices)
+
+
+def no_dates(words: Words, forms: Sequence[str]) -> ColumnReading:
+    word = words.words[0]
+    what = forms[0] if len(forms) == 1 else "in a form that is known"
+    question = f"{words.where(word)}: column '{words.name}' has '{word[:60]}', which is not a {'time of day' if what == TIME else f'date {what}'}"
+    return ColumnReading(name=words.name, taken_for=ASK, question=question, choices=(TEXT,), given=True)
+
+
+def _same_days(fitting: dict[str, DateForm], values: Sequence[str]) -> bool:
+    """Whether all forms that fit give the same days."""
+    return bool(fitting) and all(len({moment_of(word, form) for form in fitting}) == 1 for word in values)
+
+
+def _date_switch(form: str) -> str:
+    return TIME if form == TIME else f"date:{form}"
+
+
+def _date_name(made: DateForm) -> str:
+    clock = " with a time of day" if made.clock else ""
+    zone = f" and the zone {made.zone}" if made.zone else ""
+    return ("times of day" if made.form == TIME else made.form) + clock + zone
+
+
+def _date_reason(
+    words: Words, made: DateForm, values: Sequence[str], likely: Sequence[str], found: dict[str, tuple[DateForm, tuple[str, ...]]],
+    gaps: Sequence[str],
+) -> str:  # fmt: skip
+    reason = f"all {words.rows(values)} values are {_date_name(made)}"
+    for form in likely:
+        if form != made.form and found[form][1]:
+            word = words.first(found[form][1])
+            reason += f"; not {form}, since {words.where(word).lower()} has '{word}'"
+    return reason + gaps_reason(words, gaps)

@@ -1,0 +1,141 @@
+"""How a column writes numbers: decimal sign, thousands separator and unit; each cell becomes the plain text of the same decimal.
+
+Nothing is computed: "1.234,50 €" becomes "1234.50", so the digits are the ones in the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from trainer.data.parsing.words import is_currency, unit_of
+
+SPACES = dict.fromkeys(map(ord, "\u00a0\u2007\u2009\u202f"), " ")
+UNSEEN = dict.fromkeys(
+    map(ord, "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff")
+)  # marks without width that spreadsheets leave behind
+SIGNS = {0x2212: "-", 0x2019: "'", 0x02BC: "'"}
+CORE = re.compile(r"[0-9]+(?:[.,' ][0-9]+)*(?:[eE][+-]?[0-9]{1,5})?|[.,][0-9]+(?:[eE][+-]?[0-9]{1,5})?", re.ASCII)
+PARTS = re.compile(rf"([+-]?)([^0-9+\-.,']*)([+-]?)({CORE.pattern})([^0-9]?.*)", re.ASCII | re.DOTALL)
+NEGATIVE = {"": "", "()": "negative numbers in brackets", "-": "the minus sign behind the number"}
+DECIMALS = (".", ",")
+THOUSANDS = ("", ",", ".", " ", "'")
+# negative numbers as (5) and as 5-
+BRACKETS = "()"
+BEHIND = "-"
+BRACKETED = re.compile(r"([^0-9()]*)\(([^0-9()]*[0-9][^()]*)\)([^0-9()]*)")
+MINUS_BEHIND = re.compile(r"([^-]*[0-9])\s?-(|\s+[^-0-9.,\s][^-0-9]*|[€$£¥%])")
+DECIMAL_SIGN = re.compile(r"[0-9]+(?:([.,' ])[0-9]+)(?:\1[0-9]+)*(?!\1)[.,][0-9]*", re.ASCII)
+NAMES = {"": "none", ",": "comma", ".": "point", " ": "space", "'": "apostrophe"}
+
+
+def folded(word: str) -> str:
+    """The word with plain spaces, minus signs and apostrophes, without marks that nobody sees."""
+    return word.translate(SPACES | SIGNS | UNSEEN).strip()
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A word cut into sign, core and unit ("" for none); `negative` is "()" for (5), "-" for 5-, "" for a sign in front or none."""
+
+    sign: str
+    core: str
+    unit: str
+    negative: str = ""
+
+
+def parts_of(word: str) -> Parts | None:
+    """Sign, core and unit of a word; None if it is not one number with at most one known unit beside it."""
+    text, negative = _positive(folded(word))
+    found = PARTS.fullmatch(text)
+    if found is None:
+        return None
+    first, before, second, core, after = found.groups()
+    if (first or second) and (negative or (first and second)):
+        return None
+    if before.strip() and after.strip():
+        return None
+    unit = before.strip() or after.strip()
+    known = unit_of(unit) if unit else ""
+    if known is None or (known and not _may_stand(known, before, after)):
+        return None
+    return Parts("-" if negative else first or second, core, known, negative)
+
+
+def _positive(text: str) -> tuple[str, str]:
+    """A text without the brackets or the minus behind it that make it negative, and which of the two it had."""
+    if (found := BRACKETED.fullmatch(text)) is not None:
+        return "".join(found.groups()), BRACKETS
+    if (found := MINUS_BEHIND.fullmatch(text)) is not None:
+        return "".join(found.groups()), BEHIND
+    return text, ""
+
+
+def _may_stand(unit: str, before: str, after: str) -> bool:
+    """Currencies stand on either side, other units behind the number; "V1" and "1A" are codes, "1 A" is an electric current."""
+    if before.strip():
+        return is_currency(unit)
+    return len(unit) > 1 or not unit.isupper() or after[0] == " "
+
+
+def _body(decimal: str, thousands: str) -> re.Pattern[str]:
+    whole = r"0|[1-9][0-9]*"
+    if thousands:
+        whole = rf"[1-9][0-9]{{0,2}}(?:{re.escape(thousands)}[0-9]{{3}})+|{whole}"
+    point = re.escape(decimal)
+    return re.compile(rf"(?:(?:{whole})(?:{point}[0-9]*)?|{point}[0-9]+)(?:[eE][+-]?[0-9]{{1,5}})?", re.ASCII)
+
+
+BODIES = {(d, t): _body(d, t) for d in DECIMALS for t in THOUSANDS if d != t}
+Way = tuple[str, str]  # decimal sign and thousands separator
+
+
+def ways_of(core: str) -> frozenset[Way]:
+    """The ways of writing numbers under which `core` is one."""
+    return frozenset(way for way, body in BODIES.items() if body.fullmatch(core))
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumberForm:
+    """A way of writing numbers, with the unit beside every one of them ("" for none); `negative` as in `Parts`."""
+
+    decimal: str = "."
+    thousands: str = ""
+    unit: str = ""
+    negative: str = ""
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return BODIES[(self.decimal, self.thousands)]
+
+    def plain(self, word: str) -> str | None:
+        """The number as plain text with a decimal point, without a unit; None if the word is not written in this form."""
+        parts = parts_of(word)
+        if parts is None or parts.unit != self.unit or not self._pattern.fullmatch(parts.core):
+            return None
+        if parts.negative not in ("", self.negative):
+            return None
+        core = parts.core.replace(self.thousands, "") if self.thousands else parts.core
+        return parts.sign + core.replace(self.decimal, ".")
+
+    @property
+    def words(self) -> str:
+        """The form in words."""
+        said = [f"decimal {NAMES[self.decimal]}"] if self.decimal != "." or self.thousands else []
+        said += [f"{NAMES[self.thousands]} between thousands"] if self.thousands else []
+        said += [f"the unit {self.unit}"] if self.unit else []
+        said += [NEGATIVE[self.negative]] if self.negative else []
+        return ", ".join(said) or "plain numbers"
+
+
+def account_like(cores: Sequence[str]) -> bool:
+    """Whether the cores look like telephone numbers, addresses or accounts: the same number of groups everywhere, three or more.
+
+    A last sign that is another than those before it is a decimal sign, as in "3 927,89", which no account has.
+    """
+    if any(DECIMAL_SIGN.fullmatch(core) for core in cores):
+        return False
+    groups = {len(re.findall(r"[.,' ]", core)) for core in cores}
+    return len(cores) > 1 and len(groups) == 1 and groups.pop() >= (2 if " " in cores[0] else 3)

@@ -1,0 +1,76 @@
+"""Values of prediction calls in the form of the file of the training: "1.234,5 €" for a number, a date under the name of its column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from trainer.data.parsing.cells import MARKS, WHOLE_WORD
+from trainer.data.parsing.column import ColumnReading
+from trainer.data.parsing.reading import Reading
+from trainer.errors import RowError
+
+WEEKDAY = " weekday"
+
+
+def plain_values(reading: Mapping[str, Any] | None, rows: Sequence[Any]) -> Sequence[Any]:
+    """The rows with plain values in the columns of the model; raises RowError for a text that is not in the form of the file.
+
+    JSON numbers stay as they are. Without a reading the rows are given back untouched.
+    """
+    columns = [own for own in Reading.from_json(reading).columns.values() if own.special]
+    if not columns or not isinstance(rows, list | tuple):
+        return rows
+    return [_plain_row(columns, i, row) if type(row) is dict else row for i, row in enumerate(rows)]
+
+
+@contextmanager
+def sources_named(reading: Mapping[str, Any] | None) -> Iterator[None]:
+    """A RowError about a column that was made from one of the file says from which: whoever sends rows of the file knows only that."""
+    try:
+        yield
+    except RowError as error:
+        own = next((c for c in Reading.from_json(reading).columns.values() if error.column in c.names), None)
+        if own is None or own.name == error.column:
+            raise
+        words = f"{error} It is made from '{own.name}': send that column."
+        raise RowError(words, row=error.row, column=error.column) from error
+
+
+def _plain_row(columns: Sequence[ColumnReading], i: int, row: dict[str, Any]) -> dict[str, Any]:
+    out = dict(row)
+    for own in columns:
+        if own.name not in out:
+            continue
+        cell = out[own.name]
+        if own.date is not None:
+            if twins := [name for name in own.names if name in out]:
+                raise RowError(f"rows[{i}]: send '{own.name}' or '{twins[0]}', not both.", row=i, column=own.name)
+            del out[own.name]
+            out |= dict(zip(own.names, _values(own, i, cell), strict=True))
+        elif isinstance(cell, str):
+            out[own.name] = _values(own, i, cell)[0]
+    return out
+
+
+def _values(own: ColumnReading, i: int, cell: Any) -> list[Any]:
+    """The values of the columns that a cell becomes; None if it is missing."""
+    word = cell.strip() if isinstance(cell, str) else cell
+    gap = word is None or word == "" or word in own.missing or ((own.number or own.date) and word in MARKS)
+    if gap:
+        return [None] * len(own.names)
+    texts = own.texts(word) if isinstance(word, str) else None
+    if texts is None:
+        raise RowError(
+            f"rows[{i}]: column '{own.name}' is read as {own.words}, but has {str(cell)[:60]!r}.",
+            row=i,
+            column=own.name,
+        )
+    if own.number is None and own.date is None:
+        return list(texts)
+    return [text if name.endswith(WEEKDAY) else _number(text) for name, text in zip(own.names, texts, strict=True)]
+
+
+def _number(text: str) -> int | float:
+    return int(text) if WHOLE_WORD.fullmatch(text) and len(text) < 40 else float(text)

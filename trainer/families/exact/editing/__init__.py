@@ -1,0 +1,1 @@
+"""The workbench of the exact search: the best tree under edit constraints, with prices."""

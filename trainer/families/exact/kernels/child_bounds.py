@@ -1,0 +1,77 @@
+"""Kernels: depth-two optima of both sides of a split of a node at once; P and e as in `trainer.families.exact.kernels.depth2`.
+
+The pairs of the smaller side are counted in bit columns; those of the larger side are the node's less these.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trainer.families.exact.kernels.depth2 import evaluate_many, values
+from trainer.families.exact.kernels.depth2_signed import signed_sides
+from trainer.families.exact.kernels.node import pair_row
+from trainer.families.exact.kernels.packed_bits import packed_side
+from trainer.kernels.compiled import kernel
+
+i32 = np.int32
+
+
+@kernel
+def both_sides(node, P, D, p, min_leaf, e0, e1):
+    """e0, e1: e[t] of the rows with x_p = 0 and of those with x_p = 1, from one pass over the pairs of the smaller side.
+
+    D: as `differences` gives it.
+    """
+    if len(D.whole):
+        signed_sides(node, D, p, e0, e1)
+    else:
+        _counted_sides(node, P, p, min_leaf, e0, e1)
+
+
+@kernel
+def _counted_sides(node, P, p, min_leaf, e0, e1):
+    """As `both_sides`, by counts of each class."""
+    classes, m = node.ones.shape
+    size1 = 0
+    total = 0
+    for k in range(classes):
+        size1 += node.ones[k, p]
+        total += node.totals[k]
+    s = 1 if 2 * size1 <= total else 0
+    small = np.empty((classes, m), i32)
+    large = np.empty((classes, m), i32)
+    ts = np.empty(classes, i32)
+    tl = np.empty(classes, i32)
+    for k in range(classes):
+        for q in range(m):
+            both = node.ones[k, p] if q == p else P[k, min(p, q), max(p, q)]
+            small[k, q] = both if s else i32(node.ones[k, q] - both)
+            large[k, q] = i32(node.ones[k, q] - small[k, q])
+        ts[k] = node.ones[k, p] if s else i32(node.totals[k] - node.ones[k, p])
+        tl[k] = i32(node.totals[k] - ts[k])
+    sl = np.full(m, -1, i32)
+    sr = np.full(m, -1, i32)
+    ll = np.full(m, -1, i32)
+    lr = np.full(m, -1, i32)
+    _children(packed_side(node, node.columns, p, s, False), P, min_leaf, (small, ts, sl, sr), (large, tl, ll, lr))
+    values(small, ts, sl, sr, min_leaf, e1 if s else e0)
+    values(large, tl, ll, lr, min_leaf, e0 if s else e1)
+
+
+@kernel
+def _children(packed, P, min_leaf, one, other):
+    """Correct rows of the best children in both sides, from each pair once; one, other: ones (K, m), totals (K,), left and right (m,)."""
+    small, ts, sl, sr = one
+    large, tl, ll, lr = other
+    classes, m = small.shape
+    row = np.zeros((classes, m), i32)
+    buffer = np.empty((4, m), i32)
+    for f in range(m):
+        pair_row(packed.columns, packed.segment, f, f + 1, row)
+        evaluate_many(row, small, ts, f, sl, sr, buffer, min_leaf)
+        for k in range(classes):
+            whole = P[k, f, f + 1 :]
+            part = row[k, f + 1 :]
+            for q in range(m - f - 1):
+                part[q] = i32(whole[q] - part[q])
+        evaluate_many(row, large, tl, f, ll, lr, buffer, min_leaf)

@@ -1,0 +1,1 @@
+"""Writers of proof files for the exact search."""

@@ -1,0 +1,185 @@
+"""Proofs within restrictions: wishes, least recalls, limits of leaves and columns, forbidden pairs (docs/proof-format.md).
+
+The checker searches sides of height two by itself, so that a proof of depth three is one step.  Above, each question whose sides are not
+known to cost enough gets a step for each side: a bound, and the vectors of the trees that cost less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from trainer.constraints import Constraints
+from trainer.data.problem import Problem
+from trainer.editing.prefix import Prefix, Spot
+from trainer.editing.questions import asked_questions
+from trainer.editing.space import FAR, Stopped
+from trainer.editing.wishes import Wish, held
+from trainer.families.exact.editing.fronts import Limits
+from trainer.families.exact.editing.limited import LimitedCompleter
+from trainer.families.exact.editing.places import COUNTED, MOST_STEPS, FreeSteps, Place
+from trainer.families.exact.editing.space import Space
+from trainer.families.exact.search.constraints import column_pairs, exact_constraints
+from trainer.families.exact.search.proof import ProofTooLarge
+from trainer.families.exact.workbench import Workbench
+from trainer.methods.base import NotProved, Proof, Settings
+
+Step = dict[str, Any]
+
+
+def restricted_proof(
+    bench: Workbench, wishes: Sequence[Wish], bound: Fraction, depth: int, stop: Callable[[], bool]
+) -> Proof | None:
+    """The proof that no tree within the limits of the bench and with these wishes costs less than `bound`, in rows.
+
+    None if it is stopped or has too many steps. Raises NotProved if the bound is not true.
+    """
+    g = bench.space.instance
+    cost = -(-bound.numerator * g.Q // bound.denominator)
+    goal = g.scale * cost + (1 if g.scale > 1 else 0)  # a tree of that cost has a leaf
+    bench.space.begin(None, stop)
+    # no tree of r different rows is deeper than r - 1; the checker searches what is left below the root by itself, as this writer does
+    writer = _Writer(bench, wishes, min(depth, bench.space.depth), stop)
+    try:
+        writer.cases(frozenset(), writer.every, goal)
+    except (Stopped, ProofTooLarge):
+        return None
+    return Proof(scale=g.scale, goal=goal, steps=writer.steps)
+
+
+def constrained_bench(problem: Problem, settings: Settings) -> Workbench:
+    """The trees of a method with the constraints of its settings, to prove their bound."""
+    limits = Limits(
+        constraints=exact_constraints(problem, settings) or Constraints(max_leaves=settings["max_leaves"]),
+        pairs=column_pairs(problem, settings),
+    )
+    banned = str(settings.get("forbidden") or "")
+    return Workbench(
+        problem,
+        depth=settings["depth"],
+        min_leaf=int(settings.get("min_leaf") or 1),
+        without=[name.strip() for name in banned.split(";") if name.strip()],
+        limits=limits,
+    )
+
+
+class _Writer:
+    def __init__(self, bench: Workbench, wishes: Sequence[Wish], depth: int, stop: Callable[[], bool]) -> None:
+        self.space: Space = bench.space
+        self.prefix: Prefix = bench.prefix
+        self.depth = depth
+        self.stop = stop
+        self.completer = bench.completer if isinstance(bench.completer, LimitedCompleter) else None
+        self.fronts = None if self.completer is None else self.completer.fronts
+        limits = None if self.fronts is None else self.fronts.limits
+        self.pairs = {} if limits is None else limits.pairs
+        self.most = None if limits is None else limits.constraints.max_columns
+        self.items = frozenset(w.item for w in wishes) | held(wishes, self.space.questions)
+        self.every = frozenset(range(len(self.space.problem.table.names)))
+        self.steps: list[Step] = []
+        self.done: dict[Any, int] = {}
+        self.columns: list[int] | None = None
+        self.free = FreeSteps(self.space, self.pairs, stop)
+        self.literal = _literals(self.space, wishes)
+
+    # -- all rows --------------------------------------------------------------------------------------------------------
+
+    def cases(self, asked: frozenset[int], usable: frozenset[int], goal: int) -> None:
+        """No tree that asks all of `asked` and only `usable` columns costs less than the goal."""
+        full = self.most is not None and len(asked) >= self.most
+        within = asked if full else usable
+        if self.completer is not None and self.most is not None:
+            found = self.completer._within(self.items, self.every - within, goal, False)
+            if self.stop():
+                raise Stopped
+            if found.cost < FAR:
+                left = {self.space.questions.columns[q] for q in asked_questions(found.tree)} - asked
+                if full or not left:
+                    raise NotProved("The search found a better tree than the bound allows.")
+                column = min(left)
+                self.cases(asked | {column}, usable, goal)
+                self.cases(asked, usable - {column}, goal)
+                step: Step = {"path": [], "height": self.depth, "bound": goal, "by": "cases", "column": column}
+                self._add(step | {"with": sorted(asked)}, None if usable == self.every else sorted(usable))
+                return
+        self.columns = None if within == self.every else sorted(within)
+        top = self.prefix.settle(replace(self.prefix.top(self.items), banned=self.every - within))
+        self.prove(top, [], self.depth, goal)
+
+    # -- a subproblem ----------------------------------------------------------------------------------------------------
+
+    def prove(self, spot: Spot, path: list[int], height: int, cost: int) -> None:
+        """Write what covers the trees of a settled subproblem that cost less than `cost`."""
+        if self.stop():
+            raise Stopped
+        key = (min(spot.height, height), spot.rows.tobytes(), spot.banned, spot.items)
+        if self.done.get(key, -1) >= cost:
+            return
+        self.done[key] = cost
+        named = any(i.verb == "held" for i in spot.items)  # by itself a question of the encoding is no more than that
+        free = not named and (not spot.items or spot.height <= COUNTED + 1)
+        if free and self.space.solve(spot.rows, None, spot.height, spot.banned, cost).lower >= cost:
+            for step in self.free.of(Place(spot.rows, spot.height, spot.banned), cost):
+                self._add(step | {"path": [*path, *map(self.literal, step["path"])]}, self.columns)
+            return
+        vectors = self.cover(spot, cost)
+        if self.stop():
+            raise Stopped
+        if spot.height > COUNTED + 1:
+            self.sides(spot, path, height, cost)
+        step = {"path": path, "height": height, "bound": cost, "by": "within"}
+        self._add(step | ({"vectors": vectors.tolist()} if len(vectors) else {}), self.columns)
+
+    def cover(self, spot: Spot, cost: int) -> np.ndarray:
+        """The vectors of the trees that cost less."""
+        if self.fronts is not None:
+            return np.asarray(self.fronts.front(spot, cost).vectors)
+        found = self.prefix.value(spot, cost)
+        return np.array([[found.lower]] if found.exact and found.lower < cost else [], np.int64).reshape(-1, 1)
+
+    def sides(self, spot: Spot, path: list[int], height: int, cost: int) -> None:
+        """Steps for the sides of the questions that may stand here, as far as their floors fall short."""
+        for question in self.prefix.candidates(spot, alike=True):
+            side = self.prefix._sides(spot, question)
+            apart = self.pairs.get(self.space.questions.columns[question], frozenset())
+            spots = [replace(s, banned=s.banned | apart) for s in side.spots]
+            floors = list(side.bounds)
+            if floors[0] + floors[1] >= cost:
+                continue
+            known = [self.prefix.value(s, cost - floors[1 - k]).lower for k, s in enumerate(spots)]
+            needed = [cost - floors[1], cost - floors[0]]
+            if known[0] + known[1] >= cost:  # bounds alone are enough
+                first = 0 if known[0] + floors[1] >= cost or known[1] + floors[0] < cost else 1
+                needed[first] = min(known[first], cost - floors[1 - first])
+                needed[1 - first] = cost - needed[first]
+            for k in (0, 1):
+                if spots[k].height > COUNTED and needed[k] > floors[k]:
+                    answer = self.literal(2 * question + 1 - k)
+                    self.prove(self.prefix.settle(spots[k]), [*path, answer], height - 1, needed[k])
+
+    def _add(self, step: Step, columns: list[int] | None) -> None:
+        if len(self.steps) >= MOST_STEPS:
+            raise Stopped
+        self.steps.append(step if columns is None else step | {"columns": columns})
+
+
+def _literals(space: Space, wishes: Sequence[Wish]) -> Callable[[int], int]:
+    """Answers in the numbering of the format: questions that wishes name follow those of the encoding, and mirrored ones these."""
+    questions = space.questions
+    problem = space.problem
+    m = questions.encoded
+    plain = problem.binary.bits(problem.table)
+    turned = [not np.array_equal(plain[:, q] > 0, questions.answers(q)) for q in range(m)]
+    named = list(dict.fromkeys(w.item.number for w in wishes if w.item.verb == "ask" and w.item.number >= 0))
+    numbers = {q: m + len(named) + i for i, q in enumerate(questions.mirrors.values())}
+    numbers |= {q: m + i for i, q in enumerate(named)}
+
+    def literal(own: int) -> int:
+        q, yes = divmod(own, 2)
+        return 2 * q + (yes ^ turned[q]) if q < m else 2 * numbers[q] + yes
+
+    return literal

@@ -1,0 +1,76 @@
+"""What binds leaves of different paths to each other, over the questions and rows of the workbench's space.
+
+f[g]   weight of the compared rows of group g that a tree predicts the favoured class     o[g]   weight of its others
+N[g]   weight of the compared rows of group g, so that f[g] + o[g] = N[g] for a tree of all rows
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from trainer.constraints import directions, favoured, groups
+from trainer.data.problem import Problem
+from trainer.families.exact.editing.space import Space
+from trainer.methods.base import Settings, exact_fraction
+
+Apart = tuple[int, int, int, int, int]  # g, h, a, b, most: a f[g] + b o[h] ≤ most
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """`rising` int (questions,): 1 if the side yes must not predict a lower class than the side no, -1 if not a higher one, else 0.
+
+    `compared` int64 (groups, rows of the space): their weights, 0 outside the group; `favoured` is the class that is counted.
+    """
+
+    rising: np.ndarray
+    compared: np.ndarray
+    favoured: int
+    apart: tuple[Apart, ...]
+
+
+def rules_of(problem: Problem, settings: Settings, space: Space) -> Rules:
+    """The rules that the settings ask for."""
+    compared, label, delta = _compared(problem, settings, space)
+    return Rules(
+        rising=_rising(problem, settings, space), compared=compared, favoured=label,
+        apart=tuple(_apart(compared.sum(axis=1).tolist(), delta)),
+    )  # fmt: skip
+
+
+def _rising(problem: Problem, settings: Settings, space: Space) -> np.ndarray:
+    """The questions are thresholds, or the method would have refused them; their sides may be called either way."""
+    questions, found = space.questions, np.zeros(space.questions.encoded, np.int64)
+    for name, falls in directions(settings, problem.names):
+        column = problem.names.columns.index(name)
+        values = problem.table.columns[column].values
+        for q in range(questions.encoded):
+            if questions.columns[q] == column:
+                largest = questions.answers(q)[values == values.max()].any()
+                found[q] = 1 if largest != falls else -1
+    return found
+
+
+def _compared(problem: Problem, settings: Settings, space: Space) -> tuple[np.ndarray, int, Fraction]:
+    asked = favoured(settings, problem.names)
+    group = groups(problem, settings)
+    if asked is None or group is None:
+        return np.zeros((0, len(space.weights)), np.int64), -1, Fraction(0)
+    used = problem.row_weights > 0
+    label = problem.names.classes.index(asked[1]) if asked[1] else int(problem.y[used].max())
+    chosen = space.classes == label if settings["fairness"] == "opportunity" else np.ones(len(space.weights), bool)
+    own = group[space.origin]  # rows of the space are of equal values, and so of one group
+    weights = [np.where(chosen & (own == g), space.weights, 0) for g in np.unique(own[chosen])]
+    return np.array(weights), label, exact_fraction(settings["fairness_delta"])
+
+
+def _apart(sizes: list[int], delta: Fraction) -> Iterator[Apart]:
+    for g, h in itertools.permutations(range(len(sizes)), 2):
+        d = math.gcd(sizes[g], sizes[h])
+        yield g, h, sizes[h] // d, sizes[g] // d, math.floor((1 + delta) * (sizes[g] * sizes[h] // d))

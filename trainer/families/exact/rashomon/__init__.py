@@ -1,0 +1,1 @@
+"""All good trees (the Rashomon set): counted, listed, sampled and summarised."""

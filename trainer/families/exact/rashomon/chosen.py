@@ -1,0 +1,107 @@
+"""Filters of good trees as people write them: columns, classes and groups by name, shares as decimals, rows by number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import TypedDict
+
+import numpy as np
+
+from trainer.constraints import MAX_GROUPS
+from trainer.data.problem import Problem
+from trainer.errors import ParameterError
+from trainer.families.exact.rashomon.filters import Filters, Rates
+from trainer.methods.base import exact_fraction
+from trainer.tree.nodes import Tree
+
+RATES = ("parity", "opportunity")
+
+
+class Choice(TypedDict, total=False):
+    """Which of the good trees are meant; what is left out, or None, leaves out no tree.
+
+    `must`, `without`: columns to ask and not to ask. `recalls`: least share of right rows by class. `difference`: how much the shares
+    of rows that are answered `favoured` (by default the last class that occurs) may differ between the values of the column `groups`,
+    among all rows (`rate` parity, the default) or among the rows of that class (opportunity). `agrees`: a tree whose answers are kept
+    on `agree_rows` (rows of the problem from 0, by default all).
+    """
+
+    must: Sequence[str]
+    without: Sequence[str]
+    max_leaves: int | None
+    recalls: Mapping[str, Fraction | str] | None
+    difference: Fraction | str | None
+    groups: str | None
+    rate: str
+    favoured: str | None
+    agrees: Tree | None
+    agree_rows: Sequence[int] | None
+
+
+def filters_of(problem: Problem, choice: Choice) -> Filters:
+    """The filters that a choice expresses. Raises ParameterError."""
+    names = problem.names
+    difference = choice.get("difference")
+    agrees = choice.get("agrees")
+    if difference is None and choice.get("groups") is not None:
+        raise ParameterError({"difference": "say how much the rates of the groups may differ."})
+    must = [names.columns.index(names.column(name, "must")) for name in choice.get("must", ())]
+    without = [names.columns.index(names.column(name, "without")) for name in choice.get("without", ())]
+    return Filters(
+        must=tuple(dict.fromkeys(must)),
+        without=frozenset(without),
+        max_leaves=choice.get("max_leaves"),
+        recalls=tuple(
+            (names.classes.index(names.label(name, "recalls")), amount(share, "recalls"))
+            for name, share in (choice.get("recalls") or {}).items()
+        ),
+        rates=None if difference is None else _rates(problem, difference, choice),
+        answers=() if agrees is None else _answers(problem, agrees, choice.get("agree_rows")),
+    )
+
+
+def amount(value: Fraction | str | int, name: str) -> Fraction:
+    """The number as written, not negative."""
+    try:
+        found = value if isinstance(value, Fraction) else exact_fraction(str(value))
+    except ValueError:
+        raise ParameterError({name: f"'{str(value)[:60]}' is not a number."}) from None
+    if found < 0:
+        raise ParameterError({name: f"it must not be negative; it is {value}."})
+    return found
+
+
+def _rates(problem: Problem, most: Fraction | str, choice: Choice) -> Rates:
+    names = problem.names
+    groups = choice.get("groups")
+    favoured = choice.get("favoured")
+    rate = choice.get("rate", RATES[0])
+    if groups is None:
+        raise ParameterError({"groups": "name the column whose values are the groups that are compared."})
+    if rate not in RATES:
+        raise ParameterError({"rate": f"'{rate[:40]}' is neither {' nor '.join(RATES)}."})
+    column = problem.table.columns[names.columns.index(names.column(groups, "groups"))]
+    values, codes = np.unique(column.values, return_inverse=True)
+    if len(values) > MAX_GROUPS:
+        words = f"'{groups}' has {len(values)} values; groups must be at most {MAX_GROUPS}. Choose another column."
+        raise ParameterError({"groups": words})
+    last = int(problem.y[problem.row_weights > 0].max())
+    return Rates(
+        groups=codes.reshape(-1).astype(np.int64),
+        favoured=names.classes.index(names.label(favoured, "favoured")) if favoured else last,
+        among=rate == "opportunity",
+        most=amount(most, "difference"),
+    )
+
+
+def _answers(problem: Problem, tree: Tree, rows: Sequence[int] | None) -> tuple[tuple[int, int], ...]:
+    """The class that a tree answers for rows of the table (from 0; all without)."""
+    if tree.schema != problem.table.schema or tree.classes != problem.labels.classes:
+        raise ParameterError({"agrees": "the tree to agree with has other columns or classes than these rows."})
+    said = tree.predict(problem.matrix).tolist()
+    if rows is None:
+        rows = range(len(said))
+    elif not all(0 <= row < len(said) for row in rows):
+        raise ParameterError({"agree_rows": f"the rows are numbered from 0 to {len(said) - 1}."})
+    return tuple((row, said[row]) for row in dict.fromkeys(int(row) for row in rows))

@@ -1,0 +1,100 @@
+"""The kinds of rows that counts under filters tell apart: by class, by group, and by the answer that a tree must give.
+
+A leaf answers with the majority of the classes. Which group its rows belong to, and whether its answer is the one that was asked
+for, follows from how many rows of each kind it holds; so the counts of a node are taken by kind instead of by class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainer.data.problem import Problem
+from trainer.errors import ParameterError
+from trainer.families.exact.editing.rows import same_rows
+from trainer.families.exact.instance import ExactInstance
+from trainer.families.exact.kernels import node as dp_node
+from trainer.families.exact.kernels.count_node import weigh
+from trainer.families.exact.kernels.node import Data
+
+ANY = -1  # no answer is asked for
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kinds:
+    """Kinds in the order of their classes: `classes`, `groups` (0 without groups) and `answers` (ANY or a class), int64 each."""
+
+    classes: np.ndarray
+    groups: np.ndarray
+    answers: np.ndarray
+    codes: np.ndarray  # of each row of the instance
+    weights: np.ndarray
+    data: Data
+    places: np.ndarray | None  # where each row of the instance is in `data`; None: at its own place
+
+    def counts(self, rows: np.ndarray) -> np.ndarray:
+        """The weight of each kind among some rows, int64."""
+        return np.asarray(weigh(self.codes, self.weights, rows, len(self.classes)))
+
+    def node(self, rows: np.ndarray, mask: np.ndarray, min_leaf: int, reduce: bool) -> dp_node.Node:
+        """The node of some rows with its counts by kind."""
+        return dp_node.prepare(*self.given(rows, mask, min_leaf, reduce), False)
+
+    def given(
+        self, rows: np.ndarray, mask: np.ndarray, min_leaf: int, reduce: bool
+    ) -> tuple[Data, np.ndarray, np.ndarray, int, bool]:
+        """What `prepare` takes for some rows to be counted by kind."""
+        if self.places is not None:
+            rows = np.sort(self.places[rows])
+        return self.data, rows, mask, min_leaf, reduce
+
+
+def kinds_of(g: ExactInstance, groups: np.ndarray | None, answers: np.ndarray | None) -> Kinds:
+    """The kinds of the rows of an instance; `groups` and `answers` int (rows,), None without."""
+    weights = np.int64(1) << g.shifts.astype(np.int64)
+    if groups is None and answers is None:
+        nothing = np.zeros(g.n_classes, np.int64)
+        return Kinds(
+            classes=np.arange(g.n_classes), groups=nothing, answers=nothing + ANY, codes=g.classes.astype(np.int64),
+            weights=weights, data=g.data, places=None,
+        )  # fmt: skip
+    zeros = np.zeros(len(g.rows), np.int64)
+    marks = np.column_stack(
+        (g.classes, zeros if groups is None else groups, zeros + ANY if answers is None else answers)
+    )
+    kinds, codes = np.unique(marks.astype(np.int64), axis=0, return_inverse=True)
+    data, places = _sorted(g, codes.reshape(-1), len(kinds))
+    return Kinds(
+        classes=kinds[:, 0].copy(), groups=kinds[:, 1].copy(), answers=kinds[:, 2].copy(), codes=codes.reshape(-1),
+        weights=weights, data=data, places=places,
+    )  # fmt: skip
+
+
+def _sorted(g: ExactInstance, codes: np.ndarray, kinds: int) -> tuple[Data, np.ndarray]:
+    """The rows in segments of one kind and one power of two, as the kernels expect them, and the new place of each row."""
+    order = np.lexsort((g.shifts, codes))
+    marks = np.column_stack((codes, g.shifts))[order]
+    segments, segment_of = np.unique(marks, axis=0, return_inverse=True)
+    places = np.empty(len(order), np.int32)
+    places[order] = np.arange(len(order), dtype=np.int32)
+    data = Data(
+        np.ascontiguousarray(g.rows[order]), segment_of.reshape(-1).astype(np.int32), segments.astype(np.int32),
+        np.zeros(len(order), np.uint8), kinds,  # nothing is bounded here, so that no error is marked as unavoidable
+    )  # fmt: skip
+    return data, places
+
+
+def answers_of(problem: Problem, origin: np.ndarray, asked: dict[int, int]) -> np.ndarray:
+    """The class that a tree must answer for each row of the instance, ANY without one.
+
+    asked: class by row of the table; `origin`: for each row of the instance a row of the table with the same values. Raises
+    ParameterError where rows with the same values are to have different answers.
+    """
+    _, same = same_rows(problem.matrix)
+    wanted = np.full(int(same.max()) + 1, ANY, np.int64)
+    for row, label in asked.items():
+        if wanted[same[row]] not in (ANY, label):
+            raise ParameterError({"agrees": "rows with the same values get the same answer from every tree."})
+        wanted[same[row]] = label
+    return wanted[same[origin]]

@@ -1,0 +1,63 @@
+"""How much good trees need a column: how many do not ask it, and the least and the largest share of rows with a path that does."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trainer.editing.space import Stopped
+from trainer.families.exact.kernels.column_usage import Asked, asked_pairs, asked_place
+from trainer.families.exact.rashomon.count import Counter, Entry
+
+
+class Ranges:
+    """With each key what its trees ask of each column, over the trees of exactly that key."""
+
+    def __init__(self, counter: Counter) -> None:
+        self.counter = counter
+        self.space = counter.space
+        self.columns = len(self.space.problem.table.columns)
+        self.column_of = np.array(self.space.questions.columns[: self.space.questions.encoded], np.int64)
+
+    @property
+    def exact(self) -> bool:
+        """Whether numbers of trees fit into 64 bits everywhere, so that those of `Asked` are right."""
+        return all(entry.counts.dtype != object for entry in self.counter.memo.values())
+
+    def of(self, entry: Entry, rows: np.ndarray) -> Asked:
+        """What the trees of a place ask, keys ascending. Raises Stopped."""
+        if entry.ranges is None:
+            if self.space.stopped():
+                raise Stopped
+            keys = np.sort(entry.keys)
+            out = Asked(keys, *(np.zeros((len(keys), self.columns), np.int64) for _ in range(3)))
+            first = np.ones(len(keys), np.uint8)
+            self._leaf(entry, rows, out, first)
+            (self._small if entry.height <= 2 else self._large)(entry, rows, out, first)
+            if self.space.stopped():
+                raise Stopped
+            entry.ranges = out
+        return entry.ranges
+
+    def _leaf(self, entry: Entry, rows: np.ndarray, out: Asked, first: np.ndarray) -> None:
+        _, cost, key = self.counter.leaf(rows)
+        if cost <= entry.budget:
+            at = np.searchsorted(out.keys, key)
+            if at < len(out.keys) and out.keys[at] == key:
+                first[at] = 0  # a leaf asks nothing, and the arrays hold zeros
+                out.free[at] += 1
+
+    def _large(self, entry: Entry, rows: np.ndarray, out: Asked, first: np.ndarray) -> None:
+        layout = self.counter.keys.layout
+        weight = self.space.weight(rows)
+        for question, yes, no in entry.parts:
+            sides = self.space.split(rows, question)
+            bits = (int(layout.bits[question]), int(layout.low))
+            column = int(self.column_of[question])
+            asked_pairs(
+                self.of(yes, sides[0]), self.of(no, sides[1]), bits, column, weight, out, first, self.space.flag
+            )
+
+    def _small(self, entry: Entry, rows: np.ndarray, out: Asked, first: np.ndarray) -> None:
+        if entry.height:
+            given = self.counter.given(rows)
+            asked_place(given, entry.height, self.counter.keys.layout, entry.budget, self.column_of, out, first)

@@ -1,0 +1,234 @@
+"""The accuracy/size frontier: for every number of leaves the tree with the fewest errors, each proved, from one search.
+
+The recurrence E(D, h, t) over height and leaves (Demirovic et al. 2022) gives the optimum for a leaf budget and for every penalty.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from trainer.dtypes import BitArray, CodeArray, CountArray
+from trainer.families.exact.instance import build
+from trainer.families.exact.kernels import frontier as dp_frontier
+from trainer.families.exact.kernels import node as dp_node
+from trainer.families.exact.kernels.depth2_signed import differences
+from trainer.families.exact.kernels.depth3 import Budget
+from trainer.families.exact.search.memo import ExactOptions
+from trainer.families.exact.search.search import Search
+from trainer.kernels.members import members
+from trainer.tree.shapes import Shape
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrontierPoint:
+    """The tree with the fewest errors among those with at most `budget` leaves; it has `leaves` of them."""
+
+    budget: int
+    leaves: int
+    errors: int
+    bound: int  # no tree with so many leaves has fewer errors
+    shape: Shape
+
+
+@dataclass(frozen=True)
+class _Vector:
+    best: np.ndarray  # errors with at most t + 1 leaves
+    bound: np.ndarray
+    choice: np.ndarray  # (t, 3): feature, leaves on either side; feature -1: a leaf
+    inner: np.ndarray | None = None  # (t, 2): features below, for height two
+    below: _Vector | None = None  # the same rows at the height below
+
+
+class FrontierSearch:
+    """The recurrence with equivalent-point, class and similarity bounds, and a cache by rows."""
+
+    def __init__(self, search: Search, most: int) -> None:
+        self.search = search
+        self.most = most
+        self.memo: dict[tuple[int, bytes], _Vector] = {}
+
+    def solve(self, rows: np.ndarray, height: int, stoppable: bool = True) -> _Vector:
+        """Errors of `rows` for 1 .. 2^height leaves."""
+        key = (height, members(rows, len(self.search.instance.rows)).tobytes())
+        if key in self.memo:
+            return self.memo[key]
+        self.search.nodes += 1
+        node = self.search.prepare(rows)
+        small = height <= 2 or not len(node.features)
+        found = self._small(node, height) if small else self._large(rows, node, height, stoppable)
+        if len(self.memo) * (len(key[1]) + 200 + 72 * (1 << height)) > self.search.options.memory // 2:
+            self.memo.clear()
+        if not (stoppable and self.search.stopped()):
+            self.memo[key] = found
+        return found
+
+    def _small(self, node: dp_node.Node, height: int) -> _Vector:
+        g = self.search.instance
+        m = len(node.features)
+        size = 1 << height
+        best = np.empty(size, np.int64)
+        choice = np.full((size, 3), -1, np.int64)
+        inner = np.full((size, 2), -1, np.int64)
+        if height == 0 or m == 0:
+            best[:] = int(node.totals.sum()) - int(node.totals.max())
+            return _Vector(best, best, choice, inner)
+        P = np.empty((g.n_classes, m, m), np.int32)
+        dp_node.pair_counts(node, P)
+        dp_frontier.two_frontier(node, P, self.search.min_leaf, height, best, choice, inner)
+        used = choice[:, 0] >= 0
+        choice[used, 0] = node.features[choice[used, 0]]
+        below = inner >= 0
+        inner[below] = node.features[inner[below]]
+        return _Vector(best, best, choice, inner)
+
+    def _large(self, rows: np.ndarray, node: dp_node.Node, height: int, stoppable: bool) -> _Vector:
+        g = self.search.instance
+        m = len(node.features)
+        size = 1 << height
+        P = np.empty((g.n_classes, m, m), np.int32)
+        dp_node.pair_counts(node, P)
+        lb = np.zeros((2, m, size // 2), np.int64)
+        dp_frontier.side_bounds(node, height - 1, lb)
+        below = self.solve(rows, height - 1, stoppable)
+        best = np.empty(size, np.int64)
+        choice = np.full((size, 3), -1, np.int64)
+        best[: size // 2], best[size // 2 :] = below.best, below.best[-1]
+        choice[: size // 2], choice[size // 2 :] = below.choice, below.choice[-1]
+        # trees of the height below are marked by -2, and found there again
+        choice[choice[:, 0] >= 0, 0] = -2
+        positions = choice.copy()
+        if height == 3:
+            self._three(node, P, lb, best, positions, stoppable)
+        else:
+            self._branch(rows, node, P, lb, best, positions, height, stoppable)
+        used = positions[:, 0] >= 0
+        positions[used, 0] = node.features[positions[used, 0]]
+        dp_frontier.settle(best, positions)
+        return _Vector(best, self._bound(node, lb, best, stoppable), positions, below=below)
+
+    def _bound(self, node: dp_node.Node, lb: np.ndarray, best: np.ndarray, stoppable: bool) -> np.ndarray:
+        if not (stoppable and self.search.stopped()):
+            return best
+        bound = np.full(len(best), int(node.totals.sum()) - int(node.totals.max()), np.int64)
+        unused = np.zeros((len(best), 3), np.int64)
+        for p in range(lb.shape[1]):
+            dp_frontier.combine(lb[0, p], lb[1, p], 0, bound, unused, len(bound))
+        np.minimum.accumulate(bound, out=bound)
+        return np.minimum(bound, best)
+
+    def _three(
+        self, node: dp_node.Node, P: np.ndarray, lb: np.ndarray, best: np.ndarray, choice: np.ndarray, stoppable: bool
+    ) -> None:
+        s = self.search
+        state = np.zeros(3, np.int64)
+        D = differences(node, P, s.min_leaf)
+        before = 0
+        frontier = dp_frontier.Frontier(best, choice, self.most)
+        pairs = s.slice_size(node.columns.shape[1], len(node.valid))
+        budget = Budget(pairs, s.flag if stoppable else s.no_flag)
+        while True:
+            dp_frontier.three_frontier(node, P, D, s.costs, lb, frontier, state, budget)
+            s.twos += int(state[dp_frontier.TWOS]) - before
+            before = int(state[dp_frontier.TWOS])
+            if not state[dp_frontier.STOPPED] or (stoppable and s.stopped()):
+                return
+
+    def _branch(
+        self, rows: np.ndarray, node: dp_node.Node, P: np.ndarray, lb: np.ndarray, best: np.ndarray, choice: np.ndarray,
+        height: int, stoppable: bool,
+    ) -> None:  # fmt: skip
+        s = self.search
+        for p in range(len(node.features)):
+            if stoppable and s.stopped():
+                return
+            parts = dp_node.split_rows(s.instance.rows, rows, int(node.features[p]))
+            for side in range(2):
+                if not dp_frontier.promising(lb[0, p], lb[1, p], best, self.most):
+                    break
+                found = self.solve(parts[side], height - 1, stoppable)
+                np.maximum(lb[side, p], found.bound, out=lb[side, p])
+                if stoppable and s.stopped():
+                    return
+                if s.similar:
+                    dp_frontier.share_all(node, P, p, side, found.best, lb)
+            else:
+                dp_frontier.combine(lb[0, p], lb[1, p], p, best, choice, self.most)
+
+    def extract(self, rows: np.ndarray, height: int, leaves: int) -> Shape:
+        """The tree of the frontier of `rows` with at most `leaves` leaves."""
+        return self.tree(rows, height, self.solve(rows, height, stoppable=False), min(leaves, 1 << height))
+
+    def tree(self, rows: np.ndarray, height: int, found: _Vector, leaves: int) -> Shape:
+        """The tree that `found` holds for `leaves` leaves, even if the search of these rows was stopped."""
+        feature, left, right = (int(v) for v in found.choice[leaves - 1])
+        if feature == -2 and found.below is not None:
+            return self.tree(rows, height - 1, found.below, min(leaves, len(found.below.best)))
+        if feature < 0:
+            return None
+        if found.inner is not None:
+            zero, one = (int(v) for v in found.inner[leaves - 1])
+            return feature, None if zero < 0 else (zero, None, None), None if one < 0 else (one, None, None)
+        zeros, ones = dp_node.split_rows(self.search.instance.rows, rows, feature)
+        return feature, self.extract(zeros, height - 1, left), self.extract(ones, height - 1, right)
+
+
+def solve_frontier(
+    X: BitArray,
+    y: CodeArray,
+    *,
+    n_classes: int,
+    depth: int,
+    max_leaves: int | None = None,
+    weights: CountArray | None = None,
+    min_leaf: int = 1,
+    allowed: np.ndarray | None = None,
+    time_limit: float | None = None,
+    stop: Callable[[], bool] | None = None,
+    flag: np.ndarray | None = None,
+    options: ExactOptions | None = None,
+) -> list[FrontierPoint]:
+    """Points for 1, 2, ... leaves (weights, min_leaf, allowed as in `solve_binary`); a point is proved where errors = bound.
+
+    X: uint8 (n, F) of 0/1; y: class codes.  At most `max_leaves` leaves and depth `depth`.
+    """
+    instance = build(X, y, n_classes=n_classes, weights=weights, leaf_cost=Fraction(0), depth=depth)
+    depth = min(depth, X.shape[1], len(instance.rows) - 1)
+    most = min(1 << depth, max_leaves or 1 << depth, len(instance.rows))
+    end = math.inf if time_limit is None else time.perf_counter() + time_limit
+    search = Search(
+        instance=instance,
+        depth=2,  # the table of depth-two optima is of no use here
+        min_leaf=min_leaf,
+        allowed=allowed,
+        options=options or ExactOptions(),
+        stop=lambda: time.perf_counter() >= end or (stop is not None and stop()),
+    )
+    if flag is not None:
+        search.flag = flag
+    frontier = FrontierSearch(search, most)
+    rows = np.arange(len(instance.rows), dtype=np.int32)
+    found = frontier.solve(rows, depth)
+    points = []
+    for t in range(most):
+        shape = frontier.tree(rows, depth, found, t + 1)
+        points.append(
+            FrontierPoint(
+                budget=t + 1,
+                leaves=count_leaves(shape),
+                errors=int(found.best[t]),
+                bound=int(found.bound[t]),
+                shape=shape,
+            )
+        )
+    return points
+
+
+def count_leaves(shape: Shape | int) -> int:
+    """Leaves of a tree."""
+    return 1 if not isinstance(shape, tuple) else count_leaves(shape[1]) + count_leaves(shape[2])

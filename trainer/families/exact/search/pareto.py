@@ -1,0 +1,222 @@
+"""The search over non-dominated vectors that serves the constraints: every node has the vectors of (cost, errors of each bounded
+class, leaves) that no other of its trees dominates, as in van der Linden, de Weerdt & Demirovic (2023).
+
+The unconstrained search supplies lower bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from trainer.constraints import Constraints
+from trainer.families.exact.instance import ExactInstance
+from trainer.families.exact.kernels import node as dp_node
+from trainer.families.exact.kernels import pareto as dp_pareto
+from trainer.families.exact.search.memo import INFINITE, UNKNOWN_PATH
+from trainer.families.exact.search.search import Search
+from trainer.tree.shapes import LabelledShape
+
+NO_LIMIT = int(INFINITE) - 1
+
+
+@dataclass(frozen=True)
+class Front:
+    vectors: np.ndarray  # int64 (size, D)
+    aux: np.ndarray  # int64 (size, AUX)
+    below: int  # all vectors of smaller cost are here
+    terminal: bool
+    features: np.ndarray  # features of the positions in aux, where terminal
+    children: dict[int, tuple[Front, Front]] = field(default_factory=dict)
+
+
+class ParetoSearch:
+    """The recurrence over non-dominated vectors, for one instance and one set of allowed features."""
+
+    def __init__(self, search: Search, constraints: Constraints, unit: int, leaf: int) -> None:
+        self.depth = self.full_depth = -1  # of the root
+        self.search = search
+        self.constraints = constraints
+        g = search.instance
+        self.costs = np.array([unit, leaf], np.int64)
+        self.bounded = np.array([k for k, _ in constraints.recalls], np.int64)
+        self.caps = [recall_limit(g, k, share) for k, share in constraints.recalls] if unit else []
+        self.caps = self.caps or [NO_LIMIT] * len(self.bounded)
+        if constraints.max_leaves is not None:
+            self.caps.append(constraints.max_leaves)
+        self.conflict = constraints.conflict
+        self.allowed = np.ones(g.features, np.uint8) if search.allowed is None else search.allowed
+        self.memo: dict[Any, Front] = {}
+        self.bytes = 0
+        self.best: tuple[int, Front, int] | None = None  # cost, front, place of the incumbent
+        self.root_bound = 0
+
+    def limits(self, ub: int) -> np.ndarray:
+        """Largest admissible vector below the cost `ub`."""
+        return np.array([ub - 1, *self.caps], np.int64)
+
+    def solve(self, rows: np.ndarray, height: int, allowed: np.ndarray, ub: int) -> Front:
+        """The vectors of cost below `ub` for `rows`; incomplete if the search was stopped."""
+        key = (
+            height,
+            np.packbits(self._member(rows)).tobytes(),
+            allowed.tobytes() if self.conflict is not None else b"",
+        )
+        known = self.memo.get(key)
+        if known is not None and known.below >= ub:
+            return known
+        self.search.nodes += 1
+        node = self._prepare(rows, allowed)
+        if height <= 2 or not len(node.features):
+            found = self._small(node, height, ub)
+        else:
+            found = self._large(rows, node, height, allowed, ub)
+        if not self.search.stopped():
+            self.bytes += 300 + len(key[1]) + len(key[2]) + found.vectors.nbytes + found.aux.nbytes
+            if self.bytes > self.search.options.memory // 2:
+                self.memo.clear()
+                self.bytes = 0
+            self.memo[key] = found
+        return found
+
+    def _member(self, rows: np.ndarray) -> np.ndarray:
+        member = np.zeros(len(self.search.instance.rows), np.uint8)
+        member[rows] = 1
+        return member
+
+    def _prepare(self, rows: np.ndarray, allowed: np.ndarray) -> dp_node.Node:
+        s = self.search
+        # equal columns of different conflicts are not the same question
+        reduce = self.conflict is None
+        return dp_node.prepare(s.given.data, rows, allowed, s.min_leaf, reduce, True)
+
+    def _small(self, node: dp_node.Node, height: int, ub: int) -> Front:
+        m = len(node.features)
+        entries = dp_pareto.Entries(self.costs, self.bounded, self.limits(ub))
+        if height == 0 or m == 0:
+            vectors, aux = dp_pareto.leaf_front(node.totals, entries)
+            return Front(vectors, aux, ub, True, node.features)
+        P = np.empty((self.search.instance.n_classes, m, m), np.int32)
+        dp_node.pair_counts(node, P)
+        vectors, aux = dp_pareto.small_front(node, P, self._conflict(node), height, self.search.min_leaf, entries)
+        return Front(vectors, aux, ub, True, node.features)
+
+    def _conflict(self, node: dp_node.Node) -> np.ndarray:
+        m = len(node.features)
+        if self.conflict is None:
+            return np.zeros((m, m), np.uint8)
+        return np.ascontiguousarray(self.conflict[np.ix_(node.features, node.features)])
+
+    def _bounds(self, node: dp_node.Node, height: int, ub: int) -> np.ndarray:
+        """Lower bounds (2, p) of the costs of both sides of each split, from the search without constraints."""
+        if not self.costs[0]:
+            return np.zeros((2, len(node.features)), np.int64)
+        frame = self.search.frame(node, height)
+        if height == 3:
+            state = np.array([min(ub, NO_LIMIT), -2, 0, 0, 0], np.int64)
+            self.search._run_three(frame, UNKNOWN_PATH, state, True)
+        return frame.lower
+
+    def _large(self, rows: np.ndarray, node: dp_node.Node, height: int, allowed: np.ndarray, ub: int) -> Front:
+        s = self.search
+        root = height == self.depth and len(rows) == len(self.search.instance.rows)
+        given = ub
+        lower = self._bounds(node, height, ub)
+        entries = dp_pareto.Entries(self.costs, self.bounded, self.limits(ub))
+        vectors, aux = dp_pareto.leaf_front(node.totals, entries)
+        children: dict[int, tuple[Front, Front]] = {}
+        open_bound = int(INFINITE)
+        for p in np.argsort(lower.sum(axis=0), kind="stable").tolist():
+            total = int(lower[0, p] + lower[1, p])
+            if s.stopped():
+                open_bound = min(open_bound, total)
+                break
+            if total >= ub:
+                continue
+            f = int(node.features[p])
+            pair = self._sides(rows, f, height, allowed, ub, lower[:, p])
+            if s.stopped():
+                open_bound = min(open_bound, total)
+            if pair is None:
+                continue
+            children[f] = pair
+            vectors, aux = dp_pareto.combine(vectors, aux, f, pair[0].vectors, pair[1].vectors, self.limits(ub))
+            # with one entry only the cheapest vector counts; at the root that holds always
+            if len(vectors) and (root or vectors.shape[1] == 1):
+                ub = min(ub, int(vectors[:, 0].min()))
+                if root:
+                    self._news(Front(vectors, aux, ub, False, node.features, children))
+        if root and height == self.full_depth:
+            # ascending bounds: what comes after the one at which the search stopped costs no less
+            self.root_bound = max(self.root_bound, min(open_bound, ub))
+        used = {int(f) for f in aux[:, 0]} if len(aux) else set()
+        children = {f: pair for f, pair in children.items() if f in used}
+        return Front(vectors, aux, given, False, node.features, children)
+
+    def _sides(
+        self, rows: np.ndarray, f: int, height: int, allowed: np.ndarray, ub: int, lower: np.ndarray
+    ) -> tuple[Front, Front] | None:
+        s = self.search
+        parts = dp_node.split_rows(s.instance.rows, rows, f)
+        inner = allowed if self.conflict is None else (allowed & (1 - self.conflict[f])).astype(np.uint8)
+        low = [int(lower[0]), int(lower[1])]
+        if height > 3 and self.costs[0]:
+            for side in (0, 1):
+                low[side] = max(low[side], s.solve(parts[side], UNKNOWN_PATH, height - 1, ub - low[1 - side]).lower)
+                if s.stopped() or low[0] + low[1] >= ub:
+                    return None
+        first = 0 if len(parts[0]) <= len(parts[1]) else 1
+        a = self.solve(parts[first], height - 1, inner, ub - low[1 - first])
+        if not len(a.vectors):
+            return None
+        b = self.solve(parts[1 - first], height - 1, inner, ub - int(a.vectors[:, 0].min()))
+        return (a, b) if first == 0 else (b, a)
+
+    def _news(self, front: Front) -> None:
+        place = int(front.vectors[:, 0].argmin())
+        cost = int(front.vectors[place, 0])
+        if self.best is None or cost < self.best[0]:
+            self.best = (cost, replace(front, children=dict(front.children)), place)
+            self.search.report(cost, self.root_bound, self.search.nodes)
+
+    def run(self, depth: int, floor: int = 0) -> None:
+        """Shallow trees first, each an incumbent for the next depth; the bound belongs to the last depth."""
+        g = self.search.instance
+        rows = np.arange(len(g.rows), dtype=np.int32)
+        self.full_depth = depth
+        self.root_bound = floor
+        for height in range(min(depth, 1), depth + 1):
+            self.depth = height
+            ub = int(INFINITE) if self.best is None else self.best[0]
+            front = self.solve(rows, height, self.allowed, ub)
+            if len(front.vectors):
+                self._news(front)
+            if self.search.stopped():
+                return
+        self.root_bound = max(self.root_bound, int(INFINITE) if self.best is None else self.best[0])
+
+    def tree(self, front: Front, place: int) -> LabelledShape:
+        """The tree behind a vector."""
+        a = [int(x) for x in front.aux[place]]
+        if a[0] < 0:
+            return a[3]
+        if not front.terminal:
+            low, high = front.children[a[0]]
+            return a[0], self.tree(low, a[1]), self.tree(high, a[2])
+        names = front.features
+        sides = [
+            int(labels[0]) if split < 0 else (int(names[split]), *labels)
+            for split, labels in ((a[1], (a[3], a[4])), (a[2], (a[5], a[6])))
+        ]
+        return int(names[a[0]]), sides[0], sides[1]
+
+
+def recall_limit(instance: ExactInstance, label: int, share: Fraction) -> int:
+    """The largest number of errors among the rows of class `label` that leaves `share` of them right."""
+    weights = np.int64(1) << instance.shifts.astype(np.int64)
+    size = int(weights[instance.classes == label].sum())
+    return size - math.ceil(share * size)

@@ -1,0 +1,223 @@
+"""The optimal tree of binary features with its proof: `solve_binary` runs the search of `exact_search` and reads its result."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from trainer.dtypes import BitArray, CodeArray, CountArray
+from trainer.families.exact.instance import ExactInstance, build
+from trainer.families.exact.kernels import node as dp_node
+from trainer.families.exact.search.column_cases import Case
+from trainer.families.exact.search.memo import INFINITE, ExactOptions, Known
+from trainer.families.exact.search.proof import made
+from trainer.families.exact.search.row_bounds import least_cost
+from trainer.families.exact.search.search import Search
+from trainer.families.exact.search.tree_reader import extract
+from trainer.methods.base import Proof
+from trainer.tree.shapes import LabelledShape, Shape
+
+__all__ = ["ExactOptions", "ExactResult", "LabelledShape", "Shape", "evaluate", "prove_binary", "solve_binary"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactResult:
+    """The best tree found, its cost in rows and the proved lower bound of every tree's cost, both exact."""
+
+    shape: LabelledShape
+    errors: int
+    leaves: int
+    cost: Fraction
+    bound: Fraction
+    optimal: bool
+    nodes: int
+    depth_two: int
+    cache_entries: int
+    evictions: int
+    start: Fraction | None = None  # cost of the tree that was given to begin with
+    search: Search | None = field(default=None, repr=False, compare=False)
+    lower: int = 0  # the bound in the search's own integers
+    cases: Case | None = field(default=None, repr=False, compare=False)  # of a limit of columns
+
+    def proof(self, stop: Callable[[], bool]) -> Proof | None:
+        """The steps that prove the bound, with the caches of the search."""
+        return None if self.search is None else made(self.search, self.lower, stop)
+
+
+def solve_binary(
+    X: BitArray,
+    y: CodeArray,
+    *,
+    n_classes: int,
+    depth: int,
+    leaf_cost: Fraction = Fraction(0),
+    weights: CountArray | None = None,
+    min_leaf: int = 1,
+    allowed: np.ndarray | None = None,
+    threads: int = 1,
+    time_limit: float | None = None,
+    stop: Callable[[], bool] | None = None,
+    flag: np.ndarray | None = None,
+    options: ExactOptions | None = None,
+    report: Callable[[Fraction, Fraction, int], None] | None = None,
+    start: Shape = None,
+    improved: Callable[[Shape], None] | None = None,
+) -> ExactResult:
+    """The tree of depth ≤ `depth` with the smallest errors + leaf_cost * leaves, and the proof of it.
+
+    X: uint8 (n, F) of 0/1; y: class codes below n_classes; `leaf_cost` in rows (weights), exact; `min_leaf` in weight;
+    `allowed`: uint8 (F,), 0 for features that may not be used.  `report(cost, bound, nodes)` hears of progress in rows.
+    A stopped search returns its best tree and a valid lower bound. `start` is a tree that is known, within the same limits: only
+    better ones are looked for.  `improved` hears of better trees while the search goes on.
+    """
+    instance = build(X, y, n_classes=n_classes, weights=weights, leaf_cost=leaf_cost, depth=depth)
+    depth = min(depth, X.shape[1], len(instance.rows) - 1)
+    end = math.inf if time_limit is None else time.perf_counter() + time_limit
+    search = Search(
+        instance=instance,
+        depth=depth,
+        min_leaf=min_leaf,
+        allowed=allowed,
+        threads=threads,
+        options=options or ExactOptions(),
+        improved=improved,
+        stop=lambda: time.perf_counter() >= end or (stop is not None and stop()),
+    )
+    if flag is not None:
+        search.flag = flag
+    if report is not None:
+        heard = report
+        search.report = lambda cost, bound, nodes: heard(
+            instance.true_cost(cost), instance.true_cost(min(bound, cost)), nodes
+        )
+    return _finish(search, start)
+
+
+def prove_binary(
+    X: BitArray,
+    y: CodeArray,
+    cost: Fraction,
+    *,
+    n_classes: int,
+    depth: int,
+    leaf_cost: Fraction,
+    weights: CountArray | None,
+    min_leaf: int,
+    stop: Callable[[], bool],
+    allowed: np.ndarray | None = None,
+) -> Proof | None:
+    """The proof that no tree costs less than `cost` rows, or of what the best one costs if that is less; None if it is stopped.
+
+    A bound far below the optimum, of a search that a limit ended, is often proved at once: without a step where rows of equal
+    answers and the classes alone cost so much.
+    """
+    g = build(X, y, n_classes=n_classes, weights=weights, leaf_cost=leaf_cost, depth=depth)
+    needed = math.ceil(cost * g.Q)
+    target = g.scale * needed + (g.scale > 1)  # a tree has a leaf
+    own = np.ones(len(y), np.int64) if weights is None else weights
+    floor = least_cost(X, y, own, n_classes, 1 << depth, g.unit, g.leaf)
+    if floor >= target:
+        return Proof(scale=g.scale, goal=floor, steps=[])
+    depth = min(depth, X.shape[1], len(g.rows) - 1)
+    search = Search(instance=g, depth=depth, min_leaf=min_leaf, allowed=allowed, stop=stop)
+    known = search.solve(np.arange(len(g.rows), dtype=np.int32), (), search.depth, g.scale * (needed + 1))
+    if known.exact:  # a tree of that cost, with the fewest leaves
+        return made(search, known.lower, stop)
+    return made(search, target, stop) if known.lower >= target else None
+
+
+def _finish(search: Search, start: Shape) -> ExactResult:
+    g = search.instance
+    rows = np.arange(len(g.rows), dtype=np.int32)
+    first = None
+    if start is None:
+        known, shape = _solve_root(search, rows)
+    else:
+        errors, leaves = evaluate(g, start)
+        first = Fraction(g.Q * errors + g.P * leaves, g.Q)
+        known, shape = _solve_from(search, rows, start, g.unit * errors + g.leaf * leaves)
+    errors, leaves = evaluate(g, shape)
+    cost = Fraction(g.Q * errors + g.P * leaves, g.Q)
+    bound = cost if known.exact else min(cost, g.true_cost(known.lower))
+    return ExactResult(
+        shape=shape,
+        errors=errors,
+        leaves=leaves,
+        cost=cost,
+        bound=bound,
+        optimal=bound == cost,
+        nodes=search.nodes + search.twos,
+        depth_two=search.twos,
+        cache_entries=len(search.memo),
+        evictions=search.evictions,
+        start=first,
+        search=search,
+        lower=g.unit * errors + g.leaf * leaves if known.exact else known.lower,
+    )
+
+
+def _solve_from(search: Search, rows: np.ndarray, start: Shape, cost: int) -> tuple[Known, Shape]:
+    """A tree that costs less than `start`, or the proof that there is none, or whichever is better when the search is stopped."""
+    search.root_lower = search.node_bounds(search.prepare(rows), search.depth)[1]
+    search.incumbent = (cost, None, 0)
+    search.report(cost, min(cost, search.root_lower), 0)
+    known = search.solve(rows, (), search.depth, cost)
+    if known.exact and known.lower < cost:
+        return known, extract(search, rows, (), search.depth, known.lower)
+    if known.exact or known.lower >= cost:
+        return Known(cost, True), start
+    better, feature, _ = search.incumbent
+    if feature is not None and better < cost:
+        return Known(search.root_lower, False), search.incumbent_shape()
+    return Known(max(known.lower, search.root_lower), False), start
+
+
+def _solve_root(search: Search, rows: np.ndarray) -> tuple[Known, Shape]:
+    """The optimum, or the incumbent and the best bound if the search is stopped; a tree of depth two comes first.
+
+    One that is stopped before there is any has the best tree of one question.
+    """
+    depth = search.depth
+    node = search.prepare(rows)
+    leaf, search.root_lower = search.node_bounds(node, depth)
+    search.report(leaf, search.root_lower, 0)
+    if search.stopped():
+        return Known(search.root_lower, search.root_lower == leaf), None
+    known = search.solve(rows, (), min(2, depth), int(INFINITE))
+    if not known.exact:  # one question needs no counts of pairs
+        one = search.solve(rows, (), 1, int(INFINITE))
+        return Known(search.root_lower, False), extract(search, rows, (), 1, one.lower)
+    search.report(known.lower, search.root_lower, search.nodes)
+    if depth > 2:
+        two = known.lower
+        shape = extract(search, rows, (), 2, known.lower)
+        if search.improved is not None:
+            search.improved(shape)
+        known = search.solve(rows, (), depth, int(INFINITE))
+        if not known.exact:
+            cost, feature, _ = search.incumbent
+            if feature is not None and cost < two:
+                return Known(search.root_lower, False), search.incumbent_shape()
+            return Known(search.root_lower, False), shape
+    return known, extract(search, rows, (), depth, known.lower)
+
+
+def evaluate(instance: ExactInstance, shape: LabelledShape) -> tuple[int, int]:
+    """(errors, leaves) of a tree whose leaves predict the majority, counted over the rows of the instance."""
+    weights = np.int64(1) << instance.shifts.astype(np.int64)
+
+    def visit(part: LabelledShape, rows: np.ndarray) -> tuple[int, int]:
+        if not isinstance(part, tuple):
+            counts = np.bincount(instance.classes[rows], weights[rows], minlength=instance.n_classes).astype(np.int64)
+            return int(counts.sum() - counts.max()), 1
+        zero, one = dp_node.split_rows(instance.rows, rows, part[0])
+        left = visit(part[1], zero)
+        right = visit(part[2], one)
+        return left[0] + right[0], left[1] + right[1]
+
+    return visit(shape, np.arange(len(instance.rows), dtype=np.int32))

@@ -1,0 +1,20 @@
+"""`NumericWorkbench`: wishes with prices and proofs on one problem, over all thresholds."""
+
+from __future__ import annotations
+
+from trainer.data.problem import Problem
+from trainer.editing.bench import Bench
+from trainer.editing.complete import ColumnCompleter
+from trainer.families.numeric.editing.prefix import NumericPrefix
+from trainer.families.numeric.editing.space import NumericSpace
+
+
+class NumericWorkbench(Bench):
+    """Trees of depth ≤ `depth` over all thresholds of numeric columns and single categories of the others.
+
+    `memory`: bytes that caches may take. Raises DataError for weights or penalties that have too many digits for exact costs.
+    """
+
+    def __init__(self, problem: Problem, *, depth: int = 2, memory: int = 1 << 30) -> None:
+        space = NumericSpace(problem, depth=depth, memory=memory)
+        super().__init__(problem, space, ColumnCompleter(NumericPrefix(space)))

@@ -1,0 +1,119 @@
+"""The recursion over wishes where a place has thousands of thresholds: what is proved of one bounds those beside it.
+
+With thresholds s < t of one feature the rows below s are among those below t. More rows never cost less without wishes, and with the same
+wishes fewer rows cost less by no more than the weight of those that are missing: a tree of the fewer rows serves the others, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainer.editing.prefix import OPEN, Found, Prefix, Spot
+from trainer.editing.space import FAR
+from trainer.families.numeric.editing.space import NumericSpace
+
+FEW = 8  # questions that are tried one by one
+NEVER = 1 << 61  # a bound of what no tree keeps, less any weight still above every cost
+POSSIBLE = 1 << 60  # above every cost
+
+
+@dataclass
+class Line:
+    """The thresholds of one feature at a place: questions, weight of the lower side, lower bounds (2, m) of both sides."""
+
+    questions: np.ndarray
+    weight: np.ndarray
+    bounds: np.ndarray
+    flipped: bool
+
+    def learn(self, at: int, unit: int, found: list[int], free: list[int]) -> None:
+        """Bounds from what is known of threshold `at`: of both sides with the wishes, and without them; lower side first."""
+        behind = slice(at + 1, None)
+        self.bounds[:, at] = np.minimum(found, NEVER)
+        less = np.minimum(found[0], NEVER) - unit * (self.weight[at] - self.weight[:at])
+        self.bounds[0, :at] = np.maximum(self.bounds[0, :at], less)
+        self.bounds[1, :at] = np.maximum(self.bounds[1, :at], free[1])
+        less = np.minimum(found[1], NEVER) - unit * (self.weight[behind] - self.weight[at])
+        self.bounds[1, behind] = np.maximum(self.bounds[1, behind], less)
+        self.bounds[0, behind] = np.maximum(self.bounds[0, behind], free[0])
+
+
+class NumericPrefix(Prefix):
+    """The search with wishes over all thresholds."""
+
+    def __init__(self, space: NumericSpace) -> None:
+        super().__init__(space)
+        self.numeric = space
+
+    def _questions(self, spot: Spot, ub: int, lower: int, best: Found, asks: bool) -> Found:
+        numbers = self.candidates(spot)
+        if len(numbers) <= FEW:
+            return super()._questions(spot, ub, lower, best, asks)
+        space = self.numeric
+        encoded = self.numeric.questions.encoded
+        loose = [self._sides(spot, q) for q in numbers if q >= encoded]
+        lines = self._lines(spot, np.array([q for q in numbers if q < encoded], np.int64))
+        sums = np.concatenate([line.bounds.sum(axis=0) for line in lines]) if lines else np.zeros(0, np.int64)
+        ends = np.cumsum([0, *(len(line.questions) for line in lines)])
+        done = np.full(len(sums), False)
+        for side in sorted(loose, key=lambda side: side.lower):
+            cost = self._attempt(side, best.upper) if side.lower < best.upper else FAR
+            if cost < best.upper:
+                best = Found(cost, True, side.question, upper=cost)
+        while len(sums) and not space.stopped():
+            at = int(np.where(done, FAR, sums).argmin())
+            if done[at] or sums[at] >= best.upper or best.upper <= lower or sums[at] >= POSSIBLE:
+                break
+            done[at] = True
+            k = int(np.searchsorted(ends, at, side="right")) - 1
+            line = lines[k]
+            place = at - int(ends[k])
+            side = self._sides(spot, int(line.questions[place]))
+            turn = -1 if line.flipped else 1  # the side yes has the smaller values, unless flipped
+            side.bounds = [max(a, int(b)) for a, b in zip(side.bounds, line.bounds[::turn, place], strict=True)]
+            cost = self._attempt(side, best.upper)
+            if cost < best.upper:
+                best = Found(cost, True, side.question, upper=cost)
+            free = [space.known(s.rows, s.height, s.banned) if self._relaxed(s) else 0 for s in side.spots]
+            line.learn(place, space.unit, side.bounds[::turn], free[::turn])
+            sums[ends[k] : ends[k + 1]] = line.bounds.sum(axis=0)
+        leaf = FAR if asks else space.leaf_cost(space.counts(spot.rows))
+        least = int(sums.min()) if len(sums) else FAR
+        floor = max(lower, min([leaf, least if least < POSSIBLE else FAR, *(s.lower for s in loose)]))
+        if space.stopped():
+            return Found(min(floor, best.upper), False, best.choice, best.label, best.upper, best.height)
+        if best.choice != OPEN:
+            return best
+        return Found(max(ub, floor) if floor < FAR else FAR, floor >= FAR)
+
+    @staticmethod
+    def _relaxed(spot: Spot) -> bool:
+        """Whether the place asks questions of the encoding only, so that its bound without wishes is one."""
+        return not any(i.verb == "held" for i in spot.items)
+
+    def _lines(self, spot: Spot, numbers: np.ndarray) -> list[Line]:
+        """The thresholds by feature, with the bounds that the classes of both sides give."""
+        space = self.numeric
+        questions = self.numeric.questions
+        lines = []
+        features = np.searchsorted(questions.starts, numbers, side="right") - 1
+        for f in np.unique(features).tolist():
+            own = np.sort(numbers[features == f])
+            ranks = own - int(questions.starts[f])
+            counts = np.zeros((len(questions.levels[f]), space.n_classes), np.int64)
+            np.add.at(counts, (space.rank[f, spot.rows], space.classes[spot.rows]), space.weights[spot.rows])
+            low = np.cumsum(counts, axis=0)
+            high = low[-1] - low
+            bounds = np.array([self._floors(side[ranks], spot.height - 1) for side in (low, high)])
+            lines.append(Line(own, low[ranks].sum(axis=1), bounds, questions.flipped[f]))
+        return lines
+
+    def _floors(self, counts: np.ndarray, height: int) -> np.ndarray:
+        """`Space.floor` for each line of counts (m, classes)."""
+        ordered = np.sort(counts, axis=1)[:, ::-1][:, : 1 << min(height, 20)]
+        wrong = counts.sum(axis=1)[:, None] - np.cumsum(ordered, axis=1)
+        leaves = np.arange(1, ordered.shape[1] + 1)
+        found: np.ndarray = (wrong * self.space.unit + leaves * self.space.leaf).min(axis=1)
+        return found

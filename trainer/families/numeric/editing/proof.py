@@ -1,0 +1,38 @@
+"""Proofs of trees with wishes over all thresholds (docs/proof-format.md): up to depth three one step, which the checker searches by itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from trainer.data.encoding import Scheme
+from trainer.data.problem import Problem
+from trainer.families.numeric.editing.bench import NumericWorkbench
+from trainer.methods.base import NotProved, Proof
+
+# trees of one step, and thresholds of any proof
+DEEPEST = 3
+MOST_QUESTIONS = 300
+
+
+def numeric_proof(bench: NumericWorkbench, bound: Fraction, depth: int) -> Proof | None:
+    """The proof that no tree with the wishes of the model costs less than `bound`, in rows; None if it needs steps for the sides of questions.
+
+    Raises NotProved if it would be too long.
+    """
+    number = bench.space.questions.encoded
+    space = bench.space
+    if number > MOST_QUESTIONS:
+        raise NotProved(
+            f"Wishes are proved with up to {MOST_QUESTIONS} thresholds of all columns together, not with {number}."
+        )
+    if depth > DEEPEST:
+        return None
+    goal = -(-bound.numerator * space.leaf_rows.denominator // bound.denominator)
+    return Proof(scale=1, goal=goal, steps=[{"path": [], "height": depth, "bound": goal, "by": "within"}])
+
+
+def as_questions(problem: Problem) -> Problem:
+    """The same rows with each threshold as a yes/no question, in the same order; no value is special."""
+    columns = tuple(replace(c, schema=replace(c.schema, special=())) for c in problem.table.columns)
+    return replace(problem, table=replace(problem.table, columns=columns), scheme=Scheme.ALL_THRESHOLDS)

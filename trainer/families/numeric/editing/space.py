@@ -1,0 +1,173 @@
+"""The space of `exact-numeric`: the rows in the order of each column, and the best subtrees over all thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from trainer.data.problem import Problem
+from trainer.editing import space as editing
+from trainer.editing.space import FAR, NONE_BANNED, Asked
+from trainer.errors import DataError
+from trainer.families.numeric.editing.questions import ThresholdQuestions
+from trainer.families.numeric.search import INFINITE, MOST_WEIGHT, NumericSearch, Stopped
+from trainer.tree.shapes import Shape
+
+ENTRY = 300  # bytes of a subproblem that is kept, besides its rows
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is known of a subproblem; `tree` has (question, yes, no) where it is exact."""
+
+    lower: int
+    exact: bool
+    tree: Shape = None
+
+
+class NumericSpace(editing.Space):
+    """Trees of height ≤ `depth` over all thresholds; a search for each set of banned columns."""
+
+    questions: ThresholdQuestions
+
+    def __init__(self, problem: Problem, *, depth: int, memory: int = 1 << 30) -> None:
+        super().__init__()
+        weights = problem.row_weights
+        self.origin = np.flatnonzero(weights > 0)
+        if not len(self.origin) or int(weights.sum()) > MOST_WEIGHT:
+            raise DataError(f"The weights add up to {int(weights.sum())}; this search takes 1 to {MOST_WEIGHT}.")
+        self.problem, self.questions = problem, ThresholdQuestions(problem, self.origin)
+        self.depth = depth
+        self.min_leaf = 1
+        self.banned = NONE_BANNED
+        self.weights = np.ascontiguousarray(weights[self.origin], dtype=np.int64)
+        self.classes = np.ascontiguousarray(problem.y[self.origin], dtype=np.int32)
+        self.n_classes = problem.n_classes
+        P = problem.kappa.numerator
+        Q = problem.kappa.denominator
+        self.Q = Q
+        self.scale = (1 << depth) + 1
+        self.leaf_rows = problem.kappa
+        self.unit = self.scale * Q
+        self.leaf = self.scale * P + 1
+        if self.scale * (Q * int(self.weights.sum()) + P * (1 << depth)) >= INFINITE:
+            raise DataError("The leaf penalty has too many digits for exact integer costs; round it to six digits.")
+        X = problem.numeric.matrix(problem.table)[self.origin]
+        levels = self.questions.levels
+        ranks = [np.searchsorted(levels[f], X[:, f]) for f in range(X.shape[1])]
+        self.rank = np.array(ranks, np.int32).reshape(X.shape[1], len(X))
+        self.order = np.argsort(self.rank, axis=1, kind="stable").astype(np.int32)
+        self.memory = memory
+        self.bytes = 0
+        self._memo: dict[tuple[int, frozenset[int], bytes], Kept] = {}
+        self._searches: dict[frozenset[int], tuple[NumericSearch, np.ndarray]] = {}
+
+    # -- questions -----------------------------------------------------------------------------------------------------
+
+    def split(self, rows: np.ndarray, question: int) -> tuple[np.ndarray, np.ndarray]:
+        if question < self.questions.encoded:
+            f, rank = self.questions.locate(question)
+            yes = self.rank[f, rows] <= rank
+            if self.questions.flipped[f]:
+                yes = ~yes
+        else:
+            yes = self.questions.answers(question)[self.origin[rows]]
+        return rows[yes], rows[~yes]
+
+    def candidates(self, rows: np.ndarray, banned: frozenset[int], asks: list[Asked], *, alike: bool) -> list[int]:
+        named = {a.number for a in asks} - {-1}
+        if named:
+            question = min(named)
+            return [question] if self.fits(question, banned, asks) and self.parts(rows, question) else []
+        found: list[int] = []
+        for f in self.allowed(banned):
+            if all(a.column == self.questions.features[f].column for a in asks):
+                present = np.unique(self.rank[f, rows])
+                found += (self.questions.starts[f] + present[:-1]).tolist()
+        return found
+
+    def allowed(self, banned: frozenset[int]) -> list[int]:
+        """The features of columns that are not banned."""
+        return [f for f, feature in enumerate(self.questions.features) if feature.column not in banned]
+
+    # -- optimal subtrees ----------------------------------------------------------------------------------------------
+
+    def begin(self, time_limit: float | None, asked: Callable[[], bool] | None) -> None:
+        """As always; between questions what is kept is forgotten if it has become too much."""
+        super().begin(time_limit, asked)
+        if self.bytes > self.memory // 2:
+            self._memo.clear()
+            self.bytes = 0
+
+    def known(self, rows: np.ndarray, height: int, banned: frozenset[int]) -> int:
+        """The lower bound that is known of a subproblem, 0 if none is; nothing is searched."""
+        kept = self._memo.get((height, banned, rows.tobytes()))
+        return kept.lower if kept is not None else 0
+
+    def solve(
+        self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, banned: frozenset[int], ub: int = FAR
+    ) -> Kept:
+        key = (height, banned, rows.tobytes())
+        kept = self._memo.get(key)
+        if kept is not None and (kept.exact or kept.lower >= ub):
+            return kept
+        found = self._search(rows, height, banned, min(ub, INFINITE))
+        if kept is None:
+            self.bytes += ENTRY + rows.nbytes
+        elif not found.exact and kept.lower > found.lower:
+            found = kept
+        self._memo[key] = found
+        return found
+
+    def _search(self, rows: np.ndarray, height: int, banned: frozenset[int], ub: int) -> Kept:
+        counts = self.counts(rows)
+        leaf = self.leaf_cost(counts)
+        floor = self.floor(counts, height)
+        search, chosen = self._search_of(banned)
+        if height == 0 or not len(chosen) or floor >= leaf:
+            return Kept(leaf, True)
+        if floor >= ub:
+            return Kept(floor, False)
+        member = np.zeros(len(self.weights), bool)
+        member[rows] = True
+        order = self.order[chosen]
+        order = np.ascontiguousarray(order[member[order]].reshape(len(chosen), len(rows)))
+        try:
+            found = search.solve(order, height, ub)
+        except Stopped:
+            return Kept(floor, False)
+        return Kept(max(found.cost, floor), found.exact, self._shape(found.tree, chosen) if found.exact else None)
+
+    def _search_of(self, banned: frozenset[int]) -> tuple[NumericSearch, np.ndarray]:
+        if banned not in self._searches:
+            chosen = np.array(self.allowed(banned), np.int64)
+            self._searches[banned] = NumericSearch(
+                np.ascontiguousarray(self.rank[chosen]), self.classes, self.weights, self.n_classes,
+                np.array([self.unit, self.leaf], np.int64), self.flag, self.stopped,
+            ), chosen  # fmt: skip
+        return self._searches[banned]
+
+    def _shape(self, tree: tuple[int, int, Any, Any] | None, chosen: np.ndarray) -> Shape:
+        if tree is None:
+            return None
+        f = int(chosen[tree[0]])
+        low = self._shape(tree[2], chosen)
+        high = self._shape(tree[3], chosen)
+        question = int(self.questions.starts[f]) + tree[1]
+        return (question, high, low) if self.questions.flipped[f] else (question, low, high)
+
+    def tree(
+        self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, banned: frozenset[int], cost: int
+    ) -> Shape:
+        return self.solve(rows, path, height, banned).tree
+
+    def exact_cost(self, cost: int) -> Fraction:
+        return Fraction(cost // self.scale, self.Q)
+
+    @property
+    def nodes(self) -> int:
+        return sum(search.nodes for search, _ in self._searches.values())

@@ -1,0 +1,258 @@
+"""The recursion over wishes where a place has thousands of subsets: categories are sent to yes or no one after the other.
+
+What the rows sent so far cost on their side without the wishes further down, and what each category that is not sent yet costs by itself,
+bounds all questions that send the rest: more rows never cost less, and the errors of disjoint rows add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from trainer.editing.prefix import NO_ROOMS, OPEN, Found, Prefix, Room, Spot
+from trainer.editing.space import FAR, Asked
+from trainer.editing.wishes import Items, below
+from trainer.families.odt.editing.space import Kept, SubsetSpace
+from trainer.families.odt.topology import Shape, complete, grows, rooms_below, within
+from trainer.tree.shapes import Shape as TreeShape
+
+Pair = tuple[int, int]  # of the sides yes and no
+MOST_SIDES = 1000
+NOTHING = 0  # the room of a leaf
+
+
+class SubsetPrefix(Prefix):
+    """The search with wishes over all subsets."""
+
+    def __init__(self, space: SubsetSpace) -> None:
+        super().__init__(space)
+        self.subsets = space
+        self.known_sides: dict[tuple[int, frozenset[int], Items, str], Spot] = {}
+        self.room = self.fitted(space.depth, space.shape)[1]
+
+    def example(self, spot: Spot) -> int | None:
+        here = [i for i in spot.items if not i.place]
+        if spot.height <= 0 or any(i.verb in ("ask", "held") and i.number >= 0 for i in here):
+            return super().example(spot)
+        for g in self.groups(spot):
+            if found := self.subsets.of_group(g, spot.rows, spot.banned, alike=False):
+                return found[0]
+        return None
+
+    # -- topologies ----------------------------------------------------------------------------------------------------
+
+    def fitted(self, height: int, room: Room | None) -> tuple[int, Room | None]:
+        if not isinstance(room, Shape):
+            return 0 if room == NOTHING else height, None
+        parts = within(room, height)
+        height = max((part.depth for part in parts), default=0)
+        left = parts[0] if len(parts) == 1 else room
+        return height, None if not parts or left == complete(height) else left
+
+    def ways(self, spot: Spot) -> Sequence[tuple[Room | None, Room | None]]:
+        """A side without room for a question has the room NOTHING."""
+        if not isinstance(spot.room, Shape):
+            return NO_ROOMS
+        return [(a or NOTHING, b or NOTHING) for a, b in rooms_below(spot.room)]
+
+    def solved(self, spot: Spot, ub: int) -> Kept:
+        least = Kept(FAR, True)
+        for room in self._rooms(spot):
+            found = self.subsets.solve(spot.rows, spot.path, spot.height, spot.banned, min(ub, least.lower), room)
+            if found.lower < least.lower or (found.lower == least.lower and not least.exact):
+                least = found
+        return least
+
+    def grown(self, spot: Spot, cost: int) -> TreeShape:
+        rooms = self._rooms(spot)
+        room = rooms[0] if len(rooms) == 1 else self._room_of(spot, rooms, cost)
+        return self.subsets.tree(spot.rows, spot.path, spot.height, spot.banned, cost, room)
+
+    def _room_of(self, spot: Spot, rooms: Sequence[Shape | None], cost: int) -> Shape | None:
+        """The first topology whose best tree has the known least cost of all."""
+        for room in rooms:
+            found = self.subsets.solve(spot.rows, spot.path, spot.height, spot.banned, cost + 1, room)
+            if found.exact and found.lower == cost:
+                return room
+        raise ValueError(f"no tree costs {cost}")
+
+    @staticmethod
+    def _rooms(spot: Spot) -> Sequence[Shape | None]:
+        """The largest topologies of a place within its height; None is that of all trees of the height."""
+        return within(spot.room, spot.height) or (None,) if isinstance(spot.room, Shape) else (None,)
+
+    def holds(self, places: set[str]) -> bool:
+        return grows(_branches(places), self.subsets.shape)
+
+    # -- questions -----------------------------------------------------------------------------------------------------
+
+    def groups(self, spot: Spot) -> list[int]:
+        """The groups that may be asked at a place."""
+        asks = [Asked(i.column, i.number) for i in spot.items if i.verb == "ask" and not i.place]
+        avoided = {i.column for i in spot.items if i.verb == "avoid" and not i.place}
+        found = self.subsets.usable(spot.banned, asks) if spot.height > 0 else []
+        return [g for g in found if self.subsets.groups.columns[g] not in avoided]
+
+    def _questions(self, spot: Spot, ub: int, lower: int, best: Found, asks: bool) -> Found:
+        if any(i.verb == "ask" and not i.place and i.number >= 0 for i in spot.items):
+            return super()._questions(spot, ub, lower, best, asks)
+        best = self._held(spot, best)
+        ways = range(len(self.ways(spot)))
+        sent = [Sending(self, spot, g, way) for g in self.groups(spot) for way in ways]
+        for one in sorted(sent, key=lambda one: one.lower):
+            if best.upper <= lower or self.space.stopped():
+                break
+            best = one.run(best, lower)
+        if self.space.stopped():
+            floor = max(lower, self.space.floor(self.space.counts(spot.rows), spot.height))
+            return replace(best, lower=min(floor, best.upper), exact=False)
+        return best if best.choice != OPEN else Found(ub, ub >= FAR)
+
+    def _held(self, spot: Spot, best: Found) -> Found:
+        """The best with the held questions that may stand here."""
+        for item in spot.items:
+            if item.verb != "held" or item.place or not self.space.parts(spot.rows, item.number):
+                continue
+            if self.space.questions.barred(item.number, spot.banned) or self._refused(spot, item.column):
+                continue
+            for way in range(len(self.ways(spot))):
+                side = self._sides(spot, item.number, way)
+                cost = self._attempt(side, best.upper) if side.lower < best.upper else FAR
+                if cost < best.upper:
+                    best = Found(cost, True, item.number, upper=cost, way=way)
+        return best
+
+    @staticmethod
+    def _refused(spot: Spot, column: int) -> bool:
+        """Whether a wish asks about another column here, or avoids this one."""
+        here = [i for i in spot.items if not i.place]
+        return any((i.verb == "ask" and i.column != column) or (i.verb == "avoid" and i.column == column) for i in here)
+
+    def side(self, spot: Spot, letter: str, room: Room | None = None) -> Spot:
+        """What binds on a side of any question of the encoding, still without its rows; without a room that of all trees of the height."""
+        return self.settle(Spot(spot.rows[:0], None, spot.height - 1, spot.banned, below(spot.items, letter), room))
+
+    def _below(self, side: Spot, letter: str) -> Spot:
+        """`side` of a side, kept: it is asked for each set of rows."""
+        key = (side.height, side.banned, side.items, letter)
+        if key not in self.known_sides:
+            if len(self.known_sides) >= MOST_SIDES:
+                self.known_sides.clear()
+            self.known_sides[key] = self.side(side, letter)
+        return self.known_sides[key]
+
+    def least(self, side: Spot, rows: np.ndarray, ub: int) -> int:
+        """A lower bound of what rows cost on a side: all that binds at its top and below named questions, and no wish further down."""
+        here = [i for i in side.items if i.verb == "leaf" and not i.place]
+        if here:
+            labels = {i.number for i in here} - {-1}
+            if len(labels) > 1 or any(i.verb == "ask" for i in side.items):
+                return FAR
+            return self.space.leaf_cost(self.space.counts(rows), next(iter(labels), None))
+        named = {i.number for i in side.items if i.verb == "ask" and not i.place} - {-1}
+        if named and side.height > 0:
+            yes, no = self.space.split(rows, min(named))  # a side without rows costs nothing here
+            low = self.least(self._below(side, "y"), yes, ub)
+            return low if low >= ub else min(FAR, low + self.least(self._below(side, "n"), no, ub - low))
+        if any(i.verb == "held" for i in side.items):
+            return self.space.floor(self.space.counts(rows), side.height)
+        return self.solved(replace(side, rows=rows), ub).lower
+
+
+class Sending:
+    """All questions about one group at a place: its categories are sent to yes or no, the heaviest first, the better side first."""
+
+    def __init__(self, prefix: SubsetPrefix, spot: Spot, g: int, way: int) -> None:
+        self.prefix = prefix
+        self.space = prefix.subsets
+        self.spot = spot
+        self.g = g
+        self.way = way
+        rooms = prefix.ways(spot)[way]
+        self.sides = (prefix.side(spot, "y", rooms[0]), prefix.side(spot, "n", rooms[1]))
+        yes, no = self.sides
+        self.mirrored = (yes.height, yes.banned, yes.items, yes.room) == (no.height, no.banned, no.items, no.room)
+        self.ordered = bool(self.space.groups.ordered[g])
+        self.units, self.parts = self._parts()
+        alone = [min(FAR, *(prefix.least(side, part, FAR) for side in self.sides)) for part in self.parts]
+        self.rest = _tails(alone)
+
+    def _parts(self) -> tuple[list[int], list[np.ndarray]]:
+        """Masks of the categories that occur, and their rows: bins in their order, others by weight."""
+        cat = self.space.groups.cat[self.spot.rows, self.g]
+        found = []
+        for unit in self.space.allowed(self.spot.banned).units[self.g]:
+            own = self.spot.rows[np.isin(cat, [a for a in range(unit.bit_length()) if unit >> a & 1])]
+            if len(own):
+                found.append((unit, own))
+        if not self.ordered:
+            found.sort(key=lambda pair: -self.space.weight(pair[1]))
+        return [unit for unit, _ in found], [own for _, own in found]
+
+    @property
+    def lower(self) -> int:
+        """No question of the group costs less."""
+        return self.rest[0]
+
+    def run(self, best: Found, enough: int) -> Found:
+        """The best question if it costs less than the best so far; a tree that costs `enough` ends the search."""
+        self.best = best
+        self.enough = enough
+        if len(self.parts) < 2 or self.lower >= best.upper:
+            return best
+        if self.ordered:
+            for question in self.space.of_group(self.g, self.spot.rows, self.spot.banned, alike=True):
+                self._try(question)
+            return self.best
+        empty = self.spot.rows[:0]
+        self._send(0, (empty, empty), (0, 0), 0)
+        return self.best
+
+    def _send(self, t: int, rows: tuple[np.ndarray, np.ndarray], low: Pair, mask: int) -> None:
+        """Send the t-th category and all after it; `low` bounds both sides, `mask` are the categories of yes."""
+        if self.best.upper <= self.enough or self.space.stopped():
+            return
+        if t == len(self.parts):
+            present = sum(self.units)
+            if 0 < mask < present:
+                question = self.space.subset(self.g, mask, present, self.spot.banned)
+                if question is not None:
+                    self._try(question)
+            return
+        ways = []
+        for s in (0,) if t == 0 and self.mirrored else (0, 1):
+            grown = np.sort(np.concatenate([rows[s], self.parts[t]]))
+            other = low[1 - s] + self.rest[t + 1]
+            least = self.prefix.least(self.sides[s], grown, self.best.upper - other)
+            ways.append((least + other, s, grown, max(least, low[s])))
+        for total, s, grown, least in sorted(ways, key=lambda way: way[:2]):
+            if total < self.best.upper:
+                both = (grown, rows[1]) if s == 0 else (rows[0], grown)
+                lows = (least, low[1]) if s == 0 else (low[0], least)
+                self._send(t + 1, both, lows, mask | self.units[t] if s == 0 else mask)
+
+    def _try(self, question: int) -> None:
+        """The tree with a question, if it costs less than the best so far."""
+        side = self.prefix._sides(self.spot, question, self.way)
+        if side.lower < self.best.upper and not self.space.stopped():
+            cost = self.prefix._attempt(side, self.best.upper)
+            if cost < self.best.upper:
+                self.best = Found(cost, True, question, upper=cost, way=self.way)
+
+
+def _branches(places: set[str]) -> Shape | None:
+    """The topology of a tree with branches at these places and above them."""
+    if not places:
+        return None
+    sides = ({p[1:] for p in places if p[:1] == letter} for letter in "yn")
+    return Shape(*(_branches(side) for side in sides))
+
+
+def _tails(alone: list[int]) -> list[int]:
+    """What all from the t-th on cost together at least."""
+    found = [0]
+    for cost in reversed(alone):
+        found.append(min(FAR, found[-1] + cost))
+    return found[::-1]

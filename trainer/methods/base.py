@@ -1,0 +1,429 @@
+"""Method and Parameter: what a method declares once, and from which command line, form, API and documentation are made.
+
+A method is one file in this package with a `METHOD`, a line in `trainer.registry.METHODS`, a page in docs/methods and a test.
+Its `solve(problem, settings, monitor)` runs in a worker thread, reports to the monitor, and returns a Solution.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, Literal
+
+from trainer.certificate import Guarantee, Status
+from trainer.data.problem import Names, Problem
+from trainer.dtypes import BitArray
+from trainer.errors import ParameterError, TrainerError
+from trainer.goal import Goal
+from trainer.methods.monitor import Monitor
+from trainer.milo import BACKENDS
+from trainer.tree.nodes import Draft
+from trainer.tree.numbers import count_words, percent_text
+
+Value = int | float | bool | str | None
+MAX_TEXT = 10_000  # characters of a parameter
+# of a number that is taken exactly
+MAX_DIGITS = 60
+MAX_EXPONENT = 400
+Type = Literal["integer", "number", "boolean", "choice", "text"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """One option of a method: name as in Python (`leaf_penalty`), type, range, default, and the sentence that explains it.
+
+    `flag` marks the options that have a command line flag of their own; the others are given with `--set name=value`.
+    `None` as default means "no limit" or "chosen by the method"; `help` then says which. `check` looks at the value beside the
+    others and the names in the data, and raises ParameterError; it runs before anything is queued. `restricts` says in words for the
+    scope what the value leaves out of the search, one text for each restriction, none if it leaves out nothing. `sentences` says
+    the same to somebody who is about to start a run; the values may still be incomplete. `one_leaf`: a tree of one leaf keeps it always.
+    """
+
+    name: str
+    type: Type
+    default: Value
+    label: str
+    help: str
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+    unit: str = ""
+    flag: bool = False
+    advanced: bool = False
+    check: Check | None = None
+    restricts: Restricts | None = None
+    sentences: Sentences | None = None
+    one_leaf: bool = False
+
+    def parse(self, raw: Any) -> Value:
+        """The value of `raw` (text or JSON); raises ValueError with a sentence that says what is allowed."""
+        if raw is None or (isinstance(raw, str) and raw.strip() == "" and self.type != "text"):
+            if self.default is None:
+                return None
+            raise ValueError(f"a value is needed ({self.allowed()})")
+        if self.type == "boolean":
+            return _boolean(raw)
+        if self.type == "choice":
+            if str(raw) not in self.choices:
+                raise ValueError(f"'{raw}' is not one of {', '.join(self.choices)}")
+            return str(raw)
+        if self.type == "text":
+            if len(str(raw)) > MAX_TEXT:
+                raise ValueError(f"the text has {len(str(raw)):,} characters; {MAX_TEXT:,} are possible")
+            return str(raw)
+        number = self._number(raw)
+        low = self.minimum
+        high = self.maximum
+        if (low is not None and number < low) or (high is not None and number > high):
+            raise ValueError(f"{raw} is out of range ({self.allowed()})")
+        return number
+
+    def _number(self, raw: Any) -> int | float:
+        if isinstance(raw, bool):
+            raise ValueError(f"{raw} is not a number")
+        try:
+            number = float(raw)
+        except (TypeError, ValueError, OverflowError):
+            raise ValueError(f"'{raw}' is not a number ({self.allowed()})") from None
+        if not math.isfinite(number):
+            raise ValueError(f"'{raw}' is not a finite number ({self.allowed()})")
+        if self.type == "number":
+            return number
+        if number != int(number):
+            raise ValueError(f"{raw} is not a whole number ({self.allowed()})")
+        return int(number)
+
+    def allowed(self) -> str:
+        """The allowed values in words."""
+        if self.type == "choice":
+            return "one of " + ", ".join(self.choices)
+        if self.type == "boolean":
+            return "true or false"
+        kind = "a whole number" if self.type == "integer" else "a number"
+        if self.type == "text":
+            return "text"
+        if self.minimum is not None and self.maximum is not None:
+            return f"{kind} from {self.minimum:,.10g} to {self.maximum:,.10g}"
+        if self.minimum is not None:
+            return f"{kind} of at least {self.minimum:,.10g}"
+        return kind
+
+    def to_json(self) -> dict[str, Any]:
+        """The declaration for the API and `manage.py methods --json`."""
+        return {
+            "name": self.name,
+            "type": self.type,
+            "default": self.default,
+            "label": self.label,
+            "help": self.help,
+            "minimum": self.minimum,
+            "maximum": self.maximum,
+            "choices": list(self.choices),
+            "unit": self.unit,
+            "advanced": self.advanced,
+        }
+
+
+class Settings(Mapping[str, Any]):
+    """Checked values of a method's parameters, by name."""
+
+    def __init__(self, values: Mapping[str, Value]) -> None:
+        self._values = dict(values)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def to_json(self) -> dict[str, Value]:
+        """The values as a dictionary."""
+        return dict(self._values)
+
+
+Restricts = Callable[[Settings], Sequence[str]]
+Sentences = Callable[[Mapping[str, Any]], Sequence[str]]
+Check = Callable[[Settings, Names], object]  # raises ParameterError; what it returns is not looked at
+
+
+class NotProved(TrainerError):
+    """There is no proof; the text says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proof:
+    """Steps that prove an integer cost `goal` of all trees, children before parents (docs/proof-format.md).
+
+    An error costs `scale` * Q and a leaf `scale` * P + 1, or Q and P where `scale` is 1; P/Q is the penalty of a leaf in rows.
+    With `goals` the steps count errors: trees with at most 1, 2, … leaves make so many, and the last number holds for all others.
+    """
+
+    scale: int
+    goal: int
+    steps: list[dict[str, Any]]
+    goals: list[int] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Solution:
+    """What a method returns: a draft tree and what it proved.
+
+    `bound` is in the unit of the objective (mean accuracy less penalties) and None if nothing is proved about the whole
+    tree. `goal` says what is maximised instead of accuracy. `finished` is False when the monitor stopped the search; the status
+    then comes from the monitor. `scope` says which questions the claim is about, if only the search knows; `unproved` names
+    a part of the claim that is open even where bound and objective agree. `proof`, asked whether it has to stop, makes the steps
+    that prove the bound, or None if they would be too many or take too long. `questions` gives the answers uint8 (n, m) of the training
+    rows to yes/no questions over which the method has the same trees as the exact search, which then proves the bound.
+    """
+
+    draft: Draft
+    bound: float | None = None
+    finished: bool = True
+    scope: str = ""
+    nodes: int = 0
+    cuts: dict[str, int] = field(default_factory=dict)
+    encoded_features: int | None = None
+    solver: str = "octweb"
+    solver_version: str = ""
+    warm_start_objective: float | None = None
+    evidence: tuple[dict[str, Any], ...] = ()
+    goal: Goal | None = None
+    unproved: str = ""
+    note: str = ""  # what somebody who reads the claim should know of it, as a sentence
+    wishes: tuple[str, ...] = ()  # what the tree was asked to keep at its places, for the scope
+    proof: Callable[[Callable[[], bool]], Proof | None] | None = field(default=None, repr=False, compare=False)
+    questions: Callable[[], BitArray] | None = field(default=None, repr=False, compare=False)
+
+    def status(self, guarantee: Guarantee, monitor: Monitor) -> Status:
+        """Why the run ended, before the gap is looked at."""
+        if not self.finished:  # without a limit: the solver gave up, or saw no finer
+            return monitor.reason or Status.HEURISTIC
+        return Status.HEURISTIC if guarantee is not Guarantee.TREE else Status.OPTIMAL
+
+
+Solve = Callable[[Problem, Settings, Monitor], Solution]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Method:
+    """A training method as users see it.
+
+    `binary` methods search over the binary encoding of the columns, so that `binarise` and `bins` apply. `size_hint` says in
+    one sentence how large a problem may be. `two_classes` methods refuse other targets. `warm_start` methods can begin with a
+    known tree; the others build theirs from the start. `complete` methods restrict the complete tree, so that a leaf may not be
+    allowed even where all rows have one class.
+    """
+
+    id: str
+    title: str
+    summary: str
+    paper: str
+    guarantee: Guarantee
+    splits: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
+    solve: Solve
+    # which questions a claim is about, for the scope; "" if the search decides
+    space: Callable[[Problem, Settings], str] | None = None
+    binary: bool = False
+    two_classes: bool = False
+    warm_start: bool = False
+    complete: bool = False
+    size_hint: str = ""
+    claim: str = ""
+
+    def parameter(self, name: str) -> Parameter | None:
+        """The parameter called `name`, or None."""
+        return next((p for p in self.parameters if p.name == name), None)
+
+    def unsearched(self, problem: Problem, settings: Settings) -> bool:
+        """Whether only a search could say which trees it looks at, so that nothing can be claimed without one."""
+        return self.space is not None and not self.space(problem, settings)
+
+    def settings(self, raw: Mapping[str, Any]) -> Settings:
+        """Checked values of all parameters, defaults filled in; raises ParameterError with a sentence for each bad one."""
+        values: dict[str, Value] = {}
+        errors: dict[str, str] = {}
+        for name in raw:
+            if self.parameter(name) is None:
+                known = ", ".join(p.name for p in self.parameters)
+                errors[name] = f"the method '{self.id}' has no such parameter. It takes: {known}."
+        for parameter in self.parameters:
+            try:
+                values[parameter.name] = (
+                    parameter.parse(raw[parameter.name]) if parameter.name in raw else parameter.default
+                )
+            except ValueError as error:
+                errors[parameter.name] = str(error)
+        if errors:
+            raise ParameterError(errors)
+        return Settings(values)
+
+    def check(self, settings: Settings, names: Names) -> None:
+        """Check settings against each other and against the names in the data; raises ParameterError with a sentence for each bad one."""
+        errors: dict[str, str] = {}
+        for parameter in self.parameters:
+            try:
+                if parameter.check is not None:
+                    parameter.check(settings, names)
+            except ParameterError as error:
+                errors |= error.errors
+        if errors:
+            raise ParameterError(errors)
+
+    def to_json(self) -> dict[str, Any]:
+        """The declaration for the API and `manage.py methods --json`."""
+        return {
+            "id": self.id,
+            "title": self.title,
+            "summary": self.summary,
+            "paper": self.paper,
+            "guarantee": str(self.guarantee),
+            "claim": self.claim,
+            "splits": list(self.splits),
+            "binary": self.binary,
+            "two_classes": self.two_classes,
+            "warm_start": self.warm_start,
+            "size_hint": self.size_hint,
+            "parameters": [p.to_json() for p in self.parameters],
+        }
+
+
+def exact_fraction(value: float | str) -> Fraction:
+    """The decimal number that was typed, exactly: 0.01 becomes 1/100 and not its binary neighbour.
+
+    Raises ValueError if the text is not a number, and where it is one of hundreds of digits, which would take long to build.
+    """
+    text = str(value).strip()
+    exponent = text.lower().partition("e")[2] or "0"
+    if len(text) > MAX_DIGITS or abs(int(exponent)) > MAX_EXPONENT:
+        raise ValueError(f"'{text[:MAX_DIGITS]}' has too many digits")
+    try:
+        return Fraction(text).limit_denominator(10**12)
+    except ZeroDivisionError:
+        raise ValueError(f"'{text}' divides by zero") from None
+
+
+def leaf_penalty(settings: Mapping[str, Any], n: int) -> Fraction:
+    """The leaf penalty that the settings ask for, on `n` rows; `paper_lambda` goes before `leaf_penalty`.
+
+    Aghaei, Gomez & Vayanos and Alston, Validi & Hicks maximise (1 - lambda) correct - lambda branchings, which orders trees as a penalty of
+    lambda / (1 - lambda) rows per leaf does.
+    """
+    weight = settings.get("paper_lambda")
+    if weight is None:
+        return exact_fraction(settings.get("leaf_penalty") or 0)
+    paper = exact_fraction(weight)
+    return paper / (1 - paper) / n
+
+
+def coefficient_penalty(settings: Mapping[str, Any]) -> Fraction:
+    """What a coefficient other than 0 costs, a share of the rows."""
+    return exact_fraction(settings.get("coefficient_penalty") or 0)
+
+
+DEPTH = Parameter(
+    name="depth", type="integer", default=3, minimum=0, maximum=20, flag=True, label="Depth",
+    help="The largest number of questions between the root and a leaf.", unit="questions",
+    restricts=lambda s: [f"depth ≤ {s['depth']}"],
+)  # fmt: skip
+LEAF_PENALTY = Parameter(
+    name="leaf_penalty", type="number", default=0.0, minimum=0, maximum=0.999, flag=True, label="Leaf penalty",
+    help="Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must win 1 % of the rows.",
+    sentences=lambda v: [f"A leaf must win {percent_text(float(v['leaf_penalty']))} of the rows."] if v.get("leaf_penalty") else [],
+)  # fmt: skip
+COEFFICIENT_PENALTY = Parameter(
+    name="coefficient_penalty", type="number", default=0.0, minimum=0, maximum=0.999, label="Coefficient penalty",
+    help="Subtracted from the training accuracy for every column that a question weighs: 0.01 means 1 % of the rows.",
+)  # fmt: skip
+PAPER_LAMBDA = Parameter(
+    name="paper_lambda", type="number", default=None, minimum=0, maximum=0.999, label="The paper's λ",
+    help="Weight of the branchings in the paper's own objective, (1 − λ) correct − λ branchings. It replaces the "
+    "leaf penalty; empty means that the leaf penalty is used.",
+    advanced=True,
+)  # fmt: skip
+TIME_LIMIT = Parameter(
+    name="time_limit", type="number", default=600.0, minimum=0, maximum=604_800, flag=True, label="Time limit",
+    help="The training stops after this time and keeps the best tree found, with its gap.", unit="s",
+)  # fmt: skip
+MEMORY_LIMIT = Parameter(
+    name="memory_limit", type="integer", default=None, minimum=64, maximum=1_000_000, flag=True, label="Memory limit",
+    help="Memory the training may use; empty means only the server's limit.", unit="MB", advanced=True,
+)  # fmt: skip
+THREADS = Parameter(
+    name="threads", type="integer", default=1, minimum=1, maximum=256, flag=True, label="Threads",
+    help="Number of processor threads. The tree does not depend on it.", advanced=True,
+)  # fmt: skip
+SEED = Parameter(
+    name="seed", type="integer", default=0, minimum=0, maximum=2**31 - 1, flag=True, label="Seed",
+    help="Fixes every random choice, so that the same run gives the same tree again.", advanced=True,
+)  # fmt: skip
+MIN_LEAF = Parameter(
+    name="min_leaf", type="integer", default=1, minimum=1, maximum=10**9, label="Rows per leaf",
+    help="The smallest number of training rows that a leaf may have.", unit="rows",
+    restricts=lambda s: [f"at least {s['min_leaf']} rows in a leaf"] if s["min_leaf"] > 1 else [],
+    sentences=lambda v: [f"A leaf has at least {count_words(v['min_leaf'], 'row')}."] if int(v.get("min_leaf") or 1) > 1 else [],
+)  # fmt: skip
+CLASS_WEIGHT = Parameter(
+    name="class_weight", type="choice", default="none", choices=("none", "balanced"), label="Class weights",
+    help="'balanced' gives every class the same total weight, in exact integers: the objective is then mean recall.",
+    advanced=True,
+)  # fmt: skip
+BINARISE = Parameter(
+    name="binarise", type="choice", default="quantile-thresholds", flag=True, label="Numeric columns become",
+    choices=("quantile-thresholds", "quantile-buckets", "all-thresholds", "none"),
+    help="Yes/no questions: x > quantile (thresholds), x within two quantiles (buckets), or x > every value (all).",
+    advanced=True,
+)  # fmt: skip
+BINS = Parameter(
+    name="bins", type="integer", default=5, minimum=2, maximum=1000, flag=True, label="Quantiles",
+    help="With k quantiles each numeric column gets k − 1 thresholds, or k buckets.", advanced=True,
+)  # fmt: skip
+SOLVER = Parameter(
+    name="solver", type="choice", default="auto", choices=("auto", *BACKENDS), flag=True, label="Solver",
+    help="'auto' uses Gurobi if a full licence is found, and otherwise the open solver SCIP.", advanced=True,
+)  # fmt: skip
+MIP_GAP = Parameter(
+    name="mip_gap", type="number", default=0.0, minimum=0, maximum=1, flag=True, label="Gap to stop at",
+    help="The search may stop at this relative gap; 0 asks for a full proof.", advanced=True,
+)  # fmt: skip
+
+# the limits that every method takes, in the order in which forms show them
+COMMON = (TIME_LIMIT, MEMORY_LIMIT, THREADS, SEED)
+
+
+def at_most(name: str, singular: str, plural: str) -> Restricts:
+    """The words of a limit on a number of things; None: no limit."""
+    return lambda s: [] if s[name] is None else [f"at most {s[name]} {singular if s[name] == 1 else plural}"]
+
+
+def having(parameter: Parameter, **changes: Any) -> Parameter:
+    """The parameter with another default, range or help for one method."""
+    return replace(parameter, **changes)
+
+
+def _boolean(raw: Any) -> bool:
+    if isinstance(raw, bool):
+        return raw
+    text = str(raw).strip().lower()
+    if text in {"true", "yes", "on", "1"}:
+        return True
+    if text in {"false", "no", "off", "0"}:
+        return False
+    raise ValueError(f"'{raw}' is neither true nor false")
+
+
+def unsettled(correct: Sequence[int], bounds: Sequence[int], listed: set[int]) -> list[dict[str, int]]:
+    """Numbers of leaves without a point on a frontier for which a better tree is not excluded either.
+
+    correct[t], bounds[t]: most rows correct with at most t + 1 leaves, as found and as proved; `listed` numbers of leaves have a point.
+    """
+    return [
+        {"leaves": t, "bound": bound}
+        for t, (found, bound) in enumerate(zip(correct, bounds, strict=True), start=1)
+        if bound > found and t not in listed
+    ]

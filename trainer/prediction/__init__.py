@@ -1,0 +1,1 @@
+"""Files of rows become files of predictions; trees become MLflow models."""

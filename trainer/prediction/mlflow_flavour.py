@@ -1,0 +1,102 @@
+"""Trees as MLflow models (`mlflow.pyfunc`): saved and logged as their model file, loaded without pickle, served by MLflow.
+
+Needs the extra `mlflow`. What is logged is the model file; MLflow loads it with this module, so octweb must be installed where it is served.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trainer.data.rows import parse_rows
+from trainer.errors import DataError
+from trainer.tree.file import ModelFile, read, write
+from trainer.tree.nodes import Tree
+from trainer.version import VERSION
+
+LOADER = "trainer.prediction.mlflow_flavour"
+FILE = "model.json"
+
+
+class TreePredictor:
+    """What `mlflow.pyfunc.load_model` returns inside: labels, or shares of the classes with `params={"output": "probabilities"}`."""
+
+    def __init__(self, model: ModelFile) -> None:
+        self.model = model
+
+    def predict(self, model_input: Any, params: dict[str, Any] | None = None) -> Any:
+        """The class of each row, text (n,), of a pandas data frame or a list of objects by column; or a list of shares by class.
+
+        Raises RowError that names the row and the column of a cell that the tree needs and cannot read.
+        """
+        output = (params or {}).get("output", "labels")
+        if output not in ("labels", "probabilities"):
+            raise DataError(f"'{str(output)[:40]}' is not an output; there are labels and probabilities.")
+        tree = self.model.tree
+        matrix = parse_rows(tree.schema, tree.used_columns, _records(model_input)).matrix
+        if output == "probabilities":
+            return [dict(zip(tree.classes, shares, strict=True)) for shares in tree.predict_proba(matrix).tolist()]
+        return np.array(tree.classes, dtype=object)[tree.predict(matrix)]
+
+
+def save_model(model: Any, path: str | Path, **options: Any) -> None:
+    """Write an MLflow model to the folder `path`; `model`: a fitted classifier, a Tree, a ModelFile, or the path of a model file.
+
+    `options` go to `mlflow.pyfunc.save_model`.
+    """
+    with _file_of(model) as file:
+        import mlflow.pyfunc
+
+        mlflow.pyfunc.save_model(path=str(path), **_said(file), **options)
+
+
+def log_model(model: Any, name: str = "model", **options: Any) -> Any:
+    """Log `model` in the active run of MLflow, as `save_model` writes it; returns MLflow's record of it."""
+    with _file_of(model) as file:
+        import mlflow.pyfunc
+
+        return mlflow.pyfunc.log_model(name=name, **_said(file), **options)
+
+
+def _load_pyfunc(path: str) -> TreePredictor:
+    """What MLflow calls with the path of the model file."""
+    return TreePredictor(read(path))
+
+
+def _said(file: Path) -> dict[str, Any]:
+    return {"loader_module": LOADER, "data_path": str(file), "pip_requirements": [f"octweb[mlflow]=={VERSION}"]}
+
+
+@contextmanager
+def _file_of(model: Any) -> Iterator[Path]:
+    """The model file of whatever was given, in a folder that is removed afterwards."""
+    found = model if isinstance(model, str | Path | Tree | ModelFile) else getattr(model, "tree_", None)
+    if found is None:
+        raise DataError(f"{type(model).__name__} is neither a fitted classifier, nor a tree, nor a model file.")
+    if isinstance(found, str | Path):
+        found = read(found)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / FILE
+        write(ModelFile.of_tree(found) if isinstance(found, Tree) else found, file)
+        yield file
+
+
+def _records(given: Any) -> list[dict[str, Any]]:
+    """Rows by column; NaN of a frame is a missing value."""
+    if hasattr(given, "to_dict"):
+        given = given.to_dict("records")
+    if not isinstance(given, list) or not all(isinstance(row, dict) for row in given):
+        raise DataError(
+            "Send rows with the names of their columns: a data frame, or dataframe_split or dataframe_records in JSON."
+        )
+    return [{str(name): _cell(value) for name, value in row.items()} for row in given]
+
+
+def _cell(value: Any) -> Any:
+    plain = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(plain, float) and np.isnan(plain) else plain

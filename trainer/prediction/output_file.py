@@ -1,0 +1,152 @@
+"""How predictions of a file are written: pieces of answers as CSV or Parquet, beside the columns of the file if these are kept.
+
+The columns of a result, in this order: those of the file, `row`, `label`, the share of each class, `leaf`, and what a caller adds.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from trainer.data.formats.spreadsheet import as_text, csv_line
+from trainer.dtypes import BoolArray, CodeArray, FloatArray
+from trainer.tree.nodes import Tree
+
+
+class MoreColumns(Protocol):
+    """Further columns of a result, worked out piece by piece: `piece` rows at a time, so that memory stays bounded."""
+
+    fields: tuple[tuple[str, pa.DataType], ...]
+    piece: int
+
+    def of(self, matrix: FloatArray, usable: BoolArray) -> list[list[Any]]:
+        """For rows float64 (n, columns), of which `usable` have a prediction, n values of each field; None is an empty cell."""
+
+    def notes(self) -> list[str]:
+        """What is to be said of all pieces."""
+
+
+class Piece(NamedTuple):
+    """Rows of a result from number `first` on."""
+
+    first: int
+    leaves: CodeArray  # int32 (n,)
+    usable: BoolArray  # (n,), whether a row has a prediction
+    more: Sequence[list[Any]] = ()  # further columns
+    kept: pa.RecordBatch | None = None  # the columns of the file
+
+
+class Writer(Protocol):
+    """Writes pieces of a result."""
+
+    def write(self, piece: Piece) -> None:
+        """All pieces keep the columns of the file, or none does."""
+
+    def close(self) -> None:
+        """Write what is left."""
+
+
+class CsvWriter:
+    """Rows of the same leaf share their text, which is made once; texts stay text in spreadsheets if that is asked for."""
+
+    def __init__(
+        self, tree: Tree, stream: Any, *, for_spreadsheets: bool = False, more: MoreColumns | None = None
+    ) -> None:
+        self.text = label = as_text if for_spreadsheets else str
+        self.stream = stream
+        self.names = [*_names(tree), *(name for name, _ in more.fields)] if more else _names(tree)
+        self.begun = False
+        self.cells: list[list[Any]] = [
+            [label(tree.classes[int(tree.labels[v.id])]), *map(repr, tree.probabilities[v.id].tolist()), v.id]
+            for v in tree.nodes
+        ]
+        self.cells.append([""] * (len(tree.classes) + 2))  # of a row without a prediction
+        self.answers = ["," + csv_line(cells) for cells in self.cells]
+
+    def write(self, piece: Piece) -> None:
+        first, leaves, usable, more, kept = piece
+        self._begin(kept.schema.names if kept is not None else ())
+        found = np.where(usable, leaves, len(self.answers) - 1).tolist()
+        if not more and kept is None:
+            self.stream.write("".join([f"{i}{self.answers[leaf]}" for i, leaf in enumerate(found, first)]))
+            return
+        before = zip(*map(self._kept, kept.columns), strict=True) if kept is not None else ((),) * len(found)
+        after = ([self._cell(v) for v in row] for row in zip(*more, strict=True)) if more else ((),) * len(found)
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(
+            [*old, i, *self.cells[leaf], *new]
+            for i, (leaf, old, new) in enumerate(zip(found, before, after, strict=True), first)
+        )
+        self.stream.write(text.getvalue())
+
+    def _begin(self, kept: Sequence[str]) -> None:
+        if not self.begun:
+            self.stream.write(csv_line([*map(self.text, kept), *_beside(self.names, kept)]))
+            self.begun = True
+
+    def _kept(self, column: pa.Array) -> list[Any]:
+        return ["" if value is None else self._cell(value) for value in column.to_pylist()]
+
+    def _cell(self, value: Any) -> Any:
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return self.text(value) if isinstance(value, str) else value
+
+    def close(self) -> None:
+        self._begin(())
+        self.stream.flush()
+
+
+class ParquetWriter:
+    """Columns row (int64), label (text), one share (double) for each class, leaf (int32); kept ones have the types of the file."""
+
+    def __init__(self, tree: Tree, stream: Any, *, more: MoreColumns | None = None) -> None:
+        self.labels = pa.array([tree.classes[int(k)] for k in tree.labels], pa.string())
+        self.shares = [pa.array(tree.probabilities[:, k]) for k in range(len(tree.classes))]
+        types = [pa.int64(), pa.string(), *(pa.float64() for _ in tree.classes), pa.int32()]
+        self.fields = [*zip(_names(tree), types, strict=True), *(more.fields if more else ())]
+        self.stream = stream
+        self.writer: pq.ParquetWriter | None = None
+
+    def write(self, piece: Piece) -> None:
+        first, leaves, usable, more, kept = piece
+        writer = self._begin(kept.schema if kept is not None else pa.schema([]))
+        found = pa.array(leaves, pa.int32(), mask=~usable)
+        rows = pa.array(np.arange(first, first + len(leaves)))
+        columns = [rows, self.labels.take(found), *(share.take(found) for share in self.shares), found]
+        columns += [pa.array(v, t) for v, (_, t) in zip(more, self.fields[len(columns) :], strict=True)]
+        columns = [*(kept.columns if kept is not None else ()), *columns]
+        writer.write_batch(pa.record_batch(columns, schema=writer.schema))
+
+    def _begin(self, kept: pa.Schema) -> pq.ParquetWriter:
+        if self.writer is None:
+            names = _beside([name for name, _ in self.fields], kept.names)
+            answers = [pa.field(name, t) for name, (_, t) in zip(names, self.fields, strict=True)]
+            schema = pa.schema([*(field.remove_metadata() for field in kept), *answers])
+            self.writer = pq.ParquetWriter(self.stream, schema, compression="zstd")
+        return self.writer
+
+    def close(self) -> None:
+        self._begin(pa.schema([])).close()
+
+
+def _names(tree: Tree) -> list[str]:
+    return ["row", "label", *(f"probability {c}" for c in tree.classes), "leaf"]
+
+
+def _beside(names: Sequence[str], kept: Collection[str]) -> list[str]:
+    """The names of answers beside kept columns, none of which has the same name."""
+    taken = set(kept)
+    found = []
+    for name in names:
+        while name in taken:
+            name = f"predicted {name}"
+        taken.add(name)
+        found.append(name)
+    return found

@@ -1,0 +1,272 @@
+"""A file of rows to a file of predictions: `predict_file` reads, predicts and writes piece by piece.
+
+A result has one row for each row of the input, in its order: `row` (from 1, without the header), `label`, the share of each class
+at the leaf, `leaf`; all but `row` are empty if a cell that the tree needs is empty. `more` adds columns that a caller works out.
+The columns of the file can stand before them, as they are; `trainer.prediction.output_file` writes.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from trainer.data.formats.file_bytes import ReadLimits
+from trainer.data.formats.parquet_file import ParquetPieces, is_parquet
+from trainer.data.formats.raw import RawTable
+from trainer.data.parsing import Reading, around_notes
+from trainer.data.reader import (
+    ModelRows,
+    check_columns,
+    empty_words,
+    read_for_model,
+    rows_for_model,
+    several,
+    unknown_words,
+)
+from trainer.data.training_set import TrainingSet
+from trainer.dtypes import CodeArray
+from trainer.errors import DataError, listed
+from trainer.prediction.output_file import CsvWriter, MoreColumns, ParquetWriter, Piece, Writer
+from trainer.tree.file import ModelFile
+
+PIECE = 50_000  # rows read, predicted and written at a time
+LISTED = 20  # places of an error that are named
+
+Report = Callable[[str, int, int], None]  # phase, rows done, rows in all (0: not known yet)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predicted:
+    """What was predicted: rows of the file, rows with a prediction, rows of each label, and notes on odd values.
+
+    `known` rows have a class in the file, of which `correct` are predicted right; both are 0 without the target column. Of them
+    `trained` equal rows of the training in their class and in every column that the tree asks; None without the training rows.
+    """
+
+    rows: int
+    predicted: int
+    labels: dict[str, int]
+    known: int
+    correct: int
+    trained: int | None
+    notes: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as a dictionary."""
+        return {
+            "rows": self.rows, "predicted": self.predicted, "labels": self.labels, "known": self.known,
+            "correct": self.correct, "trained": self.trained, "notes": list(self.notes),
+        }  # fmt: skip
+
+
+def predict_file(
+    model: ModelFile,
+    data: str | Path,
+    output: str | Path | io.TextIOBase,
+    *,
+    limits: ReadLimits | None = None,
+    report: Report | None = None,
+    for_spreadsheets: bool = False,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    more: MoreColumns | None = None,
+    keep_columns: bool = False,
+    training: TrainingSet | None = None,
+) -> Predicted:
+    """Predict the rows of a CSV (also .gz) or Parquet file and write the answers to `output`, a path or a text stream.
+
+    A path that ends in .parquet gets Parquet, any other CSV; the file is written beside it and renamed into place at the end.
+    `for_spreadsheets`: texts of a CSV file that a spreadsheet would take for formulas get an apostrophe.
+    `delimiter` and `encoding` of a CSV file are detected if they are not given; cells are read as in the training.
+    `report` is called between the pieces. `more` adds columns to the answers. With `training` the result says how many rows
+    equal a training row. With `keep_columns` all columns of the file stand before the answers, those of a CSV file as their cells are; an answer whose name the file has is called "predicted" and its name. Raises DataError, whose `problems` name row and column, and OSError.
+    """
+    say = report or (lambda phase, done, total: None)
+    source = Source(Path(data), limits, delimiter, encoding, keep_columns, training)
+    if isinstance(output, io.TextIOBase):
+        return _predict(
+            model, source, CsvWriter(model.tree, output, for_spreadsheets=for_spreadsheets, more=more), say, more
+        )
+    path = Path(output)
+    with _beside(path) as temporary:
+        if path.suffix.lower() == ".parquet":
+            with temporary.open("wb") as binary:
+                found = _predict(model, source, ParquetWriter(model.tree, binary, more=more), say, more)
+                _flush(binary)
+        else:
+            with temporary.open("w", encoding="utf-8", newline="") as stream:
+                writer = CsvWriter(model.tree, stream, for_spreadsheets=for_spreadsheets, more=more)
+                found = _predict(model, source, writer, say, more)
+                _flush(stream)
+        temporary.replace(path)
+    return found
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of rows, and what was said about it."""
+
+    path: Path
+    limits: ReadLimits | None
+    delimiter: str | None = None
+    encoding: str | None = None
+    keep: bool = False  # all its columns go into the result
+    training: TrainingSet | None = None
+
+
+def _predict(
+    model: ModelFile, source: Source, writer: Writer, say: Report, more: MoreColumns | None = None
+) -> Predicted:
+    tree = model.tree
+    total = _Total(model, source.training)
+    problems: list[str] = []
+    say("reading", 0, 0)
+    for rows, count, kept in _pieces(model, source, total, more.piece if more else PIECE):
+        if isinstance(rows, DataError):
+            problems += rows.problems or [str(rows)]
+            if len(problems) >= LISTED:
+                break
+            continue
+        if not problems:  # an error elsewhere leaves no result, but its other places are still looked for
+            matrix = rows.table.matrix()
+            leaves = tree.apply(matrix)
+            further = more.of(matrix, rows.usable) if more else ()
+            writer.write(Piece(total.rows + 1, leaves, rows.usable, further, kept))
+            total.add(rows, leaves)
+            say("predicting", total.rows, count)
+    if problems:
+        raise several(problems[:LISTED])
+    writer.close()
+    found = total.result()
+    return replace(found, notes=(*found.notes, *more.notes())) if more else found
+
+
+def _pieces(
+    model: ModelFile, source: Source, total: _Total, size: int
+) -> Iterator[tuple[ModelRows | DataError, int, pa.RecordBatch | None]]:
+    """Rows of the file under the model's schema, or what is wrong with them; the number of rows in all; and the columns that are kept."""
+    reading = Reading.from_json(model.reading)
+    needed = {model.tree.schema[j].name for j in model.tree.used_columns}
+    if not is_parquet(source.path):
+        raw = read_for_model(
+            source.path, reading, needed, delimiter=source.delimiter, encoding=source.encoding, limits=source.limits
+        )
+        total.around = [*raw.detected.notes, *around_notes(raw.detected.top, raw.detected.bottom)]
+        for start in range(0, len(raw), size):
+            part = RawTable(
+                names=raw.names,
+                columns=tuple(column.slice(start, size) for column in raw.columns),
+                line_numbers=raw.line_numbers[start : start + size],
+                detected=raw.detected,
+            )
+            kept = pa.RecordBatch.from_arrays(list(part.columns), list(raw.names)) if source.keep else None
+            yield _under_model(model, part, raw.names, reading), len(raw), kept
+        return
+    with ParquetPieces(source.path, source.limits) as file:
+        used = model.tree.used_columns
+        check_columns(reading.names(file.names), model.tree.schema, target=model.target, used=used)
+        wanted = reading.sources(needed) | {model.target}
+        parts: Iterator[tuple[RawTable, pa.RecordBatch | None]] = (
+            file.read_all(wanted, size) if source.keep else ((part, None) for part in file.read(wanted, size))
+        )
+        for part, kept in parts:
+            yield _under_model(model, part, file.names, reading), file.rows, kept
+
+
+def _under_model(model: ModelFile, part: RawTable, names: tuple[str, ...], reading: Reading) -> ModelRows | DataError:
+    tree = model.tree
+    absent, extra = check_columns(reading.names(names), tree.schema, target=model.target, used=tree.used_columns)
+    try:
+        rows = rows_for_model(
+            part, tree.schema, target=model.target, classes=tree.classes, used=tree.used_columns, only_used=True,
+            reading=reading,
+        )  # fmt: skip
+    except DataError as error:
+        return error
+    return ModelRows(
+        table=rows.table, labels=rows.labels, usable=rows.usable, unknown=rows.unknown, missing=rows.missing,
+        extra_columns=extra, absent_columns=absent,
+    )  # fmt: skip
+
+
+class _Total:
+    """Counts over the pieces."""
+
+    def __init__(self, model: ModelFile, training: TrainingSet | None) -> None:
+        self.tree = tree = model.tree
+        self.training = training
+        self.trained = 0
+        self.rows = self.predicted = self.known = self.correct = 0
+        self.labels = np.zeros(len(tree.classes), np.int64)
+        self.unknown: Counter[str] = Counter()
+        self.last: ModelRows | None = None
+        self.around: list[str] = []  # lines that are not rows
+
+    def add(self, rows: ModelRows, leaves: CodeArray) -> None:
+        codes = self.tree.labels[leaves]
+        self.rows += len(leaves)
+        self.predicted += int(rows.usable.sum())
+        self.labels += np.bincount(codes[rows.usable], minlength=len(self.labels))
+        self.unknown.update(rows.unknown)
+        self.last = rows
+        if rows.labels is not None:
+            known = rows.usable & (rows.labels.codes >= 0)
+            self.known += int(known.sum())
+            self.correct += int((codes[known] == rows.labels.codes[known]).sum())
+            if self.training is not None:
+                self.trained += self.training.count(rows.table.matrix()[known], rows.labels.codes[known])
+
+    def result(self) -> Predicted:
+        notes = list(self.around)
+        if self.last is not None:
+            if self.last.extra_columns:
+                notes.append(f"Columns that the model does not know are ignored: {listed(self.last.extra_columns)}.")
+            if self.last.absent_columns:
+                notes.append(f"Columns that the tree does not use are missing: {listed(self.last.absent_columns)}.")
+        for name, count in self.unknown.items():
+            notes.append(unknown_words(name, count))
+        if self.trained:
+            notes.append(
+                f"{self.trained} of the {self.known} rows with a known class equal rows of the training in all columns that the "
+                "tree asks: right answers on them say little about new rows."
+            )
+        if self.known and self.training is None:
+            notes.append(
+                f"Training rows may be among the {self.known} rows with a known class: right answers on them say "
+                "little about new rows. The model file does not show which rows these are."
+            )
+        if gone := self.rows - self.predicted:
+            notes.append(empty_words(gone, self.rows))
+        return Predicted(
+            rows=self.rows,
+            predicted=self.predicted,
+            labels=dict(zip(self.tree.classes, self.labels.tolist(), strict=True)),
+            known=self.known,
+            correct=self.correct,
+            trained=None if self.training is None else self.trained,
+            notes=tuple(notes),
+        )
+
+
+def _flush(stream: Any) -> None:
+    stream.flush()
+    os.fsync(stream.fileno())
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    """A temporary name beside `path` to write to, so nobody reads a half-written file; removed afterwards in every case."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        yield temporary
+    finally:
+        temporary.unlink(missing_ok=True)

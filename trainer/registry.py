@@ -1,0 +1,40 @@
+"""The list of methods. A new one is a file in this package and a line here."""
+
+from __future__ import annotations
+
+from trainer.errors import ParameterError
+from trainer.families.bivariate import method as bivariate
+from trainer.families.exact import method as exact
+from trainer.families.greedy import cart, oc1
+from trainer.families.mip import bendoct, bendoct_accelerated, binoct, flowoct, oct
+from trainer.families.numeric import method as exact_numeric
+from trainer.families.oblique import cut_h, cutw_h, oct_h, s_oct
+from trainer.families.odt import method as odt
+from trainer.methods.base import Method
+
+METHODS: tuple[Method, ...] = (
+    cart.METHOD,
+    oc1.METHOD,
+    bivariate.METHOD,
+    exact.METHOD,
+    exact_numeric.METHOD,
+    flowoct.METHOD,
+    bendoct.METHOD,
+    oct.METHOD,
+    binoct.METHOD,
+    bendoct_accelerated.METHOD,
+    odt.METHOD,
+    cut_h.METHOD,
+    cutw_h.METHOD,
+    s_oct.METHOD,
+    oct_h.METHOD,
+)
+
+
+def get(method_id: str) -> Method:
+    """The method called `method_id`; raises ParameterError that lists the known ones."""
+    for method in METHODS:
+        if method.id == method_id:
+            return method
+    known = ", ".join(method.id for method in METHODS)
+    raise ParameterError({"method": f"'{method_id}' is not a method. Known: {known}."})

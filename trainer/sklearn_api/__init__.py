@@ -1,0 +1,1 @@
+"""scikit-learn classifiers, the input they accept, and what a notebook shows."""

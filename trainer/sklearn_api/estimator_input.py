@@ -1,0 +1,241 @@
+"""What estimators accept as X: arrays of numbers, and data frames (pandas, polars, pyarrow) with mixed columns."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_n_features,
+    check_array,
+    check_consistent_length,
+    column_or_1d,
+)
+from sklearn.utils.validation import validate_data as sklearn_validate
+
+from trainer.data.parsing.cells import LARGEST_EXACT
+from trainer.dtypes import FloatArray
+from trainer.table import MISSING_CATEGORY, Column, ColumnSchema, Kind, MissingPolicy, Table, numeric_table
+
+NUMBERS = (int, float, np.integer, np.floating, Decimal, Fraction)
+ODD = (complex, np.complexfloating, bytes, list, tuple, set, frozenset, dict, np.ndarray)
+TOO_FINE = "decimals that differ in more digits than a double has. Make the column text, or round its values."
+TOO_LARGE = "whole numbers beyond 2^53, which a double cannot tell apart. Make the column text, or divide its values."
+
+
+def read_table(estimator: Any, X: Any, y: Any) -> tuple[Table, np.ndarray]:
+    """The training table and labels (n,); sets `n_features_in_` and `feature_names_in_` of the estimator.
+
+    Text columns are read from data frames only: text is categorical, boolean and 0/1 columns are binary, other numbers
+    numeric. Raises ValueError for missing or infinite numbers; empty text cells become a category of their own.
+    """
+    frame = _frame(X)
+    _refuse_missing_labels(y)
+    if frame is None:
+        _refuse_large(X)
+        X, y = sklearn_validate(estimator, X, y, dtype=np.float64)
+        return numeric_table(X), y
+    if y is None:
+        raise ValueError("This estimator requires y to be passed, but the target y is None.")
+    y = check_array(column_or_1d(y, warn=True), ensure_2d=False, dtype=None)
+    check_consistent_length(frame, y)
+    _check_names(estimator, X, frame, reset=True)
+    if not frame.columns:
+        raise ValueError(f"0 feature(s) (shape=({len(frame)}, 0)) while a minimum of 1 is required.")
+    columns = tuple(_fit_column(str(series.name), series) for series in frame.iter_columns())
+    return Table(columns=columns, row_numbers=np.arange(1, len(frame) + 1)), y
+
+
+def read_matrix(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...]) -> FloatArray:
+    """X as the matrix of the prediction kernel, float64 (n, p); an unknown category becomes NaN and goes right."""
+    frame = _frame(X)
+    if frame is None:
+        if any(column.kind is Kind.CATEGORICAL for column in schema):
+            raise ValueError("The model was trained on a data frame with text columns; give a data frame again.")
+        _refuse_large(X)
+        return sklearn_validate(estimator, X, dtype=np.float64, reset=False)
+    _check_names(estimator, X, frame, reset=False)
+    if len(frame) == 0:
+        raise ValueError(f"Found array with 0 sample(s) (shape=(0, {len(schema)})) while a minimum of 1 is required.")
+    out = np.empty((len(frame), len(schema)))
+    for j, (series, column) in enumerate(zip(frame.iter_columns(), schema, strict=True)):
+        if column.kind is not Kind.CATEGORICAL:
+            out[:, j] = _numbers(column.name, series)
+            continue
+        code = {category: float(c) for c, category in enumerate(column.categories)}
+        missing = code.get(MISSING_CATEGORY, np.nan) if column.missing is MissingPolicy.CATEGORY else np.nan
+        out[:, j] = [missing if text is None else code.get(text, np.nan) for text in _texts(series)]
+    return out
+
+
+def _refuse_large(X: Any) -> None:
+    """Refuses whole numbers of an array that a double would round, as in a frame: raises ValueError."""
+    if not isinstance(X, (np.ndarray, list, tuple)):
+        return  # a sparse matrix, or nothing that can be trained on: scikit-learn says so
+    try:
+        # a list may mix whole numbers with others, which an array of numbers would round
+        values = np.asarray(X) if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
+    except ValueError:  # rows of different lengths
+        return
+    if values.dtype.kind not in "iuO" or values.ndim != 2 or not values.size:
+        return
+    for j, column in enumerate(values.T):
+        # Python's integers have an absolute value
+        whole = [v for v in column.tolist() if isinstance(v, int)] if column.dtype == object else _ends(column)
+        if any(abs(v) > LARGEST_EXACT for v in whole):
+            raise ValueError(f"Column {j} has {TOO_LARGE}")
+
+
+def _ends(column: np.ndarray) -> list[int]:
+    return [int(column.min()), int(column.max())]
+
+
+def _refuse_missing_labels(y: Any) -> None:
+    """A row without a label teaches nothing, and None cannot be compared with a text: raises ValueError that names the row."""
+    if y is None:
+        return
+    series = nw.from_native(y, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        cells: Any = series.to_list()
+    else:
+        cells = list(y) if isinstance(y, (list, tuple)) else np.asarray(y)
+    if isinstance(cells, np.ndarray) and (cells.dtype != object or cells.ndim != 1):
+        return  # numbers: scikit-learn looks at them
+    gone = next((i for i, cell in enumerate(cells) if _is_missing(cell)), None)
+    if gone is not None:
+        raise ValueError(f"Input y contains NaN or None: row {gone} has no label. Drop such rows before training.")
+    kinds = {type(cell) for cell in cells if isinstance(cell, (str, int, float, bool))}
+    if str in kinds and len(kinds) > 1:
+        raise ValueError(
+            "The labels in y are partly text and partly numbers. Make all of them text, or all of them numbers."
+        )
+
+
+def _is_missing(cell: Any) -> bool:
+    """None, NaN, and the missing values of the frame libraries; an array is not one cell."""
+    if cell is None:
+        return True
+    if np.ndim(cell):
+        return False
+    try:
+        return bool(cell != cell)
+    except TypeError:  # pandas' NA has no truth value
+        return True
+
+
+def _frame(X: Any) -> nw.DataFrame | None:
+    """X as a narwhals frame, or None if it is not a data frame."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def _check_names(estimator: Any, X: Any, frame: nw.DataFrame, *, reset: bool) -> None:
+    # scikit-learn knows the names of pandas and polars frames; the names of pyarrow tables are compared here
+    _check_feature_names(estimator, X, reset=reset)
+    if reset:
+        if not hasattr(estimator, "feature_names_in_") and all(isinstance(name, str) for name in frame.columns):
+            estimator.feature_names_in_ = np.asarray(frame.columns, dtype=object)
+        estimator.n_features_in_ = len(frame.columns)
+        return
+    known = getattr(estimator, "feature_names_in_", None)
+    if known is not None and list(known) != list(frame.columns):
+        raise ValueError(
+            "The feature names should match those that were passed during fit, in the same order: "
+            + ", ".join(str(name) for name in known)
+        )
+    _check_n_features(estimator, np.empty((1, len(frame.columns))), reset=False)
+
+
+def _fit_column(name: str, series: nw.Series) -> Column:
+    if series.dtype.is_numeric() or series.dtype == nw.Boolean or _holds_numbers(series):
+        values = _numbers(name, series)
+        binary = bool(np.isin(values, (0.0, 1.0)).all())
+        return Column(schema=ColumnSchema(name=name, kind=Kind.BINARY if binary else Kind.NUMERIC), values=values)
+    if series.dtype.is_temporal() or series.dtype.is_nested():
+        raise ValueError(f"Column '{name}' holds {series.dtype}. Turn it into a number or a text before training.")
+    texts = _texts(series)
+    categories = sorted({text for text in texts if text is not None})
+    policy = MissingPolicy.REFUSE
+    if any(text is None for text in texts):
+        if MISSING_CATEGORY in categories:
+            raise ValueError(
+                f"Column '{name}' has the text '{MISSING_CATEGORY}' and empty cells, which would become one category."
+            )
+        policy = MissingPolicy.CATEGORY
+        categories = [*categories, MISSING_CATEGORY]
+    code = {category: float(c) for c, category in enumerate(categories)}
+    values = np.array([code[MISSING_CATEGORY if text is None else text] for text in texts], np.float64)
+    schema = ColumnSchema(name=name, kind=Kind.CATEGORICAL, categories=tuple(categories), missing=policy)
+    return Column(schema=schema, values=values)
+
+
+def _holds_numbers(series: nw.Series) -> bool:
+    """Whether a column of Python objects holds numbers alone, so that 1 and 1.0 are one value and 9 lies below 10."""
+    if series.dtype != nw.Object:
+        return False
+    kinds = {type(cell) for cell in series.to_list() if not _is_missing(cell)}
+    return bool(kinds) and all(issubclass(kind, NUMBERS) and not issubclass(kind, (bool, np.bool_)) for kind in kinds)
+
+
+def _of_objects(name: str, series: nw.Series) -> FloatArray:
+    """A column of Python objects as float64, NaN where a cell is missing."""
+    cells = [None if _is_missing(cell) else cell for cell in series.to_list()]
+    if any(isinstance(cell, (int, np.integer)) and abs(int(cell)) > LARGEST_EXACT for cell in cells):
+        raise ValueError(f"Column '{name}' has {TOO_LARGE}")
+    fine = {cell for cell in cells if isinstance(cell, (Decimal, Fraction))}
+    if len({float(cell) for cell in fine}) < len(fine):
+        raise ValueError(f"Column '{name}' has {TOO_FINE}")
+    return np.array([np.nan if cell is None else float(cell) for cell in cells], np.float64)
+
+
+def _numbers(name: str, series: nw.Series) -> FloatArray:
+    """The column as float64; refuses what is not a finite number."""
+    if series.dtype.is_integer():
+        # from Python's integers: unsigned 64-bit integers have no absolute value that fits
+        ends = [int(end) for end in (series.min(), series.max()) if end is not None]
+        if any(abs(end) > LARGEST_EXACT for end in ends):
+            raise ValueError(f"Column '{name}' has {TOO_LARGE}")
+    if series.dtype == nw.Decimal:
+        told = {cell for cell in series.to_list() if cell is not None}
+        if len({float(cell) for cell in told}) < len(told):
+            raise ValueError(f"Column '{name}' has {TOO_FINE}")
+    objects = _of_objects(name, series) if _holds_numbers(series) else None
+    try:
+        values = series.cast(nw.Float64).to_numpy().astype(np.float64) if objects is None else objects
+    except Exception as error:  # each frame library has its own
+        raise ValueError(
+            f"Column '{name}' was numeric in training and now contains something else: {error}."
+        ) from error
+    if np.isnan(values).any():
+        row = int(np.flatnonzero(np.isnan(values))[0])
+        raise ValueError(f"Input X contains NaN: column '{name}', row {row}. Fill or drop such rows first.")
+    if np.isinf(values).any():
+        row = int(np.flatnonzero(np.isinf(values))[0])
+        raise ValueError(f"Input X contains infinity: column '{name}', row {row}.")
+    return values
+
+
+def _texts(series: nw.Series) -> list[str | None]:
+    """The cells as text, None if empty; raises ValueError if cells of different types have the same text."""
+    missing = series.is_null().to_list()
+    cells = series.to_list()
+    if str(series.dtype) in ("Object", "Categorical", "Enum", "Unknown"):
+        odd = next(
+            (cell for gone, cell in zip(missing, cells, strict=True) if not gone and isinstance(cell, ODD)), None
+        )
+        if odd is not None:
+            raise ValueError(
+                f"Column '{series.name}' holds {type(odd).__name__}. Turn it into a number or a text before training."
+            )
+        types: dict[str, type] = {}
+        for gone, cell in zip(missing, cells, strict=True):
+            if not (gone or _is_missing(cell)) and types.setdefault(str(cell), type(cell)) is not type(cell):
+                raise ValueError(
+                    f"Column '{series.name}' has '{cell}' as text and as a number, which would become one category. "
+                    "Make the whole column text, or numbers."
+                )
+    return [None if gone or _is_missing(cell) else str(cell) for gone, cell in zip(missing, cells, strict=True)]

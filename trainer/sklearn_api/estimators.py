@@ -1,0 +1,307 @@
+"""One scikit-learn classifier per method, made from the method's declaration.
+
+`make_classifier("bivariate", depth=3)` and `BivariateTreeClassifier(depth=3)` are the same. Constructor arguments are the
+declared parameters; they are checked in `fit`, as scikit-learn wants it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from trainer import ESTIMATOR_NAMES
+from trainer.certificate import Certificate
+from trainer.data.problem import Problem
+from trainer.dtypes import CodeArray, FloatArray
+from trainer.errors import ParameterError, listed
+from trainer.methods.base import Method, Settings
+from trainer.registry import METHODS, get
+from trainer.sklearn_api.estimator_input import read_matrix, read_table
+from trainer.sklearn_api.notebook import watched
+from trainer.sklearn_api.saving import Search, fitted_file, save_fitted, target_name
+from trainer.solver_common.integer_weights import WholeWeights, whole_weights
+from trainer.solver_common.problem_setup import limits_of, pose
+from trainer.table import Labels
+from trainer.training.claims import claim_words, limit_warning
+from trainer.training.run import fit as run_fit
+from trainer.tree.file import ModelFile
+from trainer.tree.nodes import Tree
+from trainer.tree.render.html import tree_html
+from trainer.workbench.requests import EDITABLE, Bench, bench_of
+
+
+class TreeClassifier(ClassifierMixin, BaseEstimator):
+    """Base of the classifiers: everything but the constructor, which each method's parameters give.
+
+    After `fit`: `tree_` (Tree), `certificate_` (Certificate: objective, bound, gap, status, seconds, nodes, cuts), `classes_`,
+    `n_features_in_`, and `feature_names_in_` for data frames with text as column names.
+    """
+
+    _method: Method
+
+    classes_: np.ndarray
+    n_features_in_: int
+    tree_: Tree
+    certificate_: Certificate
+    _fitted: ModelFile
+    _search: Search | None
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TreeClassifier:
+        """Train on X (n, p), an array of numbers or a data frame, and labels y (n,).
+
+        Integer weights count rows exactly, and so do decimals with a small common denominator. Other weights are rounded to whole
+        numbers that add up to 2^28: objective and bound then hold for the weights as given up to `certificate_.weight_error`, a proved
+        number (`trainer.solver_common.integer_weights`). Rows of weight 0 are left out. Methods with `class_weight` also take a dictionary from labels
+        to weights, which multiply the weights of the rows, or None; a label that does not occur is an error.
+
+        Warns
+        -----
+        sklearn.exceptions.ConvergenceWarning
+            If a limit on time or memory ends the search with a gap, or with splits that are not proved.
+        """
+        problem, settings, counted = self._problem(X, y, sample_weight)
+        with watched(self._method.id, limits_of(settings)) as monitor:
+            self.tree_, certificate, solution = run_fit(self._method, problem, settings, monitor)
+        self.certificate_ = certificate if counted is None else replace(certificate, weight_error=counted.error)
+        self._fitted = fitted_file(self._method, self.tree_, problem, settings, weighted=counted is not None)
+        self._search = Search(method=self._method, problem=problem, settings=settings, solution=solution)
+        if message := limit_warning(self.certificate_, limits_of(settings)):
+            warnings.warn(message, ConvergenceWarning, stacklevel=2)
+        return self
+
+    def save(self, path: str | Path, proof: bool = False) -> None:
+        """Write the model file with its certificate, and the proof of its bound beside it.
+
+        `octweb verify` reads the file, and the table of the training with the columns of the file and its target.
+
+        Parameters
+        ----------
+        path : str or Path
+            The model file.
+        proof : bool
+            Whether to write the proof to a file beside it, "model.proof.jsonl.gz" for "model.json". Where there is no proof, the model
+            file says why, and a ModelFileWarning is issued.
+
+        Warns
+        -----
+        ModelFileWarning
+            If there is no proof, or if a table of rows cannot hold a category or class, such as "NA".
+
+        Raises
+        ------
+        ValueError
+            If a proof is asked of an estimator that was pickled since `fit`: it has lost the search.
+        """
+        check_is_fitted(self)
+        if proof and self._search is None:
+            raise ValueError(
+                "There is nothing to prove with: a pickled estimator does not keep its search. Fit again, or save with proof=False."
+            )
+        save_fitted(self._fitted, self.certificate_, Path(path), self._search if proof else None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        return state | {"_search": None} if "_search" in state else state
+
+    def _problem(self, X: Any, y: Any, sample_weight: Any) -> tuple[Problem, Settings, WholeWeights | None]:
+        """What `fit` trains on; sets `classes_` and the names and number of features."""
+        given = self.get_params(deep=False)
+        by_class = given.get("class_weight") if isinstance(given.get("class_weight"), Mapping) else None
+        if "class_weight" in given and (by_class is not None or given["class_weight"] is None):
+            given["class_weight"] = "none"
+        settings = self._method.settings(given)
+        target = getattr(y, "name", None)
+        table, y = read_table(self, X, y)
+        target = target_name(target, [column.name for column in table.schema])
+        check_classification_targets(y)
+        if by_class is not None:
+            sample_weight = _times_class_weights(by_class, y, sample_weight, settings)
+        counted = _counted(sample_weight, len(table))
+        weights = None if counted is None else counted.weights
+        known = np.unique(y)
+        if weights is not None and (weights == 0).any():
+            kept = weights > 0
+            table = table.take(kept)
+            y = y[kept]
+            weights = weights[kept]
+        # a class whose weights were rounded to nothing is still one that is known
+        self.classes_ = known if counted is not None and counted.error else np.unique(y)
+        codes = np.searchsorted(self.classes_, y)
+        if self._method.two_classes and len(self.classes_) > 2:
+            # the first sentence is the one that scikit-learn's checks look for
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass: "
+                f"it has {len(self.classes_)} classes, and the method '{self._method.id}' takes two."
+            )
+        labels = Labels(name=target, classes=_class_names(self.classes_), codes=codes.astype(np.int32))
+        return pose(table, labels, settings, weights=weights), settings, counted
+
+    @available_if(lambda self: self._method.id in EDITABLE)
+    def workbench(self, X: Any, y: Any, sample_weight: Any = None) -> Bench:
+        """The trees of this estimator's settings on these rows, to argue with: wishes with their prices, and all good trees.
+
+        Rows, labels and weights as in `fit`. The classifiers of `exact`, `exact-numeric` and `odt` have it; good trees are counted by the
+        one of `exact` alone. Limits on leaves, recalls, pairs and numbers of columns bind completions and prices, but good trees cannot be
+        counted within them.
+        """
+        problem, settings, _ = clone(self)._problem(X, y, sample_weight)  # what was fitted stays as it is
+        self._method.check(settings, problem.names)
+        return bench_of(self._method.id, problem, settings)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each row, shape (n,), of the type of the training labels."""
+        matrix = self._matrix(X)
+        return self.classes_[self.tree_.predict(matrix)]
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """The class shares of the training rows in each row's leaf, shape (n, classes), in the order of `classes_`."""
+        matrix = self._matrix(X)
+        return self.tree_.predict_proba(matrix)
+
+    def apply(self, X: Any) -> CodeArray:
+        """The leaf that each row reaches, int32 of shape (n,): a node id of `tree_`."""
+        matrix = self._matrix(X)
+        return self.tree_.apply(matrix)
+
+    def decision_path(self, X: Any) -> csr_matrix:
+        """The nodes on each row's way from the root to its leaf, a CSR indicator matrix of shape (n, nodes)."""
+        matrix = self._matrix(X)
+        paths = self.tree_.decision_path(matrix)
+        visited = paths >= 0
+        starts = np.concatenate(([0], np.cumsum(visited.sum(axis=1))))
+        indices = paths[visited]
+        shape = (len(paths), len(self.tree_.nodes))
+        return csr_matrix((np.ones(len(indices), np.int64), indices, starts), shape=shape)
+
+    def get_depth(self) -> int:
+        """The largest number of branchings on a path of the tree."""
+        check_is_fitted(self)
+        return self.tree_.depth
+
+    def get_n_leaves(self) -> int:
+        """The number of leaves of the tree."""
+        check_is_fitted(self)
+        return self.tree_.n_leaves
+
+    def _html_repr(self) -> str:
+        """What a notebook shows: the fitted tree with its claim; before `fit` what scikit-learn shows of every estimator."""
+        if not hasattr(self, "tree_"):
+            return str(super()._html_repr())
+        said = self.certificate_
+        tree = self.tree_
+        right = f"{said.correct:,} of {said.n:,} training rows are right, {tree.n_leaves} leaves, depth {tree.depth}."
+        lines = [repr(self), claim_words(said.to_json()), said.scope and f"Searched: {said.scope}.", right]
+        return tree_html(tree, [line for line in lines if line])
+
+    def _matrix(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        return read_matrix(self, X, self.tree_.schema)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = not self._method.two_classes
+        tags.input_tags.string = False  # text is read from the columns of a data frame, not from an array
+        return tags
+
+
+def make_classifier(method: str, **parameters: Any) -> TreeClassifier:
+    """The classifier of the method with this id; raises ParameterError for an unknown method or parameter name."""
+    get(method)
+    cls = ESTIMATORS[method]
+    known = cls._method.parameters
+    unknown = [name for name in parameters if cls._method.parameter(name) is None]
+    if unknown:
+        names = ", ".join(p.name for p in known)
+        raise ParameterError(dict.fromkeys(unknown, f"the method '{method}' has no such parameter. It takes: {names}."))
+    return cls(**parameters)
+
+
+def estimator_class(method: Method) -> type[TreeClassifier]:
+    """The class of a method, with a constructor whose signature scikit-learn reads (`get_params`, `clone`, `repr`)."""
+    defaults = {p.name: p.default for p in method.parameters}
+    name = ESTIMATOR_NAMES.get(method.id) or "".join(part.title() for part in method.id.split("-")) + "Classifier"
+
+    def __init__(self: TreeClassifier, **parameters: Any) -> None:
+        for unknown in parameters.keys() - defaults.keys():
+            raise TypeError(f"{name}.__init__() got an unexpected keyword argument '{unknown}'")
+        for key, default in defaults.items():
+            setattr(self, key, parameters.get(key, default))
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    options = [inspect.Parameter(key, keyword, default=default) for key, default in defaults.items()]
+    __init__.__signature__ = inspect.Signature([own, *options])  # type: ignore[attr-defined]
+    __init__.__doc__ = "Keep the parameters as they are; `fit` checks them."
+    members = {"_method": method, "__init__": __init__, "__module__": __name__, "__doc__": _docstring(method)}
+    return type(name, (TreeClassifier,), members)
+
+
+def _docstring(method: Method) -> str:
+    lines = [f"{method.summary}", "", f"{method.claim or method.title} {method.size_hint}".strip(), "", "Parameters"]
+    lines += ["----------"]
+    for p in method.parameters:
+        lines += [f"{p.name} : {p.allowed()}, default {p.default!r}", f"    {p.help}"]
+    return "\n".join([*lines, "", f"Source: {method.paper}."])
+
+
+def _class_names(classes: np.ndarray) -> tuple[str, ...]:
+    names = tuple(str(c) for c in classes)
+    if len(set(names)) < len(names):
+        raise ValueError(f"Two classes have the same text: {', '.join(sorted(names))}. Rename one of them.")
+    return names
+
+
+def _times_class_weights(
+    by_class: Mapping[Any, float], y: np.ndarray, sample_weight: Any, settings: Settings
+) -> np.ndarray:
+    """Row weights, float64 (n,), multiplied by the weights of the classes; a class that is not named counts once."""
+    if int(settings.get("min_leaf") or 1) > 1:
+        raise ParameterError({"min_leaf": "leaves are counted in weights, so it must be 1 with class weights."})
+    classes, codes = np.unique(y, return_inverse=True)
+    unknown = [repr(label) for label in by_class if label not in set(classes.tolist())]
+    if unknown:
+        raise ParameterError(
+            {
+                "class_weight": f"no training row has the label {listed(unknown)}; known: {listed([repr(c) for c in classes.tolist()])}."
+            }
+        )
+    try:
+        factors = np.array([float(by_class.get(label, 1)) for label in classes.tolist()])
+    except (TypeError, ValueError):
+        factors = np.full(len(classes), np.nan)
+    if not (np.isfinite(factors).all() and (factors >= 0).all()):
+        raise ParameterError({"class_weight": "the weights of classes must be finite numbers that are not negative."})
+    own = _check_sample_weight(sample_weight, np.empty((len(y), 1)), dtype=np.float64, ensure_non_negative=True)
+    return own * factors[codes]
+
+
+def _counted(sample_weight: Any, n: int) -> WholeWeights | None:
+    """Weights as whole numbers, or None for equal weights of 1."""
+    if sample_weight is None:
+        return None
+    weights = _check_sample_weight(sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True)
+    if not weights.any():
+        raise ValueError("Every sample weight is 0: there is no row to train on.")
+    return whole_weights(weights)
+
+
+ESTIMATORS: dict[str, type[TreeClassifier]] = {method.id: estimator_class(method) for method in METHODS}
+_BY_NAME = {cls.__name__: cls for cls in ESTIMATORS.values()}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -1,0 +1,98 @@
+"""The model file of a fitted estimator, and the proof beside it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trainer.certificate import Certificate
+from trainer.data.folds import rows_record
+from trainer.data.parsing.cells import MARKS
+from trainer.data.problem import Problem
+from trainer.methods.base import Method, Settings, Solution
+from trainer.table import fingerprint
+from trainer.training.proof_file import ProofLimits, write_proof
+from trainer.training.run import metrics_of
+from trainer.tree.file import ModelFile, write
+from trainer.tree.nodes import Tree
+
+PROOF_ENDING = "proof.jsonl.gz"
+
+
+class ModelFileWarning(UserWarning):
+    """A saved model file cannot be checked as far as its claims go: there is no proof, or a table cannot hold its rows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """What `fit` searched and found; a proof is made from it."""
+
+    method: Method
+    problem: Problem
+    settings: Settings
+    solution: Solution
+
+
+def target_name(name: Any, columns: Sequence[str]) -> str:
+    """Return the name of the labels: their own, or "class" with as many underscores as make it unique among the columns."""
+    if isinstance(name, str) and name and name not in columns:
+        return name
+    name = "class"
+    while name in columns:
+        name += "_"
+    return name
+
+
+def fitted_file(method: Method, tree: Tree, problem: Problem, settings: Settings, *, weighted: bool) -> ModelFile:
+    """Return the model file of a fitted tree, without its certificate."""
+    weights = problem.quantile_weights if weighted and problem.quantile_weights is not None else problem.weights
+    return ModelFile(
+        tree=tree,
+        target=problem.labels.name,
+        method=method.id,
+        parameters=settings.to_json() | {"test_share": 0.0, "folds": 0},
+        metrics={"train": metrics_of(tree, problem.matrix, problem.y, problem.weights)},
+        fingerprint=fingerprint(problem.table, problem.labels),
+        rows=rows_record(len(problem.table), np.array([], np.int64), None, weights if weighted else None, None),
+    )
+
+
+def save_fitted(file: ModelFile, certificate: Certificate, path: Path, search: Search | None) -> None:
+    """Write a model file with its certificate, and the proof of `search` beside it.
+
+    Warns
+    -----
+    ModelFileWarning
+        If there is no proof, or if a table of rows cannot hold a category or class.
+    """
+    record = certificate.to_json()
+    if search is not None:
+        beside = path.with_name(f"{path.stem}.{PROOF_ENDING}")
+        written = write_proof(beside, search.problem, search.method, search.settings, search.solution, ProofLimits())
+        record["evidence"].append(written)
+        if not written["made"]:
+            _warn(f"No proof was written. {written['reason']}")
+    _warn_of_unreadable(file.tree)
+    write(replace(file, certificate=record), path)
+
+
+def _warn_of_unreadable(tree: Tree) -> None:
+    """Warn of a category or class that a reader of tables takes for an empty cell, or strips."""
+    named = [(column.name, category) for column in tree.schema for category in column.categories]
+    named += [("the target", label) for label in tree.classes]
+    odd = [(name, text) for name, text in named if text in ("", *MARKS) or text != text.strip()]
+    if odd:
+        name, text = odd[0]
+        _warn(
+            f"'{text}' of {name} cannot be read from a table of rows, so the file cannot be checked with one. "
+            "Rename it before training."
+        )
+
+
+def _warn(words: str) -> None:
+    warnings.warn(words, ModelFileWarning, stacklevel=4)

@@ -1,0 +1,44 @@
+"""How rows and settings become a Problem: the one way for runs, folds and estimators."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trainer.certificate import Limits
+from trainer.data.encoding import Scheme
+from trainer.data.problem import Problem, class_weighted
+from trainer.dtypes import CountArray
+from trainer.methods.base import Settings, coefficient_penalty, leaf_penalty
+from trainer.solver_common.warm_start import adapt
+from trainer.table import Labels, Table
+from trainer.tree.nodes import Tree
+
+
+def pose(
+    table: Table, labels: Labels, settings: Settings, *, weights: CountArray | None = None, start: Tree | None = None
+) -> Problem:
+    """The problem that the settings make of the rows; `weights` int64 (rows,), or None if every row counts one.
+
+    `start` is a tree to begin with, matched by the names of columns and classes. Raises ParameterError if classes cannot be
+    weighted as asked or the start does not fit, and DataError if there are no rows.
+    """
+    weighted = class_weighted(settings, labels, weights)
+    plain = np.ones(len(table), np.int64) if weights is None and weighted is not None else weights
+    return Problem(
+        table=table,
+        labels=labels,
+        leaf_penalty=leaf_penalty(settings, len(table) if weighted is None else int(weighted.sum())),
+        coefficient_penalty=coefficient_penalty(settings),
+        weights=weighted,
+        scheme=Scheme(settings.get("binarise", Scheme.QUANTILE_THRESHOLDS)),
+        bins=int(settings.get("bins", 5)),
+        quantile_weights=plain,
+        warm_start=None if start is None else adapt(start, table, labels),
+    )
+
+
+def limits_of(settings: Settings) -> Limits:
+    """Time, memory and threads as the settings ask."""
+    return Limits(
+        time=settings.get("time_limit"), memory=settings.get("memory_limit"), threads=settings.get("threads") or 1
+    )

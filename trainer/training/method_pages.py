@@ -1,0 +1,115 @@
+"""The parts of a method's page that are made: the table of its parameters, and the picture of a tree that it trained.
+
+`manage.py methods --write FOLDER` puts them between the marks of each page FOLDER/<method>.md. The tree is a model file,
+FOLDER/trees/<method>.json, and its picture is drawn beside it. A test fails where a page or a picture is stale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from trainer.errors import DataError
+from trainer.methods.base import Method, Parameter
+from trainer.registry import METHODS
+from trainer.training.claims import claim_words
+from trainer.tree.describe import number_text
+from trainer.tree.file import ModelFile, read
+from trainer.tree.render.paper import svg_of
+
+BEGIN = "<!-- parameters: made by `manage.py methods --write docs/methods` -->"
+END = "<!-- end of parameters -->"
+TREE_BEGIN = "<!-- tree: made by `manage.py methods --write docs/methods` -->"
+TREE_END = "<!-- end of tree -->"
+TREES = "trees"  # the folder of the model files and pictures, below that of the pages
+
+
+def default_of(parameter: Parameter) -> str:
+    """The default as a person types it; empty if there is none."""
+    value = parameter.default
+    if isinstance(value, bool):
+        return str(value).lower()
+    if value is None or value == "":
+        return ""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def parameter_table(method: Method) -> str:
+    """A Markdown table: name, default, allowed values with the unit, meaning."""
+    lines = ["| name | default | allowed | meaning |", "|---|---|---|---|"]
+    for p in method.parameters:
+        unit = f" ({p.unit})" if p.unit else ""
+        cells = (f"`{p.name}`", default_of(p), p.allowed() + unit, p.help)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines)
+
+
+def tree_text(method: Method, model: ModelFile) -> str:
+    """The picture of a tree that the method trained, what the tree is, what is claimed about it, and the method's paper."""
+    rows = model.tree.nodes[0].rows
+    right = sum(leaf.counts[leaf.label] for leaf in model.tree.leaves)
+    shape = "topology" if model.parameters.get("topology") else "depth"  # a topology overrides the depth
+    settings = [f"{shape} {model.parameters[shape]}"] if shape in model.parameters else []
+    if model.parameters.get("leaf_penalty"):
+        settings.append(f"leaf penalty {number_text(float(model.parameters['leaf_penalty']))}")
+    said = f" with {' and '.join(settings)}" if settings else ""
+    return "\n".join(
+        [
+            f"![A tree of {method.id} for the sample {model.name}]({TREES}/{method.id}.svg)",
+            "",
+            f"A tree that `{method.id}` trained on the sample *{model.name}*{said}: {model.tree.n_leaves} leaves, {right:,} of {rows:,} rows right. "
+            f"{claim_words(model.certificate)} [The model file]({TREES}/{method.id}.json).",
+            "",
+            f"Paper: {method.paper}.",
+        ]
+    )
+
+
+def picture(model: ModelFile) -> str:
+    """The tree as SVG."""
+    return svg_of(model.tree)[0] + "\n"
+
+
+def page_with_table(text: str, method: Method) -> str:
+    """The page with today's table between its marks; raises DataError if a mark is missing."""
+    return _between(text, BEGIN, END, parameter_table(method), method)
+
+
+def page_with_tree(text: str, method: Method, model: ModelFile) -> str:
+    """The page with the tree between its marks; raises DataError if a mark is missing."""
+    return _between(text, TREE_BEGIN, TREE_END, tree_text(method, model), method)
+
+
+def _between(text: str, begin: str, end: str, made: str, method: Method) -> str:
+    before, first, rest = text.partition(begin)
+    _, last, after = rest.partition(end)
+    if not first or not last:
+        raise DataError(f"The page of '{method.id}' lacks the line '{begin}' or '{end}'.")
+    return f"{before}{begin}\n{made}\n{end}{after}"
+
+
+def model_path(folder: Path, method: Method) -> Path:
+    """The model file of the tree that the page of a method shows."""
+    return folder / TREES / f"{method.id}.json"
+
+
+def pages(folder: Path) -> Iterator[tuple[Path, str, str]]:
+    """For each method its page and its picture: path, the text that is there (none for a new picture), and today's text."""
+    for method in METHODS:
+        path = folder / f"{method.id}.md"
+        tree = model_path(folder, method)
+        text = path.read_text(encoding="utf-8")
+        if not tree.exists():
+            raise DataError(f"{tree} is missing; `manage.py methods --write {folder}` trains it.")
+        model = read(tree)
+        drawn = tree.with_suffix(".svg")
+        yield path, text, page_with_tree(page_with_table(text, method), method, model)
+        yield drawn, drawn.read_text(encoding="utf-8") if drawn.exists() else "", picture(model)
+
+
+def write_pages(folder: Path) -> list[Path]:
+    """Write the pages and pictures that are stale; the files that changed."""
+    changed = [(path, new) for path, old, new in pages(folder) if old != new]
+    for path, new in changed:
+        path.write_text(new, encoding="utf-8")
+    return [path for path, _ in changed]

@@ -1,0 +1,224 @@
+"""Proofs of trained trees as files: which family writes the steps, the header, and the limits (docs/proof-format.md).
+
+The mixed-integer methods over yes/no questions, and `odt` with few categories, search the same trees as the exact search, which proves
+theirs afterwards.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trainer.certificate import Evidence
+from trainer.constraints import asked
+from trainer.data.problem import Problem
+from trainer.dtypes import BitArray
+from trainer.errors import DataError
+from trainer.families.exact.proofs.editing import constrained_bench, restricted_proof
+from trainer.families.exact.proofs.rule_proof import ruled_proof
+from trainer.families.exact.search.constraints import LIMITS
+from trainer.families.exact.search.solve import prove_binary
+from trainer.families.oblique.fewest import with_smaller
+from trainer.families.oblique.proving import made as planes_proof
+from trainer.methods.base import Method, NotProved, Proof, Settings, Solution
+
+FORMAT = "octweb-proof"
+WITHIN = {"within", "cases"}  # reasons of version 2
+PLANES = {"cut-h", "cutw-h", "s-oct", "oct-h"}  # their proofs are of version 3
+NARROW = {"few", "weigh"}  # and these, of version 7
+RATES = "fairness"  # vectors have its groups in version 6
+SEARCHED = {"monotone", RATES}  # constraints that the exact search does not keep, and the checker does
+SAME_TREES = {"flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"}
+LARGEST = 50_000_000  # bytes of a file
+LONGEST_LINE = 1 << 20
+
+
+OWN_STEPS = {"exact", "exact-numeric", "odt"}
+
+
+def provable(method: str) -> bool:
+    """Whether there are steps for the trees of a method."""
+    return method in SAME_TREES | OWN_STEPS | PLANES
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProofLimits:
+    """How long a proof may take beyond the search, in seconds, and how large its file may be, in bytes."""
+
+    seconds: float | None = None
+    size: int = LARGEST
+
+
+def write_proof(
+    path: Path, problem: Problem, method: Method, settings: Settings, solution: Solution, limits: ProofLimits,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> dict[str, Any]:  # fmt: skip
+    """Write the proof of a solution's bound beside its model; returns what the model file says about it.
+
+    Where there is none, the record says why, and no file is left.
+    """
+    start = time.perf_counter()
+
+    def stop() -> bool:
+        return cancelled() or (limits.seconds is not None and time.perf_counter() - start > limits.seconds)
+
+    path.unlink(missing_ok=True)
+    try:
+        proof = _proof(problem, method, settings, solution, stop)
+        lines = _lines(problem, proof, planes=method.id in PLANES, rates=RATES in asked(settings))
+        size, digest = _write(path, lines, limits.size)
+    except (NotProved, DataError) as reason:  # too many questions are refused where the exact search counts them
+        return {"kind": Evidence.PROOF, "made": False, "reason": str(reason)}
+    return {
+        "kind": Evidence.PROOF,
+        "made": True,
+        "steps": len(proof.steps),
+        "bytes": size,
+        "sha256": digest,
+        "seconds": round(time.perf_counter() - start, 3),
+    }
+
+
+def _proof(problem: Problem, method: Method, settings: Settings, solution: Solution, stop: Callable[[], bool]) -> Proof:
+    if solution.bound is None:
+        raise NotProved("The proof steps prove bounds of errors and leaves, and this method claims no such bound.")
+    if solution.goal is not None:
+        words = "The proof steps count the errors of all rows, and something else is maximised here."
+        raise NotProved(f"{words} A check searches these trees by itself, as far as that takes seconds.")
+    if method.id in PLANES:
+        known = None if solution.proof is None else solution.proof(stop)
+        found = known or planes_proof(problem, settings, Fraction(solution.bound), stop)
+    elif solution.proof is not None:
+        found = solution.proof(stop)
+    elif solution.questions is not None:
+        found = _afterwards(solution.questions(), problem, settings, cost_of(solution, problem), stop)
+    elif method.id in SAME_TREES and "binarise" in settings:
+        found = _of_same_trees(problem, settings, solution, stop)
+    else:
+        raise NotProved(f"There are no proof steps yet for what '{method.id}' was asked to do.")
+    if found is None:
+        raise NotProved("The proof would have been larger, or taken longer, than is allowed.")
+    if settings.get("then_fewest") and solution.finished and found.goals is None:  # which are of each number of leaves
+        return with_smaller(problem, settings, found, problem.tree(solution.draft).n_leaves, stop)
+    return found
+
+
+def _of_same_trees(problem: Problem, settings: Settings, solution: Solution, stop: Callable[[], bool]) -> Proof | None:
+    """The proof of the exact search over the same trees, and within the restrictions where they make the best tree worse."""
+    cost = cost_of(solution, problem)
+    found = _afterwards(problem.binary.bits(problem.table), problem, settings, cost, stop)
+    if found is None or not asked(settings) or (_rows(found, problem) >= cost and not _paths_forbidden(settings)):
+        return found
+    if beyond := asked(settings).difference(LIMITS):
+        return _within_rules(problem, settings, cost, beyond, stop)
+    return restricted_proof(constrained_bench(problem, settings), (), cost, settings["depth"], stop)
+
+
+def _paths_forbidden(settings: Settings) -> bool:
+    """Whether steps below the root may be about paths that pairs of columns forbid."""
+    return settings["depth"] > 3 and "forbidden_pairs" in asked(settings)
+
+
+def _within_rules(
+    problem: Problem, settings: Settings, cost: Fraction, beyond: set[str], stop: Callable[[], bool]
+) -> Proof | None:
+    """Trees of depth three are searched by the checker itself. Raises NotProved where that does not do.
+
+    `beyond`: the constraints that the exact search does not keep.
+    """
+    if unknown := sorted(beyond - SEARCHED):
+        raise NotProved(f"There are no proof steps yet for {' and '.join(unknown)}, which raises this bound.")
+    if settings["depth"] > 3 or settings["max_columns"] is not None:
+        return ruled_proof(problem, settings, cost, stop)
+    price = problem.kappa
+    goal = -(-cost.numerator * price.denominator // cost.denominator)
+    return Proof(scale=1, goal=goal, steps=[{"path": [], "height": settings["depth"], "bound": goal, "by": "within"}])
+
+
+def cost_of(solution: Solution, problem: Problem) -> Fraction:
+    """The bound in rows, as a multiple of what errors and leaves cost; what rounding may have added is left out."""
+    assert solution.bound is not None
+    Q = problem.kappa.denominator
+    cost = (1 - Fraction(solution.bound)) * problem.n * Q
+    return Fraction(math.ceil(cost - Fraction(1, 10**6)), Q)
+
+
+def _rows(proof: Proof, problem: Problem) -> Fraction:
+    """What a proof shows at least, in rows."""
+    Q = problem.kappa.denominator
+    return Fraction(proof.goal, proof.scale * Q)
+
+
+def _afterwards(
+    bits: BitArray, problem: Problem, settings: Settings, cost: Fraction, stop: Callable[[], bool]
+) -> Proof | None:
+    """The proof that no tree over these questions costs less than `cost` rows, or of what the best one costs if that is less.
+
+    Restrictions that the exact search does not support can only make that higher.
+    """
+    return prove_binary(
+        bits,
+        problem.y,
+        cost,
+        n_classes=problem.n_classes,
+        weights=problem.weights,
+        depth=settings["depth"],
+        leaf_cost=problem.kappa,
+        min_leaf=int(settings.get("min_leaf") or 1),
+        stop=stop,
+    )
+
+
+def one_class(problem: Problem) -> Proof:
+    """Every tree has a leaf, and costs that at least."""
+    return Proof(scale=1, goal=problem.kappa.numerator, steps=[])
+
+
+def _lines(problem: Problem, proof: Proof, *, planes: bool, rates: bool) -> Iterator[dict[str, Any]]:
+    by_shape = any(step["by"] == "topology" for step in proof.steps)
+    within = any(step["by"] in WITHIN or "columns" in step for step in proof.steps)
+    goal = {"goal": proof.goal} if proof.goals is None else {"goals": proof.goals}
+    narrow = any(step["by"] in NARROW or "charged" in step for step in proof.steps)
+    of_planes = 7 if narrow else 3
+    version = 5 if by_shape else 4 if proof.goals else of_planes if planes else (6 if rates else 2) if within else 1
+    yield {"format": FORMAT, "version": version, "rows": rows_digest(problem), "scale": proof.scale} | goal
+    yield from proof.steps
+
+
+def rows_digest(problem: Problem) -> str:
+    """SHA-256 of the columns (float64), class numbers (int32) and weights (int64) of the training rows, all little-endian."""
+    sha = hashlib.sha256()
+    for column in problem.table.columns:
+        sha.update(np.ascontiguousarray(column.values + 0.0, dtype="<f8").tobytes())
+    sha.update(np.ascontiguousarray(problem.y, dtype="<i4").tobytes())
+    sha.update(np.ascontiguousarray(problem.row_weights, dtype="<i8").tobytes())
+    return sha.hexdigest()
+
+
+def _write(path: Path, lines: Iterator[dict[str, Any]], most: int) -> tuple[int, str]:
+    """Size and SHA-256 of the file, which is renamed into place; it contains no time or name, so equal proofs are equal files."""
+    draft = path.with_name(f"{path.name}.part")
+    try:
+        with open(draft, "wb") as raw, gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as stream:
+            for k, line in enumerate(lines):
+                text = json.dumps(line, separators=(",", ":")).encode() + b"\n"
+                if len(text) > LONGEST_LINE:
+                    raise NotProved("A step of the proof would be longer than a checker reads.")
+                stream.write(text)
+                if k % 1000 == 0 and raw.tell() > most:
+                    raise NotProved(f"The proof would be larger than {most // 1_000_000} MB.")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    content = path.read_bytes()
+    return len(content), hashlib.sha256(content).hexdigest()

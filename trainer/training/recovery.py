@@ -1,0 +1,110 @@
+"""The tree of a training that was killed: the last one that its progress holds, counted again and claimed as what it is.
+
+Its bound is the last one that the search had reported. No search goes on, so nothing that the two do not show is claimed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainer.certificate import Guarantee
+from trainer.data.problem import Problem
+from trainer.errors import ParameterError, SolverError, TrainerError
+from trainer.methods.base import Method, Settings, Solution
+from trainer.solver_common.warm_start import adapt
+from trainer.table import ColumnSchema
+from trainer.training.supervised_thread import demands_more
+from trainer.tree.nodes import Tree, tree_from_json
+
+NOTE = (
+    "The training process was killed before it could end. The tree is the last one that it had reported, counted again on the rows; "
+    "the bound is the last one that it had reported."
+)
+SAME = 1e-9  # objectives that differ by less are those of one tree
+UNPROVED = "whether the search would have agreed, since it was killed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Left:
+    """What a killed training left: its last tree, the lowest bound that was reported, seconds and nodes of the search.
+
+    `worth` is the objective that was reported for a tree that the progress does not hold; then `tree` is the one that it began with.
+    """
+
+    tree: Tree
+    worth: float | None = None
+    bound: float | None
+    seconds: float
+    nodes: int
+
+
+def left_in(progress: Path, start: Tree | None = None) -> Left:
+    """What the progress file of a training that began with `start` holds; raises SolverError, in words, where no tree is known whole."""
+    records = list(_records(progress))
+    written = next((record for record in reversed(records) if "tree" in record), None)
+    worth = next((r["incumbent"] for r in reversed(records) if r.get("incumbent") is not None), None)
+    last = records[-1] if records else {}
+    tree = _tree(written) if written is not None else start if worth is not None else None
+    if tree is None:
+        raise SolverError(_lost(worth, last.get("leaves")))
+    return Left(
+        tree=tree,
+        worth=worth if written is None else None,
+        bound=min((r["bound"] for r in records if r.get("bound") is not None), default=None),
+        seconds=float(last.get("t") or 0.0),
+        nodes=int(last.get("nodes") or 0),
+    )
+
+
+def kept(method: Method, problem: Problem, settings: Settings, left: Left) -> Solution:
+    """The solution that is left; raises SolverError where only the search could say what it is worth."""
+    if demands_more(method, settings) or method.unsearched(problem, settings):
+        raise SolverError("The tree that it had found is lost: only the search itself can say what it is worth.")
+    try:
+        draft = adapt(left.tree, problem.table, problem.labels)
+    except ParameterError as error:
+        raise SolverError("The tree that it had found is lost: its columns are not those of the table.") from error
+    if left.worth is not None and abs(problem.objective(problem.tree(draft)) - left.worth) > SAME:
+        raise SolverError(
+            "The tree that it had found is lost: it was not written down, and is not the one that it began with."
+        )
+    return Solution(
+        draft=draft,
+        bound=left.bound if method.guarantee is Guarantee.TREE else None,
+        finished=False,
+        nodes=left.nodes,
+        unproved=UNPROVED if method.guarantee is Guarantee.TREE else "",
+        note=NOTE,
+    )
+
+
+def _records(progress: Path) -> Iterator[dict[str, Any]]:
+    """The lines of the file; the last one may be cut off in the middle."""
+    with progress.open(encoding="utf-8", errors="replace") as stream:
+        for line in stream:
+            try:
+                record = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(record, dict):
+                yield record
+
+
+def _tree(record: dict[str, Any]) -> Tree:
+    try:
+        schema = [ColumnSchema.from_json(column) for column in record["columns"]]
+        return tree_from_json(record["tree"], schema=schema, classes=record["classes"])
+    except (TrainerError, KeyError, TypeError, ValueError) as error:
+        raise SolverError("The tree that it had found is lost: it cannot be read from the progress.") from error
+
+
+def _lost(worth: float | None, leaves: int | None) -> str:
+    if worth is None and leaves is None:
+        return "It had found no tree yet."
+    if leaves is None:
+        return "The tree that it had found is lost: it was not written down."
+    return f"The tree that it had found, of {leaves:,} leaves, is lost: the progress holds smaller trees only."

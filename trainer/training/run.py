@@ -1,0 +1,414 @@
+"""A training run on one page: problem, method, tree, check, held-out accuracy, model file.
+
+The method runs in a worker thread (`trainer.training.supervised_thread`), since Python delivers signals to the main thread only.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from trainer.certificate import OPTIMAL_GAP, Certificate, Evidence, Guarantee, Progress, Status, relative_gap
+from trainer.data.folds import check_evaluation, holdout, rows_record, stratified_folds
+from trainer.data.problem import Problem
+from trainer.errors import InfeasibleError, ParameterError, SolverError
+from trainer.goal import Goal
+from trainer.methods.base import Method, Settings, Solution
+from trainer.methods.monitor import Monitor, Sink
+from trainer.methods.scope import scope_of
+from trainer.registry import METHODS, get
+from trainer.solver_common.problem_setup import limits_of, pose
+from trainer.table import Labels, Table, fingerprint
+from trainer.training import single_leaf
+from trainer.training.claims import read_claim
+from trainer.training.proof_file import ProofLimits, write_proof
+from trainer.training.recovery import Left, kept
+from trainer.training.supervised_thread import TICK, prepare, solve
+from trainer.tree.file import ModelFile
+from trainer.tree.nodes import Draft, Tree, simplify, to_draft, training_counts
+
+TOLERANCE = 1e-9
+SAME = 1e-12  # gap of one number that was computed in two ways
+MAX_FOLD_NODES = 20_000  # larger trees of folds are not kept in the model file
+MAX_TREE_IN_PROGRESS = 255  # nodes; a larger incumbent is not repeated in every progress line
+
+
+CHECK = "check"  # the phase in which the tree that is kept is reported
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainRequest:
+    """What to train on which rows; `test_share` in [0, 0.9] or `folds` ≥ 2 ask for accuracy on unseen rows.
+
+    `warm_start` is a tree to begin with, its columns and classes matched by name. Folds begin without it: it may have seen
+    their held-out rows. `proof` is the file that the proof of the bound is written to, within `proof_limits`.
+    `left` is what a training of this request had found when it was killed: it is kept, and nothing is searched.
+    """
+
+    table: Table
+    labels: Labels
+    method: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    test_share: float = 0.0
+    folds: int = 0
+    weights: np.ndarray | None = None
+    name: str = ""
+    warm_start: Tree | None = None
+    proof: Path | None = None
+    proof_limits: ProofLimits = field(default_factory=ProofLimits)
+    left: Left | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainResult:
+    """The model file, its tree, certificate, and the record that `train --json` prints."""
+
+    model: ModelFile
+    tree: Tree
+    certificate: Certificate
+    summary: dict[str, Any]
+
+
+def train(
+    request: TrainRequest, *, sink: Sink | None = None, on_start: Callable[[Monitor], None] | None = None
+) -> TrainResult:
+    """Train, check and evaluate; raises TrainerError with a sentence fit for the person who asked.
+
+    `on_start` receives the monitor, so that the caller can cancel from a signal handler or another thread.
+    """
+    method = get(request.method)
+    settings = method.settings(request.parameters)
+    check_evaluation(request.test_share, request.folds, len(request.table))
+    _check_start(request, method)
+    train_rows, test_rows = holdout(request.labels.codes, request.test_share, settings.get("seed", 0))
+    problem = _problem(request, settings, train_rows, start=request.warm_start)
+    prepare(problem)
+    monitor = Monitor(limits_of(settings), sink)
+    if on_start is not None:
+        on_start(monitor)
+    tree, certificate, solution = fit(method, problem, settings, monitor, request.left)
+    monitor.report(
+        phase=CHECK,
+        incumbent=certificate.objective,
+        bound=certificate.bound,
+        leaves=tree.n_leaves,
+        draft=to_draft(tree),
+    )
+    metrics: dict[str, Any] = {"train": metrics_of(tree, problem.matrix, problem.y, problem.weights)}
+    if len(test_rows):
+        test = request.table.take(test_rows).matrix()
+        metrics["test"] = metrics_of(tree, test, request.labels.codes[test_rows], _weights(request, test_rows))
+    fold = fold_trees = None
+    if request.folds and not monitor.cancelled and request.left is None:
+        fold = stratified_folds(request.labels.codes, request.folds, settings.get("seed", 0))
+        metrics["cross_validation"], trees = _cross_validate(method, request, settings, monitor, fold)
+        small = sum(len(one.nodes) for one in trees) <= MAX_FOLD_NODES
+        fold_trees = [nodes_of_fold(one) for one in trees] if small else None
+    claim = certificate.to_json()
+    if request.proof is not None and not monitor.cancelled:
+        monitor.report(phase="proof")
+        claim["evidence"].append(
+            write_proof(
+                request.proof, problem, method, settings, solution, request.proof_limits, lambda: monitor.cancelled
+            )
+        )
+    model = ModelFile(
+        tree=tree,
+        target=request.labels.name,
+        method=method.id,
+        name=request.name,
+        parameters=settings.to_json() | {"test_share": request.test_share, "folds": request.folds},
+        metrics=metrics,
+        certificate=claim,
+        fingerprint=fingerprint(problem.table, problem.labels),
+        rows=rows_record(len(request.table), test_rows, fold, request.weights, fold_trees),
+        reading=request.table.reading,
+    )
+    return TrainResult(
+        model=model,
+        tree=tree,
+        certificate=certificate,
+        summary=summary_of(model, certificate, problem, solution) | {"compile_seconds": monitor.compiled()},
+    )
+
+
+def nodes_of_fold(tree: Tree) -> list[dict[str, Any]]:
+    """The nodes of the tree of a fold, which is kept for its accuracy alone."""
+    bounds = ("impurity", "impurity_bound", "measure")
+    return [{name: value for name, value in node.items() if name not in bounds} for node in tree.to_json()]
+
+
+def fit(
+    method: Method, problem: Problem, settings: Settings, monitor: Monitor, left: Left | None = None
+) -> tuple[Tree, Certificate, Solution]:
+    """Solve, build the tree, and certify it from the rows: no number of a solver is believed without a recount.
+
+    `left`: what a killed training had found, instead of a search.
+    """
+    if method.two_classes and problem.n_classes > 2:  # for one class a leaf is right
+        raise ParameterError({"method": f"'{method.id}' takes two classes; this target has {problem.n_classes}."})
+    if problem.n_classes > 1:
+        method.check(settings, problem.names)
+    solution = solve(method, problem, settings, monitor) if left is None else kept(method, problem, settings, left)
+    tree = problem.tree(solution.draft)
+    if method.guarantee is Guarantee.TREE:
+        simpler = problem.tree(simplify(tree))
+        if problem.correct(simpler) < problem.correct(tree):
+            raise SolverError(
+                "Simplifying the tree lost correct rows; this is a defect of the program, not of the data."
+            )
+        tree = simpler
+    tree = problem.stored(tree)
+    return tree, certify(method, problem, settings, solution, tree, monitor), solution
+
+
+def certify(
+    method: Method, problem: Problem, settings: Settings, solution: Solution, tree: Tree, monitor: Monitor
+) -> Certificate:
+    """The claim about `tree`; raises SolverError if the solver's bound contradicts the tree it returned."""
+    objective = reached(problem, tree, solution.goal)
+    bound = solution.bound
+    if bound is not None:
+        if bound < objective - TOLERANCE:
+            raise SolverError(
+                f"The solver's bound {bound:.9g} lies below the objective {objective:.9g} of its own tree. Nothing is stored."
+            )
+        bound = max(bound, objective)
+    status = solution.status(method.guarantee, monitor)
+    gap = relative_gap(objective, bound)
+    wanted = float(settings.get("mip_gap") or 0.0)
+    # a search that was stopped has proved a tree only if bound and objective are the same number; solvers that finish round theirs
+    near = OPTIMAL_GAP if solution.finished else SAME
+    # a gap of exactly what was asked for may come out a little larger in floats
+    closed = gap is not None and gap <= max(near, wanted + SAME)
+    if closed and not solution.unproved and method.guarantee is Guarantee.TREE:
+        status = Status.OPTIMAL
+    elif status is Status.OPTIMAL:
+        raise SolverError(
+            "The solver ended without reaching a limit, but its bound does not prove the tree that it returned."
+        )
+    splits = [v for v in tree.branches if v.impurity is not None]
+    proved = [v for v in splits if v.split_proved]
+    return Certificate(
+        method=method.id,
+        guarantee=method.guarantee,
+        status=status,
+        objective=objective,
+        bound=bound,
+        gap=gap,
+        mip_gap=wanted,
+        scope=scope_of(method, problem, settings, solution.scope, solution.wishes),
+        splits=len(tree.branches) if method.guarantee is Guarantee.SPLITS else None,
+        splits_proved=len(proved) if method.guarantee is Guarantee.SPLITS else None,
+        correct=problem.correct(tree),
+        n=problem.n,
+        leaves=tree.n_leaves,
+        depth=tree.depth,
+        leaf_penalty=str(problem.leaf_penalty),
+        coefficient_penalty=str(problem.coefficient_penalty) if problem.coefficient_penalty else None,
+        nodes=solution.nodes,
+        cuts=solution.cuts,
+        seconds=monitor.elapsed(),
+        solver=solution.solver,
+        solver_version=solution.solver_version,
+        warm_start_objective=solution.warm_start_objective,
+        evidence=solution.evidence,
+        goal=None if solution.goal is None else solution.goal.to_json(),
+        unproved=solution.unproved,
+        note=solution.note,
+    )
+
+
+def reached(problem: Problem, tree: Tree, goal: Goal | None) -> float:
+    """The objective of `tree`; raises SolverError if it does not keep what the goal requires."""
+    if goal is None:
+        return problem.objective(tree)
+    positive = problem.y == problem.labels.classes.index(goal.positive)
+    weights = problem.row_weights
+    said = tree.predict(problem.matrix) == problem.labels.classes.index(goal.positive)
+    tp = int(weights[positive & said].sum())
+    tn = int(weights[~positive & ~said].sum())
+    counts = (tp, int(weights[positive].sum()), tn, int(weights[~positive].sum()))
+    if not goal.admits(*counts):
+        raise SolverError(
+            "The tree does not keep the sensitivity or specificity that was asked for. Nothing is stored."
+        )
+    return float(goal.value(*counts))
+
+
+def progress_writer(stream: IO[str], problem_of: Callable[[], Problem | None] = lambda: None) -> Sink:
+    """A sink that appends one JSON object per line and flushes; a new incumbent brings its nodes as `tree`."""
+
+    def write(progress: Progress, draft: Draft | None) -> None:
+        record = progress.to_json()
+        problem = problem_of()
+        if draft is not None and problem is not None:
+            tree = problem.tree(draft)
+            if progress.phase != CHECK:  # then it is the tree that is kept, in its shortest decimals already
+                tree = problem.stored(tree)
+            record["correct"], record["leaves"] = problem.correct(tree), tree.n_leaves
+            if len(tree.nodes) <= MAX_TREE_IN_PROGRESS:
+                record |= {
+                    "tree": tree.to_json(),
+                    "columns": [tree.schema[j].to_json() for j in tree.used_columns],
+                    "classes": list(tree.classes),
+                }
+        stream.write(json.dumps(record, allow_nan=False) + "\n")
+        stream.flush()
+
+    return write
+
+
+def training_problem(request: TrainRequest) -> Problem:
+    """The problem that `train` will solve, for a progress sink that shows trees."""
+    settings = get(request.method).settings(request.parameters)
+    rows, _ = holdout(request.labels.codes, request.test_share, settings.get("seed", 0))
+    return _problem(request, settings, rows)
+
+
+def _problem(request: TrainRequest, settings: Settings, rows: np.ndarray, start: Tree | None = None) -> Problem:
+    weights = None if request.weights is None else request.weights[rows]
+    return pose(request.table.take(rows), request.labels.take(rows), settings, weights=weights, start=start)
+
+
+def _check_start(request: TrainRequest, method: Method) -> None:
+    if request.warm_start is not None and not method.warm_start:
+        able = ", ".join(m.id for m in METHODS if m.warm_start)
+        raise ParameterError(
+            {
+                "warm_start": f"'{method.id}' always builds its tree from the start and cannot begin with another tree. Methods that can: {able}."
+            }
+        )
+
+
+def _weights(request: TrainRequest, rows: np.ndarray) -> np.ndarray | None:
+    return None if request.weights is None else request.weights[rows].astype(np.int64)
+
+
+def metrics_of(tree: Tree, matrix: np.ndarray, codes: np.ndarray, weights: np.ndarray | None) -> dict[str, Any]:
+    """Rows, right ones, accuracy and confusion matrix of a tree on some rows; `weights` int64 (rows,), None for one each."""
+    correct, confusion = training_counts(tree, matrix, codes, weights)
+    n = int(confusion.sum())
+    return {"n": n, "correct": correct, "accuracy": correct / n, "confusion": confusion.tolist()}
+
+
+def _cross_validate(
+    method: Method, request: TrainRequest, settings: Settings, monitor: Monitor, fold: np.ndarray
+) -> tuple[dict[str, Any], list[Tree]]:
+    """Accuracy of the same method and settings on rows it has not seen, and the trees; each fold has the time limit for itself."""
+    codes = request.labels.codes
+    trees: list[Tree] = []
+    k = len(request.labels.classes)
+    confusion = np.zeros((k, k), np.int64)
+    accuracies = []
+    leaves = []
+    ended = ""
+    for f in range(request.folds):
+        if monitor.cancelled:
+            break
+        monitor.report(phase=f"fold {f + 1} of {request.folds}")
+        problem = _problem(request, settings, np.flatnonzero(fold != f))
+        inner = Monitor(limits_of(settings))
+        cancel = _forward_cancel(monitor, inner)
+        try:
+            tree, _, _ = fit(method, problem, settings, inner)
+        except (InfeasibleError, SolverError) as error:
+            ended = f"fold {f + 1} of {request.folds}: {error}"  # the tree of all rows is there all the same
+            break
+        finally:
+            cancel.set()
+        if monitor.cancelled:
+            break  # the tree of this fold is not the one that the settings ask for
+        test = fold == f
+        result = metrics_of(tree, request.table.take(test).matrix(), codes[test], _weights(request, test))
+        trees.append(tree)
+        accuracies.append(result["accuracy"])
+        leaves.append(tree.n_leaves)
+        confusion += np.asarray(result["confusion"])
+    if len(accuracies) < request.folds:
+        reason = {"ended": ended} if ended else {}
+        return {"folds": request.folds, "finished": len(accuracies), "accuracies": accuracies, **reason}, trees
+    counts = int(np.trace(confusion)), int(confusion.sum())
+    return crossed_metrics(request.folds, accuracies, leaves, confusion, counts), trees
+
+
+def crossed_metrics(
+    folds: int, accuracies: list[float], leaves: list[int], confusion: np.ndarray | None, counts: tuple[int, int]
+) -> dict[str, Any]:
+    """What a model file says about a complete cross-validation; `counts`: rows that are right, and all."""
+    return {
+        "folds": folds,
+        "accuracies": accuracies,
+        "accuracy": float(np.mean(accuracies)),
+        "deviation": float(np.std(accuracies, ddof=1)),
+        "leaves": leaves,
+        "n": counts[1],
+        "correct": counts[0],
+    } | ({} if confusion is None else {"confusion": confusion.tolist()})
+
+
+def _forward_cancel(outer: Monitor, inner: Monitor) -> threading.Event:
+    """Pass a cancel of the whole run on to the fold that is running."""
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(TICK):
+            if outer.cancelled:
+                inner.stop(Status.CANCELLED)
+                return
+
+    threading.Thread(target=watch, name="cancel", daemon=True).start()
+    return done
+
+
+def summary_of(model: ModelFile, certificate: Certificate, problem: Problem, solution: Solution) -> dict[str, Any]:
+    """The JSON of `train`."""
+    claim = read_claim(model.certificate)
+    return {
+        "method": certificate.method,
+        "status": str(certificate.status),
+        "claim": claim.words,
+        "proved_optimal": claim.proved_optimal,
+        "objective": certificate.objective,
+        "bound": certificate.bound,
+        "gap": certificate.gap,
+        "mip_gap": certificate.mip_gap,
+        "unproved": certificate.unproved,
+        "scope": certificate.scope,
+        "note": certificate.note,
+        "distance": next((e for e in certificate.evidence if e["kind"] == Evidence.DISTANCE), None),
+        "train_accuracy": Fraction(certificate.correct, certificate.n).__float__(),
+        "correct": certificate.correct,
+        "n": certificate.n,
+        "features": len(problem.table.columns),
+        "encoded_features": solution.encoded_features,
+        "classes": list(problem.labels.classes),
+        "depth": certificate.depth,
+        "leaves": certificate.leaves,
+        "single_leaf": single_leaf.reason(model) or None,
+        "seconds": certificate.seconds,
+        "nodes": certificate.nodes,
+        "solver": certificate.solver,
+        "solver_version": certificate.solver_version,
+        "warm_start_objective": certificate.warm_start_objective,
+        "cuts": certificate.cuts,
+        "splits": certificate.splits,
+        "splits_proved": certificate.splits_proved,
+        "metrics": {name: {k: v for k, v in m.items() if k != "confusion"} for name, m in model.metrics.items()},
+        "proof": next((e for e in model.certificate["evidence"] if e["kind"] == Evidence.PROOF), None),
+        "version": model.version,
+    }
+
+
+def save(model: ModelFile, path: str | Path) -> None:
+    """Write the model file (checked against its schema, renamed into place)."""
+    from trainer.tree.file import write
+
+    write(model, path)

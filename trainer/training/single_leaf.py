@@ -1,0 +1,94 @@
+"""Why a tree has no question: the setting that forbids one, or what the search found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from trainer.certificate import Guarantee, Status
+from trainer.constraints.text import items
+from trainer.errors import ParameterError
+from trainer.methods.base import Method, Settings
+from trainer.registry import METHODS
+from trainer.tree.file import ModelFile
+
+ENDED = (Status.TIME_LIMIT, Status.MEMORY_LIMIT, Status.CANCELLED)
+NAMED = 3  # restrictions of one setting that are written out
+
+
+def reason(file: ModelFile) -> str:
+    """One or two sentences for a tree of one leaf; empty for others."""
+    root = file.tree.nodes[0]
+    if not root.is_leaf:
+        return ""
+    if sum(n > 0 for n in root.counts) < 2:
+        return "All training rows have the same class, so there is nothing to ask."
+    return _forbidden(file, root.rows) or _not_worth_it(file)
+
+
+def _forbidden(file: ModelFile, rows: int) -> str:
+    """The setting that leaves room for one leaf only."""
+    settings = file.parameters
+    leaf = int(settings.get("min_leaf") or 1)
+    node = int(settings.get("min_node") or 1)
+    if settings.get("depth") == 0:
+        return "The setting depth is 0, so no question is allowed."
+    if settings.get("max_leaves") == 1:
+        return "The setting max_leaves is 1, so no question is allowed."
+    if 2 * leaf > rows:
+        return f"The setting min_leaf asks for {leaf:,} rows in every leaf: two leaves need {2 * leaf:,} rows, and there are {rows:,}."
+    if node > rows:
+        return f"The setting min_node allows questions only to groups of at least {node:,} rows, and there are {rows:,} rows."
+    if settings.get("max_columns") == 0:
+        return "The setting max_columns is 0, so no column may be used."
+    if {c.name for c in file.tree.schema} <= set(items(settings.get("forbidden"))):
+        return "The setting forbidden names every column, so there is none to ask."
+    return ""
+
+
+def _not_worth_it(file: ModelFile) -> str:
+    certificate = file.certificate
+    settings = file.parameters
+    limits = _limits(file)
+    within = f" within the settings ({limits})" if limits else ""
+    if certificate.get("status") in ENDED:
+        return "The search ended before it found a question that improves the objective."
+    if certificate.get("guarantee") != Guarantee.TREE:
+        return f"No question was kept: either none{within} makes the classes purer, or pruning removed it{_priced(settings, ('pruning',))}."
+    if certificate.get("status") != Status.OPTIMAL:
+        return "The search ended before it found a question that improves the objective."
+    if str(certificate.get("leaf_penalty") or "0") != "0":
+        return f"No question{within} improves the objective enough to pay for a second leaf{_priced(settings)}."
+    if certificate.get("coefficient_penalty"):
+        return f"No question{within} improves the objective enough to pay for its columns (coefficient_penalty)."
+    if certificate.get("goal") or settings.get("class_weight") == "balanced" or (file.rows or {}).get("weights"):
+        return f"No tree{within} has a better objective than a single leaf; rows do not all count alike in it."
+    return f"No tree{within} gets more training rows right than a single leaf."
+
+
+def _limits(file: ModelFile) -> str:
+    """What the settings ask of a tree beside its depth, each in its own words with the name of the setting."""
+    method = next((m for m in METHODS if m.id == file.method), None)
+    if method is None:
+        return ""
+    try:
+        settings = method.settings({name: v for name, v in file.parameters.items() if method.parameter(name)})
+    except ParameterError:  # of another version
+        return ""
+    return "; ".join(_limits_of(method, settings))
+
+
+def _limits_of(method: Method, settings: Settings) -> list[str]:
+    found = []
+    for p in method.parameters:
+        words = p.restricts(settings) if p.restricts is not None and p.name != "depth" else []
+        if words:
+            more = f" and {len(words) - NAMED} more" if len(words) > NAMED else ""
+            found.append(f"{p.name}: {', '.join(words[:NAMED])}{more}")
+    return found
+
+
+def _priced(settings: Mapping[str, Any], names: Sequence[str] = ("leaf_penalty", "paper_lambda")) -> str:
+    """The prices of a leaf that the settings name."""
+    prices = [name for name in names if str(settings.get(name) or 0) not in ("0", "0.0")]
+    return f" ({', '.join(f'{name} {settings[name]}' for name in prices)})" if prices else ""

@@ -1,0 +1,80 @@
+"""Tiny trainings that load a method's libraries and compile its kernels, so that no training that counts pays for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from trainer.families.exact.workbench import Workbench
+from trainer.methods.base import Guarantee, Method
+from trainer.registry import get
+from trainer.solver_common.problem_setup import pose
+from trainer.table import Column, ColumnSchema, Kind, Labels, Table
+from trainer.training.run import TrainRequest, train
+
+ROWS = 60
+FEW = 12
+CLASSES = ("a", "b", "c")
+COMPILED = ("bivariate", "oc1", "exact", "exact-numeric", "odt", "bendoct-accelerated", "cut-h")
+# settings that reach kernels of their own; `classes` is the number of classes of the rows, two unless said
+MORE: dict[str, tuple[dict[str, Any], ...]] = {
+    "odt": ({}, {"frontier": True}, {"classes": 3, "depth": 2}),
+    "exact": ({"depth": 4}, {"depth": 5}, {"max_leaves": 5}, {"recall": "a: 1"}, {"optimal_trees": 2}),
+    "cut-h": ({}, {"first_trees": "none"}),
+}
+
+
+def _of_hyperplanes(method: Method) -> bool:
+    """Whether the method seeks the best tree of linear splits as a whole, if one without an error proves itself."""
+    return method.guarantee is Guarantee.TREE and "linear" in method.splits
+
+
+def _rows(method: Method, rows: int, classes: int) -> tuple[Table, Labels]:
+    """Rows (n = `rows`) of two numeric columns that classes depend on together, and of a categorical one of five categories."""
+    draw = np.random.default_rng(0)
+    x, z, free = draw.normal(size=(3, rows))
+    noise = 0.0 if _of_hyperplanes(method) else 0.1
+    codes = ((x * z > 0) ^ (draw.random(rows) < noise)).astype(np.int32)
+    if classes == len(CLASSES):
+        codes[free > 1] = classes - 1
+    columns = [
+        Column(schema=ColumnSchema(name="x", kind=Kind.NUMERIC), values=x),
+        Column(schema=ColumnSchema(name="z", kind=Kind.NUMERIC), values=z),
+        Column(
+            schema=ColumnSchema(name="c", kind=Kind.CATEGORICAL, categories=tuple("vwxyz")),
+            values=np.digitize(free + x, (-1.0, -0.3, 0.3, 1.0)).astype(np.float64),
+        ),
+    ]
+    table = Table(columns=tuple(columns), row_numbers=np.arange(1, rows + 1))
+    return table, Labels(name="y", classes=CLASSES[:classes], codes=codes)
+
+
+def warm(method_id: str) -> None:
+    """Train tiny trees with the method, without a limit: one that strikes while a kernel compiles leaves the others for later.
+
+    Methods without kernels of their own get fewer rows, since what they lack is loaded by any training. A tree of hyperplanes
+    without an error is soon found and needs no search for its proof; the other methods prove theirs however the rows lie.
+    """
+    method = get(method_id)
+    compiled = method_id in COMPILED
+    depth = {"depth": 3 if compiled else 1} if method.parameter("depth") is not None else {}
+    for more in MORE.get(method_id, ({},)):
+        settings = {**depth, **more}
+        table, labels = _rows(method, ROWS if compiled else FEW, settings.pop("classes", 2))
+        train(TrainRequest(table=table, labels=labels, method=method_id, parameters=settings))
+    if method_id == "exact":
+        warm_workbench()
+
+
+def warm_workbench() -> None:
+    """A tiny workbench: wishes, prices, and all good trees with a filter."""
+    method = get("exact")
+    table, labels = _rows(method, ROWS, 2)
+    problem = pose(table, labels, method.settings({"leaf_penalty": 0.01}))
+    bench = Workbench(problem, depth=4)
+    bench.complete(["forbid y x", "ask root z <= 0.123"])
+    next(iter(bench.price_list("root")), None)
+    good = bench.good_trees(slack="0.1", max_leaves=6, must=["x"])
+    _ = good.count, good.without_idle, good.distinct, good.first_questions, good.asked, good.importance
+    good.sample(3)

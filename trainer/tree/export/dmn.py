@@ -1,0 +1,130 @@
+"""A tree as a DMN 1.3 decision table (Object Management Group): one rule for each leaf, hit policy FIRST.
+
+The inputs are the questions of the tree, FEEL expressions that are true or false: a comparison with null, a missing value, is null in
+FEEL and counts as "no" here, as in the prediction kernel. Each rule lists the answers on the way to its leaf. FEEL counts in decimal
+numbers: thresholds are exact, since both sides are shortest decimals; a weighted sum is the decimal sum, so that a row within the
+rounding of a double from a plane may go to its other side.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from itertools import pairwise
+from xml.etree import ElementTree as ET
+
+from trainer.errors import DataError
+from trainer.table import Kind
+from trainer.tree.export.pmml import FORBIDDEN
+from trainer.tree.literals import missing_category
+from trainer.tree.nodes import Tree
+from trainer.tree.splits.base import Term
+from trainer.version import VERSION
+
+NAMESPACE = "https://www.omg.org/spec/DMN/20191111/MODEL/"
+
+
+def to_dmn(tree: Tree, *, target: str = "class", name: str = "octweb tree") -> str:
+    """The document. Inputs are questions with the answers true and false; raises DataError for names that XML cannot hold."""
+    for text in [target, name, *tree.classes, *(w for j in tree.used_columns for w in _words(tree, j))]:
+        if FORBIDDEN.search(text):
+            raise DataError(f"XML cannot hold the name {text!r}: it has a control character. Rename it.")
+    root = ET.Element(
+        "definitions",
+        {
+            "xmlns": NAMESPACE,
+            "id": "definitions",
+            "name": name,
+            "namespace": "https://octweb/dmn",
+            "exporter": "octweb",
+            "exporterVersion": VERSION,
+        },
+    )
+    for j in tree.used_columns:
+        data = ET.SubElement(root, "inputData", {"id": f"input_{variable(j)}", "name": tree.schema[j].name})
+        kind = "string" if tree.schema[j].kind is Kind.CATEGORICAL else "number"
+        ET.SubElement(data, "variable", {"id": f"variable_{j}", "name": variable(j), "typeRef": kind})
+    decision = ET.SubElement(root, "decision", {"id": "decision", "name": target})
+    ET.SubElement(decision, "variable", {"id": "answer", "name": "answer", "typeRef": "string"})
+    for j in tree.used_columns:
+        requirement = ET.SubElement(decision, "informationRequirement", {"id": f"requirement_{j}"})
+        ET.SubElement(requirement, "requiredInput", {"href": f"#input_{variable(j)}"})
+    _table(decision, tree)
+    ET.indent(root, " ")
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def variable(column: int) -> str:
+    """The name of a column in expressions: names of FEEL cannot have every character."""
+    return f"column_{column + 1}"
+
+
+def _words(tree: Tree, j: int) -> list[str]:
+    return [tree.schema[j].name, *tree.schema[j].categories]
+
+
+def _table(decision: ET.Element, tree: Tree) -> None:
+    table = ET.SubElement(decision, "decisionTable", {"id": "table", "hitPolicy": "FIRST"})
+    feel = Feel(tree)
+    for v in tree.branches:
+        assert v.split is not None
+        entry = ET.SubElement(table, "input", {"id": f"question_{v.id}", "label": f"{v.split.text(tree.schema, 8)}?"})
+        expression = ET.SubElement(entry, "inputExpression", {"id": f"test_{v.id}", "typeRef": "boolean"})
+        ET.SubElement(expression, "text").text = v.split.expression(feel)
+    for ident, label, kind in (("class", "class", "string"), ("leaf", "leaf", "number")):
+        ET.SubElement(table, "output", {"id": f"output_{ident}", "name": label, "typeRef": kind})
+    for leaf in tree.leaves:
+        rule = ET.SubElement(table, "rule", {"id": f"rule_{leaf.id}"})
+        answers = {a: "true" if b == tree.nodes[a].left else "false" for a, b in pairwise(tree.path_to(leaf.id))}
+        for v in tree.branches:
+            cell = ET.SubElement(rule, "inputEntry", {"id": f"entry_{leaf.id}_{v.id}"})
+            ET.SubElement(cell, "text").text = answers.get(v.id, "-")
+        for ident, value in (
+            ("class", json.dumps(tree.classes[leaf.label], ensure_ascii=False)),
+            ("leaf", str(leaf.id)),
+        ):
+            out = ET.SubElement(rule, "outputEntry", {"id": f"{ident}_{leaf.id}"})
+            ET.SubElement(out, "text").text = value
+
+
+class Feel:
+    """The tests in FEEL: each is true or false, never null."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+
+    def at_most(self, column: int, threshold: float) -> str:
+        return _sure(f"{variable(column)} <= {number(threshold)}")
+
+    def between(self, column: int, low: float, high: float) -> str:
+        ends = [f"{variable(column)} > {number(low)}"] if math.isfinite(low) else []
+        ends += [f"{variable(column)} <= {number(high)}"] if math.isfinite(high) else []
+        return _sure(" and ".join(ends) or f"{variable(column)} != null")
+
+    def category_in(self, column: int, codes: Sequence[int]) -> str:
+        return " or ".join(self._category(column, code) for code in codes) or "false"
+
+    def sum_at_most(self, terms: Sequence[Term], threshold: float) -> str:
+        parts = [
+            f"{number(a)} * {variable(j) if level < 0 else f'(if {self._category(j, level)} then 1 else 0)'}"
+            for j, level, a in terms
+        ]
+        return _sure(f"{' + '.join(parts)} <= {number(threshold)}")
+
+    def _category(self, column: int, code: int) -> str:
+        own = self.tree.schema[column]
+        word = own.categories[code]
+        test = f"{variable(column)} = {json.dumps(word, ensure_ascii=False)}"
+        return f"({variable(column)} = null or {test})" if word == missing_category(own) else _sure(test)
+
+
+def _sure(test: str) -> str:
+    return f"(if {test} then true else false)"
+
+
+def number(value: float) -> str:
+    """A decimal without an exponent, which FEEL does not support; negative ones in parentheses."""
+    text = f"{Decimal(repr(value)):f}"
+    return f"({text})" if value < 0 else text

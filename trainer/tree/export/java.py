@@ -1,0 +1,59 @@
+"""A tree as a Java class without dependencies."""
+
+from __future__ import annotations
+
+from trainer.errors import DataError
+from trainer.tree.export.nested import Braces, by_name, json_text, nested
+from trainer.tree.nodes import Tree
+
+MAX_NODES = 1_000  # a method of Java holds 64 kB of code
+
+_HELPERS = """
+    private static double number(Map<String, ?> row, String column) {
+        Object found = row.get(column);
+        if (found instanceof Boolean) return ((Boolean) found) ? 1.0 : 0.0;
+        return found == null ? Double.NaN : ((Number) found).doubleValue();
+    }
+
+    private static String text(Map<String, ?> row, String column, String missing) {
+        Object found = row.get(column);
+        return found == null ? missing : found.toString();
+    }
+"""
+
+
+def to_java(tree: Tree, name: str = "OctwebTree") -> str:
+    """A class with static `leaf(row)`, `predict(row)` and `probabilities(row)`; a row is a Map from column to value.
+
+    Absent and null are missing. Raises DataError for a tree that is too deep or too large for a method.
+    """
+    if len(tree.nodes) > MAX_NODES:
+        raise DataError(f"The tree has {len(tree.nodes):,} nodes; a method of Java holds about {MAX_NODES:,}.")
+    classes = ", ".join(map(json_text, tree.classes))
+    lines = ["// A classification tree: leaf(row), predict(row), probabilities(row); row is a map of columns."]
+    lines += ["import java.util.Map;", "", f"public final class {name} {{", f"    private {name}() {{}}", ""]
+    lines += [f"    public static final String[] CLASSES = {{{classes}}};", _HELPERS]
+    lines += ["    public static int leaf(Map<String, ?> row) {", *nested(tree, dialect(tree), level=2), "    }", ""]
+    lines += ["    public static String predict(Map<String, ?> row) {", "        switch (leaf(row)) {"]
+    lines += [f"            case {v.id}: return CLASSES[{v.label}];" for v in tree.leaves]
+    lines += _end()
+    lines += ["    public static double[] probabilities(Map<String, ?> row) {", "        switch (leaf(row)) {"]
+    for v in tree.leaves:
+        shares = ", ".join(map(repr, tree.probabilities[v.id].tolist()))
+        lines.append(f"            case {v.id}: return new double[] {{{shares}}};")
+    lines += _end()[:-1]
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _end() -> list[str]:
+    return ["            default: throw new IllegalStateException();", "        }", "    }", ""]
+
+
+def dialect(tree: Tree) -> Braces:
+    """The tests in Java."""
+    return by_name(
+        tree,
+        same=lambda name, word, missing: f"{word}.equals(text(row, {name}, {missing or 'null'}))",
+        infinity="Double.POSITIVE_INFINITY",
+        flag=lambda test: f"({test} ? 1.0 : 0.0)",
+    )

@@ -1,0 +1,52 @@
+"""A tree as a JavaScript module without dependencies."""
+
+from __future__ import annotations
+
+import json
+
+from trainer.tree.export.nested import Braces, by_name, nested
+from trainer.tree.nodes import Tree
+
+_HELPERS = """
+function value(row, column) {
+  const found = Object.prototype.hasOwnProperty.call(row, column) ? row[column] : null;
+  return found === null || found === undefined ? null : found;
+}
+
+function number(row, column) {
+  const found = value(row, column);
+  return found === null || found === "" ? NaN : Number(found);
+}
+
+function text(row, column, missing = null) {
+  const found = value(row, column);
+  return found === null ? missing : String(found);
+}
+"""
+
+
+def to_javascript(tree: Tree) -> str:
+    """An ES module with `leaf(row)`, `predict(row)` and `probabilities(row)`; a row is an object from column to value.
+
+    Absent, null and undefined are missing. Raises DataError for a tree that is too deep.
+    """
+    labels = {str(v.id): tree.classes[v.label] for v in tree.leaves}
+    shares = {str(v.id): tree.probabilities[v.id].tolist() for v in tree.leaves}
+    lines = ["// A classification tree: leaf(row), predict(row), probabilities(row); row is an object of columns."]
+    lines += [f"const CLASSES = {json.dumps(list(tree.classes))};", f"const LABELS = {json.dumps(labels)};"]
+    lines += [f"const SHARES = {json.dumps(shares)};", _HELPERS, "export function leaf(row) {"]
+    lines += nested(tree, dialect(tree), indent="  ")
+    lines += ["}", "", "export function predict(row) {", "  return LABELS[leaf(row)];", "}", ""]
+    lines += ["// pairs of class and share", "export function probabilities(row) {"]
+    lines += ["  return SHARES[leaf(row)].map((share, k) => [CLASSES[k], share]);", "}"]
+    return "\n".join(lines) + "\n"
+
+
+def dialect(tree: Tree) -> Braces:
+    """The tests in JavaScript."""
+    return by_name(
+        tree,
+        same=lambda name, word, missing: f"text(row, {name}{f', {missing}' if missing else ''}) === {word}",
+        infinity="Infinity",
+        flag=lambda test: f"Number({test})",
+    )

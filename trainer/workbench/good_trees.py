@@ -1,0 +1,260 @@
+"""What good trees were asked for, and the record of what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from trainer.editing.space import Stopped
+from trainer.families.exact.rashomon.chosen import RATES, Choice
+from trainer.families.exact.rashomon.good import GoodTrees
+from trainer.families.exact.workbench import Workbench
+from trainer.methods.monitor import Monitor
+from trainer.tree.nodes import Tree
+from trainer.tree.shapes import LabelledShape
+
+IMPORTANCE = ("importance_least", "importance_most")
+COUNTING = "counting"  # the status of a record whose slow parts are still missing
+MOST_STEPS = 200  # of the curve of tolerances
+MOST_COMPARED = 24  # listed trees of which each pair is compared
+Filter = tuple[str, Any]  # the name in a request, and its value
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GoodRequest:
+    """Which good trees are requested: `slack` or `slack_rows`, decimals as written, filters, how many trees are listed and
+    drawn, and how many rows on which they disagree are listed.
+
+    `difference`: how much the shares of rows with the answer `favoured` may differ between the values of the column `groups`, among
+    all rows or, with the `rate` opportunity, among the rows of that class. `agree_rows`: "all" or lines of the file (rows of a Parquet
+    file), as "3, 10-20"; the trees answer there what the tree does that comes with the request. `distinct`: also count with alike questions as
+    one, which takes twenty times as long.
+    """
+
+    slack: str | None = None
+    slack_rows: str | None = None
+    must: Sequence[str] = ()
+    without: Sequence[str] = ()
+    max_leaves: int | None = None
+    recalls: dict[str, str] = field(default_factory=dict)
+    difference: str | None = None
+    groups: str | None = None
+    rate: str = RATES[0]
+    favoured: str | None = None
+    agree_rows: str | None = None
+    listed: int = 10
+    disputed: int = 10
+    sample: int = 0
+    distinct: bool = False
+
+
+def choice_of(request: GoodRequest, agrees: Tree | None, agree_rows: list[int] | None) -> Choice:
+    """The filters of a request as `Workbench.good_trees` takes them."""
+    return {
+        "must": request.must, "without": request.without, "max_leaves": request.max_leaves, "recalls": request.recalls,
+        "difference": request.difference, "groups": request.groups, "rate": request.rate, "favoured": request.favoured,
+        "agrees": agrees, "agree_rows": agree_rows,
+    }  # fmt: skip
+
+
+def filters_of_request(request: GoodRequest) -> list[Filter]:
+    """The filters one by one: columns, leaves, recalls, groups, answers."""
+    found: list[Filter] = [("without", name) for name in request.without]
+    found += [("must", name) for name in request.must]
+    found += [("max_leaves", request.max_leaves)] if request.max_leaves is not None else []
+    found += [("recalls", [name, share]) for name, share in request.recalls.items()]
+    found += [("difference", request.difference)] if request.difference is not None else []
+    return found + ([("agree_rows", request.agree_rows)] if request.agree_rows is not None else [])
+
+
+def with_filters(request: GoodRequest, filters: Sequence[Filter]) -> GoodRequest:
+    """The request with these filters only, none of which asks for answers."""
+    every = dict(filters)
+    return replace(
+        request,
+        without=[value for name, value in filters if name == "without"],
+        must=[value for name, value in filters if name == "must"],
+        max_leaves=every.get("max_leaves"),
+        recalls=dict(value for name, value in filters if name == "recalls"),
+        difference=every.get("difference"),
+        groups=request.groups if "difference" in every else None,
+        favoured=request.favoured if "difference" in every else None,
+        agree_rows=None,
+    )
+
+
+class GoodRecord:
+    """The record of good trees, part by part; what was stopped is None and named in the status."""
+
+    def __init__(self, bench: Workbench, good: GoodTrees, request: GoodRequest, *, seed: int) -> None:
+        self.bench = bench
+        self.good = good
+        self.request = request
+        self.seed = seed
+        self.problem = bench.problem
+        self.Q = bench.space.instance.Q
+        self.left: list[str] = []
+        self.differ: list[list[int]] = []
+
+    def build(self, monitor: Monitor, told: Callable[[dict[str, Any]], None] | None = None) -> dict[str, Any]:
+        """All parts, the counts first; `told` gets them before the slow ones are counted."""
+        good = self.good
+        record: dict[str, Any] = {
+            "count": self._part("count", lambda: good.count),
+            "count_without_idle": self._part("count_without_idle", lambda: good.without_idle),
+            "answers": None,
+            "answers_complete": False,
+            "optimum": self._objective(good.least),
+            "limit": self._objective(good.limit),
+            "first_questions": self._part("first_questions", self._first),
+            "first_columns": self._part("first_columns", self._first_columns),
+            "tolerance": self._part("tolerance", self._tolerance),
+            "columns": self._part("columns", self._columns),
+            "rows": self._part("rows", self._rows),
+            "trees": self._part("trees", self._listed) or [],
+        }
+        record["differ"] = self.differ
+        if self.request.agree_rows is not None:
+            record["agree_rows"] = len(self.good.filters.answers)
+        if told is not None and not self.left:
+            told({**record, "status": COUNTING, "seconds": monitor.elapsed()})
+        if self.request.sample:
+            drawn = self._part("sample", lambda: good.sample(self.request.sample, seed=self.seed))
+            record["sample"] = [self.tree(shape) for shape in drawn or []]
+        if self.request.distinct:
+            record["count_distinct"] = self._part("count_distinct", lambda: good.distinct)
+        if filters := filters_of_request(self.request):
+            record["filters"] = self._part("filters", lambda: self._funnel(filters, monitor))
+        answers = self._part("answers", good.answers)
+        if answers is not None:
+            record["answers"], record["answers_complete"] = answers
+            if not answers[1]:
+                self.left.append("answers (at least this many)")
+        lost = self._importance()
+        if record["columns"] is not None:
+            unknown = (None, None)
+            record["columns"] = {
+                name: of | dict(zip(IMPORTANCE, lost.get(name, unknown), strict=True))
+                for name, of in record["columns"].items()
+            }
+        if record["count"] is None:
+            record["at_least"] = good.at_least()
+        why = f" ({monitor.reason})" if monitor.reason else ""
+        record["status"] = f"left{why}: {', '.join(self.left)}" if self.left else "complete"
+        record["seconds"] = monitor.elapsed()
+        return record
+
+    def _part(self, name: str, made: Callable[[], T]) -> T | None:
+        try:
+            return made()
+        except Stopped:
+            self.left.append(name)
+            return None
+
+    def _first(self) -> dict[str, int]:
+        questions = self.bench.space.questions
+        counts = sorted(self.good.first_questions.items(), key=lambda item: -item[1])
+        short = [questions.text(q) for q, _ in counts]
+        return {
+            text if short.count(text) == 1 else questions.wish(q): number
+            for text, (q, number) in zip(short, counts, strict=True)
+        }
+
+    def _objective(self, cost: int) -> float:
+        return float(1 - Fraction(cost, self.Q) / self.problem.n)
+
+    def _first_columns(self) -> list[dict[str, Any]]:
+        """By the column of the first question how many trees there are, and what they ask then on each side; "" where that is a leaf."""
+        names = self.problem.table.names
+
+        def named(numbers: dict[int | None, int]) -> dict[str, int]:
+            return {"" if c is None else names[c]: n for c, n in sorted(numbers.items(), key=lambda item: -item[1])}
+
+        return [
+            {"column": names[column], "trees": of.trees, "yes": named(of.yes), "no": named(of.no)}
+            for column, of in sorted(self.good.first_columns.items(), key=lambda item: -item[1].trees)
+        ]
+
+    def _tolerance(self) -> list[list[float | int]]:
+        """Shares of the least cost above it, and how many trees are within each; at most MOST_STEPS of them, and the last."""
+        numbers = self.good.numbers()
+        least = self.good.least
+        kept = numbers[:: max(1, len(numbers) // MOST_STEPS)]
+        kept += numbers[-1:] if numbers and kept[-1] != numbers[-1] else []
+        return [[float(Fraction(cost - least, least)) if least else 0.0, number] for cost, number in kept]
+
+    def _funnel(self, filters: list[Filter], monitor: Monitor) -> list[dict[str, Any]]:
+        """How many trees are left after each filter, one after the other, and before the first."""
+        found: list[dict[str, Any]] = []
+        for k in range(len(filters) + 1):
+            if k == len(filters):
+                number = self.good.count
+            else:
+                number = self.bench.good_trees(
+                    slack=self.request.slack, slack_rows=self.request.slack_rows, time_limit=monitor.remaining(),
+                    stop=monitor.stopped, **choice_of(with_filters(self.request, filters[:k]), None, None),
+                ).count  # fmt: skip
+            filter_, value = filters[k - 1] if k else (None, None)
+            found.append({"filter": filter_, "value": value, "count": number})
+        return found
+
+    def _columns(self) -> dict[str, dict[str, Any]]:
+        n, (lo, hi) = self.problem.n, self.good.asked
+        return {
+            name: {
+                "trees": self.good.asking(j),
+                "asked_least": float(Fraction(int(lo[j]), n)),
+                "asked_most": float(Fraction(int(hi[j]), n)),
+            }
+            for j, name in enumerate(self.problem.table.names)
+        }
+
+    def _importance(self) -> dict[str, tuple[float, float]]:
+        """For each column the least and the largest accuracy that is lost on average when it is shuffled, over all the trees.
+
+        Where the time is over, of the columns that were done.
+        """
+        squared = self.problem.n**2
+        names = self.problem.table.names
+        found: dict[str, tuple[float, float]] = {}
+        try:
+            for column, (least, most) in self.good.importances():
+                found[names[column]] = float(Fraction(least, squared)), float(Fraction(most, squared))
+        except Stopped:
+            left = len(names) - len(found)
+            self.left.append("importance" if not found else f"importance of {left} of {len(names)} columns")
+        return found
+
+    def _rows(self) -> dict[str, Any]:
+        """On how many rows the good trees disagree, and how the most disputed rows are answered, exactly."""
+        problem = self.problem
+        found = self.good.disputed()
+        classes = problem.labels.classes
+        return {
+            "depends": sum(int(problem.row_weights[row]) for row, _ in found),
+            "of": problem.n,
+            "listed": [
+                {
+                    "row": int(problem.table.row_numbers[row]),
+                    "actual": classes[int(problem.y[row])],
+                    "answers": {classes[k]: int(number) for k, number in enumerate(votes) if number},
+                    "disagree": float(Fraction(self.good.count - int(votes.max()), self.good.count)),
+                }
+                for row, votes in found[: self.request.disputed]
+            ],
+        }
+
+    def _listed(self) -> list[dict[str, Any]]:
+        shapes = [shape for _, shape in self.good.first(self.request.listed)]
+        said = [self.good.said(shape) for shape in shapes[:MOST_COMPARED]]
+        weights = self.bench.space.weights
+        self.differ = [[int(weights[a != b].sum()) for b in said] for a in said]
+        return [self.tree(shape) for shape in shapes]
+
+    def tree(self, shape: LabelledShape) -> dict[str, Any]:
+        """Objective, leaves and nodes of a tree, counted over the rows."""
+        tree: Tree = self.bench.tree(shape)
+        return {"objective": self.problem.objective(tree), "leaves": tree.n_leaves, "nodes": tree.to_json()}

@@ -1,0 +1,425 @@
+"""`complete` and `good-trees` on one page: a request in, a model file or a record out.
+
+The search runs in a worker thread. The calling thread keeps time, watches memory and stays free for signals.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from trainer.certificate import Evidence, Status
+from trainer.check.proof.model import Rows as CheckedRows
+from trainer.check.recount.findings import TOLERANCE
+from trainer.check.recount.search import small
+from trainer.constraints import Constraints
+from trainer.data.folds import check_evaluation, holdout, rows_record
+from trainer.data.problem import Problem
+from trainer.editing.bench import Bench
+from trainer.editing.complete import Completion, QuestionPrice
+from trainer.editing.space import Stopped
+from trainer.editing.wishes import Wish
+from trainer.editing.words import checked_reasons
+from trainer.errors import InfeasibleError, ParameterError, SolverError
+from trainer.families.exact.editing.fronts import Limits
+from trainer.families.exact.proofs.editing import restricted_proof
+from trainer.families.exact.search.constraints import LIMITS, column_pairs, exact_constraints
+from trainer.families.exact.workbench import Workbench
+from trainer.families.numeric.editing.bench import NumericWorkbench
+from trainer.families.numeric.editing.proof import as_questions, numeric_proof
+from trainer.families.odt.editing.bench import SubsetWorkbench, check_wishes, subset_bench
+from trainer.families.odt.editing.proof import subset_proof
+from trainer.methods.base import Proof, Settings, Solution, exact_fraction
+from trainer.methods.monitor import Monitor
+from trainer.registry import get
+from trainer.solver_common.problem_setup import limits_of, pose
+from trainer.table import fingerprint
+from trainer.training.claims import read_claim
+from trainer.training.proof_file import ProofLimits, write_proof
+from trainer.training.run import TrainRequest, TrainResult, certify, metrics_of, summary_of
+from trainer.tree.file import ModelFile
+from trainer.tree.nodes import Tree, to_draft
+from trainer.version import VERSION
+from trainer.workbench.good_trees import GoodRecord, GoodRequest, choice_of
+
+METHOD = "exact"  # the one that counts good trees, too
+EDITABLE = ("exact", "exact-numeric", "odt")  # the methods with trees that can be argued with
+TICK = 0.05
+MEMORY_TICKS = 10
+MOST_LISTED = 100_000
+CONFIRMED_WORK = 5_000_000  # rows times questions of a table whose optimal trees a plain search confirms
+T = TypeVar("T")
+
+
+class ConflictError(InfeasibleError):
+    """The wishes contradict each other; of `conflict` none can be left out."""
+
+    def __init__(self, message: str, conflict: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.conflict = conflict
+
+
+def bench_of(method: str, problem: Problem, settings: Settings) -> Bench:
+    """A workbench with the settings of one of EDITABLE. Raises ParameterError for limits that the rows cannot meet."""
+    if method == METHOD:
+        return exact_bench(problem, settings)
+    if method == "odt":
+        return subset_bench(problem, settings)
+    return NumericWorkbench(problem, depth=settings["depth"], memory=_memory(settings))
+
+
+def check_editable(method: str, settings: Settings) -> None:
+    """Raises ParameterError for a method that is none of EDITABLE, and for settings whose trees cannot be argued with."""
+    if method not in EDITABLE:
+        *some, last = (f"'{name}'" for name in EDITABLE)
+        raise ParameterError({"method": f"wishes need the method {', '.join(some)} or {last}; this is '{method}'."})
+    if method == "odt":
+        check_wishes(settings)
+
+
+def _memory(settings: Settings) -> int:
+    """Bytes that caches may take."""
+    return settings["memory_limit"] * 500_000 if settings["memory_limit"] else 1 << 30
+
+
+def exact_bench(problem: Problem, settings: Settings) -> Workbench:
+    """A workbench with the settings of the method `exact`."""
+    constraints = exact_constraints(problem, settings)
+    if constraints is None and settings["max_leaves"]:
+        constraints = Constraints(max_leaves=settings["max_leaves"])
+    pairs = column_pairs(problem, settings)
+    limits = None
+    if constraints is not None or pairs:
+        limits = Limits(constraints=constraints or Constraints(), pairs=pairs)
+    return Workbench(
+        problem,
+        depth=settings["depth"],
+        min_leaf=settings["min_leaf"],
+        without=[name.strip() for name in settings["forbidden"].split(";") if name.strip()],
+        limits=limits,
+        memory=_memory(settings),
+    )
+
+
+def counts_good_trees(method: str, parameters: Mapping[str, Any]) -> bool:
+    """Whether all good trees are counted with these settings."""
+    return method == METHOD and not any(parameters.get(name) for name in LIMITS)
+
+
+class Session:
+    """A workbench on the rows and settings of a training request; further questions use what earlier ones have found.
+
+    Raises ParameterError for a method that is none of EDITABLE, and for limits that the rows cannot meet.
+    """
+
+    def __init__(self, request: TrainRequest) -> None:
+        self.request = request
+        self.method = get(request.method)
+        self.settings: Settings = self.method.settings(request.parameters)
+        check_editable(request.method, self.settings)
+        check_evaluation(request.test_share, 0, len(request.table))
+        self.rows, self.held_out = holdout(request.labels.codes, request.test_share, self.settings["seed"])
+        weights = None if request.weights is None else request.weights[self.rows]
+        self.problem: Problem = pose(
+            request.table.take(self.rows), request.labels.take(self.rows), self.settings, weights=weights
+        )
+        self.method.check(self.settings, self.problem.names)
+        self.bench = bench_of(request.method, self.problem, self.settings)
+
+    def monitor(self) -> Monitor:
+        """The limits of one question, from now."""
+        return Monitor(limits_of(self.settings))
+
+    # -- wishes --------------------------------------------------------------------------------------------------------
+
+    def complete(self, wishes: Sequence[str], monitor: Monitor, *, prices: bool = True) -> Completion:
+        """The best tree that keeps the wishes, or the conflict between them; without `prices` nothing is said of other trees."""
+        return ticked(
+            lambda: self.bench.complete(wishes, prices=prices, time_limit=monitor.remaining(), stop=monitor.stopped),
+            monitor,
+            self.bench,
+        )
+
+    def price_list(self, place: str, wishes: Sequence[str], monitor: Monitor) -> Iterator[QuestionPrice]:
+        """What each question would cost at a place of the best tree with the wishes, each as it is known."""
+        return self.bench.price_list(place, wishes, time_limit=monitor.remaining(), stop=monitor.stopped)
+
+    def result(
+        self,
+        found: Completion,
+        monitor: Monitor,
+        proof: Path | None = None,
+        limits: ProofLimits | None = None,
+        reasons: Mapping[str, str] | None = None,
+    ) -> TrainResult:
+        """Model file and record of a completion; `proof` is the file that the proof of its bound is written to.
+
+        reasons: why a person has some of the wishes, by their texts, kept with them in the model file.
+
+        Raises ConflictError, and SolverError if there is no tree yet.
+        """
+        if found.conflict:
+            texts = tuple(w.text for w in found.conflict)
+            raise ConflictError(
+                f"No tree keeps all these wishes: {'; '.join(texts)}. {found.reason} Take one of them back.", texts
+            )
+        if not found.found:
+            raise SolverError("The search was stopped before it found a tree with these wishes. Give it more time.")
+        solution = self._solution(found)
+        tree = self.bench.tree(found.tree)
+        certificate = certify(self.method, self.problem, self.settings, solution, tree, monitor)
+        record: dict[str, Any] = certificate.to_json()
+        record["wishes"] = self.wishes(found, reasons or {})
+        record["optimum"] = self._optimum(found)
+        if proof is not None:
+            monitor.report(phase="proof")
+            record["evidence"] = [
+                *record["evidence"],
+                write_proof(
+                    proof, self.problem, self.method, self.settings, solution, limits or ProofLimits(),
+                    lambda: monitor.cancelled,
+                ),
+            ]  # fmt: skip
+        model = ModelFile(
+            tree=tree,
+            target=self.request.labels.name,
+            method=self.method.id,
+            name=self.request.name,
+            parameters=self.settings.to_json() | {"test_share": self.request.test_share, "folds": 0},
+            metrics=self.metrics(tree),
+            certificate=record,
+            fingerprint=fingerprint(self.problem.table, self.problem.labels),
+            rows=rows_record(len(self.request.table), self.held_out, None, self.request.weights, None),
+            reading=self.request.table.reading,
+        )
+        if certificate.status is Status.OPTIMAL:
+            self._confirm(model)
+        summary = summary_of(model, certificate, self.problem, solution)
+        summary |= {
+            "wishes": record["wishes"],
+            "optimum": record["optimum"],
+            "price_rows": read_claim(record).price_rows,
+        }
+        return TrainResult(model=model, tree=tree, certificate=certificate, summary=summary)
+
+    def _confirm(self, model: ModelFile) -> None:
+        """Raise SolverError if the plain search of the checker finds a better tree than one that is called optimal.
+
+        It shares no code with the search. Tables up to CONFIRMED_WORK rows times questions are searched, within about a second.
+        """
+        questions = self.bench.space.questions.encoded
+        rows = self.problem
+        if len(rows.y) * max(1, questions) ** max(1, self.settings["depth"] - 1) > CONFIRMED_WORK:
+            return
+        document = model.to_json()
+        seen = CheckedRows(
+            columns=[column.values for column in rows.table.columns],
+            labels=rows.y,
+            weights=rows.row_weights,
+            plain=rows.row_weights if rows.quantile_weights is None else rows.quantile_weights,
+        )
+        found, _ = small.best(document, seen)
+        optimum = document["certificate"].get("optimum")
+        known = [(found.value if found is not None and found.whole else None, document["certificate"]["objective"])]
+        if optimum is not None and optimum["proved"]:
+            dropped = range(len(document["certificate"]["wishes"]))
+            known.append((small.without(document, seen, dropped), optimum["objective"]))
+        for value, claimed in known:
+            if value is not None and value > exact_fraction(repr(claimed)) + TOLERANCE:
+                raise SolverError(
+                    f"Two searches disagree: a plain search found a tree with objective {float(value):.9g}, better than the "
+                    f"{claimed:.9g} that was called optimal. Nothing is claimed. Please report this with your table."
+                )
+
+    def prove(self, model: ModelFile, proof: Path, monitor: Monitor, limits: ProofLimits) -> dict[str, Any]:
+        """Write the proof of the bound of a completion of this session, known by its file; returns the record, see `write_proof`."""
+        certificate = model.certificate
+        bound = next(Fraction(part["bound"]) for part in certificate["evidence"] if part["kind"] == Evidence.WISHES)
+        wishes = tuple(dict.fromkeys(self.bench.wishes([wish["wish"] for wish in certificate["wishes"]])))
+        solution = Solution(
+            draft=to_draft(model.tree),
+            bound=self.objective(bound),
+            finished=True,
+            proof=lambda stop: self._proof(wishes, bound, stop),
+        )
+        monitor.report(phase="proof")
+        return ticked(
+            lambda: write_proof(
+                proof, self.problem, self.method, self.settings, solution, limits, lambda: monitor.reason is not None
+            ),
+            monitor,
+            self.bench,
+        )
+
+    def metrics(self, tree: Tree) -> dict[str, Any]:
+        """How a tree does on the training rows, and on the held-out ones if there are some."""
+        found = {"train": metrics_of(tree, self.problem.matrix, self.problem.y, self.problem.weights)}
+        if len(self.held_out):
+            r = self.request
+            weights = None if r.weights is None else r.weights[self.held_out].astype(np.int64)
+            unseen = r.table.take(self.held_out).matrix()
+            found["test"] = metrics_of(tree, unseen, r.labels.codes[self.held_out], weights)
+        return found
+
+    def _solution(self, found: Completion) -> Solution:
+        return Solution(
+            draft=self.bench.space.questions.draft(found.tree),
+            bound=self.objective(found.bound),
+            scope=self.bench.scope,
+            finished=found.optimal,
+            wishes=tuple(w.text for w in dict.fromkeys(found.wishes)),
+            nodes=found.states,
+            encoded_features=self.encoded_features,
+            solver_version=VERSION,
+            evidence=({"kind": Evidence.WISHES, "cost": str(found.cost), "bound": str(found.bound)},),
+            proof=lambda stop: self._proof(tuple(dict.fromkeys(found.wishes)), found.bound, stop),
+        )
+
+    def _proof(self, wishes: Sequence[Wish], bound: Fraction, stop: Callable[[], bool]) -> Proof | None:
+        """The steps that prove the bound, in rows, of the trees with these wishes. Raises NotProved."""
+        depth = self.settings["depth"]
+        if isinstance(self.bench, Workbench):
+            return restricted_proof(self.bench, wishes, bound, depth, stop)
+        if isinstance(self.bench, SubsetWorkbench):
+            return subset_proof(self.bench, bound)
+        assert isinstance(self.bench, NumericWorkbench)
+        if (made := numeric_proof(self.bench, bound, depth)) is not None:
+            return made
+        bench = Workbench(as_questions(self.problem), depth=depth)  # has the same trees
+        return restricted_proof(bench, bench.wishes([w.text for w in wishes]), bound, depth, stop)
+
+    @property
+    def encoded_features(self) -> int:
+        """As training counts them: yes/no questions, columns with all their thresholds, or categories and bins."""
+        if isinstance(self.bench, SubsetWorkbench):
+            return int(self.bench.groups.sizes.sum())
+        encoding = self.problem.binary if self.method.binary else self.problem.numeric
+        return len(encoding.features)
+
+    def objective(self, cost: Fraction) -> float:
+        """The objective of a cost in rows."""
+        return float(1 - cost / self.problem.n)
+
+    def wishes(self, found: Completion, reasons: Mapping[str, str]) -> list[dict[str, Any]]:
+        """Each wish with the objective that is won back if it alone is dropped, None if that is not known, and its reason if it has one.
+
+        Raises ParameterError for a reason without its wish.
+        """
+        prices = {p.wish: p.price for p in found.prices}
+        n = self.problem.n
+        known = {w: prices.get(w) for w in found.wishes}
+        said = checked_reasons(reasons, [w.text for w in known])
+        return [
+            {"wish": w.text, "price": None if p is None else float(p / n)}
+            | ({"reason": said[w.text]} if w.text in said else {})
+            for w, p in known.items()
+        ]
+
+    def _optimum(self, found: Completion) -> dict[str, Any] | None:
+        if found.optimum is None:
+            return None
+        cost = found.optimum.cost
+        bound = found.optimum.bound
+        return {"objective": self.objective(cost), "bound": self.objective(bound), "proved": cost == bound}
+
+    # -- good trees ----------------------------------------------------------------------------------------------------
+
+    def good_trees(
+        self,
+        request: GoodRequest,
+        monitor: Monitor,
+        agrees: Tree | None = None,
+        told: Callable[[dict[str, Any]], None] | None = None,
+    ) -> dict[str, Any]:
+        """The record of `good-trees`: counts as exact integers, None for what was left where the time was over.
+
+        agrees: the tree whose answers are kept on `request.agree_rows`. `told` gets the record once all but the slow parts are known.
+        """
+        if not all(0 <= number <= MOST_LISTED for number in (request.listed, request.disputed, request.sample)):
+            raise ParameterError({"list": f"0 to {MOST_LISTED:,} trees and rows can be listed or drawn."})
+        return ticked(lambda: self._good_trees(request, monitor, agrees, told), monitor, self.bench)
+
+    def _good_trees(
+        self, request: GoodRequest, monitor: Monitor, agrees: Tree | None, told: Callable[[dict[str, Any]], None] | None
+    ) -> dict[str, Any]:
+        bench = self.bench
+        if not isinstance(bench, Workbench):
+            words = f"good trees are counted for the method '{METHOD}' only; this is '{self.request.method}'."
+            raise ParameterError({"method": words})
+        if (request.agree_rows is None) != (agrees is None):
+            raise ParameterError(
+                {"agree_rows": "give a tree to agree with, and the rows on which trees agree with it."}
+            )
+        choice = choice_of(request, agrees, self.agree_rows(request))
+        try:
+            good = bench.good_trees(
+                slack=request.slack, slack_rows=request.slack_rows, time_limit=monitor.remaining(), stop=monitor.stopped, **choice
+            )  # fmt: skip
+        except Stopped:
+            raise SolverError("The search was stopped before the best tree was known. Give it more time.") from None
+        return GoodRecord(bench, good, request, seed=self.settings["seed"]).build(monitor, told)
+
+    def agree_rows(self, request: GoodRequest) -> list[int] | None:
+        """Training rows, from 0, on which trees are to agree; None for all. Of a range of lines, those that train."""
+        text = (request.agree_rows or "all").strip()
+        if text.lower() == "all":
+            return None
+        place = {int(number): row for row, number in enumerate(self.problem.table.row_numbers)}
+        found: dict[int, None] = {}
+        for lines in line_ranges(text, most=max(place)):
+            own = [place[line] for line in lines if line in place]
+            if not own:
+                words = f"line {lines.start:,} of the file holds no row that trains."
+                if len(lines) > 1:
+                    words = f"lines {lines.start:,} to {lines.stop - 1:,} of the file hold no row that trains."
+                raise ParameterError({"agree_rows": words})
+            found |= dict.fromkeys(own)
+        return list(found)
+
+
+def line_ranges(text: str, *, most: int) -> list[range]:
+    """The lines that a text as "3, 10-20" names, none above `most`. Raises ParameterError."""
+    out = []
+    for item in text.replace(";", ",").split(","):
+        first, dash, last = (part.strip() for part in item.partition("-"))
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise ParameterError(
+                {"agree_rows": f"'{item.strip()[:40]}' is not a line number; write 'all', or lines as in '3, 10-20'."}
+            )
+        low = int(first[:12])
+        high = int((last or first)[:12])
+        if not low <= high <= most:
+            raise ParameterError({"agree_rows": f"'{item.strip()[:40]}' names no lines from 1 to {most:,}."})
+        out.append(range(low, high + 1))
+    return out
+
+
+def ticked(work: Callable[[], T], monitor: Monitor, bench: Bench) -> T:
+    """The result of `work`, which runs in a thread while this one looks at time, memory and signals."""
+    outcome: list[T | BaseException] = []
+
+    def run() -> None:
+        try:
+            outcome.append(work())
+        except BaseException as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=run, name="workbench", daemon=True)
+    thread.start()
+    ticks = 0
+    while thread.is_alive():
+        thread.join(TICK)
+        ticks += 1
+        if ticks % MEMORY_TICKS == 0:
+            monitor.check_memory()
+        if monitor.stopped():
+            bench.space.flag[0] = 1
+    result = outcome[0]
+    if isinstance(result, BaseException):
+        raise result
+    return result
