@@ -22,12 +22,15 @@ from typing import Any
 import gunicorn.util
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
+from octweb.core.client_sockets import Clients, ClientSocket
+
 VERSION = (27, 0)  # of gunicorn, with which this was tried; another one gets gthread as it is
 # without a call; of one call; until connections go back
 PATIENCE_MS = 1
 TURN_SECONDS = 0.02
 ROUND_SECONDS = 0.5
 BRIEF = ("/infer", "/predict/", "/invocations")  # ends of the paths of predictions
+STARVED_SECONDS = 0.5  # that a turn waits for a thread until slow clients lose theirs
 FULL = 0.8  # share of `worker_connections` from which on quiet ones are closed
 
 
@@ -36,6 +39,7 @@ class TurnWorker(ThreadWorker):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._clients = Clients()
         self._lock = threading.Lock()  # of what follows
         # its thread, `since` when it has a call, `until` when the round lasts
         self._turn: SimpleNamespace | None = None
@@ -54,6 +58,8 @@ class TurnWorker(ThreadWorker):
         except OSError:  # another process was faster, or no descriptor is free
             return
         self.nr_conns += 1
+        if not self.cfg.is_ssl:
+            sock = ClientSocket(sock)
         conn = TConn(self.cfg, sock, address, listener.getsockname())
         conn.set_timeout()
         self.pending_conns.append(conn)
@@ -74,16 +80,20 @@ class TurnWorker(ThreadWorker):
         """The present turn ends; another begins if there is anything to do."""
         self._turn = None
         if self._arrived or self._ready or self._at_hand:
-            turn = SimpleNamespace(thread=0, since=None, until=time.monotonic() + ROUND_SECONDS)
+            now = time.monotonic()
+            turn = SimpleNamespace(thread=0, since=None, begun=now, until=now + ROUND_SECONDS)
             with contextlib.suppress(RuntimeError):  # the pool has ended, and the process is about to
                 self.tpool.submit(self._serve, turn)
                 self._turn = turn
 
     def _watch(self) -> None:
-        """Take the turn from a call that takes long; runs beside the others until the process ends."""
+        """Take the turn from a call that takes long, and cut off slow clients; runs until the process ends."""
         while True:
             time.sleep(TURN_SECONDS)
             turn = self._turn
+            now = time.monotonic()
+            full = turn is not None and not turn.thread and now - turn.begun > STARVED_SECONDS
+            self._clients.cut_off_slow(now, full=full)
             if turn and turn.since is not None and time.monotonic() - turn.since > TURN_SECONDS:
                 with self._lock:
                     if self._turn is turn and turn.since is not None:
@@ -106,7 +116,8 @@ class TurnWorker(ThreadWorker):
                 listening.register(number, select.POLLIN)
         while (conn := self._next(turn, listening)) is not None:
             try:
-                kept = self.handle(conn)
+                with self._clients.call(conn.sock):
+                    kept = self.handle(conn)
             except BaseException:  # SystemExit of an application ends its call and nothing else
                 self.log.exception("A call has failed; its connection is closed.")
                 kept = False

