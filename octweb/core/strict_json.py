@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,11 @@ BYTES_A_VALUE = 8  # of the largest body, on average; a value takes some 30 byte
 # objects and lists, each of which takes 60 to 250 bytes
 HOLDERS_A_ROW = 2
 MORE_HOLDERS = 50_000
-MAX_NAMES = 100_000  # of one object; a row has as many as the table has columns
-NAME_END = b'":'  # ends a name; hardly any text holds it
+MAX_NAMES = 100_000  # of one object, and names that hardly repeat; a row has as many as the table has columns
+SAMPLE = 20_000  # colons whose names are compared
+PIECE_BYTES = 1_000_000  # of a body that is searched for colons at once
+WINDOW_BYTES = 200  # before a colon, where its name is looked for
+SPACES = b" \t\r\n"
 SHORT = 1_000_000  # bytes; a body this short cannot hold enough values to take much memory
 
 
@@ -49,17 +53,40 @@ def check_size(content: bytes | bytearray) -> None:
     commas, lists, objects = (int(np.count_nonzero(text == ord(mark))) for mark in ",[{")
     if lists + objects > holders:
         raise TooMany(f"it has more than {holders:,} lists and objects; send the rows in several calls")
-    if content.count(NAME_END) > MAX_NAMES and _most_names(text) > MAX_NAMES:
-        raise TooMany(f"an object in it has more than {MAX_NAMES:,} names")
+    if _estimate_names(content, text) > MAX_NAMES:
+        raise TooMany(f"it has more than {MAX_NAMES:,} names that hardly repeat; send the rows in several calls")
     if commas > most:
         raise TooMany(f"it has more than {most:,} values; send the rows in several calls")
 
 
-def _most_names(text: np.ndarray) -> int:
-    """Return the largest number of names between two opening braces: one object has at least so many, nested ones aside."""
-    names = np.flatnonzero((text[1:] == ord(":")) & (text[:-1] == ord('"')))
-    objects = np.flatnonzero(text == ord("{"))
-    return int(np.bincount(np.searchsorted(objects, names)).max(initial=0))
+def _estimate_names(content: bytes | bytearray, text: np.ndarray) -> float:
+    """Estimate how many names have no other occurrence nearby, without parsing.
+
+    A parser keeps one object for a name that all rows share, and makes a new one for each other name. The share of names
+    that occur once in a random sample estimates the share of new names (Good and Turing).
+    """
+    colons = content.count(b":")
+    if colons <= MAX_NAMES:
+        return 0
+    step = -(-colons // SAMPLE)
+    random = np.random.default_rng()
+    counts: Counter[bytes] = Counter()
+    sampled = 0
+    for start in range(0, len(text), PIECE_BYTES):
+        found = np.flatnonzero(text[start : start + PIECE_BYTES] == ord(":"))[random.integers(step) :: step]
+        sampled += len(found)
+        counts.update(name for at in found.tolist() if (name := _name_before(content, start + at)))
+    once = sum(1 for count in counts.values() if count == 1)
+    return colons * once / max(sampled, 1)
+
+
+def _name_before(content: bytes | bytearray, colon: int) -> bytes:
+    """Return the end of the name before a colon; empty where the colon is part of a text."""
+    begin = max(0, colon - WINDOW_BYTES)
+    head = bytes(content[begin:colon]).rstrip(SPACES)
+    if not head:
+        return b"%d" % colon  # far more spaces than anybody writes
+    return head[head.rfind(b'"', 0, -1) + 1 :] if head.endswith(b'"') else b""
 
 
 def _members(value: Any) -> int:

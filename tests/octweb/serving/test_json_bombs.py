@@ -113,15 +113,35 @@ def test_what_is_too_much_is_said():
     assert len(strict_json.loads(b"[" + b"1.5," * 1_000_000 + b"1]")) == 1_000_001
 
 
-def test_many_names_are_refused_before_parsing(monkeypatch):
+def _numbered(count: int, form: bytes, every: int = 0) -> bytes:
+    """Names by number, with an empty object after `every` so many."""
+    names = [form % i + (b',"o":{}' if every and i % every == 0 else b"") for i in range(count)]
+    return b'{"rows":[{' + b",".join(names) + b"}]}"
+
+
+MANY_NAMES = {
+    "one object": lambda: _names(27_500_000),
+    "spaces before the colons": lambda: _numbered(1_500_000, b'"%d" \t: 1'),
+    "many spaces before the colons": lambda: _numbered(120_000, b'"%d"' + b" " * 250 + b":1"),
+    "objects between them": lambda: _numbered(2_000_000, b'"%d":1', every=90_000),
+    "other names in each row": lambda: b'{"rows":[' + b",".join(b'{"%d":1,"b%d":1,"c":2}' % (i, i) for i in range(150_000)) + b"]}",
+    "names that differ at their start": lambda: _numbered(1_000_000, b'"%dxxxxxxxx":1'),
+    "a text full of colons beside them": lambda: _numbered(1_500_000, b'"%d":1')[:-3] + b',"t":"' + b":" * 8_000_000 + b'"}]}',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("body", MANY_NAMES.values(), ids=MANY_NAMES)
+def test_many_names_are_refused_before_parsing(monkeypatch, body):
     """To build 2.5 million names takes a second under the lock of the interpreter."""
     monkeypatch.setattr(strict_json.orjson, "loads", lambda content: pytest.fail("it was parsed"))
     with pytest.raises(strict_json.TooMany, match="names"):
-        strict_json.loads(_names(27_500_000))
+        strict_json.loads(body())
 
 
 def test_many_rows_and_times_are_not_taken_for_many_names():
     rows = b'{"rows":[' + b",".join([b'{"a":1,"b":"12:30:00"}'] * 60_000) + b"]}"
     assert len(strict_json.loads(rows)["rows"]) == 60_000
+    wide = b",".join([b"{" + b",".join(b'"c%d":%d' % (i, i) for i in range(2_000)) + b"}"] * 100)
+    assert len(strict_json.loads(b'{"rows":[' + wide + b"]}")["rows"]) == 100
     times = b'{"columns":{"a":[' + b",".join([b'"12:30:00"'] * 120_000) + b"]}}"
     assert len(strict_json.loads(times)["columns"]["a"]) == 120_000
