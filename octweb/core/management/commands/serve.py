@@ -67,13 +67,8 @@ class Command(BaseCommand):
             "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", str(settings.DATA_DIR / "numba"))
         }
         environment["OCTWEB_WARM"] = "0"  # the address answers at once; what is compiled is compiled beside it
-        commands = [
-            [
-                sys.executable, "-m", "gunicorn", "octweb.wsgi:application", "--bind", f"{host}:{port}",
-                "--worker-class", WORKER, "--workers", "1", "--threads", str(threads), "--graceful-timeout", "10",
-                "--access-logfile", "/dev/null", "--forwarder-headers", "", "--no-control-socket", "--preload", "--worker-connections", "800",
-            ]
-        ] + [[*settings.COMMAND, "worker"] for _ in range(workers)]  # fmt: skip
+        commands = [web_command("octweb.wsgi:application", host=host, port=port, threads=threads)]
+        commands += [[*settings.COMMAND, "worker"] for _ in range(workers)]
         stop: list[int] = []
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda n, frame: stop.append(n))
@@ -110,6 +105,15 @@ class Command(BaseCommand):
             )
         self.stderr.write(f"The {part.name} ended by itself (status {status}); it is started again.")
         part.start()
+
+
+def web_command(application: str, *, host: str, port: int, threads: int) -> list[str]:
+    """Return the command of the web server."""
+    return [
+        sys.executable, "-m", "gunicorn", application, "--bind", f"{host}:{port}",
+        "--worker-class", WORKER, "--workers", "1", "--threads", str(threads), "--graceful-timeout", "10",
+        "--access-logfile", "/dev/null", "--forwarder-headers", "", "--no-control-socket", "--preload", "--worker-connections", "800",
+    ]  # fmt: skip
 
 
 def _warming(environment: dict[str, str]) -> list[Part]:
