@@ -81,3 +81,25 @@ class TokenDetail(APIView):
             raise Http404("No token of yours begins with this.")
         actions.revoke_token(token)
         return Response(status=204)
+
+
+class SignedOutSerializer(serializers.Serializer):
+    """How many tokens and sessions were ended."""
+
+    tokens = serializers.IntegerField()
+    sessions = serializers.IntegerField()
+
+
+class SignOutEverywhere(APIView):
+    """End all your tokens, also the one of this call, and all your sessions but the one of this call."""
+
+    @extend_schema(
+        operation_id="sign_out_everywhere",
+        request=None,
+        responses={200: SignedOutSerializer} | PROBLEMS(401, 403, 429),
+    )
+    def post(self, request: Request) -> Response:
+        kept = request.session.session_key if request.auth is None else None
+        tokens = actions.revoke_all_tokens(request.user)
+        sessions = actions.end_other_sessions(request.user, kept=kept)
+        return Response({"tokens": tokens, "sessions": sessions})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 from rest_framework.exceptions import ValidationError
 
@@ -101,3 +102,31 @@ def test_a_page_size_that_is_none_is_refused(client_of, owner, size):
     answer = client_of(owner).get(MODELS, {"page_size": size})
     assert (answer.status_code, "page_size" in answer.json()["detail"]) == (400, True)
     assert client_of(owner).get(MODELS, {"page_size": "2"}).status_code == 200
+
+
+def test_sign_out_everywhere_by_token_ends_all(client_of, owner, stranger, client):
+    program = client_of(owner)
+    other = client_of(stranger)
+    client.force_login(owner)
+    answer = program.post("/api/v1/sign-out-everywhere/")
+    assert (answer.status_code, answer.json()) == (200, {"tokens": 1, "sessions": 1})
+    assert program.get(MODELS).status_code == 401
+    assert client.get(MODELS).status_code == 401
+    assert other.get(MODELS).status_code == 200
+
+
+def test_sign_out_everywhere_by_session_keeps_it(client_of, owner, client):
+    program = client_of(owner)
+    client.force_login(owner)
+    elsewhere = Client()
+    elsewhere.force_login(owner)
+    assert client.post("/api/v1/sign-out-everywhere/").json() == {"tokens": 1, "sessions": 1}
+    assert client.get(MODELS).status_code == 200
+    assert elsewhere.get(MODELS).status_code == 401
+    assert program.get(MODELS).status_code == 401
+
+
+def test_predict_token_cannot_sign_its_owner_out(client_of, owner):
+    program = client_of(owner, scope="predict")
+    assert program.post("/api/v1/sign-out-everywhere/").status_code == 403
+    assert ApiToken.objects.filter(user=owner).exists()
