@@ -1,7 +1,7 @@
 """Sockets of clients: close those that keep a thread waiting too long.
 
 The time counts while a thread waits for bytes of a call, or for a client to take an answer. Python's own timeouts count
-anew with every byte, so a client that sends one byte a second would hold its thread for days.
+again with every byte, so a client that sends one byte a second would hold its thread for days.
 """
 
 from __future__ import annotations
