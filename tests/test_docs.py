@@ -15,7 +15,7 @@ from tests.browser.pictures import MOST_BYTES
 from tests.conftest import ROOT
 from trainer.registry import METHODS
 from trainer.training.method_pages import model_path, page_with_table, page_with_tree, picture
-from trainer.tree.file import read
+from trainer.tree.file import read_model
 
 DOCS = ROOT / "docs"
 STALE = "stale; run `manage.py methods --write docs/methods`"
@@ -31,7 +31,7 @@ def test_every_method_has_a_page_with_todays_parameters(method):
 def test_every_method_shows_a_tree_and_its_paper(method):
     path = model_path(DOCS / "methods", method)
     page = (DOCS / "methods" / f"{method.id}.md").read_text(encoding="utf-8")
-    model = read(path)
+    model = read_model(path)
     assert model.method == method.id
     assert method.paper in page
     assert page == page_with_tree(page, method, model), STALE

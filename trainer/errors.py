@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Sequence
 
 
-def listed(names: Sequence[str], most: int = 20) -> str:
+def list_names(names: Sequence[str], most: int = 20) -> str:
     """The names with commas; of more than `most` the first ones and how many more there are."""
     return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 

@@ -92,7 +92,7 @@ def ready(function: Any, name: str | None = None) -> Any:
     return function
 
 
-def kept(function: Callable[..., Any]) -> Any:
+def cached_kernel(function: Callable[..., Any]) -> Any:
     """Decorator for a kernel outside of the folders of kernels, compiled at the first call.
 
     It uses shipped code, runs without Python's lock, and is kept where numba finds a folder that can be written.

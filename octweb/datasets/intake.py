@@ -27,7 +27,7 @@ from octweb.datasets.same_columns import check_same_columns
 from trainer.data.build import LoadReport
 from trainer.data.formats.file_bytes import ReadLimits
 from trainer.data.formats.raw import RawTable
-from trainer.data.formats.read_file import read
+from trainer.data.formats.read_file import read_table
 from trainer.data.formats.staged import read_raw, write_raw
 from trainer.data.parsing import Reading as TableReading
 from trainer.data.parsing import reading_of
@@ -101,12 +101,12 @@ def model_rows(rows: Path, model: Path) -> dict[str, Any]:
 
 def bring(rows: Path, foreign: Path, kept: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
     """The document of a model in the file `foreign` of another program, counted on stored rows; `said`: target, name, classes, form."""
-    from trainer.convert import convert, counted, form_of  # what trains is loaded for this alone
+    from trainer.convert import convert, count_rows, form_of  # what trains is loaded for this alone
 
     content = foreign.read_bytes()
     found = convert(content, said["form"] or form_of(content), classes=said["classes"] or None)
     own = TableReading.from_json(kept)
-    return {"document": counted(found, _stored(rows), own, target=said["target"], name=said["name"]).to_json()}
+    return {"document": count_rows(found, _stored(rows), own, target=said["target"], name=said["name"]).to_json()}
 
 
 def build_with(
@@ -131,7 +131,7 @@ def build_with(
 
 
 def _read(source: Path, reading: Reading, limits: ReadLimits) -> RawTable:
-    return read(source, header=reading.header, limits=limits, **reading.said().structure)
+    return read_table(source, header=reading.header, limits=limits, **reading.said().structure)
 
 
 def _reading(raw: RawTable, reading: Reading) -> TableReading:
@@ -144,7 +144,7 @@ def _stored(rows: Path) -> RawTable:
     try:
         return read_raw(rows)
     except DataError:
-        return read(rows, limits=OWN_FILES)
+        return read_table(rows, limits=OWN_FILES)
 
 
 def _describe(raw: RawTable, choice: Choice, reading: TableReading) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from trainer.data.parsing import Reading
-from trainer.errors import DataError, listed, nearest
+from trainer.errors import DataError, list_names, nearest
 
 SEPARATE = "upload it as a separate data set"
 MOST = 10  # columns named in one sentence
@@ -25,7 +25,7 @@ def check_same_columns(names: Sequence[str], columns: Collection[str], reading: 
 
 
 def _words(missing: list[str], more: list[str]) -> str:
-    found = [f"{label}: {listed(some, MOST)}." for label, some in (("Missing", missing), ("New", more)) if some]
+    found = [f"{label}: {list_names(some, MOST)}." for label, some in (("Missing", missing), ("New", more)) if some]
     return f"A new version has the columns of the version before. {' '.join(found)} {_advice(missing, more)}"
 
 

@@ -20,7 +20,7 @@ from octweb.datasets.choice import choice_of
 from octweb.datasets.intake import OWN_FILES, build_with
 from octweb.datasets.models import Dataset
 from trainer.data.build import LoadReport
-from trainer.data.formats.read_file import read
+from trainer.data.formats.read_file import read_table
 from trainer.data.formats.spreadsheet import as_text
 from trainer.data.formats.staged import lines_in
 from trainer.data.parsing import Reading
@@ -64,7 +64,7 @@ def _load(path: str, sha256: str, target: str, columns: str, reading: str) -> tu
         raise DataError(GONE) from error
     if changed:
         raise DataError(CHANGED)
-    raw = read(path, limits=OWN_FILES)
+    raw = read_table(path, limits=OWN_FILES)
     return build_with(raw, target, choice_of(json.loads(columns), target), Reading.from_json(json.loads(reading)))
 
 

@@ -11,7 +11,7 @@ from octweb.decide.pictures import rows_picture, share_picture
 from octweb.registry.units import statistics_of
 from octweb.registry.workspace.rowsets import line_word
 from octweb.registry.workspace.scene import Scene
-from trainer.explain.carried import carried
+from trainer.explain.carried import tree_data
 from trainer.explain.least import ORDERS
 from trainer.explain.statistics import priced
 from trainer.explain.words import value_text
@@ -65,7 +65,7 @@ def context(scene: Scene, asked: Asked) -> dict[str, Any]:
         "similar": _similar(found["similar"], tree.classes),
         "units": units(scene, asked, found),
         "gaps": gaps_view(found["gaps"]),
-        "carried": carried(tree, statistics_of(scene.model, inside=scene.inside)[0]),
+        "carried": tree_data(tree, statistics_of(scene.model, inside=scene.inside)[0]),
     }
 
 

@@ -9,7 +9,7 @@ from octweb.decide.actions import marks_of
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.units import statistics_of
-from trainer.explain.carried import carried, permitted
+from trainer.explain.carried import permitted, tree_data
 from trainer.explain.permission import permissions
 from trainer.explain.statistics import statistics_of_tree
 
@@ -32,7 +32,7 @@ def payload(
     allowed = permissions(tree.schema, marks_of(model))
     known = statistics_of(model, inside=inside)[0] if rows else statistics_of_tree(tree)
     return {
-        "tree": carried(tree, known, allowed, rows=rows, unseen=unseen),
+        "tree": tree_data(tree, known, allowed, rows=rows, unseen=unseen),
         "meta": {
             "key": key or model.sha256,
             "permissions": permitted(tree, allowed, rows=rows),

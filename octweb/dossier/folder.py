@@ -14,7 +14,7 @@ from octweb.dossier.document import to_html
 from octweb.dossier.pdf import can_print, to_pdf
 from trainer.check.bundle import bundle
 from trainer.tree.document import publishable
-from trainer.tree.file import read
+from trainer.tree.file import read_model
 
 HTML = "dossier.html"
 PDF = "dossier.pdf"
@@ -34,7 +34,7 @@ def write(folder: Path, record: Mapping[str, Any], model: Path, proof: Path | No
     (folder / JSON).write_text(
         json.dumps(record, ensure_ascii=False, indent=1, allow_nan=False) + "\n", encoding="utf-8"
     )
-    document = to_html(record, read(model).tree)
+    document = to_html(record, read_model(model).tree)
     (folder / HTML).write_text(document, encoding="utf-8")
     if pdf and can_print():
         (folder / PDF).write_bytes(to_pdf(document, title=f"Dossier {record['model']['sha256'][:12]}"))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from trainer.dtypes import CodeArray, FloatArray
-from trainer.tree.render.names import named
+from trainer.tree.render.names import named_styles
 from trainer.tree.render.palette import LEGEND, axis, class_styles, count_axis, escape, frame
 
 BINS = 32
@@ -34,7 +34,7 @@ def histogram_figure(
     lines = [float(c) for c in cuts if np.isfinite(c)]
     at, widths, counts = stacked_bars(values, codes, len(classes), lines)
     traces: list[dict[str, Any]] = []
-    for style, group, name in named(class_styles(classes)):
+    for style, group, name in named_styles(class_styles(classes)):
         rows = counts[group].sum(axis=0)
         if rows.any():
             traces.append(

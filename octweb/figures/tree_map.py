@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from trainer.tree.nodes import Tree
-from trainer.tree.render.palette import class_styles, drawn, escape, frame
+from trainer.tree.render.palette import class_styles, distinct_styles, escape, frame
 
 WIDTH = 280
 HEIGHT = 116
@@ -18,7 +18,7 @@ def tree_map(tree: Tree) -> dict[str, Any]:
     x, y = _places(tree)
     data = [_edges(tree, x, y, thick=False), _edges(tree, x, y, thick=True)]
     side = max(2.0, min(6.0, 0.7 * WIDTH / max(1, tree.n_leaves)))
-    for style, codes in drawn(class_styles(tree.classes)):
+    for style, codes in distinct_styles(class_styles(tree.classes)):
         leaves = [v.id for v in tree.leaves if v.label in codes]
         if leaves:
             data.append(

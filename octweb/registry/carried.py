@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from django.template.loader import render_to_string
 
 from octweb.places import FILES
-from trainer.explain.carried import carried, permitted
+from trainer.explain.carried import permitted, tree_data
 from trainer.explain.permission import Permission
 from trainer.explain.statistics import ColumnStatistics, coarse, statistics_of_tree
 from trainer.training.claims import claim_words, gap_words, price_words, read_claim
@@ -54,7 +54,7 @@ def to_html(subject: Subject) -> str:
         "target": subject.file.target,
         "style": "\n".join(_asset(name) for name in STYLES),
         "scripts": [_asset(name) for name in SCRIPTS],
-        "payload": {"tree": carried(tree, known), "meta": meta},
+        "payload": {"tree": tree_data(tree, known), "meta": meta},
         "rules": rules_text(tree),
         "claims": claims(subject),
         "address": subject.address,

@@ -13,7 +13,7 @@ from octweb.registry.parsed import model_file
 from trainer.data.parsing.values import plain_values, sources_named
 from trainer.data.rows import parse_rows
 from trainer.dtypes import CodeArray, FloatArray
-from trainer.errors import listed
+from trainer.errors import list_names
 from trainer.tree.describe import path_in_words
 from trainer.tree.nodes import Tree
 
@@ -76,7 +76,7 @@ def without_ignored(model: TreeModel, rows: Sequence[Any]) -> tuple[Sequence[Any
     if not sent:
         return rows, ()
     kept = [{k: v for k, v in row.items() if k not in aside} if type(row) is dict else row for row in rows]
-    return kept, (f"Columns that took no part in the training are ignored: {listed(sorted(sent))}.",)
+    return kept, (f"Columns that took no part in the training are ignored: {list_names(sorted(sent))}.",)
 
 
 def predict_plain(model: TreeModel, rows: Sequence[Any]) -> Predictions:

@@ -11,7 +11,7 @@ from octweb.dossier.document import to_html
 from tests.browser.accessible import violations
 from tests.trainer.check.recount.files import many_classes, trained
 from trainer.dossier import dossier
-from trainer.tree.file import read
+from trainer.tree.file import read_model
 
 pytestmark = pytest.mark.browser
 SAID = {
@@ -31,7 +31,7 @@ def page_file(request, tmp_path_factory):
     )
     (folder / "model.json").write_text(json.dumps(document))
     record = dossier(folder / "model.json", data, about=SAID)
-    (folder / "dossier.html").write_text(to_html(record, read(folder / "model.json").tree), encoding="utf-8")
+    (folder / "dossier.html").write_text(to_html(record, read_model(folder / "model.json").tree), encoding="utf-8")
     return folder / "dossier.html"
 
 

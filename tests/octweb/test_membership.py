@@ -31,7 +31,7 @@ from octweb.registry.downloads import FORMATS
 from octweb.registry.models import TreeModel
 from trainer.errors import DataError
 from trainer.training.run import TrainRequest, train
-from trainer.tree.file import from_json, read, write
+from trainer.tree.file import from_json, read_model, write
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROWS = 583
@@ -167,14 +167,14 @@ def test_old_model_files_lose_their_digests_when_read(model, owner, tmp_path):
     old = tmp_path / "old.json"
     old.write_text(json.dumps(with_digests(json.loads(model.document))))
     again = tmp_path / "again.json"
-    write(read(old), again)
+    write(read_model(old), again)
     assert b"training_rows" not in again.read_bytes()
     out = tmp_path / "model.html"
     call_command("export", str(old), to="html", output=str(out))
     assert b"training_rows" not in out.read_bytes()
     made = actions.register(owner=owner, document=json.loads(old.read_text()), dataset=None, title="Uploaded")
     assert "training_rows" not in made.document
-    assert from_json(json.loads(made.document)).to_json() == read(old).to_json()
+    assert from_json(json.loads(made.document)).to_json() == read_model(old).to_json()
 
 
 def test_migration_removes_digests_and_the_chain_stays_complete(model):

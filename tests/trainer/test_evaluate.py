@@ -15,7 +15,7 @@ from trainer.data.folds import stratified_folds
 from trainer.errors import DataError, ParameterError
 from trainer.evaluate import Dataset, Record, Study, Variant, average_ranks, compare, report, run_study
 from trainer.evaluate import study as study_module
-from trainer.evaluate.groups import FEWEST, grouped
+from trainer.evaluate.groups import FEWEST, group_rows
 from trainer.evaluate.study import read_records
 from trainer.table import Labels, numeric_table
 from trainer.training.run import TrainRequest, train
@@ -221,7 +221,7 @@ def test_tables():
 def test_numbers_are_cut_into_the_most_groups_that_have_enough_rows(seed):
     draw = np.random.default_rng(seed)
     values = np.round(draw.normal(size=int(draw.integers(20, 200))), int(draw.integers(1, 4)))
-    labels, codes = grouped(values)
+    labels, codes = group_rows(values)
     sizes = np.bincount(codes, minlength=len(labels))
     assert sizes.sum() == len(values)
     if len(np.unique(values)) == len(values):  # without ties the parts are as equal as they can be

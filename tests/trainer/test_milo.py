@@ -332,7 +332,7 @@ def test_where_scip_gives_up_its_best_solution_is_kept_and_nothing_is_proved(mon
         gives_up(session)
 
     searched = scip_module._run
-    _ended = scip_module._ended
+    _ended = scip_module._end_status
     monkeypatch.setattr(scip_module, "_run", gives_up)
     found = backend("scip").solve(model, Pairs(x, pairs))
     assert found.ended is Ended.FAILED

@@ -15,7 +15,7 @@ from tests.conftest import ROOT
 from trainer.errors import DataError, RowError
 from trainer.prediction.mlflow_flavour import TreePredictor, save_model
 from trainer.sklearn_api.estimators import make_classifier
-from trainer.tree.file import ModelFile, read
+from trainer.tree.file import ModelFile, read_model
 
 PYTHON = Path(os.environ.get("OCTWEB_CLIENTS_PYTHON", ROOT / ".venv" / "clients" / "bin" / "python"))
 SCRIPT = """
@@ -84,7 +84,7 @@ def test_a_tree_is_logged_loaded_and_served(frame, classifier, tmp_path):
     assert "width" in found["broken"][1]
     assert found["loader"] == "trainer.prediction.mlflow_flavour"
     assert found["pickle"] == []
-    assert read(next((tmp_path / "saved").rglob("*.json"))).tree.to_json() == classifier.tree_.to_json()
+    assert read_model(next((tmp_path / "saved").rglob("*.json"))).tree.to_json() == classifier.tree_.to_json()
 
 
 def test_the_predictor_answers_frames_and_records(frame, classifier):

@@ -23,7 +23,7 @@ from trainer import make_classifier
 from trainer.certificate import Progress, Status
 from trainer.errors import ParameterError
 from trainer.sklearn_api import notebook
-from trainer.sklearn_api.notebook import StoppedWarning, progress_bars, words
+from trainer.sklearn_api.notebook import StoppedWarning, describe_progress, progress_bars
 from trainer.tree.describe import split_text
 from trainer.tree.render.html import tree_html
 from trainer.tree.render.paper import hover_text
@@ -178,9 +178,9 @@ def test_a_script_sees_no_bar(capsys):
 
 
 def test_the_words_of_a_bar():
-    assert words(Progress(t=1, phase="search")) == "search"
+    assert describe_progress(Progress(t=1, phase="search")) == "search"
     some = Progress(t=1, phase="search", incumbent=0.9533, bound=0.98, gap=0.028)
-    assert words(some) == "search, incumbent 0.9533, bound 0.98, gap 2.8 %"
+    assert describe_progress(some) == "search, incumbent 0.9533, bound 0.98, gap 2.8 %"
 
 
 def hard():

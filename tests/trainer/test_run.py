@@ -20,7 +20,7 @@ from trainer.errors import ParameterError, SolverError
 from trainer.methods.base import COMMON, LEAF_PENALTY, Method, Solution
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table, fingerprint, numeric_table
 from trainer.training.run import TrainRequest, progress_writer, save, train, training_problem
-from trainer.tree.file import read
+from trainer.tree.file import read_model
 from trainer.tree.nodes import DraftBranch, DraftLeaf
 from trainer.tree.splits import Threshold
 
@@ -44,7 +44,7 @@ def replaced(source: TrainRequest, **changes) -> TrainRequest:
 def test_cart_from_rows_to_model_file(tmp_path):
     result = train(replaced(iris(), test_share=0.2, folds=5, name="irises"))
     save(result.model, tmp_path / "model.json")
-    model = read(tmp_path / "model.json")
+    model = read_model(tmp_path / "model.json")
     assert model.tree == result.tree
     assert (model.target, model.method, model.name) == ("species", "cart", "irises")
     metrics = model.metrics

@@ -18,7 +18,7 @@ from trainer.check.bundle import bundle
 from trainer.check.recount import verdict, verify
 from trainer.dossier import dossier
 from trainer.sklearn_api.saving import ModelFileWarning
-from trainer.tree.file import read
+from trainer.tree.file import read_model
 
 ROOT = Path(__file__).parents[2]
 
@@ -62,7 +62,7 @@ def test_saved_file_of_array_is_proved(method, array, tmp_path):
 def test_saved_file_of_frame_is_proved_under_its_own_names(frame, tmp_path):
     X, y = frame
     make_classifier("exact", depth=2).fit(X, y).save(tmp_path / "model.json")
-    assert read(tmp_path / "model.json").target == "answer"
+    assert read_model(tmp_path / "model.json").target == "answer"
     assert verdict(verify(tmp_path / "model.json", written(tmp_path / "rows.csv", X, y, "answer"))) == "proved"
     make_classifier("exact", depth=2).fit(X, y.to_numpy()).save(tmp_path / "unnamed.json")
     assert verdict(verify(tmp_path / "unnamed.json", written(tmp_path / "rows.csv", X, y, "class_"))) == "proved"

@@ -27,14 +27,14 @@ CONSTRAINTS = (
 NAMES = tuple(p.name for p in CONSTRAINTS if p.restricts is not None)
 
 
-def asked(settings: Settings) -> set[str]:
+def active_constraints(settings: Settings) -> set[str]:
     """The names of the side constraints that the settings ask for; those that the method does not take are not asked for."""
     return {p.name for p in CONSTRAINTS if p.name in settings and p.restricts is not None and p.restricts(settings)}
 
 
 def leaf_fits(settings: Settings) -> bool:
     """Whether a tree of one leaf keeps all side constraints that the settings ask for, whatever the rows are."""
-    return all(p.one_leaf for p in CONSTRAINTS if p.name in asked(settings))
+    return all(p.one_leaf for p in CONSTRAINTS if p.name in active_constraints(settings))
 
 
 __all__ = [

@@ -40,7 +40,7 @@ def groups(problem: Problem, settings: Settings) -> np.ndarray | None:
     return codes.astype(np.int32)
 
 
-def _words(settings: Settings) -> list[str]:
+def _scope_words(settings: Settings) -> list[str]:
     if settings["fairness"] == "none":
         return []
     name = settings["fairness_class"].strip() or "the last class"
@@ -61,7 +61,7 @@ FAIRNESS = (
     Parameter(
         name="fairness", type="choice", default="none", choices=("none", "parity", "opportunity"), label="Fairness",
         help="Predict a class equally often in all groups: among all rows (parity, two classes) or among the rows of that class (opportunity).",
-        advanced=True, check=favoured, restricts=_words, sentences=_sentences,
+        advanced=True, check=favoured, restricts=_scope_words, sentences=_sentences,
     ),
     Parameter(
         name="fairness_column", type="text", default="", label="Groups",

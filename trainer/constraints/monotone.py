@@ -26,7 +26,7 @@ def directions(settings: Settings, names: Names) -> list[tuple[str, bool]]:
     return found
 
 
-def _words(settings: Settings) -> list[str]:
+def _scope_words(settings: Settings) -> list[str]:
     pairs = [text.rpartition(" ") for text in items(settings["monotone"])]
     return [f"classes only {'rising' if way == 'up' else 'falling'} along {name.strip()}" for name, _, way in pairs]
 
@@ -39,5 +39,5 @@ def _sentences(values: Mapping[str, Any]) -> list[str]:
 MONOTONE = Parameter(
     name="monotone", type="text", default="", label="Monotone columns",
     help="Columns along which the predicted class may only rise or only fall (classes in their order), for example 'age up; price down'.",
-    advanced=True, check=directions, restricts=_words, sentences=_sentences, one_leaf=True,
+    advanced=True, check=directions, restricts=_scope_words, sentences=_sentences, one_leaf=True,
 )  # fmt: skip

@@ -24,7 +24,7 @@ def forbidden_pairs(settings: Settings, names: Names) -> list[tuple[str, str]]:
     return found
 
 
-def _words(settings: Settings) -> list[str]:
+def _scope_words(settings: Settings) -> list[str]:
     pairs = [text.split("+") for text in items(settings["forbidden_pairs"])]
     return [f"no path with both {' and '.join(name.strip() for name in pair)}" for pair in pairs]
 
@@ -37,5 +37,5 @@ def _sentences(values: Mapping[str, Any]) -> list[str]:
 PAIRS = Parameter(
     name="forbidden_pairs", type="text", default="", label="Forbidden pairs",
     help="Pairs of columns that must not appear on the same path, for example 'age + income; sex + region'.", advanced=True,
-    check=forbidden_pairs, restricts=_words, sentences=_sentences, one_leaf=True,
+    check=forbidden_pairs, restricts=_scope_words, sentences=_sentences, one_leaf=True,
 )  # fmt: skip

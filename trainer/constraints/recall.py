@@ -39,7 +39,7 @@ def _pairs(text: Any) -> list[tuple[str, str]]:
     return [(name.strip(), share.strip()) for name, _, share in parts]
 
 
-def _words(settings: Settings) -> list[str]:
+def _scope_words(settings: Settings) -> list[str]:
     return [f"recall of {name} ≥ {share}" for name, share in _pairs(settings["recall"])]
 
 
@@ -51,5 +51,5 @@ def _sentences(values: Mapping[str, Any]) -> list[str]:
 RECALL = Parameter(
     name="recall", type="text", default="", label="Least recall",
     help="The share of a class that must be classified correctly (sensitivity, specificity), for example 'yes: 0.9; no: 0.8'.",
-    advanced=True, check=recalls, restricts=_words, sentences=_sentences,
+    advanced=True, check=recalls, restricts=_scope_words, sentences=_sentences,
 )  # fmt: skip

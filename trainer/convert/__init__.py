@@ -3,7 +3,7 @@
 Nothing of a source is run: scikit-learn's arrays, LightGBM's text or JSON, and PMML's XML are read as data.
 """
 
-from trainer.convert.counted import counted, fitted_to, uncounted
+from trainer.convert.counted import count_rows, fitted_to, uncounted
 from trainer.convert.lightgbm import from_lightgbm
 from trainer.convert.pmml import from_pmml
 from trainer.convert.rival import Rival, rival
@@ -17,7 +17,7 @@ __all__ = [
     "Converted",
     "Rival",
     "convert",
-    "counted",
+    "count_rows",
     "fitted_to",
     "form_of",
     "from_lightgbm",

@@ -12,7 +12,7 @@ from trainer.convert.source import METHOD, Converted, class_text
 from trainer.data.folds import rows_record
 from trainer.data.formats.raw import RawTable
 from trainer.data.reader import Reading, build_as_read
-from trainer.errors import DataError, closest, listed
+from trainer.errors import DataError, closest, list_names
 from trainer.table import Column, ColumnSchema, Kind, Labels, MissingPolicy, Table, fingerprint
 from trainer.training.run import metrics_of
 from trainer.tree.file import ModelFile
@@ -48,7 +48,7 @@ def fitted_to(tree: Tree, raw: RawTable, reading: Reading, target: str) -> tuple
     return Tree(schema=own.schema, classes=tree.classes, nodes=nodes), own, _labels(labels, tree.classes)
 
 
-def counted(converted: Converted, raw: RawTable, reading: Reading, *, target: str = "", name: str = "") -> ModelFile:
+def count_rows(converted: Converted, raw: RawTable, reading: Reading, *, target: str = "", name: str = "") -> ModelFile:
     """The model file of a converted tree on the rows of a file: what is counted on them, and no claim. Raises DataError.
 
     `target`: the column of the classes, by default the one that the source names.
@@ -110,8 +110,8 @@ def _places(tree: Tree, names: Sequence[str]) -> dict[int, str]:
     lacking = [tree.schema[j].name for j in tree.used_columns if j not in found]
     if lacking:
         raise DataError(
-            f"The file lacks {len(lacking)} of the {len(tree.used_columns)} columns that the tree asks about: {listed(lacking)}."
-            f"{closest(lacking[0], names)} Its columns are: {listed(names, 12)}.",
+            f"The file lacks {len(lacking)} of the {len(tree.used_columns)} columns that the tree asks about: {list_names(lacking)}."
+            f"{closest(lacking[0], names)} Its columns are: {list_names(names, 12)}.",
             problems=tuple(f"Column '{name}' is missing." for name in lacking),
         )
     if len(set(found.values())) < len(found):
@@ -141,8 +141,8 @@ def _labels(labels: Labels, classes: Sequence[str]) -> Labels:
         place |= {name: place[text] for text, name in numbers.items()}
     elif strange:
         raise DataError(
-            f"The target '{labels.name}' has classes that the tree does not know: {listed(strange, 10)}. Its classes are: "
-            f"{listed(classes, 10)}. Name them as in the file, in the order of the source (--classes no,yes)."
+            f"The target '{labels.name}' has classes that the tree does not know: {list_names(strange, 10)}. Its classes are: "
+            f"{list_names(classes, 10)}. Name them as in the file, in the order of the source (--classes no,yes)."
         )
     new = np.array([place[name] for name in labels.classes], np.int32)
     return Labels(name=labels.name, classes=tuple(classes), codes=new[labels.codes])

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from trainer.convert.pmml_fields import Fields, fields_of
-from trainer.convert.pmml_predicates import Asked, asked, opposite
+from trainer.convert.pmml_predicates import Asked, opposite, split_of_predicate
 from trainer.convert.source import MOST_BYTES, Converted, CountedLeaf, too_deep, tree_of
 from trainer.convert.xml_tree import Element, parse
 from trainer.errors import ConversionError
@@ -112,7 +112,7 @@ class _Reader:
         closed = len(others) == 1 and opposite(predicate, others[0][1])
         if predicate.name == "False":
             return DraftBranch(split=self._never(predicate), left=below, right=self._others(node, others, depth))
-        question: Asked = asked(predicate, self.fields, closed=closed)
+        question: Asked = split_of_predicate(predicate, self.fields, closed=closed)
         after = self.node(others[0][0], depth + 1) if closed else self._others(node, others, depth)
         if question.swapped:
             below, after = after, below

@@ -45,7 +45,7 @@ def opposite(one: Element, other: Element) -> bool:
     return False
 
 
-def asked(predicate: Element, fields: Fields, *, closed: bool) -> Asked:
+def split_of_predicate(predicate: Element, fields: Fields, *, closed: bool) -> Asked:
     """The split of a predicate. `closed`: what follows it is what it leaves, so that a missing value has no side of its own."""
     if predicate.name == "CompoundPredicate":
         return _compound(predicate, fields)
@@ -115,7 +115,7 @@ def _compound(predicate: Element, fields: Fields) -> Asked:
     operator = predicate.get("booleanOperator")
     names = {part.get("field") for part in parts if part.name in ("SimplePredicate", "SimpleSetPredicate")}
     if len(names) == 1 and all(part.name in ("SimplePredicate", "SimpleSetPredicate") for part in parts):
-        found = [asked(part, fields, closed=False) for part in parts]
+        found = [split_of_predicate(part, fields, closed=False) for part in parts]
         flat = [a.split.flat(fields.schema) for a in found]
         if operator == "or" and all(f.test == AMONG for f in flat) and not any(a.swapped for a in found):
             codes = tuple(sorted({code for f in flat for code, member in enumerate(f.member) if member}))

@@ -35,7 +35,7 @@ def convert(content: bytes, form: str, *, classes: Sequence[str] | None = None) 
     if form not in FORMS:
         raise ConversionError(f"'{form[:40]}' is not one of {', '.join(FORMS)}.")
     found = read_pmml(content) if form == "pmml" else _of_octweb(content)
-    return found if classes is None else replace(found, tree=_renamed(found.tree, classes))
+    return found if classes is None else replace(found, tree=_rename_classes(found.tree, classes))
 
 
 def _of_octweb(content: bytes) -> Converted:
@@ -53,7 +53,7 @@ def _refused(name: str) -> None:
     raise ValueError(f"{name} is not a number in JSON")
 
 
-def _renamed(tree: Tree, classes: Sequence[str]) -> Tree:
+def _rename_classes(tree: Tree, classes: Sequence[str]) -> Tree:
     if len(classes) != len(tree.classes) or len(set(classes)) != len(classes):
         raise ConversionError(
             f"The tree has {len(tree.classes)} classes; {len(set(classes))} different names were given."

@@ -11,7 +11,7 @@ from trainer.data.formats.raw import RawTable
 from trainer.data.parsing.cells import Cells
 from trainer.data.parsing.infer import GuessedColumn, guess, places, sorted_words
 from trainer.dtypes import CODE, BoolArray, FloatArray
-from trainer.errors import DataError, closest, listed
+from trainer.errors import DataError, closest, list_names
 from trainer.table import MISSING_CATEGORY, Column, ColumnSchema, Kind, Labels, MissingPolicy, Table
 
 MOST_CLASSES = 1000
@@ -129,7 +129,7 @@ def check_name(name: str, names: Sequence[str], what: str = "column") -> None:
 
 def suggestion(name: str, names: Sequence[str]) -> str:
     """' Did you mean ...?' for a name that is not there, followed by the names that are."""
-    return f"{closest(name, names)} Its columns are: {listed(names, 12)}."
+    return f"{closest(name, names)} Its columns are: {list_names(names, 12)}."
 
 
 def _useless(guessed: GuessedColumn, wanted: bool) -> str:

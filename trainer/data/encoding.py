@@ -263,7 +263,7 @@ def _end(value: float) -> str:
     return decimal_text(value) if math.isfinite(value) else str(value)
 
 
-def _counted(column: Column, weights: CountArray | None) -> FloatArray:
+def _distinct_values(column: Column, weights: CountArray | None) -> FloatArray:
     """The distinct values of a numeric column in rows that count, rising."""
     return np.unique(column.values if weights is None else column.values[weights > 0])
 
@@ -271,7 +271,7 @@ def _counted(column: Column, weights: CountArray | None) -> FloatArray:
 def _refuse_too_many(table: Table, weights: CountArray | None) -> None:
     """Raises DataError if all thresholds of the numeric columns would be more answers than fit, before any question is made."""
     numeric = (column for column in table.columns if column.kind is Kind.NUMERIC)
-    questions = sum(max(len(_counted(column, weights)) - 1, 0) for column in numeric)
+    questions = sum(max(len(_distinct_values(column, weights)) - 1, 0) for column in numeric)
     if questions * len(table) > MOST_CELLS:
         raise DataError(
             f"All thresholds give {questions:,} questions about {len(table):,} rows, which is too many. "
@@ -282,7 +282,7 @@ def _refuse_too_many(table: Table, weights: CountArray | None) -> None:
 def _every_threshold(j: int, column: Column, bins: int, weights: CountArray | None) -> list[EncodedFeature]:
     """Halfway between neighbouring values of rows that count, whatever `bins`."""
     cuts = []
-    for low, high in itertools.pairwise(_counted(column, weights).tolist()):
+    for low, high in itertools.pairwise(_distinct_values(column, weights).tolist()):
         cuts.append(middle(low, high))
     return [
         EncodedFeature(name=f"{column.name}>{decimal_text(cut)}", column=j, test=Test.ABOVE, low=cut) for cut in cuts

@@ -13,7 +13,7 @@ import numpy as np
 
 from trainer.data.encoding import Encoding, Scheme, encode_binary, encode_numeric
 from trainer.dtypes import CountArray, FloatArray
-from trainer.errors import DataError, ParameterError, closest, listed
+from trainer.errors import DataError, ParameterError, closest, list_names
 from trainer.table import Labels, Table
 from trainer.tree.nodes import Draft, Tree, grow
 from trainer.tree.shorten import shorten
@@ -30,7 +30,7 @@ class Names:
         """The name itself; raises ParameterError if no column is called so."""
         if name not in self.columns:
             raise ParameterError(
-                {parameter: f"{_unknown(name, 'column', self.columns)} Columns: {listed(self.columns)}."}
+                {parameter: f"{_unknown(name, 'column', self.columns)} Columns: {list_names(self.columns)}."}
             )
         return name
 
@@ -38,7 +38,7 @@ class Names:
         """The name itself; raises ParameterError if no class is called so."""
         if name not in self.classes:
             raise ParameterError(
-                {parameter: f"{_unknown(name, 'class', self.classes)} Classes: {listed(self.classes)}."}
+                {parameter: f"{_unknown(name, 'class', self.classes)} Classes: {list_names(self.classes)}."}
             )
         return name
 

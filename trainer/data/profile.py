@@ -122,7 +122,7 @@ def _column(column: Column, y: np.ndarray, k: int) -> ColumnProfile:
     if cut_level is not None and categorical:
         category = column.schema.categories[int(levels[cut_level])]
     elif cut_level is not None:
-        cut = _between(float(levels[cut_level]), float(levels[cut_level + 1]))
+        cut = _shortest_cut(float(levels[cut_level]), float(levels[cut_level + 1]))
     edges, bars, histogram = _histogram(column, values, levels, joint, classes, k)
     return ColumnProfile(
         name=column.name,
@@ -143,7 +143,7 @@ def _column(column: Column, y: np.ndarray, k: int) -> ColumnProfile:
     )
 
 
-def _between(low: float, high: float) -> float:
+def _shortest_cut(low: float, high: float) -> float:
     """The cut between two neighbouring values with the fewest digits, as a tree stores it."""
     return shortest_between(low, high) if np.isfinite(low) and np.isfinite(high) else low
 

@@ -14,7 +14,7 @@ from trainer.data.build import LoadReport, build, check_name, gaps, suggestion, 
 from trainer.data.formats.csv_file import read_csv
 from trainer.data.formats.file_bytes import ReadLimits
 from trainer.data.formats.raw import TYPED, Detected, RawTable
-from trainer.data.formats.read_file import read
+from trainer.data.formats.read_file import read_table
 from trainer.data.parsing import Given, Reading, reading_of
 from trainer.data.parsing.cells import LARGEST_EXACT, Cells
 from trainer.dtypes import CODE, MISSING_CODE, BoolArray, CodeArray, FloatArray
@@ -26,8 +26,21 @@ UNKNOWN_CODE = (
 )  # a category that the model never saw: every test of a category is false for it, so that it goes right
 
 __all__ = [
-    "UNKNOWN_CODE", "Detected", "Given", "LoadReport", "ModelRows", "RawTable", "ReadLimits", "Reading", "build_as_read", "load",
-    "load_for_model", "read", "read_csv", "read_for_model", "reading_of",
+    "UNKNOWN_CODE",
+    "Detected",
+    "Given",
+    "LoadReport",
+    "ModelRows",
+    "RawTable",
+    "ReadLimits",
+    "Reading",
+    "build_as_read",
+    "load",
+    "load_for_model",
+    "read_csv",
+    "read_for_model",
+    "read_table",
+    "reading_of",
 ]  # fmt: skip
 
 
@@ -93,7 +106,7 @@ def load(
     """
     given = given or Given()
     given = replace(given, delimiter=delimiter or given.delimiter, encoding=encoding or given.encoding)
-    raw = read(path, header=header, limits=limits, **given.structure)
+    raw = read_table(path, header=header, limits=limits, **given.structure)
     return build_as_read(raw, reading or reading_of(raw, given), target=target, **options)
 
 
@@ -116,7 +129,7 @@ def build_as_read(
     gone = {name for name in ignore if name in raw.names and name != target}
     own.ask(name for name in raw.names if name not in gone)
     split = {name for name in gone if own.names([name]) != (name,)}  # dates that are left out as a whole
-    plain = own.apply(_without(raw, split), target=target, needed=set(own.names(raw.names)) - gone)
+    plain = own.apply(_drop_columns(raw, split), target=target, needed=set(own.names(raw.names)) - gone)
     names = [name for name in plain.names if name != target and name not in gone]
     table, labels, report = build(
         plain,
@@ -134,7 +147,7 @@ def build_as_read(
     )
 
 
-def _without(raw: RawTable, names: Collection[str]) -> RawTable:
+def _drop_columns(raw: RawTable, names: Collection[str]) -> RawTable:
     pairs = [(name, column) for name, column in zip(raw.names, raw.columns, strict=True) if name not in names]
     return replace(raw, names=tuple(name for name, _ in pairs), columns=tuple(column for _, column in pairs))
 
@@ -153,7 +166,7 @@ def read_for_model(
     said = reading.given.structure
     silent = all(value is None for value in said.values())
     try:
-        raw = read(path, delimiter=delimiter, encoding=encoding, limits=limits)
+        raw = read_table(path, delimiter=delimiter, encoding=encoding, limits=limits)
         guessed = raw.detected.encoding_sure < 1 and said["encoding"] is not None
         if silent or (set(needed) <= set(reading.names(raw.names)) and not guessed):
             return raw
@@ -161,7 +174,7 @@ def read_for_model(
         if silent:
             raise
     said |= {name: value for name, value in (("delimiter", delimiter), ("encoding", encoding)) if value}
-    return read(path, limits=limits, **said)
+    return read_table(path, limits=limits, **said)
 
 
 def load_for_model(

@@ -26,7 +26,7 @@ from trainer.errors import ModelFileError
 from trainer.training.claims import wishes_in_words
 from trainer.tree.describe import rules_text, split_text
 from trainer.tree.document import publishable
-from trainer.tree.file import ModelFile, read
+from trainer.tree.file import ModelFile, read_model
 from trainer.tree.nodes import Node, Tree
 from trainer.tree.rules import rules_of
 from trainer.version import VERSION
@@ -56,7 +56,7 @@ def dossier(
     """
     findings = verify(model, data, proof)
     _stop_where_refuted(findings)
-    file = read(model)
+    file = read_model(model)
     rows = rows_of(file, data, limits=limits)
     columns = measures.group_columns(rows, groups, GROUPED)
     part = "unseen" if len(rows.unseen) else "training"
@@ -86,7 +86,7 @@ def dossier(
         },
         "calibration": measures.calibration(rows),
         "stability": measures.stability(rows),
-        "limits_of_use": {"sentences": use.words(rows), "outside_training": use.outside(rows)},
+        "limits_of_use": {"sentences": use.limit_sentences(rows), "outside_training": use.outside(rows)},
     }
 
 

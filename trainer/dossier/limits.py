@@ -64,7 +64,7 @@ def outside(rows: DossierRows) -> dict[str, Any]:
     return {"unseen_rows": len(held), "rows_outside": int(anywhere.sum()), "by_column": found}
 
 
-def words(rows: DossierRows) -> list[str]:
+def limit_sentences(rows: DossierRows) -> list[str]:
     """What the model does where its training says nothing, in sentences."""
     tree = rows.model.tree
     found = [

@@ -16,7 +16,7 @@ from trainer.data.parsing.cells import Cells
 from trainer.data.reader import ReadLimits, read_for_model, rows_for_model
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.errors import DataError
-from trainer.evaluate.groups import grouped
+from trainer.evaluate.groups import group_rows
 from trainer.table import Kind
 from trainer.tree.file import ModelFile
 
@@ -65,9 +65,9 @@ class DossierRows:
             own = self.model.tree.schema[j]
             values = self.matrix[at, j]
             if own.kind is not Kind.CATEGORICAL:
-                return grouped(values)
+                return group_rows(values)
             known = [own.categories[int(v)] if 0 <= v < len(own.categories) else None for v in values]
-            return grouped(np.array(known, dtype=object))
+            return group_rows(np.array(known, dtype=object))
         if column not in self.raw.names:
             raise DataError(
                 f"There is no column '{column}' to group the rows by. Columns: {', '.join(self.raw.names[:20])}."
@@ -78,8 +78,8 @@ class DossierRows:
         empty = cells.marks[index] | np.array([words[i] == "" for i in index], bool)
         numbers = cells.floats()[index]
         if np.isfinite(numbers[~empty]).all() and not empty.all():
-            return grouped(np.where(empty, np.nan, numbers))
-        return grouped(
+            return group_rows(np.where(empty, np.nan, numbers))
+        return group_rows(
             np.array([None if gone else words[i] for i, gone in zip(index, empty, strict=True)], dtype=object)
         )
 

@@ -10,7 +10,7 @@ from trainer.editing.conflict import Feasible, minimal_conflict, reason
 from trainer.editing.prefix import OPEN, Found, Prefix, Spot
 from trainer.editing.questions import leaves_of, path_to
 from trainer.editing.space import FAR, Stopped, literal
-from trainer.editing.wishes import Item, Items, Wish, below, held
+from trainer.editing.wishes import Item, Items, Wish, below, held_questions
 from trainer.tree.shapes import LabelledShape
 
 
@@ -80,7 +80,7 @@ class Completer:
     def complete(self, wishes: Sequence[Wish], *, prices: bool = True) -> Completion:
         """The best tree that keeps the wishes."""
         self.prefix.trim()
-        stay = held(wishes, self.space.questions)
+        stay = held_questions(wishes, self.space.questions)
         items = frozenset(w.item for w in wishes) | stay
         begun = self.space.nodes + self.prefix.states
         try:
@@ -160,7 +160,7 @@ class Completer:
 
         Raises KeyError if the tree does not have the place.
         """
-        stay = held(wishes, self.space.questions)
+        stay = held_questions(wishes, self.space.questions)
         spot = self.prefix.settle(self.prefix.top(frozenset(w.item for w in wishes) | stay))
         for letter, question in zip(place, path_to(tree, place), strict=True):
             yes, no = self.space.split(spot.rows, question)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trainer.editing.space import FAR, NONE_BANNED, Answer, Asked, Space, literal
-from trainer.editing.wishes import Items, bans, below, keeps
+from trainer.editing.wishes import Items, bans, below, satisfies
 from trainer.tree.shapes import LabelledShape, Shape
 
 # choices beside questions: a leaf, the tree of the common search, none
@@ -170,7 +170,7 @@ class Prefix:
             return False
         with self.space.unhurried():
             tree = self.grown(spot, common.lower)
-        return keeps(tree, spot.items, self.space.questions, spot.banned)
+        return satisfies(tree, spot.items, self.space.questions, spot.banned)
 
     def _questions(self, spot: Spot, ub: int, lower: int, best: Found, asks: bool) -> Found:
         """The minimum over the questions that may stand here, cheapest bounds first."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trainer.editing.questions import Questions
-from trainer.errors import ParameterError, closest, listed, nearest
+from trainer.errors import ParameterError, closest, list_names, nearest
 from trainer.table import ColumnSchema, Kind
 from trainer.tree.shapes import LabelledShape
 from trainer.tree.splits import Interval, Split, Subset, Threshold
@@ -115,7 +115,7 @@ def parse_all(texts: Sequence[str], questions: Questions) -> tuple[Wish, ...]:
     return tuple({wish.item: wish for wish in (parse(text, questions) for text in texts)}.values())
 
 
-def held(wishes: Sequence[Wish], questions: Questions) -> Items:
+def held_questions(wishes: Sequence[Wish], questions: Questions) -> Items:
     """The held questions at their places; they stay when their wish is dropped."""
     return frozenset(
         Item("held", w.place, w.item.number, w.item.column)
@@ -134,7 +134,7 @@ def below(items: Items, letter: str) -> Items:
     return frozenset(Item(i.verb, i.place[1:], i.number, i.column) for i in items if i.place and i.place[0] == letter)
 
 
-def keeps(tree: LabelledShape, items: Items, questions: Questions, banned: frozenset[int] = frozenset()) -> bool:
+def satisfies(tree: LabelledShape, items: Items, questions: Questions, banned: frozenset[int] = frozenset()) -> bool:
     """True if the tree keeps all wishes; a leaf without a class takes its majority, and held questions ask nothing.
 
     A leaf wish with a class is kept by a leaf that carries this class by name.
@@ -153,7 +153,9 @@ def keeps(tree: LabelledShape, items: Items, questions: Questions, banned: froze
             return False
         if i.verb == "ask" and (i.column != questions.columns[tree[0]] or i.number not in (-1, tree[0])):
             return False
-    return keeps(tree[1], below(items, "y"), questions, banned) and keeps(tree[2], below(items, "n"), questions, banned)
+    return satisfies(tree[1], below(items, "y"), questions, banned) and satisfies(
+        tree[2], below(items, "n"), questions, banned
+    )
 
 
 def _height(tree: LabelledShape) -> int:
@@ -181,7 +183,7 @@ def _column(name: str, schema: Sequence[ColumnSchema], text: str) -> int:
     names = [column.name for column in schema]
     if name not in names:
         near = closest(name, names)
-        raise _bad(text, f"There is no column '{name[:80]}'.{near} Columns: {listed(names)}.")
+        raise _bad(text, f"There is no column '{name[:80]}'.{near} Columns: {list_names(names)}.")
     return names.index(name)
 
 
@@ -190,15 +192,15 @@ def _near_columns(text: str, schema: Sequence[ColumnSchema]) -> str:
     names = [column.name for column in schema]
     near = dict.fromkeys(filter(None, (nearest(word, names) for word in text.split()[:20])))
     if near:
-        return f"Nearest columns: {listed(list(near), most=3)}."
-    return f"Columns: {listed(names)}."
+        return f"Nearest columns: {list_names(list(near), most=3)}."
+    return f"Columns: {list_names(names)}."
 
 
 def _label(name: str, classes: Sequence[str], text: str) -> int:
     if not name:
         return -1
     if name not in classes:
-        raise _bad(text, f"There is no class '{name[:80]}'.{closest(name, classes)} Classes: {listed(classes)}.")
+        raise _bad(text, f"There is no class '{name[:80]}'.{closest(name, classes)} Classes: {list_names(classes)}.")
     return classes.index(name)
 
 
@@ -254,6 +256,6 @@ def _subset(column: int, tail: str, schema: ColumnSchema, text: str) -> Split:
             raise _bad(
                 text,
                 f"'{schema.name}' has no category '{name[:80]}'.{closest(name, schema.categories)} "
-                f"Categories: {listed(schema.categories)}.",
+                f"Categories: {list_names(schema.categories)}.",
             )
     return Subset(feature=column, codes=tuple(sorted({schema.categories.index(name) for name in named})))

@@ -14,7 +14,7 @@ GAP = "\x1a"  # stands for an empty cell while categories are counted
 FEWEST = 30  # rows; shares of smaller groups say nothing
 
 
-def grouped(chosen: np.ndarray) -> tuple[list[str], np.ndarray]:
+def group_rows(chosen: np.ndarray) -> tuple[list[str], np.ndarray]:
     """The name of each group of the values (n,), and the group of each row, int64 (n,); -1 for none.
 
     `chosen` is float64 with NaN where missing, or an array of texts and None. Numbers of many values are cut at their quartiles, or
@@ -42,13 +42,13 @@ def _cuts(known: np.ndarray, distinct: np.ndarray) -> np.ndarray:
     """Where numbers are cut: into the most parts that all have enough rows, at most four and at least two."""
     for parts in range(QUARTERS, 1, -1):
         quantiles = np.quantile(known, np.arange(1, parts) / parts)
-        cuts = np.unique([_cut(float(q), distinct) for q in quantiles])
+        cuts = np.unique([_shortest_cut(float(q), distinct) for q in quantiles])
         if np.bincount(np.searchsorted(cuts, known, side="left")).min() >= FEWEST:
             break
     return cuts
 
 
-def _cut(quantile: float, distinct: np.ndarray) -> float:
+def _shortest_cut(quantile: float, distinct: np.ndarray) -> float:
     """The shortest number that divides the values as the quantile does, so that the words of a group say exactly who is in it."""
     above = distinct[distinct > quantile]
     return shortest_between(float(distinct[distinct <= quantile].max()), float(above.min())) if len(above) else quantile

@@ -282,11 +282,11 @@ def _fold(task: _Task) -> Record:
         splits_proved=certificate.splits_proved,
         second_correct=_correct(result.tree, task.dataset, second),
         second_n=len(second),
-        tree=_kept(result.tree) if task.second < 0 and not task.test_share else [],
+        tree=_tree_record(result.tree) if task.second < 0 and not task.test_share else [],
     )
 
 
-def _kept(tree: Tree) -> list[dict[str, Any]]:
+def _tree_record(tree: Tree) -> list[dict[str, Any]]:
     """The nodes of a tree that fits into a record; else none."""
     nodes = nodes_of_fold(tree)
     return nodes if len(json.dumps(nodes)) <= LONGEST // 2 else []

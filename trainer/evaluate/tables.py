@@ -201,12 +201,12 @@ def _cell(dataset: str, variant: str, group: str, folds: int, records: Sequence[
         seconds=seconds,
         limited=sum(r.status in {"time_limit", "memory_limit"} for r in good),
         failed=folds - len(good),
-        proved=_proved(good),
+        proved=_count_proved(good),
         error=next((r.error for r in own if r.error), ""),
     )
 
 
-def _proved(records: Sequence[Record]) -> float | None:
+def _count_proved(records: Sequence[Record]) -> float | None:
     if not records:
         return None
     if all(r.splits is not None for r in records):

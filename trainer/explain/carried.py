@@ -21,7 +21,7 @@ OTHER = "another one"  # stands for all categories that a tree without training 
 Places = Mapping[int, Mapping[int, int]]  # of each column of categories: its codes in the model → in what is carried
 
 
-def carried(
+def tree_data(
     tree: Tree,
     statistics: Sequence[ColumnStatistics],
     permissions: Sequence[Permission] | None = None,

@@ -253,8 +253,8 @@ class Flipper:
         """
         step = 10.0**-decimals if decimals is not None else math.ulp(start or 1.0)
         sign, offset = (1.0, -2 * step) if up else (-1.0, 2 * step)
-        near = [_on(start + offset + sign * k * step, decimals) for k in range(5)]
-        far = [_on(start + sign * step * 2.0**k, decimals) for k in range(2, NUDGES if decimals is None else 8)]
+        near = [_round_to(start + offset + sign * k * step, decimals) for k in range(5)]
+        far = [_round_to(start + sign * step * 2.0**k, decimals) for k in range(2, NUDGES if decimals is None else 8)]
         own = float(row[j])
         for value in (*near, *far):
             inside = value != own and (value > own) == up and span.low < value <= span.high
@@ -285,7 +285,7 @@ def _with(row: FloatArray, j: int, value: float) -> FloatArray:
     return changed
 
 
-def _on(value: float, decimals: int | None) -> float:
+def _round_to(value: float, decimals: int | None) -> float:
     return value if decimals is None else round(value, decimals)
 
 

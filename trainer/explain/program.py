@@ -232,7 +232,7 @@ class _Program:
         decimals = decimals_for(self.tree, j, self.statistics[j], self.permissions[j])
         pieces = [piece for piece in (self._piece(j, s) for s in self.region.spans.get(j, self.full[j])) if piece]
         if self.below is not None:
-            pieces = [part for piece in pieces for part in _apart(piece, own, decimals)]
+            pieces = [part for piece in pieces for part in _exclude_value(piece, own, decimals)]
         stays = self.region.holds(j, own)
         self.change[j], self.values[j], self.reach[j] = Expression(), [], 0.0
         if not pieces:
@@ -337,7 +337,7 @@ class _Program:
         return own if self.below is not None and close and self.region.holds(j, own) else value
 
 
-def _apart(piece: tuple[float, float], own: float, decimals: int | None) -> list[tuple[float, float]]:
+def _exclude_value(piece: tuple[float, float], own: float, decimals: int | None) -> list[tuple[float, float]]:
     """What of a piece lies below and above the row's own value, and not on it: where columns are not counted, "moves to its own
     value" would be the same row once more.
     """

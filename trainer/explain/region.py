@@ -101,7 +101,7 @@ def _region(
         elif tree.schema[j].kind is Kind.CATEGORICAL:
             codes[j] = codes.get(j, _all_codes(tree, j)) & _codes(tree, flat, left)
         else:
-            ends[j] = _both(ends.get(j, _all_ends(tree, j)), _ends(flat, left))
+            ends[j] = _intersect(ends.get(j, _all_ends(tree, j)), _ends(flat, left))
     spans = {
         j: tuple(_span(low, high, decimals_for(tree, j, statistics[j], permissions[j])) for low, high in pieces)
         for j, pieces in ends.items()
@@ -144,7 +144,7 @@ def _ends(flat: Flat, left: bool) -> list[Ends]:
     return [(low, high) for low, high in ((-math.inf, flat.low), (flat.high, math.inf)) if low < high]
 
 
-def _both(first: list[Ends], second: list[Ends]) -> list[Ends]:
+def _intersect(first: list[Ends], second: list[Ends]) -> list[Ends]:
     pieces = [(max(a, c), min(b, d)) for a, b in first for c, d in second]
     return [(low, high) for low, high in pieces if low < high]
 

@@ -37,7 +37,7 @@ def scope_of(method: Method, problem: Problem, settings: Settings, space: str = 
     return f"{LEAD[method.guarantee]} {', '.join([*parts[:first], *([own] if own else []), *parts[first:]])}"
 
 
-def counted(n: int, singular: str, plural: str = "") -> str:
+def count_noun(n: int, singular: str, plural: str = "") -> str:
     """1 threshold, 2 thresholds."""
     return f"{n} {singular if n == 1 else plural or singular + 's'}"
 
@@ -53,13 +53,13 @@ def binary_space(problem: Problem, settings: Settings) -> str:
         if own:
             sizes = sorted(Counter(own).values())
             each = f"{sizes[0]}" if sizes[0] == sizes[-1] else f"{sizes[0]} to {sizes[-1]}"
-            found.append(f"{counted(len(own), word)} ({each} per column)")
+            found.append(f"{count_noun(len(own), word)} ({each} per column)")
     if special := sum(f.test is Test.SPECIAL for f in features):
-        found.append(counted(special, "special value"))
+        found.append(count_noun(special, "special value"))
     if levels := sum(f.test is Test.LEVEL for f in features):
-        found.append(counted(levels, "category", "categories"))
+        found.append(count_noun(levels, "category", "categories"))
     if truths := sum(f.column in plain for f in features):
-        found.append(counted(truths, "yes/no column"))
+        found.append(count_noun(truths, "yes/no column"))
     return ", ".join(found) or "no question"
 
 
@@ -67,6 +67,6 @@ def numeric_space(problem: Problem, settings: Settings) -> str:
     """All thresholds, and single categories."""
     numeric = sum(c.kind is not Kind.CATEGORICAL for c in problem.table.columns)
     others = len(problem.table.columns) - numeric
-    found = [f"all thresholds of {counted(numeric, 'numeric column')}"] if numeric else []
-    found += [f"single categories of {counted(others, 'other column')}"] if others else []
+    found = [f"all thresholds of {count_noun(numeric, 'numeric column')}"] if numeric else []
+    found += [f"single categories of {count_noun(others, 'other column')}"] if others else []
     return ", ".join(found)

@@ -166,7 +166,7 @@ class Gurobi(Backend):
                     model.Params.StartNumber = number
                     session.x.setAttr("Start", values)
             model.optimize(session.callback)
-            return _ended(model, session)
+            return _end_status(model, session)
 
 
 def _parameters(exchange: Exchange) -> dict[str, Any]:
@@ -194,7 +194,7 @@ def _parameters(exchange: Exchange) -> dict[str, Any]:
     return found | options.parameters
 
 
-def _ended(model: Any, session: Session) -> Ended:
+def _end_status(model: Any, session: Session) -> Ended:
     GRB = session.gp.GRB
     exchange = session.exchange
     if model.Status in (GRB.INFEASIBLE, GRB.INF_OR_UNBD):

@@ -341,7 +341,7 @@ class Scip(Backend):
         ):  # PySCIPOpt raises no narrower kind; an error of a hook is kept by the exchange and raised there
             log.warning("SCIP gave up; what it had found and proved is kept", exc_info=True)
             return Ended.FAILED
-        return _ended(session)
+        return _end_status(session)
 
 
 def _configure(scip: Any, exchange: Exchange) -> None:
@@ -398,7 +398,7 @@ def _run(session: Session) -> None:
         watcher.join()
 
 
-def _ended(session: Session) -> Ended:
+def _end_status(session: Session) -> Ended:
     scip = session.scip
     exchange = session.exchange
     status = scip.getStatus()

@@ -15,7 +15,7 @@ import numpy as np
 
 from trainer.data.rows import parse_rows
 from trainer.errors import DataError
-from trainer.tree.file import ModelFile, read, write
+from trainer.tree.file import ModelFile, read_model, write
 from trainer.tree.nodes import Tree
 from trainer.version import VERSION
 
@@ -52,7 +52,7 @@ def save_model(model: Any, path: str | Path, **options: Any) -> None:
     with _file_of(model) as file:
         import mlflow.pyfunc
 
-        mlflow.pyfunc.save_model(path=str(path), **_said(file), **options)
+        mlflow.pyfunc.save_model(path=str(path), **_describe_file(file), **options)
 
 
 def log_model(model: Any, name: str = "model", **options: Any) -> Any:
@@ -60,15 +60,15 @@ def log_model(model: Any, name: str = "model", **options: Any) -> Any:
     with _file_of(model) as file:
         import mlflow.pyfunc
 
-        return mlflow.pyfunc.log_model(name=name, **_said(file), **options)
+        return mlflow.pyfunc.log_model(name=name, **_describe_file(file), **options)
 
 
 def _load_pyfunc(path: str) -> TreePredictor:
     """What MLflow calls with the path of the model file."""
-    return TreePredictor(read(path))
+    return TreePredictor(read_model(path))
 
 
-def _said(file: Path) -> dict[str, Any]:
+def _describe_file(file: Path) -> dict[str, Any]:
     return {"loader_module": LOADER, "data_path": str(file), "pip_requirements": [f"octweb[mlflow]=={VERSION}"]}
 
 
@@ -79,7 +79,7 @@ def _file_of(model: Any) -> Iterator[Path]:
     if found is None:
         raise DataError(f"{type(model).__name__} is neither a fitted classifier, nor a tree, nor a model file.")
     if isinstance(found, str | Path):
-        found = read(found)
+        found = read_model(found)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / FILE
         write(ModelFile.of_tree(found) if isinstance(found, Tree) else found, file)

@@ -87,7 +87,7 @@ class CsvWriter:
 
     def _begin(self, kept: Sequence[str]) -> None:
         if not self.begun:
-            self.stream.write(csv_line([*map(self.text, kept), *_beside(self.names, kept)]))
+            self.stream.write(csv_line([*map(self.text, kept), *_answer_names(self.names, kept)]))
             self.begun = True
 
     def _kept(self, column: pa.Array) -> list[Any]:
@@ -126,7 +126,7 @@ class ParquetWriter:
 
     def _begin(self, kept: pa.Schema) -> pq.ParquetWriter:
         if self.writer is None:
-            names = _beside([name for name, _ in self.fields], kept.names)
+            names = _answer_names([name for name, _ in self.fields], kept.names)
             answers = [pa.field(name, t) for name, (_, t) in zip(names, self.fields, strict=True)]
             schema = pa.schema([*(field.remove_metadata() for field in kept), *answers])
             self.writer = pq.ParquetWriter(self.stream, schema, compression="zstd")
@@ -140,7 +140,7 @@ def _names(tree: Tree) -> list[str]:
     return ["row", "label", *(f"probability {c}" for c in tree.classes), "leaf"]
 
 
-def _beside(names: Sequence[str], kept: Collection[str]) -> list[str]:
+def _answer_names(names: Sequence[str], kept: Collection[str]) -> list[str]:
     """The names of answers beside kept columns, none of which has the same name."""
     taken = set(kept)
     found = []

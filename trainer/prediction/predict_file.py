@@ -34,7 +34,7 @@ from trainer.data.reader import (
 )
 from trainer.data.training_set import TrainingSet
 from trainer.dtypes import CodeArray
-from trainer.errors import DataError, listed
+from trainer.errors import DataError, list_names
 from trainer.prediction.output_file import CsvWriter, MoreColumns, ParquetWriter, Piece, Writer
 from trainer.tree.file import ModelFile
 
@@ -97,7 +97,7 @@ def predict_file(
             model, source, CsvWriter(model.tree, output, for_spreadsheets=for_spreadsheets, more=more), say, more
         )
     path = Path(output)
-    with _beside(path) as temporary:
+    with _temporary_name(path) as temporary:
         if path.suffix.lower() == ".parquet":
             with temporary.open("wb") as binary:
                 found = _predict(model, source, ParquetWriter(model.tree, binary, more=more), say, more)
@@ -229,9 +229,11 @@ class _Total:
         notes = list(self.around)
         if self.last is not None:
             if self.last.extra_columns:
-                notes.append(f"Columns that the model does not know are ignored: {listed(self.last.extra_columns)}.")
+                notes.append(
+                    f"Columns that the model does not know are ignored: {list_names(self.last.extra_columns)}."
+                )
             if self.last.absent_columns:
-                notes.append(f"Columns that the tree does not use are missing: {listed(self.last.absent_columns)}.")
+                notes.append(f"Columns that the tree does not use are missing: {list_names(self.last.absent_columns)}.")
         for name, count in self.unknown.items():
             notes.append(unknown_words(name, count))
         if self.trained:
@@ -263,7 +265,7 @@ def _flush(stream: Any) -> None:
 
 
 @contextmanager
-def _beside(path: Path) -> Iterator[Path]:
+def _temporary_name(path: Path) -> Iterator[Path]:
     """A temporary name beside `path` to write to, so nobody reads a half-written file; removed afterwards in every case."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:

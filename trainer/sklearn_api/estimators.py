@@ -25,7 +25,7 @@ from trainer import ESTIMATOR_NAMES
 from trainer.certificate import Certificate
 from trainer.data.problem import Problem
 from trainer.dtypes import CodeArray, FloatArray
-from trainer.errors import ParameterError, listed
+from trainer.errors import ParameterError, list_names
 from trainer.methods.base import Method, Settings
 from trainer.registry import METHODS, get
 from trainer.sklearn_api.estimator_input import read_matrix, read_table
@@ -128,7 +128,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         check_classification_targets(y)
         if by_class is not None:
             sample_weight = _times_class_weights(by_class, y, sample_weight, settings)
-        counted = _counted(sample_weight, len(table))
+        counted = _integer_weights(sample_weight, len(table))
         weights = None if counted is None else counted.weights
         known = np.unique(y)
         if weights is not None and (weights == 0).any():
@@ -274,7 +274,7 @@ def _times_class_weights(
     if unknown:
         raise ParameterError(
             {
-                "class_weight": f"no training row has the label {listed(unknown)}; known: {listed([repr(c) for c in classes.tolist()])}."
+                "class_weight": f"no training row has the label {list_names(unknown)}; known: {list_names([repr(c) for c in classes.tolist()])}."
             }
         )
     try:
@@ -287,7 +287,7 @@ def _times_class_weights(
     return own * factors[codes]
 
 
-def _counted(sample_weight: Any, n: int) -> WholeWeights | None:
+def _integer_weights(sample_weight: Any, n: int) -> WholeWeights | None:
     """Weights as whole numbers, or None for equal weights of 1."""
     if sample_weight is None:
         return None

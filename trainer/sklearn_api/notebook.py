@@ -101,13 +101,13 @@ class _Bar:
 
     def show(self, progress: Progress, draft: object = None) -> None:
         """Take the news of the search."""
-        self._line.set_postfix_str(words(progress))
+        self._line.set_postfix_str(describe_progress(progress))
 
     def close(self) -> None:
         self._line.close()
 
 
-def words(progress: Progress) -> str:
+def describe_progress(progress: Progress) -> str:
     """What is known about a search: "searching, incumbent 0.953, bound 0.967, gap 1.4 %"."""
     said = [progress.phase]
     if progress.incumbent is not None:

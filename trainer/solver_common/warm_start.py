@@ -44,12 +44,14 @@ def adapt(tree: Tree, table: Table, labels: Labels) -> Draft:
         if node.split is None:
             drafts[node.id] = DraftLeaf(label=known.get(tree.classes[node.label]))
         else:
-            split = _renamed(node.split, tree.schema, table.schema, columns)
+            split = _rename_split(node.split, tree.schema, table.schema, columns)
             drafts[node.id] = DraftBranch(split=split, left=drafts.pop(node.left), right=drafts.pop(node.right))
     return drafts[0]
 
 
-def _renamed(split: Split, old: Sequence[ColumnSchema], new: Sequence[ColumnSchema], columns: dict[str, int]) -> Split:
+def _rename_split(
+    split: Split, old: Sequence[ColumnSchema], new: Sequence[ColumnSchema], columns: dict[str, int]
+) -> Split:
     def code(feature: int, level: int) -> int:
         """The code of the same category in the new schema; -1 where it does not occur."""
         name, categories = old[feature].categories[level], new[columns[old[feature].name]].categories

@@ -14,7 +14,7 @@ from trainer.methods.base import Method, Parameter
 from trainer.registry import METHODS
 from trainer.training.claims import claim_words
 from trainer.tree.describe import number_text
-from trainer.tree.file import ModelFile, read
+from trainer.tree.file import ModelFile, read_model
 from trainer.tree.render.paper import svg_of
 
 BEGIN = "<!-- parameters: made by `manage.py methods --write docs/methods` -->"
@@ -72,15 +72,15 @@ def picture(model: ModelFile) -> str:
 
 def page_with_table(text: str, method: Method) -> str:
     """The page with today's table between its marks; raises DataError if a mark is missing."""
-    return _between(text, BEGIN, END, parameter_table(method), method)
+    return _replace_between(text, BEGIN, END, parameter_table(method), method)
 
 
 def page_with_tree(text: str, method: Method, model: ModelFile) -> str:
     """The page with the tree between its marks; raises DataError if a mark is missing."""
-    return _between(text, TREE_BEGIN, TREE_END, tree_text(method, model), method)
+    return _replace_between(text, TREE_BEGIN, TREE_END, tree_text(method, model), method)
 
 
-def _between(text: str, begin: str, end: str, made: str, method: Method) -> str:
+def _replace_between(text: str, begin: str, end: str, made: str, method: Method) -> str:
     before, first, rest = text.partition(begin)
     _, last, after = rest.partition(end)
     if not first or not last:
@@ -101,7 +101,7 @@ def pages(folder: Path) -> Iterator[tuple[Path, str, str]]:
         text = path.read_text(encoding="utf-8")
         if not tree.exists():
             raise DataError(f"{tree} is missing; `manage.py methods --write {folder}` trains it.")
-        model = read(tree)
+        model = read_model(tree)
         drawn = tree.with_suffix(".svg")
         yield path, text, page_with_tree(page_with_table(text, method), method, model)
         yield drawn, drawn.read_text(encoding="utf-8") if drawn.exists() else "", picture(model)

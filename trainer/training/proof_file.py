@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from trainer.certificate import Evidence
-from trainer.constraints import asked
+from trainer.constraints import active_constraints
 from trainer.data.problem import Problem
 from trainer.dtypes import BitArray
 from trainer.errors import DataError
@@ -29,7 +29,7 @@ from trainer.families.exact.proofs.rule_proof import ruled_proof
 from trainer.families.exact.search.constraints import LIMITS
 from trainer.families.exact.search.solve import prove_binary
 from trainer.families.oblique.fewest import with_smaller
-from trainer.families.oblique.proving import made as planes_proof
+from trainer.families.oblique.proving import build_proof as planes_proof
 from trainer.methods.base import Method, NotProved, Proof, Settings, Solution
 
 FORMAT = "octweb-proof"
@@ -75,7 +75,7 @@ def write_proof(
     path.unlink(missing_ok=True)
     try:
         proof = _proof(problem, method, settings, solution, stop)
-        lines = _lines(problem, proof, planes=method.id in PLANES, rates=RATES in asked(settings))
+        lines = _lines(problem, proof, planes=method.id in PLANES, rates=RATES in active_constraints(settings))
         size, digest = _write(path, lines, limits.size)
     except (NotProved, DataError) as reason:  # too many questions are refused where the exact search counts them
         return {"kind": Evidence.PROOF, "made": False, "reason": str(reason)}
@@ -117,16 +117,20 @@ def _of_same_trees(problem: Problem, settings: Settings, solution: Solution, sto
     """The proof of the exact search over the same trees, and within the restrictions where they make the best tree worse."""
     cost = cost_of(solution, problem)
     found = _afterwards(problem.binary.bits(problem.table), problem, settings, cost, stop)
-    if found is None or not asked(settings) or (_rows(found, problem) >= cost and not _paths_forbidden(settings)):
+    if (
+        found is None
+        or not active_constraints(settings)
+        or (_rows(found, problem) >= cost and not _paths_forbidden(settings))
+    ):
         return found
-    if beyond := asked(settings).difference(LIMITS):
+    if beyond := active_constraints(settings).difference(LIMITS):
         return _within_rules(problem, settings, cost, beyond, stop)
     return restricted_proof(constrained_bench(problem, settings), (), cost, settings["depth"], stop)
 
 
 def _paths_forbidden(settings: Settings) -> bool:
     """Whether steps below the root may be about paths that pairs of columns forbid."""
-    return settings["depth"] > 3 and "forbidden_pairs" in asked(settings)
+    return settings["depth"] > 3 and "forbidden_pairs" in active_constraints(settings)
 
 
 def _within_rules(

@@ -50,7 +50,7 @@ def left_in(progress: Path, start: Tree | None = None) -> Left:
     last = records[-1] if records else {}
     tree = _tree(written) if written is not None else start if worth is not None else None
     if tree is None:
-        raise SolverError(_lost(worth, last.get("leaves")))
+        raise SolverError(_lost_tree_message(worth, last.get("leaves")))
     return Left(
         tree=tree,
         worth=worth if written is None else None,
@@ -60,7 +60,7 @@ def left_in(progress: Path, start: Tree | None = None) -> Left:
     )
 
 
-def kept(method: Method, problem: Problem, settings: Settings, left: Left) -> Solution:
+def solution_from_progress(method: Method, problem: Problem, settings: Settings, left: Left) -> Solution:
     """The solution that is left; raises SolverError where only the search could say what it is worth."""
     if demands_more(method, settings) or method.unsearched(problem, settings):
         raise SolverError("The tree that it had found is lost: only the search itself can say what it is worth.")
@@ -102,7 +102,7 @@ def _tree(record: dict[str, Any]) -> Tree:
         raise SolverError("The tree that it had found is lost: it cannot be read from the progress.") from error
 
 
-def _lost(worth: float | None, leaves: int | None) -> str:
+def _lost_tree_message(worth: float | None, leaves: int | None) -> str:
     if worth is None and leaves is None:
         return "It had found no tree yet."
     if leaves is None:

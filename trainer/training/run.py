@@ -29,7 +29,7 @@ from trainer.table import Labels, Table, fingerprint
 from trainer.training import single_leaf
 from trainer.training.claims import read_claim
 from trainer.training.proof_file import ProofLimits, write_proof
-from trainer.training.recovery import Left, kept
+from trainer.training.recovery import Left, solution_from_progress
 from trainer.training.supervised_thread import TICK, prepare, solve
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Draft, Tree, simplify, to_draft, training_counts
@@ -156,7 +156,11 @@ def fit(
         raise ParameterError({"method": f"'{method.id}' takes two classes; this target has {problem.n_classes}."})
     if problem.n_classes > 1:
         method.check(settings, problem.names)
-    solution = solve(method, problem, settings, monitor) if left is None else kept(method, problem, settings, left)
+    solution = (
+        solve(method, problem, settings, monitor)
+        if left is None
+        else solution_from_progress(method, problem, settings, left)
+    )
     tree = problem.tree(solution.draft)
     if method.guarantee is Guarantee.TREE:
         simpler = problem.tree(simplify(tree))
@@ -173,7 +177,7 @@ def certify(
     method: Method, problem: Problem, settings: Settings, solution: Solution, tree: Tree, monitor: Monitor
 ) -> Certificate:
     """The claim about `tree`; raises SolverError if the solver's bound contradicts the tree it returned."""
-    objective = reached(problem, tree, solution.goal)
+    objective = objective_of(problem, tree, solution.goal)
     bound = solution.bound
     if bound is not None:
         if bound < objective - TOLERANCE:
@@ -226,7 +230,7 @@ def certify(
     )
 
 
-def reached(problem: Problem, tree: Tree, goal: Goal | None) -> float:
+def objective_of(problem: Problem, tree: Tree, goal: Goal | None) -> float:
     """The objective of `tree`; raises SolverError if it does not keep what the goal requires."""
     if goal is None:
         return problem.objective(tree)

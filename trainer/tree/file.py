@@ -30,7 +30,7 @@ __all__ = [
     "check",
     "from_json",
     "json_schema",
-    "read",
+    "read_model",
     "write",
     "write_atomically",
 ]
@@ -84,7 +84,7 @@ def from_json(document: Any) -> ModelFile:
     return _model(document)
 
 
-def read(path: str | Path) -> ModelFile:
+def read_model(path: str | Path) -> ModelFile:
     """Read a model file; raises ModelFileError if it is not a model file, and OSError if it cannot be opened."""
     return _model(read_document(path))
 

@@ -44,7 +44,7 @@ def number_text(value: float, digits: int = DIGITS, *, full: bool = False) -> st
     sign = MINUS if value < 0 else ""
     size = abs(value)
     if full:
-        return sign + _plain(Decimal(repr(float(size))))
+        return sign + _plain_decimal(Decimal(repr(float(size))))
     exponent = math.floor(math.log10(size))
     if size >= TENS or exponent < SMALLEST:
         mantissa, power = f"{size:.{digits - 1}e}".split("e")
@@ -74,7 +74,7 @@ def count_words(number: int | str, one: str, many: str = "") -> str:
 
 def decimal_text(value: float) -> str:
     """`value` as a plain decimal that every program reads, with every digit: "-7314.2", "0.00001"."""
-    return _plain(Decimal(repr(float(value)))).replace(",", "")
+    return _plain_decimal(Decimal(repr(float(value)))).replace(",", "")
 
 
 def read_number(text: str) -> float:
@@ -111,7 +111,7 @@ def shortest_between(low: float, high: float) -> float:
     return low
 
 
-def rounded(value: float, digits: int) -> float:
+def round_digits(value: float, digits: int) -> float:
     """`value` with at most `digits` significant digits."""
     return float(f"{value:.{digits - 1}e}")
 
@@ -144,7 +144,7 @@ def _trim(text: str) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _plain(value: Decimal) -> str:
+def _plain_decimal(value: Decimal) -> str:
     text = f"{value:,f}" if -20 < value.adjusted() < 21 else f"{value}"
     return _trim(text) if "E" not in text else text
 

@@ -50,7 +50,7 @@ def collapses(tree: Tree) -> list[Alpha]:
             continue
         alpha = max(alpha, g)
         found[v] = alpha
-        _cut(tree, v, branches)
+        _remove_branch(tree, v, branches)
         saved = size - 1
         added = error[v] - below[v]
         below[v] = error[v]
@@ -64,7 +64,7 @@ def collapses(tree: Tree) -> list[Alpha]:
     return found
 
 
-def _cut(tree: Tree, v: int, branches: set[int]) -> None:
+def _remove_branch(tree: Tree, v: int, branches: set[int]) -> None:
     """Take v and all branches below it out of those that can still be collapsed."""
     stack = [v]
     while stack:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trainer.dtypes import CodeArray, FloatArray
-from trainer.precompiled import kept
+from trainer.precompiled import cached_kernel
 from trainer.table import ColumnSchema
 from trainer.tree.splits import Split
 
@@ -60,7 +60,7 @@ def flatten(rows: Sequence[tuple[Split | None, int, int]], schema: Sequence[Colu
     )
 
 
-@kept
+@cached_kernel
 def leaves_of(X, nodes, cuts, terms, coefficients, member, out):
     """Write the leaf of every row of X (n, columns) into out, int32 (n,)."""
     for i in range(X.shape[0]):

@@ -228,7 +228,7 @@ class Session:
         known = [(found.value if found is not None and found.whole else None, document["certificate"]["objective"])]
         if optimum is not None and optimum["proved"]:
             dropped = range(len(document["certificate"]["wishes"]))
-            known.append((small.without(document, seen, dropped), optimum["objective"]))
+            known.append((small.optimum_without(document, seen, dropped), optimum["objective"]))
         for value, claimed in known:
             if value is not None and value > exact_fraction(repr(claimed)) + TOLERANCE:
                 raise SolverError(

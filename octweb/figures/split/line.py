@@ -17,7 +17,7 @@ from octweb.figures.split.impurity import best_threshold, gini_rows
 from octweb.figures.split.scene import Scene, impurity_words, rows_words, sentence, side_heads, weighed_codes_words
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.tree.describe import number_text, split_text
-from trainer.tree.render.names import named
+from trainer.tree.render.names import named_styles
 from trainer.tree.render.palette import LEGEND, ClassStyle, axis, class_styles, escape, frame, short
 from trainer.tree.splits import Linear, Threshold
 
@@ -73,7 +73,7 @@ def _points(
     points: FloatArray, codes: CodeArray, shown: np.ndarray, styles: Sequence[ClassStyle], names: tuple[str, str]
 ) -> list[dict[str, Any]]:
     traces = []
-    for style, group, name in named(styles):
+    for style, group, name in named_styles(styles):
         rows = shown[np.isin(codes[shown], group)]
         if len(rows):
             traces.append(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from octweb.figures.split.scene import Scene, impurity_words, missing_words, sentence
-from trainer.tree.render.names import named
+from trainer.tree.render.names import named_styles
 from trainer.tree.render.palette import LEGEND, axis, class_styles, count_axis, escape, frame, short
 from trainer.tree.splits import Subset
 
@@ -51,7 +51,7 @@ def _category_bars(scene: Scene, bars: Sequence[tuple[str, np.ndarray]]) -> dict
     table = np.array([counts for _, counts in bars])
     at = list(range(len(bars)))
     traces = []
-    for style, group, name in named(class_styles(scene.tree.classes)):
+    for style, group, name in named_styles(class_styles(scene.tree.classes)):
         rows = table[:, group].sum(axis=1)
         if rows.any():
             traces.append(

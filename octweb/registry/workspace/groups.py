@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from octweb.core.files import local_path
 from octweb.registry.workspace.scene import Scene
-from trainer.evaluate.groups import FEWEST, grouped
+from trainer.evaluate.groups import FEWEST, group_rows
 from trainer.evaluate.intervals import wilson
 from trainer.tree.render.palette import swatch
 
@@ -38,7 +38,7 @@ def groups(scene: Scene, column: str, part: str) -> dict[str, Any] | None:
     values = _column(scene, column)
     if values is None:
         return None
-    labels, codes = grouped(values[at])
+    labels, codes = group_rows(values[at])
     classes = len(scene.tree.classes)
     found = []
     small = 0

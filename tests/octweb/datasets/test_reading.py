@@ -30,7 +30,7 @@ import resource
 from pathlib import Path
 from tests.bombs import bombs
 from trainer.data.formats.file_bytes import ReadLimits
-from trainer.data.formats.read_file import read
+from trainer.data.formats.read_file import read_table
 from trainer.errors import DataError
 import sys
 made = list(bombs({MB}))
@@ -39,7 +39,7 @@ for name, file_name, content in made:
     path = Path(sys.argv[1]) / file_name
     path.write_bytes(content)
     try:
-        read(path, limits=ReadLimits(rows=200_000, columns=2_000))
+        read_table(path, limits=ReadLimits(rows=200_000, columns=2_000))
     except DataError as error:
         assert len(str(error)) < 400, name
     except MemoryError:

@@ -15,7 +15,7 @@ from octweb.places import FILES
 from tests.trainer.explain.test_flip import CHOICES, random_case
 from tests.trainer.random_trees import random_matrix, random_tree
 from trainer.explain.around import both_ways
-from trainer.explain.carried import carried
+from trainer.explain.carried import tree_data
 from trainer.explain.flip import Flipper
 from trainer.explain.statistics import statistics, statistics_of_tree, step_above, step_at_most
 from trainer.table import Kind
@@ -56,7 +56,7 @@ def test_every_row_ends_in_the_leaf_of_the_kernel(count):
         tree, _ = random_tree(seed)
         rows = random_matrix(np.random.default_rng(seed + 10_000), tree.schema, 250, holes=True)
         cases.append(
-            {"tree": carried(tree, statistics_of_tree(tree)), "rows": [cells(tree_row(r, tree), tree) for r in rows]}
+            {"tree": tree_data(tree, statistics_of_tree(tree)), "rows": [cells(tree_row(r, tree), tree) for r in rows]}
         )
         wanted.append(tree.apply(rows).tolist())
     assert in_node("return one.rows.map((r) => E.leaf(one.tree, r.map(num)))", cases) == wanted
@@ -89,7 +89,7 @@ def test_flips_are_those_of_the_server(sums, count):
         flipper = Flipper(tree, known, allowed)
         for row in matrix[:4]:
             found = flipper.find(row)
-            cases.append({"tree": carried(tree, known), "row": cells(row, tree), "permissions": permissions})
+            cases.append({"tree": tree_data(tree, known), "row": cells(row, tree), "permissions": permissions})
             wanted.append((tree, found))
     answers = in_node(
         "const f = E.flip(one.tree, one.row.map(num), { permissions: one.permissions }); "
@@ -129,7 +129,7 @@ def test_what_is_not_known_is_followed_both_ways(count):
         places = [at for at, j in enumerate(tree.used_columns) if j in unknown]
         cases.append(
             {
-                "tree": carried(tree, statistics(tree.schema, matrix)),
+                "tree": tree_data(tree, statistics(tree.schema, matrix)),
                 "row": cells(tree_row(matrix[0], tree), tree),
                 "open": places,
             }
@@ -147,7 +147,7 @@ def test_what_is_not_known_is_followed_both_ways(count):
 
 def test_nothing_learned_from_rows_is_carried_without_leave():
     tree, matrix = random_tree(5)
-    text = json.dumps(carried(tree, statistics(tree.schema, matrix), rows=False))
+    text = json.dumps(tree_data(tree, statistics(tree.schema, matrix), rows=False))
     assert '"r":' not in text
     assert '"c":' not in text
     assert all(c.get("scale", 1.0) == 1.0 for c in json.loads(text)["columns"])
@@ -160,7 +160,7 @@ def test_categories_that_no_question_names_are_one_and_go_where_the_kernel_sends
     for seed in range(count):
         tree, _ = random_tree(seed)
         rows = random_matrix(np.random.default_rng(seed + 20_000), tree.schema, 100, holes=False)
-        told = carried(tree, statistics_of_tree(tree), rows=False)
+        told = tree_data(tree, statistics_of_tree(tree), rows=False)
         for column, j in zip(told["columns"], tree.used_columns, strict=True):
             names = tree.schema[j].categories
             if not names:
@@ -186,7 +186,7 @@ def test_the_questionnaire_asks_only_what_is_needed_and_ends_where_the_kernel_do
             unknown = [int(at) for at in np.flatnonzero(rng.random(len(tree.used_columns)) < (0.3 if seed % 2 else 0))]
             own = tree_row(row, tree)
             cases.append(
-                {"tree": carried(tree, statistics(tree.schema, matrix)), "row": cells(own, tree), "open": unknown}
+                {"tree": tree_data(tree, statistics(tree.schema, matrix)), "row": cells(own, tree), "open": unknown}
             )
             wanted.append((tree, own, [tree.used_columns[at] for at in unknown]))
     answers = in_node(

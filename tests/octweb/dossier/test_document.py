@@ -13,7 +13,7 @@ from octweb.dossier.pdf import to_pdf
 from tests.octweb.figures.specimens import SPLITS, one_split, tree_of
 from tests.trainer.check.recount.files import many_classes, trained
 from trainer.dossier import dossier
-from trainer.tree.file import read
+from trainer.tree.file import read_model
 from trainer.tree.render.paper import MOST, PAPER, below, pictures
 
 
@@ -48,7 +48,7 @@ def document(tmp_path, model, data, **options):
     path = tmp_path / "model.json"
     path.write_text(json.dumps(model))
     record = dossier(path, data, **options)
-    return record, to_html(record, read(path).tree)
+    return record, to_html(record, read_model(path).tree)
 
 
 def test_long_names_and_many_classes_make_a_small_document_that_prints(tmp_path):

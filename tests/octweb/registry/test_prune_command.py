@@ -8,7 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from tests.trainer.random_trees import random_tree
-from trainer.tree.file import ModelFile, read, write
+from trainer.tree.file import ModelFile, read_model, write
 from trainer.tree.idle import idle_questions, pruned
 
 
@@ -25,7 +25,7 @@ def test_the_smaller_model_is_written_and_its_leaves_are_told(tmp_path):
             assert not (tmp_path / "none.json").exists()
             continue
         call_command("prune", str(path), str(tmp_path / "small.json"), stdout=out)
-        made = read(tmp_path / "small.json")
+        made = read_model(tmp_path / "small.json")
         assert made.to_json() == pruned(model).to_json()
         assert made.tree.predict(matrix).tolist() == tree.predict(matrix).tolist()
         assert f"{tree.n_leaves} leaves before, {made.tree.n_leaves} now" in out.getvalue()

@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 from octweb.runs.interrupts import Interrupts
 from trainer.convert import from_sklearn
 from trainer.tree.export.pmml import to_pmml
-from trainer.tree.file import read
+from trainer.tree.file import read_model
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_a_better_tree_is_found_and_the_best_one_is_proved(folder):
         "train", str(folder / "rows.csv"), "--target", "edible", "--method", "exact-numeric", "--depth", "2",
         "--output", str(out), stdout=io.StringIO(), stderr=io.StringIO(),
     )  # fmt: skip
-    (folder / "best.pmml").write_text(to_pmml(read(out).tree, target="edible"))
+    (folder / "best.pmml").write_text(to_pmml(read_model(out).tree, target="edible"))
     text, record = convert(folder, "best.pmml", "--data", folder / "rows.csv", "--compare")
     assert record["compare"]["verdict"] == "no better tree"
     assert record["compare"]["rules"] == ""

@@ -14,7 +14,7 @@ from trainer.check.recount import verdict, verify
 from trainer.errors import DataError
 from trainer.registry import METHODS, get
 from trainer.training.method_pages import model_path
-from trainer.tree.file import read
+from trainer.tree.file import read_model
 
 PAGES = ROOT / "docs" / "methods"
 AT_ONCE = ("cart", "exact", "exact-numeric", "bivariate")  # no time limit and no solver decides on these
@@ -36,8 +36,8 @@ def test_the_claims_of_a_kept_tree_hold(method, tmp_path):
 @pytest.mark.parametrize("name", AT_ONCE)
 def test_a_kept_tree_is_what_the_method_trains_today(name, tmp_path):
     train(get(name), tmp_path / "model.json")
-    kept = read(model_path(PAGES, get(name)))
-    today = read(tmp_path / "model.json")
+    kept = read_model(model_path(PAGES, get(name)))
+    today = read_model(tmp_path / "model.json")
     assert today.tree == kept.tree, f"stale; run `manage.py methods --write docs/methods --again {name}`"
     assert today.certificate["status"] == kept.certificate["status"]
 

@@ -14,7 +14,7 @@ from django.core.management import CommandError, call_command
 
 from octweb.runs.management.commands import pareto
 from trainer.training.run import train
-from trainer.tree.file import read
+from trainer.tree.file import read_model
 from trainer.tree.nodes import tree_from_json
 
 ARGUMENTS = ("--target=y", "--depth=2", "--set=first_trees=cart", "--set=search_seconds=1", "--time-limit=20")
@@ -45,7 +45,7 @@ def test_every_number_of_branchings_is_proved_and_keeps_its_tree(rows, tmp_path)
     # one line parts one corner from the rest, a second one the other corner
     assert {p["branchings"]: p["correct"] for p in branchings} == {0: 8, 1: 12, 2: 16}
     assert all(p["proved"] and p["bound"] == p["correct"] for p in branchings)
-    whole = read(model).tree
+    whole = read_model(model).tree
     data = np.array([[float(c) for c in line.split(",")[:2]] for line in rows.read_text().splitlines()[1:]])
     classes = [line.split(",")[2] for line in rows.read_text().splitlines()[1:]]
     for p in (*branchings, *coefficients):
@@ -105,4 +105,4 @@ def test_a_signal_keeps_what_was_found(tmp_path, monkeypatch):
         for number, handler in handlers:
             signal.signal(number, handler)
     assert "ended early (cancelled)" in text
-    assert read(model).tree.n_leaves >= 1
+    assert read_model(model).tree.n_leaves >= 1

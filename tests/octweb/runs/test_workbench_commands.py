@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 
 from trainer.check.recount import verify
 from trainer.dossier.facts import dossier
-from trainer.tree.file import read
+from trainer.tree.file import read_model
 
 TRAINED = {"method", "status", "objective", "bound", "gap", "train_accuracy", "correct", "n", "features", "encoded_features",
            "classes", "depth", "leaves", "seconds", "nodes", "solver", "solver_version", "warm_start_objective", "cuts",
@@ -49,7 +49,7 @@ def test_a_reason_stays_with_its_wish_and_the_checker_reads_past_it(csv_file, tm
     given = ["--target=class", "--depth=2", "--leaf-penalty=0.01", f"--output={output}", "--wish=leaf n yes"]
     record = record_of("complete", str(csv_file), *given, "--reason", "leaf n yes", "the law says so")
     assert record["wishes"][0]["reason"] == "the law says so"
-    assert read(output).certificate["wishes"][0]["reason"] == "the law says so"
+    assert read_model(output).certificate["wishes"][0]["reason"] == "the law says so"
     findings = {f.claim: f.verdict for f in verify(output, csv_file)}
     assert findings["wish 'leaf n yes'"] == "recounted"
     assert findings["price of the wish 'leaf n yes'"] == "proved"
@@ -83,7 +83,7 @@ def test_a_completion_is_a_training_record_with_wishes_and_prices(csv_file, tmp_
         if k:  # a held question stays when its wish is dropped
             assert wish["price"] == pytest.approx(without["objective"] - record["objective"])
         assert wish["price"] >= 0
-    model = read(output)
+    model = read_model(output)
     assert model.certificate["wishes"] == record["wishes"]
     assert "the wish 'leaf n yes'" in model.certificate["scope"]
     root = model.tree.nodes[0]
@@ -146,7 +146,7 @@ def test_wishes_over_subsets_of_categories(csv_file, tmp_path):
     assert record["optimum"]["objective"] == pytest.approx(trained["objective"])
     assert [w["wish"] for w in record["wishes"]] == wishes
     assert record["proof"]["made"]
-    model = read(output)
+    model = read_model(output)
     assert set(model.tree.nodes[0].split.names(model.tree.schema)) in ({"green"}, {"red", "blue"})
     for findings in (verify(output, csv_file), verify(output, csv_file, tmp_path / "proof.jsonl.gz")):
         found = {f.claim: f.verdict for f in findings}

@@ -11,9 +11,9 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from trainer.check.recount import verdict, verify
-from trainer.convert import convert, counted, fitted_to, form_of, from_sklearn, rival
+from trainer.convert import convert, count_rows, fitted_to, form_of, from_sklearn, rival
 from trainer.convert.source import Converted
-from trainer.data.formats.read_file import read
+from trainer.data.formats.read_file import read_table
 from trainer.data.reader import build_as_read, reading_of
 from trainer.errors import ConversionError, DataError, TrainerError
 from trainer.table import MISSING_CATEGORY, Labels, numeric_table
@@ -57,13 +57,13 @@ def text(frame) -> bytes:
 
 def raw_of(frame: pd.DataFrame, path):
     frame.to_csv(path, index=False)
-    raw = read(path)
+    raw = read_table(path)
     return raw, reading_of(raw)
 
 
 def test_verify_recounts_a_converted_file(frame, text, tmp_path):
     raw, reading = raw_of(frame, tmp_path / "rows.csv")
-    model = counted(
+    model = count_rows(
         convert(text, form_of(text), classes=["no", "yes"]), raw, reading, target="edible", name="mushrooms"
     )
     assert [c.name for c in model.tree.schema] == ["cap width", "count", "odor"]  # LightGBM wrote cap_width
@@ -85,7 +85,7 @@ def test_verify_recounts_a_converted_file(frame, text, tmp_path):
 
 def test_a_converted_file_cannot_claim_to_be_optimal(frame, text, tmp_path):
     raw, reading = raw_of(frame, tmp_path / "rows.csv")
-    document = counted(convert(text, "lightgbm", classes=["no", "yes"]), raw, reading, target="edible").to_json()
+    document = count_rows(convert(text, "lightgbm", classes=["no", "yes"]), raw, reading, target="edible").to_json()
     document["certificate"] |= {"status": "optimal", "bound": document["certificate"]["objective"], "gap": 0.0}
     (tmp_path / "model.json").write_text(json.dumps(document))
     assert verdict(verify(tmp_path / "model.json", tmp_path / "rows.csv")) == "refuted"
@@ -103,13 +103,13 @@ def test_a_converted_file_cannot_claim_to_be_optimal(frame, text, tmp_path):
 def test_a_table_that_does_not_fit_is_refused(frame, text, tmp_path, change, words):
     raw, reading = raw_of(change(frame), tmp_path / "rows.csv")
     with pytest.raises(DataError, match=words):
-        counted(convert(text, "lightgbm", classes=["no", "yes"]), raw, reading, target="edible")
+        count_rows(convert(text, "lightgbm", classes=["no", "yes"]), raw, reading, target="edible")
 
 
 def test_categories_that_only_the_table_has_are_added_and_go_right(frame, text, tmp_path):
     more = pd.concat([frame, frame.head(5).assign(odor="musty")])
     raw, reading = raw_of(more, tmp_path / "rows.csv")
-    model = counted(convert(text, "lightgbm", classes=["no", "yes"]), raw, reading, target="edible")
+    model = count_rows(convert(text, "lightgbm", classes=["no", "yes"]), raw, reading, target="edible")
     assert "musty" in model.tree.schema[2].categories
     write(model, tmp_path / "model.json")
     assert verdict(verify(tmp_path / "model.json", tmp_path / "rows.csv")) == "recounted"
@@ -120,7 +120,7 @@ def test_our_own_pmml_is_counted_as_it_was(frame, tmp_path):
     source = DecisionTreeClassifier(max_depth=3, random_state=0).fit(frame[["cap width", "count"]], frame["edible"])
     tree = from_sklearn(source)
     found = convert(to_pmml(tree, target="edible").encode(), "pmml")
-    model = counted(found, raw, reading)
+    model = count_rows(found, raw, reading)
     assert model.target == "edible"
     # rows are the same, so are the counts of the fit
     assert sorted(v.counts for v in model.tree.leaves) == sorted(v.counts for v in tree.leaves)
@@ -132,7 +132,7 @@ def test_a_model_file_of_ours_keeps_its_tree_and_leaves_its_claims_behind(frame,
     trained = train(TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 2}))
     content = json.dumps(trained.model.to_json()).encode()
     assert form_of(content) == "octweb"
-    model = counted(convert(content, "octweb"), raw, reading)
+    model = count_rows(convert(content, "octweb"), raw, reading)
     assert [v.counts for v in model.tree.nodes] == [v.counts for v in trained.tree.nodes]
     assert trained.model.certificate["status"] == "optimal"
     assert (model.method, model.certificate["status"], model.certificate["bound"]) == ("converted", "heuristic", None)
@@ -241,5 +241,5 @@ def test_the_columns_of_a_tree_follow_the_source_and_counts_wait_for_rows(frame,
     said = tree.predict(table.matrix())
     assert [tree.classes[k] for k in said] == source.predict(frame[["count", "cap width"]]).tolist()
     assert labels.classes == ("no", "yes")
-    model = counted(Converted(tree=from_sklearn(source), target="edible", form="scikit-learn"), raw, reading)
+    model = count_rows(Converted(tree=from_sklearn(source), target="edible", form="scikit-learn"), raw, reading)
     assert model.method == "converted"

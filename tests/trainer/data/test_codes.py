@@ -15,7 +15,7 @@ from trainer.check.proof.space.questions import questions
 from trainer.check.recount import verdict, verify
 from trainer.data import encoding as encodings
 from trainer.data.encoding import Scheme, encode_binary
-from trainer.data.formats.read_file import read
+from trainer.data.formats.read_file import read_table
 from trainer.data.parsing.codes import codes_text, likely_codes, parse_codes
 from trainer.data.parsing.infer import infer
 from trainer.data.reader import load
@@ -50,7 +50,7 @@ def test_codes_are_guessed_from_where_they_stand(values, codes):
 def test_the_guess_has_a_reason_and_takes_nothing_by_itself(tmp_path):
     path = tmp_path / "rows.csv"
     path.write_text("income,y\n" + "".join(f"{v},{'ab'[i % 2]}\n" for i, v in enumerate([-9, -9, -8, -8, 120, 80, 30])))
-    guess = infer(read(path))[0]
+    guess = infer(read_table(path))[0]
     assert guess.special == (-9.0, -8.0)
     assert "−9 in 2 rows, −8 in 2 rows stand apart and may be codes" in guess.reason
     assert guess.schema.special == ()

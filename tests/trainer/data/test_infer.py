@@ -9,7 +9,7 @@ import pytest
 
 from trainer.data.build import build
 from trainer.data.formats.csv_file import read_csv
-from trainer.data.formats.read_file import read
+from trainer.data.formats.read_file import read_table
 from trainer.data.parsing.infer import guess_target, infer
 from trainer.errors import DataError
 from trainer.table import Kind
@@ -99,4 +99,4 @@ def test_text_that_is_no_utf8_makes_a_parquet_file_damaged(tmp_path):
     words = pa.StringArray.from_buffers(2, pa.py_buffer(b"\0\0\0\0\1\0\0\0\2\0\0\0"), pa.py_buffer(b"\xffa"))
     pq.write_table(pa.table({"a": words, "b": [1, 2]}), tmp_path / "odd.parquet")
     with pytest.raises(DataError, match="damaged"):
-        read(tmp_path / "odd.parquet")
+        read_table(tmp_path / "odd.parquet")

@@ -13,7 +13,7 @@ from trainer.data.formats.csv_file import read_csv
 from trainer.data.formats.raw import MOST_NAME
 from trainer.data.formats.spreadsheet import as_text
 from trainer.data.parsing import reading_of
-from trainer.data.reader import read
+from trainer.data.reader import read_table
 from trainer.errors import DataError
 
 LENGTH = 60_000  # in proportion: a second for all; by its square: minutes
@@ -88,7 +88,7 @@ def test_a_name_of_a_column_may_be_long_but_not_megabytes(tmp_path, kind):
             path.write_text(f"a,{name},c\n1,2,3\n4,5,6\n")
         else:
             pq.write_table(pa.table({"a": [1, 4], name: [2, 5], "c": [3, 6]}), path)
-        return read(path)
+        return read_table(path)
 
     assert len(read_named("b" * MOST_NAME).names[1]) == MOST_NAME
     with pytest.raises(DataError, match=r"name of column 2 has 5,000,000 characters; at most 1,000") as error:

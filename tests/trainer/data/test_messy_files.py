@@ -15,7 +15,7 @@ from trainer.data.reader import Given, load
 from trainer.errors import DataError
 from trainer.prediction.predict_file import predict_file
 from trainer.training.run import TrainRequest, save, train
-from trainer.tree.file import read
+from trainer.tree.file import read_model
 
 FILES = 300
 TRAINED = (0, 1, 2, 5, 8, 9)
@@ -71,7 +71,7 @@ def test_models_of_messy_files_predict_and_are_verified(tmp_path, seed):
     save(model, tmp_path / "m.json")
     found = verify(tmp_path / "m.json", path)
     assert verdict(found) == "recounted", [f for f in found if f.verdict == "refuted"]
-    done = predict_file(read(tmp_path / "m.json"), path, out)
+    done = predict_file(read_model(tmp_path / "m.json"), path, out)
     kept = sum(all(column[i] for column in messy.truth.values()) for i in range(len(messy.lines)))
     assert done.rows == len(messy.lines)
     assert labels.codes.size == kept

@@ -11,7 +11,7 @@ from trainer.data.reader import load
 from trainer.errors import DataError
 from trainer.prediction.predict_file import predict_file
 from trainer.training.run import TrainRequest, save, train
-from trainer.tree.file import read
+from trainer.tree.file import read_model
 
 MANY = range(1, 31)
 
@@ -154,7 +154,7 @@ def test_negative_numbers_of_all_kinds_reach_predictions_and_the_checker(tmp_pat
     result = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 2}))
     save(result.model, model)
     assert verdict(verify(model, path)) == "recounted"
-    assert predict_file(read(model), path, out).correct == len(rows)
+    assert predict_file(read_model(model), path, out).correct == len(rows)
     changed = model.read_text().replace('"negative": "-"', '"negative": "()"')
     model.write_text(changed)
     with pytest.raises(DataError, match="numbers in another form"):

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.seeds import seeds
-from trainer.data.reader import ReadLimits, load, load_for_model, read
+from trainer.data.reader import ReadLimits, load, load_for_model, read_table
 from trainer.errors import DataError
 from trainer.table import Kind, MissingPolicy
 
@@ -34,7 +34,7 @@ def cells(raw):
 
 def refusal(path, **options) -> DataError:
     with pytest.raises(DataError) as caught:
-        read(path, **options)
+        read_table(path, **options)
     return caught.value
 
 
@@ -57,7 +57,7 @@ PLAIN = "a,b,class\n1,x,p\n2,y,q\n"
     ],
 )
 def test_the_same_table_in_many_spellings(write, content):
-    raw = read(write(content))
+    raw = read_table(write(content))
     assert raw.names == ("a", "b", "class")
     assert cells(raw) == [["1", "2"], ["x", "y"], ["p", "q"]]
 
@@ -65,23 +65,23 @@ def test_the_same_table_in_many_spellings(write, content):
 def test_encodings(write):
     text = "stadt,class\nKöln,ä\nBonn,b\n"
     for encoding in ("utf-8", "utf-8-sig", "cp1252", "latin-1", "utf-16"):
-        raw = read(write(text.encode(encoding)), encoding=encoding)
+        raw = read_table(write(text.encode(encoding)), encoding=encoding)
         assert cells(raw)[0] == ["Köln", "Bonn"]
     error = refusal(write("stadt,class\nМосква,a\n".encode("cp1251")))
     assert "byte 13 (line 2)" in str(error)
     assert "cp1252" in str(error)
-    assert read(write(text.encode("utf-16"))).detected.encoding == "utf-16"
+    assert read_table(write(text.encode("utf-16"))).detected.encoding == "utf-16"
     assert "not known" in str(refusal(write(PLAIN), encoding="klingon"))
 
 
 def test_line_numbers_survive_quoted_line_breaks_and_blank_lines(write):
-    raw = read(write('a,class\n"one\ntwo",p\n\n3,q\n   \n"say ""hi"", twice",p\n'))
+    raw = read_table(write('a,class\n"one\ntwo",p\n\n3,q\n   \n"say ""hi"", twice",p\n'))
     assert cells(raw)[0] == ["one\ntwo", "3", 'say "hi", twice']
     assert raw.line_numbers.tolist() == [2, 5, 7]
 
 
 def test_quotes_inside_unquoted_values_are_characters(write):
-    raw = read(write('size,class\n5" pipe,p\n"a, b",q\n6" x 7",p\n'))
+    raw = read_table(write('size,class\n5" pipe,p\n"a, b",q\n6" x 7",p\n'))
     assert cells(raw)[0] == ['5" pipe', "a, b", '6" x 7"']
 
 
@@ -128,14 +128,14 @@ def test_limits(write):
     assert "cells" in str(refusal(write(PLAIN), limits=ReadLimits(cells=5)))
     bomb = write(gzip.compress(b"a,b\n" + b"1,2\n" * 2_000_000), "bomb.csv.gz")
     assert "unpacks" in str(refusal(bomb, limits=ReadLimits(unpacked_bytes=10**6)))
-    assert len(read(write(gzip.compress(PLAIN.encode()) + gzip.compress(b"3,z,p\n"), "two.csv.gz"))) == 3
+    assert len(read_table(write(gzip.compress(PLAIN.encode()) + gzip.compress(b"3,z,p\n"), "two.csv.gz"))) == 3
 
 
 def test_a_file_without_header(write):
-    raw = read(write("1,x\n2,y\n"), header=False)
+    raw = read_table(write("1,x\n2,y\n"), header=False)
     assert raw.names == ("column 1", "column 2")
     assert len(raw) == 2
-    assert read(write("1,2\n3,4\n")).detected.header_sure < 0.5
+    assert read_table(write("1,2\n3,4\n")).detected.header_sure < 0.5
 
 
 def test_parquet_keeps_types(tmp_path):
@@ -149,7 +149,7 @@ def test_parquet_keeps_types(tmp_path):
         }
     )
     pq.write_table(table, tmp_path / "t.parquet")
-    raw = read(tmp_path / "t.parquet")
+    raw = read_table(tmp_path / "t.parquet")
     assert cells(raw) == [[0.1, None, 1e300], [1, 2, 2**60], [True, False, True], ["x", "y", "x"], ["2020-01-02"] * 3]
     pq.write_table(pa.table({"l": pa.array([[1], [2]])}), tmp_path / "l.parquet")
     assert "neither number nor text" in str(refusal(tmp_path / "l.parquet"))
@@ -166,7 +166,7 @@ def test_random_quoted_tables_agree_with_the_standard_library(write, seed):
     rows = [[f"h{j}" for j in range(3)], *([rng.choice(words) for _ in range(3)] for _ in range(rng.randint(1, 30)))]
     out = io.StringIO(newline="")
     csv.writer(out, lineterminator="\n", quoting=rng.choice([csv.QUOTE_ALL, csv.QUOTE_MINIMAL])).writerows(rows)
-    raw = read(write(out.getvalue()), delimiter=",")
+    raw = read_table(write(out.getvalue()), delimiter=",")
     assert [list(row) for row in zip(*cells(raw), strict=True)] == rows_by_the_standard_library(out.getvalue())[1:]
 
 

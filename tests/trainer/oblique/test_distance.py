@@ -12,7 +12,7 @@ from tests.seeds import seeds
 from tests.trainer.oblique.tables import instance, table
 from tests.trainer.oracles.oblique_class import best_in_class, hull_distance
 from trainer import make_classifier
-from trainer.families.oblique.distance import DistantSearch, distance, keeps, stripes, widest
+from trainer.families.oblique.distance import DistantSearch, distance, keeps_distance, stripes, widest
 from trainer.families.oblique.oct_h import OCTH
 from trainer.families.oblique.units import distinct_rows, robust_spans
 from trainer.milo import Hooks, Options, backend
@@ -72,7 +72,7 @@ def test_the_search_stays_in_the_class_and_meets_its_optimum_on_most(first):
         best = best_in_class(inst.Z, inst.counts, inst.depth, inst.kappa, least=least)
         search = DistantSearch(inst, seed, None, least)
         search.run([], enough=inst.ceiling, stopped=lambda: False, most=30)
-        assert keeps(inst, search.best, least)
+        assert keeps_distance(inst, search.best, least)
         assert search.value == inst.value(search.best) <= best
         values = OCTH(inst, least=least).assignment(search.best)
         assert values is not None

@@ -14,12 +14,12 @@ from tests.seeds import seeds
 from tests.trainer.oblique.tables import table
 from tests.trainer.oracles.oblique import best_value, separations
 from trainer.check.recount import verify
-from trainer.check.recount.search.planes import _least, partings
+from trainer.check.recount.search.planes import _least_errors, partings
 from trainer.families.oblique import packing as oblique_packing
 from trainer.families.oblique.instance import ObliqueInstance
 from trainer.families.oblique.lines import Roots, least_errors, ways
 from trainer.families.oblique.local import LocalSearch
-from trainer.families.oblique.packing import Packing, plane_of, whole
+from trainer.families.oblique.packing import Packing, as_integers, plane_of
 from trainer.families.oblique.s_oct import SOCT
 from trainer.families.oblique.shattering import CutHooks, CutModel, CutOptions
 from trainer.milo import Options, backend
@@ -76,7 +76,7 @@ def test_ways_are_all_separations_and_errors_those_of_the_best_trees(first):
         assert as_sets(sides) == exact == as_sets(partings([tuple(map(int, p)) for p in X]))
         roots = Roots(sides, counts)
         least = least_errors(roots)
-        assert list(least.errors) == _least([tuple(map(int, p)) for p in X], counts)
+        assert list(least.errors) == _least_errors([tuple(map(int, p)) for p in X], counts)
         for t in range(1, 5):
             assert least.errors[t - 1] == counts.sum() - best_value(X, counts, 2, 0, most=t)
         for t, root in enumerate(least.roots, start=2):
@@ -111,7 +111,7 @@ def test_neighbours_that_are_ruled_out_change_no_errors(seed):
     tried = []
     all_errors = roots.errors
     roots.errors = lambda block: tried.extend(block.tolist()) or all_errors(block)
-    assert list(least_errors(roots).errors) == _least([tuple(map(int, p)) for p in X], counts)
+    assert list(least_errors(roots).errors) == _least_errors([tuple(map(int, p)) for p in X], counts)
     assert len(tried) == len(set(tried)) < len(roots.sides)
     assert least_errors(roots, lambda: True) is None
 
@@ -133,7 +133,7 @@ def test_points_in_one_plane_need_no_search(seed, tmp_path):
     points, group = np.unique(X[:, :2], axis=0, return_inverse=True)
     counts = np.zeros((len(points), len(labels.classes)), np.int64)
     np.add.at(counts, (group.ravel(), labels.codes), 1)
-    least = _least([tuple(map(int, p)) for p in (4 * points).astype(int)], counts)
+    least = _least_errors([tuple(map(int, p)) for p in (4 * points).astype(int)], counts)
     best = max(Fraction(n - e, n) - Fraction(str(penalty)) * t for t, e in enumerate(least[: 1 << depth], start=1))
     parameters = {"depth": depth, "leaf_penalty": penalty, "first_trees": "none", "time_limit": 600}
     for method in METHODS[:3]:
@@ -193,13 +193,13 @@ def test_ways_of_wide_and_close_directions(seed):
 
 def test_planes_are_found_exactly():
     X = np.array([[1, 5, 0.5, 3], [1, 6, 1.5, 4], [1, 8, 3.5, 1], [1, 9, 4.5, 0], [1, 5, 0.5, 1]], float)
-    assert plane_of(whole(X), X, np.arange(5)) == (1, 3)  # the third column is the second less 4.5
+    assert plane_of(as_integers(X), X, np.arange(5)) == (1, 3)  # the third column is the second less 4.5
     X[4, 2] = 0.75
-    assert plane_of(whole(X), X, np.arange(5)) is None
+    assert plane_of(as_integers(X), X, np.arange(5)) is None
     X[:, 2:] = X[:, 1:2] * 2
-    assert plane_of(whole(X), X, np.arange(5)) == (1, -1)
+    assert plane_of(as_integers(X), X, np.arange(5)) == (1, -1)
     X[0, 2] = np.pi
-    assert plane_of(whole(X), X, np.arange(5)) is None
+    assert plane_of(as_integers(X), X, np.arange(5)) is None
 
 
 @pytest.mark.parametrize("first", range(0, 50, 25))
@@ -299,7 +299,7 @@ def test_units_are_the_decimals_themselves_wherever_the_column_lies(seed):
     column = np.array(
         [float(f"{offset:.0f}") + float(f"{k / 10.0**decimals:.{decimals}f}") for k in r.integers(0, 60, 9)]
     )
-    (units,) = whole(column[:, None])
+    (units,) = as_integers(column[:, None])
     if units is None:
         return
     exact = [Fraction(repr(v)) for v in column.tolist()]
@@ -330,7 +330,7 @@ def test_a_column_far_from_zero_has_the_same_best_tree_as_near_it():
 def test_rows_are_parted_as_the_binary_numbers_that_they_are():
     """On a line as decimals, beside it as numbers: one question and three classes have six rows right, not five."""
     X = np.array([[float(f"1000000000.{i:03d}"), float(i)] for i in range(7)])
-    assert whole(X)[0] is None
+    assert as_integers(X)[0] is None
     data, labels = table(X, np.array([0, 1, 2, 0, 0, 0, 0]))
     for method in ("cut-h", "s-oct"):
         parameters = {"depth": 1, "first_trees": "none", "search_seconds": 0}

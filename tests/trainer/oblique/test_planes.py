@@ -12,7 +12,7 @@ import pytest
 from tests.trainer.oblique.tables import rows_of, table
 from tests.trainer.oracles.oblique import best_value, separations
 from trainer.families.oblique import drawing
-from trainer.families.oblique.refit import drawn
+from trainer.families.oblique.refit import candidate_planes
 from trainer.families.oblique.separable import Separator
 from trainer.training.run import TrainRequest, train
 from trainer.tree.nodes import tree_from_json
@@ -218,6 +218,6 @@ def test_a_cancel_ends_the_drawing_of_a_plane(style):
         asked.append(1)
         return len(asked) > 3
 
-    planes = drawn(Z, L, R, widest, style, separator, np.arange(40), stopped)
+    planes = candidate_planes(Z, L, R, widest, style, separator, np.arange(40), stopped)
     assert planes[-1] is widest
     assert 3 < len(asked) < 7  # uncancelled it asks more often

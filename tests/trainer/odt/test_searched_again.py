@@ -14,7 +14,7 @@ from tests.trainer.odt.test_odt import brute
 from tests.trainer.odt.test_odt_goal import reachable
 from trainer.check.proof.space.space import topology_of
 from trainer.check.recount import verdict, verify
-from trainer.check.recount.claims import bound
+from trainer.check.recount.claims import check_bound
 from trainer.check.recount.search.alone import TooLarge
 from trainer.check.recount.search.assigned import Assigned
 from trainer.check.recount.search.fronts import Fronts
@@ -155,7 +155,7 @@ def test_honest_files_are_proved_and_lower_bounds_are_refuted(tmp_path, claim):
         document = json.loads(model.read_text())
         lower = float(document["certificate"]["bound"]) - 1e-6
         document["certificate"] |= {"bound": lower, "objective": lower}
-        (said,) = bound(document, rows_of(data, document).training)
+        (said,) = check_bound(document, rows_of(data, document).training)
         assert (said.verdict, "which is better" in said.detail) == ("refuted", True), said
 
 

@@ -19,11 +19,11 @@ from tests.trainer.oracles.workbench import (
 )
 from trainer.data.problem import Problem
 from trainer.editing.prefix import Prefix
-from trainer.editing.wishes import held, keeps
+from trainer.editing.wishes import held_questions, satisfies
 from trainer.errors import DataError, ParameterError
 from trainer.families.odt.editing import space as spaces
 from trainer.families.odt.editing.bench import SubsetWorkbench, subset_bench
-from trainer.families.odt.topology import parse, within
+from trainer.families.odt.topology import parse, subtopologies
 from trainer.methods.monitor import Monitor
 from trainer.registry import get
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table
@@ -257,7 +257,7 @@ def all_shapes(height):
 def test_a_largest_depth_leaves_the_trees_of_a_topology_that_keep_it(topology):
     shape = parse(topology)
     for height in range(4):
-        largest = within(shape, height)
+        largest = subtopologies(shape, height)
         assert all(one.depth <= height for one in largest)
         for tree in all_shapes(height):
             assert laid_out(tree, shape) == (tree is None or any(laid_out(tree, one) for one in largest))
@@ -324,10 +324,10 @@ def test_categories_one_by_one_find_what_all_subsets_together_do(classes):
         plainly = Prefix(bench.space)
         found = bench.complete(wishes, prices=False)
         read = bench.wishes(wishes)
-        items = frozenset(w.item for w in read) | held(read, bench.space.questions)
+        items = frozenset(w.item for w in read) | held_questions(read, bench.space.questions)
         assert found.optimal
         assert found.cost == plainly.value(plainly.top(items)).upper
-        assert keeps(found.tree, items, bench.space.questions)
+        assert satisfies(found.tree, items, bench.space.questions)
 
 
 def test_a_stopped_search_keeps_a_valid_bound():

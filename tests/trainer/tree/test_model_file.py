@@ -18,7 +18,7 @@ from tests.trainer.random_trees import random_tree
 from trainer.errors import ModelFileError
 from trainer.tree import file as model_file
 from trainer.tree.describe import rules_text
-from trainer.tree.file import ModelFile, from_json, read, write
+from trainer.tree.file import ModelFile, from_json, read_model, write
 from trainer.tree.nodes import Tree
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -29,7 +29,7 @@ def test_a_written_tree_reads_back_equal_and_predicts_the_same(seed, tmp_path):
     tree, matrix = random_tree(seed)
     path = tmp_path / "model.json"
     write(ModelFile(tree=tree, target="größe", method="cart", parameters={"depth": 3}, metrics={"a": 0.1}), path)
-    again = read(path)
+    again = read_model(path)
     assert again.tree == tree
     assert (again.target, again.method, again.parameters, again.metrics) == ("größe", "cart", {"depth": 3}, {"a": 0.1})
     assert again.tree.apply(matrix).tolist() == tree.apply(matrix).tolist()
@@ -136,7 +136,7 @@ def test_a_damaged_document_is_refused_with_a_sentence(damage, tmp_path):
     path = tmp_path / "damaged.json"
     path.write_text(json.dumps(doc))
     with pytest.raises(ModelFileError, match=r"\w+ \w+"):
-        read(path)
+        read_model(path)
 
 
 def test_at_least_a_hundred_damages_are_tried():
@@ -150,7 +150,7 @@ def test_what_is_no_document_is_refused(content, tmp_path):
     path = tmp_path / "model.json"
     path.write_bytes(content)
     with pytest.raises(ModelFileError):
-        read(path)
+        read_model(path)
 
 
 @seeds(40)
@@ -160,11 +160,11 @@ def test_cut_off_and_flipped_bytes_never_raise_anything_else(seed, tmp_path):
     path = tmp_path / "model.json"
     path.write_bytes(content[: int(rng.integers(len(content)))])
     with pytest.raises(ModelFileError):
-        read(path)
+        read_model(path)
     content[int(rng.integers(len(content)))] = int(rng.integers(256))
     path.write_bytes(content)
     with contextlib.suppress(ModelFileError):
-        read(path)  # a changed digit may still be a valid tree; no other error may come
+        read_model(path)  # a changed digit may still be a valid tree; no other error may come
 
 
 def nodes_of(*children: tuple[int, int] | None) -> list[dict]:
@@ -208,7 +208,7 @@ def test_the_old_file_stays_when_writing_fails(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", full_disk)
     with pytest.raises(OSError, match="No space"):
         write(ModelFile(tree=tree, name="new"), path)
-    assert read(path).name == "old"
+    assert read_model(path).name == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["model.json"]
 
 
@@ -260,7 +260,7 @@ def test_a_file_of_the_first_program_reads_predicts_and_reads_out_as_it_is(tmp_p
     }  # fmt: skip
     path = tmp_path / "old.json"
     path.write_text(json.dumps(old))
-    tree = read(path).tree
+    tree = read_model(path).tree
     X = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 3.350001], [0.0, 3.3500011], [25 / 3, 1.0]])
     sums = [-0.30000000000000004 * a + 2.5 * b for a, b in X.tolist()]
     expected = [1 if s <= 1e-8 else 3 if b <= 3.350001 else 4 for s, (_, b) in zip(sums, X.tolist(), strict=True)]

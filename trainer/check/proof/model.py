@@ -49,7 +49,7 @@ def items(text: object) -> list[str]:
     return [item.strip() for item in str(text or "").split(";") if item.strip()]
 
 
-def asked(model: Model, name: str) -> Any:
+def active_parameter(model: Model, name: str) -> Any:
     """A parameter of the training; None if it was not given or says that nothing is asked for."""
     value = (model.get("parameters") or {}).get(name)
     return None if value is False or value in ("", "none") else value
@@ -57,17 +57,17 @@ def asked(model: Model, name: str) -> Any:
 
 def recalls(model: Model) -> list[tuple[str, str]]:
     """Classes, and the least share of each."""
-    return [_two(text, ":") for text in items(asked(model, "recall"))]
+    return [_two(text, ":") for text in items(active_parameter(model, "recall"))]
 
 
 def pairs(model: Model) -> list[tuple[str, str]]:
     """Columns that no path asks both."""
-    return [_two(text, "+") for text in items(asked(model, "forbidden_pairs"))]
+    return [_two(text, "+") for text in items(active_parameter(model, "forbidden_pairs"))]
 
 
 def ways(model: Model) -> list[tuple[str, str]]:
     """Columns, and whether the classes are only rising or falling along each."""
-    found = (_two(text, " ") for text in items(asked(model, "monotone")))
+    found = (_two(text, " ") for text in items(active_parameter(model, "monotone")))
     return [(name, "rising" if way == "up" else "falling") for name, way in found]
 
 
@@ -78,4 +78,4 @@ def _two(text: str, sign: str) -> tuple[str, str]:
 
 def distant(model: Model) -> bool:
     """Whether the rows keep a distance from the planes of the method."""
-    return model["method"] == "oct-h" or (model["method"] == "s-oct" and asked(model, "big_m") is not None)
+    return model["method"] == "oct-h" or (model["method"] == "s-oct" and active_parameter(model, "big_m") is not None)

@@ -12,7 +12,7 @@ from trainer.check.proof.steps.planes import check_planes
 from trainer.check.proof.steps.steps import check_proof
 
 
-def proved(model: Model, rows: Rows, path: Path) -> Proved:
+def proved_bounds(model: Model, rows: Rows, path: Path) -> Proved:
     """What each tree of the model's space costs at least, as the proof at `path` shows it; `rows` are the rows of the training.
 
     Raises BadProof where a step does not hold, NoProof where there are no steps for the space.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.check.recount import claims
-from trainer.check.recount.fewest import fewest
+from trainer.check.recount.fewest import check_fewest_leaves
 from trainer.check.recount.findings import Finding, damage, recounted, unjudged
 from trainer.check.recount.proof import of_proof
 from trainer.check.recount.restrictions import restrictions
@@ -20,10 +20,10 @@ from trainer.check.recount.scope import scope
 from trainer.check.recount.search.impurity import splits
 from trainer.check.recount.structure import claimless, structure
 from trainer.check.recount.table.rows import Data, load
-from trainer.check.recount.trees.counts import counted, metrics, node_counts, objective, reached
+from trainer.check.recount.trees.counts import count_nodes, metrics, node_counts, objective, tree_objective
 from trainer.check.recount.trees.crossed import crossed
 from trainer.check.recount.trees.members import questions_asked
-from trainer.check.recount.wishes import kept
+from trainer.check.recount.wishes import check_wishes
 from trainer.errors import ModelFileError
 
 REST = "all further claims"
@@ -35,7 +35,7 @@ def verify(model_path: str | Path, data_path: str | Path, proof_path: str | Path
 
     Raises ModelFileError or DataError where one of the files cannot be read.
     """
-    model = _read(Path(model_path))
+    model = _read_text(Path(model_path))
     with damage():
         found = structure(model)
     if any(f.verdict == "refuted" for f in found):
@@ -51,7 +51,7 @@ def verify(model_path: str | Path, data_path: str | Path, proof_path: str | Path
         return [*found, *_of_tree(model, data, None if proof_path is None else Path(proof_path))]
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_text(path: Path) -> dict[str, Any]:
     def refuse(name: str) -> None:
         raise ModelFileError(f"The model file is damaged: {name} is not a number.")
 
@@ -75,7 +75,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _claims_nothing(model: dict[str, Any], data: Data) -> Finding:
     """Return the line of a file that states no more than a tree; `data` holds all rows of the table."""
-    _, counts = counted(model, model["nodes"], data.rows)
+    _, counts = count_nodes(model, model["nodes"], data.rows)
     same = node_counts(model["nodes"], counts).verdict == "recounted"
     words = "reach its nodes as it lists them" if same else "are not those that its nodes count, and it names no rows"
     return recounted(
@@ -89,28 +89,28 @@ def _of_tree(model: dict[str, Any], data: Data, proof: Path | None) -> list[Find
     """What the rows say about every claim of a tree with a valid structure."""
     rows = data.training
     nodes = model["nodes"]
-    leaf, counts = counted(model, nodes, rows)
+    leaf, counts = count_nodes(model, nodes, rows)
     found = [node_counts(nodes, counts), *objective(model, counts)]
     found += [*metrics(model, data, counts), *crossed(model, data), *restrictions(model, counts, rows, leaf)]
-    found += [*kept(model), scope(model, rows), *questions_asked(model, rows)]
+    found += [*check_wishes(model), scope(model, rows), *questions_asked(model, rows)]
     found += [claims.prices(model, counts[0]), claims.status(model), *claims.gap(model["certificate"])]
     if any(f.verdict == "refuted" for f in found):
         return [*found, unjudged(REST, "The count differs from the file.")]
     shown, errors = ([], ()) if proof is None else of_proof(model, rows, proof)
     proved = {f.claim for f in shown if f.verdict == "proved"}
     own = [
-        *claims.bound(model, rows, proved),
+        *claims.check_bound(model, rows, proved),
         *claims.wishes(model, rows),
         *splits(model, rows, counts),
         *claims.evidence(model, rows, errors),
-        *fewest(model, rows, counts, proof),
+        *check_fewest_leaves(model, rows, counts, proof),
     ]
     replaced = {f.claim for f in shown}
     own = [f for f in own if f.claim not in replaced or f.verdict == "refuted"] + shown
     return [
         *found,
         *own,
-        *claims.optimal(model, own, reached(model, counts)),
+        *claims.optimal(model, own, tree_objective(model, counts)),
         *claims.unknown(model),
         *claims.provenance(model),
     ]

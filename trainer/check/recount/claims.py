@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from trainer.check.proof.model import OBLIQUE, Rows, asked, exact
-from trainer.check.recount.findings import TOLERANCE, Finding, Verdict, recounted, shown, unjudged
+from trainer.check.proof.model import OBLIQUE, Rows, active_parameter, exact
+from trainer.check.recount.findings import TOLERANCE, Finding, Verdict, proof_finding, recounted, unjudged
 from trainer.check.recount.frontiers import frontier
 from trainer.check.recount.listed import optimal_trees
 from trainer.check.recount.search import small
@@ -107,12 +107,12 @@ def prices(model: dict[str, Any], sizes: Sequence[int]) -> Finding:
 
 def _goal(model: dict[str, Any], sizes: Sequence[int]) -> dict[str, Any]:
     """What is maximised in place of accuracy, as the parameters ask; nothing if it is accuracy."""
-    shares = {name: asked(model, name) for name in ("sensitivity", "specificity")}
-    text = str(asked(model, "negative_weight") or "1").strip()
+    shares = {name: active_parameter(model, name) for name in ("sensitivity", "specificity")}
+    text = str(active_parameter(model, "negative_weight") or "1").strip()
     given = [n for n, v in shares.items() if v is not None]
-    if not given and text == "1" and not asked(model, "frontier"):
+    if not given and text == "1" and not active_parameter(model, "frontier"):
         return {}
-    positive = str(asked(model, "positive") or "").strip() or model["classes"][-1]
+    positive = str(active_parameter(model, "positive") or "").strip() or model["classes"][-1]
     weight = exact(1)
     if len(given) != 1 and text == "balanced":
         own = sizes[model["classes"].index(positive)]
@@ -148,16 +148,16 @@ def optimal(model: dict[str, Any], bound: list[Finding], value: Fraction) -> lis
         return []
     own = next((f for f in bound if f.claim == "bound"), None)
     if own is None or own.verdict != "proved":
-        return [shown("optimal", "cannot be judged" if own is None else own.verdict, "It rests on the bound.")]
+        return [proof_finding("optimal", "cannot be judged" if own is None else own.verdict, "It rests on the bound.")]
     if certificate.get("mip_gap"):
-        return [shown("optimal", "proved", "It rests on the bound, which the tree meets up to the gap.")]
+        return [proof_finding("optimal", "proved", "It rests on the bound, which the tree meets up to the gap.")]
     if own.top is not None and own.top > value:
         words = f"The bound leaves open objectives up to {own.top}, and that of the tree is {value}, which is less."
-        return [shown("optimal", "cannot be judged", words)]
-    return [shown("optimal", "proved", "It rests on the bound, which the tree meets.")]
+        return [proof_finding("optimal", "cannot be judged", words)]
+    return [proof_finding("optimal", "proved", "It rests on the bound, which the tree meets.")]
 
 
-def bound(model: dict[str, Any], rows: Rows, proved: Set[str] = frozenset()) -> list[Finding]:
+def check_bound(model: dict[str, Any], rows: Rows, proved: Set[str] = frozenset()) -> list[Finding]:
     """The bound compared with what is known of every tree, with trees that are found here, and with a plain search.
 
     There is no search for what is among the claims `proved` by a proof: it would find nothing better.
@@ -170,30 +170,34 @@ def bound(model: dict[str, Any], rows: Rows, proved: Set[str] = frozenset()) -> 
     sizes = np.bincount(rows.labels, rows.weights, minlength=len(model["classes"]))
     single = Fraction(int(sizes.max()), int(sizes.sum())) - penalty(model)
     if claimed < exact(certificate["objective"]) - TOLERANCE:
-        return [_bound("refuted", "It lies below the objective of the tree itself.")]
-    whole = not any(asked(model, name) for name in ("recall", "fairness", "balanced"))
+        return [_bound_finding("refuted", "It lies below the objective of the tree itself.")]
+    whole = not any(active_parameter(model, name) for name in ("recall", "fairness", "balanced"))
     whole = whole and not certificate.get("wishes")  # a single leaf is a tree
     if whole and method in small.SAME_OBJECTIVE | OBLIQUE and claimed < single - TOLERANCE:
-        return [_bound("refuted", "It lies below the objective of a single leaf.")]
+        return [_bound_finding("refuted", "It lies below the objective of a single leaf.")]
     if method in OBLIQUE:
         counted_again = errors_in_planes(model, rows)
         if disputed(model, counted_again):
-            return [_bound("refuted", "The errors that it names for rows in a plane differ from those counted there.")]
+            return [
+                _bound_finding(
+                    "refuted", "The errors that it names for rows in a plane differ from those counted there."
+                )
+            ]
         if (proof := ceiling(model, rows, penalty(model), counted_again)) <= claimed + TOLERANCE:
             words = "Equal rows share a leaf, t leaves predict t classes"
             words += ", errors on disjoint sets of rows add up" if groups(model) else ""
-            return [_bound("proved", f"{words}: no tree exceeds {float(proof):.12g}.", proof)]
+            return [_bound_finding("proved", f"{words}: no tree exceeds {float(proof):.12g}.", proof)]
     if "bound" in proved:
         return []
     found, why = small.best(model, rows)
     if found is None:
-        return [_bound("cannot be judged", f"Not contradicted; not solved again: {why}.")]
+        return [_bound_finding("cannot be judged", f"Not contradicted; not solved again: {why}.")]
     words = f"A plain search {'' if found.whole else 'of a part of the space '}finds {float(found.value):.12g}"
     if claimed < found.value - TOLERANCE:
-        return [_bound("refuted", f"{words}, which is better.")]
+        return [_bound_finding("refuted", f"{words}, which is better.")]
     if not found.whole:
-        return [_bound("cannot be judged", f"Not contradicted: {words.lower()}; {why}.")]
-    return [_bound("proved", f"A plain search finds no tree above {float(found.value):.12g}.", found.value)]
+        return [_bound_finding("cannot be judged", f"Not contradicted: {words.lower()}; {why}.")]
+    return [_bound_finding("proved", f"A plain search finds no tree above {float(found.value):.12g}.", found.value)]
 
 
 def wishes(model: dict[str, Any], rows: Rows) -> list[Finding]:
@@ -204,7 +208,7 @@ def wishes(model: dict[str, Any], rows: Rows) -> list[Finding]:
     every = range(len(own))
     found: list[tuple[str, bool | None]] = []
     if top is not None:
-        best = _without(model, rows, every)
+        best = _optimum_without(model, rows, every)
         low = exact(top["objective"])
         high = exact(top["bound"])
         sound = low <= high + TOLERANCE and top["proved"] is (top["objective"] == top["bound"])
@@ -212,25 +216,25 @@ def wishes(model: dict[str, Any], rows: Rows) -> list[Finding]:
         found.append(("optimum without wishes", (None if best is None else True) if sound and meets else False))
     for i, wish in enumerate(own):
         if wish.get("price") is not None:
-            best = _without(model, rows, [i])
+            best = _optimum_without(model, rows, [i])
             fits = best is not None and abs(best - exact(certificate["objective"]) - exact(wish["price"])) <= TOLERANCE
             found.append((f"price of the wish '{wish['wish']}'", None if best is None else fits))
     words = {True: "Searched again.", False: "A search finds another value.", None: "Not searched again: too large."}
     verdicts: dict[bool | None, Verdict] = {True: "proved", False: "refuted", None: "cannot be judged"}
-    return [shown(c, verdicts[holds], words[holds]) for c, holds in found]
+    return [proof_finding(c, verdicts[holds], words[holds]) for c, holds in found]
 
 
-def _without(model: dict[str, Any], rows: Rows, dropped: Sequence[int]) -> Fraction | None:
+def _optimum_without(model: dict[str, Any], rows: Rows, dropped: Sequence[int]) -> Fraction | None:
     """The best objective without some wishes, found by a plain search; None where that is too large."""
     wishes = model["certificate"].get("wishes") or []
     if wishes:
-        return small.without(model, rows, dropped) if len(wishes) <= MOST_WISHES else None
+        return small.optimum_without(model, rows, dropped) if len(wishes) <= MOST_WISHES else None
     found, _ = small.best(model, rows)
     return found.value if found is not None and found.whole else None
 
 
-def _bound(verdict: Verdict, detail: str, top: Fraction | None = None) -> Finding:
-    return shown("bound", verdict, detail, top)
+def _bound_finding(verdict: Verdict, detail: str, top: Fraction | None = None) -> Finding:
+    return proof_finding("bound", verdict, detail, top)
 
 
 def evidence(model: dict[str, Any], rows: Rows, errors: Sequence[int] = ()) -> list[Finding]:
@@ -273,7 +277,7 @@ def _pairs(model: dict[str, Any], part: dict[str, Any], rows: Rows) -> list[Find
         return [recounted("frontier", False, "Its pairs and what it says of them do not fit together.")]
     found = small.pairs(model, rows, part["positive"])
     if found is None:
-        return [shown("frontier", "cannot be judged", MANY)]
+        return [proof_finding("frontier", "cannot be judged", MANY)]
     positives, negatives, reached = found
     wrong = (part["positives"], part["negatives"]) != (positives, negatives)
     for said, (tp, tn, bound) in zip(part["proved"], listed, strict=True):
@@ -289,7 +293,7 @@ def _pairs(model: dict[str, Any], part: dict[str, Any], rows: Rows) -> list[Find
     if wrong:
         return [recounted("frontier", False, "A search finds other pairs.")]
     words = f"All trees were searched again: {len(reached)} pairs are not beaten by others."
-    return [shown("frontier", "proved", words)]
+    return [proof_finding("frontier", "proved", words)]
 
 
 def unknown(model: dict[str, Any]) -> list[Finding]:

@@ -9,12 +9,12 @@ from math import floor, lcm
 from pathlib import Path
 from typing import Any
 
-from trainer.check.proof.model import Rows, asked
+from trainer.check.proof.model import Rows, active_parameter
 from trainer.check.proof.space.planes import plane_space
 from trainer.check.proof.steps.lines import Lines, Record, cost_of, read_proof
 from trainer.check.proof.steps.planes import check_planes
 from trainer.check.proof.subject import BadProof, NoProof, PlaneSpace
-from trainer.check.recount.findings import Finding, shown
+from trainer.check.recount.findings import Finding, proof_finding
 from trainer.check.recount.search import small
 from trainer.check.recount.search.planes import ceiling, errors_in_planes
 from trainer.check.recount.tree import leaves
@@ -23,27 +23,27 @@ from trainer.check.recount.trees.counts import Counts, penalty, value_of
 CLAIM = "fewest leaves"
 
 
-def fewest(model: dict[str, Any], rows: Rows, counts: Counts, proof: Path | None) -> list[Finding]:
+def check_fewest_leaves(model: dict[str, Any], rows: Rows, counts: Counts, proof: Path | None) -> list[Finding]:
     """Whether each tree with fewer leaves has a lower objective; `counts` are the class counts of the nodes."""
-    if not asked(model, "then_fewest") or model["certificate"].get("status") != "optimal":
+    if not active_parameter(model, "then_fewest") or model["certificate"].get("status") != "optimal":
         return []
     value = value_of(model, model["nodes"], counts)[1]
     most = len(leaves(model["nodes"])) - 1  # leaves of a smaller tree
     if most == 0:
-        return [shown(CLAIM, "proved", "No tree has fewer leaves than one.")]
+        return [proof_finding(CLAIM, "proved", "No tree has fewer leaves than one.")]
     smaller = model | {"parameters": model["parameters"] | {"max_leaves": most}}
     found, _ = small.best(smaller, rows)
     if found is not None and found.value >= value:
-        return [shown(CLAIM, "refuted", f"A search finds a tree of at most {most} leaves that is as good.")]
+        return [proof_finding(CLAIM, "refuted", f"A search finds a tree of at most {most} leaves that is as good.")]
     words = f"no tree of at most {most} {'leaf' if most == 1 else 'leaves'} is as good."
     if ceiling(smaller, rows, penalty(model), errors_in_planes(model, rows)) < value:
-        return [shown(CLAIM, "proved", f"Equal rows share a leaf, t leaves predict t classes: {words}")]
-    if proof is not None and _shown(model, rows, value, most, proof):
-        return [shown(CLAIM, "proved", f"The blocks of the proof show that {words}")]
-    return [shown(CLAIM, "cannot be judged", f"Not contradicted; it was not proved again that {words}")]
+        return [proof_finding(CLAIM, "proved", f"Equal rows share a leaf, t leaves predict t classes: {words}")]
+    if proof is not None and _proof_shows(model, rows, value, most, proof):
+        return [proof_finding(CLAIM, "proved", f"The blocks of the proof show that {words}")]
+    return [proof_finding(CLAIM, "cannot be judged", f"Not contradicted; it was not proved again that {words}")]
 
 
-def _shown(model: dict[str, Any], rows: Rows, value: Fraction, most: int, proof: Path) -> bool:
+def _proof_shows(model: dict[str, Any], rows: Rows, value: Fraction, most: int, proof: Path) -> bool:
     """Whether the blocks of a proof show that each smaller tree costs more than the tree of `value`."""
     cost = (1 - value) * int(rows.weights.sum())
     try:

@@ -44,7 +44,7 @@ def unjudged(claim: str, detail: str, role: Role = "claim") -> Finding:
     return Finding(claim=claim, verdict="cannot be judged", detail=detail, role=role)
 
 
-def shown(claim: str, verdict: Verdict, detail: str, top: Fraction | None = None) -> Finding:
+def proof_finding(claim: str, verdict: Verdict, detail: str, top: Fraction | None = None) -> Finding:
     """The finding of a claim that a proof is needed for."""
     return Finding(claim=claim, verdict=verdict, detail=detail, role="optimality", top=top)
 

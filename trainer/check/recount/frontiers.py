@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from trainer.check.proof.model import Rows
-from trainer.check.recount.findings import Finding, recounted, shown
+from trainer.check.recount.findings import Finding, proof_finding, recounted
 from trainer.check.recount.search import small
 from trainer.check.recount.tree import leaves
 from trainer.check.recount.trees.counts import terms, value_of
-from trainer.check.recount.trees.held import held
+from trainer.check.recount.trees.held import check_tree
 
 Claims = list[tuple[int, int]]  # numbers of leaves, and the most rows that a tree of at most so many can have right
 
@@ -33,16 +33,16 @@ def frontier(model: dict[str, Any], part: dict[str, Any], rows: Rows, errors: Se
     )
     bare = next((p["leaves"] for p in points if not p.get("tree")), None)
     if open_ is None and bare is None:
-        return shown(kind, "proved", f"{words} Steps: No tree of any size has more rows right than it says.")
+        return proof_finding(kind, "proved", f"{words} Steps: No tree of any size has more rows right than it says.")
     best = small.frontier(model, rows) if kind == "leaf-frontier" else None
     if best is not None:
         return _searched(part, best, words)
     if not errors:
-        return shown(kind, "cannot be judged", f"{words} The bounds were not searched again.")
+        return proof_finding(kind, "cannot be judged", f"{words} The bounds were not searched again.")
     why = f"Steps: Nothing proves what it says of {open_} leaves."
     if open_ is None:
         why = f"Steps: No tree has more rows right than it says; no tree of {bare} leaves is listed that has so many."
-    return shown(kind, "cannot be judged", why)
+    return proof_finding(kind, "cannot be judged", why)
 
 
 def _disorder(part: dict[str, Any]) -> str:
@@ -72,7 +72,7 @@ def _point_trouble(model: dict[str, Any], part: dict[str, Any], p: dict[str, Any
         return f"{point}: it has a question less than leaves."
     if not tree:
         return ""
-    trouble, counts = held(model, tree, rows)
+    trouble, counts = check_tree(model, tree, rows)
     if trouble:
         return f"{point}: {trouble}"
     own = (len(leaves(tree)), value_of(model, tree, counts)[0])
@@ -91,7 +91,7 @@ def _searched(part: dict[str, Any], best: Sequence[int], words: str) -> Finding:
             return recounted(kind, False, f"A tree of {t} leaves has {right} rows right.")
         if top.get(t, 0) > right:
             return recounted(kind, False, f"No tree of {t} leaves has more than {right} rows right.")
-    return shown(kind, "proved", f"{words} A plain search finds no better trees.")
+    return proof_finding(kind, "proved", f"{words} A plain search finds no better trees.")
 
 
 def _claims(part: dict[str, Any]) -> Claims:

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from trainer.check.proof.model import Rows, exact
-from trainer.check.proof.proof import proved
+from trainer.check.proof.proof import proved_bounds
 from trainer.check.proof.steps.lines import Proved
 from trainer.check.proof.subject import BadProof, NoProof
-from trainer.check.recount.findings import TOLERANCE, Finding, recounted, shown
+from trainer.check.recount.findings import TOLERANCE, Finding, proof_finding, recounted
 
 Errors = tuple[int, ...]  # of trees with at most 1, 2, … leaves, the least that a proof shows
 
@@ -17,15 +17,15 @@ Errors = tuple[int, ...]  # of trees with at most 1, 2, … leaves, the least th
 def of_proof(model: dict[str, Any], rows: Rows, proof_path: Path) -> tuple[list[Finding], Errors]:
     """What the proof shows about the bound of `model`, and about trees of few leaves; `rows` are the rows of the training."""
     try:
-        shows = proved(model, rows, proof_path)
+        shows = proved_bounds(model, rows, proof_path)
     except NoProof as reason:
         return [_open(f"The proof was not checked: {reason}.")], ()
     except BadProof as reason:
         return [recounted("proof", False, f"{reason}.")], ()
-    return [_bound(model, shows, int(rows.weights.sum()))], shows.errors
+    return [_proved_bound(model, shows, int(rows.weights.sum()))], shows.errors
 
 
-def _bound(model: dict[str, Any], shows: Proved, n: int) -> Finding:
+def _proved_bound(model: dict[str, Any], shows: Proved, n: int) -> Finding:
     claimed = model["certificate"].get("bound")
     best = 1 - shows.cost / n  # the best objective that the proof leaves open
     steps = f"{shows.steps} steps hold" if shows.steps != 1 else "one step holds"
@@ -34,8 +34,8 @@ def _bound(model: dict[str, Any], shows: Proved, n: int) -> Finding:
     words = f"{steps}: no tree exceeds {best} = {float(best):.12g}."
     if best > exact(claimed) + TOLERANCE:
         return _open(f"{words} The file claims {claimed}, which the proof does not show.")
-    return shown("bound", "proved", words, best)
+    return proof_finding("bound", "proved", words, best)
 
 
 def _open(words: str) -> Finding:
-    return shown("bound", "cannot be judged", words)
+    return proof_finding("bound", "cannot be judged", words)

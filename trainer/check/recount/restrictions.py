@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trainer.check.proof.model import Rows, asked, exact, items, pairs, recalls, ways
+from trainer.check.proof.model import Rows, active_parameter, exact, items, pairs, recalls, ways
 from trainer.check.proof.space.limits import rates_of
 from trainer.check.recount.findings import Finding, columns_of, recounted
-from trainer.check.recount.tree import branches, leaves, places, under, used
+from trainer.check.recount.tree import branches, leaves, places, under, used_columns
 
 Model = dict[str, Any]
 Words = Callable[[Model], Sequence[str]]
@@ -60,7 +60,7 @@ def words_of(model: Model) -> list[str]:
 
 def not_searched(model: Model) -> str | None:
     """The first restriction that the plain search cannot keep, if any is asked for."""
-    return next((r.name for r in RESTRICTIONS if not r.searched and asked(model, r.name)), None)
+    return next((r.name for r in RESTRICTIONS if not r.searched and active_parameter(model, r.name)), None)
 
 
 # -- words of a scope --------------------------------------------------------------------------------------------------
@@ -70,28 +70,30 @@ def _at_most(name: str, one: str, many: str, what: str = "", none: int | None = 
     """Words for a largest number; `none` asks for nothing."""
 
     def words(model: Model) -> list[str]:
-        most = asked(model, name)
+        most = active_parameter(model, name)
         return [] if most in (None, none) else [f"at most {most} {one if most == 1 else many}{what}"]
 
     return words
 
 
-def _over(name: str, least: int, words: str) -> Words:
+def _minimum_words(name: str, least: int, words: str) -> Words:
     """Words for a smallest number, with its place in them; up to `least` it asks for nothing."""
-    return lambda model: [words.format(asked(model, name))] if (asked(model, name) or least) > least else []
+    return lambda model: (
+        [words.format(active_parameter(model, name))] if (active_parameter(model, name) or least) > least else []
+    )
 
 
-def _each(listed: Callable[[Model], list[tuple[str, str]]], words: str) -> Words:
+def _item_words(listed: Callable[[Model], list[tuple[str, str]]], words: str) -> Words:
     """Words for each thing that a parameter lists, with the two parts of it in them."""
     return lambda model: [words.format(*one) for one in listed(model)]
 
 
 def _at_least_share(name: str) -> Words:
-    return lambda model: [] if asked(model, name) is None else [f"{name} ≥ {model['parameters'][name]}"]
+    return lambda model: [] if active_parameter(model, name) is None else [f"{name} ≥ {model['parameters'][name]}"]
 
 
 def _fairness_words(model: Model) -> list[str]:
-    if not asked(model, "fairness"):
+    if not active_parameter(model, "fairness"):
         return []
     given = model["parameters"]
     name = str(given["fairness_class"]).strip() or "the last class"
@@ -105,13 +107,13 @@ def _fairness_words(model: Model) -> list[str]:
 
 
 def _few_leaves(seen: Seen) -> list[Held]:
-    most = asked(seen.model, "max_leaves")
+    most = active_parameter(seen.model, "max_leaves")
     own = len(leaves(seen.model["nodes"]))
     return [] if most is None else [("max_leaves", own <= most, f"{own} leaves")]
 
 
 def _large_leaves(seen: Seen) -> list[Held]:
-    least = int(asked(seen.model, "min_leaf") or 1)
+    least = int(active_parameter(seen.model, "min_leaf") or 1)
     own = leaves(seen.model["nodes"])
     smallest = min(sum(seen.counts[v["id"]]) for v in own)
     held = smallest >= least or len(own) == 1
@@ -119,13 +121,13 @@ def _large_leaves(seen: Seen) -> list[Held]:
 
 
 def _large_nodes(seen: Seen) -> list[Held]:
-    least = int(asked(seen.model, "min_node") or 2)
+    least = int(active_parameter(seen.model, "min_node") or 2)
     smallest = min((sum(seen.counts[v["id"]]) for v in branches(seen.model["nodes"])), default=least)
     return [("min_node", smallest >= least, f"the smallest question has {smallest} rows")] if least > 2 else []
 
 
 def _small_subsets(seen: Seen) -> list[Held]:
-    most = int(asked(seen.model, "max_card") or 0)
+    most = int(active_parameter(seen.model, "max_card") or 0)
     sizes = {c["name"]: len(c.get("categories") or ()) for c in seen.model["columns"]}
     asks = [v["split"] for v in branches(seen.model["nodes"]) if v["split"]["kind"] == "subset"]
     few = [(len(set(split["categories"])), sizes[split["feature"]]) for split in asks]
@@ -134,14 +136,14 @@ def _small_subsets(seen: Seen) -> list[Held]:
 
 
 def _few_columns(seen: Seen) -> list[Held]:
-    most = asked(seen.model, "max_columns")
-    own = len(used(seen.model["nodes"]))
+    most = active_parameter(seen.model, "max_columns")
+    own = len(used_columns(seen.model["nodes"]))
     return [] if most is None else [("max_columns", own <= most, f"{own} columns are used")]
 
 
 def _none_forbidden(seen: Seen) -> list[Held]:
-    banned = set(items(asked(seen.model, "forbidden")))
-    held = not banned & used(seen.model["nodes"])
+    banned = set(items(active_parameter(seen.model, "forbidden")))
+    held = not banned & used_columns(seen.model["nodes"])
     return [("forbidden", held, "The columns of every question were checked.")] if banned else []
 
 
@@ -153,14 +155,14 @@ def _pairs_apart(seen: Seen) -> list[Held]:
     held = [
         not any((a in one and b in two) or (b in one and a in two) for one, two in both) for a, b in pairs(seen.model)
     ]
-    texts = items(asked(seen.model, "forbidden_pairs"))
+    texts = items(active_parameter(seen.model, "forbidden_pairs"))
     return [(f"forbidden_pairs {text}", own, "Every path was checked.") for text, own in zip(texts, held, strict=True)]
 
 
 def _recalls(seen: Seen) -> list[Held]:
     found = []
     counts = seen.counts
-    for text, (name, share) in zip(items(asked(seen.model, "recall")), recalls(seen.model), strict=True):
+    for text, (name, share) in zip(items(active_parameter(seen.model, "recall")), recalls(seen.model), strict=True):
         k = seen.model["classes"].index(name)
         right = sum(counts[v["id"]][k] for v in leaves(seen.model["nodes"]) if v["class"] == name)
         words = f"{right} of {counts[0][k]} rows of the class are right"
@@ -181,11 +183,11 @@ def _fair(seen: Seen) -> list[Held]:
     return [("fairness", apart <= rates.delta, f"the rates of the groups differ by {float(apart):.6g}")]
 
 
-def _ordered(seen: Seen) -> list[Held]:
+def _is_monotone(seen: Seen) -> list[Held]:
     """Below each question on a column no leaf on the side of smaller values has a higher class than one opposite."""
     found = places(seen.model["nodes"])
     held = []
-    for text, (name, way) in zip(items(asked(seen.model, "monotone")), ways(seen.model), strict=True):
+    for text, (name, way) in zip(items(active_parameter(seen.model, "monotone")), ways(seen.model), strict=True):
         asks = [place for place, v in found.items() if "split" in v and columns_of(v["split"]) == [name]]
         sides = [[_labels(seen.model, found, place + letter) for letter in "yn"] for place in asks]
         rises = all(max(low) <= min(high) for low, high in (own[::-1] if way == "falling" else own for own in sides))
@@ -200,26 +202,30 @@ def _labels(model: Model, found: dict[str, dict[str, Any]], place: str) -> list[
 
 RESTRICTIONS = (
     Restriction("max_leaves", _at_most("max_leaves", "leaf", "leaves"), _few_leaves, side=True),
-    Restriction("min_leaf", _over("min_leaf", 1, "at least {} rows in a leaf"), _large_leaves),
+    Restriction("min_leaf", _minimum_words("min_leaf", 1, "at least {} rows in a leaf"), _large_leaves),
     Restriction(
         "max_card", _at_most("max_card", "category", "categories", " in a subset or outside it", 0), _small_subsets
     ),
     Restriction("max_columns", _at_most("max_columns", "column", "columns"), _few_columns, side=True),
     Restriction(
         "forbidden",
-        lambda model: [f"no question on {name}" for name in items(asked(model, "forbidden"))],
+        lambda model: [f"no question on {name}" for name in items(active_parameter(model, "forbidden"))],
         _none_forbidden,
     ),
-    Restriction("forbidden_pairs", _each(pairs, "no path with both {} and {}"), _pairs_apart, side=True),
-    Restriction("recall", _each(recalls, "recall of {} ≥ {}"), _recalls, side=True),
+    Restriction("forbidden_pairs", _item_words(pairs, "no path with both {} and {}"), _pairs_apart, side=True),
+    Restriction("recall", _item_words(recalls, "recall of {} ≥ {}"), _recalls, side=True),
     Restriction("fairness", _fairness_words, _fair, beside="fairness_column fairness_class fairness_delta", side=True),
-    Restriction("monotone", _each(ways, "classes only {1} along {0}"), _ordered, side=True),
+    Restriction("monotone", _item_words(ways, "classes only {1} along {0}"), _is_monotone, side=True),
     Restriction(
-        "balanced", _over("balanced", 0, "every path with as many questions as the depth allows"), searched=False
+        "balanced",
+        _minimum_words("balanced", 0, "every path with as many questions as the depth allows"),
+        searched=False,
     ),
     Restriction("sensitivity", _at_least_share("sensitivity")),
     Restriction("specificity", _at_least_share("specificity")),
-    Restriction("min_node", _over("min_node", 2, "no question to fewer than {} rows"), _large_nodes),
-    Restriction("min_gain", _over("min_gain", 0, "each question lowering the impurity by at least {} of the rows")),
+    Restriction("min_node", _minimum_words("min_node", 2, "no question to fewer than {} rows"), _large_nodes),
+    Restriction(
+        "min_gain", _minimum_words("min_gain", 0, "each question lowering the impurity by at least {} of the rows")
+    ),
 )
 SIDE = " ".join(f"{r.name} {r.beside}".strip() for r in RESTRICTIONS if r.side)  # their parameters

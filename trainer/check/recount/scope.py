@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.check.proof.model import OBLIQUE, THRESHOLDS, Rows, asked, distant
+from trainer.check.proof.model import OBLIQUE, THRESHOLDS, Rows, active_parameter, distant
 from trainer.check.proof.space.questions import cuts_of_bins, features, questions
 from trainer.check.proof.space.space import topology_of
 from trainer.check.proof.space.subsets import chosen_columns
@@ -88,14 +88,14 @@ def _spaces(model: dict[str, Any], rows: Rows, said: str) -> list[list[str]]:
             head = head.removesuffix(", " + ", ".join(limits))
         return [[head if _topology(model, rows, head) else f"another topology than {head}"]]
     if distant(model):
-        return [[FAR_ROBUST if asked(model, "scaling") == "robust" else FAR]]
+        return [[FAR_ROBUST if active_parameter(model, "scaling") == "robust" else FAR]]
     if method in OBLIQUE:
         return [[NEAR]]
     if method in THRESHOLDS:
         others = sum(column["kind"] == "categorical" for column in model["columns"])
         texts = ("all thresholds of", "numeric column"), ("single categories of", "other column")
         numbers = len(model["columns"]) - others, others
-        return [[f"{verb} {_counted(n, noun)}" for (verb, noun), n in zip(texts, numbers, strict=True) if n]]
+        return [[f"{verb} {_count_noun(n, noun)}" for (verb, noun), n in zip(texts, numbers, strict=True) if n]]
     return [_of_questions(model, questions(model, rows)[1], rows)]
 
 
@@ -128,7 +128,7 @@ def _topology(model: dict[str, Any], rows: Rows, head: str) -> bool:
     full = deepest == model["parameters"]["depth"] and size == 2**deepest - 1
     held = full if shape is None else (size, deepest) == (leaves_of(shape) - 1, depth_of(shape))
     names = ", ".join(column["name"] for column, own in zip(model["columns"], chosen, strict=True) if own)
-    listed = f", no other columns than ({names})" if asked(model, "select") == "cart" else None
+    listed = f", no other columns than ({names})" if active_parameter(model, "select") == "cart" else None
     fits = found[5] == listed and columns == named
     held = held and (shape is None or _grows(nodes, 0, shape))
     return held and fits and len(branches(nodes)) <= size
@@ -166,18 +166,18 @@ def _of_questions(model: dict[str, Any], columns: list[int], rows: Rows) -> list
     out = []
     if numeric:
         each = f"{min(numeric)}" if min(numeric) == max(numeric) else f"{min(numeric)} to {max(numeric)}"
-        noun = "interval" if asked(model, "binarise") == "quantile-buckets" else "threshold"
-        out.append(f"{_counted(sum(numeric), noun)} ({each} per column)")
+        noun = "interval" if active_parameter(model, "binarise") == "quantile-buckets" else "threshold"
+        out.append(f"{_count_noun(sum(numeric), noun)} ({each} per column)")
     if codes:
-        out.append(_counted(codes, "special value"))
+        out.append(_count_noun(codes, "special value"))
     if levels:
         out.append("1 category" if levels == 1 else f"{levels} categories")
     if truths:
-        out.append(_counted(truths, "yes/no column"))
+        out.append(_count_noun(truths, "yes/no column"))
     return out or ["no question"]
 
 
-def _counted(n: int, noun: str) -> str:
+def _count_noun(n: int, noun: str) -> str:
     return f"{n} {noun}{'' if n == 1 else 's'}"
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from trainer.check.proof.model import asked
+from trainer.check.proof.model import active_parameter
 from trainer.check.recount.findings import Finding, columns_of, recounted
 from trainer.check.recount.restrictions import SIDE
 
@@ -70,7 +70,9 @@ def structure(model: dict[str, Any]) -> list[Finding]:
         if (given.get(name) or 0) > most:
             raise ValueError(f"the parameter '{name}' is over {most}")
     trouble, deepest = tree_trouble(model, model["nodes"])
-    limit = None if asked(model, "topology") else asked(model, "depth")  # a topology takes the place of the depth
+    limit = (
+        None if active_parameter(model, "topology") else active_parameter(model, "depth")
+    )  # a topology takes the place of the depth
     if not trouble and limit is not None and deepest > limit:
         trouble = f"The tree has depth {deepest}, over the limit {limit}."
     words = trouble or f"{len(model['nodes'])} nodes, depth {deepest}."

@@ -19,7 +19,7 @@ def branches(nodes: Nodes) -> list[dict[str, Any]]:
     return [v for v in nodes if "split" in v]
 
 
-def used(nodes: Nodes) -> set[str]:
+def used_columns(nodes: Nodes) -> set[str]:
     """The columns that a tree asks about."""
     return {name for v in branches(nodes) for name in columns_of(v["split"])}
 

@@ -11,7 +11,7 @@ from trainer.check.recount.findings import Finding, columns_of, recounted
 from trainer.check.recount.tree import branches, places, under
 
 
-def kept(model: dict[str, Any]) -> list[Finding]:
+def check_wishes(model: dict[str, Any]) -> list[Finding]:
     """One finding for each wish: whether the tree keeps it."""
     return [recounted(f"wish '{w.text}'", *_holds(model, w)) for w in wishes_of(model)]
 

@@ -55,8 +55,8 @@ def example(content: bytes) -> tuple[str, int] | None:
 def _odd(raw: np.ndarray, places: np.ndarray) -> float:
     """The share of places that text in cp1252 hardly has."""
     kind = KINDS[raw[places]]
-    before = _beside(raw, places - 1)
-    after = _beside(raw, places + 1)
+    before = _surrounding_text(raw, places - 1)
+    after = _surrounding_text(raw, places + 1)
     letter = (kind == SMALL) | (kind == CAPITAL)
     inside = (kind == SIGN) & _letters(before) & _letters(after)
     capital = (kind == CAPITAL) & (before == SMALL)
@@ -64,7 +64,7 @@ def _odd(raw: np.ndarray, places: np.ndarray) -> float:
     return float(np.mean(inside | capital | accents))
 
 
-def _beside(raw: np.ndarray, at: np.ndarray) -> np.ndarray:
+def _surrounding_text(raw: np.ndarray, at: np.ndarray) -> np.ndarray:
     there = (at >= 0) & (at < len(raw))
     return np.where(there, KINDS[raw[np.clip(at, 0, len(raw) - 1)]], OTHER)
 
@@ -75,4 +75,4 @@ def _letters(kinds: np.ndarray) -> np.ndarray:
 
 def _accented(raw: np.ndarray, at: np.ndarray) -> np.ndarray:
     """Whether there is a letter beyond ASCII."""
-    return _letters(_beside(raw, at)) & (raw[np.clip(at, 0, len(raw) - 1)] >= 128)
+    return _letters(_surrounding_text(raw, at)) & (raw[np.clip(at, 0, len(raw) - 1)] >= 128)

@@ -104,7 +104,7 @@ class _Cut:
         found = scan(
             body, guess.delimiter.encode(), most_records=limits.rows + int(header), most_bytes=limits.line_bytes
         )
-        found = _moved(found, before)
+        found = _shift_lines(found, before)
         names = _check(body, found, guess, header, limits)
         columns = _cells(body, found, guess.delimiter, len(names), header)
         hollow = [j for j, name in enumerate(names, 1) if not name]
@@ -140,7 +140,7 @@ class _Cut:
         return RawTable(names=names, columns=columns, line_numbers=lines, detected=detected)
 
 
-def _moved(found: Scan, before: int) -> Scan:
+def _shift_lines(found: Scan, before: int) -> Scan:
     """The scan of a part of a file with the lines of the file."""
     if not before:
         return found
@@ -185,7 +185,7 @@ def _check(body: bytes, found: Scan, guess: Sniffed, header: bool, limits: ReadL
         places = [f"Line {line}: text follows a closing quote." for line in found.after_quote]
         raise DataError(
             first_of(places) + " Write a quote inside a quoted value twice, or remove the quotes.",
-            problems=_some(places),
+            problems=_first_problems(places),
         )
     if not len(found.starts):
         raise DataError("The file is empty. Choose a file with a header line and rows.")
@@ -369,7 +369,7 @@ def _values(count: int) -> str:
     return "value" if count == 1 else "values"
 
 
-def _some(problems: list[str]) -> tuple[str, ...]:
+def _first_problems(problems: list[str]) -> tuple[str, ...]:
     if len(problems) <= LISTED:
         return tuple(problems)
     return (*problems[:LISTED], f"... and {len(problems) - LISTED} more.")

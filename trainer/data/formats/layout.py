@@ -103,12 +103,12 @@ def find(body: bytes, delimiter: str | None) -> Layout | None:
         found = _with(body, one)
         if found is not None and (best is None or found[:2] > best[:2]):
             best = found
-    if delimiter is None and best is not None and (plain := _plain(body, best[1], best[2])) is not None:
+    if delimiter is None and best is not None and (plain := _other_delimiter(body, best[1], best[2])) is not None:
         best = _with(body, plain)
     return None if best is None else best[2]
 
 
-def _plain(body: bytes, width: int, best: Layout) -> str | None:
+def _other_delimiter(body: bytes, width: int, best: Layout) -> str | None:
     """Another delimiter that cuts nearly all lines, from the first one on, into more values than `best` does: then what looks
     like a title is the header, as in "a;b;c" above "1,5;2,5;x"."""
     guess = sniff(body)

@@ -10,7 +10,7 @@ from trainer.data.formats.parquet_file import is_parquet, read_parquet
 from trainer.data.formats.raw import RawTable
 
 
-def read(
+def read_table(
     path: str | Path,
     *,
     delimiter: str | None = None,

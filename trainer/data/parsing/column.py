@@ -108,7 +108,7 @@ class ColumnReading:
                 form=record["form"], origin=str(record.get("origin", "")), clock=bool(record.get("clock")),
                 zone=str(record.get("zone", "")),
             )  # fmt: skip
-        bad = taken_for not in (TEXT, NUMBER, DATE, PLAIN, ASK) or (date is not None and not _known(date))
+        bad = taken_for not in (TEXT, NUMBER, DATE, PLAIN, ASK) or (date is not None and not _is_known_date(date))
         bad = bad or (number is not None and (number.decimal not in DECIMALS or number.thousands not in THOUSANDS))
         bad = bad or (number is not None and number.negative not in NEGATIVE)
         if bad or (number is not None and number.decimal == number.thousands):
@@ -160,7 +160,7 @@ class ColumnReading:
         return made, wrong[cells.index], cells
 
 
-def _known(date: DateForm) -> bool:
+def _is_known_date(date: DateForm) -> bool:
     if date.form == TIME:
         return True
     return date.form in FORMATS and re.fullmatch(r"[0-9]{4}-01-01", date.origin) is not None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from trainer.data.parsing.numbers import folded
+from trainer.data.parsing.numbers import fold_characters
 
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 FULL_MONTHS = (
@@ -55,7 +55,7 @@ class Moment:
 
 def moment_of(word: str, form: str) -> Moment | None:
     """What a word means in this form; None if it is not written so, or there is no such day or time."""
-    found = PATTERNS[form].fullmatch(folded(word))
+    found = PATTERNS[form].fullmatch(fold_characters(word))
     if found is None:
         return None
     parts = found.groupdict()

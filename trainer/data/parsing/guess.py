@@ -62,7 +62,7 @@ def _draft(name: str, column: pa.Array, raw: RawTable, given: Given) -> Draft:
     signs = [given.sign(what, name) for what in ("decimal", "thousands")]
     if not spec and not given.words(name) and signs[0] in (None, ".") and not signs[1] and _all_plain(column):
         return untouched
-    words = _words(name, column, raw, set(given.words(name)))
+    words = _word_column(name, column, raw, set(given.words(name)))
     if not words.words or spec == "binary":
         return Draft(_plain_or_missing(name, given, PLAIN, "you said so"))
     if spec in (DATE, TIME):
@@ -119,7 +119,7 @@ def _all_plain(column: pa.Array) -> bool:
     return True
 
 
-def _words(name: str, column: pa.Array, raw: RawTable, missing: set[str]) -> Words:
+def _word_column(name: str, column: pa.Array, raw: RawTable, missing: set[str]) -> Words:
     cells = Cells.of(column)
     values = ~cells.marks & ~np.array([word in missing for word in cells.words], bool)
     first = np.zeros(len(cells.words), np.int64)

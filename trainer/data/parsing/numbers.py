@@ -31,7 +31,7 @@ DECIMAL_SIGN = re.compile(r"[0-9]+(?:([.,' ])[0-9]+)(?:\1[0-9]+)*(?!\1)[.,][0-9]
 NAMES = {"": "none", ",": "comma", ".": "point", " ": "space", "'": "apostrophe"}
 
 
-def folded(word: str) -> str:
+def fold_characters(word: str) -> str:
     """The word with plain spaces, minus signs and apostrophes, without marks that nobody sees."""
     return word.translate(SPACES | SIGNS | UNSEEN).strip()
 
@@ -48,7 +48,7 @@ class Parts:
 
 def parts_of(word: str) -> Parts | None:
     """Sign, core and unit of a word; None if it is not one number with at most one known unit beside it."""
-    text, negative = _positive(folded(word))
+    text, negative = _positive(fold_characters(word))
     found = PARTS.fullmatch(text)
     if found is None:
         return None

@@ -15,7 +15,7 @@ from trainer.data.parsing.column import ASK, PLAIN, TEXT, ColumnReading
 from trainer.data.parsing.given import Given
 from trainer.data.parsing.guess import guess_columns
 from trainer.data.parsing.infer import places
-from trainer.errors import DataError, closest, listed
+from trainer.errors import DataError, closest, list_names
 
 MAX_PLACES = 20
 
@@ -182,7 +182,7 @@ def reading_of(raw: RawTable, given: Given | None = None) -> Reading:
     for name in given.columns():
         if name not in raw.names:
             raise DataError(
-                f"There is no column '{name}' in the file.{closest(name, raw.names)} Its columns are: {listed(raw.names, 12)}."
+                f"There is no column '{name}' in the file.{closest(name, raw.names)} Its columns are: {list_names(raw.names, 12)}."
             )
     found = raw.detected
     return Reading(

@@ -208,7 +208,7 @@ def search_pair(
     ws = workspace
     N = len(points.u)
     ws.reserve(N, len(points.total))
-    ended = _ended(points, options, ws, cap(math.inf), tol, start or Rule(), first_only) if brief else None
+    ended = _single_call_result(points, options, ws, cap(math.inf), tol, start or Rule(), first_only) if brief else None
     if ended is not None:
         return ended
     best_value = math.inf
@@ -288,7 +288,7 @@ def brief_search(how: CountArray, tol: float, gap: float, workspace: Workspace) 
     return kernel.Search(how, np.array([math.inf, tol, gap, 0.0]), np.zeros(4), workspace.counts)
 
 
-def _ended(
+def _single_call_result(
     points: Points, options: SearchOptions, workspace: Workspace, cap: float, tol: float, start: Rule, first_only: bool
 ) -> PairResult | None:
     """The result of a pair that one call ends, or None."""

@@ -161,12 +161,12 @@ def _options(settings: Settings) -> ExactOptions:
 
 def _allowed(problem: Problem, settings: Settings) -> BitArray:
     """1 for the features of columns that may be used."""
-    banned = _banned(settings, problem.names)
+    banned = _forbidden_features(settings, problem.names)
     names = problem.table.names
     return np.array([names[f.column] not in banned for f in problem.binary.features], np.uint8)
 
 
-def _banned(settings: Settings, names: Names) -> set[str]:
+def _forbidden_features(settings: Settings, names: Names) -> set[str]:
     return {names.column(name, "forbidden") for name in items(settings["forbidden"])}
 
 
@@ -368,7 +368,7 @@ METHOD = Method(
         Parameter(
             name="forbidden", type="text", default="", label="Columns not to ask",
             help="Columns that no question may use, separated by semicolons, for example 'age; sex'.", advanced=True,
-            check=_banned, restricts=lambda s: [f"no question on {name}" for name in items(s["forbidden"])], sentences=_never,
+            check=_forbidden_features, restricts=lambda s: [f"no question on {name}" for name in items(s["forbidden"])], sentences=_never,
         ),
         CLASS_WEIGHT,
         Parameter(

@@ -50,7 +50,7 @@ def starting(
     trees = (greedy.cart(instance), instance.stump())
     if kind == "cart":
         return Start(trees=trees)
-    return _searched(instance, _carried(instance, side), trees, seconds, stopped)
+    return _searched(instance, _exact_constraints(instance, side), trees, seconds, stopped)
 
 
 def _searched(
@@ -72,7 +72,7 @@ def _searched(
     return Start(trees=(*own, *trees), bound=instance.total - found.bound)
 
 
-def _carried(instance: Instance, side: Sequence[SideConstraint]) -> Constraints | None:
+def _exact_constraints(instance: Instance, side: Sequence[SideConstraint]) -> Constraints | None:
     """What the exact search can carry of the side constraints; None if that is nothing."""
     nothing = found = Constraints()
     for constraint in side:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainer.constraints import asked
+from trainer.constraints import active_constraints
 from trainer.data.problem import Names, Problem
 from trainer.errors import ParameterError
 from trainer.families.mip.instance import Instance
@@ -22,7 +22,7 @@ def thresholds(inside: str, instead: str) -> Parameter:
 
 
 def _without_constraints(settings: Settings, names: Names) -> None:
-    if settings["thresholds"] != "questions" and asked(settings):
+    if settings["thresholds"] != "questions" and active_constraints(settings):
         words = "Constraints need one variable per question; leave this at 'questions', or drop the constraints."
         raise ParameterError({"thresholds": words})
 

@@ -9,7 +9,7 @@ import numpy as np
 from trainer.certificate import Evidence, Guarantee
 from trainer.data.encoding import Test
 from trainer.data.problem import Problem
-from trainer.families.numeric.proof import made
+from trainer.families.numeric.proof import build_proof
 from trainer.families.numeric.search import NumericShape, solve_numeric
 from trainer.methods.base import (
     CLASS_WEIGHT,
@@ -64,7 +64,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         encoded_features=len(problem.numeric.features),
         solver="octweb",
         solver_version=VERSION,
-        proof=lambda stop: made(found.prepared, settings["depth"], stop),
+        proof=lambda stop: build_proof(found.prepared, settings["depth"], stop),
         evidence=({"kind": Evidence.INTERVAL_PRUNING, "cost": str(found.cost), "bound": str(found.bound)},),
     )
 

@@ -23,7 +23,7 @@ class ProofTooLarge(Exception):
     """The proof has more steps than are written."""
 
 
-def made(prepared: Prepared, depth: int, stop: Callable[[], bool]) -> Proof | None:
+def build_proof(prepared: Prepared, depth: int, stop: Callable[[], bool]) -> Proof | None:
     """The proof of the bound of a search that has been run; None if it has too many steps or is stopped."""
     if prepared.lower <= prepared.search.leaf:  # every tree has a leaf; a search that ended early has not all columns
         return Proof(scale=prepared.scale, goal=prepared.lower, steps=[])

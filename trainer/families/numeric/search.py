@@ -314,7 +314,7 @@ def solve_numeric(
     def shape(tree: Any) -> NumericShape:
         if tree is None:
             return None
-        return tree[0], between(levels[tree[0]], tree[1]), shape(tree[2]), shape(tree[3])
+        return tree[0], threshold_after(levels[tree[0]], tree[1]), shape(tree[2]), shape(tree[3])
 
     # without all columns nothing is known but that a tree has a leaf
     floor = _floor_of(rank, levels, y, weight, n_classes, costs, over) if whole else int(costs[1])
@@ -424,7 +424,7 @@ def _equal(rank: np.ndarray, levels: list[FloatArray], over: Callable[[], bool])
     return np.unique(group, return_inverse=True)[1].reshape(-1)
 
 
-def between(levels: FloatArray, rank: int) -> float:
+def threshold_after(levels: FloatArray, rank: int) -> float:
     """A number that the values of rank ≤ `rank` do not exceed and the next one does."""
     middle = float(levels[rank] / 2 + levels[rank + 1] / 2)
     return middle if levels[rank] <= middle < levels[rank + 1] else float(levels[rank])

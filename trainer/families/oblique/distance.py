@@ -36,7 +36,7 @@ def distance(Z: FloatArray, a: FloatArray, left: BoolArray) -> float:
     return float(scores[~left].min() - scores[left].max())
 
 
-def keeps(instance: ObliqueInstance, tree: ObliqueTree, least: float) -> bool:
+def keeps_distance(instance: ObliqueInstance, tree: ObliqueTree, least: float) -> bool:
     """True if every branching keeps the distance with its own normal."""
     at = instance.route(tree)
     for v in tree.branches:
@@ -152,13 +152,13 @@ class DistantSearch(LocalSearch):
         charge = self.instance.charge
         if self.free.value(tree) - charge * len(tree.branches) <= self.value:
             return False
-        tree = tree if keeps(self.instance, tree, self.least) else self.fitted(tree)
+        tree = tree if keeps_distance(self.instance, tree, self.least) else self.fitted(tree)
         return super().consider(self.sparser(tree) if charge else tree)
 
     def accept(self, tree: ObliqueTree) -> bool:
         """`consider` for a tree that a solver found: its tolerances may have taken a little of the distance."""
         pruned = self.instance.pruned(tree)
-        near = keeps(self.instance, pruned, self.least - SOLVER_SLACK)
+        near = keeps_distance(self.instance, pruned, self.least - SOLVER_SLACK)
         return super().consider(pruned) if near else self.consider(tree)
 
     def sparser(self, tree: ObliqueTree) -> ObliqueTree:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from trainer.errors import SolverError
-from trainer.families.oblique.distance import keeps
+from trainer.families.oblique.distance import keeps_distance
 from trainer.families.oblique.instance import ObliqueTree
 from trainer.families.oblique.local import LocalSearch
 from trainer.families.oblique.plan import Plan
@@ -78,7 +78,7 @@ class Drawing:
     def _fits(self, tree: ObliqueTree) -> bool:
         """True for a tree of the class that is as good as the best one."""
         inst = self.target.instance
-        near = not self.plan.least or keeps(inst, tree, self.plan.least)
+        near = not self.plan.least or keeps_distance(inst, tree, self.plan.least)
         return near and inst.admits(tree) and inst.value(tree) >= self.search.value
 
     def _thinnest(self, tree: ObliqueTree, stopped: Callable[[], bool]) -> ObliqueTree:

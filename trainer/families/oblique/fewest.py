@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from trainer.data.problem import Problem
-from trainer.families.oblique.proving import made
+from trainer.families.oblique.proving import build_proof
 from trainer.families.oblique.store import Step
 from trainer.methods.base import NotProved, Proof, Settings
 
@@ -20,13 +20,13 @@ def with_smaller(problem: Problem, settings: Settings, proof: Proof, leaves: int
     # costs are whole multiples of this part of a row
     bound = 1 - Fraction(proof.goal + 1, problem.kappa.denominator * problem.n)
     try:
-        more = made(problem, few, bound, stop)
+        more = build_proof(problem, few, bound, stop)
     except NotProved:
         more = None
-    return proof if more is None else replace(proof, steps=[*proof.steps, *_moved(more.steps, len(proof.steps))])
+    return proof if more is None else replace(proof, steps=[*proof.steps, *_shift_steps(more.steps, len(proof.steps))])
 
 
-def _moved(steps: Sequence[Step], by: int) -> Iterator[Step]:
+def _shift_steps(steps: Sequence[Step], by: int) -> Iterator[Step]:
     """Steps which stand so many lines later."""
     for step in steps:
         if step["by"] == "meet":

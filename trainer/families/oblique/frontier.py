@@ -226,7 +226,7 @@ def _by_coefficients(problem: Problem, sizes: list[Size], monitor: Monitor, most
     for s in sizes:
         instance = s.run.instance
         units = s.run.units
-        found += [_counted(problem, s.draft)]
+        found += [_size_and_correct(problem, s.draft)]
         sparse = _sparse(instance, units, s.tree, stopped)
         limits = [instance] if s is not sizes[-1] else [instance, replace(instance, max_leaves=most)]
         # a larger tree of another method may have fewer coefficients
@@ -234,7 +234,7 @@ def _by_coefficients(problem: Problem, sizes: list[Size], monitor: Monitor, most
         for tree in _staircase(instance, [sparse, *starts, *_thin(s, sparse, stopped, seconds)]):
             draft = draft_of(tree, instance, units)
             if draft is not None:
-                found.append(_counted(problem, draft))
+                found.append(_size_and_correct(problem, draft))
     points: list[dict[str, Any]] = []
     for coefficients, correct, whole in sorted(found, key=lambda f: (f[0], -f[1])):
         if not points or correct > points[-1]["correct"]:
@@ -284,7 +284,7 @@ def _sparse(instance: ObliqueInstance, units: Units, tree: ObliqueTree, stopped:
     return instance.pruned(refitted(instance, tree, Separator(instance.Z), "sparse", columns, stopped)[0])
 
 
-def _counted(problem: Problem, draft: Draft) -> tuple[int, int, Tree]:
+def _size_and_correct(problem: Problem, draft: Draft) -> tuple[int, int, Tree]:
     """Coefficients other than 0, rows correct, the tree; a threshold or a set of categories counts as one."""
     tree = problem.stored(problem.tree(draft))
     used = sum(v.split.parts() for v in tree.branches if v.split is not None)

@@ -28,7 +28,7 @@ DECIMALS = 4
 MOST_CHOICES = 120  # sets of columns that are tried
 
 
-def whole(X: FloatArray) -> list[CountArray | None]:
+def as_integers(X: FloatArray) -> list[CountArray | None]:
     """Each column in its smallest decimal unit from its least value, int64, or None if it has more decimals or is too wide."""
     found: list[CountArray | None] = []
     for column in X.T:
@@ -96,7 +96,7 @@ class Packing:
         )
         self.gained = False
         self.patience = time.perf_counter() + PATIENCE
-        self.units = whole(X)
+        self.units = as_integers(X)
         self.codes = np.column_stack([np.unique(column, return_inverse=True)[1].ravel() for column in X.T])
         self.own = counts.sum(axis=1) - counts.max(axis=1)
         self.known: dict[bytes, Packed | None] = {}

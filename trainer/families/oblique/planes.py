@@ -43,7 +43,7 @@ class Planes:
         self.H = range(instance.Z.shape[1])
         self.a = model.continuous("a", self.B, self.H, lower=-1.0, upper=1.0)
         self.size = model.continuous("m", self.B, self.H)
-        self.far = far(instance)
+        self.far = largest_offset(instance)
         self.c = model.continuous("c", self.B, lower=-self.far, upper=self.far)
         self.used = model.binary("u", self.B, self.H) if instance.charge else None
         self.reach = reach(instance, constants)
@@ -111,7 +111,7 @@ class Planes:
         return a, low + (high - low) / 2
 
 
-def far(instance: ObliqueInstance) -> float:
+def largest_offset(instance: ObliqueInstance) -> float:
     """What |a·x| cannot exceed with Σ|a| <= 1: 1 where columns are scaled to [0, 1]."""
     return max(1.0, float(instance.Z.max(initial=0.0)))
 
@@ -124,7 +124,7 @@ def reach(instance: ObliqueInstance, constants: str) -> FloatArray:
     """
     Z = instance.Z
     if constants == "paper" or not Z.size:
-        return np.full(len(Z), 2.0 * far(instance))
+        return np.full(len(Z), 2.0 * largest_offset(instance))
     return np.asarray(np.maximum(Z - Z.min(axis=0), Z.max(axis=0) - Z).max(axis=1))
 
 

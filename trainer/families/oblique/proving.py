@@ -31,7 +31,7 @@ NEAR = (
 MOST_TREES = 20_000  # ways to label the leaves; a checker looks at no more
 
 
-def made(problem: Problem, settings: Settings, bound: Fraction, stop: Callable[[], bool]) -> Proof | None:
+def build_proof(problem: Problem, settings: Settings, bound: Fraction, stop: Callable[[], bool]) -> Proof | None:
     """The proof that no tree of the method has a better objective than `bound`; None if it is not found in time.
 
     Raises NotProved where the cases end at a better tree, which only the distance from the rows forbids.
@@ -215,7 +215,7 @@ class PlaneProof:
         sides = {"left": found.left, "right": found.right}
         beside = sorted(set(range(self.store.hulls.Z.shape[1])) - set(columns))
         return {"by": "vector", **({"beside": beside} if beside else {})} | {
-            side: [[p, _written(w)] for p, w in sorted(own.items())] for side, own in sides.items()
+            side: [[p, _exact_text(w)] for p, w in sorted(own.items())] for side, own in sides.items()
         }
 
     def _block(self, labels: Labels, bound: int, points: Sequence[int] | None = None) -> Step:
@@ -231,7 +231,7 @@ class PlaneProof:
         return step | {"of": [[shown[k], v] for k, v in step["of"]]} if step["by"] == "sum" else step
 
 
-def _written(weight: int) -> int | str:
+def _exact_text(weight: int) -> int | str:
     """A text where readers of JSON would round."""
     return weight if weight <= LARGEST_NUMBER else str(weight)
 

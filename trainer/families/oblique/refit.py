@@ -69,7 +69,7 @@ def refitted(
         if plane is None:
             as_asked = False
             continue
-        for candidate in drawn(instance.Z, sides[0], sides[1], plane, style, separator, columns, stopped):
+        for candidate in candidate_planes(instance.Z, sides[0], sides[1], plane, style, separator, columns, stopped):
             trial = tree.copy()
             trial.a[v], trial.c[v] = candidate.a, candidate.c
             if instance.value(trial) >= value:
@@ -82,7 +82,7 @@ def refitted(
     return tree, as_asked
 
 
-def drawn(
+def candidate_planes(
     Z: FloatArray,
     L: CountArray,
     R: CountArray,

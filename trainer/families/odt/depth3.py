@@ -34,7 +34,7 @@ def three_levels(
         cats = kernel.by_size(np.ascontiguousarray(size[:, start[g] : start[g + 1]].sum(axis=1)), 0, len(T))
         if len(cats) < 2:
             continue
-        own = None if groups.ordered[g] else _alone(groups, T, size, cats, limit, check, flag)
+        own = None if groups.ordered[g] else _single_category_values(groups, T, size, cats, limit, check, flag)
         if own is not None and own.sum() <= best:
             continue
         # a threshold has a mirror image unless both sides are alike
@@ -60,7 +60,7 @@ def three_levels(
     return nodes
 
 
-def _alone(
+def _single_category_values(
     groups: Groups,
     T: np.ndarray,
     size: np.ndarray,

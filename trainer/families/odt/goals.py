@@ -25,7 +25,7 @@ from trainer.tree.numbers import percent_text
 MAX_POSITIVE = 100_000  # entries of a frontier
 
 
-def asked(settings: Settings, names: Names) -> tuple[str, dict[str, str], Fraction | None] | None:
+def parse_goal(settings: Settings, names: Names) -> tuple[str, dict[str, str], Fraction | None] | None:
     """The positive class, the required shares, and the weight of the other class (None: balanced), as far as accuracy is not all.
 
     Raises ParameterError if that cannot be, whatever the rows are.
@@ -64,7 +64,7 @@ def _required(name: str) -> Restricts:
     return lambda s: [] if s[name] is None else [f"{name} ≥ {s[name]}"]
 
 
-def _least(name: str) -> Sentences:
+def _minimum_parameter(name: str) -> Sentences:
     return lambda v: [] if v.get(name) is None else [f"The {name} is at least {percent_text(float(v[name]))}."]
 
 
@@ -72,17 +72,17 @@ GOALS = (
     Parameter(
         name="sensitivity", type="number", default=None, minimum=0, maximum=1, label="Least sensitivity",
         help="The share of positive rows that must be found. The specificity is then maximised. Empty means no such limit.",
-        restricts=_required("sensitivity"), sentences=_least("sensitivity"),
+        restricts=_required("sensitivity"), sentences=_minimum_parameter("sensitivity"),
     ),
     Parameter(
         name="specificity", type="number", default=None, minimum=0, maximum=1, label="Least specificity",
         help="Share of the other rows that must not be taken for positive; the sensitivity is then maximised. "
         "With both given, the accuracy is maximised.",
-        restricts=_required("specificity"), sentences=_least("specificity"),
+        restricts=_required("specificity"), sentences=_minimum_parameter("specificity"),
     ),
     Parameter(
         name="positive", type="text", default="", label="Positive class",
-        help="The class that sensitivity refers to; empty means the last class.", check=asked,
+        help="The class that sensitivity refers to; empty means the last class.", check=parse_goal,
     ),
     Parameter(
         name="negative_weight", type="text", default="1", label="Weight of the other class",
@@ -99,7 +99,7 @@ GOALS = (
 
 def goal_of(problem: Problem, settings: Settings) -> Goal | None:
     """What the settings ask for instead of accuracy; None if they ask for accuracy alone."""
-    found = asked(settings, problem.names)
+    found = parse_goal(settings, problem.names)
     if found is None:
         return None
     positive, required, weight = found

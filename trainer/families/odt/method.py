@@ -26,7 +26,7 @@ from trainer.families.odt.topology import Shape, complete, parse
 from trainer.goal import Goal
 from trainer.methods.base import COMMON, DEPTH, MIP_GAP, SOLVER, Method, Parameter, Settings, Solution, having
 from trainer.methods.monitor import Monitor
-from trainer.methods.scope import counted
+from trainer.methods.scope import count_noun
 from trainer.milo import BACKENDS
 from trainer.tree.nodes import Draft, DraftLeaf
 
@@ -207,7 +207,7 @@ METHOD = Method(
             name="max_card", type="integer", default=0, minimum=0, maximum=62, label="Largest subset",
             help="A subset or its complement has at most this many categories; 0 means any number.",
             restricts=lambda s: (
-                [f"at most {counted(s['max_card'], 'category', 'categories')} in a subset or outside it"] if s["max_card"] else []
+                [f"at most {count_noun(s['max_card'], 'category', 'categories')} in a subset or outside it"] if s["max_card"] else []
             ),
         ),
         *GOALS,

@@ -135,11 +135,11 @@ class GroupModel(TreeModel[Draft]):
 
     def floor(self, bound: float) -> Fraction:
         """Onto whole units."""
-        return Fraction(_whole(bound))
+        return Fraction(_round_bound(bound))
 
     def progress(self, bound: float, nodes: int) -> bool:
         """The bound as a share of the goal."""
-        share = None if math.isinf(bound) else self.task.share(max(_whole(bound), self.best or 0))
+        share = None if math.isinf(bound) else self.task.share(max(_round_bound(bound), self.best or 0))
         self.monitor.report(bound=share, nodes=nodes)
         return self.monitor.stopped()
 
@@ -264,5 +264,5 @@ def _check_size(groups: Groups, shape: Shape) -> None:
         )
 
 
-def _whole(bound: float) -> int:
+def _round_bound(bound: float) -> int:
     return math.floor(bound + 1e-6 * max(1.0, abs(bound) * 1e-3))

@@ -89,7 +89,7 @@ def grows(one: Shape | None, other: Shape | None) -> bool:
 
 
 @cache
-def within(shape: Shape | None, height: int) -> tuple[Shape, ...]:
+def subtopologies(shape: Shape | None, height: int) -> tuple[Shape, ...]:
     """The largest topologies of the trees of a topology with at most `height` questions on a path; one that parts no rows does not count."""
     if shape is None or height <= 0:
         return ()
@@ -97,10 +97,10 @@ def within(shape: Shape | None, height: int) -> tuple[Shape, ...]:
         return (shape,)
     found: tuple[Shape, ...] = ()
     for child in (shape.left, shape.right):  # the question here parts no rows
-        found = _largest((*found, *within(child, height)), grows)
+        found = _largest((*found, *subtopologies(child, height)), grows)
     if complete(height) in found:
         return found
-    left, right = (within(child, height - 1) or (None,) for child in (shape.left, shape.right))
+    left, right = (subtopologies(child, height - 1) or (None,) for child in (shape.left, shape.right))
     made = [canonical(Shape(a, b)) for a in left for b in right]
     return _largest((*found, *(one for one in made if one is not None)), grows)
 

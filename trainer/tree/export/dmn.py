@@ -28,7 +28,7 @@ NAMESPACE = "https://www.omg.org/spec/DMN/20191111/MODEL/"
 
 def to_dmn(tree: Tree, *, target: str = "class", name: str = "octweb tree") -> str:
     """The document. Inputs are questions with the answers true and false; raises DataError for names that XML cannot hold."""
-    for text in [target, name, *tree.classes, *(w for j in tree.used_columns for w in _words(tree, j))]:
+    for text in [target, name, *tree.classes, *(w for j in tree.used_columns for w in _category_words(tree, j))]:
         if FORBIDDEN.search(text):
             raise DataError(f"XML cannot hold the name {text!r}: it has a control character. Rename it.")
     root = ET.Element(
@@ -61,7 +61,7 @@ def variable(column: int) -> str:
     return f"column_{column + 1}"
 
 
-def _words(tree: Tree, j: int) -> list[str]:
+def _category_words(tree: Tree, j: int) -> list[str]:
     return [tree.schema[j].name, *tree.schema[j].categories]
 
 

@@ -29,7 +29,7 @@ from trainer.tree.render.layout import (
     place,
     strip_top,
 )
-from trainer.tree.render.palette import ClassStyle, class_styles, drawn, escape, frame, wrap
+from trainer.tree.render.palette import ClassStyle, class_styles, distinct_styles, escape, frame, wrap
 from trainer.tree.render.words import Unseen, rows_text, words_trace
 
 # pieces of one side of a band; fewer where there are many nodes
@@ -64,7 +64,7 @@ def tree_figure(
         closed = first_view(tree, room) if room else ()
     placed = place(tree, closed=closed, room=room, notes=notes)
     lit = set(path)
-    groups = drawn(class_styles(tree.classes))
+    groups = distinct_styles(class_styles(tree.classes))
     data = [
         *_bands(placed, groups),
         *_cards(placed, lit, chosen),
@@ -112,7 +112,7 @@ def _bands(placed: Placed, groups: Sequence[tuple[ClassStyle, list[int]]]) -> li
                 at += width
             start += full
     return [
-        _filled(found, style, opacity=RIBBON, name=f"rows: {style.name}")
+        _filled_shapes(found, style, opacity=RIBBON, name=f"rows: {style.name}")
         for (style, _), found in zip(groups, outlines, strict=True)
     ]
 
@@ -178,7 +178,7 @@ def _cards(placed: Placed, lit: set[int], chosen: int | None) -> list[dict[str, 
     for box in placed.boxes.values():
         kind = "leaves" if box.node.is_leaf else "questions"
         kind = "chosen" if box.node.id == chosen else "on the path" if box.node.id in lit else kind
-        kinds[kind][2].append(_rounded(box))
+        kinds[kind][2].append(_card_outline(box))
     return [
         {
             "type": "scatter",
@@ -195,7 +195,7 @@ def _cards(placed: Placed, lit: set[int], chosen: int | None) -> list[dict[str, 
     ]
 
 
-def _rounded(box: Box, r: float = 4.0) -> list[Point]:
+def _card_outline(box: Box, r: float = 4.0) -> list[Point]:
     """The outline of a card; each corner is cut twice, which looks round at this size."""
     x0 = box.left
     y0 = box.top
@@ -224,7 +224,7 @@ def _bars(placed: Placed, groups: Sequence[tuple[ClassStyle, list[int]]]) -> lis
             found[group_of[v.label]].append(_rectangle(box.left + PAD, box.top + 8 + 2.5, SWATCH, SWATCH))
         elif box.closed:
             _strip(placed, box, found, group_of)
-    return [_filled(f, style, opacity=1, name=style.name) for (style, _), f in zip(groups, found, strict=True)]
+    return [_filled_shapes(f, style, opacity=1, name=style.name) for (style, _), f in zip(groups, found, strict=True)]
 
 
 def _strip(placed: Placed, box: Box, found: list[list[list[Point]]], group_of: Mapping[int, int]) -> None:
@@ -242,7 +242,7 @@ def _rectangle(x: float, y: float, width: float, height: float) -> list[Point]:
     return [(x, y), (x + width, y), (x + width, y + height), (x, y + height), (x, y)]
 
 
-def _filled(outlines: list[list[Point]], style: ClassStyle, *, opacity: float, name: str) -> dict[str, Any]:
+def _filled_shapes(outlines: list[list[Point]], style: ClassStyle, *, opacity: float, name: str) -> dict[str, Any]:
     """Filled outlines in the colour of a class, hatched as its bars are."""
     if not outlines:
         return {}

@@ -149,7 +149,7 @@ def place(tree: Tree, *, closed: Collection[int] = (), room: Room | None = None,
     stretch = 1.0
     if room and len(open_nodes) > 1 and width < room[0]:
         stretch = min(STRETCH, (room[0] - 2 * MARGIN) / (high - low))
-    tops, height = _down(plan, open_nodes, room[1] if room else 0.0)
+    tops, height = _level_tops(plan, open_nodes, room[1] if room else 0.0)
     middle = stretch * (high - low) / 2 + MARGIN
     boxes = {
         v.id: Box(
@@ -236,7 +236,7 @@ def _card_lines(tree: Tree, words: str, split: Split, width: float) -> tuple[str
     return tuple(whole if len(whole) <= len(short) else short)
 
 
-def _down(plan: _Plan, nodes: Sequence[Node], room: float) -> tuple[list[float], float]:
+def _level_tops(plan: _Plan, nodes: Sequence[Node], room: float) -> tuple[list[float], float]:
     """The top of each level, and the height of the whole."""
     deepest = max(plan.level.values())
     heights = [max(plan.height(v) for v in nodes if plan.level[v.id] == at) for at in range(deepest + 1)]
@@ -262,7 +262,7 @@ def _spans(plan: _Plan, nodes: Sequence[Node]) -> dict[int, Span]:
         for answer, child in (("yes", parent.left), ("no", parent.right)):
             half = halves[child]
             rows = plan.tree.nodes[child].rows
-            if not beside(2 * half):
+            if not fits_beside_band(2 * half):
                 continue
             reach = max(half, band(rows, whole) / 2 + AWAY + text_width(band_text(answer, rows), SMALL))
             spans[child] = (-reach, half) if answer == "yes" else (-half, reach)
@@ -280,7 +280,7 @@ def _across(plan: _Plan, nodes: Sequence[Node], spans: Mapping[int, Span]) -> di
             continue
         left = contour.pop(v.left)
         right = contour.pop(v.right)
-        half = offset[v.id] = _apart(left, right) / 2
+        half = offset[v.id] = _least_distance(left, right) / 2
         below = []
         for depth in range(max(len(left), len(right))):
             low = left[depth][0] - half if depth < len(left) else right[depth][0] + half
@@ -294,7 +294,7 @@ def _across(plan: _Plan, nodes: Sequence[Node], spans: Mapping[int, Span]) -> di
     return x
 
 
-def _apart(left: list[Span], right: list[Span]) -> float:
+def _least_distance(left: list[Span], right: list[Span]) -> float:
     """How far the centres of two neighbours must be from each other."""
     return max(a[1] - b[0] + GAP for a, b in zip(left, right, strict=False))
 
@@ -309,7 +309,7 @@ def band_text(answer: str, rows: int) -> str:
     return f"{answer} · {rows:,}"
 
 
-def beside(width: float) -> bool:
+def fits_beside_band(width: float) -> bool:
     """Whether words stand beside the band above a card of this width; narrow cards show their rows inside."""
     return width >= LEAF
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from trainer.tree.render.palette import NAME_LENGTH, ClassStyle, drawn, escape, short
+from trainer.tree.render.palette import NAME_LENGTH, ClassStyle, distinct_styles, escape, short
 
 LEGEND_LENGTH = 32  # letters of the name of a class in a legend, which stands beside others and not in a small card
 ALIKE = 6  # letters that names share at their beginning or end before that part is left out
@@ -27,9 +27,9 @@ def short_names(names: Sequence[str], length: int = NAME_LENGTH) -> list[str]:
     return found
 
 
-def named(styles: Sequence[ClassStyle]) -> list[tuple[ClassStyle, list[int], str]]:
+def named_styles(styles: Sequence[ClassStyle]) -> list[tuple[ClassStyle, list[int], str]]:
     """Each style once, with the class codes it stands for and a short name that Plotly shows as it is."""
-    groups = drawn(styles)
+    groups = distinct_styles(styles)
     names = short_names([style.name for style, _ in groups], LEGEND_LENGTH)
     return [(style, codes, escape(name)) for (style, codes), name in zip(groups, names, strict=True)]
 

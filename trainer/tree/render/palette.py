@@ -55,10 +55,10 @@ def class_styles(classes: Sequence[str]) -> list[ClassStyle]:
     """The style of each class in its order; above 20 classes all from the 20th on share the style of "Other (k classes)"."""
     own = len(classes) if len(classes) <= MAX_CLASSES else MAX_CLASSES - 1
     other = f"Other ({len(classes) - own} classes)"
-    return [_style(k, name) if k < own else _other(other) for k, name in enumerate(classes)]
+    return [_style(k, name) if k < own else _contrasting(other) for k, name in enumerate(classes)]
 
 
-def drawn(styles: Sequence[ClassStyle]) -> list[tuple[ClassStyle, list[int]]]:
+def distinct_styles(styles: Sequence[ClassStyle]) -> list[tuple[ClassStyle, list[int]]]:
     """Each style once, with the class codes it stands for."""
     groups: dict[ClassStyle, list[int]] = {}
     for k, style in enumerate(styles):
@@ -93,7 +93,7 @@ def _style(k: int, name: str) -> ClassStyle:
     )
 
 
-def _other(name: str) -> ClassStyle:
+def _contrasting(name: str) -> ClassStyle:
     return ClassStyle(name=name, colour="var(--c-other)", hatch="", symbol="circle")
 
 

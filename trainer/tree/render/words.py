@@ -23,7 +23,7 @@ from trainer.tree.render.layout import (
     band,
     band_text,
     bar_top,
-    beside,
+    fits_beside_band,
     leaves_below,
     strip_top,
 )
@@ -82,7 +82,7 @@ def words_trace(placed: Placed, lit: set[int], unseen: Unseen) -> dict[str, Any]
         for answer, child in placed.children(box):
             on = box.node.id in lit and child.node.id in lit
             text = band_text(answer, child.node.rows)
-            if not beside(child.width):
+            if not fits_beside_band(child.width):
                 continue
             side = -1 if answer == "yes" else 1
             x = child.x + side * (band(child.node.rows, whole) / 2 + AWAY)

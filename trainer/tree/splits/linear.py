@@ -22,7 +22,7 @@ from trainer.tree.numbers import (
     label,
     number_text,
     read_number,
-    rounded,
+    round_digits,
     shortest_between,
     unit,
 )
@@ -244,11 +244,11 @@ class Linear(Split):
             return None
         width = _gap(replace(self, coefficients=tuple(scaled)), rows, low_side)
         wanted = KEPT * (width[1] - width[0]) if width else 0.0
-        near = _near(self.sums(rows), left) if len(rows) > FEW else np.zeros(0, np.int64)
+        near = _nearest_rows(self.sums(rows), left) if len(rows) > FEW else np.zeros(0, np.int64)
         close = rows[near]
         close_side = low_side[near]
         for digits in range(1, MAX_DIGITS + 1):
-            made = replace(self, coefficients=tuple(rounded(a, digits) for a in scaled))
+            made = replace(self, coefficients=tuple(round_digits(a, digits) for a in scaled))
             if len(near) and not _parts(made, close, close_side, wanted):
                 continue  # all rows leave at most the gap that some leave
             gap = _gap(made, rows, low_side)
@@ -257,7 +257,7 @@ class Linear(Split):
         return None
 
 
-def _near(sums: FloatArray, left: BoolArray) -> CountArray:
+def _nearest_rows(sums: FloatArray, left: BoolArray) -> CountArray:
     """The rows of both sides that lie nearest to the threshold, at most FEW / 4 of each."""
     kept = []
     for side, distance in ((left, -sums), (~left, sums)):

@@ -18,7 +18,7 @@ from trainer.explain.record import explained
 from trainer.explain.rows import rows_to_explain
 from trainer.explain.statistics import priced, split_cost
 from trainer.explain.words import words_of
-from trainer.tree.file import read
+from trainer.tree.file import read_model
 
 
 class Command(BaseCommand):
@@ -66,7 +66,7 @@ class Command(BaseCommand):
             self.stdout.write("\n".join(words_of(record)) + "\n")
 
     def _explain(self, options: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
-        model = read(options["model"])
+        model = read_model(options["model"])
         tree = model.tree
         least = least_of(options["least"])
         wanted = wanted_class(options["wanted"], tree.classes)

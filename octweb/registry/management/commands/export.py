@@ -16,7 +16,7 @@ from octweb.registry.management.commands.predict import OWN_FILES
 from trainer.errors import TrainerError
 from trainer.explain.rows import rows_to_explain
 from trainer.tree.document import publishable
-from trainer.tree.file import read, write_atomically
+from trainer.tree.file import read_model, write_atomically
 
 
 class Command(BaseCommand):
@@ -49,7 +49,7 @@ class Command(BaseCommand):
 
     def _subject(self, options: dict[str, Any]) -> Subject:
         path = Path(options["model"])
-        file = read(path)
+        file = read_model(path)
         rows = rows_to_explain(file, options["data"], limits=OWN_FILES) if options["data"] else None
         if rows is not None:
             self.stderr.write(f"note: changes are measured on {rows.source}.")

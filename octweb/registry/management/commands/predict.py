@@ -20,7 +20,7 @@ from trainer.data.formats.file_bytes import ReadLimits
 from trainer.data.training_set import TrainingSet, read_training_set
 from trainer.errors import DataError, TrainerError
 from trainer.prediction.predict_file import Predicted, Report, predict_file
-from trainer.tree.file import ModelFile, read
+from trainer.tree.file import ModelFile, read_model
 
 OWN_FILES = ReadLimits(bytes=10**11, unpacked_bytes=10**11, rows=10**9, columns=10**5, cells=10**11)
 NEWS_SECONDS = 0.5
@@ -116,7 +116,7 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(found.to_json()))
 
     def _predict(self, options: dict[str, Any]) -> Predicted:
-        model = read(options["model"])
+        model = read_model(options["model"])
         limits = ReadLimits(
             bytes=OWN_FILES.bytes,
             unpacked_bytes=(options["max_unpacked"] or 0) * 10**6 or OWN_FILES.unpacked_bytes,

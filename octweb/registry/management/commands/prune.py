@@ -6,7 +6,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from octweb.core.command_line import sentence
 from trainer.errors import TrainerError
-from trainer.tree.file import read, write
+from trainer.tree.file import read_model, write
 from trainer.tree.idle import pruned
 
 
@@ -23,7 +23,7 @@ class Command(BaseCommand):
 
     def handle(self, *args, **options):
         try:
-            before = read(options["model"])
+            before = read_model(options["model"])
             after = pruned(before)
             write(after, options["output"])
         except (TrainerError, OSError) as error:

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from octweb.core.command_line import sentence
 from trainer.errors import TrainerError
 from trainer.tree.describe import rules_text
-from trainer.tree.file import read
+from trainer.tree.file import read_model
 from trainer.tree.rules import rules_of
 
 
@@ -23,7 +23,7 @@ class Command(BaseCommand):
 
     def handle(self, *args, **options):
         try:
-            tree = read(options["model"]).tree
+            tree = read_model(options["model"]).tree
         except (TrainerError, OSError) as error:
             raise CommandError(sentence(error)) from error
         if options["json"]:

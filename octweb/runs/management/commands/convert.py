@@ -12,10 +12,10 @@ from octweb.core.command_line import sentence
 from octweb.datasets.reading_flags import add_reading_flags, given_of, reading_of_file
 from octweb.runs.command import FAILED, USAGE
 from octweb.runs.interrupts import Cancelled, Interrupts
-from trainer.convert import FORMS, Converted, convert, counted, fitted_to, form_of, rival, uncounted
+from trainer.convert import FORMS, Converted, convert, count_rows, fitted_to, form_of, rival, uncounted
 from trainer.convert.source import MOST_BYTES
 from trainer.data.formats.raw import RawTable
-from trainer.data.formats.read_file import read
+from trainer.data.formats.read_file import read_table
 from trainer.data.parsing import Reading
 from trainer.data.reader import reading_of
 from trainer.errors import ConversionError, ParameterError, TrainerError
@@ -82,7 +82,7 @@ class Command(BaseCommand):
                     {"target": "LightGBM does not keep it: say which column of --data has the classes."}
                 )
             raw, reading = _rows(options)
-            model = counted(found, raw, reading, target=options["target"] or "", name=options["name"])
+            model = count_rows(found, raw, reading, target=options["target"] or "", name=options["name"])
             own = model.certificate
             record = {"counted": True, "n": own["n"], "correct": own["correct"], "train_accuracy": own["objective"]}
         record |= {"leaves": model.tree.n_leaves, "depth": model.tree.depth, "classes": list(model.tree.classes)}
@@ -111,5 +111,5 @@ class Command(BaseCommand):
 def _rows(options: dict[str, Any]) -> tuple[RawTable, Reading]:
     """The rows of --data, and how their cells are read."""
     given = given_of(options)
-    raw = read(options["data"], **given.structure)
+    raw = read_table(options["data"], **given.structure)
     return raw, reading_of_file(options) or reading_of(raw, given)

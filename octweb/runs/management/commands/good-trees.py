@@ -11,7 +11,7 @@ from trainer.errors import ParameterError
 from trainer.families.exact.rashomon.chosen import RATES
 from trainer.registry import get
 from trainer.training.run import TrainRequest
-from trainer.tree.file import read
+from trainer.tree.file import read_model
 from trainer.workbench.requests import METHOD, GoodRequest, Session
 
 
@@ -100,7 +100,7 @@ class Command(TrainingCommand):
         session = Session(TrainRequest(table=table, labels=labels, method=options["method"], parameters=raw))
         monitor = session.monitor()
         self.interrupts.on_start(monitor)
-        agrees = read(options["agrees_with"]).tree if options["agrees_with"] else None
+        agrees = read_model(options["agrees_with"]).tree if options["agrees_with"] else None
         record = session.good_trees(wanted, monitor, agrees)
         if options["json"]:
             self.stdout.write(json.dumps(record, allow_nan=False))

@@ -21,7 +21,7 @@ from trainer.training.proof_file import ProofLimits
 from trainer.training.recovery import Left, left_in
 from trainer.training.run import TrainRequest, TrainResult, progress_writer, save, train, training_problem
 from trainer.tree.describe import rules_text
-from trainer.tree.file import read
+from trainer.tree.file import read_model
 from trainer.tree.numbers import count_words
 
 ENDS = [str(status) for status in (Status.MEMORY_LIMIT, Status.TIME_LIMIT, Status.CANCELLED)]
@@ -75,7 +75,7 @@ class Command(TrainingCommand):
         if options["sha256"]:
             _check_digest(Path(options["data"]), options["sha256"])
         table, labels = self.data(options)
-        start = read(options["warm_start"]).tree if options["warm_start"] else None
+        start = read_model(options["warm_start"]).tree if options["warm_start"] else None
         request = TrainRequest(
             table=table,
             labels=labels,

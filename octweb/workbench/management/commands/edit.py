@@ -23,7 +23,7 @@ from trainer.registry import get
 from trainer.table import Labels, Table
 from trainer.training.run import TrainRequest
 from trainer.training.warm_up import warm_workbench
-from trainer.tree.file import read
+from trainer.tree.file import read_model
 from trainer.workbench.requests import EDITABLE, METHOD, Session
 
 LOOK = 0.02  # seconds between looks at the file of requests
@@ -62,7 +62,7 @@ class Command(TrainingCommand):
             name=options["name"],
         )  # fmt: skip
         session = Session(request)
-        base = read(options["base"]).tree if options["base"] else None
+        base = read_model(options["base"]).tree if options["base"] else None
         with Path(options["progress"]).open("a", encoding="utf-8") as stream:
             Answering(session, base, Path(options["requests"]), stream, self.interrupts).serve()
 

@@ -25,7 +25,7 @@ from trainer.check.proof.steps.steps import check_proof
 from trainer.check.proof.subject import BadProof, Space, Wish
 from trainer.check.recount import verdict, verify
 from trainer.check.recount.search.alone import Alone
-from trainer.check.recount.search.small import without
+from trainer.check.recount.search.small import optimum_without
 from trainer.data.problem import Problem
 from trainer.data.reader import load
 from trainer.errors import InfeasibleError
@@ -375,10 +375,10 @@ def test_prices_and_the_optimum_without_wishes_are_those_of_the_workbench(seed):
     )
     model = document(problem, 2, limits, [w.text for w in found.wishes])
     n = int(problem.row_weights.sum())
-    assert without(model, rows, []) == 1 - found.cost / n
-    assert without(model, rows, range(len(found.wishes))) == 1 - found.optimum.cost / n
+    assert optimum_without(model, rows, []) == 1 - found.cost / n
+    assert optimum_without(model, rows, range(len(found.wishes))) == 1 - found.optimum.cost / n
     for i, price in enumerate(found.prices):
-        assert without(model, rows, [i]) == 1 - (found.cost - price.price) / n
+        assert optimum_without(model, rows, [i]) == 1 - (found.cost - price.price) / n
 
 
 def test_false_prices_and_a_false_optimum_are_refuted(tmp_path):

@@ -19,7 +19,7 @@ from trainer.check.proof.subject import BadProof, Space
 from trainer.families.exact.search.solve import solve_binary
 from trainer.families.numeric import proof as numeric_proof
 from trainer.families.numeric import search
-from trainer.families.numeric.proof import made
+from trainer.families.numeric.proof import build_proof
 from trainer.families.numeric.search import solve_numeric
 
 Lines = list[dict[str, Any]]
@@ -89,7 +89,7 @@ def thresholds(seed: int, depth: int) -> tuple[Space, Lines, Fraction]:
     y = rng.integers(0, classes, n).astype(np.int32)
     penalty = Fraction(int(rng.integers(0, 3)), int(rng.integers(1, 4)))
     found = solve_numeric(X, y, n_classes=classes, depth=depth, leaf_cost=penalty)
-    proof = made(found.prepared, depth, never)
+    proof = build_proof(found.prepared, depth, never)
     assert proof is not None
     one = np.ones(n, np.int64)
     space = Space("thresholds", X, y, one, classes, depth, penalty, 1, None, np.ones(columns, bool), None, "rows")
@@ -167,7 +167,7 @@ def test_a_search_over_thresholds_that_ends_at_any_moment_leaves_a_proof_of_its_
     X = rng.integers(0, 6, (14, 3)) / 4
     y = rng.integers(0, 2, 14).astype(np.int32)
     found = solve_numeric(X, y, n_classes=2, depth=depth, stop=lambda: next(left, None) is None)
-    proof = made(found.prepared, depth, never)
+    proof = build_proof(found.prepared, depth, never)
     assert proof is not None
     one = np.ones(14, np.int64)
     space = Space("thresholds", X, y, one, 2, depth, Fraction(0), 1, None, np.ones(3, bool), None, "rows")
@@ -197,7 +197,7 @@ def test_what_a_search_over_thresholds_has_looked_at_shows_its_bound_and_so_does
         with monkeypatch.context() as without:
             if found.prepared.looks is not None:  # nothing is searched again
                 without.setattr(search.NumericSearch, "search", None)
-            shown = accepted(space, with_header(made(found.prepared, depth, never)))
+            shown = accepted(space, with_header(build_proof(found.prepared, depth, never)))
         assert shown is not None
         assert shown >= found.bound
         assert tolerance or shown == found.cost
@@ -210,10 +210,10 @@ def test_a_search_over_thresholds_that_looks_at_more_than_it_keeps_says_so(monke
     y = rng.integers(0, 2, 40).astype(np.int32)
     found = solve_numeric(X, y, n_classes=2, depth=3)
     assert found.prepared.looks is None
-    proof = made(found.prepared, 3, never)
+    proof = build_proof(found.prepared, 3, never)
     assert len(proof.steps) > 3
     monkeypatch.setattr(numeric_proof, "MOST_STEPS", 4)
-    assert made(found.prepared, 3, never) is None
+    assert build_proof(found.prepared, 3, never) is None
 
 
 def test_deleted_and_weakened_steps_of_a_deep_proof_are_missed():

@@ -11,7 +11,7 @@ import pytest
 from tests.seeds import seeds
 from tests.trainer.check.recount.files import findings
 from trainer.check.recount.search import impurity
-from trainer.check.recount.search.lines import sides, whole
+from trainer.check.recount.search.lines import as_integers, sides
 from trainer.check.recount.search.planes import partings
 from trainer.data.reader import load
 from trainer.training.run import TrainRequest, train
@@ -61,13 +61,13 @@ def partings_of_whole_numbers(points):
 
 
 def test_columns_become_whole_numbers_as_they_are_written():
-    assert whole(np.array([0.1, 0.3, 0.2])).tolist() == [0, 2, 1]
-    assert whole(np.array([5.0, -5.0])).tolist() == [1, 0]
-    wide = whole(np.array([1e-9, 1.0, 1e9]))
+    assert as_integers(np.array([0.1, 0.3, 0.2])).tolist() == [0, 2, 1]
+    assert as_integers(np.array([5.0, -5.0])).tolist() == [1, 0]
+    wide = as_integers(np.array([1e-9, 1.0, 1e9]))
     assert wide.dtype == object
     assert Fraction(wide[1], wide[2]) == Fraction(10**9 - 1, 10**18 - 1)
     # so near that their decimals are not in the proportions of the numbers that trees compare
-    assert whole(np.array([0.1, np.nextafter(0.1, 1)])) is None
+    assert as_integers(np.array([0.1, np.nextafter(0.1, 1)])) is None
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from trainer.data.parsing import Given
 from trainer.data.reader import load, load_for_model
 from trainer.errors import DataError, TrainerError
 from trainer.training.run import TrainRequest, save, train
-from trainer.tree.file import read
+from trainer.tree.file import read_model
 
 TABLE = ["Report of the year", "", "price;when;at;debt;zip;class"]
 
@@ -106,7 +106,7 @@ def test_a_lie_about_the_reading_is_found_or_changes_nothing(trained, tmp_path, 
 
 def answers(model, path):
     """Leaf and class of every row of the file."""
-    file = read(model)
+    file = read_model(model)
     try:
         rows = load_for_model(path, file.tree.schema, target="class", classes=file.tree.classes, reading=file.reading)
     except DataError as error:

@@ -38,10 +38,10 @@ def test_a_check_finds_the_best_tree_with_its_wishes_and_without_them(seed):
     assert found.whole
     want = brute.best(asked)
     assert found.value == (-1 if want == INFINITE else objective(want, rows))
-    assert small.without(model, rows, range(len(asked))) == objective(brute.best([]), rows)
+    assert small.optimum_without(model, rows, range(len(asked))) == objective(brute.best([]), rows)
     for i in range(len(asked)):
         rest = brute.best(asked[:i] + asked[i + 1 :])
-        assert small.without(model, rows, [i]) == (None if rest == INFINITE else objective(rest, rows))
+        assert small.optimum_without(model, rows, [i]) == (None if rest == INFINITE else objective(rest, rows))
 
 
 def test_what_would_take_long_is_not_called_searched(monkeypatch):

@@ -6,23 +6,23 @@ import math
 
 import numpy as np
 
-from trainer.check.proof.model import Model, Rows, asked, exact, pairs, recalls, ways
+from trainer.check.proof.model import Model, Rows, active_parameter, exact, pairs, recalls, ways
 from trainer.check.proof.subject import NoProof, Rates
 
 
 def rates_of(model: Model, rows: Rows) -> Rates | None:
     """The groups that the parameters compare; None if they ask for no fairness."""
-    if not asked(model, "fairness"):
+    if not active_parameter(model, "fairness"):
         return None
     names = [c["name"] for c in model["columns"]]
-    values = rows.columns[names.index(str(asked(model, "fairness_column")).strip())]
-    name = str(asked(model, "fairness_class") or "").strip()
+    values = rows.columns[names.index(str(active_parameter(model, "fairness_column")).strip())]
+    name = str(active_parameter(model, "fairness_class") or "").strip()
     among = rows.weights > 0
     label = model["classes"].index(name) if name else int(rows.labels[among].max())
-    if asked(model, "fairness") == "opportunity":
+    if active_parameter(model, "fairness") == "opportunity":
         among = among & (rows.labels == label)
-    elif asked(model, "fairness") != "parity":
-        raise ValueError(f"no such fairness: {str(asked(model, 'fairness'))[:80]!r}")
+    elif active_parameter(model, "fairness") != "parity":
+        raise ValueError(f"no such fairness: {str(active_parameter(model, 'fairness'))[:80]!r}")
     group = np.full(len(rows), -1, np.int64)
     group[among] = np.unique(values[among], return_inverse=True)[1].reshape(-1)
     sizes = np.bincount(group[among], rows.weights[among]).astype(np.int64)  # below 2^53, and so exact
@@ -50,7 +50,7 @@ def rising(model: Model, rows: Rows, X: np.ndarray, columns: np.ndarray) -> np.n
     return found if found.any() else None
 
 
-def apart(model: Model, columns: np.ndarray) -> np.ndarray | None:
+def forbidden_pairs(model: Model, columns: np.ndarray) -> np.ndarray | None:
     names = [c["name"] for c in model["columns"]]
     apart = np.zeros((len(columns), len(columns)), bool)
     for pair in pairs(model):

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from trainer.check.proof.model import Model, Rows, asked, distant, exact
+from trainer.check.proof.model import Model, Rows, active_parameter, distant, exact
 from trainer.check.proof.space.questions import features
 from trainer.check.proof.space.space import digest
 from trainer.check.proof.subject import NoProof, PlaneSpace
@@ -45,7 +45,7 @@ def plane_space(model: Model, rows: Rows) -> PlaneSpace:
     made = [values for _, values in features(model, rows)]
     if not far:
         _near_decimals(made)
-    robust = asked(model, "scaling") == "robust"
+    robust = active_parameter(model, "scaling") == "robust"
     return PlaneSpace(
         values=np.column_stack([values[first] for values in made]) if made else np.zeros((len(first), 0)),
         exactly=Fraction if far else _decimal,
@@ -56,13 +56,13 @@ def plane_space(model: Model, rows: Rows) -> PlaneSpace:
         penalty=exact(certificate.get("leaf_penalty") or 0) * n,
         charge=exact(certificate.get("coefficient_penalty") or 0) * n,
         digest=digest(rows),
-        min_leaf=min(int(asked(model, "min_leaf") or 1), n),
+        min_leaf=min(int(active_parameter(model, "min_leaf") or 1), n),
     )
 
 
 def _most_leaves(model: Model, counts: np.ndarray, depth: int) -> int:
     """A leaf without rows, or the second of two leaves of one class below a question, does nothing."""
-    most = asked(model, "max_leaves")
+    most = active_parameter(model, "max_leaves")
     alone = np.count_nonzero(counts.any(axis=0)) < 2
     return 1 if alone else min(1 << depth, len(counts), 1 << depth if most is None else int(most))
 

@@ -12,8 +12,8 @@ from itertools import chain
 
 import numpy as np
 
-from trainer.check.proof.model import QUESTIONS, THRESHOLDS, Model, Rows, asked, exact, items
-from trainer.check.proof.space.limits import apart, rates_of, recalls_of, rising
+from trainer.check.proof.model import QUESTIONS, THRESHOLDS, Model, Rows, active_parameter, exact, items
+from trainer.check.proof.space.limits import forbidden_pairs, rates_of, recalls_of, rising
 from trainer.check.proof.space.questions import features, matrix, questions
 from trainer.check.proof.space.subsets import MOST_SUBSETS, subsets
 from trainer.check.proof.space.wishes import answers, numbered, wishes_of, with_parted
@@ -43,7 +43,7 @@ def read_space(model: Model, rows: Rows) -> Space:
 def space_of(model: Model, rows: Rows, X: np.ndarray, asks: list[int], penalty: Fraction) -> Space:
     """The space of the trees over these answers (n, m), about these columns, with all that restricts them."""
     wishes, named = numbered(wishes_of(model), X.shape[1])
-    right = [_turned(model, rows, X[:, q], j) for q, j in enumerate(asks)] if wishes else []
+    right = [_yes_goes_right(model, rows, X[:, q], j) for q, j in enumerate(asks)] if wishes else []
     others = _mirrored(model, asks) if wishes else []
     if named or others:
         X = np.column_stack([X, *(answers(w, model, rows) for w in named), *(~X[:, q] for q in others)])
@@ -51,10 +51,12 @@ def space_of(model: Model, rows: Rows, X: np.ndarray, asks: list[int], penalty: 
     wishes = tuple(with_parted(w, X, columns, answers(w, model, rows)) if w.verb == "together" else w for w in wishes)
     kept = rows.weights > 0
     wide = model["method"] in THRESHOLDS and not wishes
-    limits = {name: None if asked(model, name) is None else int(asked(model, name)) for name in LIMITS}
+    limits = {
+        name: None if active_parameter(model, name) is None else int(active_parameter(model, name)) for name in LIMITS
+    }
     shape = topology_of(model)
     rates = rates_of(model, rows)
-    banned = set(items(asked(model, "forbidden")))
+    banned = set(items(active_parameter(model, "forbidden")))
     return Space(
         kind="thresholds" if wide else "questions",
         X=X if kept.all() else X[kept],
@@ -63,10 +65,10 @@ def space_of(model: Model, rows: Rows, X: np.ndarray, asks: list[int], penalty: 
         classes=len(model["classes"]),
         depth=int(model["parameters"]["depth"]) if shape is None else depth_of(shape),
         penalty=penalty * int(rows.weights.sum()),
-        min_leaf=int(asked(model, "min_leaf") or 1),
+        min_leaf=int(active_parameter(model, "min_leaf") or 1),
         max_leaves=limits["max_leaves"],
         allowed=np.array([column["name"] not in banned for column in model["columns"]], bool)[columns],
-        apart=None if wide else apart(model, columns),
+        apart=None if wide else forbidden_pairs(model, columns),
         digest=digest(rows),
         columns=columns,
         yes_left=~np.array(right + [False] * (len(named) + len(others)), bool) if wishes else None,
@@ -85,7 +87,7 @@ def topology_of(model: Model) -> Shape:
 
     Raises NoProof where none can be read.
     """
-    text = str(asked(model, "topology") or "").strip() if model["method"] == "odt" else ""
+    text = str(active_parameter(model, "topology") or "").strip() if model["method"] == "odt" else ""
     if text == "auto":
         parts = [part for part in model["certificate"].get("evidence") or () if part.get("kind") == "topology-choice"]
         text = str(parts[0].get("chosen")) if len(parts) == 1 else ""
@@ -115,7 +117,7 @@ def _mirrored(model: Model, asks: list[int]) -> list[int]:
     return [q for q, j in enumerate(asks) if model["columns"][j]["kind"] == "categorical" and asks.count(j) == 1]
 
 
-def _turned(model: Model, rows: Rows, yes: np.ndarray, column: int) -> bool:
+def _yes_goes_right(model: Model, rows: Rows, yes: np.ndarray, column: int) -> bool:
     """Whether the answer yes goes right: in a column of numbers, if it has the largest value."""
     values = rows.columns[column]
     return model["columns"][column]["kind"] != "categorical" and bool(yes[values == values.max()].any())
@@ -125,22 +127,22 @@ def _answers(model: Model, rows: Rows) -> tuple[np.ndarray, list[int]]:
     """What the questions ask of all rows, and the column of each."""
     method = model["method"]
     if method == "odt":
-        if str(asked(model, "topology") or "").strip() and model["certificate"].get("wishes"):
+        if str(active_parameter(model, "topology") or "").strip() and model["certificate"].get("wishes"):
             raise NoProof("there are proof steps for topologies without wishes only")
-        if asked(model, "negative_weight") not in (None, "1", 1):
+        if active_parameter(model, "negative_weight") not in (None, "1", 1):
             raise NoProof("the proof steps prove bounds of errors, and here those of one class count otherwise")
         return subsets(model, rows)
     if method in THRESHOLDS:
         made = list(features(model, rows))
         X = matrix([x for _, x in made], rows, np.float64)
         columns = [j for j, _ in made]
-        return _cut(X, columns, rows) if model["certificate"].get("wishes") else (X, columns)
+        return _threshold_questions(X, columns, rows) if model["certificate"].get("wishes") else (X, columns)
     if method not in QUESTIONS or not model["parameters"].get("binarise"):
         raise NoProof(f"there are no proof steps for the trees of '{method}' yet")
     return questions(model, rows)
 
 
-def _cut(X: np.ndarray, columns: list[int], rows: Rows) -> tuple[np.ndarray, list[int]]:
+def _threshold_questions(X: np.ndarray, columns: list[int], rows: Rows) -> tuple[np.ndarray, list[int]]:
     """All thresholds as yes/no questions."""
     cuts = [(f, cut) for f, x in enumerate(X.T) for cut in np.unique(x[rows.weights > 0])[:-1]]
     if len(cuts) > MOST_SUBSETS:

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from trainer.check.proof.model import Model, Rows, asked
+from trainer.check.proof.model import Model, Rows, active_parameter
 from trainer.check.proof.space.questions import cuts_of_bins, matrix
 from trainer.check.proof.subject import NoProof
 
@@ -22,7 +22,7 @@ def chosen_columns(model: Model) -> list[bool] | None:
 
     A name may have a comma or a bracket in it, so that a list might be read in two ways.
     """
-    if model["method"] != "odt" or asked(model, "select") is None:
+    if model["method"] != "odt" or active_parameter(model, "select") is None:
         return [True] * len(model["columns"])
     said = str(model["certificate"].get("scope") or "")
     start = BEFORE.search(said)
@@ -56,7 +56,7 @@ def subsets(model: Model, rows: Rows, most: int = MOST_SUBSETS) -> tuple[np.ndar
     if (chosen := chosen_columns(model)) is None:
         raise NoProof("the scope does not say in one way only which columns the trees may ask")
     first = 0 if model["certificate"].get("wishes") else 1
-    card = int(asked(model, "max_card") or 0)
+    card = int(active_parameter(model, "max_card") or 0)
     made = list[np.ndarray]()
     asks = list[int]()
     for j in np.flatnonzero(chosen).tolist():

@@ -34,10 +34,10 @@ def with_parted(wish: Wish, X: np.ndarray, columns: np.ndarray, rows: np.ndarray
 
 def wishes_of(model: Model) -> list[Wish]:
     """The wishes of the certificate; raises ValueError or LookupError if one cannot be read."""
-    return [_read(str(record["wish"]), model) for record in model["certificate"].get("wishes") or ()]
+    return [_parse_wish(str(record["wish"]), model) for record in model["certificate"].get("wishes") or ()]
 
 
-def _read(text: str, model: Model) -> Wish:
+def _parse_wish(text: str, model: Model) -> Wish:
     verb, place, tail = (*text.split(None, 2), "")[:3]
     tail = tail.strip()
     own = Wish(text, verb, "" if place == "root" else place)

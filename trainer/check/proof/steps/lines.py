@@ -47,7 +47,7 @@ def read_proof(path: str | Path) -> Lines:
             raise BadProof(f"the file cannot be read: {str(error)[:200]}") from error
 
 
-def opened(lines: Lines, versions: Sequence[int], kind: str, digest: str, most: int) -> tuple[Record, list[int]]:
+def read_header(lines: Lines, versions: Sequence[int], kind: str, digest: str, most: int) -> tuple[Record, list[int]]:
     """The header of a proof of these versions, and its goals: errors of trees with at most 1, 2, … leaves, none where it has one goal.
 
     `most` leaves at most. Raises BadProof for another header, or for other rows than those of the `digest`.
@@ -58,12 +58,12 @@ def opened(lines: Lines, versions: Sequence[int], kind: str, digest: str, most: 
     known = header.get("format") == FORMAT and type(version) is int and version in versions
     require(known, f"the file is not a proof {kind}")
     require(header.get("rows") == digest, "made for another table: its fingerprint is not that of these rows")
-    fits = goals is None or (whole(header, "scale", 1) == 1 and 1 <= len(goals) <= min(most, MOST_GOALS))
+    fits = goals is None or (whole_number(header, "scale", 1) == 1 and 1 <= len(goals) <= min(most, MOST_GOALS))
     require(fits and (version == OF_GOALS) == (goals is not None), "its goals are not those of version 4 and scale 1")
     return header, list(goals or ())
 
 
-def held(lines: Lines, add: Callable[[int, Record], None]) -> int:
+def check_lines(lines: Lines, add: Callable[[int, Record], None]) -> int:
     """How many lines there are, all of which hold; raises BadProof, which names the first one that does not."""
     count = 0
     for number, record in lines:
@@ -80,7 +80,7 @@ def cost_of(goals: Sequence[int], leaf: Fraction, branching: Fraction = Fraction
     return min(errors + t * leaf + (t - 1) * branching for t, errors in enumerate(goals, start=1))
 
 
-def whole(record: Record, name: str, least: int) -> int:
+def whole_number(record: Record, name: str, least: int) -> int:
     """A whole number of a line; raises BadProof for anything else."""
     value = record.get(name)
     if type(value) is not int or value < least:

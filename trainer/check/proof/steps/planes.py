@@ -16,7 +16,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trainer.check.proof.steps.labels import MOST, Tree, holds, labels, read_tree, trees
-from trainer.check.proof.steps.lines import Lines, Proved, Record, cost_of, held, numbers, opened, whole
+from trainer.check.proof.steps.lines import (
+    Lines,
+    Proved,
+    Record,
+    check_lines,
+    cost_of,
+    numbers,
+    read_header,
+    whole_number,
+)
 from trainer.check.proof.subject import BadProof, PlaneSpace, require
 
 VERSIONS = (3, 4, 7)
@@ -151,12 +160,12 @@ def _places(v: int, tree: Tree) -> Iterator[tuple[int, Tree]]:
 
 def check_planes(lines: Lines, space: PlaneSpace) -> Proved:
     """The bound that a proof shows for a space of hyperplanes; raises BadProof, which names the first line that does not hold."""
-    header, goals = opened(lines, VERSIONS, "about hyperplanes, version 3, 4 or 7", space.digest, space.leaves)
-    require(whole(header, "scale", 1) == 1, "the scale of a proof about hyperplanes is 1")
+    header, goals = read_header(lines, VERSIONS, "about hyperplanes, version 3, 4 or 7", space.digest, space.leaves)
+    require(whole_number(header, "scale", 1) == 1, "the scale of a proof about hyperplanes is 1")
     unit = lcm(space.penalty.denominator, space.charge.denominator)
-    goal = Fraction(0 if goals else whole(header, "goal", 0), unit)
+    goal = Fraction(0 if goals else whole_number(header, "goal", 0), unit)
     check = _Check(space, 0 if goals else unit)
-    steps = held(lines, check.add)
+    steps = check_lines(lines, check.add)
     require(check.block is None, "the last block has open cases")
     if not goals:
         # the errors that a tree of so many leaves must make to cost at least the goal, in rows
@@ -191,15 +200,15 @@ class _Check:
         elif block is None or reason not in ("side", "meet", "sum", "weigh", "few"):
             raise BadProof("it has no known reason, or stands at the wrong place")
         elif reason == "side":
-            block.part(whole(record, "point", 0))
+            block.part(whole_number(record, "point", 0))
         elif reason == "meet":
-            block.cannot(_known(self.vectors, record.get("of")), whole(record, "at", 1))
+            block.cannot(_earlier_line(self.vectors, record.get("of")), whole_number(record, "at", 1))
         elif reason == "weigh":
-            block.weigh(whole(record, "at", 1), whole(record, "column", 0))
+            block.weigh(whole_number(record, "at", 1), whole_number(record, "column", 0))
         elif reason == "few":
-            block.few(whole(record, "at", 1))
+            block.few(whole_number(record, "at", 1))
         else:
-            block.adds([(_known(self.shown, line), v) for line, v in _pairs(record, "of")])
+            block.adds([(_earlier_line(self.shown, line), v) for line, v in _pairs(record, "of")])
         if self.block is not None and not self.block.open:
             self.shown[self.number] = self.block.shown
             self.block = None
@@ -223,7 +232,7 @@ class _Check:
         every = range(size) if listed is None else listed
         require(max(every, default=0) < size, "'points' are not points")
         tree = read_tree(record.get("tree"), self.space.depth, self.space.counts.shape[1])
-        bound = whole(record, "bound", 0)
+        bound = whole_number(record, "bound", 0)
         parts = self.unit if record.get("charged") is True else 0
         return Block(self.space, Shown(tree, frozenset(every), Fraction(bound, parts) if parts else bound, parts > 0))
 
@@ -262,7 +271,7 @@ def _floor(space: PlaneSpace, leaves: int) -> int:
     return max(int(space.counts.sum() - space.counts.max(axis=1).sum()), sum(sizes[leaves:]))
 
 
-def _known(found: dict[int, Any], number: Any) -> Any:
+def _earlier_line(found: dict[int, Any], number: Any) -> Any:
     """What an earlier line holds."""
     before = type(number) is int and number in found
     require(before, "the line that it names does not come before it, or is of another kind")

@@ -15,7 +15,17 @@ from typing import NamedTuple
 import numpy as np
 
 from trainer.check.proof.steps.counting import Counting
-from trainer.check.proof.steps.lines import MOST_COST, Lines, Proved, Record, cost_of, held, numbers, opened, whole
+from trainer.check.proof.steps.lines import (
+    MOST_COST,
+    Lines,
+    Proved,
+    Record,
+    check_lines,
+    cost_of,
+    numbers,
+    read_header,
+    whole_number,
+)
 from trainer.check.proof.steps.parts import ANY, FAR, Part, Span
 from trainer.check.proof.steps.sweep import Sweep
 from trainer.check.proof.steps.topology import holds
@@ -38,11 +48,11 @@ class _Step(NamedTuple):
 def check_proof(lines: Lines, space: Space) -> Proved:
     """The bound that a proof shows for a space; raises BadProof, which names the first line that does not hold."""
     most = space.most_leaves(space.depth)
-    header, goals = opened(lines, VERSIONS, "of version 1, 2, 4, 5 or 6", space.digest, most)
+    header, goals = read_header(lines, VERSIONS, "of version 1, 2, 4, 5 or 6", space.digest, most)
     unit, leaf, scale = _prices(header, space, bool(goals))
-    goal = 0 if goals else whole(header, "goal", 0)
+    goal = 0 if goals else whole_number(header, "goal", 0)
     check = _Check(space, (Sweep if space.kind == "thresholds" else Counting)(space, unit, leaf))
-    steps = held(lines, check.add)
+    steps = check_lines(lines, check.add)
     engine = check.engine
     height = min(space.depth, engine.deepest)
     largest = space.most_leaves(height)
@@ -60,7 +70,7 @@ def check_proof(lines: Lines, space: Space) -> Proved:
 
 def _prices(header: Record, space: Space, errors: bool) -> tuple[int, int, int]:
     """Unit, leaf and scale, where only `errors` count those of errors; raises BadProof if they are too large."""
-    scale = whole(header, "scale", 1)
+    scale = whole_number(header, "scale", 1)
     penalty = Fraction(0) if errors else space.penalty
     require(scale == 1 or scale > 1 << space.depth, "the scale must exceed the number of leaves")
     unit = scale * penalty.denominator
@@ -113,8 +123,8 @@ class _Check:
         path = numbers(record, "path")
         if path is None:
             raise BadProof("it has no path")
-        height = whole(record, "height", 0)
-        bound = whole(record, "bound", 0)
+        height = whole_number(record, "height", 0)
+        bound = whole_number(record, "bound", 0)
         require(bound < MOST_COST and height <= 1000, "its bound or height is too large")
         # a tree of this height is one of any larger height that its rows and questions admit
         far = height if height < self.engine.deepest else ALWAYS
@@ -130,7 +140,7 @@ class _Check:
         if reason == "within":
             return self._within(record, part, height, far, bound)
         most = 1 << min(height, 62)
-        leaves = min(most, whole(record, "leaves", 1)) if "leaves" in record else most
+        leaves = min(most, whole_number(record, "leaves", 1)) if "leaves" in record else most
         proved = self._proved(record, part, height, leaves, bound)
         require(proved >= bound, f"the reason '{reason}' proves {proved}, not {bound}")
         self.steps[number] = _Step(follow, far, leaves if leaves < most else MOST_COST, bound)
@@ -152,7 +162,7 @@ class _Check:
 
     def _similar(self, record: Record, part: Part, height: int, leaves: int) -> int:
         """The bound of an earlier step less what its further rows can cost."""
-        other = self.steps.get(whole(record, "of", 1))
+        other = self.steps.get(whole_number(record, "of", 1))
         if other is None:
             raise BadProof("the step that it names does not come before it")
         base = other.follow()
@@ -188,7 +198,7 @@ class _Check:
 
     def _case(self, record: Record, path: Columns, columns: Columns, height: int, far: int, bound: int) -> None:
         asked = tuple(sorted(set(numbers(record, "with") or ())))
-        column = whole(record, "column", 0)
+        column = whole_number(record, "column", 0)
         require(not path and self.space.max_columns is not None, "columns tell apart the trees of all rows, if limited")
         usable = set(self.columns if columns is None else columns)
         require(column in usable and column not in asked, "the column that it names makes no cases")

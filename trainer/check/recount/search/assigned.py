@@ -90,7 +90,7 @@ class Assigned:
                 stack += [(*sides, 1), (*sides, 0)]
 
 
-def together(parts: Sequence[np.ndarray]) -> np.ndarray:
+def join_rows(parts: Sequence[np.ndarray]) -> np.ndarray:
     """The rows of several parts, in their order."""
     return np.sort(np.concatenate([np.zeros(0, np.int64), *parts]))
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from trainer.check.proof.subject import Shape
-from trainer.check.recount.search.assigned import JOIN, VISIT, Assigned, Branch, Sides, key, together
+from trainer.check.recount.search.assigned import JOIN, VISIT, Assigned, Branch, Sides, join_rows, key
 
 FAR = 1 << 60
 HELD = 200  # an entry that is held counts as so many numbers
@@ -105,7 +105,7 @@ class Fronts(Assigned):
             rest.append(self._added(np.minimum.reduce(own), rest[-1], len(front)))
 
         def visit(given: Sides, ways: Branch, done: int) -> bool:
-            one, other = (self._front(together(own), side) for own, side in zip(given, ways, strict=True))
+            one, other = (self._front(join_rows(own), side) for own, side in zip(given, ways, strict=True))
             joined = self._added(self._added(one, other, len(front)), rest[len(parts) - done], len(front))
             if done == len(parts):
                 np.minimum(front, joined, out=front)

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from trainer.check.proof.model import Rows, asked, exact
+from trainer.check.proof.model import Rows, active_parameter, exact
 from trainer.check.proof.space.questions import features
-from trainer.check.recount.findings import TOLERANCE, Finding, recounted, shown
-from trainer.check.recount.search.lines import sides, whole
+from trainer.check.recount.findings import TOLERANCE, Finding, proof_finding, recounted
+from trainer.check.recount.search.lines import as_integers, sides
 from trainer.check.recount.structure import METHODS
-from trainer.check.recount.table.rows import taken
+from trainer.check.recount.table.rows import take_rows
 from trainer.check.recount.tree import branches
-from trainer.check.recount.trees.counts import Counts, parted
+from trainer.check.recount.trees.counts import Counts, split_rows
 
 WORK = 300_000_000  # squares of points in a plane, over all pairs of features and nodes
 SLACK = float(TOLERANCE)
@@ -49,20 +49,22 @@ def _size(node: dict[str, Any]) -> int:
 
 def _recounted(model: dict[str, Any], named: list[dict[str, Any]], counts: Counts) -> Finding:
     for v in named:
-        measure = v.get("measure") or asked(model, "impurity")
+        measure = v.get("measure") or active_parameter(model, "impurity")
         own = _impurity(str(measure), v, counts)
-        if measure != (asked(model, "impurity") or "gini") or abs(own - float(v["impurity"])) > SLACK * _size(v):
+        if measure != (active_parameter(model, "impurity") or "gini") or abs(
+            own - float(v["impurity"])
+        ) > SLACK * _size(v):
             return recounted("impurity", False, f"Node {v['id']} has {own:.9g}, not {v['impurity']} ({measure}).")
     return recounted("impurity", True, f"{len(named)} splits were counted again.")
 
 
 def _gains(model: dict[str, Any], found: list[dict[str, Any]], counts: Counts) -> list[Finding]:
     """Whether each question lowers the impurity by as much as was asked for."""
-    least = float(asked(model, "min_gain") or 0)
+    least = float(active_parameter(model, "min_gain") or 0)
     if not least:
         return []
     n = sum(counts[0])
-    measure = str(asked(model, "impurity") or "gini")
+    measure = str(active_parameter(model, "impurity") or "gini")
     gains = [
         float(phi(measure, np.array([counts[v["id"]]], float)).sum() - _impurity(measure, v, counts)) for v in found
     ]
@@ -93,34 +95,34 @@ def phi(measure: str, counts: np.ndarray) -> np.ndarray:
 def _bounds(model: dict[str, Any], rows: Rows, bounded: list[dict[str, Any]], met: int) -> list[Finding]:
     left = WORK
     proved = 0
-    reach = {v: own for v, own, _ in parted(model["nodes"], model["columns"], rows)}
+    reach = {v: own for v, own, _ in split_rows(model["nodes"], model["columns"], rows)}
     # lines that pass very near to rows count, too
     certain = "are not counted" not in str(model["certificate"].get("scope"))
     for v in sorted(bounded, key=_size):  # small ones first, so that many are proved
         bound = float(v["impurity_bound"]) - SLACK * _size(v)
-        sweep = _Sweep(model, taken(rows, reach[v["id"]]))
+        sweep = _Sweep(model, take_rows(rows, reach[v["id"]]))
         words = f"Node {v['id']} claims that no split is below {v['impurity_bound']};"
         if bound > sweep.single():
-            return [shown("splits", "refuted", f"{words} a threshold has {sweep.single():.9g}.")]
+            return [proof_finding("splits", "refuted", f"{words} a threshold has {sweep.single():.9g}.")]
         if bound <= 0:
             proved += 1
             continue
         best = sweep.pairs(left)
         left -= sweep.work
         if best is not None and bound > best and certain:
-            return [shown("splits", "refuted", f"{words} a line has {best:.9g}.")]
+            return [proof_finding("splits", "refuted", f"{words} a line has {best:.9g}.")]
         proved += best is not None and bound <= best
     words = f"{met} splits meet their bounds; {proved} of {len(bounded)} bounds were proved again by plain sweeps"
     words += "." if proved == len(bounded) else ", the other nodes are too large for that."
-    return [shown("splits", "proved" if proved == len(bounded) else "cannot be judged", words)]
+    return [proof_finding("splits", "proved" if proved == len(bounded) else "cannot be judged", words)]
 
 
 class _Sweep:
     """The best split of the rows of a node on one feature, and on two; features are numbers, and categories as 0 and 1."""
 
     def __init__(self, model: dict[str, Any], rows: Rows) -> None:
-        self.measure = str(asked(model, "impurity") or "gini")
-        self.least = int(asked(model, "min_leaf") or 1)
+        self.measure = str(active_parameter(model, "impurity") or "gini")
+        self.least = int(active_parameter(model, "min_leaf") or 1)
         self.work = 0  # what `pairs` has spent
         self.Y = np.zeros((len(rows), len(model["classes"])))
         self.Y[np.arange(len(rows)), rows.labels] = rows.weights
@@ -138,7 +140,7 @@ class _Sweep:
 
     def pairs(self, work: int) -> float | None:
         """The least impurity of a line over two features, or None if that takes more than `work`, or points lie too far apart."""
-        columns = [whole(feature) for feature in self.features]
+        columns = [as_integers(feature) for feature in self.features]
         if any(column is None for column in columns):
             return None
         planes = [self._points(one, other) for one, other in itertools.combinations(columns, 2)]

@@ -18,7 +18,7 @@ BESIDE = Fraction(1, 10**9)
 RANGE = 1 << 29  # products of differences of such numbers, and the difference of two, are exact in int64
 
 
-def whole(values: np.ndarray) -> np.ndarray | None:
+def as_integers(values: np.ndarray) -> np.ndarray | None:
     """A column as whole numbers, up to a shift and a scale: the decimals that its numbers (n,) are written as, int64 or (for wide ones) objects.
 
     None if a decimal lies so far from the number in the computer that what is on a line as decimals need not be there for a tree.

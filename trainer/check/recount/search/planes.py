@@ -15,7 +15,7 @@ import numpy as np
 
 from trainer.check.proof.model import Rows
 from trainer.check.proof.space.questions import features
-from trainer.check.recount.search.lines import whole
+from trainer.check.recount.search.lines import as_integers
 
 LARGEST = 200
 RANGE = 1 << 28  # products of differences are exact in int64
@@ -33,8 +33,8 @@ def ceiling(model: dict[str, Any], rows: Rows, penalty: Fraction, counted: Count
     asked = model["parameters"].get("max_leaves")
     inside, errors = counted if counted is not None else ([], {})
     held = int(rows.weights[inside].sum())
-    outer = _together(rows, np.setdiff1d(np.arange(len(rows)), inside), classes)
-    inner = _together(rows, np.array(inside, np.int64), classes)
+    outer = _grouped_weight(rows, np.setdiff1d(np.arange(len(rows)), inside), classes)
+    inner = _grouped_weight(rows, np.array(inside, np.int64), classes)
     found = []
     for t in range(1, min(1 << depth, int(asked or 1 << depth)) + 1):
         # four leaves may be three questions deep, which was not counted
@@ -57,7 +57,7 @@ def groups(model: dict[str, Any]) -> list[dict[str, Any]]:
     return [group for e in evidence if e.get("kind") == "planes" for group in e["groups"]]
 
 
-def _together(rows: Rows, chosen: np.ndarray, classes: int) -> int:
+def _grouped_weight(rows: Rows, chosen: np.ndarray, classes: int) -> int:
     """The weight of the chosen rows that can be right when equal rows go together."""
     tally: dict[tuple[float, ...], list[int]] = {}
     cells = np.column_stack(rows.columns)[chosen].tolist()
@@ -85,7 +85,7 @@ def errors_in_planes(model: dict[str, Any], data: Rows) -> Counted | None:
         np.add.at(counts, (np.array(where), data.labels[rows]), data.weights[rows])
         if len(place) > LARGEST:
             return None
-        for t, least in enumerate(_least(list(place), counts), start=1):
+        for t, least in enumerate(_least_errors(list(place), counts), start=1):
             errors[t].append(least)
     return sorted(used), errors
 
@@ -97,7 +97,7 @@ def coordinates(rows: list[int], weighed: Sequence[np.ndarray]) -> list[tuple[in
         tuple[int, list[Fraction]]
     ] = []  # a row with a 1, and the column that has it and is 0 at the rows before
     for values in (feature[rows] for feature in weighed):
-        column = whole(values) if len(np.unique(values)) > 1 else np.zeros(len(rows), np.int64)
+        column = as_integers(values) if len(np.unique(values)) > 1 else np.zeros(len(rows), np.int64)
         if column is None:
             return None
         axis = [int(x) - int(column[0]) for x in column]
@@ -134,7 +134,7 @@ def partings(points: list[tuple[int, int]]) -> np.ndarray:
     return np.array([np.frombuffer(side, bool) for side in sorted(found)])
 
 
-def _least(points: list[tuple[int, int]], counts: np.ndarray) -> list[int]:
+def _least_errors(points: list[tuple[int, int]], counts: np.ndarray) -> list[int]:
     """The least errors with at most one, two, three and four leaves, no leaf below two questions."""
     sides = partings(points)
     kind: Any = np.float32 if counts.sum() < 1 << 23 else np.float64  # exact for whole numbers of this size

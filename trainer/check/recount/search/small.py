@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.check.proof.model import OBLIQUE, QUESTIONS, THRESHOLDS, Rows, asked, distant, exact
+from trainer.check.proof.model import OBLIQUE, QUESTIONS, THRESHOLDS, Rows, active_parameter, distant, exact
 from trainer.check.proof.space.questions import cuts_of_bins, matrix, questions
 from trainer.check.proof.space.space import read_space, space_of
 from trainer.check.proof.space.subsets import chosen_columns, subsets
@@ -76,7 +76,7 @@ def best(model: dict[str, Any], rows: Rows) -> tuple[Found | None, str]:
     return Found(value, whole and all_of_it), "it is too large for a plain search"
 
 
-def without(model: dict[str, Any], rows: Rows, dropped: Sequence[int]) -> Fraction | None:
+def optimum_without(model: dict[str, Any], rows: Rows, dropped: Sequence[int]) -> Fraction | None:
     """The best objective if some wishes are dropped, whose questions stay at their places; None where that is too large."""
     try:
         space = _wished(model, rows)
@@ -92,7 +92,7 @@ def without(model: dict[str, Any], rows: Rows, dropped: Sequence[int]) -> Fracti
 
 def _wished(model: dict[str, Any], rows: Rows) -> Space:
     """The space of trees with wishes; raises NoProof where these are not searched. There are no steps for those of a topology."""
-    if model["method"] == "odt" and asked(model, "topology"):
+    if model["method"] == "odt" and active_parameter(model, "topology"):
         return space_of(model, rows, *subsets(model, rows), penalty(model))
     return read_space(model, rows)
 
@@ -117,7 +117,7 @@ def pairs(model: dict[str, Any], rows: Rows, positive: str) -> tuple[int, int, l
 
 def _listed_pairs(model: dict[str, Any], rows: Rows, positive: str) -> tuple[int, int, list[tuple[int, int]]] | None:
     """The same by a search over listed questions."""
-    space = _whole(model, rows, Fraction(0))
+    space = _full_space(model, rows, Fraction(0))
     if space is None or len(model["classes"]) != 2:
         return None
     k = model["classes"].index(positive)
@@ -128,7 +128,7 @@ def _listed_pairs(model: dict[str, Any], rows: Rows, positive: str) -> tuple[int
 
 def optimal_trees(model: dict[str, Any], rows: Rows) -> int | None:
     """How many trees have the best objective and, among these, the fewest leaves; None if the space is not searched whole."""
-    space = _whole(model, rows, penalty(model))
+    space = _full_space(model, rows, penalty(model))
     if space is None:
         return None
     scale = (1 << space.depth) + 1  # more than the leaves of a tree, so that they only decide between equal objectives
@@ -141,7 +141,7 @@ def optimal_trees(model: dict[str, Any], rows: Rows) -> int | None:
 
 def frontier(model: dict[str, Any], rows: Rows) -> list[int] | None:
     """For 1, 2, … leaves the most rows that a tree of at most so many has right; None if the space is not searched whole."""
-    space = _whole(model, rows, Fraction(0))
+    space = _full_space(model, rows, Fraction(0))
     if space is None or space.max_columns is not None:
         return None
     vectors = _vectors(replace(space, max_leaves=1 << 30, recalls=(), rates=None))
@@ -152,7 +152,7 @@ def frontier(model: dict[str, Any], rows: Rows) -> list[int] | None:
     return [n - min(v[0] for v in vectors if v[-1] <= t) for t in range(1, most + 1)]
 
 
-def _whole(model: dict[str, Any], rows: Rows, price: Fraction) -> Space | None:
+def _full_space(model: dict[str, Any], rows: Rows, price: Fraction) -> Space | None:
     """The space with this price of a leaf, if all of its questions are asked and all of its restrictions kept; else None."""
     found = _space(model, rows)
     if found is None or not found[3] or not_searched(model):
@@ -172,7 +172,7 @@ def _vectors(space: Space) -> list[list[int]] | None:
         return None
 
 
-def _chosen(X: np.ndarray, Y: np.ndarray, most: int) -> np.ndarray:
+def _best_questions(X: np.ndarray, Y: np.ndarray, most: int) -> np.ndarray:
     """The questions that leave the fewest errors by themselves."""
     ones = np.array([Y[yes].sum(axis=0) for yes in X.T]).reshape(-1, Y.shape[1])
     right = ones.max(axis=1) + (Y.sum(axis=0) - ones).max(axis=1)
@@ -186,11 +186,11 @@ def _searched(space: Space) -> tuple[Fraction | None, bool]:
     sets = [None] if few is None else itertools.combinations(columns, min(few, len(columns)))
     groups: list[tuple[int, ...] | None] = list(itertools.islice(sets, MOST_SETS + 1))
     try:
-        return _least(space, groups[:MOST_SETS]), len(groups) <= MOST_SETS
+        return _least_cost(space, groups[:MOST_SETS]), len(groups) <= MOST_SETS
     except TooLarge:
         pass
     try:
-        return _least(_part(space), groups[:MOST_SETS]), False
+        return _least_cost(_part(space), groups[:MOST_SETS]), False
     except TooLarge:
         return None, False
 
@@ -203,7 +203,7 @@ def _part(space: Space) -> Space:
     Y = np.zeros((n, space.classes))
     Y[np.arange(n), space.labels] = space.weights
     usable = np.flatnonzero(space.allowed & space.listed)
-    chosen = np.sort(usable[_chosen(space.X[:, usable], Y, max(1, few))])
+    chosen = np.sort(usable[_best_questions(space.X[:, usable], Y, max(1, few))])
     own = np.append(chosen, np.flatnonzero(~space.listed))
     place = {int(q): i for i, q in enumerate(own)} | {-1: -1}  # of each question that is kept
     parted = [tuple(sorted(place[q] for q in w.parted if q in place)) for w in space.wishes]
@@ -215,7 +215,7 @@ def _part(space: Space) -> Space:
     )  # fmt: skip
 
 
-def _least(space: Space, groups: Sequence[tuple[int, ...] | None]) -> Fraction | None:
+def _least_cost(space: Space, groups: Sequence[tuple[int, ...] | None]) -> Fraction | None:
     unit = space.penalty.denominator
     leaf = space.penalty.numerator
     if space.X.size > CELLS:
@@ -252,7 +252,7 @@ def _space(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, list[int], in
     if method in THRESHOLDS:
         small = sum(len(np.unique(values)) for values in rows.columns) <= MOST
         return *_encoded(plain, rows, "all-thresholds" if small else "quantile-thresholds", 10), depth, small
-    if method in OBLIQUE and all(_apart(model, values) for values in rows.columns):
+    if method in OBLIQUE and all(_separates_values(model, values) for values in rows.columns):
         return *_encoded(plain, rows, "quantile-thresholds", 5), depth, False
     return None
 
@@ -261,7 +261,7 @@ def _encoded(model: dict[str, Any], rows: Rows, scheme: str, bins: int) -> tuple
     return questions(model | {"parameters": model["parameters"] | {"binarise": scheme, "bins": bins}}, rows)
 
 
-def _apart(model: dict[str, Any], values: np.ndarray) -> bool:
+def _separates_values(model: dict[str, Any], values: np.ndarray) -> bool:
     """Whether planes may part all values of a column: nearer ones need not be told apart."""
     steps = np.diff(np.unique(values))
     return not len(steps) or bool(steps.min() > (0.0051 if distant(model) else 1e-5) * np.ptp(values))
@@ -269,10 +269,10 @@ def _apart(model: dict[str, Any], values: np.ndarray) -> bool:
 
 def _subsets(model: dict[str, Any], rows: Rows, depth: int) -> tuple[np.ndarray, list[int], int, bool] | None:
     """The questions of ODT: subsets of categories, thresholds between bins; within a topology the one question at its root."""
-    plain = asked(model, "negative_weight") in (None, "1", 1)
+    plain = active_parameter(model, "negative_weight") in (None, "1", 1)
     if chosen_columns(model) is None or not (plain or model["certificate"].get("goal")):
         return None
-    whole = not asked(model, "topology")
+    whole = not active_parameter(model, "topology")
     try:
         return *subsets(model, rows, 5 * MOST), depth if whole else 1, whole
     except NoProof:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.check.proof.model import Rows, asked, exact
+from trainer.check.proof.model import Rows, active_parameter, exact
 from trainer.check.proof.space.questions import cuts_of_bins
 from trainer.check.proof.space.space import topology_of
 from trainer.check.proof.space.subsets import chosen_columns
@@ -114,16 +114,16 @@ def _sizes(model: dict[str, Any], rows: Rows, goal: dict[str, Any]) -> np.ndarra
 
 def _searched(model: dict[str, Any], rows: Rows, search: Callable[[Columns, int, Shape], Any]) -> Any:
     """What a search finds for the columns, the largest subset and the topology; None if that is too large, or not what these searches know."""
-    if model["method"] != "odt" or any(asked(model, r.name) for r in RESTRICTIONS if r.name not in KEPT):
+    if model["method"] != "odt" or any(active_parameter(model, r.name) for r in RESTRICTIONS if r.name not in KEPT):
         return None
     if model["certificate"].get("wishes") or penalty(model):
         return None
     try:
         columns = _columns(model, rows)
         shape = topology_of(model)
-        if shape is None and not asked(model, "topology"):
+        if shape is None and not active_parameter(model, "topology"):
             shape = _complete(int(model["parameters"]["depth"]))
-        return search(columns, int(asked(model, "max_card") or 0), shape)
+        return search(columns, int(active_parameter(model, "max_card") or 0), shape)
     except (NoProof, TooLarge):
         return None
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from trainer.check.proof.subject import Shape, leaves_of
-from trainer.check.recount.search.assigned import JOIN, VISIT, Assigned, Branch, Sides, height, key, together
+from trainer.check.recount.search.assigned import JOIN, VISIT, Assigned, Branch, Sides, height, join_rows, key
 
 SLICE = 1 << 22  # numbers that are looked at in one go
 
@@ -156,7 +156,7 @@ class Subsets(Assigned):
     def _both(self, given: Sides, shape: Branch, limit: int, rest: int) -> int:
         """What two sides and the rest cost; `limit` if that is not less."""
         self.spend(JOIN)
-        own = [together(parts) for parts in given]
+        own = [join_rows(parts) for parts in given]
         floors = [self._floor(rows, side) for rows, side in zip(own, shape, strict=True)]
         if sum(floors) + rest >= limit:
             return limit

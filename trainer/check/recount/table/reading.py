@@ -52,7 +52,7 @@ def sources(model: dict[str, Any], wanted: Sequence[str]) -> list[Source]:
     return list(found.values())
 
 
-def plain(pieces: Iterable[Piece], own: Sequence[Source], wanted: Sequence[str], gone: Gone) -> Iterator[Piece]:
+def plain_pieces(pieces: Iterable[Piece], own: Sequence[Source], wanted: Sequence[str], gone: Gone) -> Iterator[Piece]:
     """The pieces of the columns `wanted`, from those of the columns of the file; `gone` counts the cells that are empty by a word."""
     for piece in pieces:
         texts: dict[str, Sequence[str]] = {}
@@ -74,7 +74,7 @@ def skipped_lines(model: dict[str, Any]) -> frozenset[int]:
     return frozenset(int(line) for side in ("top", "bottom") for line, _ in reading.get(side) or ())
 
 
-def judged(model: dict[str, Any], around: Around | None, gone: Gone) -> list[Finding]:
+def reading_findings(model: dict[str, Any], around: Around | None, gone: Gone) -> list[Finding]:
     """What is to be said of the reading; `around` tells of the lines that were left out here, None if none was, `gone` of cells."""
     reading = model.get("reading")
     if reading is None:
@@ -119,7 +119,7 @@ def _source(name: str, record: dict[str, Any]) -> Source:
     if kind not in FORMS:
         raise DataError(f"The model reads column '{name}' in a way that is not known: {str(kind)[:40]}.")
     read = FORMS[kind]
-    made = _made(name, record) if kind == "date" else (name,)
+    made = _derived_column(name, record) if kind == "date" else (name,)
     form = f"dates as {record['form']}" if kind == "date" else "numbers in another form"
 
     def texts(word: str) -> Sequence[str]:
@@ -167,7 +167,7 @@ def _number(word: str, record: dict[str, Any]) -> Sequence[str] | None:
         mantissa = rest[: power.start()]
         exponent = power[0]
     whole, point, part = mantissa.partition(record["decimal"])
-    digits = _whole(whole, record["thousands"])
+    digits = _integer_digits(whole, record["thousands"])
     if digits is None or not _digits(part, empty=bool(whole)) or (not whole and not point):
         return None
     return (sign + digits + ("." if point else "") + part + exponent,)
@@ -190,7 +190,7 @@ def _digits(text: str, *, empty: bool) -> bool:
     return text.isascii() and text.isdigit() if text else empty
 
 
-def _whole(text: str, thousands: str) -> str | None:
+def _integer_digits(text: str, thousands: str) -> str | None:
     """The digits before the decimal sign; None if they are not grouped by three or begin with a needless zero."""
     groups = text.split(thousands) if thousands else [text]
     if not all(_digits(group, empty=False) for group in groups) and text:
@@ -202,7 +202,7 @@ def _whole(text: str, thousands: str) -> str | None:
     return "".join(groups)
 
 
-def _made(name: str, record: dict[str, Any]) -> tuple[str, ...]:
+def _derived_column(name: str, record: dict[str, Any]) -> tuple[str, ...]:
     if record["form"] == "time":
         return f"{name} hour", f"{name} minutes since 00:00"
     days = f"{name} year", f"{name} month", f"{name} weekday", f"{name} days since {record['origin']}"

@@ -15,7 +15,7 @@ import numpy as np
 
 from trainer.check.proof.model import Rows
 from trainer.check.recount.findings import Finding, recounted, unjudged
-from trainer.check.recount.table.reading import GAPS, Gone, judged, plain, skipped_lines, sources
+from trainer.check.recount.table.reading import GAPS, Gone, plain_pieces, reading_findings, skipped_lines, sources
 from trainer.check.recount.table.tables import Piece, readings
 from trainer.errors import DataError
 
@@ -26,7 +26,7 @@ MISSING = "(missing)"
 LARGEST = 1 << 53  # sums of weights stay below it, so that doubles hold them
 
 
-def taken(rows: Rows, chosen: np.ndarray) -> Rows:
+def take_rows(rows: Rows, chosen: np.ndarray) -> Rows:
     """The chosen rows (indices or a mask)."""
     if chosen.dtype == bool and chosen.all():
         return rows
@@ -50,7 +50,7 @@ class Data:
     @property
     def training(self) -> Rows:
         """The rows that the tree was trained on."""
-        return taken(self.rows, ~self.held_out)
+        return take_rows(self.rows, ~self.held_out)
 
 
 def load(path: Path, model: dict[str, Any]) -> Data:
@@ -63,8 +63,8 @@ def load(path: Path, model: dict[str, Any]) -> Data:
     for pieces, around in readings(path, [source.name for source in own], skipped_lines(model), encoding):
         gone = Gone()
         try:
-            found = _data(model, plain(pieces, own, wanted, gone))
-            found.findings.extend(judged(model, around, gone))
+            found = _data(model, plain_pieces(pieces, own, wanted, gone))
+            found.findings.extend(reading_findings(model, around, gone))
         except DataError as error:
             trouble = trouble or error
             continue
@@ -97,7 +97,9 @@ def _data(model: dict[str, Any], pieces: Iterable[Piece]) -> Data:
     held_out, fold, plain, said = _roles(model, labels, whole)
     rows = Rows(values, labels, weighed(model, labels, plain, ~held_out), plain)
     data = Data(rows, held_out, fold, [])
-    data.findings.extend([_fingerprint(model, data.training), _listed(strange), *_kinds(model, values, gaps), *said])
+    data.findings.extend(
+        [_fingerprint(model, data.training), _list_values(strange), *_kinds(model, values, gaps), *said]
+    )
     return data
 
 
@@ -156,7 +158,7 @@ def _codes(column: dict[str, Any], words: list[str]) -> np.ndarray:
     return np.array([gap if word in marks else place.get(word, -1.0) for word in words])
 
 
-def _listed(strange: list[str]) -> Finding:
+def _list_values(strange: list[str]) -> Finding:
     words = f"The file of rows has values of '{strange[0]}' that the model does not list." if strange else ""
     return recounted("categories and classes", not strange, words or "Every value that occurs is listed.", "basis")
 
@@ -198,7 +200,7 @@ def _roles(
     if kept is None:  # an older file: the rule that held when it was made
         words = "This older file does not list them; they follow from the seed."
         said = [recounted("rows held out", True, words)] if share or folds else []
-        return _drawn(labels, share, seed), _dealt(labels, folds, seed), np.ones(n, np.int64), said
+        return _draw_held_out(labels, share, seed), _deal_folds(labels, folds, seed), np.ones(n, np.int64), said
     signs = [kept.get(name) for name in ("held_out", "folds")]
     lists = [kept.get(name) or [] for name in ("weights", "fold_trees")]
     odd = any(own is not None and not isinstance(own, str) for own in signs) or not isinstance(kept["used"], int)
@@ -222,23 +224,29 @@ def _roles(
         every, out = (np.bincount(y, minlength=len(model["classes"])).tolist() for y in (labels, labels[held_out]))
         right = all(b == min(m - 1, round(share * m)) for m, b in zip(every, out, strict=True) if m)
         words = f"{int(held_out.sum())} of {n} rows; each class has its share."
-        said.append(_chosen("rows held out", right, words, same=bool((held_out == _drawn(labels, share, seed)).all())))
+        said.append(
+            _choice_finding(
+                "rows held out", right, words, same=bool((held_out == _draw_held_out(labels, share, seed)).all())
+            )
+        )
     if folds or fold.max() >= 0:
         parts = np.array([np.bincount(fold[labels == k], minlength=folds) for k in np.unique(labels)])
         even = len(parts[0]) == folds and all(np.ptp(own) <= 1 for own in [*parts, parts.sum(axis=0)])
         words = f"{folds} folds of {parts.sum(axis=0).min()} to {parts.sum(axis=0).max()} rows, each class dealt out evenly."
-        said.append(_chosen("folds", even, words, same=even and bool((fold == _dealt(labels, folds, seed)).all())))
+        said.append(
+            _choice_finding("folds", even, words, same=even and bool((fold == _deal_folds(labels, folds, seed)).all()))
+        )
     return held_out, fold, weights, said
 
 
-def _chosen(claim: str, right: bool, words: str, *, same: bool) -> Finding:
+def _choice_finding(claim: str, right: bool, words: str, *, same: bool) -> Finding:
     """Rows are chosen by the seed. Others may be those of another NumPy, or have been picked: the numbers hold, and are not proved."""
     if same or not right:
         return recounted(claim, right, words)
     return unjudged(claim, words + " The seed of the file gives other ones, so that who chose them is not known.")
 
 
-def _drawn(labels: np.ndarray, share: float, seed: int) -> np.ndarray:
+def _draw_held_out(labels: np.ndarray, share: float, seed: int) -> np.ndarray:
     """Of each class in turn the first of a seeded shuffle; one row at least trains."""
     out = np.zeros(len(labels), bool)
     rng = np.random.default_rng(seed)
@@ -248,7 +256,7 @@ def _drawn(labels: np.ndarray, share: float, seed: int) -> np.ndarray:
     return out
 
 
-def _dealt(labels: np.ndarray, folds: int, seed: int) -> np.ndarray:
+def _deal_folds(labels: np.ndarray, folds: int, seed: int) -> np.ndarray:
     """After a seeded shuffle the rows, class by class, are dealt out in turn."""
     fold = np.full(len(labels), -1)
     if folds:

@@ -53,7 +53,7 @@ def readings(
             for delimiter in DELIMITERS:
                 try:
                     with _text(path, encoding) as lines:
-                        header = next(_records(_without(lines, without), delimiter), [])
+                        header = next(_records(_drop_lines(lines, without), delimiter), [])
                         around = _around(path, encoding, delimiter, without, len(header)) if without else None
                 except (UnicodeError, csv.Error):
                     break  # the encoding is another one, or there is no end of a quote
@@ -80,7 +80,7 @@ def _text(path: Path, encoding: str) -> io.TextIOWrapper:
     return io.TextIOWrapper(source, encoding=encoding, newline=None)  # every kind of line break is one line feed
 
 
-def _without(lines: Iterable[str], skipped: frozenset[int]) -> Iterable[str]:
+def _drop_lines(lines: Iterable[str], skipped: frozenset[int]) -> Iterable[str]:
     return (line for number, line in enumerate(lines, 1) if number not in skipped) if skipped else lines
 
 
@@ -115,7 +115,7 @@ def _csv(
 ) -> Iterator[Piece]:
     with _text(path, encoding) as lines:
         try:
-            records = _records(_without(lines, without), delimiter)
+            records = _records(_drop_lines(lines, without), delimiter)
             first = next(records)
             for piece in _pieces(records if skip else itertools.chain([first], records)):
                 if wrong := next((r for r in piece if len(r) != len(first)), None):
@@ -140,10 +140,10 @@ def _parquet(path: Path, wanted: Sequence[str]) -> Iterator[Piece]:
     if absent := [name for name in wanted if name not in file.schema_arrow.names]:
         raise DataError(f"The file has no column '{absent[0]}'. Give the file that the model was trained on.")
     for batch in file.iter_batches(batch_size=PIECE, columns=list(dict.fromkeys(wanted)), use_threads=False):
-        yield [_words(batch.column(batch.schema.names.index(name)), pa) for name in wanted]
+        yield [_column_text(batch.column(batch.schema.names.index(name)), pa) for name in wanted]
 
 
-def _words(column: Any, pa: Any) -> list[str]:
+def _column_text(column: Any, pa: Any) -> list[str]:
     """A column of Parquet as text: whole floating-point numbers without '.0', truth as true and false, dates as Arrow writes them."""
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()

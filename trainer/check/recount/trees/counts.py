@@ -11,7 +11,7 @@ import numpy as np
 
 from trainer.check.proof.model import Rows, exact
 from trainer.check.recount.findings import TOLERANCE, Finding, recounted
-from trainer.check.recount.table.rows import Data, taken, unweighted
+from trainer.check.recount.table.rows import Data, take_rows, unweighted
 from trainer.check.recount.tree import branches, leaves, places
 
 Counts = list[list[int]]  # of each node the weight of each class
@@ -20,12 +20,14 @@ Counts = list[list[int]]  # of each node the weight of each class
 def route(nodes: Sequence[dict], columns: Sequence[dict], rows: Rows) -> np.ndarray:
     """The leaf of each row, int64 (n,)."""
     at = np.zeros(len(rows), np.int64)
-    for i, own, left in parted(nodes, columns, rows):
+    for i, own, left in split_rows(nodes, columns, rows):
         at[own] = np.where(left, nodes[i]["left"], nodes[i]["right"])
     return at
 
 
-def parted(nodes: Sequence[dict], columns: Sequence[dict], rows: Rows) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+def split_rows(
+    nodes: Sequence[dict], columns: Sequence[dict], rows: Rows
+) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
     """Each question: its node, the numbers of the rows that come to it, and for each of them whether it goes to the left."""
     here = {0: np.arange(len(rows))}
     for i, node in enumerate(nodes):
@@ -59,7 +61,7 @@ def _goes_left(split: dict, columns: Sequence[dict], values: Sequence[np.ndarray
     return np.isin(value, [names.index(word) for word in split["categories"]])
 
 
-def counted(model: dict[str, Any], nodes: Sequence[dict], rows: Rows) -> tuple[np.ndarray, Counts]:
+def count_nodes(model: dict[str, Any], nodes: Sequence[dict], rows: Rows) -> tuple[np.ndarray, Counts]:
     """The leaf of each row, and the class counts of every node."""
     leaf = route(nodes, model["columns"], rows)
     counts = np.zeros((len(nodes), len(model["classes"])), np.int64)
@@ -99,7 +101,7 @@ def objective(model: dict[str, Any], counts: Counts) -> list[Finding]:
     nodes = model["nodes"]
     out = []
     correct = value_of(model, nodes, counts)[0]
-    value = reached(model, counts)
+    value = tree_objective(model, counts)
     if certificate.get("goal"):
         _, kept = _goal(certificate["goal"], model["classes"], counts, nodes)
         out.append(recounted("required shares", kept, "Sensitivity and specificity recounted."))
@@ -114,7 +116,7 @@ def objective(model: dict[str, Any], counts: Counts) -> list[Finding]:
     return out
 
 
-def reached(model: dict[str, Any], counts: Counts) -> Fraction:
+def tree_objective(model: dict[str, Any], counts: Counts) -> Fraction:
     """What the tree of the file reaches of what is maximised, not rounded."""
     goal = model["certificate"].get("goal")
     nodes = model["nodes"]
@@ -164,10 +166,10 @@ def terms(model: dict[str, Any], nodes: Sequence[dict]) -> int:
 def metrics(model: dict[str, Any], data: Data, counts: Counts) -> list[Finding]:
     """The accuracies on the rows that trained, which `counts` are of, and on those held out."""
     given = model.get("metrics") or {}
-    unseen = taken(data.rows, data.held_out)
+    unseen = take_rows(data.rows, data.held_out)
     found = {"train": counts} if "train" in given else {}
     if "test" in given:
-        found["test"] = counted(model, model["nodes"], unweighted(unseen))[1]
+        found["test"] = count_nodes(model, model["nodes"], unweighted(unseen))[1]
     tables = {name: confusion_of(model, model["nodes"], own) for name, own in found.items()}
     return [metric(f"metrics {name}", given[name], table) for name, table in tables.items()]
 

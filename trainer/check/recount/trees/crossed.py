@@ -11,10 +11,10 @@ import numpy as np
 
 from trainer.check.proof.model import exact
 from trainer.check.recount.findings import TOLERANCE, Finding, recounted, unjudged
-from trainer.check.recount.table.rows import Data, taken, unweighted, weighed
+from trainer.check.recount.table.rows import Data, take_rows, unweighted, weighed
 from trainer.check.recount.tree import leaves
-from trainer.check.recount.trees.counts import confusion_of, counted, metric
-from trainer.check.recount.trees.held import held
+from trainer.check.recount.trees.counts import confusion_of, count_nodes, metric
+from trainer.check.recount.trees.held import check_tree
 
 CLAIM = "metrics cross_validation"
 
@@ -35,20 +35,20 @@ def crossed(model: dict[str, Any], data: Data) -> list[Finding]:
     trouble = next((own for own in found if isinstance(own, str)), "")
     words = f"The trees of {len(trees)} folds were run over the rows of their fold. That these played no part in making them cannot be shown."
     tables = [own for own in found if not isinstance(own, str)]
-    return [recounted(CLAIM, False, trouble) if trouble else _means(given, trees, tables, words)]
+    return [recounted(CLAIM, False, trouble) if trouble else _fold_means(given, trees, tables, words)]
 
 
 def _fold(model: dict[str, Any], data: Data, f: int, nodes: list[dict[str, Any]]) -> np.ndarray | str:
     """The confusion matrix of the rows of a fold, or what is wrong with its tree: what must hold of the tree of the file, but no bound."""
-    seen = taken(data.rows, data.fold != f)
+    seen = take_rows(data.rows, data.fold != f)
     rows = replace(seen, weights=weighed(model, seen.labels, seen.plain, np.ones(len(seen), bool)))
-    trouble, _ = held(model, nodes, rows)
+    trouble, _ = check_tree(model, nodes, rows)
     if trouble:
         return f"The tree of fold {f + 1} does not hold: {trouble}"
-    return confusion_of(model, nodes, counted(model, nodes, unweighted(taken(data.rows, data.fold == f)))[1])
+    return confusion_of(model, nodes, count_nodes(model, nodes, unweighted(take_rows(data.rows, data.fold == f)))[1])
 
 
-def _means(given: dict[str, Any], trees: list[Any], tables: list[np.ndarray], words: str) -> Finding:
+def _fold_means(given: dict[str, Any], trees: list[Any], tables: list[np.ndarray], words: str) -> Finding:
     """Accuracies and leaves of the folds, and, if all have ended, the means."""
     own = [Fraction(int(np.trace(table)), int(table.sum())) for table in tables]
     for f, (said, right) in enumerate(zip(map(exact, given.get("accuracies") or own), own, strict=True)):

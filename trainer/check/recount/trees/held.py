@@ -8,18 +8,18 @@ from typing import Any
 from trainer.check.proof.model import Rows
 from trainer.check.recount.restrictions import restrictions
 from trainer.check.recount.structure import structure
-from trainer.check.recount.trees.counts import Counts, counted, node_counts
+from trainer.check.recount.trees.counts import Counts, count_nodes, node_counts
 from trainer.check.recount.trees.members import questions_asked
 
 
-def held(model: dict[str, Any], nodes: Sequence[dict[str, Any]], rows: Rows) -> tuple[str, Counts]:
+def check_tree(model: dict[str, Any], nodes: Sequence[dict[str, Any]], rows: Rows) -> tuple[str, Counts]:
     """What is wrong with such a tree, empty if nothing is, and the class counts of its nodes; `rows` are those that it was trained on."""
     # the columns that the data chose may be others here, so that the scope says nothing of them
     own = model | {"nodes": nodes, "certificate": model["certificate"] | {"scope": ""}}
     found = structure(own)
     counts = list[list[int]]()
     if all(finding.verdict != "refuted" for finding in found):
-        leaf, counts = counted(model, nodes, rows)
+        leaf, counts = count_nodes(model, nodes, rows)
         found = [node_counts(nodes, counts), *restrictions(own, counts, rows, leaf), *questions_asked(own, rows)]
     trouble = next((finding.detail for finding in found if finding.verdict == "refuted"), "")
     return trouble or ("It claims something of its own." if any("impurity" in v for v in nodes) else ""), counts

@@ -13,7 +13,7 @@ from trainer.check.proof.space.subsets import chosen_columns
 from trainer.check.proof.space.wishes import answers, numbered, wishes_of
 from trainer.check.recount.findings import Finding, recounted
 from trainer.check.recount.restrictions import Model
-from trainer.check.recount.trees.counts import parted
+from trainer.check.recount.trees.counts import split_rows
 
 
 def questions_asked(model: Model, rows: Rows) -> list[Finding]:
@@ -22,23 +22,23 @@ def questions_asked(model: Model, rows: Rows) -> list[Finding]:
         return []
     place = {c["name"]: j for j, c in enumerate(model["columns"])}
     chosen = chosen_columns(model)
-    for v, own, left in parted(model["nodes"], model["columns"], rows):
+    for v, own, left in split_rows(model["nodes"], model["columns"], rows):
         split = model["nodes"][v]["split"]
         j = place[split["feature"]]
-        listed = _listed(model, rows, j, split["kind"]) if chosen is None or chosen[j] else iter(())
+        listed = _column_answers(model, rows, j, split["kind"]) if chosen is None or chosen[j] else iter(())
         counted = rows.plain[own] > 0
-        if listed is not None and not any(_same(q[own][counted], left[counted]) for q in listed):
+        if listed is not None and not any(_split_alike(q[own][counted], left[counted]) for q in listed):
             words = f"The question of node {v} is none of those that the parameters ask for."
             return [recounted("questions", False, words)]
     return [recounted("questions", True, "Each one parts its rows as a question of the scope does.")]
 
 
-def _same(one: np.ndarray, other: np.ndarray) -> bool:
+def _split_alike(one: np.ndarray, other: np.ndarray) -> bool:
     """Whether two questions part these rows alike; either side may be the left one."""
     return bool((one == other).all() or (one != other).all())
 
 
-def _listed(model: Model, rows: Rows, j: int, kind: str) -> Iterator[np.ndarray] | None:
+def _column_answers(model: Model, rows: Rows, j: int, kind: str) -> Iterator[np.ndarray] | None:
     """The answers to the questions about a column, bool (n,) each, one after the other; None if every question of its kind is one."""
     values = rows.columns[j]
     method = model["method"]

@@ -130,7 +130,7 @@ def events(S, u, v, a0, a1, in_line):
 
 
 @kernel
-def _between(span, slopes, tau, i, j, u, v):
+def _find_rule(span, slopes, tau, i, j, u, v):
     """A rule (a, b) with its offset and slope in these ranges, point i on the left and j not (-1: no such point); False: none."""
     (b0, b1), (low, high) = span, slopes
     # the slopes of this interval at which t of the last point in reaches b0 and that of the first one out stays below b1
@@ -176,7 +176,7 @@ def local_sweep(search, sides, S, nU, ends, points):
                     left[klass[h]] += weight[h]
             value = value_of(how[MEASURE], how[MIN_LEAF], left, total - left)
             if value < min(limits[CAP], best[VALUE]) - limits[TOL]:
-                exists, a, b = _between(span, (ends[e], ends[e + 1]), limits[TAU], i, j, u, v)
+                exists, a, b = _find_rule(span, (ends[e], ends[e + 1]), limits[TAU], i, j, u, v)
                 if exists:
                     attempt(search, a, b, points)
 

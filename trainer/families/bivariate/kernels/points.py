@@ -77,7 +77,7 @@ def scaled_points(whole, codes, code_levels, rows, normalise, values, ranks, lev
 
 
 @kernel
-def _ordered(code, levels, order):
+def _sort_by_code(code, levels, order):
     """The positions `order` by growing code; equal codes stay in their order."""
     begin = np.zeros(levels + 1, np.int64)
     for i in range(code.shape[0]):
@@ -137,8 +137,8 @@ def merged(columns, y, weight, room):
     if levels_u * levels_v * classes <= n:
         N = _dense(columns, y, weight, room)
     else:
-        order = np.arange(n) if levels_u == n else _ordered(code_v, levels_v, np.arange(n))
-        order = _ordered(code_u, levels_u, order)
+        order = np.arange(n) if levels_u == n else _sort_by_code(code_v, levels_v, np.arange(n))
+        order = _sort_by_code(code_u, levels_u, order)
         tally = np.zeros(classes, np.int64)
         first[0] = 0
         while r < n:

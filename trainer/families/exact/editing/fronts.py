@@ -231,7 +231,7 @@ class Fronts:
     def tree(self, found: Vectors, place: int) -> LabelledShape:
         """The tree behind a vector, with a class in each leaf."""
         if found.common is not None:
-            return _turned(found.common(place))
+            return _as_questions(found.common(place))
         question, yes, no, label = (int(x) for x in found.aux[place][:4])
         if question < 0:
             return label
@@ -239,6 +239,6 @@ class Fronts:
         return question, self.tree(left, yes), self.tree(right, no)
 
 
-def _turned(shape: LabelledShape) -> LabelledShape:
+def _as_questions(shape: LabelledShape) -> LabelledShape:
     """(feature, where 0, where 1) as (question, yes, no)."""
-    return (shape[0], _turned(shape[2]), _turned(shape[1])) if isinstance(shape, tuple) else shape
+    return (shape[0], _as_questions(shape[2]), _as_questions(shape[1])) if isinstance(shape, tuple) else shape

@@ -17,7 +17,7 @@ from trainer.editing.conflict import minimal_conflict
 from trainer.editing.prefix import Found, Prefix, Spot
 from trainer.editing.questions import asked_questions, leaves_of, path_to, subtree
 from trainer.editing.space import FAR, NONE_BANNED, Stopped
-from trainer.editing.wishes import Item, Items, Wish, held
+from trainer.editing.wishes import Item, Items, Wish, held_questions
 from trainer.errors import InfeasibleError
 from trainer.families.exact.editing.fronts import Fronts, Limits
 from trainer.families.exact.editing.space import Space
@@ -122,7 +122,7 @@ class LimitedCompleter(Completer):
         done = super().complete(wishes, prices=prices)
         if done.found or self.space.stopped():
             return done
-        stay = held(wishes, self.space.questions)
+        stay = held_questions(wishes, self.space.questions)
         try:  # of wishes that contradict each other even without the limits some may be too much already with them
             conflict = minimal_conflict(self._possible, done.conflict or wishes, stay)
             if not conflict and not self._possible(stay):
@@ -152,7 +152,7 @@ class LimitedCompleter(Completer):
         others = [w.item for w in wishes if not (w.place == place and w.item.verb in ("ask", "leaf"))]
         asked = [Item("ask", place[:k], q, questions.columns[q]) for k, q in enumerate(path)]
         held_there = [replace(i, verb="held") for i in asked if i.number >= questions.encoded]
-        items = frozenset([*others, *asked, *held_there]) | held(wishes, questions)
+        items = frozenset([*others, *asked, *held_there]) | held_questions(wishes, questions)
         least = self.best(items)
         base = min(least.cost, FAR - 1)
         left = []

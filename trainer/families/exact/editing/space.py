@@ -138,7 +138,7 @@ class Space(editing.Space):
     ) -> Shape:
         """The first tree of the known optimal `cost`, as (question, yes, no)."""
         search, path = self._suited(path, height, banned)
-        return _turned(extract(search, rows, path, height, cost))
+        return _as_questions(extract(search, rows, path, height, cost))
 
     def _suited(
         self, path: tuple[int, ...] | None, height: int, banned: frozenset[int]
@@ -168,6 +168,6 @@ def _asking(space: Space) -> Callable[[], bool]:
     return stopped
 
 
-def _turned(shape: Shape) -> Shape:
+def _as_questions(shape: Shape) -> Shape:
     """(feature, where 0, where 1) as (question, yes, no)."""
-    return None if shape is None else (shape[0], _turned(shape[2]), _turned(shape[1]))
+    return None if shape is None else (shape[0], _as_questions(shape[2]), _as_questions(shape[1]))

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trainer.families.exact.kernels.count import emptied, leaf_of, new_bag, put
-from trainer.families.exact.kernels.depth2_signed import apart, count_pairs, count_weighted, furthest
+from trainer.families.exact.kernels.count import add_count, emptied, leaf_of, new_bag
+from trainer.families.exact.kernels.depth2_signed import child_differences, count_pairs, count_weighted, furthest
 from trainer.families.exact.kernels.packed_bits import Packed, packed_side
 from trainer.kernels.bits import ctpop
 from trainer.kernels.compiled import kernel
@@ -74,7 +74,7 @@ def _reach(D, packed, p, s, totals):
     small = np.empty(wide, i32)
     large = np.empty(wide, i32)
     row = np.empty(wide, i32)
-    apart(D, p, s, base, small, large)
+    child_differences(D, p, s, base, small, large)
     d = totals[s, 0] - totals[s, 1]
     e = totals[1 - s, 0] - totals[1 - s, 1]
     near = np.empty((m, 2), i32)
@@ -108,7 +108,7 @@ def _pairs(packed, f, row):
 
 
 @kernel
-def _least(half, f, layout):
+def _least_child_costs(half, f, layout):
     """Least costs of a leaf or one split where question f is 0, and where it is 1."""
     a = half.ones[0, f]
     b = half.ones[1, f]
@@ -176,14 +176,14 @@ def _fill(half, row, f, r, most, layout, features, hanging):
 
 
 @kernel
-def _joined(bag, hanging, bit, low, budget):
+def _join_children(bag, hanging, bit, low, budget):
     """The bag with all pairs of what may hang at both sides of a question."""
     keys, costs, counts, used = hanging
     for i in range(used[0]):
         for j in range(used[1]):
             if costs[0, i] + costs[1, j] <= budget:
                 key = ((keys[0, i] & low) + (keys[1, j] & low)) | ((keys[0, i] | keys[1, j]) & ~low) | bit
-                bag = put(bag, key, costs[0, i] + costs[1, j], counts[0, i] * counts[1, j])
+                bag = add_count(bag, key, costs[0, i] + costs[1, j], counts[0, i] * counts[1, j])
     return bag
 
 
@@ -195,7 +195,7 @@ def count_half(half, split, layout, budget):
     bag = new_bag(16)
     _, cost, key = leaf_of(half.totals, layout)
     if cost <= budget:
-        bag = put(bag, key, cost, 1)
+        bag = add_count(bag, key, cost, 1)
     size = half.totals[0] + half.totals[1]
     row = np.empty((2, m), np.int64)
     hanging = Hanging(
@@ -206,7 +206,7 @@ def count_half(half, split, layout, budget):
     )
     for f in range(m):
         inside = half.ones[0, f] + half.ones[1, f]
-        least0, least1 = _least(half, f, layout)
+        least0, least1 = _least_child_costs(half, f, layout)
         if inside == 0 or inside == size or least0 + least1 > budget:
             continue
         _pairs(packed, f, row)
@@ -216,5 +216,5 @@ def count_half(half, split, layout, budget):
                     row[k, q] = (P[k, min(f, q), max(f, q)] if q != f else 0) - row[k, q]
         _fill(half, row, f, 0, budget - least1, layout, features, hanging)
         _fill(half, row, f, 1, budget - least0, layout, features, hanging)
-        bag = _joined(bag, hanging, layout.bits[features[f]], layout.low, budget)
+        bag = _join_children(bag, hanging, layout.bits[features[f]], layout.low, budget)
     return emptied(bag)

@@ -87,7 +87,7 @@ def new_bag(size):
 
 
 @kernel
-def _grown(bag):
+def _grow_bag(bag):
     keys, costs, counts, _slots, used = bag
     size = 2 * len(keys)
     k = np.empty(size, np.int64)
@@ -101,7 +101,7 @@ def _grown(bag):
 
 
 @kernel
-def _put(bag, key, cost, count):
+def _insert(bag, key, cost, count):
     keys, costs, counts, slots, used = bag
     at = _slot(slots, keys, key)
     if slots[at] != EMPTY:
@@ -112,13 +112,13 @@ def _put(bag, key, cost, count):
     costs[used] = cost
     counts[used] = count
     bag = (keys, costs, counts, slots, used + 1)
-    return _grown(bag) if used + 1 == len(keys) else bag
+    return _grow_bag(bag) if used + 1 == len(keys) else bag
 
 
 @kernel
-def put(bag, key, cost, count):
+def add_count(bag, key, cost, count):
     """The bag with `count` more trees of a key."""
-    return _put(bag, key, cost, count)
+    return _insert(bag, key, cost, count)
 
 
 @kernel
@@ -137,7 +137,7 @@ def combine(bag, a, b, bit, low, budget, most, flag):
             if cost > budget:
                 break
             key = ((ka[i] & low) + (kb[j] & low)) | ((ka[i] | kb[j]) & ~low) | bit
-            bag = _put(bag, key, cost, na[i] * nb[j])
+            bag = _insert(bag, key, cost, na[i] * nb[j])
     return bag
 
 
@@ -269,7 +269,7 @@ def count_two(node, P, height, min_leaf, layout, budget):
     bag = new_bag(16)
     _, cost, key = leaf_of(node.totals.astype(np.int64), layout)
     if cost <= budget:
-        bag = _put(bag, key, cost, 1)
+        bag = _insert(bag, key, cost, 1)
     if height == 0:
         return emptied(bag)
     options = _no_options(m)
@@ -293,9 +293,9 @@ def count_two(node, P, height, min_leaf, layout, budget):
             for j in range(used[1]):
                 if c[0, i] + c[1, j] <= budget:
                     key = ((k[0, i] & layout.low) + (k[1, j] & layout.low)) | ((k[0, i] | k[1, j]) & ~layout.low) | bit
-                    bag = _put(bag, key, c[0, i] + c[1, j], n[0, i] * n[1, j])
+                    bag = _insert(bag, key, c[0, i] + c[1, j], n[0, i] * n[1, j])
         if tops[0] == tops[1] and not layout.idle and costs[0, m] + costs[1, m] <= budget:
-            bag = _put(bag, (keys[0, m] + keys[1, m]) | bit, costs[0, m] + costs[1, m], -1)
+            bag = _insert(bag, (keys[0, m] + keys[1, m]) | bit, costs[0, m] + costs[1, m], -1)
     return emptied(bag)
 
 

@@ -11,13 +11,13 @@ from trainer.families.exact.kernels.bounds import Sides, child_bounds, count_bou
 from trainer.families.exact.kernels.child_counts import both_halves, count_half
 from trainer.families.exact.kernels.count import (
     Trees,
+    add_count,
     combine,
     count_two,
     emptied,
     leaf_of,
     new_bag,
     options_two,
-    put,
     three_sums,
 )
 from trainer.families.exact.kernels.depth2 import own_values, price
@@ -75,7 +75,9 @@ def viable(given, height, costs, kept, budget, flag):
     """
     node, P = place_of(given, 2 if height == 3 else 0)
     if height == 3:
-        lower = _least(node, P, differences(node, P, costs[2]), costs, kept, np.zeros(0, np.int64), budget, flag)
+        lower = _least_child_costs(
+            node, P, differences(node, P, costs[2]), costs, kept, np.zeros(0, np.int64), budget, flag
+        )
     else:
         lower = _bounds(node, costs, height).lower
     near = np.flatnonzero(lower[0] + lower[1] <= budget)
@@ -93,7 +95,7 @@ def _bounds(node, costs, height):
 
 
 @kernel
-def _least(node, P, D, costs, kept, floors, budget, flag):
+def _least_child_costs(node, P, D, costs, kept, floors, budget, flag):
     """Least costs of both sides of each split of a place of height three where their sum is within the budget, else bounds, int64 (2, m).
 
     floors: what is known of each first question, times `scale`, int64 (questions,); of length 0 where nothing is.
@@ -131,8 +133,8 @@ def count_three(given, costs, kept, floors, layout, budget, most, flag):
     total = 1.0
     _, cost, key = leaf_of(node.totals.astype(np.int64), layout)
     if cost <= budget:
-        bag = put(bag, key, cost, 1)
-    lower = _least(node, P, D, costs, kept, floors, budget, flag)
+        bag = add_count(bag, key, cost, 1)
+    lower = _least_child_costs(node, P, D, costs, kept, floors, budget, flag)
     for p in np.flatnonzero(lower[0] + lower[1] <= budget):
         below = budget - lower[0, p], budget - lower[1, p]
         a, b = _count_sides(given, node, P, D, p, layout, below)

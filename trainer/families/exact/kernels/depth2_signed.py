@@ -135,7 +135,7 @@ def _add_two(A, second, w, f, first, row):
 
 
 @kernel
-def _whole(packed, C):
+def _unpack_counts(packed, C):
     """Write C[f, q], what `count_pairs` gives of the pairs of a packed side, from each pair once."""
     m, wide = C.shape
     row = np.empty(wide, i32)
@@ -200,7 +200,7 @@ def _errors(M, weight, e):
 
 
 @kernel
-def apart(D, p, s, base, small, large):
+def child_differences(D, p, s, base, small, large):
     """Write the differences of both sides of split p where each question is 1, that of the side s plus `base`, the other less it."""
     m = len(D)
     for q in range(m):
@@ -223,7 +223,7 @@ def signed_sides(node, differ, p, e0, e1):
     small = np.empty(wide, i32)
     large = np.empty(wide, i32)
     row = np.empty(wide, i32)
-    apart(D, p, s, base, small, large)
+    child_differences(D, p, s, base, small, large)
     d = np.int64(node.totals[0]) - node.totals[1]
     near = np.int64(D[p, p]) if s else d - D[p, p]
     far = d - near
@@ -232,7 +232,7 @@ def signed_sides(node, differ, p, e0, e1):
     few = FEW_WORDS if m <= FEW_QUESTIONS else FEW_WORDS_OF_MANY
     C = np.empty((m if len(packed.columns) > few else 0, wide), i32)
     if len(C):
-        _whole(packed, C)
+        _unpack_counts(packed, C)
     A = packed.columns
     second = packed.second
     for f in range(m):

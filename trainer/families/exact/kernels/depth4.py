@@ -24,11 +24,11 @@ from trainer.families.exact.kernels.solve_subtree import (
     ROOT,
     SOLVED,
     Asked,
-    begun,
-    ended,
-    opened,
+    child_bounds,
+    open_node,
     three_of,
     whole_three,
+    write_result,
 )
 from trainer.kernels.compiled import kernel
 
@@ -96,7 +96,7 @@ def _side(given, rows, path, literal, caches, asked, answer):
 
 
 @kernel
-def _both(given, rows, path, frame, p, caches, state, flag):
+def _solve_children(given, rows, path, frame, p, caches, state, flag):
     """Search both sides of a split, the larger one first, as long as they may cost less than state[MOST] together."""
     node, P, sides, firsts, roots = frame
     lb, exact = sides
@@ -140,7 +140,7 @@ def four(given, rows, path, frame, caches, state, budget):
         state[NEXT] += 1
         if lb[0, p] + lb[1, p] >= state[MOST]:
             continue
-        _both(given, rows, path, frame, p, caches, state, budget.flag)
+        _solve_children(given, rows, path, frame, p, caches, state, budget.flag)
         if exact[0, p] and exact[1, p] and lb[0, p] + lb[1, p] < state[BEST]:
             state[BEST] = lb[0, p] + lb[1, p]
             state[CHOICE] = p
@@ -155,7 +155,7 @@ def _framed(given, node):
     P = np.empty((given.data.classes, m, m), i32)
     pair_counts(node, P)
     firsts = firsts_of(m, len(given.allowed), given.costs[3] != 0)
-    return Frame(node, P, opened(given, node, 4), firsts, np.full((2, m), NO_SPLIT, np.int64))
+    return Frame(node, P, child_bounds(given, node, 4), firsts, np.full((2, m), NO_SPLIT, np.int64))
 
 
 @kernel
@@ -172,7 +172,7 @@ def _shallower(given, frame, as_leaf, path, caches, asked, answer):
 @kernel
 def whole_four(given, rows, path, caches, ub, flag, answer):
     """E(rows, 4) if below `ub`, else a bound."""
-    node, settled = begun(given, rows, 4, ub, answer)
+    node, settled = open_node(given, rows, 4, ub, answer)
     if settled:
         return
     as_leaf = answer[COST]
@@ -196,4 +196,4 @@ def whole_four(given, rows, path, caches, ub, flag, answer):
     if state[CHOICE] >= 0:
         root = node.features[state[CHOICE]]
     answer[SOLVED], answer[NODES] = state[TWOS], state[THREES]
-    ended(state[BEST], root, ub, flag[0] != 0, as_leaf, frame.sides.lower, answer)
+    write_result(state[BEST], root, ub, flag[0] != 0, as_leaf, frame.sides.lower, answer)

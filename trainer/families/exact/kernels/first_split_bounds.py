@@ -49,7 +49,7 @@ def learn(firsts, line, floors):
 
 
 @kernel
-def told(node, P, line, value, costs, firsts, floors, lower):
+def update_similar_bounds(node, P, line, value, costs, firsts, floors, lower):
     """What a bound of the side of a line tells of similar ones: `share`, and its floors are written down; none are of length 0."""
     share(node, P, line >> 1, line & 1, value, costs[0], lower)
     if len(floors):

@@ -51,7 +51,7 @@ class Asked(NamedTuple):
 
 
 @kernel
-def begun(given, rows, height, ub, answer):
+def open_node(given, rows, height, ub, answer):
     """The node of the rows, and True with the answer where its bounds settle it."""
     unit = given.costs[0]
     leaf = given.costs[1]
@@ -73,7 +73,7 @@ def begun(given, rows, height, ub, answer):
 
 
 @kernel
-def opened(given, node, height):
+def bound_children(given, node, height):
     """What the bounds tell of both sides of each split of a node."""
     m = len(node.features)
     sides = Sides(np.zeros((2, m), np.int64), np.zeros((2, m), np.uint8))
@@ -82,7 +82,7 @@ def opened(given, node, height):
 
 
 @kernel
-def ended(best, root, ub, stopped, as_leaf, lb, answer):
+def write_result(best, root, ub, stopped, as_leaf, lb, answer):
     """Write what a search of all splits has found, or proved."""
     if best < ub and not stopped:
         answer[COST] = best
@@ -104,7 +104,7 @@ def three_of(given, node, P, as_leaf, kept, asked, answer):
     leaf = given.costs[1]
     min_leaf = given.costs[2]
     ub, floors, flag = asked
-    sides = opened(given, node, 3)
+    sides = bound_children(given, node, 3)
     e = np.empty(4, np.int64)
     state = np.zeros(5, np.int64)
     children = own_values(node, P, min_leaf, e)
@@ -129,13 +129,13 @@ def three_of(given, node, P, as_leaf, kept, asked, answer):
     answer[SOLVED] = state[TWOS]
     if state[CHOICE] >= 0:
         root = node.features[state[CHOICE]]
-    ended(state[BEST], root, ub, state[STOPPED] != 0, as_leaf, sides.lower, answer)
+    write_result(state[BEST], root, ub, state[STOPPED] != 0, as_leaf, sides.lower, answer)
 
 
 @kernel
 def whole_three(given, rows, path, table, asked, answer):
     """E(rows, 3) if below `ub`, else a bound; table: the cache of depth-two subtrees one literal below `path`, empty for none."""
-    node, settled = begun(given, rows, 3, asked.ub, answer)
+    node, settled = open_node(given, rows, 3, asked.ub, answer)
     if settled:
         return
     m = len(node.features)

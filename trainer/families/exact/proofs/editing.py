@@ -18,7 +18,7 @@ from trainer.data.problem import Problem
 from trainer.editing.prefix import Prefix, Spot
 from trainer.editing.questions import asked_questions
 from trainer.editing.space import FAR, Stopped
-from trainer.editing.wishes import Wish, held
+from trainer.editing.wishes import Wish, held_questions
 from trainer.families.exact.editing.fronts import Limits
 from trainer.families.exact.editing.limited import LimitedCompleter
 from trainer.families.exact.editing.places import COUNTED, MOST_STEPS, FreeSteps, Place
@@ -78,7 +78,7 @@ class _Writer:
         limits = None if self.fronts is None else self.fronts.limits
         self.pairs = {} if limits is None else limits.pairs
         self.most = None if limits is None else limits.constraints.max_columns
-        self.items = frozenset(w.item for w in wishes) | held(wishes, self.space.questions)
+        self.items = frozenset(w.item for w in wishes) | held_questions(wishes, self.space.questions)
         self.every = frozenset(range(len(self.space.problem.table.names)))
         self.steps: list[Step] = []
         self.done: dict[Any, int] = {}

@@ -106,7 +106,7 @@ class _Writer:
             done.add(key)
             below = allowed if conflict is None else allowed & (1 - conflict[q])
             for answer, rows in ((0, ~yes), (1, yes)):
-                for leaves in _dealt(most, 1 << height):
+                for leaves in _leaf_shares(most, 1 << height):
                     bound = min(goal, self.cost(rows, below, height, leaves))
                     self.write([2 * q + answer], height, leaves, bound)
 
@@ -115,7 +115,7 @@ class _Writer:
         self.steps.append(step if leaves is None or leaves >= 1 << height else {**step, "leaves": leaves})
 
 
-def _dealt(most: int | None, largest: int) -> list[int | None]:
+def _leaf_shares(most: int | None, largest: int) -> list[int | None]:
     """How many leaves a side may be dealt; None for as many as its height allows."""
     if most is None or most >= 2 * largest:
         return [None]

@@ -40,7 +40,7 @@ def rules_of(problem: Problem, settings: Settings, space: Space) -> Rules:
     compared, label, delta = _compared(problem, settings, space)
     return Rules(
         rising=_rising(problem, settings, space), compared=compared, favoured=label,
-        apart=tuple(_apart(compared.sum(axis=1).tolist(), delta)),
+        apart=tuple(_allowed_difference(compared.sum(axis=1).tolist(), delta)),
     )  # fmt: skip
 
 
@@ -70,7 +70,7 @@ def _compared(problem: Problem, settings: Settings, space: Space) -> tuple[np.nd
     return np.array(weights), label, exact_fraction(settings["fairness_delta"])
 
 
-def _apart(sizes: list[int], delta: Fraction) -> Iterator[Apart]:
+def _allowed_difference(sizes: list[int], delta: Fraction) -> Iterator[Apart]:
     for g, h in itertools.permutations(range(len(sizes)), 2):
         d = math.gcd(sizes[g], sizes[h])
         yield g, h, sizes[h] // d, sizes[g] // d, math.floor((1 + delta) * (sizes[g] * sizes[h] // d))

@@ -310,7 +310,7 @@ class Bag:
         """`count` more trees of a key."""
         self.total += count
         if self.large is None:
-            self.bag = kc.put(self.bag, key, cost, count)
+            self.bag = kc.add_count(self.bag, key, cost, count)
         else:
             self.large.setdefault(key, [cost, 0])[1] += count
 

@@ -254,7 +254,7 @@ def first_trees(space: Space, *, least: int, most: int, limit: int | None) -> It
     while True:
         upto = least + slack if limit is None else min(limit, least + slack)
         good = GoodTrees(space, least=least, limit=upto, filters=Filters())
-        if good.count >= most or upto == limit or _all(space, good):
+        if good.count >= most or upto == limit or _limit_exceeds_all(space, good):
             yield from good.first(most)
             return
         slack, before = _wider(before, (slack, good.count), most), (slack, good.count)
@@ -270,7 +270,7 @@ def _wider(before: tuple[int, int], now: tuple[int, int], most: int) -> int:
     return now[0] + max(1, int(min(now[0], max(now[0] / 5, wanted))))
 
 
-def _all(space: Space, good: GoodTrees) -> bool:
+def _limit_exceeds_all(space: Space, good: GoodTrees) -> bool:
     """Whether the limit is above the cost of every tree."""
     g = space.instance
     return good.limit >= g.Q * g.total + (g.P << space.depth)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from trainer.families.exact.search.proof import made
+from trainer.families.exact.search.proof import build_proof
 from trainer.families.exact.search.search import Search
 from trainer.methods.base import Proof
 
@@ -91,5 +91,5 @@ class CasesProof:
             few = self.leaves is not None and self.leaves < 1 << self.depth
             yield step | ({"leaves": self.leaves} if few else {})
             return
-        found = made(case.search or self.search(case.usable), goal, self.stop)
+        found = build_proof(case.search or self.search(case.usable), goal, self.stop)
         yield from [None] if found is None else found.steps

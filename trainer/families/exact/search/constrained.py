@@ -93,7 +93,7 @@ def solve_constrained(
         "options": options or ExactOptions(),
     }
     if constraints.max_columns is None:
-        found = _within(X, y, constraints, common, allowed, report)
+        found = _solve_without_column_limit(X, y, constraints, common, allowed, report)
     else:
         found = _few_columns(X, y, constraints, common, allowed, report)
     if found.infeasible and found.shortfall is None:
@@ -107,7 +107,7 @@ def solve_constrained(
     return found
 
 
-def _within(
+def _solve_without_column_limit(
     X: BitArray, y: CodeArray, constraints: Constraints, common: dict[str, Any], allowed: BitArray,
     report: Callable[[Fraction, Fraction, int], None] | None,
 ) -> ConstrainedResult:  # fmt: skip
@@ -258,7 +258,7 @@ def _few_columns(
         if len(case.required) == most:
             case.usable = case.required
         mask = (allowed.astype(bool) & np.isin(columns, list(case.usable))).astype(np.uint8)
-        found = _within(X, y, inner, common, mask, None)
+        found = _solve_without_column_limit(X, y, inner, common, mask, None)
         nodes += found.nodes
         if found.infeasible:
             continue

@@ -27,7 +27,7 @@ class ProofTooLarge(Exception):
     """The proof has more steps than are written."""
 
 
-def made(search: Search, bound: int, stop: Callable[[], bool]) -> Proof | None:
+def build_proof(search: Search, bound: int, stop: Callable[[], bool]) -> Proof | None:
     """The proof of the integer cost `bound` of a search that has been run; None if it has too many steps or is stopped."""
     search.flag = np.zeros(1, np.int64)
     search.stop = stop

@@ -132,7 +132,7 @@ def in_parallel(
             failures.append(error)
             search.flag[0] = 1
 
-    _together(work, search.threads)
+    _run_threads(work, search.threads)
     if failures:
         raise failures[0]
     if shared[0] == start:
@@ -145,7 +145,7 @@ def in_parallel(
     return shared[0], int(frame.node.features[found[shared[0]]])
 
 
-def _together(work: Callable[[], Any], threads: int) -> None:
+def _run_threads(work: Callable[[], Any], threads: int) -> None:
     team = [threading.Thread(target=work, daemon=True) for _ in range(threads)]
     for thread in team:
         thread.start()

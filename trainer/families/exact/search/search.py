@@ -36,7 +36,7 @@ from trainer.families.exact.kernels.depth3 import (
     binomial_table,
     three,
 )
-from trainer.families.exact.kernels.first_split_bounds import firsts_of, floors_of, learn, told
+from trainer.families.exact.kernels.first_split_bounds import firsts_of, floors_of, learn, update_similar_bounds
 from trainer.families.exact.search.frame import Frame, Learned
 from trainer.families.exact.search.memo import INFINITE, SHALLOWER, ExactOptions, Known, known_path
 from trainer.families.exact.search.root_splits import NEWS_SECONDS, in_parallel, in_slices
@@ -450,7 +450,9 @@ class Search:
                     lower[s, p] = max(child.lower, int(lower[s, p]))
                     exact[s, p] = child.exact
             if self.similar:
-                told(frame.node, frame.P, 2 * p + s, lower[s, p], self.costs, frame.firsts, floors, lower)
+                update_similar_bounds(
+                    frame.node, frame.P, 2 * p + s, lower[s, p], self.costs, frame.firsts, floors, lower
+                )
             if lower[0, p] + lower[1, p] >= most():
                 return int(INFINITE)
         return int(lower[0, p] + lower[1, p]) if exact[0, p] and exact[1, p] else int(INFINITE)

@@ -15,7 +15,7 @@ from trainer.families.exact.instance import ExactInstance, build
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.search.column_cases import Case
 from trainer.families.exact.search.memo import INFINITE, ExactOptions, Known
-from trainer.families.exact.search.proof import made
+from trainer.families.exact.search.proof import build_proof
 from trainer.families.exact.search.row_bounds import least_cost
 from trainer.families.exact.search.search import Search
 from trainer.families.exact.search.tree_reader import extract
@@ -46,7 +46,7 @@ class ExactResult:
 
     def proof(self, stop: Callable[[], bool]) -> Proof | None:
         """The steps that prove the bound, with the caches of the search."""
-        return None if self.search is None else made(self.search, self.lower, stop)
+        return None if self.search is None else build_proof(self.search, self.lower, stop)
 
 
 def solve_binary(
@@ -127,8 +127,8 @@ def prove_binary(
     search = Search(instance=g, depth=depth, min_leaf=min_leaf, allowed=allowed, stop=stop)
     known = search.solve(np.arange(len(g.rows), dtype=np.int32), (), search.depth, g.scale * (needed + 1))
     if known.exact:  # a tree of that cost, with the fewest leaves
-        return made(search, known.lower, stop)
-    return made(search, target, stop) if known.lower >= target else None
+        return build_proof(search, known.lower, stop)
+    return build_proof(search, target, stop) if known.lower >= target else None
 
 
 def _finish(search: Search, start: Shape) -> ExactResult:

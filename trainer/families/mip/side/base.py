@@ -119,7 +119,7 @@ class Relaxed(SideConstraint):
         return True
 
 
-def right(instance: Instance, tree: ArrayTree) -> np.ndarray:
+def correct_rows(instance: Instance, tree: ArrayTree) -> np.ndarray:
     """Which rows a tree classifies correctly."""
     return tree.label[instance.route(tree.feature)] == instance.y
 

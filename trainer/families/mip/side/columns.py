@@ -14,7 +14,7 @@ from trainer.dtypes import FloatArray
 from trainer.families.mip.instance import ArrayTree, Instance
 from trainer.families.mip.side.base import Names, Relaxed, SideConstraint, View
 from trainer.methods.base import Settings
-from trainer.methods.scope import counted
+from trainer.methods.scope import count_noun
 from trainer.milo import Expression, total, weighted
 
 
@@ -88,7 +88,7 @@ class RelaxedColumns(Relaxed):
 
     def sentence(self, price: Fraction) -> str:
         """The number that must be allowed."""
-        return f"Everything else can be satisfied with {counted(int(price), 'column')}."
+        return f"Everything else can be satisfied with {count_noun(int(price), 'column')}."
 
 
 def max_columns(at: Names, settings: Settings) -> Iterator[SideConstraint]:

@@ -11,7 +11,7 @@ from trainer.constraints import Constraints
 from trainer.families.mip.instance import ArrayTree, Instance
 from trainer.families.mip.side.base import Names, Relaxed, SideConstraint, View
 from trainer.methods.base import Settings
-from trainer.methods.scope import counted
+from trainer.methods.scope import count_noun
 from trainer.milo import total
 
 
@@ -55,7 +55,7 @@ class RelaxedLeaves(Relaxed):
 
     def sentence(self, price: Fraction) -> str:
         """The number that must be allowed."""
-        return f"Everything else can be satisfied with {counted(int(price), 'leaf', 'leaves')}."
+        return f"Everything else can be satisfied with {count_noun(int(price), 'leaf', 'leaves')}."
 
 
 def max_leaves(at: Names, settings: Settings) -> Iterator[SideConstraint]:

@@ -12,7 +12,7 @@ import numpy as np
 from trainer.constraints import Constraints, recalls
 from trainer.dtypes import FloatArray
 from trainer.families.mip.instance import ArrayTree, Instance
-from trainer.families.mip.side.base import Names, Relaxed, SideConstraint, View, right, scores
+from trainer.families.mip.side.base import Names, Relaxed, SideConstraint, View, correct_rows, scores
 from trainer.goal import lowered
 from trainer.methods.base import Settings
 
@@ -36,7 +36,9 @@ class ClassRecall(SideConstraint):
     def holds(self, instance: Instance, tree: ArrayTree) -> bool:
         """Counts the correct rows of the class."""
         own = instance.y == self.label
-        return int(instance.weight[own & right(instance, tree)].sum()) >= self.share * int(instance.weight[own].sum())
+        return int(instance.weight[own & correct_rows(instance, tree)].sum()) >= self.share * int(
+            instance.weight[own].sum()
+        )
 
     @classmethod
     def relaxed(cls, given_up: Sequence[SideConstraint]) -> Relaxed:
@@ -68,7 +70,7 @@ class RelaxedRecalls(Relaxed):
 
     def price(self, instance: Instance, tree: ArrayTree) -> Fraction:
         """How far the worst of the recalls of a tree falls short."""
-        correct = right(instance, tree)
+        correct = correct_rows(instance, tree)
         missing = [Fraction(0)]
         for recall in self.recalls:
             own = instance.y == recall.label

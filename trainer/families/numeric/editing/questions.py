@@ -11,7 +11,7 @@ from trainer.data.encoding import Test
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
 from trainer.editing.questions import MadeSplits, Questions
-from trainer.families.numeric.search import between
+from trainer.families.numeric.search import threshold_after
 from trainer.tree.splits import Split, Threshold, goes_left
 
 
@@ -52,7 +52,7 @@ class ThresholdQuestions(Questions):
         feature = self.features[f]
         if feature.test is not Test.VALUE:
             return feature.split()[0]
-        split = Threshold(feature=feature.column, threshold=between(self.levels[f], rank))
+        split = Threshold(feature=feature.column, threshold=threshold_after(self.levels[f], rank))
         short, _ = split.shortened(self._values, self.problem.matrix)
         same = np.array_equal(goes_left(short, self.problem.matrix), goes_left(split, self.problem.matrix))
         return short if same else split

@@ -11,7 +11,7 @@ from trainer.editing.complete import ColumnCompleter, QuestionPrice
 from trainer.editing.prefix import Found
 from trainer.editing.questions import path_to
 from trainer.editing.space import FAR
-from trainer.editing.wishes import Item, Wish, held
+from trainer.editing.wishes import Item, Wish, held_questions
 from trainer.errors import ParameterError
 from trainer.families.odt.choice import AUTO
 from trainer.families.odt.editing.prefix import SubsetPrefix
@@ -32,7 +32,7 @@ class TopologyCompleter(ColumnCompleter):
 
     def price_list(self, wishes: Sequence[Wish], tree: LabelledShape, place: str) -> Iterator[QuestionPrice]:
         """One line for each column: its cheapest question at the place in the best whole tree with the questions above it."""
-        stay = held(wishes, self.space.questions)
+        stay = held_questions(wishes, self.space.questions)
         kept = frozenset(w.item for w in wishes if w.place != place or w.item.verb not in ("ask", "leaf")) | stay
         path = path_to(tree, place)
         columns = self.space.questions.columns

@@ -15,7 +15,7 @@ from trainer.editing.prefix import NO_ROOMS, OPEN, Found, Prefix, Room, Spot
 from trainer.editing.space import FAR, Asked
 from trainer.editing.wishes import Items, below
 from trainer.families.odt.editing.space import Kept, SubsetSpace
-from trainer.families.odt.topology import Shape, complete, grows, rooms_below, within
+from trainer.families.odt.topology import Shape, complete, grows, rooms_below, subtopologies
 from trainer.tree.shapes import Shape as TreeShape
 
 Pair = tuple[int, int]  # of the sides yes and no
@@ -46,7 +46,7 @@ class SubsetPrefix(Prefix):
     def fitted(self, height: int, room: Room | None) -> tuple[int, Room | None]:
         if not isinstance(room, Shape):
             return 0 if room == NOTHING else height, None
-        parts = within(room, height)
+        parts = subtopologies(room, height)
         height = max((part.depth for part in parts), default=0)
         left = parts[0] if len(parts) == 1 else room
         return height, None if not parts or left == complete(height) else left
@@ -81,7 +81,7 @@ class SubsetPrefix(Prefix):
     @staticmethod
     def _rooms(spot: Spot) -> Sequence[Shape | None]:
         """The largest topologies of a place within its height; None is that of all trees of the height."""
-        return within(spot.room, spot.height) or (None,) if isinstance(spot.room, Shape) else (None,)
+        return subtopologies(spot.room, spot.height) or (None,) if isinstance(spot.room, Shape) else (None,)
 
     def holds(self, places: set[str]) -> bool:
         return grows(_branches(places), self.subsets.shape)

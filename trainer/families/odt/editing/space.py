@@ -140,7 +140,7 @@ class SubsetSpace(editing.Space):
         used = tuple(g for g in units if len(units[g]) > 1)
         if not used or self.shape is None:
             return Allowed(used, units, None)
-        joined = _joined(self.groups, used, units)
+        joined = _merge_categories(self.groups, used, units)
         return Allowed(used, units, SubsetSearch(groups=joined, root=self.shape, stopped=self.stopped, flag=self.flag))
 
     def solve(
@@ -223,7 +223,7 @@ def _check_size(problem: Problem, groups: Groups) -> None:
         )
 
 
-def _joined(groups: Groups, used: tuple[int, ...], units: dict[int, list[int]]) -> Groups:
+def _merge_categories(groups: Groups, used: tuple[int, ...], units: dict[int, list[int]]) -> Groups:
     """Some of the groups, with units of categories in place of categories."""
     members = {g: [[a for a in range(unit.bit_length()) if unit >> a & 1] for unit in units[g]] for g in used}
     place = {g: {a: u for u, own in enumerate(members[g]) for a in own} for g in used}

@@ -132,7 +132,7 @@ def _empty_sides(m, columns, groups):
 
 
 @kernel
-def _grown(sides, side, t, part, need, deep, spans, budget):
+def _add_category(sides, side, t, part, need, deep, spans, budget):
     """The value of a side with one more category, in slot t + 1: (value, if above `need`, and nodes or -1 if stopped)."""
     old = sides.at[side, t]
     to = t + 1
@@ -176,7 +176,7 @@ def nominal_three(T, size, cats, own, deep, spans, lower, budget):
                 if V[side, at[side, t]] + own[t] <= need or (t == 0 and deep and side == 1):
                     continue
                 remaining = Budget(budget.nodes - nodes, budget.flag)
-                value, used = _grown(sides, side, t, part, need, deep, spans, remaining)
+                value, used = _add_category(sides, side, t, part, need, deep, spans, remaining)
                 nodes += max(0, used)
                 if used < 0 or nodes >= budget.nodes:
                     return best, mask, -1

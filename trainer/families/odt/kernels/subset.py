@@ -53,7 +53,7 @@ def last_level_of(counts, first, stop, is_ordered, card):
                 value += max(counts[f, 0], counts[f, 1])
             return max(best, value)
         return max(best, _two_way(counts, first, stop, total))
-    return max(best, _few(counts, first, stop, total, card))
+    return max(best, _largest_gains(counts, first, stop, total, card))
 
 
 @kernel
@@ -72,7 +72,7 @@ def _two_way(counts, first, stop, total):
 
 
 @kernel
-def _few(counts, first, stop, total, card):
+def _largest_gains(counts, first, stop, total, card):
     """At most `card` categories get label a, all others b: for each ordered pair the largest gains of a over b."""
     K = counts.shape[1]
     best = np.int64(0)
@@ -117,7 +117,7 @@ def split_counts(rows, start, n_classes, g):
 
 
 @kernel
-def _both(left, right, spans):
+def _children_correct(left, right, spans):
     """What the best group of each side classifies correctly."""
     start, ordered, card = spans
     return last_level(left, start, ordered, card)[0] + last_level(right, start, ordered, card)[0]
@@ -137,7 +137,7 @@ def _thresholds(table, weight, spans, lower):
         sent |= np.int64(1) << a
         if weight[a] == 0:
             continue
-        value = _both(left, right, spans)
+        value = _children_correct(left, right, spans)
         if value > best:
             best = value
             mask = sent
@@ -196,7 +196,7 @@ def _subsets(table, weight, spans, lower, budget):
         decided = t + 1
         if card > 0 and min(size, decided - size) > card:
             continue
-        value = _both(left, right, spans)
+        value = _children_correct(left, right, spans)
         if value + rest[decided] <= best:
             continue
         if decided == m:
