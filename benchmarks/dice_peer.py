@@ -94,9 +94,9 @@ def _too_long(number: int, frame: Any) -> None:
 def compare(name: str, python: str, most: int, budget: float) -> None:
     from common import FOLDER
 
+    from trainer.data.column_statistics import statistics
     from trainer.data.reader import load
     from trainer.explain.flip import Flipper
-    from trainer.explain.statistics import statistics
     from trainer.table import Kind
     from trainer.training.run import TrainRequest, train
     from trainer.tree.export.code import to_python

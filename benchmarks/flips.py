@@ -14,9 +14,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 
+from trainer.data.column_statistics import statistics
 from trainer.explain.flip import Flipper
 from trainer.explain.permission import FREE, Permission
-from trainer.explain.statistics import statistics
 from trainer.table import ColumnSchema, Kind
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, Tree, grow
 from trainer.tree.splits import Linear, Split, Subset, Threshold

@@ -39,7 +39,10 @@ class MissingPolicy(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnSchema:
-    """Name, kind, categories (categorical columns), missing policy and special values of a column; part of every model file."""
+    """Name, kind, categories (categorical columns), missing policy and special values of a column; part of every model file.
+
+    A trained model's file also keeps `decimals` and `change_unit` of its numeric columns; see `trainer.data.column_statistics`.
+    """
 
     name: str
     kind: Kind
@@ -47,6 +50,9 @@ class ColumnSchema:
     missing: MissingPolicy = MissingPolicy.DROP
     unit: str = ""
     special: tuple[float, ...] = ()  # numbers that are codes, rising; numeric columns only
+    # of the training values; two columns that differ only here are the same column
+    decimals: int | None = field(default=None, compare=False)  # 13: more than 12; None: not known
+    change_unit: float | None = field(default=None, compare=False)  # a change of size 1; None: not known
 
     def __post_init__(self) -> None:
         if self.missing is MissingPolicy.CATEGORY and self.kind is not Kind.CATEGORICAL:
@@ -64,6 +70,10 @@ class ColumnSchema:
             record["unit"] = self.unit
         if self.special:
             record["special"] = list(self.special)
+        if self.decimals is not None:
+            record["decimals"] = self.decimals
+        if self.change_unit is not None:
+            record["change_unit"] = self.change_unit
         return record
 
     @classmethod
@@ -77,6 +87,8 @@ class ColumnSchema:
                 missing=MissingPolicy(record.get("missing", "drop")),
                 unit=str(record.get("unit", "")),
                 special=tuple(sorted({float(value) for value in record.get("special", ())})),
+                decimals=None if record.get("decimals") is None else int(record["decimals"]),
+                change_unit=None if record.get("change_unit") is None else float(record["change_unit"]),
             )
         except (KeyError, ValueError) as error:
             raise DataError(f"The schema of a column is damaged: {error}.") from error
@@ -162,7 +174,9 @@ def fingerprint(table: Table, labels: Labels | None = None) -> str:
     """SHA-256 over the canonical rows: schema, then values as little-endian float64, then label codes and classes."""
     digest = hashlib.sha256()
     for column in table.columns:
-        digest.update(repr(sorted(column.schema.to_json().items())).encode())
+        # decimals and unit of change follow from the rows, and the training writes them after it has read these
+        schema = replace(column.schema, decimals=None, change_unit=None)
+        digest.update(repr(sorted(schema.to_json().items())).encode())
         # -0.0 and 0.0 compare equal, so they must hash equal
         digest.update(np.ascontiguousarray(column.values + 0.0, dtype="<f8").tobytes())
     if labels is not None:

@@ -17,7 +17,7 @@ from trainer.errors import ParameterError
 from trainer.explain.columns import Wishes, wishes
 from trainer.explain.least import COLUMNS, least_of
 from trainer.explain.permission import permissions
-from trainer.explain.statistics import priced, statistics_of_tree
+from trainer.explain.statistics import priced, statistics_of_model
 
 SHARE = (
     0.6  # of the time of the job; the rest is for reading, for rows that are not explained any more, and for storing
@@ -38,7 +38,7 @@ def check(model: TreeModel, explain: bool, change: Mapping[str, Any], cost: Mapp
     tree = model_file(model).tree
     tries: dict[str, Callable[[], object]] = {
         "change": lambda: permissions(tree.schema, change),
-        "cost": lambda: priced(tree.schema, statistics_of_tree(tree), cost),
+        "cost": lambda: priced(tree.schema, statistics_of_model(tree), cost),
         "least": lambda: least_of(least),
     }
     for (member, attempt), said in zip(tries.items(), (change, cost, least != COLUMNS), strict=True):

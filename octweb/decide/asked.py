@@ -18,7 +18,7 @@ from trainer.dtypes import FloatArray
 from trainer.errors import ParameterError, TrainerError
 from trainer.explain.least import COLUMNS, ORDERS
 from trainer.explain.permission import Permission, permissions
-from trainer.explain.statistics import priced, statistics_of_tree
+from trainer.explain.statistics import priced, statistics_of_model
 from trainer.table import MISSING_CATEGORY, Kind
 from trainer.tree.numbers import label
 
@@ -149,7 +149,7 @@ def _cost(scene: Scene, form: QueryDict) -> tuple[dict[str, float], str]:
                 return {}, f"The cost of {label(scene.tree.schema[j].name)}, '{text[:40]}', is not a number."
             found[scene.tree.schema[j].name] = float(price)
     try:
-        priced(scene.tree.schema, statistics_of_tree(scene.tree), found)
+        priced(scene.tree.schema, statistics_of_model(scene.tree), found)
     except ParameterError as error:
         return {}, f"Cost of a change: {error}"
     return found, ""

@@ -11,13 +11,14 @@ from octweb.registry.units import statistics_of
 from octweb.registry.workspace.scene import Scene
 from octweb.workbench.models import Kind as Steps
 from octweb.workbench.models import Step, StepState
+from trainer.data.column_statistics import ColumnStatistics
 from trainer.dtypes import FloatArray
 from trainer.errors import TrainerError
 from trainer.evaluate.intervals import wilson
 from trainer.explain.around import gaps, nearest_rows
 from trainer.explain.flip import Flipper
 from trainer.explain.record import explained
-from trainer.explain.statistics import ColumnStatistics, costs_said, priced
+from trainer.explain.statistics import costs_said, priced
 from trainer.tree.nodes import Tree, tree_from_json
 
 SECONDS = 3.0  # a page does not wait longer for hyperplanes

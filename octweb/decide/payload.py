@@ -11,7 +11,7 @@ from octweb.registry.parsed import model_file
 from octweb.registry.units import statistics_of
 from trainer.explain.carried import permitted, tree_data
 from trainer.explain.permission import permissions
-from trainer.explain.statistics import statistics_of_tree
+from trainer.explain.statistics import statistics_of_model
 
 
 def payload(
@@ -23,14 +23,14 @@ def payload(
     heading: str = "h1",
     key: str = "",
 ) -> dict[str, Any]:
-    """Tree and words; `rows`: whether numbers of training rows may be said, `inside`: whether exact units may.
+    """Tree and words; `rows`: whether numbers of training rows may be shown, `inside`: whether the user may see the rows.
 
     `key` tells the answers kept in a browser from those to other trees; by default it is the hash of the model file, which depends on
     the training rows.
     """
     tree = model_file(model).tree
     allowed = permissions(tree.schema, marks_of(model))
-    known = statistics_of(model, inside=inside)[0] if rows else statistics_of_tree(tree)
+    known = statistics_of(model, inside=inside)[0] if rows else statistics_of_model(tree)
     return {
         "tree": tree_data(tree, known, allowed, rows=rows, unseen=unseen),
         "meta": {

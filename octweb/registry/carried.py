@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from django.template.loader import render_to_string
 
 from octweb.places import FILES
+from trainer.data.column_statistics import ColumnStatistics, is_described
 from trainer.explain.carried import permitted, tree_data
 from trainer.explain.permission import Permission
-from trainer.explain.statistics import ColumnStatistics, coarse, statistics_of_tree
+from trainer.explain.statistics import coarse, statistics_of_model
 from trainer.training.claims import claim_words, gap_words, price_words, read_claim
 from trainer.tree.describe import number_text, rules_text
 from trainer.tree.file import ModelFile
@@ -37,10 +38,13 @@ class Subject:
 def to_html(subject: Subject) -> str:
     """The file. Units of changes are rounded: it is made to be given to others."""
     tree = subject.file.tree
-    known = coarse(subject.statistics) if subject.statistics is not None else statistics_of_tree(tree)
+    if subject.statistics is None:
+        known = statistics_of_model(tree)
+    else:
+        known = coarse(subject.statistics)
     measured = (
         "the training rows, rounded"
-        if subject.statistics is not None
+        if subject.statistics is not None or is_described(tree)
         else "nothing: the rows were not at hand, and it is 1"
     )
     meta = {

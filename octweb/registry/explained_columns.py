@@ -6,13 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+from trainer.data.column_statistics import is_described
 from trainer.data.formats.file_bytes import ReadLimits
 from trainer.errors import DataError
 from trainer.explain.columns import ExplainedColumns, Wishes, wishes
 from trainer.explain.least import COLUMNS
 from trainer.explain.permission import split_argument
 from trainer.explain.rows import rows_to_explain
-from trainer.explain.statistics import split_cost, statistics_of_tree
+from trainer.explain.statistics import OF_FILE, split_cost, statistics_of_model
 from trainer.tree.file import ModelFile
 
 OF_TREE = "units of 1 and steps of the tree's thresholds: --units-from names the file that trained the model"
@@ -24,8 +25,8 @@ def more_columns(model: ModelFile, options: dict[str, Any], limits: ReadLimits) 
         record = json.loads(Path(options["explain_with"]).read_text(encoding="utf-8"))
         return ExplainedColumns(model.tree, Wishes.from_json(record))
     change = dict(split_argument(text, model.tree.schema) for text in options["change"])
-    known = statistics_of_tree(model.tree)
-    source = OF_TREE
+    known = statistics_of_model(model.tree)
+    source = OF_FILE if is_described(model.tree) else OF_TREE
     if options["units_from"]:
         rows = rows_to_explain(model, options["units_from"], limits=limits)
         if not rows.trained:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from octweb.registry.data import rows_of as stored_rows
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import ParsedModels, model_file
-from trainer.explain.statistics import ColumnStatistics, coarse, statistics, statistics_of_tree
+from trainer.data.column_statistics import ColumnStatistics, is_described
+from trainer.explain.statistics import OF_FILE, coarse, statistics_of_model
 
 FROM_ROWS = "training rows"
 FROM_TREE = "thresholds of the tree: the training rows are not stored"
@@ -14,23 +15,29 @@ _statistics: ParsedModels[tuple[ColumnStatistics, ...]] = ParsedModels()
 
 
 def statistics_of(model: TreeModel, *, inside: bool) -> tuple[tuple[ColumnStatistics, ...], str]:
-    """The statistics of the columns on the training rows, where they are stored, and what they are from.
+    """Return the statistics of the columns, and in words where their units are from.
 
-    Who may not see the rows, not `inside`, gets rounded units: from exact ones the rows' deviations could be worked out.
+    Steps and units are those of the model file, so that everybody sees the same smallest change. An older file has none:
+    then they are those of the stored training rows, rounded for users who may not see the rows, not `inside`.
     """
-    known, source = _exact_statistics(model)
-    return (known, source) if inside or source != FROM_ROWS else (coarse(known), COARSE)
-
-
-def _exact_statistics(model: TreeModel) -> tuple[tuple[ColumnStatistics, ...], str]:
-    key = f"{model.sha256}:{model.dataset.sha256 if model.dataset else ''}"
-    found = _statistics.get(key)
-    if found is not None:
-        return found, FROM_ROWS
     tree = model_file(model).tree
+    known = _of_rows(model)
+    if known is None:
+        return statistics_of_model(tree), OF_FILE if is_described(tree) else FROM_TREE
+    if not inside:
+        return coarse(known), COARSE
+    return known, COARSE if is_described(tree) else FROM_ROWS
+
+
+def _of_rows(model: TreeModel) -> tuple[ColumnStatistics, ...] | None:
+    """Return the statistics with the range of the stored training rows; None without these rows."""
+    key = f"{model.sha256}:{model.dataset.sha256 if model.dataset else ''}"
+    known = _statistics.get(key)
+    if known is not None:
+        return known
     rows = stored_rows(model)
     if rows is None or not rows.same:
-        return statistics_of_tree(tree), FROM_TREE
-    found = statistics(tree.schema, rows.matrix[rows.training])
-    _statistics.put(key, found, 100 * len(found))
-    return found, FROM_ROWS
+        return None
+    known = statistics_of_model(model_file(model).tree, rows.matrix[rows.training])
+    _statistics.put(key, known, 100 * len(known))
+    return known

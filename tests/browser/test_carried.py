@@ -16,10 +16,11 @@ from octweb.registry.carried import Subject, to_html
 from tests.browser.accessible import violations
 from tests.browser.pictures import picture
 from tests.browser.waiting import complaints
+from trainer.data.column_statistics import statistics
 from trainer.data.formats.csv_file import read_csv
 from trainer.data.reader import rows_for_model
 from trainer.explain.flip import Flipper
-from trainer.explain.statistics import coarse, statistics
+from trainer.explain.statistics import coarse
 from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import DraftBranch, DraftLeaf, grow

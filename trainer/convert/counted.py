@@ -9,6 +9,7 @@ import numpy as np
 
 from trainer.certificate import Certificate, Guarantee, Status
 from trainer.convert.source import METHOD, Converted, class_text
+from trainer.data.column_statistics import describe_columns
 from trainer.data.folds import rows_record
 from trainer.data.formats.raw import RawTable
 from trainer.data.reader import Reading, build_as_read
@@ -70,7 +71,7 @@ def count_rows(converted: Converted, raw: RawTable, reading: Reading, *, target:
         note=f"The tree comes from {ORIGINS[converted.form]}. It was counted on the rows of this table, not trained here.",
     )
     return ModelFile(
-        tree=tree,
+        tree=describe_columns(tree, matrix),
         target=labels.name,
         method=METHOD,
         name=name,

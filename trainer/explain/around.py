@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from trainer.data.column_statistics import ColumnStatistics
 from trainer.dtypes import FloatArray
-from trainer.explain.statistics import ColumnStatistics
 from trainer.table import MISSING_CATEGORY, Kind, MissingPolicy
 from trainer.tree.nodes import Tree
 from trainer.tree.splits import goes_left

@@ -9,8 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from trainer.data.column_statistics import ColumnStatistics
 from trainer.explain.permission import FREE, Permission
-from trainer.explain.statistics import ColumnStatistics
 from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
 from trainer.tree.nodes import Node, Tree
 from trainer.tree.numbers import label, unit
@@ -29,9 +29,9 @@ def tree_data(
     rows: bool = True,
     unseen: Sequence[tuple[int, int]] | None = None,
 ) -> dict[str, Any]:
-    """Classes, columns and nodes; without `rows` nothing that was learned from the training rows but the tree's own questions.
+    """Classes, columns and nodes; without `rows` nothing that was learned from the training rows but the tree's questions and columns.
 
-    Without `rows` there are no counts and no units, and categories that neither a question nor a permission names are one: the tree
+    Without `rows` there are no counts and only the units of the model file, and categories that neither a question nor a permission names are one: the tree
     cannot tell them apart. `unseen` are, for each node, the held-out rows that it answers rightly, and all that reach it.
     """
     place = {j: at for at, j in enumerate(tree.used_columns)}
@@ -92,7 +92,7 @@ def _column(column: ColumnSchema, known: ColumnStatistics, codes: Mapping[int, i
             record["other"] = len(codes)
             record["categories"].append(OTHER)
     else:
-        record |= {"decimals": known.decimals, "scale": known.scale if rows else 1.0}
+        record |= {"decimals": known.decimals, "scale": known.scale if rows else column.change_unit or 1.0}
     return record
 
 

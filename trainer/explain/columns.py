@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from trainer.data.column_statistics import ColumnStatistics
 from trainer.dtypes import FloatArray
 from trainer.explain.flip import Flipper
 from trainer.explain.least import COLUMNS, SAID, TOTAL, least_of
 from trainer.explain.permission import permissions
 from trainer.explain.record import explained
-from trainer.explain.statistics import ColumnStatistics, costs_said, priced
+from trainer.explain.statistics import costs_said, priced
 from trainer.explain.words import short_flip_text, step_text
 from trainer.tree.nodes import Tree
 

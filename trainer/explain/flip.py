@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trainer.data.column_statistics import ColumnStatistics
 from trainer.dtypes import FloatArray
 from trainer.errors import SolverError
 from trainer.explain.least import COLUMNS, TOTAL
@@ -29,7 +30,7 @@ from trainer.explain.region import (
     regions,
     used_by,
 )
-from trainer.explain.statistics import ColumnStatistics, step_above, step_at_most
+from trainer.explain.statistics import step_above, step_at_most
 from trainer.table import Kind
 from trainer.tree.nodes import Tree
 

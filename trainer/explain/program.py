@@ -20,10 +20,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trainer.data.column_statistics import ColumnStatistics
 from trainer.dtypes import FloatArray
 from trainer.explain.permission import Permission
 from trainer.explain.region import Region, Span, decimals_for, permitted_codes, used_by
-from trainer.explain.statistics import ColumnStatistics, step_above, step_at_most
+from trainer.explain.statistics import step_above, step_at_most
 from trainer.milo.expression import Expression, row, total
 from trainer.milo.highs import Highs
 from trainer.milo.hooks import Ended, Options, Outcome

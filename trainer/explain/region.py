@@ -7,9 +7,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from trainer.data.column_statistics import ColumnStatistics
 from trainer.dtypes import FloatArray
 from trainer.explain.permission import Permission, reachable_codes
-from trainer.explain.statistics import ColumnStatistics, step_above, step_at_most
+from trainer.explain.statistics import step_above, step_at_most
 from trainer.table import Kind
 from trainer.tree.nodes import Tree
 from trainer.tree.splits.base import AMONG, SUM, Flat

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainer.data.column_statistics import ColumnStatistics, is_described
 from trainer.data.parsing import Reading
 from trainer.data.reader import ReadLimits, read_for_model, rows_for_model
 from trainer.data.training_set import training_part
 from trainer.dtypes import FloatArray
 from trainer.errors import DataError
-from trainer.explain.statistics import ColumnStatistics, statistics
+from trainer.explain.statistics import OF_FILE, statistics_of_model
 from trainer.tree.file import ModelFile
 
 
@@ -50,17 +51,15 @@ def rows_to_explain(
         trained = None
     if trained is not None:
         table, _ = trained
-        rows = len(table)
-        return ExplainedRows(
-            matrix=matrix,
-            statistics=statistics(tree.schema, table.matrix()),
-            source=f"the {rows:,} training rows of this file",
-            trained=True,
+        known = statistics_of_model(tree, table.matrix())
+        source = f"the {len(table):,} training rows of this file"
+    elif is_described(tree):
+        known = statistics_of_model(tree)
+        source = OF_FILE
+    else:
+        known = statistics_of_model(tree, matrix)
+        source = (
+            f"all {len(matrix):,} rows of this file: it is not the file that trained the model, "
+            "and the model file does not keep the units of its columns"
         )
-    return ExplainedRows(
-        matrix=matrix,
-        statistics=statistics(tree.schema, matrix),
-        source=f"all {len(matrix):,} rows of this file: it is not the file that trained the model, "
-        "and the model file does not keep the units of its columns",
-        trained=False,
-    )
+    return ExplainedRows(matrix=matrix, statistics=known, source=source, trained=trained is not None)

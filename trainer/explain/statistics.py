@@ -1,49 +1,53 @@
-"""What a change of a column weighs, and to which values it may move: learned from the training rows."""
+"""What a change of a column weighs, and to which values it may move."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 import numpy as np
 
+from trainer.data.column_statistics import CONTINUOUS, ColumnStatistics, numeric_statistics, rounded_unit, statistics
 from trainer.dtypes import FloatArray
 from trainer.errors import ParameterError
 from trainer.table import ColumnSchema, Kind
 from trainer.tree.nodes import Tree
 
-MOST_DECIMALS = 12  # columns with more are taken as continuous
+OF_FILE = "the training rows, as the model file keeps them: units rounded to 1, 2 or 5 times a power of ten"
 EXACT = Context(prec=800)  # multiples of a step around any double are exact in it
 
 
-@dataclass(frozen=True, kw_only=True)
-class ColumnStatistics:
-    """A column's unit of change `scale`, its stored `decimals` (None: more than 12), and its range.
+def statistics_of_model(tree: Tree, matrix: FloatArray | None = None) -> tuple[ColumnStatistics, ...]:
+    """Return the statistics by which every page and command measures a change.
 
-    `deviation` is the standard deviation. A column without values has scale 1 and deviation 0.
+    Parameters
+    ----------
+    tree : Tree
+    matrix : float64 array of shape (n, columns), optional
+        The training rows, NaN where missing.
+
+    Returns
+    -------
+    tuple of ColumnStatistics
+        Steps and units are those of the model file. For a column without them, as in older files, they are those of the
+        rows, or else of the thresholds. The range is that of the rows in whole units, or else of the thresholds.
     """
-
-    scale: float = 1.0
-    decimals: int | None = None
-    low: float = 0.0
-    high: float = 0.0
-    deviation: float = 0.0
-
-    @property
-    def whole(self) -> bool:
-        """Whether all training values are whole numbers."""
-        return self.decimals == 0
+    if matrix is None:
+        measured = statistics_of_tree(tree)
+    else:
+        measured = statistics(tree.schema, matrix)
+    return tuple(_by_description(c, s) for c, s in zip(tree.schema, measured, strict=True))
 
 
-def statistics(schema: Sequence[ColumnSchema], matrix: FloatArray) -> tuple[ColumnStatistics, ...]:
-    """The statistics of each column over the training rows `matrix`, float64 (n, columns), NaN where missing."""
-    return tuple(
-        ColumnStatistics() if column.kind is Kind.CATEGORICAL else _numeric(matrix[:, j])
-        for j, column in enumerate(schema)
-    )
+def _by_description(column: ColumnSchema, measured: ColumnStatistics) -> ColumnStatistics:
+    if column.change_unit is None or column.decimals is None:
+        return measured
+    decimals = None if column.decimals == CONTINUOUS else column.decimals
+    rounded = _coarse(replace(measured, scale=column.change_unit))
+    return replace(rounded, decimals=decimals, deviation=measured.deviation)
 
 
 def coarse(known: Sequence[ColumnStatistics]) -> tuple[ColumnStatistics, ...]:
@@ -64,13 +68,6 @@ def _coarse(own: ColumnStatistics) -> ColumnStatistics:
         high = own.high
     deviation = rounded_unit(own.deviation) if own.deviation else 0.0
     return replace(own, scale=unit, low=float(low), high=float(high), deviation=deviation)
-
-
-def rounded_unit(value: float) -> float:
-    """The nearest of 1, 2 and 5 times a power of ten to a positive number, by ratio."""
-    power = math.floor(math.log10(value))
-    found = (float(f"{m}e{k}") for k in (power, power + 1) for m in (1, 2, 5))
-    return min((u for u in found if 0 < u < math.inf), key=lambda u: abs(math.log(u) - math.log(value)), default=value)
 
 
 def priced(
@@ -123,40 +120,9 @@ def statistics_of_tree(tree: Tree) -> tuple[ColumnStatistics, ...]:
     found = []
     for j in range(len(tree.schema)):
         values = np.array(ends.get(j, []), np.float64)
-        known = _numeric(values) if len(values) else ColumnStatistics()
+        known = numeric_statistics(values) if len(values) else ColumnStatistics()
         found.append(ColumnStatistics(decimals=known.decimals, low=known.low, high=known.high))
     return tuple(found)
-
-
-def _numeric(values: FloatArray) -> ColumnStatistics:
-    """The unit is the median absolute deviation; the mean absolute deviation if that is 0; 1 if that is 0, too."""
-    known = values[np.isfinite(values)]
-    if not len(known):
-        return ColumnStatistics()
-    with np.errstate(over="ignore", invalid="ignore"):
-        units = (np.median(np.abs(known - np.median(known))), np.abs(known - known.mean()).mean())
-        deviation = float(known.std())
-    low = float(known.min())
-    high = float(known.max())
-    fine = [float(u) for u in units if 0 < u < math.inf] if low < high else []
-    return ColumnStatistics(
-        scale=fine[0] if fine else 1.0,
-        decimals=decimals_of(known),
-        low=low,
-        high=high,
-        deviation=deviation if math.isfinite(deviation) else 0.0,
-    )
-
-
-def decimals_of(values: FloatArray) -> int | None:
-    """The fewest decimals, at most 12, that write every value exactly; None if none do."""
-    distinct = np.unique(values)
-    for decimals in range(MOST_DECIMALS + 1):
-        if np.abs(distinct).max() * 10.0**decimals >= 2**53:
-            return None if decimals else 0
-        if (np.round(distinct * 10.0**decimals) / 10.0**decimals == distinct).all():
-            return decimals
-    return None
 
 
 def step_at_most(bound: float, decimals: int | None) -> float:

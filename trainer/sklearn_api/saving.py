@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from trainer.certificate import Certificate
+from trainer.data.column_statistics import describe_columns
 from trainer.data.folds import rows_record
 from trainer.data.parsing.cells import MARKS
 from trainer.data.problem import Problem
@@ -52,7 +53,7 @@ def fitted_file(method: Method, tree: Tree, problem: Problem, settings: Settings
     """Return the model file of a fitted tree, without its certificate."""
     weights = problem.quantile_weights if weighted and problem.quantile_weights is not None else problem.weights
     return ModelFile(
-        tree=tree,
+        tree=describe_columns(tree, problem.matrix),
         target=problem.labels.name,
         method=method.id,
         parameters=settings.to_json() | {"test_share": 0.0, "folds": 0},

@@ -16,6 +16,7 @@ from typing import IO, Any
 import numpy as np
 
 from trainer.certificate import OPTIMAL_GAP, Certificate, Evidence, Guarantee, Progress, Status, relative_gap
+from trainer.data.column_statistics import describe_columns
 from trainer.data.folds import check_evaluation, holdout, rows_record, stratified_folds
 from trainer.data.problem import Problem
 from trainer.errors import InfeasibleError, ParameterError, SolverError
@@ -120,7 +121,7 @@ def train(
             )
         )
     model = ModelFile(
-        tree=tree,
+        tree=describe_columns(tree, problem.matrix),
         target=request.labels.name,
         method=method.id,
         name=request.name,

@@ -18,6 +18,7 @@ from trainer.check.proof.model import Rows as CheckedRows
 from trainer.check.recount.findings import TOLERANCE
 from trainer.check.recount.search import small
 from trainer.constraints import Constraints
+from trainer.data.column_statistics import describe_columns
 from trainer.data.folds import check_evaluation, holdout, rows_record
 from trainer.data.problem import Problem
 from trainer.editing.bench import Bench
@@ -186,7 +187,7 @@ class Session:
                 ),
             ]  # fmt: skip
         model = ModelFile(
-            tree=tree,
+            tree=describe_columns(tree, self.problem.matrix),
             target=self.request.labels.name,
             method=self.method.id,
             name=self.request.name,

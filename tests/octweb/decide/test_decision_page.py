@@ -19,7 +19,7 @@ from octweb.workbench.models import Kind as Steps
 from octweb.workbench.models import Step, StepState, Workbench
 from tests.octweb.figures.specimens import one_split
 from tests.octweb.registry.test_api_explain import explain
-from trainer.explain.statistics import rounded_unit
+from trainer.data.column_statistics import rounded_unit
 from trainer.training.run import TrainRequest, train
 from trainer.tree.numbers import number_text
 from trainer.tree.splits import Linear
@@ -232,7 +232,31 @@ def test_rows_are_shown_to_nobody_who_may_not_see_them(model, owner, staff, stra
     assert 'name="line"' not in page
 
 
-def test_strangers_get_rounded_units(model, owner, client_of, stranger, staff):
+def without_description(model, owner):
+    """The model as an earlier version wrote its file: its columns name neither decimals nor units."""
+    document = model_file(model).to_json()
+    for column in document["columns"]:
+        column.pop("decimals", None)
+        column.pop("change_unit", None)
+    return registry.register(owner=owner, document=document, dataset=model.dataset, title="Earlier")
+
+
+def test_everybody_sees_the_same_change(model, owner, client_of, stranger, staff):
+    registry.ask_for_approval(model, by=owner)
+    registry.approve(model, by=staff)
+    values = {"score": 4.5, "age": 3.0, "town": "south"}
+    told, asked = (explain(client_of(u), model, {"rows": [values]}).json() for u in (owner, stranger))
+    assert told["measured_on"] == asked["measured_on"]
+    assert "rounded" in told["measured_on"]
+    one, other = told["explanations"][0], asked["explanations"][0]
+    assert (one["flip"], one["alternatives"]) == (other["flip"], other["alternatives"])
+    own, _ = statistics_of(model, inside=True)
+    rough, _ = statistics_of(model, inside=False)
+    assert [replace(s, deviation=0.0) for s in own] == [replace(s, deviation=0.0) for s in rough]
+
+
+def test_strangers_get_rounded_units_of_earlier_files(model, owner, client_of, stranger, staff):
+    model = without_description(model, owner)
     exact, _ = statistics_of(model, inside=True)
     rough, source = statistics_of(model, inside=False)
     assert "rounded" in source

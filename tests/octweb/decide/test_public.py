@@ -8,12 +8,17 @@ import re
 import uuid
 
 import pytest
+from django.core.management import call_command
 
 from octweb.datasets import actions as datasets
 from octweb.decide.actions import guidance_of, mark, publish
+from octweb.decide.payload import payload
 from octweb.registry import actions as registry
 from octweb.registry.parsed import model_file
 from octweb.registry.units import statistics_of
+from trainer.explain.carried import tree_data
+from trainer.explain.rows import rows_to_explain
+from trainer.explain.statistics import statistics_of_model
 from trainer.training.run import TrainRequest, train
 
 FORM = {"purpose": "Pre-screening of <loans>.\nA person decides.", "contact": "loans@example.org"}
@@ -56,15 +61,16 @@ def test_training_rows_are_not_spoken_of_unless_allowed(approved_model, owner, c
     counted = {key for node in found["nodes"] for key in node} & {"r", "c", "u"}
     assert counted == ({"r", "c"} if allowed else set())
     if not allowed:
-        assert {c["scale"] for c in found["columns"] if "scale" in c} == {1.0}
+        units = {c.name: c.change_unit for c in model_file(approved_model).tree.schema}
+        assert {c["name"]: c["scale"] for c in found["columns"] if "scale" in c}.items() <= units.items()
 
 
 def test_the_page_is_the_same_whatever_rows_led_to_the_tree(owner, staff, media, client):
-    """Two tables with other values, other frequencies and another category, from which the same tree comes: the same page."""
+    """Two tables give one tree with the same steps and units, from other values, frequencies and categories."""
     pages = []
     found = []
     for rows in (training_rows(scores=(1, 2, 10, 11, 19), towns=("north", "south", "east")),
-                 training_rows(scores=(-7.25, 4, 10, 11, 300), towns=("north", "south", "east", "west", ""))):  # fmt: skip
+                 training_rows(scores=(-7, 1, 10, 11, 300), towns=("north", "south", "east", "west", ""))):  # fmt: skip
         model = trained_on(rows, owner)
         registry.ask_for_approval(model, by=owner)
         registry.approve(model, by=staff)
@@ -75,13 +81,38 @@ def test_the_page_is_the_same_whatever_rows_led_to_the_tree(owner, staff, media,
         page = public(client, model).content.decode()
         pages.append(page.replace(str(guidance_of(model).key), "KEY").replace(f"ersion {model.version}", "ersion N"))
     (one, (units, source)), (two, (others, _)) = found
-    assert source == "training rows"
-    # the models do differ: in counts, units and categories
+    assert source.startswith("training rows")
+    # the models do differ: in counts, deviations and categories
     assert [v.counts for v in one.nodes] != [v.counts for v in two.nodes]
-    assert [u.scale for u in units] != [u.scale for u in others]
+    assert [u.deviation for u in units] != [u.deviation for u in others]
     assert one.schema[1].categories != two.schema[1].categories
     assert "another one" in pages[0]
     assert pages[0] == pages[1]
+
+
+def test_every_door_moves_a_column_alike(owner, media, tmp_path):
+    """A grade in whole numbers: pages, API, exported page and commands know its steps and its unit."""
+    rows = training_rows(scores=(1, 2, 10, 11, 19), towns=("north", "south", "east"))
+    model = trained_on(rows, owner)
+    file = model_file(model)
+    table = tmp_path / "t.csv"
+    table.write_text("score,town,answer\n" + "".join(f"{s},{t},{k}\n" for s, t, k in rows))
+    doors = {
+        "owner": tree_data(file.tree, statistics_of(model, inside=True)[0]),
+        "others": tree_data(file.tree, statistics_of(model, inside=False)[0]),
+        "questionnaire": payload(model, inside=False)["tree"],
+        "public page": payload(model, inside=False, rows=False)["tree"],
+        "explain": tree_data(file.tree, rows_to_explain(file, table).statistics),
+        "explained columns": tree_data(file.tree, statistics_of_model(file.tree)),
+    }
+    path = tmp_path / "m.json"
+    path.write_text(json.dumps(file.to_json()))
+    for name, data in (("export", {}), ("export with rows", {"data": str(table)})):
+        call_command("export", str(path), to="html", output=str(tmp_path / "m.html"), **data)
+        text = (tmp_path / "m.html").read_text()
+        doors[name] = json.loads(re.search(r'<script id="model"[^>]*>(.*?)</script>', text, re.DOTALL)[1])["tree"]
+    score = {name: next(c for c in page["columns"] if c["name"] == "score") for name, page in doors.items()}
+    assert {name: (c["decimals"], c["scale"]) for name, c in score.items()} == dict.fromkeys(doors, (0, 10.0))
 
 
 def training_rows(*, scores, towns):

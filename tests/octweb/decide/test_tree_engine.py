@@ -14,11 +14,12 @@ import pytest
 from octweb.places import FILES
 from tests.trainer.explain.test_flip import CHOICES, random_case
 from tests.trainer.random_trees import random_matrix, random_tree
+from trainer.data.column_statistics import CONTINUOUS, describe_columns, is_described, rounded_unit, statistics
 from trainer.explain.around import both_ways
 from trainer.explain.carried import tree_data
 from trainer.explain.flip import Flipper
-from trainer.explain.statistics import statistics, statistics_of_tree, step_above, step_at_most
-from trainer.table import Kind
+from trainer.explain.statistics import statistics_of_model, statistics_of_tree, step_above, step_at_most
+from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind
 
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
@@ -109,6 +110,73 @@ def test_flips_are_those_of_the_server(sums, count):
             assert [_cell(v) for v in other["row"]] == cells(own.row, tree)
             assert other["proved"] == own.proved
     assert compared > len(cases) / 10
+
+
+@pytest.mark.parametrize("allowed", [False, True], ids=["without rows", "with rows"])
+def test_page_without_rows_shows_the_change_of_the_server(allowed, count):
+    """Steps and units are those of the model file, so what a page may say of the rows does not decide the change."""
+    cases = []
+    wanted = []
+    for seed in range(count):
+        tree, matrix, *_ = random_case(seed, sums=False)
+        tree = describe_columns(tree, matrix)
+        flipper = Flipper(tree, statistics_of_model(tree, matrix))
+        page = tree_data(tree, statistics_of_model(tree), rows=allowed)
+        if not allowed and names_all_categories(tree, page):
+            continue  # the page offers "another one", which the server knows not to exist
+        for row in matrix[:4]:
+            cases.append({"tree": page, "row": cells_of_page(row, tree, page)})
+            wanted.append((tree, page, flipper.find(row).flip))
+    answers = in_node("return E.flip(one.tree, one.row.map(num)).flip", cases)
+    flips = 0
+    for (tree, page, flip), answer in zip(wanted, answers, strict=True):
+        assert (flip is None) == (answer is None)
+        if flip is None:
+            continue
+        flips += 1
+        assert answer["distance"] == pytest.approx(flip.distance, rel=1e-12)
+        assert [tree.used_columns[at] for at in answer["columns"]] == list(flip.columns)
+        assert [_cell(v) for v in answer["row"]] == cells_of_page(flip.row, tree, page)
+    assert flips > count
+
+
+def names_all_categories(tree, page):
+    """Whether some column of a page names all its categories to which a row may move."""
+    columns = zip(page["columns"], tree.used_columns, strict=True)
+    return any(
+        set(tree.schema[j].categories) <= {*column["categories"], MISSING_CATEGORY}
+        for column, j in columns
+        if "categories" in column
+    )
+
+
+def cells_of_page(row, tree, page):
+    """The row in the codes of a page that names only some categories."""
+    found = []
+    for column, j in zip(page["columns"], tree.used_columns, strict=True):
+        value = float(row[j])
+        if "categories" not in column:
+            found.append(_cell(value))
+            continue
+        names = tree.schema[j].categories
+        name = names[int(value)] if 0 <= value < len(names) else None
+        known = column["categories"]
+        found.append(known.index(name) if name in known else column.get("other", -1))
+    return found
+
+
+def test_model_file_keeps_steps_and_units_of_its_columns():
+    tree, matrix, *_ = random_case(3, sums=False)
+    tree = describe_columns(tree, matrix)
+    for column, own in zip(tree.schema, statistics(tree.schema, matrix), strict=True):
+        again = ColumnSchema.from_json(column.to_json())
+        assert (again.decimals, again.change_unit) == (column.decimals, column.change_unit)
+        if column.kind is not Kind.CATEGORICAL:
+            assert column.decimals == (CONTINUOUS if own.decimals is None else own.decimals)
+            assert column.change_unit == rounded_unit(own.scale)
+    assert is_described(tree)
+    for own, other in zip(statistics_of_model(tree), statistics_of_model(tree, matrix), strict=True):
+        assert (own.scale, own.decimals) == (other.scale, other.decimals)
 
 
 def test_steps_of_columns_are_exact():

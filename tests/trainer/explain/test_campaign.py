@@ -11,10 +11,10 @@ import math
 import numpy as np
 import pytest
 
+from trainer.data.column_statistics import statistics
 from trainer.explain.flip import Flipper
 from trainer.explain.least import TOTAL
 from trainer.explain.permission import Permission
-from trainer.explain.statistics import statistics
 from trainer.table import ColumnSchema, Kind
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, Tree, grow
 from trainer.tree.splits import Interval, Linear, Split, Subset, Threshold

@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.octweb.small_models import small_table, trained
+from trainer.data.column_statistics import statistics
 from trainer.errors import ParameterError
 from trainer.explain import columns as module
 from trainer.explain.columns import ExplainedColumns, Wishes
 from trainer.explain.flip import Flipper
 from trainer.explain.permission import permissions
 from trainer.explain.record import explained
-from trainer.explain.statistics import statistics
 from trainer.explain.words import step_text
 from trainer.prediction.predict_file import predict_file
 from trainer.tree.file import from_json

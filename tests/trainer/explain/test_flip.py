@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tests.trainer.random_trees import naive_leaf
+from trainer.data.column_statistics import statistics
 from trainer.explain.flip import Flipper
 from trainer.explain.permission import Permission
-from trainer.explain.statistics import statistics
 from trainer.table import ColumnSchema, Kind
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, Tree, grow
 from trainer.tree.splits import Interval, Linear, Subset, Threshold

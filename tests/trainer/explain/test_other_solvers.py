@@ -15,10 +15,10 @@ import numpy as np
 import pyscipopt
 import pytest
 
+from trainer.data.column_statistics import ColumnStatistics, statistics
 from trainer.explain.flip import Flipper
 from trainer.explain.least import TOTAL
 from trainer.explain.permission import Permission
-from trainer.explain.statistics import ColumnStatistics, statistics
 from trainer.table import ColumnSchema, Kind
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, Tree, grow
 from trainer.tree.splits import Interval, Linear, Split, Subset, Threshold

@@ -23,6 +23,9 @@ TRUTH = dict.fromkeys(("true", "True", "TRUE"), 1.0) | dict.fromkeys(("false", "
 NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,5})?", re.ASCII)
 FOLD_SIGNS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 MISSING = "(missing)"
+FINGERPRINTED = frozenset(
+    ["name", "kind", "missing", "categories", "unit", "special"]
+)  # the members of a column, as training hashes them
 LARGEST = 1 << 53  # sums of weights stay below it, so that doubles hold them
 
 
@@ -177,7 +180,8 @@ def _kinds(model: dict[str, Any], values: Sequence[np.ndarray], gaps: dict[str, 
 def _fingerprint(model: dict[str, Any], rows: Rows) -> Finding:
     digest = hashlib.sha256()
     for column, values in zip(model["columns"], rows.columns, strict=True):
-        digest.update(repr(sorted(column.items())).encode())
+        own = {name: value for name, value in column.items() if name in FINGERPRINTED}
+        digest.update(repr(sorted(own.items())).encode())
         digest.update(values.astype("<f8").tobytes())
     digest.update(repr((model["target"], tuple(model["classes"]))).encode())
     digest.update(rows.labels.astype("<i4").tobytes())

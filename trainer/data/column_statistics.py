@@ -1,0 +1,112 @@
+"""Steps, unit of change and range of each column over the training rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from trainer.dtypes import FloatArray
+from trainer.table import ColumnSchema, Kind
+from trainer.tree.nodes import Tree
+
+MOST_DECIMALS = 12  # columns with more are taken as continuous
+CONTINUOUS = MOST_DECIMALS + 1  # `decimals` of such a column in a model file
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnStatistics:
+    """A column's unit of change `scale`, its stored `decimals` (None: more than 12), and its range.
+
+    `deviation` is the standard deviation. A column without values has scale 1 and deviation 0.
+    """
+
+    scale: float = 1.0
+    decimals: int | None = None
+    low: float = 0.0
+    high: float = 0.0
+    deviation: float = 0.0
+
+    @property
+    def whole(self) -> bool:
+        """Whether all training values are whole numbers."""
+        return self.decimals == 0
+
+
+def statistics(schema: Sequence[ColumnSchema], matrix: FloatArray) -> tuple[ColumnStatistics, ...]:
+    """The statistics of each column over the training rows `matrix`, float64 (n, columns), NaN where missing."""
+    return tuple(
+        ColumnStatistics() if column.kind is Kind.CATEGORICAL else numeric_statistics(matrix[:, j])
+        for j, column in enumerate(schema)
+    )
+
+
+def describe_columns(tree: Tree, matrix: FloatArray) -> Tree:
+    """Write the decimals and the rounded unit of change of the training rows into the columns of a tree.
+
+    Parameters
+    ----------
+    tree : Tree
+    matrix : float64 array of shape (n, columns)
+        The training rows, NaN where missing.
+
+    Returns
+    -------
+    Tree
+        The same tree. Its numeric columns have `decimals` and `change_unit`; neither is a value of a row.
+    """
+    known = statistics(tree.schema, matrix)
+    return replace(tree, schema=tuple(_describe(c, s) for c, s in zip(tree.schema, known, strict=True)))
+
+
+def _describe(column: ColumnSchema, known: ColumnStatistics) -> ColumnSchema:
+    if column.kind is Kind.CATEGORICAL:
+        return column
+    decimals = CONTINUOUS if known.decimals is None else known.decimals
+    return replace(column, decimals=decimals, change_unit=rounded_unit(known.scale))
+
+
+def is_described(tree: Tree) -> bool:
+    """Return whether the model file says in which steps and units each numeric column of the tree changes."""
+    columns = [tree.schema[j] for j in tree.used_columns]
+    return all(c.change_unit is not None for c in columns if c.kind is not Kind.CATEGORICAL)
+
+
+def rounded_unit(value: float) -> float:
+    """The nearest of 1, 2 and 5 times a power of ten to a positive number, by ratio."""
+    power = math.floor(math.log10(value))
+    found = (float(f"{m}e{k}") for k in (power, power + 1) for m in (1, 2, 5))
+    return min((u for u in found if 0 < u < math.inf), key=lambda u: abs(math.log(u) - math.log(value)), default=value)
+
+
+def numeric_statistics(values: FloatArray) -> ColumnStatistics:
+    """The unit is the median absolute deviation; the mean absolute deviation if that is 0; 1 if that is 0, too."""
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return ColumnStatistics()
+    with np.errstate(over="ignore", invalid="ignore"):
+        units = (np.median(np.abs(known - np.median(known))), np.abs(known - known.mean()).mean())
+        deviation = float(known.std())
+    low = float(known.min())
+    high = float(known.max())
+    fine = [float(u) for u in units if 0 < u < math.inf] if low < high else []
+    return ColumnStatistics(
+        scale=fine[0] if fine else 1.0,
+        decimals=decimals_of(known),
+        low=low,
+        high=high,
+        deviation=deviation if math.isfinite(deviation) else 0.0,
+    )
+
+
+def decimals_of(values: FloatArray) -> int | None:
+    """The fewest decimals, at most 12, that write every value exactly; None if none do."""
+    distinct = np.unique(values)
+    for decimals in range(MOST_DECIMALS + 1):
+        if np.abs(distinct).max() * 10.0**decimals >= 2**53:
+            return None if decimals else 0
+        if (np.round(distinct * 10.0**decimals) / 10.0**decimals == distinct).all():
+            return decimals
+    return None
