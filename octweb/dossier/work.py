@@ -86,7 +86,8 @@ class DossierSupervisor(ResultSupervisor):
         except FileNotFoundError as error:
             raise Refused("The stored file of the data set, or the proof, is gone.") from error
         except (ModelFileError, signing.BadKey) as error:
-            raise Refused(str(error)) from error
+            key = settings.DOSSIER_KEY
+            raise Refused(str(error).replace(str(key), key.name)) from error
 
     def limits(self, job: ModelDossier) -> tuple[float, float]:
         return float(settings.MAX_BATCH_SECONDS), float(settings.MAX_TRAINING_MB)

@@ -11,6 +11,8 @@ import logging
 import os
 import signal
 import socket
+import sys
+import tempfile
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -47,9 +49,17 @@ def worker_name() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
-def _without_path(error: Exception) -> str:
-    """Return the words of an error that its job's owner may read: no path of this server."""
+def _reason(error: Exception) -> str:
+    """Return the words of an error that its job's owner may read."""
     return (error.strerror or type(error).__name__) if isinstance(error, OSError) else str(error)
+
+
+def hide_folders(text: str) -> str:
+    """Leave out the folders of this server before the names of files; the owner of a job reads the text."""
+    folders = {str(folder) for folder in (settings.DATA_DIR, settings.BASE_DIR, tempfile.gettempdir(), sys.prefix)}
+    for folder in sorted(folders - {"/"}, key=len, reverse=True):
+        text = text.replace(f"{folder}/", "")
+    return text
 
 
 class LostLease(Exception):
@@ -118,7 +128,7 @@ class Supervisor(ABC):
             self._patiently(lambda: self.end(RunStatus.FAILED, error=reason))
         except Exception as error:
             log.exception("%s %s attempt %s failed in its supervisor", self._name, self.job_id, self.attempt)
-            reason = f"The worker failed: {_without_path(error)}"
+            reason = f"The worker failed: {_reason(error)}"
             text = ""
             if child is not None:
                 child.kill()
@@ -273,6 +283,8 @@ class Supervisor(ABC):
 
     def end(self, status: Any, **changes: Any) -> None:
         """End the job; raises LostLease if this worker does not hold it any more."""
+        if "error" in changes:
+            changes["error"] = hide_folders(changes["error"])
         if not self._mine().update(status=status, finished=timezone.now(), lease_until=None, **changes):
             raise LostLease  # rolls back what was stored in the same transaction
 
@@ -288,7 +300,7 @@ class Supervisor(ABC):
         return {NOTE: self.note} if self.note else {}
 
     def _log(self, child: Process) -> str:
-        return "\n".join(filter(None, [self.note, child.log()]))
+        return hide_folders("\n".join(filter(None, [self.note, child.log()])))
 
     def _patiently(self, action):
         """Do something with a database, or a store of files, that may be away for some seconds."""

@@ -219,6 +219,7 @@ def test_worker_with_unregistered_key_refuses_to_sign(model, owner, client, host
     job.refresh_from_db()
     assert signing.fingerprint(own.public_key()) in job.error
     assert "is not registered" in job.error
+    assert str(settings_of_django.DOSSIER_KEY.parent) not in job.error
     assert not job.file
     call_command("dossier", register_key=True)
     assert run(DossierSupervisor, actions.start(by=owner, model=model)) == "succeeded"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 import time
 from datetime import timedelta
@@ -279,6 +280,17 @@ def test_a_child_killed_twice_has_failed(owner, media, dataset, monkeypatch):
     run.refresh_from_db()
     assert (end, run.attempt) == (RunStatus.FAILED, 2)
     assert run.error == "The training process was killed by the system, probably because memory ran out."
+
+
+def test_error_of_a_child_names_no_folder_of_the_server(supervised, monkeypatch, settings):
+    """Its last words become the error of the job, and all of them its log."""
+    run, supervisor = supervised
+    words = f"{settings.BASE_DIR}/trainer/tree.py failed\nOSError: disk full: '{settings.DATA_DIR}/files/rows.csv'"
+    with_command(supervisor, monkeypatch, sys.executable, "-c", f"import sys; sys.exit({words!r})")
+    assert supervisor.run() == RunStatus.FAILED
+    run.refresh_from_db()
+    assert run.error == "OSError: disk full: 'files/rows.csv'"
+    assert run.log.splitlines()[0] == "trainer/tree.py failed"
 
 
 def test_killed_workers_leave_no_running_task_and_no_folder(owner, media, dataset, settings, tmp_path):
