@@ -8,7 +8,6 @@ from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.core.paginator import Paginator
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -19,7 +18,7 @@ from octweb.batch import actions
 from octweb.batch.files import result_file
 from octweb.batch.models import BatchPrediction, Format
 from octweb.core.forms import SaidForm
-from octweb.core.lists import narrowed
+from octweb.core.lists import narrowed, page_of
 from octweb.core.parsers import TooLarge
 from octweb.core.problems import Conflict, flatten
 from octweb.core.refusals import refusals_said
@@ -108,7 +107,7 @@ def job_list(request: HttpRequest) -> HttpResponse:
     jobs = BatchPrediction.objects.visible_to(request.user).select_related("owner", "model__family")
     fields = ("source_name", "model__title", "model__family__name")
     jobs, shown = narrowed(jobs.defer("model__document"), request.GET, fields=fields, sorts=LIST_SORTS)
-    page = Paginator(jobs, 30).get_page(request.GET.get("page"))
+    page = page_of(jobs, request.GET)
     return render(request, "batch/list.html", shown | {"page": page})
 
 

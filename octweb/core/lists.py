@@ -5,10 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.core.paginator import Page, Paginator
 from django.db.models import F, Q, QuerySet
 from django.http import QueryDict
 
 from octweb.core.methods import method_has
+
+PAGE_SIZE = 30  # rows on a page of a list
+
+
+class ListPaginator(Paginator):
+    """Pages of a queryset that read full rows only for the page shown."""
+
+    def page(self, number: Any) -> Page:
+        """Return a page: find its keys first, in an index where one fits, then read these rows."""
+        number = self.validate_number(number)
+        start = (number - 1) * self.per_page
+        keys = list(self.object_list.values_list("pk", flat=True)[start : start + self.per_page])
+        found = self.object_list.in_bulk(keys)
+        return self._get_page([found[key] for key in keys if key in found], number, self)
+
+
+def page_of(rows: QuerySet, query: QueryDict) -> Page:
+    """Return the page of a list that the query names; the nearest one for a number that does not exist."""
+    return ListPaginator(rows, PAGE_SIZE).get_page(query.get("page"))
 
 
 def with_words(found: QuerySet, words: str, fields: Sequence[str]) -> QuerySet:

@@ -8,14 +8,13 @@ from typing import Any
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.core.paginator import Paginator
-from django.db.models import Count, Q
+from django.db.models import Count, OuterRef, Q, Subquery
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
-from octweb.core.lists import narrowed
+from octweb.core.lists import narrowed, page_of
 from octweb.core.parsers import TooLarge
 from octweb.core.problems import Busy, Conflict, Unprocessable
 from octweb.datasets import actions, empty_cells, samples, versions
@@ -51,7 +50,9 @@ LIST_SORTS = {
     "target": ("target", "target"),
     "runs": ("runs", "-run_count"),
 }
-RUN_COUNT = Count("runs", filter=Q(runs__deleted_at=None))
+# a subquery: a page that is not sorted by it counts the runs of its own rows only
+COUNTED = Dataset.objects.filter(pk=OuterRef("pk")).order_by().values("pk")
+RUN_COUNT = Subquery(COUNTED.annotate(count=Count("runs", filter=Q(runs__deleted_at=None))).values("count"))
 SORTS = {"cut": "best single cut", "file": "order in the file", "name": "name", "missing": "missing"}
 
 
@@ -63,14 +64,9 @@ def _dataset(request: HttpRequest, pk: Any) -> Dataset:
 @require_GET
 def dataset_list(request: HttpRequest) -> HttpResponse:
     found = Dataset.objects.visible_to(request.user).select_related("owner").defer("reading")
-    if request.GET.get("sort") == "runs":
-        found = found.annotate(run_count=RUN_COUNT)
+    found = found.annotate(run_count=RUN_COUNT)
     found, shown = narrowed(found, request.GET, fields=("name", "source_name", "target"), sorts=LIST_SORTS)
-    page = Paginator(found, 30).get_page(request.GET.get("page"))
-    counted = Dataset.objects.filter(pk__in=[dataset.pk for dataset in page]).annotate(count=RUN_COUNT)
-    counts = dict(counted.order_by().values_list("pk", "count"))
-    for dataset in page:
-        dataset.run_count = counts[dataset.pk]
+    page = page_of(found, request.GET)
     return render(request, "datasets/list.html", {"page": page, **shown})
 
 

@@ -16,7 +16,7 @@ from octweb.audit import actions as audit
 from octweb.core.api import PROBLEMS, Name, Text
 from octweb.datasets.models import Dataset
 from octweb.experiments import actions
-from octweb.experiments.board import Line, board, elapsed, held_out, honest_words, others, points, reasons
+from octweb.experiments.board import SHOWN, Line, board, elapsed, held_out, honest_words, others, points, reasons
 from octweb.experiments.models import Candidate, Experiment
 from octweb.experiments.plan import KINDS
 from octweb.figures.experiment import experiment_figure
@@ -185,7 +185,8 @@ class ExperimentViewSet(mixins.DestroyModelMixin, viewsets.GenericViewSet):
 
     @extend_schema(responses={200: ExperimentSerializer(many=True)} | PROBLEMS(400, 401, 403, 404, 429))
     def list(self, request: Request) -> Response:
-        found = Experiment.objects.visible_to(request.user).select_related("dataset", "owner", "chosen")
+        found = Experiment.objects.visible_to(request.user).select_related("dataset", "owner")
+        found = found.defer("dataset__columns", "dataset__reading").prefetch_related(SHOWN)
         page = self.paginate_queryset(found)
         return self.get_paginated_response(ExperimentSerializer([as_json(e) for e in page or ()], many=True).data)
 

@@ -15,12 +15,12 @@ class ExperimentsConfig(AppConfig):
     name = "octweb.experiments"
 
     def ready(self) -> None:
-        from octweb.experiments.listing import entries
+        from octweb.experiments.listing import EXPERIMENTS
         from octweb.registry import selection
         from octweb.runs import listing
 
         selection.SELECTION = _selection_of
-        listing.SOURCES.append(entries)
+        listing.SOURCES.append(EXPERIMENTS)
 
 
 def _selection_of(model: TreeModel) -> Selection | None:

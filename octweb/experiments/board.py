@@ -9,6 +9,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
+from django.db.models import Prefetch
 from django.utils import timezone
 
 from octweb.core.templatetags.octweb import NARROW, percent
@@ -111,11 +112,15 @@ class Board:
         return sorted(scored, key=keys[by]) + rest
 
 
+UNSHOWN = ("document", "trees", "log")
+# reads the candidates of all experiments of a list at once
+SHOWN = Prefetch("candidates", queryset=Candidate.objects.defer(*UNSHOWN), to_attr="shown_candidates")
+
+
 def board(experiment: Experiment) -> Board:
     """The experiment with its candidates, scored and compared."""
-    candidates = list(
-        experiment.candidates.defer("document", "trees", "log", "experiment__skipped").select_related("experiment")
-    )
+    held = getattr(experiment, "shown_candidates", None)
+    candidates = list(experiment.candidates.defer(*UNSHOWN)) if held is None else held
     lines = [_line(candidate, experiment) for candidate in candidates]
     scores = [line.score for line in lines if line.score is not None and line.candidate.is_done]
     choice = choose(scores) if scores else None

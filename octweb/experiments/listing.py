@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
-from django.db.models import Prefetch, Q
+from django.db.models import Case, Exists, OuterRef, Prefetch, Q, QuerySet, Value, When
+from django.db.models.functions import Lower
 from django.urls import reverse
 
 from octweb.experiments.board import status_of
 from octweb.experiments.models import Candidate, Experiment
-from octweb.runs.listing import MOST, Entry
+from octweb.jobs.models import FINISHED, RunStatus
+from octweb.runs.listing import Entry, Source
 
 
-def entries(user: Any, words: str, status: str) -> list[Entry]:
-    """The experiments that the user may see."""
-    found = Experiment.objects.visible_to(user).select_related("dataset", "owner").defer("dataset__profile")
+def _has(*states: Any) -> Exists:
+    return Exists(Candidate.objects.filter(experiment=OuterRef("pk"), status__in=states))
+
+
+# `status_of`, computed by the database
+STATUS = Case(
+    When(_has(RunStatus.RUNNING), then=Value(RunStatus.RUNNING)),
+    When(_has(RunStatus.QUEUED) & _has(*FINISHED), then=Value(RunStatus.RUNNING)),
+    *[When(_has(state), then=Value(state)) for state in (RunStatus.QUEUED, RunStatus.CANCELLED, RunStatus.SUCCEEDED)],
+    default=Value(RunStatus.FAILED),
+)
+
+
+def _rows(user: Any, words: str, status: str) -> QuerySet:
+    found = Experiment.objects.visible_to(user)
     for word in words.split():
         found = found.filter(Q(name__icontains=word) | Q(dataset__name__icontains=word))
+    return found.alias(status=STATUS).filter(status=status) if status else found
+
+
+def _read(keys: Collection[Any]) -> list[Entry]:
     states = Candidate.objects.only("experiment_id", "status", "started", "number")
-    rows = [_entry(e) for e in found.prefetch_related(Prefetch("candidates", queryset=states))[:MOST]]
-    return [row for row in rows if not status or row.badge == status]
+    found = Experiment.objects.select_related("dataset", "owner").only(
+        "name", "created", "dataset__name", "owner__username"
+    )
+    found = found.prefetch_related(Prefetch("candidates", queryset=states))
+    return [_entry(experiment) for experiment in found.filter(pk__in=keys).order_by()]
 
 
 def _entry(experiment: Experiment) -> Entry:
@@ -38,3 +60,6 @@ def _entry(experiment: Experiment) -> Entry:
         started=min((c.started for c in candidates if c.started), default=None),
         tried=f"{done} of {len(candidates)}",
     )
+
+
+EXPERIMENTS = Source(rows=_rows, name=Lower("name"), dataset=Lower("dataset__name"), status=STATUS, read=_read)

@@ -13,20 +13,21 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
+from octweb.core.lists import PAGE_SIZE
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.core.refusals import refusals_said
 from octweb.datasets.models import Dataset
 from octweb.experiments import actions
 from octweb.experiments.board import SORTS, Board, board, elapsed, honest_words, others, points, reasons, tree_of
 from octweb.experiments.forms import ExperimentForm
-from octweb.experiments.listing import entries
+from octweb.experiments.listing import EXPERIMENTS
 from octweb.experiments.models import Candidate, Experiment
 from octweb.experiments.plan import plan
 from octweb.figures.experiment import experiment_figure
 from octweb.jobs.models import RunStatus
 from octweb.jobs.queue import worker_seen
 from octweb.runs.listing import SORTS as LIST_SORTS
-from octweb.runs.listing import ordered
+from octweb.runs.listing import Entries
 from trainer.errors import ParameterError
 
 
@@ -43,7 +44,8 @@ def _candidate(request: HttpRequest, pk: Any) -> Candidate:
 def experiment_list(request: HttpRequest) -> HttpResponse:
     words = request.GET.get("q", "").strip()[:200]
     sort = request.GET.get("sort", "newest")
-    page = Paginator(ordered(entries(request.user, words, ""), sort), 30).get_page(request.GET.get("page"))
+    found = Entries([EXPERIMENTS], request.user, words=words, sort=sort)
+    page = Paginator(found, PAGE_SIZE).get_page(request.GET.get("page"))
     shown = {"page": page, "words": words, "sort": sort, "sorts": LIST_SORTS.items(), "placeholder": "name, data set"}
     return render(request, "experiments/list.html", shown)
 

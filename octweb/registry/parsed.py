@@ -6,6 +6,7 @@ import hashlib
 import json
 import threading
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 from octweb.core.faults import Damaged
@@ -65,6 +66,13 @@ def model_file(model: TreeModel) -> ModelFile:
             raise _damaged(model) from error
         _parsed.put(model.sha256, found, len(text))
     return found
+
+
+def read_documents(models: Iterable[TreeModel]) -> None:
+    """Read the deferred documents of the models that are not held, in one query instead of one for each row of a list."""
+    deferred = {m.pk: m for m in models if "document" in m.get_deferred_fields() and _parsed.get(m.sha256) is None}
+    for pk, text in TreeModel.objects.filter(pk__in=deferred).values_list("pk", "document"):
+        deferred[pk].document = text
 
 
 def document_of(model: TreeModel) -> str:

@@ -6,16 +6,16 @@ import uuid
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
-from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
-from octweb.core.lists import narrowed
+from octweb.core.lists import narrowed, page_of
 from octweb.registry.actions import served_of
 from octweb.registry.downloads import FORMATS, download
 from octweb.registry.models import State, TreeModel
+from octweb.registry.parsed import read_documents
 from trainer.certificate import Status
 from trainer.errors import DataError
 
@@ -62,7 +62,8 @@ def model_list(request: HttpRequest) -> HttpResponse:
         models = models.filter(method=chosen["method"])
     fields = ("title", "family__name", "method", "owner__username")
     models, shown = narrowed(models, request.GET, fields=fields, sorts=LIST_SORTS)
-    page = Paginator(models, 30).get_page(request.GET.get("page"))
+    page = page_of(models, request.GET)
+    read_documents(page)
     context = shown | {
         "page": page,
         "served": served_of({model.family_id for model in page}),

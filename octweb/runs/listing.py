@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Case, F, Q, QuerySet, Value, When
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Concat, Lower
 from django.urls import reverse
 
 from octweb.core.methods import method_has, title_of
 from octweb.jobs.models import RunStatus
 from octweb.runs.models import TrainingRun
 
-MOST = 5000  # rows that are sorted; older ones are found by searching
 SORTS = {
     "newest": "newest first",
     "oldest": "oldest first",
@@ -22,6 +23,9 @@ SORTS = {
     "dataset": "data set",
     "status": "status",
 }
+
+
+COMPARED = {"name": ["name"], "dataset": ["dataset", "name"], "status": ["status"]}  # before the date
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,31 +52,58 @@ class Entry:
         return self.badge == "unreachable"
 
 
-Source = Callable[[Any, str, str], list[Entry]]
-SOURCES: list[Source] = []  # other kinds of rows, by user, words searched for and status; applications above add theirs
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """One kind of rows of the list."""
+
+    rows: Callable[[Any, str, str], QuerySet]  # those that a user may see, by words to find and status
+    name: Combinable  # what the sorts compare, computed by the database; so are the next two
+    dataset: Combinable
+    status: Combinable
+    read: Callable[[Collection[Any]], list[Entry]]  # the rows with these keys, in any order
 
 
-def entries(user: Any, *, words: str = "", status: str = "", sort: str = "newest") -> list[Entry]:
-    """All rows that the user may see, newest first or as asked for."""
-    found = [_entry(run) for run in _runs(user, words, status)]
-    for source in SOURCES:
-        found += source(user, words, status)
-    return ordered(found, sort)
+class Entries:
+    """Rows of several sources in one order, for a Paginator: a slice reads only the rows that it returns."""
 
+    ordered = True
 
-def ordered(found: list[Entry], sort: str) -> list[Entry]:
-    """The rows in one of SORTS; newest first for any other word."""
-    keys: dict[str, Callable[[Entry], Any]] = {
-        "name": lambda e: e.name.lower(),
-        "dataset": lambda e: (e.dataset.lower(), e.name.lower()),
-        "status": lambda e: e.badge,
-    }
-    found.sort(key=lambda e: e.created, reverse=sort != "oldest")
-    return sorted(found, key=keys[sort]) if sort in keys else found
+    def __init__(
+        self, sources: Sequence[Source], user: Any, *, words: str = "", status: str = "", sort: str = "newest"
+    ) -> None:
+        self.sources = sources
+        self.sort = sort
+        self.rows = [source.rows(user, words, status) for source in sources]
+
+    def count(self) -> int:
+        """Return the number of all rows."""
+        return sum(rows.count() for rows in self.rows)
+
+    def __getitem__(self, places: slice) -> list[Entry]:
+        keys = list(self._keys()[places])
+        read: dict[tuple[int, Any], Entry] = {}
+        for number, source in enumerate(self.sources):
+            own = [key["id"] for key in keys if key["number"] == number]
+            read |= {(number, entry.pk): entry for entry in source.read(own)}
+        ordered = [read.get((key["number"], key["id"])) for key in keys]
+        return [entry for entry in ordered if entry is not None]
+
+    def _keys(self) -> QuerySet:
+        """Return source and id of all rows in the order of the list; its newest come from an index."""
+        parts = [self._keys_of(number, source) for number, source in enumerate(self.sources)]
+        united = parts[0].union(*parts[1:], all=True) if len(parts) > 1 else parts[0]
+        compared = [f"key_{name}" for name in COMPARED.get(self.sort, ())]
+        date = ("created", "id") if self.sort == "oldest" else ("-created", "-id")
+        return united.order_by(*compared, *date)
+
+    def _keys_of(self, number: int, source: Source) -> QuerySet:
+        compared = {f"key_{name}": getattr(source, name) for name in COMPARED.get(self.sort, ())}
+        rows = self.rows[number].order_by().annotate(number=Value(number), **compared)
+        return rows.values("number", "id", "created", *compared)
 
 
 def _runs(user: Any, words: str, status: str) -> QuerySet:
-    runs = TrainingRun.objects.visible_to(user).select_related("dataset", "owner").defer("log", "dataset__profile")
+    runs = TrainingRun.objects.visible_to(user)
     unreachable = TrainingRun.UNREACHABLE
     if status == "unreachable":
         runs = runs.filter(unreachable)
@@ -82,7 +113,14 @@ def _runs(user: Any, words: str, status: str) -> QuerySet:
             runs = runs.exclude(pk__in=TrainingRun.objects.filter(unreachable).values("pk"))
     for word in words.split():
         runs = runs.filter(Q(name__icontains=word) | Q(dataset__name__icontains=word) | method_has(word))
-    return runs[:MOST]
+    return runs
+
+
+def _read(keys: Collection[Any]) -> list[Entry]:
+    runs = TrainingRun.objects.select_related("dataset", "owner").only(
+        "name", "method", "status", "created", "started", "summary", "progress", "dataset__name", "owner__username"
+    )
+    return [_entry(run) for run in runs.filter(pk__in=keys).order_by()]
 
 
 def _entry(run: TrainingRun) -> Entry:
@@ -105,3 +143,13 @@ def _entry(run: TrainingRun) -> Entry:
         objective=objective if objective is not None else progress.get("incumbent"),
         gap=gap if gap is not None else progress.get("gap"),
     )
+
+
+RUNS = Source(
+    rows=_runs,
+    name=Lower(Case(When(name="", then=Concat("method", Value(" on "), "dataset__name")), default=F("name"))),
+    dataset=Lower("dataset__name"),
+    status=Case(When(TrainingRun.UNREACHABLE, then=Value("unreachable")), default=F("status")),
+    read=_read,
+)
+SOURCES = [RUNS]  # applications above add theirs

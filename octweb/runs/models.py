@@ -37,7 +37,13 @@ class TrainingRun(Job, Deletable):
 
     class Meta(Job.Meta):
         abstract = False
-        indexes = [*Job.Meta.indexes, *LIST_INDEXES]
+        indexes = [
+            *Job.Meta.indexes,
+            *LIST_INDEXES,
+            models.Index(
+                fields=["owner", "deleted_at", "status", "-created", "-id"], name="trainingrun_of_owner_status"
+            ),
+        ]
         verbose_name = "run"
         constraints = [
             models.UniqueConstraint(

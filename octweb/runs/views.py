@@ -15,6 +15,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from octweb.core.badges import STATES
+from octweb.core.lists import PAGE_SIZE
 from octweb.core.refusals import refusals_said
 from octweb.datasets.models import Dataset
 from octweb.jobs.models import RunStatus
@@ -39,9 +40,9 @@ def run_list(request: HttpRequest) -> HttpResponse:
     status = request.GET.get("status", "")
     words = request.GET.get("q", "").strip()[:200]
     sort = request.GET.get("sort", "newest")
-    found = listing.entries(request.user, words=words, status=status, sort=sort)
+    found = listing.Entries(listing.SOURCES, request.user, words=words, status=status, sort=sort)
     context = {
-        "page": Paginator(found, 30).get_page(request.GET.get("page")),
+        "page": Paginator(found, PAGE_SIZE).get_page(request.GET.get("page")),
         "status": status,
         "statuses": [(value, STATES[value].words) for value in (*RunStatus.values, "unreachable")],
         "sort": sort,

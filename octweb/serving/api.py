@@ -49,6 +49,7 @@ class CreatedTokenSerializer(TokenSerializer):
 class TokenList(ListAPIView):
     """Your tokens."""
 
+    cursor_key = "token_key"  # the primary key is a digest that no address shows
     serializer_class = TokenSerializer
     queryset = ApiToken.objects.none()
 

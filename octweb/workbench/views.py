@@ -7,14 +7,13 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 from rest_framework.exceptions import APIException
 
-from octweb.core.lists import narrowed
+from octweb.core.lists import narrowed, page_of
 from octweb.core.methods import title_of
 from octweb.core.problems import flatten
 from octweb.jobs.queue import worker_seen
@@ -52,7 +51,7 @@ def bench_list(request: HttpRequest) -> HttpResponse:
     fields = ("name", "dataset__name", "base__family__name", "method")
     found, shown = narrowed(found, request.GET, fields=fields, sorts=LIST_SORTS)
     context = shown | {
-        "page": Paginator(found, 30).get_page(request.GET.get("page")),
+        "page": page_of(found, request.GET),
         "models": models.select_related("family").defer("document")[:50],
         "methods": [title_of(name) for name in EDITABLE],
     }
