@@ -7,8 +7,11 @@ fails the test until it is told how. `OCTWEB_WRITE_ACCESS=1` writes the table of
 from __future__ import annotations
 
 import io
+import json
 import os
+import random
 import re
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +19,8 @@ from datetime import timedelta
 from functools import partial
 from http.cookies import SimpleCookie
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode
 
 import pytest
 from django.apps import apps
@@ -36,6 +41,7 @@ from octweb.runs import actions as runs
 from octweb.serving.actions import create_token
 from octweb.workbench import actions as workbenches
 from octweb.workbench.models import Workbench
+from tests.conftest import ROOT
 from tests.octweb.runs.conftest import CSV
 from tests.octweb.small_models import trained
 
@@ -51,6 +57,7 @@ STAMP_FIELDS = {"last_login"}
 # addresses of Django's own parts and of files, which hold nobody's objects
 ELSEWHERE = ("admin/", "accounts/", "static/", "media/")
 
+OWN_PATHS = (str(ROOT).encode(), tempfile.gettempdir().encode() + b"/", str(Path.home()).encode() + b"/")
 # what the owner's small objects do not have: approval, a comparison, rows of the training, a kept incumbent
 ABSENT = (
     "v2",
@@ -333,6 +340,104 @@ def encoded(client: APIClient, body: dict, kind: str) -> tuple[bytes, str]:
     """The bytes of a body and its content type."""
     content, content_type = client._encode_data(body, format=kind)
     return content, content_type
+
+
+DEEP = "[" * 3_000 + "]" * 3_000
+# values of JSON that no member is made for
+ODD_VALUES = (
+    "null", "true", "-1", "0", "1e400", "9" * 400, "1e308", "[]", "{}", "[null]", "[[1]]", '{"a": null}', '""', '"\\u0000"', '"\\ud800"',
+    '"../../etc/passwd"', '"/etc/passwd"', '"%00"', f'"{"x" * 5_000}"', '"\\u202e"', "[1, 1]", '[{"width": {}}]', "NaN",
+)  # fmt: skip
+ODD_BODIES = (
+    b"", b"null", b"[]", b"1", b'"x"', b"{", b"\xff\xfe", b"\x00", b'{"a":1,"a":2}', DEEP.encode(), b'{"a":' + DEEP.encode() + b"}",
+    b'{"\\ud800":1}', b"NaN", b"-", b"\xef\xbb\xbf{}",
+)  # fmt: skip
+ODD_KINDS = ("application/json", "text/plain", "multipart/form-data; boundary=x", "multipart/form-data", "application/x-www-form-urlencoded; charset=utf-99", "a/b;;=", "text/csv")  # fmt: skip
+ODD_TEXTS = ("", "\x00", "\ud800".encode("utf-8", "surrogatepass").decode("latin-1"), "-1", "9" * 400, "1e400", "nan", "../../etc/passwd", "/etc/passwd", "[" * 200, "x" * 5_000, "\u202e", "{}")  # fmt: skip
+ODD_HEADERS = (
+    {"HTTP_ACCEPT": "x" * 3_000}, {"HTTP_ACCEPT": "application/xml;q=nan"}, {"HTTP_ACCEPT_LANGUAGE": "\x00,,;q=a"}, {"HTTP_HOST": "a/b"},
+    {"HTTP_RANGE": "bytes=9-1,-0,x"}, {"HTTP_IF_NONE_MATCH": '"' * 99}, {"HTTP_IF_MODIFIED_SINCE": "never"}, {"HTTP_COOKIE": "sessionid=\xff;;=;csrftoken"},
+    {"HTTP_AUTHORIZATION": "Token"}, {"HTTP_AUTHORIZATION": "Token a b"}, {"HTTP_AUTHORIZATION": "Token \xff"}, {"HTTP_X_FORWARDED_FOR": "\xff, ::::"},
+    {"HTTP_CONTENT_ENCODING": "gzip"}, {"HTTP_IDEMPOTENCY_KEY": "\x00"}, {"CONTENT_LENGTH": "x"}, {"HTTP_REFERER": "http://[::"}, {"HTTP_HX_REQUEST": "x"},
+    {"HTTP_INFERENCE_HEADER_CONTENT_LENGTH": "-5"},
+)  # fmt: skip
+QUERIES = ("page", "q", "sort", "live_on", "class", "row", "wish", "next", "t", "depth", "cursor", "format", "rows", "fold", "columns", "state", "%00")  # fmt: skip
+
+
+def _json_bodies(chosen: random.Random, count: int) -> list[tuple[bytes, str]]:
+    """Bodies of JSON: odd ones, and a good one with one odd member."""
+    found = [(body, "application/json") for body in ODD_BODIES]
+    names = [
+        *BODY,
+        "parameters",
+        "file",
+        "inputs",
+        "id",
+        "kinds",
+        "roles",
+        "folds",
+        "candidates",
+        "columns",
+        "place",
+        "units",
+        "recalls",
+        "order",
+    ]
+    for name in names:
+        for value in ODD_VALUES:
+            good = {key: json.dumps(known) for key, known in BODY.items()} | {name: value}
+            text = "{" + ",".join(f'"{key}":{member}' for key, member in good.items()) + "}"
+            found.append((text.encode(), "application/json"))
+    return chosen.sample(found, min(count, len(found)))
+
+
+def _form_bodies(chosen: random.Random, count: int) -> list[tuple[bytes, str]]:
+    """Bodies of forms with one odd field, and bodies that do not fit their content type."""
+    found = [(body, kind) for kind in ODD_KINDS for body in (*ODD_BODIES[:8], b"a=%ff&b=%00", b"--x\r\n\r\n")]
+    for name in BODY:
+        for value in ODD_TEXTS:
+            form = {key: str(known) for key, known in BODY.items()} | {name: value}
+            found.append((urlencode(form).encode(), "application/x-www-form-urlencoded"))
+    return chosen.sample(found, min(count, len(found)))
+
+
+@pytest.mark.parametrize("routes", PARTS, ids=lambda routes: routes[0])
+def test_odd_calls_get_no_server_error_and_no_path(routes, things, clients, settings, pytestconfig):
+    """Odd bodies, headers and query strings, at every address, by its owner and by an administrator."""
+    settings.RATES = {}
+    instances = pytestconfig.getoption("--instances")
+    chosen = random.Random(instances)
+    count = max(2, instances // 2)
+    faults = []
+    for route in routes:
+        address, _ = filled(route, things)
+        calls = [("GET", f"{address}?{name}={quote(text)}", b"", "", {}) for name in QUERIES for text in ODD_TEXTS]
+        calls = chosen.sample(calls, min(count, len(calls)))
+        calls += [
+            ("GET", address, b"", "", headers) for headers in chosen.sample(ODD_HEADERS, min(count, len(ODD_HEADERS)))
+        ]
+        bodies = [*_json_bodies(chosen, count), *_form_bodies(chosen, count)]
+        calls += [(method, address, *body, {}) for body in bodies for method in ("POST", "PUT", "PATCH")]
+        for role in chosen.sample(["owner", "admin"], 1 if instances < 20 else 2):
+            faults += _faults(clients[role](), calls)
+    assert faults == []
+
+
+def _faults(client: APIClient, calls: list[tuple[str, str, bytes, str, dict[str, str]]]) -> list[Any]:
+    """Return the calls that got a server error or a path of this server; 405 ends a method."""
+    found: list[Any] = []
+    absent = set()
+    for method, address, body, kind, headers in calls:
+        if (method, address) in absent:
+            continue
+        with taken_back():
+            response = client.generic(method, address, body, kind, **headers)
+            content = b"".join(response.streaming_content) if response.streaming else response.content
+        if response.status_code == 405:
+            absent.add((method, address))
+        if response.status_code == 500 or any(path in content for path in OWN_PATHS):
+            found.append((method, address[:200], body[:300], kind, headers, response.status_code))
+    return found
 
 
 def test_no_address_changes_anything_for_a_page_of_another_site(things, owner):
