@@ -230,6 +230,7 @@ def prepare(folder: Path) -> tuple[dict[str, str], dict[str, str]]:
     }
     document = folder / "model.json"
     tree_document(document)
+    (folder / "data").mkdir(exist_ok=True)
     subprocess.run([sys.executable, str(ROOT / "manage.py"), "migrate", "-v0"], env=environment, cwd=ROOT, check=True)
     made = subprocess.run(
         [sys.executable, "-c", SETUP, str(ROOT), str(document)], env=environment, cwd=ROOT, check=True,

@@ -1,9 +1,6 @@
 """gunicorn's threaded worker with a way for many small calls: one thread at a time answers predictions on all connections.
 
-`gthread` hands each call from its main thread to a free thread and back, and under Python's lock these changes of threads take longer
-than a small prediction. Here one thread has the turn: it answers connections as their calls come, and listens to those that it
-answered. A call that is not a prediction gives the turn to another thread first, since it may wait for the database; a prediction that
-takes long loses it. Connections without a call go back to the main thread; of very many, it closes those that were quiet longest.
+One thread answers small calls and keeps its turn; a longer or other call gives the turn to another thread (docs/decisions.md).
 """
 
 from __future__ import annotations
@@ -23,6 +20,7 @@ import gunicorn.util
 from gunicorn.workers.gthread import TConn, ThreadWorker
 
 from octweb.core.client_sockets import Clients, ClientSocket
+from octweb.core.one_write import FixedConfig, answer_in_one_write
 
 VERSION = (27, 0)  # of gunicorn, with which this was tried; another one gets gthread as it is
 # without a call; of one call; until connections go back
@@ -37,12 +35,14 @@ FULL = 0.8  # share of `worker_connections` from which on quiet ones are closed
 class TurnWorker(ThreadWorker):
     """`--worker-class octweb.core.gunicorn_worker.Worker`"""
 
+    cfg: Any
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._clients = Clients()
+        self.cfg = FixedConfig(self.cfg)
         self._lock = threading.Lock()  # of what follows
-        # its thread, `since` when it has a call, `until` when the round lasts
-        self._turn: SimpleNamespace | None = None
+        self._turn: SimpleNamespace | None = None  # thread, `since` when it has a call, `until` when its round lasts
         self._arrived: deque[TConn] = deque()  # from the main thread, with a call
         self._ready: deque[TConn] = deque()  # a call is there
         self._at_hand: dict[int, TConn] = {}  # by descriptor: listened to
@@ -101,10 +101,11 @@ class TurnWorker(ThreadWorker):
 
     def handle_request(self, req: Any, conn: TConn) -> bool:
         """Answer a call; one that may wait for something does not have the turn meanwhile."""
-        if not req.path.endswith(BRIEF):
-            with self._lock:
-                if self._turn and self._turn.thread == threading.get_ident():
-                    self._begin()
+        if req.path.endswith(BRIEF):
+            return answer_in_one_write(self, req, conn)
+        with self._lock:
+            if self._turn and self._turn.thread == threading.get_ident():
+                self._begin()
         return super().handle_request(req, conn)
 
     def _serve(self, turn: SimpleNamespace) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 import orjson
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
-from django.db import DatabaseError, connection
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 from django.http import HttpRequest, HttpResponse
 from django.http.request import split_domain_port, validate_host
 
@@ -119,6 +119,7 @@ class QuickApplication:
             return self.application(environ, start_response)
         environ[LOOKED] = True
         # Django, which closes connections at the end of a request, does not see this one
+        connection = connections[DEFAULT_DB_ALIAS]
         if connection.connection is not None and not connection.in_atomic_block:
             connection.close_if_unusable_or_obsolete()
         if body is None:
@@ -170,8 +171,8 @@ def _whole_body(environ: dict[str, Any]) -> bytes | bytearray:
 def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> bytes | None:
     start = time.perf_counter()
     path = environ.get("PATH_INFO", "")
-    v1 = V1.match(path)
     v2 = V2.match(path)
+    v1 = None if v2 else V1.match(path)
     if (v1 is None and v2 is None) or environ.get("QUERY_STRING") or not _transport(environ):
         return None
     if int(environ.get("CONTENT_LENGTH") or 0) > settings.MAX_PREDICT_BYTES:
@@ -179,13 +180,14 @@ def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> b
     token = lookup(environ["HTTP_AUTHORIZATION"][len(PREFIX) :].encode("ascii"))
     if token is None:
         return None
-    caller = caller_of(token.user, token)
+    user = token.user
+    caller = caller_of(user, token)
     limit = rate("user")
     if WINDOWS.take(caller, *limit, count=False):
         return None
     if v1 is not None:
         model = model_by_id(v1[1])
-        if model is None or not may_call(token.user, token, model) or not _is_json(environ):
+        if model is None or not may_call(user, token, model) or not _is_json(environ):
             return None
         if model.state == State.RETIRED:  # the views say so
             return None
@@ -195,7 +197,7 @@ def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> b
     else:
         assert v2 is not None
         model = model_by_name(v2[1], int(v2[2]) if v2[2] else None)
-        if model is None or not may_call(token.user, token, model, public=True):
+        if model is None or not may_call(user, token, model, public=True):
             return None
         own = served(model)
         api = "v2"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from django.conf import settings
 
@@ -34,12 +34,12 @@ class Room:
         self._taken = self._waiting = 0
         self._changed = threading.Condition()
 
-    @contextmanager
-    def held(self, size: int, *, patience: float = PATIENCE) -> Iterator[None]:
+    def held(self, size: int, *, patience: float = PATIENCE) -> AbstractContextManager[None]:
         """`size` bytes for the length of a `with` block; raises NoRoom if they are not free after so many seconds."""
-        if size < COUNTED:
-            yield
-            return
+        return _NOTHING_HELD if size < COUNTED else self._held(size, patience)
+
+    @contextmanager
+    def _held(self, size: int, patience: float) -> Iterator[None]:
         size = min(size, settings.MAX_PREDICT_BYTES)  # a longer one is refused by its reader, and is not parsed
         self._take(size, patience)
         try:
@@ -62,4 +62,5 @@ class Room:
             self._taken += size
 
 
+_NOTHING_HELD = nullcontext()  # short bodies share it, since it has no state
 ROOM = Room()

@@ -41,12 +41,21 @@ class ParsedRows:
     notes: tuple[Note, ...]
 
 
+NUMBER_TYPES = frozenset((int, float))
+FEW_CELLS = 200  # below, looking at the types takes less time than comparing the values
+
+
 def plain_numbers(cells: Sequence[Any]) -> FloatArray | None:
     """`cells` as float64 (n,) if all of them are int or float; None if one is anything else, true and false included."""
+    few = len(cells) < FEW_CELLS
+    if few and not NUMBER_TYPES.issuperset(map(type, cells)):
+        return None
     try:
         values = np.frombuffer(struct.pack(f"{len(cells)}d", *cells))
     except (struct.error, OverflowError):
         return None
+    if few:
+        return values
     # struct takes true for 1: only where there is a 0 or a 1 need the types be looked at
     if ((values == 0.0) | (values == 1.0)).any() and bool in set(map(type, cells)):
         return None

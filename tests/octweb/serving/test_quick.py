@@ -21,10 +21,13 @@ from octweb.serving.models import ApiToken
 from octweb.serving.plain_tensor import SMALL_BYTES, plain_request
 from octweb.serving.tensors import parse
 from octweb.wsgi import application
+from tests.counted import calls_of
 from tests.octweb.registry.test_api_predict import ROW
 from tests.octweb.small_models import small_table
 from trainer.table import Table
 from trainer.training.run import TrainRequest, train
+
+MAX_CALLS = 86  # Python functions for a prediction of one row, this test among them
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("open_connection")]
 
@@ -268,3 +271,12 @@ def test_a_steady_call_asks_the_database_nothing(numbers, secret, django_assert_
     wsgi(v2(numbers), body, secret)
     with django_assert_num_queries(0):
         assert wsgi(v2(numbers), body, secret)[0] == 200
+
+
+@pytest.mark.parametrize(("address", "body"), [(v1, GOOD_V1[0]), (v2, GOOD_V2[0])])
+def test_prediction_takes_few_function_calls(numbers, secret, address, body):
+    """A budget that does not depend on the machine; each of these calls is made for every prediction."""
+    content = json.dumps(body).encode()
+    for _ in range(3):
+        wsgi(address(numbers), content, secret)
+    assert calls_of(lambda: wsgi(address(numbers), content, secret)) <= MAX_CALLS
