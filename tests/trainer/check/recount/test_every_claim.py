@@ -126,6 +126,21 @@ def test_no_claim_of_a_method_is_without_a_line(folder, tmp_path, method, asked,
     assert without_a_line(document, said) == []
 
 
+def test_steps_and_units_of_columns_are_counted_again(folder, tmp_path):
+    document, data = trained(folder, "cart", test_share=0.0, folds=0)
+    said = findings(document, data, tmp_path)
+    assert [f.claim for f in said if "column" in f.claim and f.verdict != "recounted"] == []
+    numeric = [column for column in document["columns"] if "decimals" in column]
+    assert numeric
+    for column in numeric:
+        for name, lie in (("decimals", column["decimals"] + 1), ("change_unit", 10 * column["change_unit"])):
+            told = {**column, name: lie}
+            columns = [told if other is column else other for other in document["columns"]]
+            refuted = [f for f in findings({**document, "columns": columns}, data, tmp_path) if f.verdict == "refuted"]
+            assert [f.claim for f in refuted] == ["columns"]
+            assert f"'{column['name']}' states {name}" in refuted[0].detail
+
+
 @pytest.mark.parametrize("method", ["exact", "exact-numeric"])
 def test_no_claim_of_the_workbench_is_without_a_line(folder, tmp_path, method):
     _, data = trained(folder, "exact", test_share=0.0)

@@ -8,6 +8,7 @@ import re
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +102,13 @@ def _data(model: dict[str, Any], pieces: Iterable[Piece]) -> Data:
     rows = Rows(values, labels, weighed(model, labels, plain, ~held_out), plain)
     data = Data(rows, held_out, fold, [])
     data.findings.extend(
-        [_fingerprint(model, data.training), _list_values(strange), *_kinds(model, values, gaps), *said]
+        [
+            _fingerprint(model, data.training),
+            _list_values(strange),
+            *_kinds(model, values, gaps),
+            *_steps_and_units(model, data.training),
+            *said,
+        ]
     )
     return data
 
@@ -175,6 +182,43 @@ def _kinds(model: dict[str, Any], values: Sequence[np.ndarray], gaps: dict[str, 
             words = f"Column '{column['name']}' has {gaps[column['name']]} empty cells, and the model refuses these."
             return [recounted("columns", False, words, "basis")]
     return []
+
+
+def _steps_and_units(model: dict[str, Any], rows: Rows) -> list[Finding]:
+    """Refute decimals and units of change that are not those of the training rows."""
+    for column, values in zip(model["columns"], rows.columns, strict=True):
+        for name, count in (("decimals", _decimals), ("change_unit", _change_unit)):
+            stated = column.get(name)
+            if stated is None:
+                continue
+            counted = None if column["kind"] == "categorical" or not len(values) else count(np.unique(values), values)
+            if counted is None or not math.isclose(stated, counted, rel_tol=1e-9):
+                words = f"Column '{column['name']}' states {name} {stated}; the training rows give {counted}."
+                return [recounted("columns", False, words, "basis")]
+    return []
+
+
+def _decimals(distinct: np.ndarray, _: np.ndarray) -> int:
+    """Return the decimals that the values are written with; 13 for more than 12."""
+    largest = float(np.abs(distinct).max())
+    exponents = (int(Decimal(repr(v)).normalize().as_tuple().exponent) for v in distinct.tolist() if v)
+    finest = max(0, -min(exponents, default=0))
+    if largest >= LARGEST:
+        return 0
+    return 13 if finest > 12 or largest * 10.0**finest >= LARGEST else finest
+
+
+def _change_unit(distinct: np.ndarray, values: np.ndarray) -> float:
+    """Return the median absolute deviation, else the mean one, else 1, as the nearest of 1, 2 and 5 times a power of ten."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        median = float(np.median(np.abs(values - np.median(values))))
+        mean = float(np.abs(values - values.mean()).mean())
+    found = [size for size in (median, mean) if 0 < size < math.inf and len(distinct) > 1]
+    size = found[0] if found else 1.0
+    power = math.floor(math.log10(size))
+    units = (float(f"{digit}e{exponent}") for exponent in (power, power + 1) for digit in (1, 2, 5))
+    usable = [unit for unit in units if 0 < unit < math.inf]
+    return min(usable, key=lambda unit: abs(math.log(unit) - math.log(size)), default=size)
 
 
 def _fingerprint(model: dict[str, Any], rows: Rows) -> Finding:
