@@ -20,8 +20,6 @@ from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.codegen import get_host_cpu_features
 
-from trainer.deferred_code import defer
-
 FOLDER = Path(__file__).resolve().parent / "_ready"
 # by machine: LLVM's name of the processor, and the features of it that code may use
 LEVELS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -51,11 +49,6 @@ class Ready(FunctionCache):  # type: ignore[misc]
             filename_base=self._impl.filename_base,
             source_stamp=self._impl.locator.get_source_stamp(),
         )
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        """Store what has machine code; functions that were only lowered are part of their callers' code."""
-        if data.library._finalized:
-            super().save_overload(sig, data)
 
     def _load_overload(self, signature: Any, target_context: Any) -> Any:
         found = super()._load_overload(signature, target_context)
@@ -87,7 +80,6 @@ def ready(function: Any, name: str | None = None) -> Any:
     """
     if not hasattr(function, "py_func"):  # NUMBA_DISABLE_JIT: plain Python
         return function
-    defer(function)
     function._cache = Ready(function.py_func, name or function.py_func.__module__)
     return function
 
