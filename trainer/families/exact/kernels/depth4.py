@@ -24,7 +24,7 @@ from trainer.families.exact.kernels.solve_subtree import (
     ROOT,
     SOLVED,
     Asked,
-    child_bounds,
+    bound_children,
     open_node,
     three_of,
     whole_three,
@@ -155,7 +155,7 @@ def _framed(given, node):
     P = np.empty((given.data.classes, m, m), i32)
     pair_counts(node, P)
     firsts = firsts_of(m, len(given.allowed), given.costs[3] != 0)
-    return Frame(node, P, child_bounds(given, node, 4), firsts, np.full((2, m), NO_SPLIT, np.int64))
+    return Frame(node, P, bound_children(given, node, 4), firsts, np.full((2, m), NO_SPLIT, np.int64))
 
 
 @kernel
