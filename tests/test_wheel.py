@@ -127,7 +127,6 @@ def test_from_the_wheel_to_a_proved_tree_and_a_served_page(tmp_path):
         assert sorted(tmp_path.rglob("share/**/*.nbc")) == []  # the wheel's kernels were enough
     assert "stop" in walk.seconds
     assert (walk.work / "site" / "octweb.sqlite3").exists()  # --data, relative to where the command was given
-    assert (tmp_path / "share" / "octweb" / "secret_key").exists()  # `octweb train` without it: the user's data folder
 
 
 @pytest.mark.parametrize("built", [True, False])

@@ -67,7 +67,7 @@ def test_detail_does_not_read_the_whole_file(page, dataset, monkeypatch):
     def refuse(*args, **kwargs):
         raise AssertionError("the whole file was read")
 
-    monkeypatch.setattr(stored, "read", refuse)
+    monkeypatch.setattr(stored, "read_table", refuse)
     assert page.get(address("detail", dataset)).status_code == 200
 
 

@@ -203,8 +203,8 @@ def test_an_upload_whose_file_is_gone_is_no_server_error(page, staged):
 
 def test_a_file_is_parsed_once_unless_it_is_read_in_another_way(page, monkeypatch):
     parsed = []
-    real = intake.read
-    monkeypatch.setattr(intake, "read", lambda *a, **k: parsed.append(k["delimiter"]) or real(*a, **k))
+    real = intake.read_table
+    monkeypatch.setattr(intake, "read_table", lambda *a, **k: parsed.append(k["delimiter"]) or real(*a, **k))
     url = start(page, GAPS)
     shown = page.get(url)
     page.get(url, {"target": "label"})

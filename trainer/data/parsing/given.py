@@ -48,7 +48,7 @@ class Given:
 
     @property
     def structure(self) -> dict[str, Any]:
-        """What was said about the file as a whole, as `trainer.data.formats.read_file.read` takes it."""
+        """What was said about the file as a whole, as `trainer.data.formats.read_file.read_table` takes it."""
         return {
             "delimiter": self.delimiter, "encoding": self.encoding, "skip_top": self.skip_top, "skip_bottom": self.skip_bottom,
         }  # fmt: skip

@@ -27,7 +27,7 @@ from trainer.errors import TrainerError
 from trainer.training.run import TrainRequest, save, train
 from trainer.workbench.requests import Session
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 SPACES: list[tuple[str, dict[str, Any]]] = [
     ("exact", {"depth": 2, "binarise": "quantile-thresholds", "bins": 4}),
     ("exact", {"depth": 3, "binarise": "quantile-buckets", "bins": 3, "leaf_penalty": 0.01}),
