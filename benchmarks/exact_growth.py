@@ -18,6 +18,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from trainer.families.exact.search.solve import solve_binary
+from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 
 
 def table(rows: int, columns: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -36,7 +37,9 @@ def measure(rows: int, columns: int, limit: float) -> float:
     """Print one line; returns the CPU seconds."""
     X, y = table(rows, columns)
     started = time.process_time()
-    found = solve_binary(X, y, n_classes=2, depth=3, leaf_cost=Fraction(rows, 1000), time_limit=limit)
+    found = solve_binary(
+        BinaryProblem(X, y, n_classes=2, depth=3, leaf_cost=Fraction(rows, 1000)), limits=SearchLimits(time_limit=limit)
+    )
     seconds = time.process_time() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     proved = "yes" if found.optimal else f"no, bound {float(found.bound):.0f}"
@@ -74,7 +77,7 @@ def main() -> None:
     parser.add_argument("--picture", type=Path, help="where to put the picture, without its ending")
     options = parser.parse_args()
     X, y = table(200, 10)
-    solve_binary(X, y, n_classes=2, depth=3, leaf_cost=Fraction(1))
+    solve_binary(BinaryProblem(X, y, n_classes=2, depth=3, leaf_cost=Fraction(1)))
     print("| rows | columns | CPU s | peak MiB | errors | proved |\n|---|---|---|---|---|---|")
     by_columns = {m: measure(options.fixed_rows, m, options.limit) for m in options.columns}
     by_rows = {n: measure(n, options.fixed_columns, options.limit) for n in options.rows}

@@ -21,6 +21,7 @@ from pystreed import STreeDClassifier
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from trainer.families.exact.search.solve import ExactResult, solve_binary
+from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 
 DATA = Path(os.environ.get("OCTWEB_BENCH_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 TABLES = {
@@ -62,7 +63,8 @@ def compare(name: str, depth: int, penalty: str, repeats: int, limit: float) -> 
 
     def ours(leaf: str) -> ExactResult:
         return solve_binary(
-            X, y, n_classes=int(y.max()) + 1, depth=depth, leaf_cost=Fraction(leaf) * len(y), time_limit=limit
+            BinaryProblem(X, y, n_classes=int(y.max()) + 1, depth=depth, leaf_cost=Fraction(leaf) * len(y)),
+            limits=SearchLimits(time_limit=limit),
         )
 
     mine, found = best(lambda: ours(penalty), repeats)
@@ -103,7 +105,7 @@ def main() -> None:
     options = parser.parse_args()
     warm = np.random.default_rng(0).integers(0, 2, (60, 7)).astype(np.uint8)
     for classes in (2, 3):
-        solve_binary(warm, (warm.sum(axis=1) % classes).astype(np.int32), n_classes=classes, depth=5)
+        solve_binary(BinaryProblem(warm, (warm.sum(axis=1) % classes).astype(np.int32), n_classes=classes, depth=5))
     print("table              depth  ours  pystreed  ratio  same   ours (0)   DL8.5  ratio  same")
     for depth in options.depths:
         ratios = [compare(name, depth, options.penalty, options.repeats, options.limit) for name in TABLES[depth]]

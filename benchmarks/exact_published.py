@@ -20,6 +20,7 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from trainer.families.exact.search.solve import solve_binary
+from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 
 DATA = Path(os.environ.get("OCTWEB_BENCH_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 TOLERANCE = 1e-6  # the published values are rounded to six or seven digits
@@ -77,7 +78,7 @@ def main() -> None:
     table = table[chosen].sort_values(["depth", "dataset", "encoding", "lambda"])
     warm = np.random.default_rng(0).integers(0, 2, (30, 5)).astype(np.uint8)
     for classes in (2, 3):
-        solve_binary(warm, (warm.sum(axis=1) % classes).astype(np.int32), n_classes=classes, depth=4)
+        solve_binary(BinaryProblem(warm, (warm.sum(axis=1) % classes).astype(np.int32), n_classes=classes, depth=4))
     groups: dict[tuple, list[dict]] = defaultdict(list)
     cache: dict[tuple[str, str], tuple[np.ndarray, np.ndarray]] = {}
     with open(options.output, "w", newline="") as stream:
@@ -91,10 +92,7 @@ def main() -> None:
             penalty = Fraction(str(row["lambda"]))
             cpu = time.process_time()
             wall = time.perf_counter()
-            found = solve_binary(
-                X, y, n_classes=int(y.max()) + 1, depth=int(row["depth"]), leaf_cost=penalty * len(y),
-                time_limit=options.limit,
-            )  # fmt: skip
+            found = solve_binary(BinaryProblem(X, y, n_classes=int(y.max()) + 1, depth=int(row["depth"]), leaf_cost=penalty * len(y)), limits=SearchLimits(time_limit=options.limit))  # fmt: skip
             cpu = time.process_time() - cpu
             wall = time.perf_counter() - wall
             objective = float(1 - found.cost / len(y))

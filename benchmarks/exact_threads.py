@@ -22,6 +22,7 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from trainer.families.exact.search.solve import ExactResult, solve_binary
+from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 
 DATA = Path(os.environ.get("OCTWEB_BENCH_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 
@@ -45,10 +46,7 @@ def timed(name: str, depth: int, threads: int, limit: float) -> tuple[ExactResul
     try:
         began = time.thread_time()
         wall = time.perf_counter()
-        found = solve_binary(
-            X, y, n_classes=int(y.max()) + 1, depth=depth, leaf_cost=Fraction(len(y), 1000), threads=threads,
-            time_limit=limit,
-        )  # fmt: skip
+        found = solve_binary(BinaryProblem(X, y, n_classes=int(y.max()) + 1, depth=depth, leaf_cost=Fraction(len(y), 1000)), limits=SearchLimits(threads=threads, time_limit=limit))  # fmt: skip
         return found, time.thread_time() - began + max(workers, default=0.0), time.perf_counter() - wall
     finally:
         threading.Thread.run = run  # type: ignore[method-assign]
@@ -65,7 +63,7 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=25)
     options = parser.parse_args()
     warm = np.random.default_rng(0).integers(0, 2, (30, 5)).astype(np.uint8)
-    solve_binary(warm, (warm.sum(axis=1) % 2).astype(np.int32), n_classes=2, depth=4)
+    solve_binary(BinaryProblem(warm, (warm.sum(axis=1) % 2).astype(np.int32), n_classes=2, depth=4))
     print("| table | one, s | two, s | one / two | one / longest way (CPU) | same tree |\n" + "|---" * 6 + "|")
     differ = 0
     for name in options.tables:

@@ -35,6 +35,7 @@ from trainer.families.exact.search.solve import solve_binary
 from trainer.methods.base import Proof
 from trainer.methods.monitor import Monitor
 from trainer.registry import get
+from trainer.solver_common.binary_problem import BinaryProblem
 from trainer.solver_common.problem_setup import limits_of, pose
 from trainer.training.proof_file import cost_of
 
@@ -54,7 +55,7 @@ def measure(X: np.ndarray, y: np.ndarray, depth: int, penalty: Fraction) -> dict
     space = Space("questions", X > 0, y, one, classes, depth, price, 1, None, every, None, "")
 
     def solved() -> tuple[Callable[[Callable[[], bool]], Proof | None], Fraction]:
-        found = solve_binary(X, y, n_classes=classes, depth=depth, leaf_cost=price)
+        found = solve_binary(BinaryProblem(X, y, n_classes=classes, depth=depth, leaf_cost=price))
         return found.proof, found.cost
 
     return timed(solved, space)

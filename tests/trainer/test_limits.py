@@ -23,6 +23,7 @@ from trainer.milo import BuildStopped, Ended, Hooks, Model, Options, Point, back
 from trainer.milo.exchange import Exchange
 from trainer.milo.scip import Session
 from trainer.registry import METHODS
+from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 
 # seconds, and those that the end may take beyond on a slow machine; without a limit these take hours
 LIMIT = 0.15
@@ -164,17 +165,20 @@ def test_pairs_of_thousands_of_questions_are_counted_within_the_limit():
     y = np.arange(40, dtype=np.int32) % 2
     asked = []
     given_up = solve_binary(
-        bits, y, n_classes=2, depth=2, leaf_cost=Fraction(0), stop=lambda: bool(asked.append(1)) or len(asked) > 2
+        BinaryProblem(bits, y, n_classes=2, depth=2, leaf_cost=Fraction(0)),
+        limits=SearchLimits(stop=lambda: bool(asked.append(1)) or len(asked) > 2),
     )
     assert len(asked) < 6
     assert not given_up.optimal
-    one = solve_binary(bits, y, n_classes=2, depth=1, leaf_cost=Fraction(0))
+    one = solve_binary(BinaryProblem(bits, y, n_classes=2, depth=1, leaf_cost=Fraction(0)))
     assert given_up.cost == one.cost < 20
     assert given_up.shape == one.shape
-    whole = solve_binary(bits, y, n_classes=2, depth=2, leaf_cost=Fraction(0), stop=lambda: False)
+    whole = solve_binary(
+        BinaryProblem(bits, y, n_classes=2, depth=2, leaf_cost=Fraction(0)), limits=SearchLimits(stop=lambda: False)
+    )
     assert whole.optimal
     assert given_up.bound <= whole.cost
-    brief = solve_binary(bits[:, :60], y, n_classes=2, depth=2, leaf_cost=Fraction(0))
+    brief = solve_binary(BinaryProblem(bits[:, :60], y, n_classes=2, depth=2, leaf_cost=Fraction(0)))
     assert whole.cost <= brief.cost
 
 

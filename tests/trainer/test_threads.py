@@ -19,6 +19,7 @@ from trainer.methods import monitor as monitors
 from trainer.methods.monitor import Monitor
 from trainer.milo import exchange
 from trainer.registry import METHODS
+from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 from trainer.table import Labels, numeric_table
 from trainer.training.supervised_thread import solve
 
@@ -63,9 +64,12 @@ def test_exact_with_two_threads_shows_every_better_tree(depth):
     heard = []
     given = {"n_classes": 2, "depth": depth, "leaf_cost": Fraction(1)}
     found = solve_binary(
-        X, y, threads=2, report=lambda *news: heard.append(news), improved=lambda shape: shown.append(shape), **given
+        BinaryProblem(X, y, **given),
+        limits=SearchLimits(threads=2),
+        report=lambda *news: heard.append(news),
+        improved=lambda shape: shown.append(shape),
     )
-    assert found.cost == found.bound == solve_binary(X, y, **given).cost
+    assert found.cost == found.bound == solve_binary(BinaryProblem(X, y, **given)).cost
     assert shown
     assert all(bound <= found.cost <= cost for cost, bound, _ in heard)
 

@@ -12,10 +12,11 @@ from tests.trainer.oracles.exact import best_cost, random_binary
 from trainer.certificate import Guarantee
 from trainer.data.problem import Problem
 from trainer.errors import ParameterError
-from trainer.families.exact.instance import build as exact_instance
+from trainer.families.exact.instance import build_instance
 from trainer.families.exact.search.solve import evaluate, solve_binary
 from trainer.methods.base import Method
 from trainer.registry import METHODS
+from trainer.solver_common.binary_problem import BinaryProblem
 from trainer.solver_common.warm_start import adapt, binary_tree
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table, numeric_table
 from trainer.training.run import TrainRequest, train
@@ -66,12 +67,14 @@ def test_exact_from_any_start_is_brute_force(seed: int):
     X, y, w, classes, leaf_cost = random_binary(seed)
     depth = int(draw.integers(1, 4))
     start = random_shape(draw, X.shape[1], min(depth, X.shape[1], len(X) - 1))
-    found = solve_binary(X, y, n_classes=classes, weights=w, depth=depth, leaf_cost=leaf_cost, start=start)
+    found = solve_binary(
+        BinaryProblem(X, y, n_classes=classes, weights=w, depth=depth, leaf_cost=leaf_cost), start=start
+    )
     cost, _ = best_cost(X, y, w, classes, depth, leaf_cost)
     assert found.optimal
     assert found.cost == cost
     if start is not None:
-        g = exact_instance(X, y, n_classes=classes, weights=w, leaf_cost=leaf_cost, depth=depth)
+        g = build_instance(BinaryProblem(X, y, n_classes=classes, weights=w, leaf_cost=leaf_cost, depth=depth))
         errors, leaves = evaluate(g, start)
         assert found.start == errors + leaf_cost * leaves
 

@@ -9,6 +9,7 @@ import pytest
 
 from trainer import make_classifier
 from trainer.families.exact.search.solve import solve_binary
+from trainer.solver_common.binary_problem import BinaryProblem
 from trainer.solver_common.integer_weights import whole_weights
 
 MANY = 2_300  # distinct weights; above 2,000 the sum is made in floats
@@ -59,7 +60,7 @@ def test_claim_holds_for_the_real_weights_up_to_its_error():
     # the best tree for the real weights, found with far finer whole ones
     fine = np.rint(given / given.sum() * 2**27).astype(np.int64)
     best = solve_binary(
-        X.astype(np.uint8), y.astype(np.int32), n_classes=2, depth=2, leaf_cost=Fraction(0), weights=fine
+        BinaryProblem(X.astype(np.uint8), y.astype(np.int32), n_classes=2, depth=2, leaf_cost=Fraction(0), weights=fine)
     )
     reached = float(1 - best.cost / int(fine.sum()))
     assert reached <= certificate.bound + certificate.weight_error + 1e-5

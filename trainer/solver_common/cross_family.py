@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from trainer.methods.base import Method
+from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 from trainer.tree.shapes import LabelledShape
 
 METHODS = "trainer.registry"
@@ -39,13 +40,13 @@ def method(method_id: str) -> Method:
     return found
 
 
-def solve_binary(*arguments: Any, **options: Any) -> BinaryTreeFound:
+def solve_binary(problem: BinaryProblem, *, limits: SearchLimits) -> BinaryTreeFound:
     """`trainer.families.exact.search.solve.solve_binary`: the best tree over binary features, with its bound."""
-    found: BinaryTreeFound = import_module(SEARCH).solve_binary(*arguments, **options)
+    found: BinaryTreeFound = import_module(SEARCH).solve_binary(problem, limits=limits)
     return found
 
 
-def solve_constrained(*arguments: Any, **options: Any) -> ConstrainedTreeFound:
+def solve_constrained(problem: BinaryProblem, constraints: Any, *, limits: SearchLimits) -> ConstrainedTreeFound:
     """`trainer.families.exact.search.constrained.solve_constrained`: the same under constraints; raises InfeasibleError."""
-    found: ConstrainedTreeFound = import_module(CONSTRAINED).solve_constrained(*arguments, **options)
+    found: ConstrainedTreeFound = import_module(CONSTRAINED).solve_constrained(problem, constraints, limits=limits)
     return found

@@ -31,6 +31,7 @@ from trainer.families.exact.search.solve import prove_binary
 from trainer.families.oblique.fewest import with_smaller
 from trainer.families.oblique.proving import build_proof as planes_proof
 from trainer.methods.base import Method, NotProved, Proof, Settings, Solution
+from trainer.solver_common.binary_problem import BinaryProblem
 
 FORMAT = "octweb-proof"
 WITHIN = {"within", "cases"}  # reasons of version 2
@@ -170,17 +171,16 @@ def _afterwards(
 
     Restrictions that the exact search does not support can only make that higher.
     """
-    return prove_binary(
+    binary = BinaryProblem(
         bits,
         problem.y,
-        cost,
         n_classes=problem.n_classes,
-        weights=problem.weights,
         depth=settings["depth"],
         leaf_cost=problem.kappa,
+        weights=problem.weights,
         min_leaf=int(settings.get("min_leaf") or 1),
-        stop=stop,
     )
+    return prove_binary(binary, cost, stop=stop)
 
 
 def one_class(problem: Problem) -> Proof:

@@ -12,6 +12,7 @@ from tests.trainer.oracles.exact import random_binary
 from trainer.errors import InfeasibleError
 from trainer.families.exact.search.constrained import columns_of, satisfies, solve_constrained
 from trainer.families.exact.search.pareto import Constraints
+from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 
 
 def all_trees(X, y, w, classes, depth, conflict, columns, min_leaf, path=()):
@@ -77,16 +78,16 @@ def test_the_best_tree_within_the_constraints_is_that_of_the_list_of_all_trees(p
         if not costs:
             infeasible += 1
             with pytest.raises(InfeasibleError) as error:
-                solve_constrained(X, y, c, **arguments)
+                solve_constrained(BinaryProblem(X, y, **arguments), c)
             # the slack that it names is the least that makes a tree feasible
             slack = Fraction(error.value.best).limit_denominator(10_000)
             assert any(within(t, sizes, c, slack + Fraction(1, 10**6)) for t in trees)
             assert not any(within(t, sizes, c, slack - Fraction(1, 10**6)) for t in trees)
             continue
-        found = solve_constrained(X, y, c, **arguments)
+        found = solve_constrained(BinaryProblem(X, y, **arguments), c)
         assert found.cost == found.bound == min(costs), seed
         assert found.optimal
-        assert satisfies(X, y, w, found.shape, c)
+        assert satisfies(BinaryProblem(X, y, **arguments), found.shape, c)
         assert c.max_columns is None or len(columns_of(found.shape, c.columns)) <= c.max_columns
     assert infeasible > 2
 
@@ -121,7 +122,7 @@ def test_depth_four_agrees_with_the_recurrence_of_all_vectors():
             if all(sizes[k] - e[k] >= shares[k] * sizes[k] for k in range(2))
         )
         c = Constraints(recalls=((0, shares[0]), (1, shares[1])), conflict=conflict)
-        result = solve_constrained(X, y, c, n_classes=2, depth=4, leaf_cost=Fraction(1, 2))
+        result = solve_constrained(BinaryProblem(X, y, n_classes=2, depth=4, leaf_cost=Fraction(1, 2)), c)
         assert result.cost == result.bound == want
 
 
@@ -130,8 +131,12 @@ def test_a_stopped_search_has_a_valid_bound():
     X = rng.integers(0, 2, (200, 14)).astype(np.uint8)
     y = rng.integers(0, 2, 200).astype(np.int32)
     c = Constraints(recalls=((1, Fraction(9, 10)),))
-    full = solve_constrained(X, y, c, n_classes=2, depth=3, leaf_cost=Fraction(1))
+    full = solve_constrained(BinaryProblem(X, y, n_classes=2, depth=3, leaf_cost=Fraction(1)), c)
     for limit in (0.0, 0.02):
-        part = solve_constrained(X, y, c, n_classes=2, depth=3, leaf_cost=Fraction(1), time_limit=limit)
+        part = solve_constrained(
+            BinaryProblem(X, y, n_classes=2, depth=3, leaf_cost=Fraction(1)), c, limits=SearchLimits(time_limit=limit)
+        )
         assert part.bound <= full.cost
-        assert not part.found or (part.cost >= full.cost and satisfies(X, y, None, part.shape, c))
+        assert not part.found or (
+            part.cost >= full.cost and satisfies(BinaryProblem(X, y, n_classes=2, depth=3), part.shape, c)
+        )

@@ -13,8 +13,9 @@ from trainer.certificate import Status
 from trainer.check.recount import verify
 from trainer.data.encoding import Scheme, encode_binary
 from trainer.errors import DataError, InfeasibleError, ParameterError
-from trainer.families.exact.instance import build
+from trainer.families.exact.instance import build_instance
 from trainer.families.exact.search.solve import ExactOptions, evaluate, solve_binary
+from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table, numeric_table
 from trainer.training.run import TrainRequest, save, train
 
@@ -66,23 +67,25 @@ def hard_instance(n=700, features=60, seed=1):
 def test_a_stopped_search_keeps_a_tree_and_a_valid_bound(depth, limit):
     X, y = hard_instance(features=120)
     for height in (3, depth):  # compiled code is not part of the time
-        solve_binary(X[:50, :8], y[:50], n_classes=2, depth=height)
+        solve_binary(BinaryProblem(X[:50, :8], y[:50], n_classes=2, depth=height))
     started = time.perf_counter()
-    found = solve_binary(X, y, n_classes=2, depth=depth, leaf_cost=Fraction(1, 2), time_limit=limit)
+    found = solve_binary(
+        BinaryProblem(X, y, n_classes=2, depth=depth, leaf_cost=Fraction(1, 2)), limits=SearchLimits(time_limit=limit)
+    )
     assert time.perf_counter() - started < limit + 30.0  # the search takes hours
     assert found.bound <= found.cost
-    instance = build(X, y, n_classes=2, weights=None, leaf_cost=Fraction(1, 2), depth=depth)
+    instance = build_instance(BinaryProblem(X, y, n_classes=2, weights=None, leaf_cost=Fraction(1, 2), depth=depth))
     assert evaluate(instance, found.shape) == (found.errors, found.leaves)
     if limit and depth > 3:
         assert not found.optimal
     if found.nodes:  # on a busy machine the time may be over before the search begins
-        assert found.cost <= solve_binary(X, y, n_classes=2, depth=2, leaf_cost=Fraction(1, 2)).cost
+        assert found.cost <= solve_binary(BinaryProblem(X, y, n_classes=2, depth=2, leaf_cost=Fraction(1, 2))).cost
 
 
 def test_progress_only_improves_and_ends_at_the_optimum():
     X, y = hard_instance(300, 25)
     seen = []
-    found = solve_binary(X, y, n_classes=2, depth=4, report=lambda *news: seen.append(news))
+    found = solve_binary(BinaryProblem(X, y, n_classes=2, depth=4), report=lambda *news: seen.append(news))
     assert len(seen) > 5
     costs = [s[0] for s in seen]
     bounds = [s[1] for s in seen]
@@ -94,7 +97,10 @@ def test_progress_only_improves_and_ends_at_the_optimum():
 def test_the_tree_does_not_depend_on_the_number_of_threads(depth):
     X, y = hard_instance(120, 14, seed=depth)
     one, two, three = (
-        solve_binary(X, y, n_classes=2, depth=depth, leaf_cost=Fraction(1), threads=t) for t in (1, 2, 3)
+        solve_binary(
+            BinaryProblem(X, y, n_classes=2, depth=depth, leaf_cost=Fraction(1)), limits=SearchLimits(threads=t)
+        )
+        for t in (1, 2, 3)
     )
     assert one.shape == two.shape == three.shape
     assert one.cost == two.cost == one.bound == two.bound
@@ -102,8 +108,8 @@ def test_the_tree_does_not_depend_on_the_number_of_threads(depth):
 
 def test_a_small_cache_forgets_but_stays_exact():
     X, y = hard_instance(150, 12)
-    free = solve_binary(X, y, n_classes=2, depth=5)
-    tight = solve_binary(X, y, n_classes=2, depth=5, options=ExactOptions(memory=20_000, one_call=False))
+    free = solve_binary(BinaryProblem(X, y, n_classes=2, depth=5))
+    tight = solve_binary(BinaryProblem(X, y, n_classes=2, depth=5), options=ExactOptions(memory=20_000, one_call=False))
     assert tight.evictions > 0
     assert tight.cost == free.cost
     assert tight.optimal
@@ -114,7 +120,9 @@ def test_forbidden_features_are_not_used():
         X, y, w, classes, leaf_cost = random_binary(seed)
         allowed = np.ones(X.shape[1], np.uint8)
         allowed[seed % X.shape[1]] = 0
-        found = solve_binary(X, y, n_classes=classes, weights=w, depth=3, leaf_cost=leaf_cost, allowed=allowed)
+        found = solve_binary(
+            BinaryProblem(X, y, n_classes=classes, weights=w, depth=3, leaf_cost=leaf_cost, allowed=allowed)
+        )
         assert found.cost == best_cost(X[:, allowed == 1], y, w, classes, 3, leaf_cost)[0]
 
 
@@ -179,11 +187,13 @@ def test_side_constraints_hold_in_the_tree_that_is_returned():
 
 def test_better_trees_are_reported_while_the_search_goes_on():
     X, y = hard_instance(300, 25)
-    instance = build(X, y, n_classes=2, weights=None, leaf_cost=Fraction(0), depth=4)
+    instance = build_instance(BinaryProblem(X, y, n_classes=2, weights=None, leaf_cost=Fraction(0), depth=4))
     trees = []
     news = []
     found = solve_binary(
-        X, y, n_classes=2, depth=4, improved=trees.append, report=lambda cost, bound, nodes: news.append(cost)
+        BinaryProblem(X, y, n_classes=2, depth=4),
+        improved=trees.append,
+        report=lambda cost, bound, nodes: news.append(cost),
     )
     assert len(trees) >= 2
     costs = [evaluate(instance, tree)[0] for tree in trees]
@@ -264,5 +274,5 @@ def test_sizes_that_the_search_did_not_settle_are_named():
 def test_counts_of_pairs_that_do_not_fit_are_refused_before_they_are_allocated():
     X, y = hard_instance(20, 400)
     with pytest.raises(DataError, match="400 questions and 2 classes need 1 MB"):
-        solve_binary(X, y, n_classes=2, depth=2, options=ExactOptions(memory=400_000))
-    assert solve_binary(X, y, n_classes=2, depth=1, options=ExactOptions(memory=400_000)).optimal
+        solve_binary(BinaryProblem(X, y, n_classes=2, depth=2), options=ExactOptions(memory=400_000))
+    assert solve_binary(BinaryProblem(X, y, n_classes=2, depth=1), options=ExactOptions(memory=400_000)).optimal

@@ -13,6 +13,7 @@ from trainer.check.proof.steps.counting import Counting
 from trainer.check.proof.subject import Space
 from trainer.check.recount.search.optima import Optima
 from trainer.families.exact.rashomon.optima import optimal_trees
+from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 
 
 def all_trees(X, y, w, classes, depth, min_leaf):
@@ -48,7 +49,8 @@ def test_every_optimal_tree_is_counted_and_listed_once(part):
         best = min((e + leaf_cost * t, t) for _, e, t in every)
         want = {tree for tree, e, t in every if (e + leaf_cost * t, t) == best}
         found = optimal_trees(
-            X, y, n_classes=classes, weights=w, depth=depth, leaf_cost=leaf_cost, min_leaf=min_leaf, limit=10_000
+            BinaryProblem(X, y, n_classes=classes, weights=w, depth=depth, leaf_cost=leaf_cost, min_leaf=min_leaf),
+            limit=10_000,
         )
         assert found.cost == best[0]
         assert found.count == len(found.trees) == len(want)
@@ -63,7 +65,7 @@ def test_depth_four_is_counted_too_and_the_list_is_cut():
     X = rng.integers(0, 2, (12, 3)).astype(np.uint8)
     y = rng.integers(0, 2, 12).astype(np.int32)
     X = np.column_stack((X, 1 - X[:, 0], X[:, 1]))
-    found = optimal_trees(X, y, n_classes=2, depth=4, leaf_cost=Fraction(1, 10), limit=2)
+    found = optimal_trees(BinaryProblem(X, y, n_classes=2, depth=4, leaf_cost=Fraction(1, 10)), limit=2)
     every = [(e + Fraction(t, 10), t) for _, e, t in all_trees(X, y, np.ones(12, int), 2, 4, 1)]
     assert found.count == every.count(min(every)) > 2
     assert len(found.trees) == 2
@@ -73,4 +75,4 @@ def test_a_stopped_count_says_nothing():
     rng = np.random.default_rng(1)
     X = rng.integers(0, 2, (400, 60)).astype(np.uint8)
     y = rng.integers(0, 2, 400).astype(np.int32)
-    assert optimal_trees(X, y, n_classes=2, depth=4, time_limit=0.05) is None
+    assert optimal_trees(BinaryProblem(X, y, n_classes=2, depth=4), limits=SearchLimits(time_limit=0.05)) is None

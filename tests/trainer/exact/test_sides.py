@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from tests.seeds import seeds
-from trainer.families.exact.instance import build
+from trainer.families.exact.instance import build_instance
 from trainer.families.exact.kernels.bounds import share
 from trainer.families.exact.kernels.child_bounds import both_sides
 from trainer.families.exact.kernels.depth2_signed import differences
 from trainer.families.exact.kernels.node import pair_counts, prepare
 from trainer.families.exact.kernels.packed_bits import packed_side
 from trainer.kernels.bits import drawn_together, moves_of
+from trainer.solver_common.binary_problem import BinaryProblem
 
 
 def node_of(seed, *, rows=90, questions=9):
@@ -23,7 +24,7 @@ def node_of(seed, *, rows=90, questions=9):
     X = (rng.random((rows, questions)) < rng.uniform(0.1, 0.9, questions)).astype(np.uint8)
     weights = rng.integers(1, 40, rows) if seed % 2 else None
     y = rng.integers(0, 2, rows)
-    g = build(X, y, n_classes=2, weights=weights, leaf_cost=Fraction(1), depth=3)
+    g = build_instance(BinaryProblem(X, y, n_classes=2, weights=weights, leaf_cost=Fraction(1), depth=3))
     some = np.arange(len(g.rows), dtype=np.int32)[rng.random(len(g.rows)) < rng.uniform(0.05, 1)]
     node = prepare(g.data, some, np.ones(questions, np.uint8), 1, True, True)
     m = len(node.features)

@@ -19,6 +19,7 @@ from trainer.check.recount import Finding, verify
 from trainer.data.reader import load
 from trainer.errors import DataError, ModelFileError
 from trainer.families.exact.search.solve import prove_binary, solve_binary
+from trainer.solver_common.binary_problem import BinaryProblem
 from trainer.training.proof_file import ProofLimits
 from trainer.training.run import TrainRequest, TrainResult, save, train
 
@@ -119,11 +120,11 @@ def test_any_bound_is_proved_up_to_the_optimum(seed):
     common: dict[str, Any] = {
         "n_classes": 3, "depth": depth, "leaf_cost": price, "weights": weights, "min_leaf": least,
     }  # fmt: skip
-    best = solve_binary(X, y, **common).cost
+    best = solve_binary(BinaryProblem(X, y, **common)).cost
     heavy = np.ones(n, np.int64) if weights is None else weights
     space = Space("questions", X > 0, y, heavy, 3, depth, price, least, None, np.ones(m, bool), None, "rows")
     for asked in (Fraction(0), best / 2, best - Fraction(1, 2), best, best + 1):
-        proof = prove_binary(X, y, asked, **common, stop=never)
+        proof = prove_binary(BinaryProblem(X, y, **common), asked, stop=never)
         assert proof is not None
         lines = with_header(proof)
         shown = accepted(space, lines)
@@ -161,13 +162,13 @@ def test_what_rows_of_equal_answers_and_classes_show_needs_no_search(seed, monke
     space = Space("questions", X > 0, y, weights, 4, depth, price, 1, None, np.ones(4, bool), None, "rows")
     space = replace(space, X=space.X[weights > 0], labels=y[weights > 0], weights=weights[weights > 0])
     common: dict[str, Any] = {"n_classes": 4, "depth": depth, "leaf_cost": price, "weights": weights, "min_leaf": 1}
-    proof = prove_binary(X, y, Fraction(0), **common, stop=never)
+    proof = prove_binary(BinaryProblem(X, y, **common), Fraction(0), stop=never)
     assert proof is not None
     assert proof.steps == []
     lines = with_header(proof)
     shown = accepted(space, lines)
     assert shown is not None
     assert accepted(space, [lines[0] | {"goal": proof.goal + 1}]) is None
-    assert prove_binary(X, y, shown, **common, stop=never) == proof
+    assert prove_binary(BinaryProblem(X, y, **common), shown, stop=never) == proof
     with pytest.raises(TypeError):
-        prove_binary(X, y, shown + 1, **common, stop=never)
+        prove_binary(BinaryProblem(X, y, **common), shown + 1, stop=never)

@@ -15,6 +15,7 @@ from trainer.families.exact.search.solve import solve_binary
 from trainer.families.numeric.search import solve_numeric
 from trainer.methods.monitor import Monitor
 from trainer.registry import get
+from trainer.solver_common.binary_problem import BinaryProblem
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table
 from trainer.training.run import TrainRequest, fit, train
 
@@ -75,7 +76,7 @@ def test_many_rows_agree_with_the_binary_search(classes, leaf_cost):
     y = ((X[:, 0] * X[:, 1] > 0).astype(np.int32) + (rng.random(90) < 0.2) + (X[:, 2] > 1)).astype(np.int32) % classes
     for depth in (2, 3):
         found = solve_numeric(X, y, n_classes=classes, depth=depth, leaf_cost=leaf_cost)
-        binary = solve_binary(all_thresholds(X), y, n_classes=classes, depth=depth, leaf_cost=leaf_cost)
+        binary = solve_binary(BinaryProblem(all_thresholds(X), y, n_classes=classes, depth=depth, leaf_cost=leaf_cost))
         assert found.cost == found.bound == binary.cost
 
 

@@ -11,10 +11,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from trainer.dtypes import BitArray, CodeArray, CountArray
+from trainer.dtypes import CodeArray, CountArray
 from trainer.errors import DataError, ParameterError
 from trainer.families.exact.kernels.node import Data
 from trainer.kernels.bits import pack_bits
+from trainer.solver_common.binary_problem import BinaryProblem
 
 MOST_WEIGHT = 1 << 28  # sums of counts must stay within int32, and below the mark for leaves that are too small
 MOST_COST = 1 << 61
@@ -57,12 +58,16 @@ class ExactInstance:
         return Fraction(cost // self.scale, self.Q)
 
 
-def build(
-    X: BitArray, y: CodeArray, *, n_classes: int, weights: CountArray | None, leaf_cost: Fraction, depth: int
-) -> ExactInstance:
-    """The instance of rows X (n, F) of 0/1; `leaf_cost` in rows.  Raises DataError or ParameterError if it is too large."""
+def build_instance(problem: BinaryProblem) -> ExactInstance:
+    """Return the instance of a problem.  Raises DataError or ParameterError if it is too large."""
     return build_packed(
-        pack_bits(X), y, features=X.shape[1], n_classes=n_classes, weights=weights, leaf_cost=leaf_cost, depth=depth
+        pack_bits(problem.X),
+        problem.y,
+        features=problem.X.shape[1],
+        n_classes=problem.n_classes,
+        weights=problem.weights,
+        leaf_cost=problem.leaf_cost,
+        depth=problem.depth,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -22,7 +23,7 @@ from trainer.families.exact.rashomon.optima import optimal_trees
 from trainer.families.exact.search.column_cases import COUNTED, CasesProof
 from trainer.families.exact.search.constrained import solve_constrained
 from trainer.families.exact.search.constraints import KEEP, LIMITS, exact_constraints
-from trainer.families.exact.search.frontier import FrontierPoint, count_leaves, solve_frontier
+from trainer.families.exact.search.frontier import FrontierPoint, cheapest_point, count_leaves, solve_frontier
 from trainer.families.exact.search.pareto import Constraints
 from trainer.families.exact.search.search import Search
 from trainer.families.exact.search.solve import ExactOptions, ExactResult, solve_binary
@@ -44,6 +45,7 @@ from trainer.methods.base import (
 )
 from trainer.methods.monitor import Monitor
 from trainer.methods.scope import binary_space
+from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 from trainer.solver_common.warm_start import binary_tree
 from trainer.tree.nodes import Draft, DraftLeaf
 from trainer.tree.shapes import LabelledShape, Shape
@@ -90,28 +92,23 @@ def _limited(
     points: list[FrontierPoint],
 ) -> Callable[[Callable[[], bool]], Proof | None]:
     """The proof of the frontier, or of its best tree, or of the best tree within limits of leaves and columns, and pairs of columns."""
-    X, common = problem.binary.bits(problem.table), {
-        "n_classes": problem.n_classes, "depth": settings["depth"], "leaf_cost": problem.kappa, "weights": problem.weights,
-        "min_leaf": settings["min_leaf"], "allowed": _allowed(problem, settings),
-    }  # fmt: skip
+    binary = _binary_problem(problem, settings)
 
     def made(stop: Callable[[], bool]) -> Proof | None:
         errors = [p.bound for p in points]
         most = settings["max_leaves"]
-        whole = frontier_proof(X, problem.y, errors, most=most, stop=stop, **common) if points else None
+        whole = frontier_proof(binary, errors, most=most, stop=stop) if points else None
         whole = whole or _of_cases(problem, settings, constraints, found, stop)
         if whole is not None or stop():
             return whole
         return limited_proof(
-            X,
-            problem.y,
+            binary,
             constraints or Constraints(max_leaves=settings["max_leaves"]),
-            bound=found.bound,
+            found.bound,
             stop=stop,
             vectors=lambda: restricted_proof(
                 constrained_bench(problem, settings), (), found.bound, settings["depth"], stop
             ),
-            **common,
         )
 
     return made
@@ -125,15 +122,12 @@ def _of_cases(
         return None
     if constraints.conflict is not None and settings["depth"] > COUNTED:  # steps below the root know nothing of pairs
         return None
-    X = problem.binary.bits(problem.table)
+    binary = _binary_problem(problem, settings)
     columns = np.array([f.column for f in problem.binary.features])
 
     def search(usable: frozenset[int]) -> Search:
-        among = _allowed(problem, settings) * np.isin(columns, list(usable)).astype(np.uint8)
-        again = solve_binary(
-            X, problem.y, n_classes=problem.n_classes, depth=settings["depth"], leaf_cost=problem.kappa,
-            weights=problem.weights, min_leaf=settings["min_leaf"], allowed=among, options=_options(settings), stop=stop,
-        )  # fmt: skip
+        among = binary.allowed_features * np.isin(columns, list(usable)).astype(np.uint8)
+        again = solve_binary(replace(binary, allowed=among), limits=SearchLimits(stop=stop), options=_options(settings))
         assert again.search is not None
         return again.search
 
@@ -141,6 +135,23 @@ def _of_cases(
         root=found.cases, bound=found.bound, depth=settings["depth"], leaves=constraints.max_leaves, Q=problem.kappa.denominator,
         search=search, stop=stop,
     ).made()  # fmt: skip
+
+
+def _binary_problem(problem: Problem, settings: Settings) -> BinaryProblem:
+    return BinaryProblem(
+        problem.binary.bits(problem.table),
+        problem.y,
+        n_classes=problem.n_classes,
+        depth=settings["depth"],
+        leaf_cost=problem.kappa,
+        weights=problem.weights,
+        min_leaf=settings["min_leaf"],
+        allowed=_allowed(problem, settings),
+    )
+
+
+def _limits(settings: Settings, monitor: Monitor) -> SearchLimits:
+    return SearchLimits(threads=settings["threads"], stop=monitor.stopped, flag=monitor.flag)
 
 
 def _draft(problem: Problem, shape: LabelledShape) -> Draft:
@@ -186,26 +197,17 @@ def _free(problem: Problem, settings: Settings, monitor: Monitor) -> ExactResult
         draft = _draft(problem, shape)
         monitor.report(incumbent=problem.objective(problem.tree(draft)), draft=draft)
 
-    allowed = _allowed(problem, settings)
+    binary = _binary_problem(problem, settings)
     start = None
     if problem.warm_start is not None:
         start = binary_tree(
-            problem.warm_start, problem, depth=settings["depth"], min_leaf=settings["min_leaf"], allowed=allowed
+            problem.warm_start, problem, depth=binary.depth, min_leaf=binary.min_leaf, allowed=binary.allowed
         )
     return solve_binary(
-        problem.binary.bits(problem.table),
-        problem.y,
-        n_classes=problem.n_classes,
-        weights=problem.weights,
-        depth=settings["depth"],
-        leaf_cost=problem.kappa,
-        min_leaf=settings["min_leaf"],
-        allowed=allowed,
-        start=start,
-        threads=settings["threads"],
+        binary,
+        limits=_limits(settings, monitor),
         options=_options(settings),
-        stop=monitor.stopped,
-        flag=monitor.flag,
+        start=start,
         report=report,
         improved=improved,
     )
@@ -218,19 +220,10 @@ def _constrained(problem: Problem, settings: Settings, monitor: Monitor, constra
         monitor.report(incumbent=_objective(cost, problem), bound=_objective(bound, problem), nodes=nodes)
 
     found = solve_constrained(
-        problem.binary.bits(problem.table),
-        problem.y,
+        _binary_problem(problem, settings),
         constraints,
-        n_classes=problem.n_classes,
-        weights=problem.weights,
-        depth=settings["depth"],
-        leaf_cost=problem.kappa,
-        min_leaf=settings["min_leaf"],
-        allowed=_allowed(problem, settings),
-        threads=settings["threads"],
+        limits=_limits(settings, monitor),
         options=_options(settings),
-        stop=monitor.stopped,
-        flag=monitor.flag,
         report=report,
     )
     if not found.found:
@@ -263,18 +256,10 @@ def _optima(problem: Problem, settings: Settings, monitor: Monitor) -> dict[str,
     """The number of optimal trees, and the first of them; the count is a text, because it may be large."""
     monitor.report(phase="all optimal trees")
     found = optimal_trees(
-        problem.binary.bits(problem.table),
-        problem.y,
-        n_classes=problem.n_classes,
-        weights=problem.weights,
-        depth=settings["depth"],
+        _binary_problem(problem, settings),
         limit=settings["optimal_trees"],
-        leaf_cost=problem.kappa,
-        min_leaf=settings["min_leaf"],
-        allowed=_allowed(problem, settings),
+        limits=_limits(settings, monitor),
         options=_options(settings),
-        stop=monitor.stopped,
-        flag=monitor.flag,
     )
     if found is None:
         return {"kind": Evidence.OPTIMAL_TREES, "count": None, "listed": []}
@@ -303,28 +288,19 @@ def _point(problem: Problem, p: FrontierPoint) -> dict[str, object]:
 def _with_budget(problem: Problem, settings: Settings, monitor: Monitor) -> tuple[ExactResult, list[FrontierPoint]]:
     """The best point of the frontier up to the leaf budget, and the frontier."""
     points = solve_frontier(
-        problem.binary.bits(problem.table),
-        problem.y,
-        n_classes=problem.n_classes,
-        weights=problem.weights,
-        depth=settings["depth"],
+        _binary_problem(problem, settings),
         max_leaves=settings["max_leaves"],
-        min_leaf=settings["min_leaf"],
-        allowed=_allowed(problem, settings),
+        limits=_limits(settings, monitor),
         options=_options(settings),
-        stop=monitor.stopped,
-        flag=monitor.flag,
     )
-    penalty = problem.kappa
-    cost, leaves, best = min((p.errors + penalty * p.leaves, p.leaves, k) for k, p in enumerate(points))
-    bound = min(p.bound + penalty * (p.leaves if p.bound == p.errors else k + 1) for k, p in enumerate(points))
+    best, cost, bound = cheapest_point(points, problem.kappa)
     result = ExactResult(
-        shape=points[best].shape,
-        errors=points[best].errors,
-        leaves=leaves,
+        shape=best.shape,
+        errors=best.errors,
+        leaves=best.leaves,
         cost=cost,
-        bound=min(cost, bound),
-        optimal=bound >= cost,
+        bound=bound,
+        optimal=bound == cost,
         nodes=0,
         depth_two=0,
         cache_entries=0,

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
 from trainer.dtypes import CountArray
 from trainer.families.mip.instance import Instance
+from trainer.solver_common.binary_problem import SearchLimits
 from trainer.solver_common.cross_family import solve_binary
 
 SECONDS = 0.5  # for each set of rows
@@ -35,10 +37,9 @@ class DeepBounds:
         if key not in self._cache:
             inst = self.instance
             began = time.perf_counter()
-            found = solve_binary(
-                inst.X[rows], inst.y[rows], n_classes=inst.classes, weights=inst.weight[rows], depth=height,
-                leaf_cost=inst.kappa, time_limit=min(self.seconds, max(0.0, TOTAL - self.spent)), stop=self.stop,
-            )  # fmt: skip
+            problem = replace(inst.binary_problem().among(rows), depth=height)
+            seconds = min(self.seconds, max(0.0, TOTAL - self.spent))
+            found = solve_binary(problem, limits=SearchLimits(time_limit=seconds, stop=self.stop))
             self.spent += time.perf_counter() - began
             self._cache[key] = int(inst.weight[rows].sum()) - found.bound
         return self._cache[key]

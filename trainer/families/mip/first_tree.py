@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from trainer.families.mip import greedy
 from trainer.families.mip.instance import CUT, LEAF, ArrayTree, Instance, routed
 from trainer.families.mip.side import SideConstraint
 from trainer.methods.base import Parameter
+from trainer.solver_common.binary_problem import SearchLimits
 from trainer.solver_common.cross_family import solve_binary, solve_constrained
 from trainer.solver_common.warm_start import BinaryTree, binary_tree
 from trainer.tree.nodes import Draft
@@ -57,15 +57,13 @@ def _searched(
     instance: Instance, constraints: Constraints | None, trees: tuple[ArrayTree, ...], seconds: float, stopped: Halted
 ) -> Start:
     """The tree and the bound of the exact search, before other trees."""
-    common: dict[str, Any] = {
-        "n_classes": instance.classes, "weights": instance.weight, "depth": instance.depth, "leaf_cost": instance.kappa,
-        "time_limit": seconds, "stop": stopped,
-    }  # fmt: skip
+    problem = instance.binary_problem()
+    limits = SearchLimits(time_limit=seconds, stop=stopped)
     if constraints is None:
-        free = solve_binary(instance.X, instance.y, **common)
+        free = solve_binary(problem, limits=limits)
         return Start(trees=(_tree(instance, free.shape), *trees), bound=instance.total - free.bound)
     try:
-        found = solve_constrained(instance.X, instance.y, constraints, **common)
+        found = solve_constrained(problem, constraints, limits=limits)
     except InfeasibleError:  # the model shows it, too, and what can be reached instead
         return Start(trees=trees)
     own = (_tree(instance, found.shape),) if found.found else ()

@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from trainer.dtypes import BIT, COUNT, BitArray, BoolArray, CodeArray, CountArray
+from trainer.solver_common.binary_problem import BinaryProblem
 
 LEAF = -1
 CUT = -2  # below a leaf
@@ -127,6 +128,17 @@ class Instance:
     def tree(self) -> Topology:
         """The index tree."""
         return Topology(depth=self.depth)
+
+    def binary_problem(self) -> BinaryProblem:
+        """Return the instance as a problem of the exact search."""
+        return BinaryProblem(
+            self.X,
+            self.y,
+            n_classes=self.classes,
+            depth=self.depth,
+            leaf_cost=self.kappa,
+            weights=self.weight,
+        )
 
     @cached_property
     def ones(self) -> BoolArray:

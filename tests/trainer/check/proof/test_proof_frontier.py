@@ -23,6 +23,7 @@ from trainer.check.recount.search import small
 from trainer.data.reader import load
 from trainer.families.exact.proofs.frontier import frontier_proof
 from trainer.families.exact.search.frontier import solve_frontier
+from trainer.solver_common.binary_problem import BinaryProblem
 from trainer.training.run import TrainRequest, save, train
 
 Lines = list[dict[str, Any]]
@@ -71,14 +72,9 @@ def questions(seed: int) -> tuple[Space, Lines, list[int]]:
     least = 1 + 2 * (seed % 5 == 0)
     most = int(rng.integers(1, 1 + (1 << depth)))
     allowed = (np.arange(m) != (seed % 8)).astype(np.uint8)
-    points = solve_frontier(
-        X, y, n_classes=classes, depth=depth, max_leaves=most, weights=weights, min_leaf=least, allowed=allowed
-    )  # fmt: skip
+    points = solve_frontier(BinaryProblem(X, y, n_classes=classes, depth=depth, weights=weights, min_leaf=least, allowed=allowed), max_leaves=most)  # fmt: skip
     errors = [p.bound for p in points]
-    proof = frontier_proof(
-        X, y, errors, most=most, n_classes=classes, depth=depth, weights=weights, min_leaf=least, allowed=allowed,
-        leaf_cost=penalty, stop=never,
-    )  # fmt: skip
+    proof = frontier_proof(BinaryProblem(X, y, n_classes=classes, depth=depth, weights=weights, min_leaf=least, allowed=allowed, leaf_cost=penalty), errors, most=most, stop=never)  # fmt: skip
     assert proof is not None
     space = Space("questions", X > 0, y, weights, classes, depth, penalty, least, most, allowed > 0, None, "rows")
     header = {"format": "octweb-proof", "version": 4, "rows": "rows", "scale": 1, "goals": proof.goals}
@@ -116,11 +112,8 @@ def test_five_levels_of_more_than_twenty_questions_are_proved():
     most = 4
     y = ((X[:, 0] ^ X[:, 1]) | (rng.random(40) < 0.2)).astype(np.int32)
     every = np.ones(22, np.uint8)
-    points = solve_frontier(X, y, n_classes=2, depth=5, max_leaves=most, allowed=every)
-    proof = frontier_proof(
-        X, y, [p.bound for p in points], most=most, n_classes=2, depth=5, weights=None, min_leaf=1, allowed=every, leaf_cost=Fraction(0),
-        stop=never,
-    )  # fmt: skip
+    points = solve_frontier(BinaryProblem(X, y, n_classes=2, depth=5, allowed=every), max_leaves=most)
+    proof = frontier_proof(BinaryProblem(X, y, n_classes=2, depth=5, weights=None, min_leaf=1, allowed=every, leaf_cost=Fraction(0)), [p.bound for p in points], most=most, stop=never)  # fmt: skip
     assert proof is not None
     assert proof.goals is not None
     space = Space("questions", X > 0, y, np.ones(40, np.int64), 2, 5, Fraction(0), 1, most, every > 0, None, "rows")

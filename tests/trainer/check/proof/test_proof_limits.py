@@ -13,8 +13,10 @@ from tests.trainer.check.proof.test_proofs import accepted, never, with_header
 from trainer.check.proof.subject import Space
 from trainer.constraints import Constraints
 from trainer.families.exact.proofs.limits import limited_proof
+from trainer.families.exact.search.constrained import solve_constrained
 from trainer.families.exact.search.solve import solve_binary
 from trainer.methods.base import Proof
+from trainer.solver_common.binary_problem import BinaryProblem
 
 
 class Least:
@@ -80,11 +82,7 @@ def table(seed: int) -> tuple[Space, list[dict[str, Any]], int]:
     unit = penalty.denominator
     leaf = penalty.numerator
     optimum = Least(space, unit, leaf).below([], depth, leaves or 1 << depth)
-    proof = limited_proof(
-        X, y, Constraints(conflict=None if held is None else held.astype(np.uint8), max_leaves=leaves),
-        n_classes=classes, depth=depth, leaf_cost=penalty, weights=None, min_leaf=smallest,
-        allowed=np.ones(m, np.uint8), bound=Fraction(optimum, unit), stop=never, vectors=no_vectors,
-    )  # fmt: skip
+    proof = limited_proof(BinaryProblem(X, y, n_classes=classes, depth=depth, leaf_cost=penalty, weights=None, min_leaf=smallest, allowed=np.ones(m, np.uint8)), Constraints(conflict=None if held is None else held.astype(np.uint8), max_leaves=leaves), Fraction(optimum, unit), stop=never, vectors=no_vectors)  # fmt: skip
     assert proof is not None
     return space, with_header(proof), optimum
 
@@ -113,10 +111,7 @@ def test_what_recalls_cost_is_left_to_the_steps_over_vectors():
     y = rng.integers(0, 2, 30).astype(np.int32)
     limits = Constraints(recalls=((0, Fraction(1)),))
     other = Proof(scale=1, goal=29, steps=[])
-    assert other is limited_proof(
-        X, y, limits, n_classes=2, depth=2, leaf_cost=Fraction(0), weights=None, min_leaf=1,
-        allowed=np.ones(4, np.uint8), bound=Fraction(29), stop=never, vectors=lambda: other,
-    )  # fmt: skip
+    assert other is limited_proof(BinaryProblem(X, y, n_classes=2, depth=2, leaf_cost=Fraction(0), weights=None, min_leaf=1, allowed=np.ones(4, np.uint8)), limits, Fraction(29), stop=never, vectors=lambda: other)  # fmt: skip
 
 
 def test_a_bound_that_is_not_met_needs_no_more_than_it_says():
@@ -124,19 +119,36 @@ def test_a_bound_that_is_not_met_needs_no_more_than_it_says():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, (60, 9)).astype(np.uint8)
     y = rng.integers(0, 2, 60).astype(np.int32)
-    best = solve_binary(X, y, n_classes=2, depth=4).cost
+    best = solve_binary(BinaryProblem(X, y, n_classes=2, depth=4)).cost
     space = Space(
         "questions", X > 0, y, np.ones(60, np.int64), 2, 4, Fraction(0), 1, 16, np.ones(9, bool), None, "rows"
     )
     sizes = []
     for bound in (Fraction(0), best):
-        proof = limited_proof(
-            X, y, Constraints(max_leaves=16), n_classes=2, depth=4, leaf_cost=Fraction(0), weights=None, min_leaf=1,
-            allowed=np.ones(9, np.uint8), bound=bound, stop=never, vectors=no_vectors,
-        )  # fmt: skip
+        proof = limited_proof(BinaryProblem(X, y, n_classes=2, depth=4, leaf_cost=Fraction(0), weights=None, min_leaf=1, allowed=np.ones(9, np.uint8)), Constraints(max_leaves=16), bound, stop=never, vectors=no_vectors)  # fmt: skip
         assert proof is not None
         sizes.append(len(proof.steps))
         shown = accepted(space, with_header(proof))
         assert shown is not None
         assert bound <= shown <= best
     assert sizes[0] <= 1 < sizes[1] / 5
+
+
+def test_pairs_are_proved_beyond_256_features():
+    """The key of a split distinguishes all features."""
+    rng = np.random.default_rng(1)
+    X = np.zeros((24, 260), np.uint8)
+    X[:, 255:] = rng.integers(0, 2, (24, 5))
+    y = rng.integers(0, 2, 24).astype(np.int32)
+    conflict = np.zeros((260, 260), np.uint8)
+    conflict[255, 256] = conflict[256, 255] = 1
+    allowed = (np.arange(260) >= 255).astype(np.uint8)
+    problem = BinaryProblem(X, y, n_classes=2, depth=4, allowed=allowed)
+    limits = Constraints(conflict=conflict)
+    bound = solve_constrained(problem, limits).bound
+    proof = limited_proof(problem, limits, bound, stop=never, vectors=no_vectors)
+    assert proof is not None
+    space = Space(
+        "questions", X > 0, y, np.ones(24, np.int64), 2, 4, Fraction(0), 1, None, allowed > 0, conflict > 0, "rows"
+    )
+    assert accepted(space, with_header(proof)) == bound

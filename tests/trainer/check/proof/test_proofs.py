@@ -21,6 +21,7 @@ from trainer.families.numeric import proof as numeric_proof
 from trainer.families.numeric import search
 from trainer.families.numeric.proof import build_proof
 from trainer.families.numeric.search import solve_numeric
+from trainer.solver_common.binary_problem import BinaryProblem
 
 Lines = list[dict[str, Any]]
 INSTANCES = 25
@@ -70,9 +71,7 @@ def questions(seed: int, depth: int) -> tuple[Space, Lines, Fraction]:
     weights = rng.integers(1, 4, n).astype(np.int64) if seed % 4 == 0 else np.ones(n, np.int64)
     penalty = Fraction(int(rng.integers(0, 4)), int(rng.integers(1, 4)))
     least = 1 + 2 * (seed % 5 == 0)
-    found = solve_binary(
-        X, y, n_classes=classes, depth=depth, leaf_cost=penalty, weights=weights, min_leaf=least
-    )  # fmt: skip
+    found = solve_binary(BinaryProblem(X, y, n_classes=classes, depth=depth, leaf_cost=penalty, weights=weights, min_leaf=least))  # fmt: skip
     proof = found.proof(never)
     assert proof is not None
     space = Space("questions", X > 0, y, weights, classes, depth, penalty, least, None, np.ones(m, bool), None, "rows")

@@ -7,15 +7,16 @@ bounds that these need of it, and so on down to height three. The format is docs
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from fractions import Fraction
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from trainer.dtypes import BitArray, BoolArray, CodeArray, CountArray
+from trainer.dtypes import BoolArray, CountArray
 from trainer.families.exact.search.frontier import solve_frontier
 from trainer.families.exact.search.row_bounds import excess_of
 from trainer.methods.base import Proof
+from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 
 COUNTED = 3  # height up to which the checker counts by itself
 ALWAYS = 4  # depth of trees whose frontier is proved whatever the number of questions
@@ -23,22 +24,19 @@ MOST_PATHS = 1000  # of others: ways to ask questions down to what the checker c
 Step = dict[str, Any]
 
 
-def frontier_proof(
-    X: BitArray, y: CodeArray, errors: list[int], *, most: int, n_classes: int, depth: int, weights: CountArray | None, min_leaf: int,
-    allowed: BitArray, leaf_cost: Fraction, stop: Callable[[], bool],
-) -> Proof | None:  # fmt: skip
-    """The proof that trees of at most t leaves make `errors[t - 1]` errors at least, and all up to `most` leaves the last number.
+def frontier_proof(problem: BinaryProblem, errors: list[int], *, most: int, stop: Callable[[], bool]) -> Proof | None:
+    """Prove that trees with at most t leaves make `errors[t - 1]` errors, and all up to `most` leaves the last number.
 
-    None if it is too large or was stopped.  Arguments as for `solve_frontier`.
+    None if the proof is too large or was stopped.
     """
-    asked = np.flatnonzero(allowed)
-    if (depth > ALWAYS and len(asked) ** (depth - COUNTED) > MOST_PATHS) or stop():
+    depth = problem.depth
+    features = np.flatnonzero(problem.allowed_features)
+    if (depth > ALWAYS and len(features) ** (depth - COUNTED) > MOST_PATHS) or stop():
         return None
     goals = np.minimum.accumulate(errors).tolist()
     steps: list[Step] = []
     if depth > COUNTED:
-        own = np.ones(len(y), np.int64) if weights is None else weights
-        sides = _Sides(X, y, own, n_classes, min_leaf, asked, stop)
+        sides = _Sides(problem.with_positive_weights(), stop)
         for step in sides.steps(np.ones(len(sides.y), bool), [], depth, goals, most):
             steps.append(step)
             if stop():
@@ -48,27 +46,23 @@ def frontier_proof(
             last = most if t == len(goals) else t
             leaves = {"leaves": last} if last < 1 << depth else {}
             steps.append({"path": [], "height": depth, "bound": goal, "by": "split" if depth > 2 else "count"} | leaves)
-    paid = min(goal + t * leaf_cost for t, goal in enumerate(goals, start=1))
-    goal = paid * leaf_cost.denominator
+    paid = min(goal + t * problem.leaf_cost for t, goal in enumerate(goals, start=1))
+    goal = paid * problem.leaf_cost.denominator
     return Proof(scale=1, goal=int(goal), steps=steps, goals=goals)
 
 
 class _Sides:
     """The steps of the sides of each question, down to those that the checker counts."""
 
-    def __init__(
-        self, X: BitArray, y: CodeArray, weights: CountArray, n_classes: int, min_leaf: int, asked: CountArray,
-        stop: Callable[[], bool],
-    ) -> None:  # fmt: skip
-        used = weights > 0
-        self.X = X[used]
-        self.y = y[used]
-        self.weights = weights[used]
-        self.asked = asked
-        self.n_classes = n_classes
-        self.min_leaf = max(1, min_leaf)
+    def __init__(self, problem: BinaryProblem, stop: Callable[[], bool]) -> None:
+        self.problem = problem
+        self.X = problem.X
+        self.y = problem.y
+        self.weights = problem.row_weights
+        self.features = np.flatnonzero(problem.allowed_features)
+        self.min_leaf = max(1, problem.min_leaf)
         self.stop = stop
-        self.excess = excess_of(self.X, self.y, self.weights, n_classes)
+        self.excess = excess_of(self.X, self.y, self.weights, problem.n_classes)
         self.held: dict[tuple[int, bytes], CountArray] = {}  # what is proved, by height and rows
 
     def steps(self, rows: BoolArray, path: list[int], height: int, goals: list[int], most: int) -> Iterator[Step]:
@@ -76,7 +70,7 @@ class _Sides:
         done: set[bytes] = set()
         total = int(self.weights[rows].sum())
         largest = 1 << (height - 1)
-        for q in self.asked.tolist():
+        for q in self.features.tolist():
             sides = [rows & (self.X[:, q] == answer) for answer in (0, 1)]
             held = int(self.weights[sides[1]].sum())
             key = min(np.packbits(side).tobytes() for side in sides)
@@ -92,12 +86,8 @@ class _Sides:
     def _side(
         self, rows: BoolArray, path: list[int], height: int, needed: CountArray, floors: CountArray
     ) -> Iterator[Step]:
-        allowed = np.zeros(self.X.shape[1], np.uint8)
-        allowed[self.asked] = 1
-        points = solve_frontier(
-            self.X[rows], self.y[rows], n_classes=self.n_classes, depth=height, weights=self.weights[rows],
-            min_leaf=self.min_leaf, allowed=allowed, stop=self.stop,
-        )  # fmt: skip
+        side = replace(self.problem.among(rows), depth=height)
+        points = solve_frontier(side, limits=SearchLimits(stop=self.stop))
         most = 1 << height
         least = np.array([points[min(t, len(points) - 1)].bound for t in range(most)])
         bounds = np.minimum(least, needed)
@@ -116,7 +106,7 @@ class _Sides:
 
     def _floors(self, rows: BoolArray, most: int) -> CountArray:
         """Errors for 1, 2, … leaves by equal rows and classes, int64 (most,)."""
-        sizes = np.sort(np.bincount(self.y[rows], self.weights[rows], self.n_classes).astype(np.int64))[::-1]
+        sizes = np.sort(np.bincount(self.y[rows], self.weights[rows], self.problem.n_classes).astype(np.int64))[::-1]
         left = int(sizes.sum()) - np.cumsum(sizes)
         wide = np.concatenate([left, np.zeros(most, np.int64)])[:most]
         return np.maximum(wide, int(self.excess[rows].sum()))

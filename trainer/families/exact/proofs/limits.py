@@ -15,100 +15,94 @@ from typing import Any
 import numpy as np
 
 from trainer.constraints import Constraints
-from trainer.dtypes import BitArray, CodeArray, CountArray
+from trainer.dtypes import BoolArray
 from trainer.families.exact.search.constrained import solve_constrained
 from trainer.families.exact.search.solve import prove_binary
 from trainer.methods.base import Proof
+from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 
 DEEPEST = 4
 Step = dict[str, Any]
+MakeProof = Callable[[], Proof | None]
 
 
 def limited_proof(
-    X: BitArray, y: CodeArray, constraints: Constraints, *, n_classes: int, depth: int, leaf_cost: Fraction,
-    weights: CountArray | None, min_leaf: int, allowed: BitArray, bound: Fraction, stop: Callable[[], bool],
-    vectors: Callable[[], Proof | None],
-) -> Proof | None:  # fmt: skip
-    """The proof of `bound`, in rows, for all trees within the constraints; None if it is stopped.
+    problem: BinaryProblem, constraints: Constraints, bound: Fraction, *, stop: Callable[[], bool], vectors: MakeProof
+) -> Proof | None:
+    """Prove `bound`, in rows, for all trees within the constraints; None if it is stopped.
 
-    Arguments as for `solve_constrained`.  `vectors` makes a proof for what these steps do not prove.
+    `vectors` makes a proof of what these steps do not prove.
     """
-    forbidden = depth >= DEEPEST and constraints.conflict is not None  # are some paths that its steps may follow
-    free = None if forbidden else prove_binary(
-        X, y, bound, n_classes=n_classes, depth=depth, leaf_cost=leaf_cost, weights=weights, min_leaf=min_leaf, allowed=allowed,
-        stop=stop,
-    )  # fmt: skip
-    if free is not None and free.goal >= bound * free.scale * leaf_cost.denominator:  # the limits cost nothing
-        return free
+    Q = problem.leaf_cost.denominator
+    # a proof without constraints may follow paths that forbidden pairs exclude
+    may_follow_forbidden_paths = problem.depth >= DEEPEST and constraints.conflict is not None
+    if not may_follow_forbidden_paths:
+        free = prove_binary(problem, bound, stop=stop)
+        if free is not None and free.goal >= bound * free.scale * Q:  # the limits cost nothing
+            return free
     if stop():
         return None
-    if depth > DEEPEST:
+    if problem.depth > DEEPEST:
         return vectors()
-    kept = replace(constraints, recalls=(), max_columns=None, columns=None)
-    own = np.ones(len(y), np.int64) if weights is None else weights
-    used = own > 0
-    writer = _Writer(
-        X[used], y[used], own[used], kept, stop,
-        {"n_classes": n_classes, "leaf_cost": leaf_cost, "min_leaf": min_leaf, "stop": stop},
-    )  # fmt: skip
-    every = np.ones(int(used.sum()), bool)
-    goal = writer.cost(every, allowed.astype(np.uint8), depth, kept.max_leaves)
+    limits = replace(constraints, recalls=(), max_columns=None, columns=None)
+    writer = _Writer(problem.with_positive_weights(), limits, stop)
+    goal = writer.least_cost(writer.problem, limits.max_leaves)
     if stop():
         return None
-    if goal < bound * leaf_cost.denominator:
+    if goal < bound * Q:
         return vectors()
-    if depth == DEEPEST:
-        writer.sides(allowed.astype(np.uint8), goal)
-    writer.write([], depth, kept.max_leaves, goal)
+    if problem.depth == DEEPEST:
+        writer.write_sides(goal)
+    writer.write([], problem.depth, limits.max_leaves, goal)
     return None if stop() else Proof(scale=1, goal=goal, steps=writer.steps)
 
 
 class _Writer:
-    def __init__(
-        self, X: BitArray, y: CodeArray, weights: CountArray, constraints: Constraints, stop: Callable[[], bool],
-        common: dict[str, Any],
-    ) -> None:  # fmt: skip
-        self.X = X
-        self.y = y
-        self.weights = weights
+    """Writes the steps of one proof; costs are in 1/Q of a row, Q being the denominator of a leaf's price."""
+
+    def __init__(self, problem: BinaryProblem, constraints: Constraints, stop: Callable[[], bool]) -> None:
+        self.problem = problem
         self.constraints = constraints
         self.stop = stop
-        self.common = common
         self.steps = list[Step]()
 
-    def cost(self, rows: np.ndarray, allowed: BitArray, depth: int, leaves: int | None) -> int:
-        """The least cost of a tree for the rows in 1/Q of a row, Q being the denominator of a leaf's price."""
+    def least_cost(self, problem: BinaryProblem, leaves: int | None) -> int:
+        """Return the least cost of a tree with at most so many leaves."""
         limits = replace(self.constraints, max_leaves=leaves)
-        found = solve_constrained(
-            self.X[rows], self.y[rows], limits, depth=depth, weights=self.weights[rows], allowed=allowed, **self.common
-        )
-        return int(found.bound * self.common["leaf_cost"].denominator)
+        solution = solve_constrained(problem, limits, limits=SearchLimits(stop=self.stop))
+        return int(solution.bound * problem.leaf_cost.denominator)
 
-    def sides(self, allowed: BitArray, goal: int) -> None:
-        """Steps for both sides of each question that separates the rows, as far as their sum must reach the goal."""
-        height = DEEPEST - 1
-        most = self.constraints.max_leaves
+    def write_sides(self, goal: int) -> None:
+        """Write steps for both sides of each split of the rows, as far as their sum must reach the goal."""
+        problem = self.problem
         conflict = self.constraints.conflict
-        total = int(self.weights.sum())
+        height = DEEPEST - 1
+        least = max(1, problem.min_leaf)
+        total = int(problem.row_weights.sum())
         done: set[bytes] = set()
-        for q in np.flatnonzero(allowed).tolist():
+        for q in np.flatnonzero(problem.allowed_features).tolist():
             if self.stop():
                 return
-            yes = self.X[:, q] == 1
-            held = int(self.weights[yes].sum())
-            least = max(1, self.common["min_leaf"])
-            # with pairs, questions of the same answers may leave different ones
-            key = min(np.packbits(yes).tobytes(), np.packbits(~yes).tobytes()) + (
-                b"" if conflict is None else bytes([q])
-            )
-            if min(held, total - held) < least or (conflict is None and key in done):
+            is_one = problem.X[:, q] == 1
+            weight = int(problem.row_weights[is_one].sum())
+            key = self._split_key(q, is_one)
+            if min(weight, total - weight) < least or key in done:
                 continue
             done.add(key)
-            below = allowed if conflict is None else allowed & (1 - conflict[q])
-            for answer, rows in ((0, ~yes), (1, yes)):
-                for leaves in _leaf_shares(most, 1 << height):
-                    bound = min(goal, self.cost(rows, below, height, leaves))
-                    self.write([2 * q + answer], height, leaves, bound)
+            below = problem.allowed_features
+            if conflict is not None:
+                below = below & (1 - conflict[q])
+            for answer, rows in ((0, ~is_one), (1, is_one)):
+                side = replace(problem.among(rows), depth=height, allowed=below)
+                for leaves in _leaf_shares(self.constraints.max_leaves, 1 << height):
+                    self.write([2 * q + answer], height, leaves, min(goal, self.least_cost(side, leaves)))
+
+    def _split_key(self, q: int, is_one: BoolArray) -> bytes:
+        """Return a key that splits share if they need the same steps."""
+        key = min(np.packbits(is_one).tobytes(), np.packbits(~is_one).tobytes())
+        if self.constraints.conflict is None:
+            return key
+        return key + b"%d" % q  # splits of the same rows may forbid different ones below
 
     def write(self, path: list[int], height: int, leaves: int | None, bound: int) -> None:
         step = {"path": path, "height": height, "bound": bound, "by": "split" if height > 2 else "count"}

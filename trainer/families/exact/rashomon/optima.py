@@ -6,20 +6,17 @@ with E(D where f = 0, h-1) + E(D where f = 1, h-1) = E(D, h) of N(D where f = 0,
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import islice
 
 import numpy as np
 
-from trainer.dtypes import BitArray, CodeArray, CountArray
-from trainer.families.exact.instance import build
 from trainer.families.exact.kernels import node as dp_node
-from trainer.families.exact.search.memo import INFINITE, UNKNOWN_PATH, ExactOptions
-from trainer.families.exact.search.search import Search
+from trainer.families.exact.search.memo import DEFAULT_OPTIONS, INFINITE, UNKNOWN_PATH, ExactOptions
+from trainer.families.exact.search.search import UNLIMITED, Search, begin_search, useful_depth
+from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 from trainer.tree.shapes import Shape
 
 
@@ -107,40 +104,26 @@ class _Optima:
 
 
 def optimal_trees(
-    X: BitArray,
-    y: CodeArray,
+    problem: BinaryProblem,
     *,
-    n_classes: int,
-    depth: int,
     limit: int = 0,
-    leaf_cost: Fraction = Fraction(0),
-    weights: CountArray | None = None,
-    min_leaf: int = 1,
-    allowed: np.ndarray | None = None,
-    time_limit: float | None = None,
-    stop: Callable[[], bool] | None = None,
-    flag: np.ndarray | None = None,
-    options: ExactOptions | None = None,
+    limits: SearchLimits = UNLIMITED,
+    options: ExactOptions = DEFAULT_OPTIONS,
 ) -> OptimalTrees | None:
-    """The number of optimal trees and the first `limit` of them, or None if the search was stopped.
+    """Count the optimal trees and list the first `limit` of them; None if the search was stopped.
 
-    Arguments as for `solve_binary`.  Questions that send all rows to one side do not count; two trees are different if their questions are.
+    Splits that send all rows to one side do not count.  Two trees differ if their splits do.
     """
-    instance = build(X, y, n_classes=n_classes, weights=weights, leaf_cost=leaf_cost, depth=depth)
-    end = math.inf if time_limit is None else time.perf_counter() + time_limit
-    search = Search(
-        instance=instance,
+    search = begin_search(
+        problem,
+        limits=limits,
+        options=replace(options, reduce=False, dataset_cache=True),
         depth=2,  # no table of paths
-        min_leaf=min_leaf,
-        allowed=allowed,
-        options=replace(options or ExactOptions(), reduce=False, dataset_cache=True),
-        stop=lambda: time.perf_counter() >= end or (stop is not None and stop()),
     )
-    if flag is not None:
-        search.flag = flag
+    instance = search.instance
     optima = _Optima(search)
     rows = np.arange(len(instance.rows), dtype=np.int32)
-    height = min(depth, X.shape[1], len(rows) - 1)
+    height = useful_depth(problem, instance)
     try:
         cost = optima.value(rows, height)
         return OptimalTrees(

@@ -1,7 +1,7 @@
-"""Exact search under side constraints: recalls of classes, pairs of columns that no path holds, leaves, distinct columns.
+"""Exact search under side constraints on the whole tree.
 
-Where the optimum without constraints satisfies them it is the answer; else the search over non-dominated vectors is.  Distinct columns are limited by branch and bound: the optimum without the limit asks some column
-that the best tree within the limit either asks as well or may not ask.
+Recalls of classes, pairs of columns that no path may hold, and leaves: if the optimum without them satisfies them, it is the answer.
+Otherwise the search over non-dominated vectors finds it.  Distinct columns are limited by branch and bound over columns.
 """
 
 from __future__ import annotations
@@ -9,32 +9,31 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
-from trainer.dtypes import BitArray, CodeArray, CountArray
+from trainer.dtypes import CountArray
 from trainer.errors import InfeasibleError
-from trainer.families.exact.instance import ExactInstance, build
-from trainer.families.exact.search.column_cases import COUNTED, Case
-from trainer.families.exact.search.frontier import solve_frontier
-from trainer.families.exact.search.memo import INFINITE, ExactOptions
+from trainer.families.exact.search.column_cases import COUNTED, Case, Columns
+from trainer.families.exact.search.frontier import cheapest_point, solve_frontier
+from trainer.families.exact.search.memo import DEFAULT_OPTIONS, INFINITE, ExactOptions
 from trainer.families.exact.search.pareto import Constraints, ParetoSearch
-from trainer.families.exact.search.search import Search
+from trainer.families.exact.search.search import UNLIMITED, Search, begin_search, useful_depth
 from trainer.families.exact.search.solve import solve_binary
 from trainer.goal import lowered
+from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 from trainer.tree.shapes import LabelledShape
 
 MOST_SETS = 300  # sets of columns that are tried to say what can be reached
+Report = Callable[[Fraction, Fraction, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConstrainedResult:
-    """The best tree within the constraints, or None if the search was stopped before it found one.
+    """The best tree within the constraints; `found` is False if the search stopped before it had one.
 
     Costs in rows.  `shortfall` is the least amount by which all recalls must be lowered for a tree to exist, where none does.
     """
@@ -46,9 +45,7 @@ class ConstrainedResult:
     nodes: int
     infeasible: bool = False
     shortfall: Fraction | None = None
-    search: Search | None = field(
-        default=None, repr=False, compare=False
-    )  # where the tree is that of a search without constraints
+    search: Search | None = field(default=None, repr=False, compare=False)  # of a tree found without constraints
     cases: Case | None = field(default=None, repr=False, compare=False)  # of a limit of columns
 
     @property
@@ -56,133 +53,134 @@ class ConstrainedResult:
         return self.found and self.bound >= self.cost
 
 
+def _without_tree(bound: Fraction, nodes: int) -> ConstrainedResult:
+    """Return the result of a search that has no tree yet."""
+    return ConstrainedResult(shape=None, found=False, cost=bound, bound=bound, nodes=nodes)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What every search of one constrained problem shares; the clock of `limits` is running."""
+
+    problem: BinaryProblem
+    constraints: Constraints
+    limits: SearchLimits
+    options: ExactOptions
+
+    def among_columns(self, usable: Columns) -> _Task:
+        """Return the task that uses some columns only, and does not limit their number."""
+        columns = self.constraints.columns
+        assert columns is not None
+        allowed = self.problem.allowed_features.astype(bool) & np.isin(columns, list(usable))
+        return replace(
+            self,
+            problem=replace(self.problem, allowed=allowed.astype(np.uint8)),
+            constraints=replace(self.constraints, max_columns=None),
+        )
+
+    def begin_search(self) -> Search:
+        """Return the search without constraints that bounds from below."""
+        return begin_search(
+            self.problem,
+            limits=self.limits,
+            options=self.options,
+            depth=2,  # its table of depth-two optima would not be right for some of the features only
+        )
+
+
 def solve_constrained(
-    X: BitArray,
-    y: CodeArray,
+    problem: BinaryProblem,
     constraints: Constraints,
     *,
-    n_classes: int,
-    depth: int,
-    leaf_cost: Fraction = Fraction(0),
-    weights: CountArray | None = None,
-    min_leaf: int = 1,
-    allowed: BitArray | None = None,
-    threads: int = 1,
-    time_limit: float | None = None,
-    stop: Callable[[], bool] | None = None,
-    flag: np.ndarray | None = None,
-    options: ExactOptions | None = None,
-    report: Callable[[Fraction, Fraction, int], None] | None = None,
+    limits: SearchLimits = UNLIMITED,
+    options: ExactOptions = DEFAULT_OPTIONS,
+    report: Report | None = None,
 ) -> ConstrainedResult:
-    """The tree with the smallest errors + leaf_cost * leaves that satisfies the constraints, and the proof of it.
+    """Find a tree of least cost within the constraints and prove it.
 
-    Arguments as for `solve_binary`.  Raises InfeasibleError if no tree satisfies the constraints; its `best` is the least
-    amount by which all recalls must be lowered.
+    Parameters
+    ----------
+    problem : BinaryProblem
+        The rows and the trees that are searched.
+    constraints : Constraints
+        Limits on the whole tree.
+    limits, options, report
+        As for `solve_binary`.
+
+    Returns
+    -------
+    ConstrainedResult
+        If stopped early, the incumbent, if there is one, and a valid lower bound.
+
+    Raises
+    ------
+    InfeasibleError
+        No tree satisfies the constraints.  Its `best` is the least amount by which all recalls must be lowered.
     """
-    end = math.inf if time_limit is None else time.perf_counter() + time_limit
-    allowed = np.ones(X.shape[1], np.uint8) if allowed is None else allowed.astype(np.uint8)
-    common: dict[str, Any] = {
-        "n_classes": n_classes,
-        "depth": depth,
-        "leaf_cost": leaf_cost,
-        "weights": weights,
-        "min_leaf": min_leaf,
-        "threads": threads,
-        "stop": lambda: time.perf_counter() >= end or (stop is not None and stop()),
-        "flag": np.zeros(1, np.int64) if flag is None else flag,
-        "options": options or ExactOptions(),
-    }
+    task = _Task(problem, constraints, limits.start_clock(), options)
     if constraints.max_columns is None:
-        found = _solve_without_column_limit(X, y, constraints, common, allowed, report)
+        solution = _solve_without_column_limit(task, report)
     else:
-        found = _few_columns(X, y, constraints, common, allowed, report)
-    if found.infeasible and found.shortfall is None:
-        raise InfeasibleError("No tree satisfies the constraints. Relax one of them or allow a deeper tree.")
-    if found.shortfall is not None:
+        solution = _ColumnSearch(task, constraints.max_columns).run(report)
+    _check_feasible(solution, constraints)
+    return solution
+
+
+def _check_feasible(solution: ConstrainedResult, constraints: Constraints) -> None:
+    if solution.shortfall is not None:
         raise InfeasibleError(
-            f"No tree satisfies the constraints. {lowered(found.shortfall, len(constraints.recalls))}",
-            best=float(found.shortfall),
+            f"No tree satisfies the constraints. {lowered(solution.shortfall, len(constraints.recalls))}",
+            best=float(solution.shortfall),
             of="shortfall of the recalls",
         )
-    return found
+    if solution.infeasible:
+        raise InfeasibleError("No tree satisfies the constraints. Relax one of them or allow a deeper tree.")
 
 
-def _solve_without_column_limit(
-    X: BitArray, y: CodeArray, constraints: Constraints, common: dict[str, Any], allowed: BitArray,
-    report: Callable[[Fraction, Fraction, int], None] | None,
-) -> ConstrainedResult:  # fmt: skip
-    """All constraints but the number of columns."""
-    free = _unconstrained(X, y, constraints, common, allowed)
-    if free is not None and satisfies(X, y, common["weights"], free.shape, constraints):
+def _solve_without_column_limit(task: _Task, report: Report | None) -> ConstrainedResult:
+    """Solve under all constraints but the number of columns."""
+    free = _solve_unconstrained(task)
+    if satisfies(task.problem, free.shape, task.constraints):
         return free
-    search, depth = _search(X, y, common, allowed)
+    search = task.begin_search()
     instance = search.instance
     if report is not None:
-        heard = report
-        search.report = lambda cost, bound, nodes: heard(
-            instance.true_cost(cost), instance.true_cost(min(bound, cost)), nodes
-        )
-    pareto = ParetoSearch(search, constraints, instance.unit, instance.leaf)
-    floor = 0
-    if free is not None:
-        floor = math.ceil(free.bound * instance.Q) * instance.scale
+        search.report_in_rows(report)
+    depth = useful_depth(task.problem, instance)
+    pareto = ParetoSearch(search, task.constraints, instance.unit, instance.leaf)
+    floor = math.ceil(free.bound * instance.Q) * instance.scale
     pareto.run(depth, floor)
     stopped = search.stopped()
     if pareto.best is None:
-        bound = instance.true_cost(floor)
+        none = _without_tree(instance.true_cost(floor), search.nodes)
         if stopped:
-            return ConstrainedResult(shape=None, found=False, cost=bound, bound=bound, nodes=search.nodes)
-        return ConstrainedResult(
-            shape=None, found=False, cost=bound, bound=bound, nodes=search.nodes, infeasible=True,
-            shortfall=_shortfall(search, constraints, depth),
-        )  # fmt: skip
+            return none
+        return replace(none, infeasible=True, shortfall=_shortfall(search, task.constraints, depth))
     cost, front, place = pareto.best
-    value = Fraction(*_price(instance, cost))
-    bound = value if not stopped else min(value, instance.true_cost(max(floor, pareto.root_bound)))
+    value = instance.true_cost(cost)
+    bound = value
+    if stopped:
+        bound = min(value, instance.true_cost(max(floor, pareto.root_bound)))
     return ConstrainedResult(
         shape=pareto.tree(front, place), found=True, cost=value, bound=bound, nodes=search.nodes + search.twos
     )
 
 
-def _search(X: BitArray, y: CodeArray, common: dict[str, Any], allowed: BitArray) -> tuple[Search, int]:
-    """The search without constraints that bounds from below, and the depth that can be of use."""
-    options = {k: v for k, v in common.items() if k in ("n_classes", "weights", "leaf_cost", "depth")}
-    instance = build(X, y, **options)
-    search = Search(
-        instance=instance,
-        depth=2,  # its table of depth-two optima would not be right for some of the features only
-        min_leaf=common["min_leaf"],
-        allowed=allowed,
-        options=common["options"],
-        stop=common["stop"],
-        flag=common["flag"],
-    )
-    return search, min(common["depth"], X.shape[1], len(instance.rows) - 1)
-
-
-def _price(instance: ExactInstance, cost: int) -> tuple[int, int]:
-    return cost // instance.scale, instance.Q
-
-
-def _unconstrained(
-    X: BitArray, y: CodeArray, constraints: Constraints, common: dict[str, Any], allowed: BitArray
-) -> ConstrainedResult | None:
-    """The optimum with limits on leaves only; None if it was not found in time."""
-    if constraints.max_leaves is None:
-        best = solve_binary(X, y, allowed=allowed, **common)
+def _solve_unconstrained(task: _Task) -> ConstrainedResult:
+    """Solve with a limit of leaves only."""
+    most = task.constraints.max_leaves
+    if most is None:
+        best = solve_binary(task.problem, limits=task.limits, options=task.options)
         return ConstrainedResult(
             shape=best.shape, found=True, cost=best.cost, bound=best.bound, nodes=best.nodes, search=best.search
-        )  # fmt: skip
-    rest = {k: v for k, v in common.items() if k not in ("leaf_cost", "threads")}
-    points = solve_frontier(X, y, allowed=allowed, max_leaves=constraints.max_leaves, **rest)
-    penalty = common["leaf_cost"]
-    cost, _, best_at = min((p.errors + penalty * p.leaves, p.leaves, k) for k, p in enumerate(points))
-    bound = min(p.bound + penalty * (p.leaves if p.bound == p.errors else k + 1) for k, p in enumerate(points))
-    return ConstrainedResult(shape=points[best_at].shape, found=True, cost=cost, bound=min(cost, bound), nodes=0)
+        )
+    points = solve_frontier(task.problem, max_leaves=most, limits=task.limits, options=task.options)
+    best_point, cost, bound = cheapest_point(points, task.problem.leaf_cost)
+    return ConstrainedResult(shape=best_point.shape, found=True, cost=cost, bound=bound, nodes=0)
 
 
 def _shortfall(search: Search, constraints: Constraints, depth: int) -> Fraction | None:
-    """How far all recalls must be lowered, at least and by the same amount, so that some tree keeps the other constraints."""
+    """Return the least amount by which all recalls must be lowered so that some tree satisfies the rest."""
     if not constraints.recalls:
         return None
     g = search.instance
@@ -201,11 +199,11 @@ def _shortfall(search: Search, constraints: Constraints, depth: int) -> Fraction
     )
 
 
-def satisfies(
-    X: BitArray, y: CodeArray, weights: CountArray | None, shape: LabelledShape, constraints: Constraints
-) -> bool:
-    """True if the tree satisfies the constraints; leaves without a class predict the majority of their rows."""
-    w = np.ones(len(y), np.int64) if weights is None else weights
+def satisfies(problem: BinaryProblem, shape: LabelledShape, constraints: Constraints) -> bool:
+    """Return whether the tree satisfies recalls and pairs; a leaf without a class predicts the majority of its rows."""
+    X = problem.X
+    y = problem.y
+    w = problem.row_weights
     right = np.zeros(len(y), bool)
     conflict = constraints.conflict
 
@@ -227,88 +225,111 @@ def satisfies(
 
 
 def columns_of(shape: LabelledShape, columns: CountArray) -> set[int]:
-    """The columns that a tree asks."""
+    """Return the columns that the splits of a tree use."""
     if not isinstance(shape, tuple):
         return set()
     return {int(columns[shape[0]])} | columns_of(shape[1], columns) | columns_of(shape[2], columns)
 
 
-def _few_columns(
-    X: BitArray, y: CodeArray, constraints: Constraints, common: dict[str, Any], allowed: BitArray,
-    report: Callable[[Fraction, Fraction, int], None] | None,
-) -> ConstrainedResult:  # fmt: skip
-    """Branch and bound over columns: best bound first, each node a search among the columns that it leaves."""
-    most = constraints.max_columns
-    columns = constraints.columns
-    assert most is not None
-    assert columns is not None
-    inner = replace(constraints, max_columns=None)
-    ids = itertools.count()
-    best: ConstrainedResult | None = None
-    # for searches that are kept
-    nodes = 0
-    room = common["options"].memory // 4
-    root = Case(frozenset(), frozenset(int(c) for c in columns))
-    open_nodes: list[tuple[Fraction, int, Case]] = [(Fraction(0), next(ids), root)]
-    while open_nodes:
-        bound, _, case = open_nodes[0]
-        if (best is not None and bound >= best.cost) or common["stop"]() or common["flag"][0]:
-            break
-        heapq.heappop(open_nodes)
-        if len(case.required) == most:
-            case.usable = case.required
-        mask = (allowed.astype(bool) & np.isin(columns, list(case.usable))).astype(np.uint8)
-        found = _solve_without_column_limit(X, y, inner, common, mask, None)
-        nodes += found.nodes
-        if found.infeasible:
-            continue
-        case.bound = found.bound
-        if common["depth"] > COUNTED and found.search is not None and found.search.size <= room:
-            room = room - found.search.size
-            case.search = found.search
-        bound = max(bound, found.bound)
-        asked = columns_of(found.shape, columns) if found.found else set()
-        if found.found and len(asked) <= most:
-            if best is None or found.cost < best.cost:
-                best = found
-            if not found.optimal:
-                heapq.heappush(open_nodes, (bound, next(ids), case))
+class _ColumnSearch:
+    """Branch and bound over columns, best bound first: each node is a search among the columns that it leaves.
+
+    The optimum without the limit uses too many columns.  The best tree within the limit either uses a certain one of them or not.
+    """
+
+    def __init__(self, task: _Task, most: int) -> None:
+        assert task.constraints.columns is not None
+        self.task = task
+        self.most = most
+        self.columns: CountArray = task.constraints.columns
+        self.root = Case(frozenset(), frozenset(int(c) for c in self.columns))
+        self.best: ConstrainedResult | None = None
+        self.nodes = 0
+        self.memory = task.options.memory // 4  # bytes for searches that a proof reads again
+        self.open: list[tuple[Fraction, int, Case]] = []
+        self._numbers = itertools.count()
+        self._push(Fraction(0), self.root)
+
+    def run(self, report: Report | None) -> ConstrainedResult:
+        """Search until the limits end it or no open case can be better."""
+        while self.open:
+            bound, _, case = self.open[0]
+            if self._is_beaten(bound) or self.task.limits.stopped():
                 break
-        elif found.found and (best is None or bound < best.cost) and len(case.required) < most:
-            for side in case.part(min(asked - case.required)):
-                heapq.heappush(open_nodes, (bound, next(ids), side))
-        elif not found.found:
-            heapq.heappush(open_nodes, (bound, next(ids), case))
-            break
-        if best is not None and report is not None:
-            report(best.cost, min([best.cost, *(b for b, *_ in open_nodes)]), nodes)
-    floor = min((b for b, *_ in open_nodes), default=None)
-    if best is None:
-        if floor is None:
-            short = _column_shortfall(X, y, inner, common, allowed, most, columns)
-            return ConstrainedResult(
-                shape=None, found=False, cost=Fraction(0), bound=Fraction(0), nodes=nodes, infeasible=True, shortfall=short
-            )  # fmt: skip
-        return ConstrainedResult(shape=None, found=False, cost=floor, bound=floor, nodes=nodes)
-    bound = best.cost if floor is None else min(best.cost, floor)
-    return replace(best, bound=bound, nodes=nodes, search=None, cases=root)
+            heapq.heappop(self.open)
+            is_done = self._search_case(case, bound)
+            if not is_done:
+                break
+            if self.best is not None and report is not None:
+                report(self.best.cost, self._proved_bound(self.best), self.nodes)
+        if self.best is not None:
+            bound = self._proved_bound(self.best)
+            return replace(self.best, bound=bound, nodes=self.nodes, search=None, cases=self.root)
+        if self.open:
+            return _without_tree(self.open[0][0], self.nodes)
+        none = _without_tree(Fraction(0), self.nodes)
+        return replace(none, infeasible=True, shortfall=self._shortfall())
 
+    def _push(self, bound: Fraction, case: Case) -> None:
+        heapq.heappush(self.open, (bound, next(self._numbers), case))
 
-def _column_shortfall(
-    X: BitArray, y: CodeArray, constraints: Constraints, common: dict[str, Any], allowed: BitArray, most: int,
-    columns: CountArray,
-) -> Fraction | None:  # fmt: skip
-    """The least shortfall over all sets of `most` columns; None if there are too many sets to try."""
-    ids = sorted({int(c) for c in columns})
-    most = min(most, len(ids))
-    if not constraints.recalls or math.comb(len(ids), most) > MOST_SETS:
-        return None
-    found: list[Fraction] = []
-    for chosen in itertools.combinations(ids, most):
-        mask = (allowed.astype(bool) & np.isin(columns, chosen)).astype(np.uint8)
-        search, depth = _search(X, y, common, mask)
-        short = _shortfall(search, constraints, depth)
-        if short is None:
+    def _is_beaten(self, bound: Fraction) -> bool:
+        return self.best is not None and bound >= self.best.cost
+
+    def _proved_bound(self, best: ConstrainedResult) -> Fraction:
+        """Return the least cost that an open case may still reach."""
+        return min([best.cost, *(bound for bound, _, _ in self.open)])
+
+    def _search_case(self, case: Case, bound: Fraction) -> bool:
+        """Search one case and branch on it; False if the limits ended its search."""
+        if len(case.required) == self.most:
+            case.usable = case.required
+        solution = _solve_without_column_limit(self.task.among_columns(case.usable), None)
+        self.nodes += solution.nodes
+        if solution.infeasible:
+            return True
+        self._keep_for_proof(case, solution)
+        bound = max(bound, solution.bound)
+        if not solution.found:
+            self._push(bound, case)
+            return False
+        used = columns_of(solution.shape, self.columns)
+        if len(used) > self.most:
+            self._branch(case, bound, used)
+            return True
+        if self.best is None or solution.cost < self.best.cost:
+            self.best = solution
+        if not solution.optimal:
+            self._push(bound, case)
+        return solution.optimal
+
+    def _keep_for_proof(self, case: Case, solution: ConstrainedResult) -> None:
+        """Keep the bound of a case, and its search if the proof needs it and memory allows."""
+        case.bound = solution.bound
+        search = solution.search
+        if self.task.problem.depth > COUNTED and search is not None and search.size <= self.memory:
+            self.memory -= search.size
+            case.search = search
+
+    def _branch(self, case: Case, bound: Fraction, used: set[int]) -> None:
+        """Open both sides of a case whose best tree uses too many columns."""
+        if self._is_beaten(bound) or len(case.required) >= self.most:
+            return
+        for side in case.part(min(used - case.required)):
+            self._push(bound, side)
+
+    def _shortfall(self) -> Fraction | None:
+        """Return the least shortfall over all sets of `most` columns; None if there are too many sets to try."""
+        ids = sorted(self.root.usable)
+        size = min(self.most, len(ids))
+        if not self.task.constraints.recalls or math.comb(len(ids), size) > MOST_SETS:
             return None
-        found.append(max(short, Fraction(0)))
-    return min(found)
+        shortfalls: list[Fraction] = []
+        for chosen in itertools.combinations(ids, size):
+            part = self.task.among_columns(frozenset(chosen))
+            search = part.begin_search()
+            short = _shortfall(search, part.constraints, useful_depth(part.problem, search.instance))
+            if short is None:
+                return None
+            shortfalls.append(max(short, Fraction(0)))
+        return min(shortfalls)

@@ -5,23 +5,20 @@ The recurrence E(D, h, t) over height and leaves (Demirovic et al. 2022) gives t
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
-from trainer.dtypes import BitArray, CodeArray, CountArray
-from trainer.families.exact.instance import build
 from trainer.families.exact.kernels import frontier as dp_frontier
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.kernels.depth2_signed import differences
 from trainer.families.exact.kernels.depth3 import Budget
-from trainer.families.exact.search.memo import ExactOptions
-from trainer.families.exact.search.search import Search
+from trainer.families.exact.search.memo import DEFAULT_OPTIONS, ExactOptions
+from trainer.families.exact.search.search import UNLIMITED, Search, begin_search, useful_depth
 from trainer.kernels.members import members
+from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 from trainer.tree.shapes import Shape
 
 
@@ -179,38 +176,21 @@ class FrontierSearch:
 
 
 def solve_frontier(
-    X: BitArray,
-    y: CodeArray,
+    problem: BinaryProblem,
     *,
-    n_classes: int,
-    depth: int,
     max_leaves: int | None = None,
-    weights: CountArray | None = None,
-    min_leaf: int = 1,
-    allowed: np.ndarray | None = None,
-    time_limit: float | None = None,
-    stop: Callable[[], bool] | None = None,
-    flag: np.ndarray | None = None,
-    options: ExactOptions | None = None,
+    limits: SearchLimits = UNLIMITED,
+    options: ExactOptions = DEFAULT_OPTIONS,
 ) -> list[FrontierPoint]:
-    """Points for 1, 2, ... leaves (weights, min_leaf, allowed as in `solve_binary`); a point is proved where errors = bound.
+    """Find the fewest errors of trees with 1, 2, … leaves, at most `max_leaves`.
 
-    X: uint8 (n, F) of 0/1; y: class codes.  At most `max_leaves` leaves and depth `depth`.
+    The price of a leaf does not count.  A point is proved where its errors equal its bound.
     """
-    instance = build(X, y, n_classes=n_classes, weights=weights, leaf_cost=Fraction(0), depth=depth)
-    depth = min(depth, X.shape[1], len(instance.rows) - 1)
+    free = replace(problem, leaf_cost=Fraction(0))
+    search = begin_search(free, limits=limits, options=options, depth=2)  # no table of depth-two optima
+    instance = search.instance
+    depth = useful_depth(free, instance)
     most = min(1 << depth, max_leaves or 1 << depth, len(instance.rows))
-    end = math.inf if time_limit is None else time.perf_counter() + time_limit
-    search = Search(
-        instance=instance,
-        depth=2,  # the table of depth-two optima is of no use here
-        min_leaf=min_leaf,
-        allowed=allowed,
-        options=options or ExactOptions(),
-        stop=lambda: time.perf_counter() >= end or (stop is not None and stop()),
-    )
-    if flag is not None:
-        search.flag = flag
     frontier = FrontierSearch(search, most)
     rows = np.arange(len(instance.rows), dtype=np.int32)
     found = frontier.solve(rows, depth)
@@ -227,6 +207,27 @@ def solve_frontier(
             )
         )
     return points
+
+
+class CheapestPoint(NamedTuple):
+    """The point of a frontier that costs least at a price of a leaf; cost and bound in rows."""
+
+    point: FrontierPoint
+    cost: Fraction
+    bound: Fraction
+
+
+def cheapest_point(points: list[FrontierPoint], price: Fraction) -> CheapestPoint:
+    """Return the point of least cost at `price` rows a leaf, and a bound of all trees of the frontier."""
+    cost, _, index = min((p.errors + price * p.leaves, p.leaves, k) for k, p in enumerate(points))
+    bound = min(_point_bound(point, price) for point in points)
+    return CheapestPoint(points[index], cost, min(cost, bound))
+
+
+def _point_bound(point: FrontierPoint, price: Fraction) -> Fraction:
+    """Return the least cost of the trees that one point stands for."""
+    leaves = point.leaves if point.bound == point.errors else point.budget
+    return point.bound + price * leaves
 
 
 def count_leaves(shape: Shape | int) -> int:

@@ -32,6 +32,9 @@ class ExactOptions:
     memory: int = 1 << 30  # bytes that the caches may take
 
 
+DEFAULT_OPTIONS = ExactOptions()
+
+
 @dataclass(frozen=True)
 class Known:
     """What is known of E(D, h): a lower bound, whether it is exact, and the feature of the best root if so."""

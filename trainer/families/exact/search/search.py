@@ -13,12 +13,13 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from trainer.errors import DataError
-from trainer.families.exact.instance import ExactInstance
+from trainer.families.exact.instance import ExactInstance, build_instance
 from trainer.families.exact.kernels import depth4 as dp_four
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.kernels import solve_subtree as dp_whole
@@ -42,6 +43,7 @@ from trainer.families.exact.search.memo import INFINITE, SHALLOWER, ExactOptions
 from trainer.families.exact.search.root_splits import NEWS_SECONDS, in_parallel, in_slices
 from trainer.families.exact.search.tree_reader import split
 from trainer.kernels.members import members
+from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 from trainer.tree.shapes import Shape
 
 SLICE_NS = 5e7
@@ -108,6 +110,11 @@ class Search:
         self.brief = pairs >= questions
         self.brief_four = pairs >= 2 * questions**2
         self._make_table(self.allowed)
+
+    def report_in_rows(self, report: Callable[[Fraction, Fraction, int], None]) -> None:
+        """Report costs and bounds to `report` in rows instead of the search's own integers."""
+        g = self.instance
+        self.report = lambda cost, bound, nodes: report(g.true_cost(cost), g.true_cost(min(bound, cost)), nodes)
 
     def _make_table(self, allowed: np.ndarray) -> None:
         size = self.depth - 2  # literals on the path to a subtree of depth two
@@ -469,3 +476,32 @@ class Search:
 
 def _constant(value: int) -> Callable[[], int]:
     return lambda: value
+
+
+UNLIMITED = SearchLimits()
+
+
+def useful_depth(problem: BinaryProblem, instance: ExactInstance) -> int:
+    """Return the depth that a tree of these rows and features can have."""
+    return min(problem.depth, problem.X.shape[1], len(instance.rows) - 1)
+
+
+def begin_search(
+    problem: BinaryProblem, *, limits: SearchLimits, options: ExactOptions, depth: int | None = None
+) -> Search:
+    """Return the search of a problem; its clock runs from now.
+
+    `depth` is that of the table of subtrees of depth two: 2 for no table, the whole depth by default.
+    """
+    instance = build_instance(problem)
+    running = limits.start_clock()
+    return Search(
+        instance=instance,
+        depth=useful_depth(problem, instance) if depth is None else depth,
+        min_leaf=problem.min_leaf,
+        allowed=problem.allowed,
+        options=options,
+        threads=limits.threads,
+        stop=running.stop,
+        flag=running.flag,
+    )

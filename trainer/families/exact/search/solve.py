@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
 
-from trainer.dtypes import BitArray, CodeArray, CountArray
-from trainer.families.exact.instance import ExactInstance, build
+from trainer.families.exact.instance import ExactInstance, build_instance
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.search.column_cases import Case
-from trainer.families.exact.search.memo import INFINITE, ExactOptions, Known
+from trainer.families.exact.search.memo import DEFAULT_OPTIONS, INFINITE, ExactOptions, Known
 from trainer.families.exact.search.proof import build_proof
 from trainer.families.exact.search.row_bounds import least_cost
-from trainer.families.exact.search.search import Search
+from trainer.families.exact.search.search import UNLIMITED, Search, begin_search, useful_depth
 from trainer.families.exact.search.tree_reader import extract
 from trainer.methods.base import Proof
+from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 from trainer.tree.shapes import LabelledShape, Shape
 
 __all__ = ["ExactOptions", "ExactResult", "LabelledShape", "Shape", "evaluate", "prove_binary", "solve_binary"]
@@ -50,81 +49,62 @@ class ExactResult:
 
 
 def solve_binary(
-    X: BitArray,
-    y: CodeArray,
+    problem: BinaryProblem,
     *,
-    n_classes: int,
-    depth: int,
-    leaf_cost: Fraction = Fraction(0),
-    weights: CountArray | None = None,
-    min_leaf: int = 1,
-    allowed: np.ndarray | None = None,
-    threads: int = 1,
-    time_limit: float | None = None,
-    stop: Callable[[], bool] | None = None,
-    flag: np.ndarray | None = None,
-    options: ExactOptions | None = None,
+    limits: SearchLimits = UNLIMITED,
+    options: ExactOptions = DEFAULT_OPTIONS,
     report: Callable[[Fraction, Fraction, int], None] | None = None,
     start: Shape = None,
     improved: Callable[[Shape], None] | None = None,
 ) -> ExactResult:
-    """The tree of depth ≤ `depth` with the smallest errors + leaf_cost * leaves, and the proof of it.
+    """Find a tree of least cost and prove it.
 
-    X: uint8 (n, F) of 0/1; y: class codes below n_classes; `leaf_cost` in rows (weights), exact; `min_leaf` in weight;
-    `allowed`: uint8 (F,), 0 for features that may not be used.  `report(cost, bound, nodes)` hears of progress in rows.
-    A stopped search returns its best tree and a valid lower bound. `start` is a tree that is known, within the same limits: only
-    better ones are looked for.  `improved` hears of better trees while the search goes on.
+    Parameters
+    ----------
+    problem : BinaryProblem
+        The rows and the trees that are searched.
+    limits : SearchLimits
+        Threads, and what ends the search early.
+    options : ExactOptions
+        Switches of bounds and caches.
+    report : callable, optional
+        Called with cost and bound in rows, and the number of nodes.
+    start : Shape, optional
+        A known tree of the problem; only better ones are searched.
+    improved : callable, optional
+        Called with better trees during the search.
+
+    Returns
+    -------
+    ExactResult
+        If stopped early, the incumbent and a valid lower bound.
     """
-    instance = build(X, y, n_classes=n_classes, weights=weights, leaf_cost=leaf_cost, depth=depth)
-    depth = min(depth, X.shape[1], len(instance.rows) - 1)
-    end = math.inf if time_limit is None else time.perf_counter() + time_limit
-    search = Search(
-        instance=instance,
-        depth=depth,
-        min_leaf=min_leaf,
-        allowed=allowed,
-        threads=threads,
-        options=options or ExactOptions(),
-        improved=improved,
-        stop=lambda: time.perf_counter() >= end or (stop is not None and stop()),
-    )
-    if flag is not None:
-        search.flag = flag
+    search = begin_search(problem, limits=limits, options=options)
+    search.improved = improved
     if report is not None:
-        heard = report
-        search.report = lambda cost, bound, nodes: heard(
-            instance.true_cost(cost), instance.true_cost(min(bound, cost)), nodes
-        )
+        search.report_in_rows(report)
     return _finish(search, start)
 
 
-def prove_binary(
-    X: BitArray,
-    y: CodeArray,
-    cost: Fraction,
-    *,
-    n_classes: int,
-    depth: int,
-    leaf_cost: Fraction,
-    weights: CountArray | None,
-    min_leaf: int,
-    stop: Callable[[], bool],
-    allowed: np.ndarray | None = None,
-) -> Proof | None:
-    """The proof that no tree costs less than `cost` rows, or of what the best one costs if that is less; None if it is stopped.
+def prove_binary(problem: BinaryProblem, cost: Fraction, *, stop: Callable[[], bool]) -> Proof | None:
+    """Prove that no tree costs less than `cost` rows, or the optimum if that is less.
 
-    A bound far below the optimum, of a search that a limit ended, is often proved at once: without a step where rows of equal
-    answers and the classes alone cost so much.
+    A bound far below the optimum often needs no step: equal rows and the classes alone cost so much.
+
+    Returns
+    -------
+    Proof or None
+        None if `stop` ended the search.
     """
-    g = build(X, y, n_classes=n_classes, weights=weights, leaf_cost=leaf_cost, depth=depth)
+    g = build_instance(problem)
     needed = math.ceil(cost * g.Q)
     target = g.scale * needed + (g.scale > 1)  # a tree has a leaf
-    own = np.ones(len(y), np.int64) if weights is None else weights
-    floor = least_cost(X, y, own, n_classes, 1 << depth, g.unit, g.leaf)
+    floor = least_cost(problem.X, problem.y, problem.row_weights, problem.n_classes, 1 << problem.depth, g.unit, g.leaf)
     if floor >= target:
         return Proof(scale=g.scale, goal=floor, steps=[])
-    depth = min(depth, X.shape[1], len(g.rows) - 1)
-    search = Search(instance=g, depth=depth, min_leaf=min_leaf, allowed=allowed, stop=stop)
+    search = Search(
+        instance=g, depth=useful_depth(problem, g), min_leaf=problem.min_leaf, allowed=problem.allowed, stop=stop
+    )
     known = search.solve(np.arange(len(g.rows), dtype=np.int32), (), search.depth, g.scale * (needed + 1))
     if known.exact:  # a tree of that cost, with the fewest leaves
         return build_proof(search, known.lower, stop)
