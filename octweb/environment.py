@@ -33,7 +33,7 @@ def integer(name: str, default: int) -> int:
         raise ImproperlyConfigured(f"{name} is '{raw}'; it must be a whole number.") from None
 
 
-def words(name: str, default: str) -> list[str]:
+def words_setting(name: str, default: str) -> list[str]:
     return [word.strip() for word in os.environ.get(name, default).split(",") if word.strip()]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import dj_database_url
 
 from octweb import places
-from octweb.environment import boolean, integer, refuse_old, secret_key, store_settings, text, words
+from octweb.environment import boolean, integer, refuse_old, secret_key, store_settings, text, words_setting
 
 BASE_DIR = places.ROOT  # holds the packages octweb and trainer
 SHIPPED = places.FILES  # holds templates, static, checker and docs/proof-format.md
@@ -25,10 +25,10 @@ DEBUG = boolean("OCTWEB_DEBUG", False)
 DEMO = boolean("OCTWEB_DEMO", False)  # visitors get an account for a day; all limits below begin small (docs/demo.md)
 HTTPS = boolean("OCTWEB_HTTPS", False)  # served behind TLS: secure cookies, HSTS, redirect
 SECRET_KEY = secret_key(DATA_DIR)
-ALLOWED_HOSTS = words("OCTWEB_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+ALLOWED_HOSTS = words_setting("OCTWEB_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
 PROXIES = integer("OCTWEB_PROXIES", 0)  # proxies in front of the web server; each one adds to X-Forwarded-For
 FORCE_SCRIPT_NAME = text("SCRIPT_NAME", "") or None  # the part of addresses before octweb's own, as for gunicorn
-CSRF_TRUSTED_ORIGINS = words("OCTWEB_TRUSTED_ORIGINS", "")
+CSRF_TRUSTED_ORIGINS = words_setting("OCTWEB_TRUSTED_ORIGINS", "")
 
 # limits with names; every one is said in the error that it causes
 MAX_UPLOAD_BYTES = integer("OCTWEB_MAX_UPLOAD_MB", 2 if DEMO else 200) * 1_000_000
@@ -58,7 +58,7 @@ DEMO_VISITORS_PER_ADDRESS = integer("OCTWEB_DEMO_VISITORS_PER_ADDRESS", 10)
 DEMO_ITEMS = integer("OCTWEB_DEMO_ITEMS", 100)  # data sets, runs, models and all else of one visitor
 # the approver of a model must not be its owner; if nothing is said, as soon as there are two administrators
 FOUR_EYES = boolean("OCTWEB_FOUR_EYES", False) if "OCTWEB_FOUR_EYES" in os.environ else None
-WEBHOOK_HOSTS = words("OCTWEB_WEBHOOK_HOSTS", "")  # private hosts that messages of users may go to
+WEBHOOK_HOSTS = words_setting("OCTWEB_WEBHOOK_HOSTS", "")  # private hosts that messages of users may go to
 DOSSIER_KEY = Path(text("OCTWEB_DOSSIER_KEY", str(DATA_DIR / "dossier_key.pem")))  # signs dossiers; one for all hosts
 METRICS_TOKEN = text("OCTWEB_METRICS_TOKEN", "")  # what Prometheus sends to read /metrics
 DASK = text("OCTWEB_DASK", "")  # the scheduler that `manage.py evaluate` sends its folds to

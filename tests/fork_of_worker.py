@@ -10,7 +10,7 @@ import time
 from typing import IO
 
 from octweb.jobs.fork_server import ForkServer
-from octweb.jobs.management.commands.fork_server import _serve, become
+from octweb.jobs.management.commands.fork_server import _serve, set_up_process
 
 
 class Fork:
@@ -58,7 +58,7 @@ class ForkOfWorker(ForkServer):
         order = _serve()
         if order is None:
             os._exit(0)
-        become(order)
+        set_up_process(order)
         sys.argv[0] = self.command[1]
         runpy.run_path(self.command[1], run_name="__main__")
         sys.exit()

@@ -14,10 +14,10 @@ from django.core.management import execute_from_command_line
 django.setup()
 
 from octweb.core.orphans import exit_with_parent
-from octweb.jobs.management.commands.fork_server import become, load_and_serve
+from octweb.jobs.management.commands.fork_server import load_and_serve, set_up_process
 
 if (order := load_and_serve()) is not None:
-    become(order)
+    set_up_process(order)
     exit_with_parent()  # a worker, too: otherwise it would look for jobs for ever where the tests were killed
     if order["arguments"][0].endswith(".py"):
         sys.argv = order["arguments"]

@@ -42,12 +42,12 @@ def record(what: str, thing: Any, *, by: Any, name: str = "", **details: Any) ->
         made = Record(
             number=head.records + 1,
             at=timezone.now(),
-            by=_plain(by.get_username() if by is not None else "")[:150],
+            by=_storable_text(by.get_username() if by is not None else "")[:150],
             what=what,
             subject=SUBJECTS.get(thing._meta.model_name, thing._meta.model_name),
             subject_id=thing.pk,
-            name=_plain(name or str(thing))[:320],
-            details={key: _plain(value) if isinstance(value, str) else value for key, value in details.items()},
+            name=_storable_text(name or str(thing))[:320],
+            details={key: _storable_text(value) if isinstance(value, str) else value for key, value in details.items()},
             before=head.digest,
         )
         made.digest = chain.digest(made.to_json())
@@ -75,6 +75,6 @@ def broken() -> list[str]:
     return found
 
 
-def _plain(text: str) -> str:
+def _storable_text(text: str) -> str:
     """A text that every database keeps as it is."""
     return text.replace("\x00", "").encode("utf-8", "replace").decode()

@@ -144,7 +144,7 @@ def new(request: HttpRequest) -> HttpResponse:
             form.add_error("file", str(error.detail))
         except Conflict as error:
             form.add_error(None, str(error.detail))
-    model = _chosen(request, chosen)
+    model = _get_batch(request, chosen)
     context = {
         "form": form,
         "model": model,
@@ -188,7 +188,7 @@ def cancel(request: HttpRequest, pk: Any) -> HttpResponse:
     return redirect("batch:detail", job.pk)
 
 
-def _chosen(request: HttpRequest, pk: Any) -> TreeModel | None:
+def _get_batch(request: HttpRequest, pk: Any) -> TreeModel | None:
     models = TreeModel.objects.callable_by(request.user).select_related("family")
     if not pk:
         return None

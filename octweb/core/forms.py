@@ -16,11 +16,11 @@ class SaidForm(forms.Form):
 
     def add_error(self, field: str | None, error: Any) -> None:
         if field is not None and isinstance(error, ValidationError) and not hasattr(error, "error_dict"):
-            error = ValidationError([_said(self.fields[field], own) for own in error.error_list])
+            error = ValidationError([_error_message(self.fields[field], own) for own in error.error_list])
         super().add_error(field, error)
 
 
-def _said(field: forms.Field, error: ValidationError) -> ValidationError:
+def _error_message(field: forms.Field, error: ValidationError) -> ValidationError:
     """The error in our words; as it is where a form or field has words of its own."""
     says = SAYS.get(error.code or "")
     if says is None or not _of_django(field, error):

@@ -81,7 +81,7 @@ class Steady:
 
 
 @contextmanager
-def counted(api: str) -> Iterator[Call]:
+def count_calls(api: str) -> Iterator[Call]:
     """Count and time a call; one that raises is counted under the status that the caller gets."""
     call = Call()
     start = time.perf_counter()

@@ -36,7 +36,7 @@ class OneWrite(Response):
 
     def process_headers(self, headers: Any) -> None:
         """Check and sort headers as gunicorn does; equal ones only once."""
-        checked = _checked(tuple(headers))
+        checked = _process_headers(tuple(headers))
         self.headers = list(checked.headers)
         self.response_length = checked.response_length
         self.upgrade = checked.upgrade
@@ -55,7 +55,7 @@ class OneWrite(Response):
 
 
 @lru_cache(maxsize=256)
-def _checked(headers: Headers) -> Response:
+def _process_headers(headers: Headers) -> Response:
     response = Response(None, None, None)
     response.process_headers(headers)
     return response

@@ -67,7 +67,7 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response | N
     headers: dict[str, str] = {}
     errors: list[dict[str, Any]] = []
     if isinstance(error, exceptions.NotAuthenticated | exceptions.AuthenticationFailed):
-        error = _counted(error, context)
+        error = _count_anonymous_call(error, context)
     if isinstance(error, Http404):
         status = 404
         detail = str(error) or "There is nothing at this address, or it is not yours."
@@ -90,7 +90,7 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response | N
     return Response(document(status, detail, errors), status=status, headers=headers, content_type=CONTENT_TYPE)
 
 
-def _counted(error: exceptions.APIException, context: dict[str, Any]) -> exceptions.APIException:
+def _count_anonymous_call(error: exceptions.APIException, context: dict[str, Any]) -> exceptions.APIException:
     """A call of somebody unknown counts for the address, too: REST framework refuses it before it looks at the throttles."""
     request = context.get("request")
     throttle = StrangerThrottle()

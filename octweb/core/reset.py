@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 
-def asked(request: HttpRequest) -> HttpResponse:
+def request_reset(request: HttpRequest) -> HttpResponse:
     """The form that sends the link; where no mail is sent, what to do instead."""
     if not settings.EMAIL_HOST:
         return render(request, "registration/password_reset_no_mail.html")

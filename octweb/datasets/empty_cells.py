@@ -30,7 +30,7 @@ class Empties:
     numbers: tuple[str, ...]  # columns of numbers with empty cells, which have no category for them
 
 
-def of(dataset: Dataset) -> Empties | None:
+def describe_switch(dataset: Dataset) -> Empties | None:
     """What the switch would change, or None if no row is left out."""
     dropped = int(dataset.profile.get("rows_dropped") or 0)
     if not dropped:
@@ -46,13 +46,13 @@ def of(dataset: Dataset) -> Empties | None:
 
 def as_category(dataset: Dataset) -> Dataset:
     """Treat empty as a category in all columns that have categories; the data set keeps its rows. Raises DataError."""
-    found = of(dataset)
-    return actions.update(dataset, choice=_kept(found.columns)) if found and found.columns else dataset
+    found = describe_switch(dataset)
+    return actions.update(dataset, choice=_category_choice(found.columns)) if found and found.columns else dataset
 
 
 def foreseen(dataset: Dataset) -> Dataset:
     """A copy of the data set as `as_category` would leave it, for pages that say what the switch changes; stores nothing."""
-    found = of(dataset)
+    found = describe_switch(dataset)
     if not found or not found.columns:
         return dataset
     try:
@@ -67,11 +67,11 @@ def foreseen(dataset: Dataset) -> Dataset:
 @lru_cache(maxsize=16)
 def _described(pk: str, sha256: str, columns: str) -> dict[str, Any]:
     dataset = Dataset.objects.get(pk=pk)
-    found = of(dataset)
-    return actions.described(dataset, _kept(found.columns if found else ()))
+    found = describe_switch(dataset)
+    return actions.described(dataset, _category_choice(found.columns if found else ()))
 
 
-def _kept(columns: Sequence[str]) -> Choice:
+def _category_choice(columns: Sequence[str]) -> Choice:
     """The choice that makes empty a category of these columns."""
     return Choice(
         kinds=dict.fromkeys(columns, Kind.CATEGORICAL), missing=dict.fromkeys(columns, MissingPolicy.CATEGORY)

@@ -43,11 +43,11 @@ def reading_of(data: QueryDict | dict[str, Any]) -> Reading:
         delimiter=delimiter if delimiter in DELIMITERS and delimiter else None,
         encoding=encoding if encoding in ENCODINGS and encoding else None,
         header=data.get("header", "yes") != "no",
-        given=_given(data),
+        given=_parse_options(data),
     )
 
 
-def _given(data: QueryDict | dict[str, Any]) -> dict[str, Any]:
+def _parse_options(data: QueryDict | dict[str, Any]) -> dict[str, Any]:
     """What was said about the cells and about the lines around the table: fields for all columns, and `taken:NAME` for one."""
     if data.get("given"):
         try:
@@ -88,7 +88,9 @@ def switch_words(switch: str) -> str:
     return {"time": "times such as 14:05", "binary": "two values"}.get(kind, kind)
 
 
-def taken(columns: Iterable[ColumnReading], names: Iterable[str], said: Mapping[str, str]) -> list[dict[str, Any]]:
+def column_records(
+    columns: Iterable[ColumnReading], names: Iterable[str], said: Mapping[str, str]
+) -> list[dict[str, Any]]:
     """One record for each column of the file: what it was taken for, why, and the switches; those that are not plain come first."""
     known = {own.name: own for own in columns}
     records = []

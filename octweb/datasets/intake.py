@@ -51,7 +51,7 @@ TOO_MUCH_MEMORY = (
 
 def stage(source: Path, reading: Reading, limits: ReadLimits, rows: Path) -> dict[str, Any]:
     """Read `source` into the file `rows`; returns what the page of the second step shows. Raises DataError."""
-    raw = _read(source, reading, limits)
+    raw = _read_source(source, reading, limits)
     own = _reading(raw, reading)
     first = infer(raw)
     guesses = infer(own.apply(raw, needed=())) if own.special else first
@@ -82,7 +82,7 @@ def describe(rows: Path, choice: Choice, kept: dict[str, Any]) -> dict[str, Any]
 
 def create(source: Path, reading: Reading, limits: ReadLimits, rows: Path, choice: Choice) -> dict[str, Any]:
     """Both steps at once: read `source` into `rows` and describe it. Raises DataError."""
-    raw = _read(source, reading, limits)
+    raw = _read_source(source, reading, limits)
     own = _reading(raw, reading)
     if reading.columns is not None:
         check_same_columns(raw.names, reading.columns, own.for_target(choice.target))
@@ -130,7 +130,7 @@ def build_with(
     )
 
 
-def _read(source: Path, reading: Reading, limits: ReadLimits) -> RawTable:
+def _read_source(source: Path, reading: Reading, limits: ReadLimits) -> RawTable:
     return read_table(source, header=reading.header, limits=limits, **reading.said().structure)
 
 

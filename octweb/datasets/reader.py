@@ -85,13 +85,13 @@ def too_large() -> TooLarge:
 
 def stage(source: Path, reading: Reading, folder: Path) -> dict[str, Any]:
     """`intake.stage`; the rows are in the folder afterwards."""
-    return _read({"do": "stage", **_source(source, reading)}, folder, small=_is_small(source))
+    return _read_upload({"do": "stage", **_source(source, reading)}, folder, small=_is_small(source))
 
 
 def create(source: Path, reading: Reading, choice: Choice, folder: Path) -> dict[str, Any]:
     """`intake.create`; the rows are in the folder afterwards."""
     request = {"do": "create", "choice": choice.to_json(), **_source(source, reading)}
-    return _read(request, folder, small=_is_small(source))
+    return _read_upload(request, folder, small=_is_small(source))
 
 
 def foretell(rows: Path, choice: Choice, size: int | None, kept: dict[str, Any]) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def model_rows(rows: Path, document: str) -> tuple[dict[str, np.ndarray], bool]:
     with scratch() as folder:
         model = folder / "model.json"
         model.write_text(document, encoding="utf-8")
-        found = _read({"do": "model_rows", "rows": str(rows), "model": str(model)}, folder, small=False)
+        found = _read_upload({"do": "model_rows", "rows": str(rows), "model": str(model)}, folder, small=False)
         return {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in found["arrays"]}, found["same"]
 
 
@@ -123,13 +123,13 @@ def bring(rows: Path, content: bytes, said: dict[str, Any], kept: dict[str, Any]
         foreign = folder / "foreign"
         foreign.write_bytes(content)
         request = {"do": "bring", "rows": str(rows), "foreign": str(foreign), "said": said, "kept": kept}
-        return _read(request, folder, small=False)["document"]
+        return _read_upload(request, folder, small=False)["document"]
 
 
 def _of_rows(do: str, rows: Path, choice: Choice, size: int | None, kept: dict[str, Any]) -> dict[str, Any]:
     request = {"do": do, "rows": str(rows), "choice": choice.to_json(), "kept": kept}
     with scratch() as folder:
-        return _read(request, folder, small=size is not None and size <= 4 * SMALL_BYTES)
+        return _read_upload(request, folder, small=size is not None and size <= 4 * SMALL_BYTES)
 
 
 def _source(source: Path, reading: Reading) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def _is_small(source: Path) -> bool:
     return True
 
 
-def _read(request: dict[str, Any], folder: Path, *, small: bool) -> dict[str, Any]:
+def _read_upload(request: dict[str, Any], folder: Path, *, small: bool) -> dict[str, Any]:
     if small:
         return intake.answer(request, folder)
     with _place():

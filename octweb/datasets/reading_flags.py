@@ -88,17 +88,17 @@ def reading_of_file(options: dict[str, Any]) -> Reading | None:
 
 def policy_of(options: dict[str, Any]) -> MissingPolicy:
     """The missing policy, the last one that was named."""
-    named = [word for word in _listed(options.get("missing")) if word in POLICIES]
+    named = [word for word in _split_list(options.get("missing")) if word in POLICIES]
     return MissingPolicy(named[-1] if named else MissingPolicy.DROP)
 
 
-def _listed(value: Any) -> list[str]:
+def _split_list(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else list(value or [])
 
 
 def _missing_words(options: dict[str, Any]) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
-    for item in _listed(options.get("missing")):
+    for item in _split_list(options.get("missing")):
         if item in POLICIES:
             continue
         name, equals, word = item.rpartition("=")
@@ -109,7 +109,7 @@ def _missing_words(options: dict[str, Any]) -> dict[str, tuple[str, ...]]:
 
 def _by_column(options: dict[str, Any], what: str, words: dict[str, str]) -> dict[str, str]:
     found = {}
-    for item in _listed(options.get(what)):
+    for item in _split_list(options.get(what)):
         name, equals, sign = item.rpartition("=")
         found[name if equals else EVERY] = words.get(sign, sign)
     return found
@@ -117,7 +117,7 @@ def _by_column(options: dict[str, Any], what: str, words: dict[str, str]) -> dic
 
 def _kinds(options: dict[str, Any]) -> dict[str, str]:
     found = {}
-    for item in _listed(options.get("kind")):
+    for item in _split_list(options.get("kind")):
         name, equals, kind = item.rpartition("=")
         if not equals or not name:
             raise ParameterError({"kind": f"'{item[:80]}' does not look like COLUMN=KIND, as in weight=number."})

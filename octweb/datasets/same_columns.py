@@ -21,10 +21,10 @@ def check_same_columns(names: Sequence[str], columns: Collection[str], reading: 
     missing = [name for name in wanted if name not in names]
     more = [name for name in names if name not in wanted]
     if missing or more:
-        raise DataError(_words(missing, more), problems=_problems(missing, more))
+        raise DataError(_describe_difference(missing, more), problems=_problems(missing, more))
 
 
-def _words(missing: list[str], more: list[str]) -> str:
+def _describe_difference(missing: list[str], more: list[str]) -> str:
     found = [f"{label}: {list_names(some, MOST)}." for label, some in (("Missing", missing), ("New", more)) if some]
     return f"A new version has the columns of the version before. {' '.join(found)} {_advice(missing, more)}"
 

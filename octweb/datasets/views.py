@@ -26,9 +26,9 @@ from octweb.datasets.forms import (
     THOUSANDS_SIGNS,
     as_query,
     choice_of,
+    column_records,
     reading_of,
     seen_mark,
-    taken,
 )  # fmt: skip
 from octweb.datasets.intake import FIRST_LINES
 from octweb.datasets.models import Dataset, Upload
@@ -115,7 +115,7 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
     seen = seen_mark(reading, names)
     # the choices count by place: read in another way, these are other columns than those that were chosen for
     same = request.POST.get("seen", seen) == seen
-    choice, unread = _chosen(request.POST if request.method == "POST" and same else None, data, staged, names)
+    choice, unread = _parse_choices(request.POST if request.method == "POST" and same else None, data, staged, names)
     if "empty_as_category" in request.POST:
         choice = empty_cells.everywhere(choice, guesses)
     if "confirm" in request.POST and not same:
@@ -130,7 +130,7 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
     guessed, reason = guess_target(guesses)
     guessed = guessed if guessed in staged.names else upload.found["target"]
     said = dict(reading.given.get("kinds", {}))
-    records = taken(staged.reading.columns.values(), staged.names, said)
+    records = column_records(staged.reading.columns.values(), staged.names, said)
     context |= {
         "raw": staged,
         "target_names": staged.names,
@@ -155,7 +155,9 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
     return render(request, "datasets/preview.html", context)
 
 
-def _chosen(post: QueryDict | None, data: QueryDict, staged: Staged, names: list[str]) -> tuple[Choice, str | None]:
+def _parse_choices(
+    post: QueryDict | None, data: QueryDict, staged: Staged, names: list[str]
+) -> tuple[Choice, str | None]:
     """What was chosen for the columns, and what cannot be read of it; the target may come with the address."""
     choice = Choice()
     unread = None

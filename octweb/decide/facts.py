@@ -43,7 +43,7 @@ def decision(scene: Scene, asked: Asked) -> dict[str, Any]:
         "name": scene.model.family.name,
         "version": scene.model.version,
         "model_sha256": scene.model.sha256,
-        **_named(scene, asked.place),
+        **_row_label(scene, asked.place),
         "values": record(scene, row),
         "measured_on": costs_said(source, asked.cost),
         "cost": dict(asked.cost),
@@ -71,7 +71,7 @@ def decision(scene: Scene, asked: Asked) -> dict[str, Any]:
     )
 
 
-def _named(scene: Scene, place: int | None) -> dict[str, int | None]:
+def _row_label(scene: Scene, place: int | None) -> dict[str, int | None]:
     """Number and line of the row at `place` of the table; None for what is typed, and for lines that are not known."""
     rows = scene.rows
     if rows is None or place is None:
@@ -119,7 +119,7 @@ def _similar_row(scene: Scene, i: int, distance: float) -> dict[str, Any]:
     rows = scene.rows
     assert rows is not None
     return {
-        **_named(scene, i),
+        **_row_label(scene, i),
         "values": record(scene, rows.matrix[i]),
         "actual": scene.tree.classes[rows.codes[i]],
         "distance": distance,

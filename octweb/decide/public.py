@@ -43,7 +43,7 @@ def public_page(request: HttpRequest, key: uuid.UUID) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def settings(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Open or close the public page of a model; for its owner and administrators."""
-    model = _own(request, pk)
+    model = _own_model(request, pk)
     trouble: dict[str, str] = {}
     if request.method == "POST":
         try:
@@ -80,7 +80,7 @@ def _change(request: HttpRequest, model: TreeModel) -> None:
     messages.success(request, "The public page is open.")
 
 
-def _own(request: HttpRequest, pk: uuid.UUID) -> TreeModel:
+def _own_model(request: HttpRequest, pk: uuid.UUID) -> TreeModel:
     model: TreeModel = (
         TreeModel.objects.select_related("family", "owner").visible_to(request.user).filter(pk=pk).first()
     )

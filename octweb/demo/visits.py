@@ -42,7 +42,7 @@ def refuse_more(user: Any) -> None:
     if visit_of(user) is None:
         return
     hold_lock(f"things of user {user.pk}")
-    count = held(user)
+    count = count_objects(user)
     if count >= settings.DEMO_ITEMS:
         raise Conflict(
             f"You have {count} data sets, runs, models and other things in this demo; {settings.DEMO_ITEMS} is the limit, "
@@ -55,6 +55,6 @@ def owned_models() -> list[type[Owned]]:
     return [model for model in apps.get_models() if issubclass(model, Owned)]
 
 
-def held(user: Any) -> int:
+def count_objects(user: Any) -> int:
     """How many things of all kinds a user has, with those that were deleted and can be brought back."""
     return sum(model._default_manager.filter(owner=user).count() for model in owned_models())

@@ -64,7 +64,7 @@ def start(
         raise PermissionDenied("Only the owner or an administrator can make a dossier: it holds counts of the rows.")
     if model.dataset is None or not model.dataset.file:
         raise ValidationError({"model": "The rows of this model are gone, so there can be no dossier."})
-    texts = _checked(said) if said is not None else {}
+    texts = _check_texts(said) if said is not None else {}
     return queue.only_one(
         ModelDossier,
         owner=by,
@@ -75,7 +75,7 @@ def start(
     )
 
 
-def _checked(said: Mapping[str, str]) -> dict[str, str]:
+def _check_texts(said: Mapping[str, str]) -> dict[str, str]:
     known = {*TEXTS, ENDS}
     wrong = {name: "There is no such text." for name in said if name not in known}
     wrong |= {name: f"At most {MAX_TEXT:,} characters." for name, text in said.items() if len(str(text)) > MAX_TEXT}
@@ -112,7 +112,7 @@ def latest(model: TreeModel) -> ModelDossier | None:
     return ModelDossier.objects.filter(model=model).order_by("-created").first()
 
 
-def made(model: TreeModel) -> ModelDossier | None:
+def latest_dossier(model: TreeModel) -> ModelDossier | None:
     """The last dossier that was made."""
     done = ModelDossier.objects.filter(model=model, status=RunStatus.SUCCEEDED).exclude(file="")
     return done.order_by("-created").first()
@@ -202,7 +202,7 @@ def tidy(now: datetime) -> int:
     """Remove old dossiers but the last one of each model, and files that no dossier names."""
     removed = 0
     for job in ModelDossier.objects.filter(status__in=FINISHED, finished__lt=now - KEPT).select_related("model"):
-        last = made(job.model)
+        last = latest_dossier(job.model)
         if last is None or last.pk != job.pk:
             job.delete()
             removed += 1

@@ -86,7 +86,7 @@ class DossierView(GenericAPIView):
         model = readable_model(request, pk)
         form = _form(request)
         wait = _wait(request)
-        job = actions.made(model)
+        job = actions.latest_dossier(model)
         if job is None:
             if not access.inside(request.user, model):
                 raise NotFound("There is no dossier of this model. Its owner can make one.")

@@ -32,7 +32,7 @@ def to_html(record: Mapping[str, Any], tree: Tree) -> str:
         "title": title,
         "running": css_text(f"octweb · dossier · {_short(title)} · {record['made']['at'][:10]}"),
         "badge": _badge(claim),
-        "checked": _checked(record),
+        "checked": _check_summary(record),
         "purpose": [(label, text) for label, text in (about.get("purpose") or {}).items() if text],
         "pictures": paper.pictures(tree),
         "swatches": [(name, paper.colour(k, len(tree.classes))) for k, name in enumerate(tree.classes)],
@@ -69,7 +69,7 @@ def _short(text: str) -> str:
     return text if len(text) <= 50 else text[:49].rstrip() + "…"
 
 
-def _checked(record: Mapping[str, Any]) -> str:
+def _check_summary(record: Mapping[str, Any]) -> str:
     """Return what the check says of the claim; a proved bound does not make the tree optimal."""
     verdict = record["check"]["verdict"]
     if verdict == "proved" and record["claim"]["kind"] == "gap":

@@ -41,7 +41,7 @@ def write(folder: Path, record: Mapping[str, Any], model: Path, proof: Path | No
     return sorted(p.name for p in folder.iterdir())
 
 
-def packed(folder: Path) -> bytes:
+def zip_folder(folder: Path) -> bytes:
     """The files of a folder as a zip."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:

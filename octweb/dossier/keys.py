@@ -29,7 +29,7 @@ def signing_key() -> Ed25519PrivateKey:
         if registered is None:
             return register(own or Ed25519PrivateKey.generate())
     if own is None:
-        return _opened(registered)
+        return _load_private_key(registered)
     fingerprint = signing.fingerprint(own.public_key())
     if not SigningKey.objects.filter(fingerprint=fingerprint).exists():
         raise BadKey(
@@ -73,7 +73,7 @@ def known_fingerprints() -> frozenset[str]:
     return frozenset(found)
 
 
-def _opened(registered: SigningKey) -> Ed25519PrivateKey:
+def _load_private_key(registered: SigningKey) -> Ed25519PrivateKey:
     try:
         return signing.read_private(_seal().decrypt(registered.sealed.encode()))
     except InvalidToken as error:

@@ -143,7 +143,7 @@ def check(folder: Path, *, trusted: frozenset[str]) -> Findings:
         problems.append(
             f"The signature does not fit {MANIFEST}: one of {MANIFEST}, {SIGNATURE} and {PUBLIC_KEY} was changed."
         )
-    listed, wrong = _listed(text)
+    listed, wrong = _parse_checksums(text)
     problems += wrong
     for name, expected in listed.items():
         path = folder / name
@@ -158,7 +158,7 @@ def check(folder: Path, *, trusted: frozenset[str]) -> Findings:
     return Findings(problems=tuple(problems), files=tuple(listed), fingerprint=own, known=own in trusted)
 
 
-def _listed(text: bytes) -> tuple[dict[str, str], list[str]]:
+def _parse_checksums(text: bytes) -> tuple[dict[str, str], list[str]]:
     """Name → SHA-256 of the list, and what is wrong with it."""
     found: dict[str, str] = {}
     for number, line in enumerate(text.decode("utf-8", "replace").splitlines(), 1):

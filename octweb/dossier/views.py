@@ -35,7 +35,7 @@ def _model(request: HttpRequest, pk: uuid.UUID) -> tuple[TreeModel, bool]:
 
 def _panel(request: HttpRequest, model: TreeModel, inside: bool, refusal: str = "", status: int = 200) -> HttpResponse:
     job = actions.latest(model) if inside else None
-    made = actions.made(model)
+    made = actions.latest_dossier(model)
     said = actions.texts_of(model) if inside else {}
     target = model.dataset.target if model.dataset else ""
     context = {
@@ -100,7 +100,7 @@ def start(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 def file(request: HttpRequest, pk: uuid.UUID, form: str) -> HttpResponse:
     """The dossier as one of FORMATS; the HTML opens in the browser, the others are saved."""
     model, _ = _model(request, pk)
-    job = actions.made(model)
+    job = actions.latest_dossier(model)
     if form not in actions.FORMATS or job is None:
         raise Http404("There is no dossier of this model in this form.")
     return answer(job, model, form, actions.content(job, form, by=request.user))

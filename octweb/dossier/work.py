@@ -17,7 +17,7 @@ from octweb.core import files
 from octweb.core.files import place_in
 from octweb.dossier import signing
 from octweb.dossier.actions import about
-from octweb.dossier.folder import HTML, packed
+from octweb.dossier.folder import HTML, zip_folder
 from octweb.dossier.keys import signing_key
 from octweb.dossier.models import FOLDER, ModelDossier
 from octweb.jobs.child import Process
@@ -96,7 +96,7 @@ class DossierSupervisor(ResultSupervisor):
         folder = child.result.parent
         name = ""
         signing.sign(folder, signing_key())
-        content = packed(folder)
+        content = zip_folder(folder)
         try:
             # a name that only this attempt uses: what a lost attempt left behind is never taken for the result
             name = default_storage.save(f"{FOLDER}/{job.pk}-{self.attempt}.zip", ContentFile(content))

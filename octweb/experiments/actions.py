@@ -59,7 +59,7 @@ def start(
         raise ParameterError({"candidates": f"an experiment has at most {MOST_CANDIDATES}; there are {len(trials)}."})
     if not trials:
         raise Unprocessable("No method fits these data with these choices. Allow other questions, or more time.")
-    checked = [_checked(dataset, trial, time_limit, seed) for trial in trials]
+    checked = [_check_trial(dataset, trial, time_limit, seed) for trial in trials]
     with transaction.atomic():
         check_waiting(Candidate, owner)
         experiment = Experiment.objects.create(
@@ -166,7 +166,7 @@ def _check(dataset: Dataset, kinds: Collection[str], folds: int, share: float, n
     check_evaluation(share, folds, dataset.rows)
 
 
-def _checked(dataset: Dataset, trial: Trial, time_limit: float, seed: int) -> tuple[Any, dict[str, Any]]:
+def _check_trial(dataset: Dataset, trial: Trial, time_limit: float, seed: int) -> tuple[Any, dict[str, Any]]:
     """The method with all its values checked, within the limits of this server."""
     method = get(trial.method)
     wanted = dict(trial.parameters)

@@ -16,7 +16,17 @@ from octweb.audit import actions as audit
 from octweb.core.api import PROBLEMS, Name, Text
 from octweb.datasets.models import Dataset
 from octweb.experiments import actions
-from octweb.experiments.board import SHOWN, Line, board, elapsed, held_out, honest_words, others, points, reasons
+from octweb.experiments.board import (
+    SHOWN,
+    Line,
+    board,
+    elapsed,
+    held_out,
+    honest_words,
+    points,
+    reasons,
+    reasons_against,
+)
 from octweb.experiments.models import Candidate, Experiment
 from octweb.experiments.plan import KINDS
 from octweb.figures.experiment import experiment_figure
@@ -152,7 +162,7 @@ def as_json(experiment: Experiment) -> dict[str, Any]:
         "recommended": found.chosen.label if found.chosen else None,
         "highest": found.highest.label if found.highest else None,
         "reasons": reasons(found),
-        "others": others(found),
+        "others": reasons_against(found),
         "estimate": estimate,
         "estimate_words": honest_words(found),
         "candidates": [_candidate_json(line) for line in found.sorted("accuracy")],

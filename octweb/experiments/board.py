@@ -186,7 +186,7 @@ def reasons(found: Board) -> list[str]:
     return sentences
 
 
-def others(found: Board) -> list[dict[str, str]]:
+def reasons_against(found: Board) -> list[dict[str, str]]:
     """Why each other finished candidate is not recommended, the highest first."""
     if found.choice is None:
         return []
@@ -282,14 +282,14 @@ def _line(candidate: Candidate, experiment: Experiment) -> Line:
             label=str(candidate.pk),
             accuracies=accuracies,
             leaves=float(summary.get("leaves") or sum(leaves) / len(leaves)),
-            columns=COLUMNS[advice.asks(method)],
+            columns=COLUMNS[advice.split_phrase(method)],
             claim={"proved": 0, "gap": 1}.get(claim["kind"] if claim else "", 2),
         )
     broken = next((r["error"] for r in own if r.get("error")), "")
     return Line(
         candidate=candidate,
         title=method.title,
-        asks=advice.asks(method),
+        asks=advice.split_phrase(method),
         done=len(candidate.records),
         accuracies=accuracies,
         score=score,

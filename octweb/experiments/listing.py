@@ -35,7 +35,7 @@ def _rows(user: Any, words: str, status: str) -> QuerySet:
     return found.alias(status=STATUS).filter(status=status) if status else found
 
 
-def _read(keys: Collection[Any]) -> list[Entry]:
+def _read_entries(keys: Collection[Any]) -> list[Entry]:
     states = Candidate.objects.only("experiment_id", "status", "started", "number")
     found = Experiment.objects.select_related("dataset", "owner").only(
         "name", "created", "dataset__name", "owner__username"
@@ -62,4 +62,4 @@ def _entry(experiment: Experiment) -> Entry:
     )
 
 
-EXPERIMENTS = Source(rows=_rows, name=Lower("name"), dataset=Lower("dataset__name"), status=STATUS, read=_read)
+EXPERIMENTS = Source(rows=_rows, name=Lower("name"), dataset=Lower("dataset__name"), status=STATUS, read=_read_entries)

@@ -18,7 +18,17 @@ from octweb.core.problems import Conflict, Unprocessable
 from octweb.core.refusals import refusals_said
 from octweb.datasets.models import Dataset
 from octweb.experiments import actions
-from octweb.experiments.board import SORTS, Board, board, elapsed, honest_words, others, points, reasons, tree_of
+from octweb.experiments.board import (
+    SORTS,
+    Board,
+    board,
+    elapsed,
+    honest_words,
+    points,
+    reasons,
+    reasons_against,
+    tree_of,
+)
 from octweb.experiments.forms import ExperimentForm
 from octweb.experiments.listing import EXPERIMENTS
 from octweb.experiments.models import Candidate, Experiment
@@ -163,7 +173,7 @@ def _context(request: HttpRequest, experiment: Experiment) -> dict[str, Any]:
         "sort": sort,
         "sorts": SORTS,
         "reasons": reasons(found),
-        "others": others(found),
+        "others": reasons_against(found),
         "honest": honest_words(found),
         "outline": tree_of(found.chosen) if found.chosen else None,
         "elapsed": elapsed(experiment, found.lines),

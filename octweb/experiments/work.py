@@ -42,7 +42,7 @@ class CandidateChild(Process):
         (self.folder / "reading.json").write_text(json.dumps(dataset.reading), encoding="utf-8")
         trees = self.job.trees
         known = "".join(
-            json.dumps(record | ({"tree": trees[str(record["fold"])]} if _own(record, trees) else {})) + "\n"
+            json.dumps(record | ({"tree": trees[str(record["fold"])]} if _keeps_tree(record, trees) else {})) + "\n"
             for record in self.job.records
         )
         (self.folder / PROGRESS).write_text(known, encoding="utf-8")
@@ -131,6 +131,6 @@ class CandidateSupervisor(ResultSupervisor):
             )
 
 
-def _own(record: dict[str, Any], trees: dict[str, Any]) -> bool:
+def _keeps_tree(record: dict[str, Any], trees: dict[str, Any]) -> bool:
     """Whether the tree of this record was kept: that of a fold alone, not of a pair."""
     return record.get("second", -1) < 0 and str(record.get("fold")) in trees

@@ -24,7 +24,7 @@ def experiment_figure(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
     The axis of leaves doubles from tick to tick. Nothing is drawn but axes and a sentence before the first candidate is done.
     """
-    shown = _placed(points)
+    shown = _place_points(points)
     largest = max([4, *(p["leaves"] for p in shown)])
     ticks = [2**k for k in range(math.ceil(math.log2(max(2, largest))) + 1)]
     layout = frame(
@@ -56,7 +56,7 @@ def experiment_figure(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {"data": data, "layout": layout}
 
 
-def _placed(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _place_points(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The points from small to large with their place `x` on the axis of leaves."""
     shown = sorted(points, key=lambda p: (p["leaves"], -p["accuracy"]))
     alike = Counter(p["leaves"] for p in shown)
@@ -147,7 +147,7 @@ def _labels(shown: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list
     for p, text, above in named:
         side, met = _room(shown, p, text)
         end = max(map(_high, met)) if above else min(map(_low, met))
-        words.append(_words(p, text, side, end, above=above))
+        words.append(_label_trace(p, text, side, end, above=above))
         if end != (_high(p) if above else _low(p)):
             leaders.append(_leader(p, end))
     return leaders, words
@@ -164,7 +164,7 @@ def _room(shown: Sequence[dict[str, Any]], p: dict[str, Any], text: str) -> tupl
     return side, [q for q in shown if left <= math.log10(q["x"]) <= left + width + 2 * ROUND * pixel]
 
 
-def _words(p: dict[str, Any], text: str, side: str, end: float, *, above: bool) -> dict[str, Any]:
+def _label_trace(p: dict[str, Any], text: str, side: str, end: float, *, above: bool) -> dict[str, Any]:
     return {
         "text": text, "showarrow": False, "x": math.log10(p["x"]), "y": end, "xanchor": side,  # Plotly wants the logarithm for words
         "yanchor": "bottom" if above else "top", "xshift": {"left": -12, "right": 12}.get(side, 0),

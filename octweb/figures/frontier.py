@@ -66,7 +66,7 @@ def _points(known: Sequence[dict[str, Any]], size: str) -> dict[str, Any]:
     largest = max(p[size] for p in known)
     spread = [100 * (p.get("sd") or 0.0) for p in known]
     bars = {"type": "data", "array": spread, "color": "var(--ink-3)", "thickness": 1.25, "width": 4}
-    words = _words(known, size, largest)
+    words = _label_positions(known, size, largest)
     return {
         "type": "scatter",
         "mode": "markers+text",
@@ -90,7 +90,7 @@ def _points(known: Sequence[dict[str, Any]], size: str) -> dict[str, Any]:
     }
 
 
-def _words(known: Sequence[dict[str, Any]], size: str, largest: int) -> list[tuple[str, str]]:
+def _label_positions(known: Sequence[dict[str, Any]], size: str, largest: int) -> list[tuple[str, str]]:
     """The name of each point and where it stands; none where it would lie over other names, as the pointer and the table tell it."""
     shares = [p["accuracy"] + side * (p.get("sd") or 0.0) for p in known for side in (-1, 1)]
     low = min(shares)
@@ -106,7 +106,7 @@ def _words(known: Sequence[dict[str, Any]], size: str, largest: int) -> list[tup
             left = x + 8 if place.endswith("right") else x - 8 - text_width(name, FONT)
             top = y - 20 if place.startswith("top") else y + 4
             box = (left, top, left + text_width(name, FONT), top + 16)
-            if left >= 0 and not any(_over(box, other) for other in taken):
+            if left >= 0 and not any(_overlap(box, other) for other in taken):
                 taken.append(box)
                 found.append((escape(name), place))
                 break
@@ -115,7 +115,7 @@ def _words(known: Sequence[dict[str, Any]], size: str, largest: int) -> list[tup
     return found
 
 
-def _over(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
+def _overlap(a: tuple[float, float, float, float], b: tuple[float, float, float, float]) -> bool:
     """Whether two boxes (left, top, right, bottom) share some room."""
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 

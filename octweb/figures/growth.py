@@ -36,10 +36,10 @@ def growth_figure(
     layout["xaxis"]["range"] = until(max(now, steps[-1]["t"]))
     placed = [r for r in steps if r.get("correct") is not None]
     if placed:
-        data.append(_right(placed, rows))
+        data.append(_correct_share(placed, rows))
         layout["yaxis2"] = _right_axis(placed, rows)
     layout |= {"showlegend": True, "legend": dict(LEGEND)}
-    layout["shapes"], layout["annotations"] = chosen(steps, at)
+    layout["shapes"], layout["annotations"] = mark_moment(steps, at)
     return {"data": data, "layout": layout}
 
 
@@ -61,7 +61,7 @@ def _questions(steps: list[dict[str, Any]], end: float) -> dict[str, Any]:
     }
 
 
-def _right(placed: list[dict[str, Any]], rows: int) -> dict[str, Any]:
+def _correct_share(placed: list[dict[str, Any]], rows: int) -> dict[str, Any]:
     scale = 100 / rows if rows else 1.0
     unit = "\u202f%" if rows else " rows"
     return {
@@ -87,7 +87,7 @@ def _right_axis(placed: list[dict[str, Any]], rows: int) -> dict[str, Any]:
     return axis("training rows right, %") | own | ticks
 
 
-def chosen(steps: list[dict[str, Any]], at: int | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def mark_moment(steps: list[dict[str, Any]], at: int | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """The moment of the tree that is shown: a line across the chart, and its name."""
     record = next((r for r in steps if at is not None and r.get("line") == at), None)
     if record is None:

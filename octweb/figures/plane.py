@@ -20,7 +20,7 @@ def half_plane(a: FloatArray, c: float, span: Sequence[Sequence[float]]) -> list
         if value[i] <= 0:
             kept.append(corners[i])
         if (value[i] <= 0) != (value[j] <= 0):
-            kept.append(_between(corners[i], corners[j], value[i], value[j]))
+            kept.append(_crossing(corners[i], corners[j], value[i], value[j]))
     return kept
 
 
@@ -30,13 +30,13 @@ def cut_segment(a: FloatArray, c: float, span: Sequence[Sequence[float]]) -> tup
     corners = [(x0, y0), (x1, y0), (x1, y1), (x0, y1)]
     value = [float(a[0]) * x + float(a[1]) * y - c for x, y in corners]
     ends = [
-        _between(corners[i], corners[(i + 1) % 4], value[i], value[(i + 1) % 4])
+        _crossing(corners[i], corners[(i + 1) % 4], value[i], value[(i + 1) % 4])
         for i in range(4)
         if (value[i] <= 0) != (value[(i + 1) % 4] <= 0)
     ]
     return (ends[0], ends[1]) if len(ends) == 2 else None
 
 
-def _between(p: Point, q: Point, at_p: float, at_q: float) -> Point:
+def _crossing(p: Point, q: Point, at_p: float, at_q: float) -> Point:
     share = at_p / (at_p - at_q)
     return p[0] + share * (q[0] - p[0]), p[1] + share * (q[1] - p[1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from octweb.figures.growth import LEGEND, TOP, chosen, until
+from octweb.figures.growth import LEGEND, TOP, mark_moment, until
 
 
 def progress_figure(records: list[dict[str, Any]], *, now: float = 0.0, at: int | None = None) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def progress_figure(records: list[dict[str, Any]], *, now: float = 0.0, at: int 
     layout = _layout(incumbent, bound)
     if data:
         layout["xaxis"]["range"] = until(max(steps[-1]["t"], now))
-    shapes, annotations = chosen(steps, at)
+    shapes, annotations = mark_moment(steps, at)
     bracket, words = _bracket(incumbent, bound)
     if shapes or bracket:
         layout["shapes"] = bracket + shapes
@@ -66,7 +66,7 @@ def _bracket(
     """Where incumbent and bound stand now, and the gap between them, at the right end of the lines."""
     ends = [("best", incumbent, "var(--incumbent)", "top"), ("bound", bound, "var(--bound)", "bottom")]
     words = [
-        _beside(points[-1], f"{name} {points[-1][1]:.4g}", colour, anchor if incumbent and bound else "middle")
+        _end_label(points[-1], f"{name} {points[-1][1]:.4g}", colour, anchor if incumbent and bound else "middle")
         for name, points, colour, anchor in ends
         if points
     ]
@@ -79,10 +79,10 @@ def _bracket(
         "type": "line", "x0": t, "x1": t, "y0": low, "y1": high, "line": {"color": "var(--bound)", "width": 3},
     }  # fmt: skip
     gap = f"gap {100 * (high - low) / abs(low):.3g}\u202f%" if low else "gap"
-    return [line], [*words, _beside((t, (low + high) / 2), f"<b>{gap}</b>", "var(--bound)", "middle")]
+    return [line], [*words, _end_label((t, (low + high) / 2), f"<b>{gap}</b>", "var(--bound)", "middle")]
 
 
-def _beside(point: tuple[float, float], text: str, colour: str, anchor: str) -> dict[str, Any]:
+def _end_label(point: tuple[float, float], text: str, colour: str, anchor: str) -> dict[str, Any]:
     """Words to the right of the end of a line."""
     return {
         "text": text, "showarrow": False, "x": point[0], "y": point[1], "xanchor": "left", "yanchor": anchor, "xshift": 8,

@@ -91,7 +91,7 @@ def roc_figure(curve: Any, positive: str, negative: str, *, own: tuple[int, int]
         hovermode="closest",
     )
     tp, fp = own
-    here = _here(100 * fp / max(1, curve.negatives), 100 * tp / max(1, curve.positives), "at its own cut-off")
+    here = _mark_point(100 * fp / max(1, curve.negatives), 100 * tp / max(1, curve.positives), "at its own cut-off")
     return {"data": [_line([0, 100], [0, 100], "chance"), _curve(x, y, hover, "ROC"), here], "layout": layout}
 
 
@@ -112,7 +112,7 @@ def recall_figure(curve: Any, positive: str, negative: str, *, own: tuple[int, i
     data = [_line([0, 100], [share, share], "always"), _curve(x, y, hover, "precision")]
     tp, fp = own
     if tp + fp:
-        data.append(_here(100 * tp / max(1, curve.positives), 100 * tp / (tp + fp), "at its own cut-off"))
+        data.append(_mark_point(100 * tp / max(1, curve.positives), 100 * tp / (tp + fp), "at its own cut-off"))
     return {"data": data, "layout": layout}
 
 
@@ -141,7 +141,7 @@ def _curve(x: Any, y: Any, hover: list[str], name: str) -> dict[str, Any]:
     }
 
 
-def _here(x: float, y: float, words: str) -> dict[str, Any]:
+def _mark_point(x: float, y: float, words: str) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "markers",

@@ -90,7 +90,7 @@ def _trees(points: Sequence[dict[str, Any]], chosen: int | None) -> dict[str, An
         "x": [100 * p["sensitivity"] for p in points],
         "y": [100 * p["specificity"] for p in points],
         "customdata": list(range(len(points))),
-        "hovertext": [words(p) for p in points],
+        "hovertext": [describe_point(p) for p in points],
         "hovertemplate": "%{hovertext}<extra></extra>",
         "marker": {
             "color": "var(--ink)",
@@ -105,7 +105,7 @@ def marker_size(points: int, is_chosen: bool) -> int:
     return 13 if is_chosen else 9 if points <= 40 else 6
 
 
-def words(point: dict[str, Any]) -> str:
+def describe_point(point: dict[str, Any]) -> str:
     """A point in words."""
     proof = "proved" if point["proved"] else f"not proved: {open_question(point)}"
     return (

@@ -31,7 +31,7 @@ def home(request: HttpRequest) -> HttpResponse:
     context = {
         "runs": [_running(run) for run in runs[: 4 * SHOWN]],
         "waiting": waiting[: 4 * SHOWN],
-        "back": _back(models.filter(owner=user))[: 4 * SHOWN],
+        "back": _returned_steps(models.filter(owner=user))[: 4 * SHOWN],
         "models": models[:SHOWN],
         "datasets": Dataset.objects.visible_to(user)[:SHOWN],
         "samples": first_samples(),
@@ -41,7 +41,7 @@ def home(request: HttpRequest) -> HttpResponse:
     return render(request, "home/home.html", context)
 
 
-def _back(own: TreeModelQuerySet) -> list[ReviewEvent]:
+def _returned_steps(own: TreeModelQuerySet) -> list[ReviewEvent]:
     """The steps by which reviewers asked the owner back, or rejected a model, and after which nothing was done yet."""
     last = ReviewEvent.objects.filter(model=OuterRef("model")).order_by("-at", "-id").values("pk")[:1]
     events = ReviewEvent.objects.filter(model__in=own, before=State.IN_REVIEW, pk=Subquery(last)).exclude(reason="")

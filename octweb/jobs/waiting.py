@@ -46,8 +46,8 @@ def wait_of(job: Job | None) -> Wait | None:
     if not workers:
         return Wait(position=position, workers=0)
     running = _running()
-    free = [0.0] * max(0, workers - len(running)) + [_left(other) for other in running]
-    ahead = [_most(other) for queued in ahead_of(job) for other in queued.order_by("created")]
+    free = [0.0] * max(0, workers - len(running)) + [_remaining_seconds(other) for other in running]
+    ahead = [_maximum_seconds(other) for queued in ahead_of(job) for other in queued.order_by("created")]
     busy = _busy_words(running) if len(running) >= workers else ""
     return Wait(position=position, workers=workers, busy=busy or _ahead_words(len(ahead)), longest=_start(free, ahead))
 
@@ -56,14 +56,14 @@ def _running() -> list[Any]:
     return [job for model in job_models() for job in model._default_manager.filter(status=RunStatus.RUNNING)]
 
 
-def _left(job: Job) -> float:
+def _remaining_seconds(job: Job) -> float:
     """Seconds for which a running job may still keep its worker; infinite where nobody can say."""
     if job.started is None or job.lets_pass:  # it may have begun its present part just now
-        return _most(job)
-    return max(0.0, _most(job) - (timezone.now() - job.started).total_seconds())
+        return _maximum_seconds(job)
+    return max(0.0, _maximum_seconds(job) - (timezone.now() - job.started).total_seconds())
 
 
-def _most(job: Job) -> float:
+def _maximum_seconds(job: Job) -> float:
     """Seconds for which it may keep a worker, with those in which it is to end."""
     longest = job.longest()
     return math.inf if longest is None else longest + settings.WORKER_GRACE_SECONDS

@@ -28,7 +28,7 @@ from octweb.core.names import checked_name
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.demo.visits import no_part_of_the_demo, refuse, visit_of
 from octweb.registry import access
-from octweb.registry.audited import recorded
+from octweb.registry.audited import record_step
 from octweb.registry.derived import columns_of
 from octweb.registry.families import claim, family_of
 from octweb.registry.models import Family, Level, ReviewEvent, Share, State, TreeModel, TreeModelQuerySet
@@ -73,7 +73,7 @@ def register(*, owner, document: dict[str, Any], dataset, title: str, name: str 
         event = ReviewEvent.objects.create(model=stored, by=owner, before="", after=State.DRAFT)
         data = {} if dataset is None else {"dataset": str(dataset.pk), "data_sha256": dataset.sha256}
         said = {"title": stored.title, "created": chain.moment(stored.created)}
-        recorded("trained", event, method=stored.method, sha256=stored.sha256, **said, **data)
+        record_step("trained", event, method=stored.method, sha256=stored.sha256, **said, **data)
         forget()
     return stored
 
@@ -111,7 +111,7 @@ def publish(model: TreeModel, *, by, name: str = "") -> TreeModel:
     The version that was is still reached by its number. Under another name the model becomes the next version of that name.
     Raises PermissionDenied, Conflict and Unprocessable.
     """
-    _own(model, by)
+    _require_owner(model, by)
     name = checked_name(name, most=200)
     if name and not slugify(name):
         raise Unprocessable(f"'{name[:60]}' has no letter from a to z and no digit, of which a served name is made.")
@@ -135,7 +135,7 @@ def stop_serving(model: TreeModel, *, by, reason: str = "") -> TreeModel:
 
     It stays approved. Raises PermissionDenied and Conflict.
     """
-    _own(model, by)
+    _require_owner(model, by)
     with transaction.atomic():
         audit.hold()
         held = TreeModel.objects.select_for_update().select_related("family", "owner").get(pk=model.pk)
@@ -165,7 +165,7 @@ def _serve(model: TreeModel, by, words: str) -> datetime:
 def _note(model: TreeModel, what: str, by, words: str, **details: str) -> None:
     """A step that leaves the state as it is, in the history and in the chain."""
     event = ReviewEvent.objects.create(model=model, by=by, before=model.state, after=model.state, reason=words)
-    recorded(what, event, **details)
+    record_step(what, event, **details)
 
 
 def delete(model: TreeModel) -> None:
@@ -178,7 +178,7 @@ def delete(model: TreeModel) -> None:
 
 def share(model: TreeModel, *, by, username: str, level: str) -> Share:
     """Open the model to one more person, for reading or for calls; raises PermissionDenied and ValidationError."""
-    _own(model, by)
+    _require_owner(model, by)
     refuse(by, "Sharing")
     person = get_user_model().objects.filter(username=username.strip(), is_active=True).first()
     if person is None:
@@ -194,14 +194,14 @@ def share(model: TreeModel, *, by, username: str, level: str) -> Share:
 
 def unshare(model: TreeModel, *, by, username: str) -> None:
     """Close it again."""
-    _own(model, by)
+    _require_owner(model, by)
     with transaction.atomic():
         audit.hold()
         if Share.objects.filter(model=model, user__username=username).delete()[0]:
             audit.record("no longer shared", model, by=by, user=username)
 
 
-def _own(model: TreeModel, user) -> None:
+def _require_owner(model: TreeModel, user) -> None:
     if not access.inside(user, model):
         raise PermissionDenied("Only the owner or an administrator may do this.")
 
@@ -250,7 +250,7 @@ def possible(model: TreeModel, user) -> list[str]:
     ]
 
 
-def returned(last: ReviewEvent | None, model: TreeModel) -> ReviewEvent | None:
+def return_step(last: ReviewEvent | None, model: TreeModel) -> ReviewEvent | None:
     """The last step of a draft if a reviewer gave it back by that; None if its owner took it back, or it was never in review."""
     back = last is not None and last.before == State.IN_REVIEW and last.after == State.DRAFT
     return last if last is not None and back and last.reason and last.by_id != model.owner_id else None
@@ -310,7 +310,7 @@ def _move(model: TreeModel, verb: str, by, reason: str) -> TreeModel:
                 f"only a model that is {' or '.join(s.label.lower() for s in states)} can."
             )
         event = ReviewEvent.objects.create(model=model, by=by, before=before, after=after, reason=reason)
-        recorded(verb, event)
+        record_step(verb, event)
         forget()
     model.state = after
     model.served_since = None

@@ -35,7 +35,7 @@ from octweb.registry.answers import (
     table_answer,
 )
 from octweb.registry.bodies import ARROW_FILE, ARROW_STREAM, CSV, predict_arrow, predict_columns, predict_csv
-from octweb.registry.bringing_views import BringSerializer, brought
+from octweb.registry.bringing_views import BringSerializer, bring_model
 from octweb.registry.claims import certificate_status, retired_headers, retired_member
 from octweb.registry.downloads import FORMATS, download
 from octweb.registry.models import State, TreeModel
@@ -68,15 +68,17 @@ class AnyFormat(BaseContentNegotiation):
 
 def callable_model(request: Request, pk: uuid.UUID, *, document: bool = True) -> TreeModel:
     """The model, or 404 for one that does not exist or that this caller may not call: the two look the same."""
-    return _found(request, pk, document, may_call)
+    return _get_document(request, pk, document, may_call)
 
 
 def readable_model(request: Request, pk: uuid.UUID, *, document: bool = True) -> TreeModel:
     """As `callable_model`, with the models that were shared with the caller for reading alone."""
-    return _found(request, pk, document, may_read)
+    return _get_document(request, pk, document, may_read)
 
 
-def _found(request: Request, pk: uuid.UUID, document: bool, may: Callable[[Any, Any, TreeModel], bool]) -> TreeModel:
+def _get_document(
+    request: Request, pk: uuid.UUID, document: bool, may: Callable[[Any, Any, TreeModel], bool]
+) -> TreeModel:
     models = TreeModel.objects.select_related("family")
     model = (models if document else models.defer("document")).filter(pk=pk).first()
     if model is None or not may(request.user, request.auth, model):
@@ -139,7 +141,7 @@ class ModelList(ListAPIView):
         responses={201: ModelDetailSerializer} | PROBLEMS(400, 401, 403, 404, 409, 413, 415, 422, 429, 503),
     )
     def post(self, request: Request) -> Response:
-        model = brought(request.user, request.data)
+        model = bring_model(request.user, request.data)
         return Response(ModelDetailSerializer(model, context={"request": request}).data, status=201)
 
 
@@ -295,7 +297,7 @@ class ModelPredict(APIView):
         | PROBLEMS(400, 401, 403, 404, 406, 413, 415, 422, 429),
     )
     def post(self, request: Request, pk: uuid.UUID) -> HttpResponse:
-        with metrics.counted("v1") as call:
+        with metrics.count_calls("v1") as call:
             model = callable_model(request, pk, document=False)
             call.of(model.family.name, model.version)
             explain = flag(request, "explain")

@@ -34,7 +34,7 @@ class Audit(NamedTuple):
     unchecked: list[str]
 
 
-def recorded(what: str, event: ReviewEvent, **details: Any) -> None:
+def record_step(what: str, event: ReviewEvent, **details: Any) -> None:
     """Put a step of the history of a model into the chain."""
     audit.record(
         what,

@@ -85,7 +85,7 @@ def predict_arrow(model: TreeModel, content: bytes) -> Predictions:
     names = tuple(str(name) for name in table.column_names)
     if len(set(names)) < len(names):
         raise ParseError("The Arrow body has two columns of the same name.")
-    cells = tuple(_plain(name, column) for name, column in zip(names, table.columns, strict=True))
+    cells = tuple(_decode_column(name, column) for name, column in zip(names, table.columns, strict=True))
     lines = np.arange(1, table.num_rows + 1)
     return _predict(model, RawTable(names=names, columns=cells, line_numbers=lines, detected=PARQUET))
 
@@ -157,7 +157,7 @@ def _reference(data: bytes, table: int, number: int) -> int:
     return at + _int(data, at)
 
 
-def _plain(name: str, column: pa.ChunkedArray) -> pa.Array:
+def _decode_column(name: str, column: pa.ChunkedArray) -> pa.Array:
     """A column as files have them; texts of a dictionary become texts, which share their room only until then."""
     if pa.types.is_null(column.type):
         return pa.nulls(len(column), pa.float64())

@@ -34,7 +34,7 @@ class BringSerializer(serializers.Serializer):
     form = serializers.ChoiceField([*FORMS], required=False, default="", help_text="empty: detected")
 
 
-def brought(user: Any, data: Any) -> TreeModel:
+def bring_model(user: Any, data: Any) -> TreeModel:
     """The model of a call; raises ValidationError, Http404 for a data set of others, and what `bring` raises."""
     form = BringSerializer(data=data)
     form.is_valid(raise_exception=True)

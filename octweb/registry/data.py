@@ -87,7 +87,7 @@ def rows_of(model: TreeModel) -> Rows | None:
     if dataset is None or not dataset.file or dataset.rows * max(1, len(dataset.columns)) > MAX_CELLS:
         return None
     try:
-        return _read(str(local_path(dataset.file)), dataset.sha256, model.sha256, _Document(model))
+        return _read_rows(str(local_path(dataset.file)), dataset.sha256, model.sha256, _Document(model))
     except (TrainerError, Busy, OSError, ValueError):
         return None
 
@@ -106,17 +106,17 @@ class _Document:
 
 
 @lru_cache(maxsize=4)
-def _read(path: str, data_sha256: str, model_sha256: str, document: _Document) -> Rows:
+def _read_rows(path: str, data_sha256: str, model_sha256: str, document: _Document) -> Rows:
     model = document.model
     file = model_file(model)
-    if _taken(model) <= READ_HERE:
+    if _row_bytes(model) <= READ_HERE:
         arrays, same = arrays_of(Path(path), file)
     else:
         arrays, same = reader.model_rows(Path(path), document_of(model))
     return Rows(**arrays, same=same)
 
 
-def _taken(model: TreeModel) -> int:
+def _row_bytes(model: TreeModel) -> int:
     """Bytes of the rows in memory; of data sets that were stored before these were counted, what many files have."""
     dataset = model.dataset
     if dataset is None:

@@ -46,7 +46,7 @@ def _tree(write: Callable[..., str | bytes]) -> Write:
     return lambda subject: write(subject.file.tree)
 
 
-def _named(write: Callable[..., str | bytes]) -> Write:
+def _with_title(write: Callable[..., str | bytes]) -> Write:
     """Written from the tree, the name of what it predicts, and a title."""
     return lambda subject: write(subject.file.tree, target=subject.file.target, name=subject.title)
 
@@ -59,7 +59,7 @@ FORMATS: dict[str, Format] = {
         ("html", "One HTML file", "questions, answers, tree and certificate; works from disk without a network", "html", "text/html", to_html),
         ("rules", "Rules as text", "for a policy document, every question in words", "txt", "text/plain", _tree(rules_text)),
         ("onnx", "ONNX", "runtimes of many languages", "onnx", "application/octet-stream", _tree(to_onnx)),
-        ("pmml", "PMML", "scoring engines and databases", "pmml", "application/xml", _named(to_pmml)),
+        ("pmml", "PMML", "scoring engines and databases", "pmml", "application/xml", _with_title(to_pmml)),
         ("python", "Python", "one file, no library needed", "py", "text/x-python", _tree(to_python)),
         ("sql", "SQL", "a CASE expression, scores inside the database", "sql", "application/sql", _tree(to_sql)),
         ("javascript", "JavaScript", "an ES module, no library needed", "mjs", "text/javascript", _tree(to_javascript)),
@@ -67,7 +67,7 @@ FORMATS: dict[str, Format] = {
         ("java", "Java", "one class, no library needed; save it as OctwebTree.java", "java", "text/x-java", _tree(to_java)),
         ("r", "R", "functions, no package needed", "R", "text/x-r", _tree(to_r)),
         ("excel", "Excel formula", "a CSV with one formula below the columns", "csv", "text/csv", lambda subject: to_excel(subject.file.tree, target=subject.file.target)),
-        ("dmn", "DMN", "a decision table for rule engines", "dmn", "application/xml", _named(to_dmn)),
+        ("dmn", "DMN", "a decision table for rule engines", "dmn", "application/xml", _with_title(to_dmn)),
     )
 }  # fmt: skip
 

@@ -87,7 +87,7 @@ class ModelExplain(APIView):
     def post(self, request: Request, pk: uuid.UUID) -> Response:
         model = callable_model(request, pk, document=False)
         tree = model_file(model).tree
-        rows, allowed, wanted = _asked(request.data, tree, marks.MARKS(model))
+        rows, allowed, wanted = _parse_body(request.data, tree, marks.MARKS(model))
         reading = model_file(model).reading
         rows, _ = without_ignored(model, rows)
         with sources_named(reading):
@@ -132,7 +132,9 @@ def _costs(body: Any) -> dict[str, Any]:
     return cost
 
 
-def _asked(body: Any, tree: Tree, marks: Mapping[str, Any]) -> tuple[list[Any], tuple[Permission, ...], int | None]:
+def _parse_body(
+    body: Any, tree: Tree, marks: Mapping[str, Any]
+) -> tuple[list[Any], tuple[Permission, ...], int | None]:
     """Rows, permissions and wanted class of a body; raises 400 that names the member, and 413 for too many rows.
 
     `marks` hold for columns of which the body says nothing.

@@ -60,7 +60,7 @@ class TreeFigure(APIView):
         model = readable_model(request, pk)
         tree = model_file(model).tree
         for size in ("leaves", "coefficients"):
-            if (number := _whole(request, size)) is not None:
+            if (number := _flag(request, size)) is not None:
                 found = frontier_tree(model, size, number)
                 if found is None:
                     raise Http404(f"No frontier of this model has a tree with {number} {size}.")
@@ -68,11 +68,11 @@ class TreeFigure(APIView):
         leaves = _numbers(request, "leaf")
         if max(leaves, default=0) >= len(tree.nodes):
             raise ValidationError({"leaf": f"This tree has the nodes 0 to {len(tree.nodes) - 1}."})
-        width, height, levels = (_whole(request, name) for name in ("width", "height", "levels"))
+        width, height, levels = (_flag(request, name) for name in ("width", "height", "levels"))
         figure = tree_figure(
             tree,
             path=list(dict.fromkeys(at for leaf in leaves for at in tree.path_to(leaf))),
-            closed=_closed(request, tree),
+            closed=_closed_branches(request, tree),
             levels=None if levels is None else max(1, levels),
             room=(float(width), float(height)) if width and height else None,
             **(_of_rows(request, model) if tree is model_file(model).tree else {}),
@@ -103,7 +103,7 @@ class NodeFigure(APIView):
     def get(self, request: Request, pk: uuid.UUID, node: int) -> Response:
         model = readable_model(request, pk)
         tree = model_file(model).tree
-        number = _whole(request, "picture") or 0
+        number = _flag(request, "picture") or 0
         if node >= len(tree.nodes) or tree.nodes[node].is_leaf:
             raise Http404(f"This tree has no split at node {node}.")
         rows = data_of(model, inside=access.inside(request.user, model))
@@ -113,7 +113,7 @@ class NodeFigure(APIView):
         if number >= len(pictures):
             raise Http404(f"This split has {len(pictures)} pictures.")
         figure = pictures[number]["figure"]
-        return Response(without_legend(figure) if _whole(request, "legend") == 0 else figure)
+        return Response(without_legend(figure) if _flag(request, "legend") == 0 else figure)
 
 
 class LeafFrontierFigure(APIView):
@@ -155,15 +155,15 @@ def _of_rows(request: Request, model: TreeModel) -> dict[str, Any]:
     return {"unseen": unseen, "notes": heaviest(scene) if scene.tree.n_leaves <= FULL_TO else {}}
 
 
-def _closed(request: Request, tree: Tree) -> list[int] | None:
+def _closed_branches(request: Request, tree: Tree) -> list[int] | None:
     """The branches that the address folds up; None if it says nothing of them."""
     if "closed" not in request.query_params:
         return None
     numbers = {number for number in _numbers(request, "closed") if number < len(tree.nodes)}
-    return _opened(tree, numbers, _whole(request, "show"))
+    return _reveal_node(tree, numbers, _flag(request, "show"))
 
 
-def _opened(tree: Tree, closed: set[int], node: int | None) -> list[int]:
+def _reveal_node(tree: Tree, closed: set[int], node: int | None) -> list[int]:
     """`closed` without the branches that hide `node` or are it; what they hid besides is folded up one level below."""
     if node is not None and node < len(tree.nodes):
         for at in tree.path_to(node):
@@ -181,7 +181,7 @@ def _numbers(request: Request, name: str) -> list[int]:
     return [int(part) for part in parts]
 
 
-def _whole(request: Request, name: str) -> int | None:
+def _flag(request: Request, name: str) -> int | None:
     text = request.query_params.get(name)
     if text is None:
         return None

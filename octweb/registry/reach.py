@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from octweb.figures.reach import open_question, reach_figure, shares, steps, words
+from octweb.figures.reach import describe_point, open_question, reach_figure, shares, steps
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from trainer.certificate import Evidence
@@ -49,7 +49,7 @@ def reach_of(model: TreeModel) -> dict[str, Any] | None:
     for point in points:
         query = {"dataset": dataset, "method": model.method, **settings}
         point["query"] = urlencode({**query, "p_sensitivity": repr(point["required"])})
-        point["words"] = words(point)
+        point["words"] = describe_point(point)
         point["open"] = open_question(point, 2)
     best = max(range(len(points)), key=lambda i: points[i]["sensitivity"] + points[i]["specificity"])
     return {

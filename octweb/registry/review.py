@@ -42,10 +42,10 @@ def _model(request: HttpRequest, pk: uuid.UUID) -> TreeModel:
 @require_GET
 def review_page(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """What a reviewer looks at, and what the owner can do."""
-    return _shown(request, _model(request, pk))
+    return _render_review(request, _model(request, pk))
 
 
-def _shown(
+def _render_review(
     request: HttpRequest, model: TreeModel, *, refused: str = "", at: str = "", status: int = 200
 ) -> HttpResponse:
     """The page; with the words of a refusal beside the form `at`, which keeps what was typed."""
@@ -74,7 +74,7 @@ def _shown(
         "events": events,
         "asked": asked,
         "last": events[-1] if events else None,
-        "asked_back": actions.returned(events[-1] if events else None, model),
+        "asked_back": actions.return_step(events[-1] if events else None, model),
         "possible": possible,
         "decides": not {"approve", "return", "reject"}.isdisjoint(possible),
         "own": model.owner_id == request.user.pk,
@@ -175,7 +175,7 @@ def _answer(request: HttpRequest, model: TreeModel, step: Any, done: str, *, at:
     except APIException as error:
         refused = "; ".join(e["detail"] for e in flatten(error.detail))
     if refused and from_review:
-        return _shown(request, _model(request, model.pk), refused=refused, at=at, status=status)
+        return _render_review(request, _model(request, model.pk), refused=refused, at=at, status=status)
     if refused:
         messages.error(request, refused)
     return redirect("registry:review-page" if from_review else "registry:detail", model.pk)

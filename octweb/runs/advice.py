@@ -160,12 +160,12 @@ def groups_of_methods() -> list[tuple[str, list[dict[str, Any]]]]:
     for method in METHODS:
         group = "Recommended" if method.id in RECOMMENDED else "Baselines" if method.id in BASELINES else "Others"
         named[group].append(
-            {"method": method, "asks": asks(method), "good_for": GOOD_FOR.get(method.id, method.size_hint)}
+            {"method": method, "asks": split_phrase(method), "good_for": GOOD_FOR.get(method.id, method.size_hint)}
         )
     return list(named.items())
 
 
-def asks(method: Method) -> str:
+def split_phrase(method: Method) -> str:
     """What one question of the method's trees looks at."""
     if method.id == "bivariate":
         return "two columns"
@@ -176,7 +176,7 @@ def asks(method: Method) -> str:
 
 def _one_column(dataset: Dataset, values: Mapping[str, Any]) -> str:
     """The method for the best tree of questions about one column."""
-    if any(asked(values, name) and not get("exact").parameter(name) for name in SIDE):
+    if any(is_constraint_set(values, name) and not get("exact").parameter(name) for name in SIDE):
         return "bendoct-accelerated"
     numbers = len(feature_columns(dataset, "numeric"))
     depth = values.get("depth")
@@ -186,13 +186,13 @@ def _one_column(dataset: Dataset, values: Mapping[str, Any]) -> str:
         and small
         and depth is not None
         and int(depth) <= ALL_THRESHOLDS_DEPTH
-        and not any(asked(values, name) for name in LIMITS)
+        and not any(is_constraint_set(values, name) for name in LIMITS)
     ):
         return "exact-numeric"
     return "exact"
 
 
-def asked(values: Mapping[str, Any], name: str) -> bool:
+def is_constraint_set(values: Mapping[str, Any], name: str) -> bool:
     """Whether a constraint is asked for: a value other than the one that asks for nothing."""
     value = values.get(name)
     return value not in (None, "", "none", False) and not (name == "min_leaf" and int(value) <= 1)

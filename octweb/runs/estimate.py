@@ -144,14 +144,14 @@ def questions(dataset: Dataset, scheme: str = "", bins: int = 5) -> int:
     scheme = scheme if scheme in list(Scheme) else Scheme.QUANTILE_THRESHOLDS
     if dataset.rows * max(1, len(dataset.columns)) <= COUNTED_CELLS:
         try:
-            return _counted(str(dataset.pk), dataset.sha256, json.dumps(dataset.columns), str(scheme), bins)
+            return _count_features(str(dataset.pk), dataset.sha256, json.dumps(dataset.columns), str(scheme), bins)
         except TrainerError:
             pass  # the page says what can be said without the rows
     return sum(_of_profile(c, str(scheme), bins) for c in dataset.profile.get("columns") or ())
 
 
 @lru_cache(maxsize=256)
-def _counted(pk: str, sha256: str, columns: str, scheme: str, bins: int) -> int:
+def _count_features(pk: str, sha256: str, columns: str, scheme: str, bins: int) -> int:
     dataset = Dataset.objects.get(pk=pk)
     dataset.columns = json.loads(columns)  # which may be foreseen, and not stored
     table, _ = datasets.load(dataset)

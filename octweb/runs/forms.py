@@ -115,8 +115,8 @@ def _of_type(parameter: Parameter, common: dict[str, Any]) -> forms.Field:
     if parameter.type == "text":
         return forms.CharField(max_length=MAX_TEXT, **common)
     if parameter.type == "integer":
-        low = _whole(parameter.minimum)
-        high = _whole(_server_limit(parameter))
+        low = _is_whole_number(parameter.minimum)
+        high = _is_whole_number(_server_limit(parameter))
         return forms.IntegerField(min_value=low, max_value=high, **common)
     field = forms.FloatField(min_value=parameter.minimum, max_value=_server_limit(parameter), **common)
     field.widget.attrs["step"] = "any"
@@ -147,7 +147,7 @@ class RunForm(SaidForm):
         self.user = user
         self.dataset = dataset
         self.method = method
-        for parameter in offered(method, wishes):
+        for parameter in offered_parameters(method, wishes):
             self.fields[f"p_{parameter.name}"] = field_of(parameter, dataset)
         if chooses(method):
             bins = self.fields["p_bins"]
@@ -236,7 +236,7 @@ class RunForm(SaidForm):
         return [self[f] for f in self.fields if f.startswith("p_") and f not in shown]
 
 
-def offered(method: Method, wishes: tuple[str, ...]) -> list[Parameter]:
+def offered_parameters(method: Method, wishes: tuple[str, ...]) -> list[Parameter]:
     """The parameters of the method, and requested parameters of other methods."""
     known = {p.name: p for p in method.parameters}
     for other in METHODS:
@@ -246,7 +246,7 @@ def offered(method: Method, wishes: tuple[str, ...]) -> list[Parameter]:
     return list(known.values())
 
 
-def carried(data: QueryDict, form: RunForm, before: RunForm | None) -> QueryDict:
+def carry_values(data: QueryDict, form: RunForm, before: RunForm | None) -> QueryDict:
     """What was typed for the method before, for the form of another one.
 
     Fields that both have keep what was typed; an untouched default becomes the default of the new method. Fields that only the
@@ -258,14 +258,14 @@ def carried(data: QueryDict, form: RunForm, before: RunForm | None) -> QueryDict
     for name, field in form.fields.items():
         if not name.startswith("p_"):
             continue
-        mine = _shown(form, name)
-        old = None if before is None or name not in before.fields else _shown(before, name)
+        mine = _display_default(form, name)
+        old = None if before is None or name not in before.fields else _display_default(before, name)
         if old is None:
             fresh = _begins_anew(field, mine, data, name, touched)
         else:
             fresh = name not in touched and not isinstance(old, list) and data.get(name) == old != mine
         if fresh:
-            _put(out, name, mine)
+            _set_value(out, name, mine)
     return out
 
 
@@ -280,12 +280,16 @@ def _begins_anew(field: forms.Field, mine: Any, data: QueryDict, name: str, touc
 
 def touched_fields(data: QueryDict, before: RunForm | None) -> list[str]:
     """Fields that somebody has typed into, now or earlier: what is typed may be the default of a method on the way."""
-    fields = {} if before is None else {n: _shown(before, n) for n in before.fields if n.startswith("p_") and n in data}
+    fields = (
+        {}
+        if before is None
+        else {n: _display_default(before, n) for n in before.fields if n.startswith("p_") and n in data}
+    )
     changed = {n for n, shown in fields.items() if isinstance(shown, str) and data.get(n) != shown}
     return sorted(changed | {n for n in data.getlist(TOUCHED) if n.startswith("p_") and n in data})
 
 
-def kept(data: QueryDict, form: RunForm) -> list[tuple[str, str]]:
+def hidden_values(data: QueryDict, form: RunForm) -> list[tuple[str, str]]:
     """What was typed for other methods: hidden fields, so that going back to them loses nothing."""
     shown = [*form.fields, *(f"{name}-" for name in form.fields)]
     return [
@@ -298,13 +302,13 @@ def kept(data: QueryDict, form: RunForm) -> list[tuple[str, str]]:
     ]
 
 
-def _shown(form: RunForm, name: str) -> Any:
+def _display_default(form: RunForm, name: str) -> Any:
     """The default of a field as a page shows it."""
     value = form.fields[name].prepare_value(form.fields[name].initial)
     return "" if value is None else value if isinstance(value, list | bool) else str(value)
 
 
-def _put(data: QueryDict, name: str, value: Any) -> None:
+def _set_value(data: QueryDict, name: str, value: Any) -> None:
     if value is False or value is None:
         data.pop(name, None)
     else:
@@ -324,5 +328,5 @@ def _server_limit(parameter: Parameter) -> float | None:
     return limit if parameter.maximum is None else min(limit, parameter.maximum)
 
 
-def _whole(value: float | None) -> int | None:
+def _is_whole_number(value: float | None) -> int | None:
     return None if value is None else int(value)

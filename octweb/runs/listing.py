@@ -116,7 +116,7 @@ def _runs(user: Any, words: str, status: str) -> QuerySet:
     return runs
 
 
-def _read(keys: Collection[Any]) -> list[Entry]:
+def _read_entries(keys: Collection[Any]) -> list[Entry]:
     runs = TrainingRun.objects.select_related("dataset", "owner").only(
         "name", "method", "status", "created", "started", "summary", "progress", "dataset__name", "owner__username"
     )
@@ -150,6 +150,6 @@ RUNS = Source(
     name=Lower(Case(When(name="", then=Concat("method", Value(" on "), "dataset__name")), default=F("name"))),
     dataset=Lower("dataset__name"),
     status=Case(When(TrainingRun.UNREACHABLE, then=Value("unreachable")), default=F("status")),
-    read=_read,
+    read=_read_entries,
 )
 SOURCES = [RUNS]  # applications above add theirs

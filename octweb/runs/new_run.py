@@ -19,7 +19,7 @@ from octweb.registry.reach import latest_reach
 from octweb.runs import actions, advice
 from octweb.runs.advice import Answers
 from octweb.runs.estimate import estimate, trainings_words
-from octweb.runs.forms import TOUCHED, RunForm, carried, kept
+from octweb.runs.forms import TOUCHED, RunForm, carry_values, hidden_values
 from octweb.runs.thresholds import chooses
 from octweb.runs.words import class_words, in_words
 from trainer.errors import DataError, ParameterError
@@ -51,7 +51,7 @@ def run_new(request: HttpRequest) -> HttpResponse:
         return redirect("datasets:new")
     stored = dataset
     dataset = _meant(dataset, data)
-    choice = chosen(data, dataset)
+    choice = chosen_method(data, dataset)
     if request.method != "POST":
         return _page(request, dataset, choice, _form(request, dataset, choice, initial=_initial(data)), stored)
     form = _form(request, dataset, choice, request.POST)
@@ -80,11 +80,11 @@ def run_advice(request: HttpRequest) -> HttpResponse:
     if stored is None:
         return HttpResponse("There is no such data set, or it is not yours.", status=404)
     dataset = _meant(stored, request.POST)
-    choice = chosen(request.POST, dataset)
-    form = _carried(request, dataset, choice)
+    choice = chosen_method(request.POST, dataset)
+    form = _carry_form(request, dataset, choice)
     context = _context(request, dataset, choice, form, stored)
     context["form"] = form
-    if _shown(stored, EMPTY in request.POST) != (
+    if _form_version(stored, EMPTY in request.POST) != (
         request.POST.get("shown_dataset"),
         request.POST.get("shown_empty", "0"),
     ):
@@ -98,7 +98,7 @@ def run_advice(request: HttpRequest) -> HttpResponse:
     return render(request, "runs/_new_changes.html", context)
 
 
-def chosen(data: QueryDict, dataset: Dataset) -> Choice:
+def chosen_method(data: QueryDict, dataset: Dataset) -> Choice:
     """The method of the form: the one picked by hand, else the one that the answers give."""
     answers = _answers(data)
     posted = data.get("method", "")
@@ -170,7 +170,7 @@ def _initial(data: QueryDict) -> dict[str, Any]:
     return found
 
 
-def _carried(request: HttpRequest, dataset: Dataset, choice: Choice) -> RunForm:
+def _carry_form(request: HttpRequest, dataset: Dataset, choice: Choice) -> RunForm:
     """The form of the chosen method with what was typed for the previous method."""
     try:
         shown = get(request.POST.get("shown_method", ""))
@@ -181,7 +181,7 @@ def _carried(request: HttpRequest, dataset: Dataset, choice: Choice) -> RunForm:
     wishes = () if before_own else advice.wishes(before_answers)
     before = RunForm(user=request.user, dataset=dataset, method=shown, wishes=wishes)
     blank = _form(request, dataset, choice)
-    return _form(request, dataset, choice, carried(request.POST, blank, before))
+    return _form(request, dataset, choice, carry_values(request.POST, blank, before))
 
 
 def _meant(dataset: Dataset, data: QueryDict) -> Dataset:
@@ -189,7 +189,7 @@ def _meant(dataset: Dataset, data: QueryDict) -> Dataset:
     return empty_cells.foreseen(dataset) if EMPTY in data else dataset
 
 
-def _shown(dataset: Dataset, as_category: bool) -> tuple[str, str]:
+def _form_version(dataset: Dataset, as_category: bool) -> tuple[str, str]:
     """What tells whether the whole form was made for these data."""
     return str(dataset.pk), "1" if as_category else "0"
 
@@ -213,18 +213,18 @@ def _context(request: HttpRequest, dataset: Dataset, choice: Choice, form: RunFo
         "kinds": advice.kinds(dataset),
         "groups": advice.groups_of_methods(),
         "method_count": sum(len(methods) for _, methods in advice.groups_of_methods()),
-        "kept": kept(request.POST, form) if request.method == "POST" else [],
+        "kept": hidden_values(request.POST, form) if request.method == "POST" else [],
         "touched": form.data.getlist(TOUCHED) if isinstance(form.data, QueryDict) else [],
         "workers_seen": queue.worker_seen(),
         "reach": latest_reach(request.user, dataset) if method.parameter("sensitivity") else None,
-        "empties": empty_cells.of(stored),
+        "empties": empty_cells.describe_switch(stored),
         "as_category": as_category,
-        "shown_empty": _shown(stored, as_category)[1],
-        **said(request.user, dataset, method, form),
+        "shown_empty": _form_version(stored, as_category)[1],
+        **describe_run(request.user, dataset, method, form),
     }
 
 
-def said(user: Any, dataset: Dataset, method: Method, form: RunForm) -> dict[str, Any]:
+def describe_run(user: Any, dataset: Dataset, method: Method, form: RunForm) -> dict[str, Any]:
     """In words, and the estimate, from what can be read of the form."""
     values = _readable(form, method)
     why = ""

@@ -39,7 +39,7 @@ def reachable(run: TrainingRun) -> Reachable | None:
         return None
     if of == "shortfall of the recalls":
         lower = _lowered(str(asked.get("recall") or ""), float(best))
-        return Reachable(parameters=asked | {"recall": lower}, words=f"with at least {_found(lower)} found")
+        return Reachable(parameters=asked | {"recall": lower}, words=f"with at least {_describe_recalls(lower)} found")
     if of == "difference of rates":
         delta = min(1.0, math.ceil(float(best) * STEPS) / STEPS)
         words = f"with rates that differ by at most {100 * delta:.4g}{NARROW}%"
@@ -59,6 +59,6 @@ def _lowered(text: str, short: float) -> str:
     return "; ".join(parts)
 
 
-def _found(text: str) -> str:
+def _describe_recalls(text: str) -> str:
     """Recalls such as 'yes: 0.9; no: 0.8' in words: '90 % of yes and 80 % of no'."""
     return " and ".join(f"{share} of {name}" for name, share in recalls(text))

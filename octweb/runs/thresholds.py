@@ -12,7 +12,7 @@ from typing import Any
 
 from octweb.core.templatetags.octweb import seconds
 from octweb.datasets.models import Dataset
-from octweb.runs.advice import asked
+from octweb.runs.advice import is_constraint_set
 from octweb.runs.estimate import by_model, estimate, questions, size_of
 from octweb.runs.words import CONSTRAINTS
 from trainer.methods.base import Method
@@ -43,20 +43,20 @@ def chooses(method: Method) -> bool:
 def chosen_bins(*, user: Any, dataset: Dataset, method: Method, values: Mapping[str, Any]) -> Chosen:
     """For a run with these values, those that are missing being the defaults."""
     known = {p.name: p.default for p in method.parameters} | {k: v for k, v in values.items() if v is not None}
-    if any(asked(known, name) for name in LONGER if method.parameter(name)):
+    if any(is_constraint_set(known, name) for name in LONGER if method.parameter(name)):
         return Chosen(bins=LADDER[-1], why=f"{_many(LADDER[-1])}, since a limit makes the search longer.")
     fitting = [bins for bins in LADDER if _high(user, dataset, method, known | {"bins": bins}) < QUICK]
     if not fitting:
         return Chosen(
             bins=LADDER[-1], why=f"{_many(LADDER[-1])}: even so, the proof may take longer than {seconds(QUICK)}."
         )
-    return _fewest(dataset, str(known.get("binarise") or ""), fitting[0])
+    return _fewest_quantiles(dataset, str(known.get("binarise") or ""), fitting[0])
 
 
 def bins_within(dataset: Dataset, method: Method, values: Mapping[str, Any], longest: float) -> int:
     """The most quantiles with which a fit should take less than `longest` seconds by the model of cost alone; at least a few."""
     fitting = [bins for bins in LADDER if _upper(dataset, method, {**values, "bins": bins}) < longest]
-    return _fewest(dataset, str(values.get("binarise") or ""), fitting[0] if fitting else LADDER[-1]).bins
+    return _fewest_quantiles(dataset, str(values.get("binarise") or ""), fitting[0] if fitting else LADDER[-1]).bins
 
 
 def _upper(dataset: Dataset, method: Method, values: Mapping[str, Any]) -> float:
@@ -68,7 +68,7 @@ def _high(user: Any, dataset: Dataset, method: Method, values: Mapping[str, Any]
     return estimate(user=user, dataset=dataset, method=method, values=values, test_share=0.0).high
 
 
-def _fewest(dataset: Dataset, scheme: str, most: int) -> Chosen:
+def _fewest_quantiles(dataset: Dataset, scheme: str, most: int) -> Chosen:
     """The fewest quantiles that give the same number of questions as `most` of them."""
     wanted = questions(dataset, scheme, most)
     bins = min(k for k in LADDER if k <= most and questions(dataset, scheme, k) == wanted)

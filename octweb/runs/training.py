@@ -64,7 +64,7 @@ class TrainingSupervisor(ResultSupervisor):
         """The last tree that the killed training had reported, as a result; a process with the same limits makes it."""
         if not isinstance(child, Child) or not (child.folder / PROGRESS).exists():
             return {}
-        again = replace(child, process=None, ended=_ended(cancelled, self.late))
+        again = replace(child, process=None, ended=_kill_reason(cancelled, self.late))
         again.proof.unlink(missing_ok=True)  # it may have been cut off, and is about more than is kept
         again.start()
         until = time.monotonic() + KEEP_SECONDS
@@ -93,7 +93,7 @@ class TrainingSupervisor(ResultSupervisor):
             self.end(status, model=model, family=model.family, summary=summary | self.noted(), log=self._log(child))
 
 
-def _ended(cancelled: bool, late: bool) -> str:
+def _kill_reason(cancelled: bool, late: bool) -> str:
     """Why a training was killed, as its claim says it."""
     if cancelled:
         return str(Status.CANCELLED)

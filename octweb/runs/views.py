@@ -65,7 +65,7 @@ def run_live(request: HttpRequest, pk: Any) -> HttpResponse:
     """The part of the page that changes: 204 while there is nothing new, which is found out without reading any record."""
     run = TrainingRun.objects.get_visible(request.user, pk)
     wait = wait_of(run)
-    if request.GET.get("seen") == _seen(run, _newest(run), wait):
+    if request.GET.get("seen") == _page_version(run, _newest(run), wait):
         return HttpResponse(status=204)
     return render(request, "runs/_live.html", _context(request, _run(request, pk), wait))
 
@@ -156,7 +156,7 @@ def _newest(run: TrainingRun) -> int | None:
     return run.records.filter(attempt=run.attempt).order_by("-line").values_list("line", flat=True).first()
 
 
-def _seen(run: TrainingRun, newest: int | None, wait: Wait | None) -> str:
+def _page_version(run: TrainingRun, newest: int | None, wait: Wait | None) -> str:
     """A mark of all that changes on the page of a run."""
     queue = wait and (wait.position, wait.workers, wait.words)
     changing = [run.status, run.attempt, newest, run.cancel_requested, len(run.log), run.model_id, queue]
@@ -203,6 +203,6 @@ def _context(request: HttpRequest, run: TrainingRun, wait: Wait | None) -> dict[
             if run.parameters.get(p.name) is not None
         ],
         "log_lines": run.log.strip().splitlines()[-20:],
-        "seen": _seen(run, newest, wait),
+        "seen": _page_version(run, newest, wait),
         "lease": settings.WORKER_LEASE_SECONDS,
     }

@@ -8,7 +8,7 @@ from typing import Any
 
 from octweb.core.templatetags.octweb import NARROW, seconds, whole
 from octweb.datasets.models import Dataset
-from octweb.runs.advice import asks
+from octweb.runs.advice import split_phrase
 from trainer.certificate import Guarantee
 from trainer.constraints import CONSTRAINTS as SIDE_CONSTRAINTS
 from trainer.methods.base import Method, Parameter
@@ -151,7 +151,7 @@ def _leaves(values: Mapping[str, Any]) -> str:
 
 def _questions(method: Method, values: Mapping[str, Any], columns: int, questions: int, numbers: bool) -> str:
     among = f"{_count(columns, 'column')}"
-    kind = asks(method)
+    kind = split_phrase(method)
     if kind != "one column":
         return f"A question looks at {kind}, among {among}"
     if not method.binary:

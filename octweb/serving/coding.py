@@ -50,7 +50,7 @@ def spooled(stream: Any, codings: str, limit: int) -> tuple[IO[bytes], int]:
     return out, size
 
 
-def packed(body: bytes, accepted: str) -> tuple[bytes, str]:
+def compress_body(body: bytes, accepted: str) -> tuple[bytes, str]:
     """`body` in the coding that the caller likes best, and its name; empty if it stays as it is."""
     coding = _best(accepted) if len(body) >= SMALLEST else ""
     if coding == "gzip":

@@ -82,7 +82,7 @@ class Invocations(ScoringView):
     """Predict."""
 
     def post(self, request: Request) -> Response:
-        with metrics.counted("invocations") as call:
+        with metrics.count_calls("invocations") as call:
             model = self._model(request)
             call.of(model.family.name, model.version)
             found, params = _predicted(model, request)

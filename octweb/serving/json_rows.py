@@ -75,7 +75,7 @@ def rows_matrix(content: bytes | bytearray, names: Sequence[str], most: int) -> 
     widths = np.array([len(key) for key in keys])
     order = np.array([place[name] for name in first])
     out = np.empty((rows, len(names)))
-    found, end = _read(text, words, head.end(), np.concatenate(parts), ends, widths, order, POWERS, FIVES, out)
+    found, end = _read_rows(text, words, head.end(), np.concatenate(parts), ends, widths, order, POWERS, FIVES, out)
     if found < 1 or TAIL.match(content, end) is None:
         return None
     return out[:found]
@@ -235,7 +235,7 @@ def _number(text, i, powers, fives):
     if room >= 0 and value <= LARGEST and exponent >= -22 and exponent <= 22:
         found = np.float64(value) * powers[exponent] if exponent >= 0 else np.float64(value) / powers[-exponent]
     elif room >= 0:
-        found = _rounded(value, exponent, fives)
+        found = _scale_decimal(value, exponent, fives)
     if found < 0.0:
         return i, _strtod(text.ctypes.data + start, 0)  # type: ignore[call-overload]
     return i, -found if negative else found
@@ -256,7 +256,7 @@ def _product(a, b):
 
 @ready
 @njit(cache=True, nogil=True)
-def _rounded(value, exponent, fives):
+def _scale_decimal(value, exponent, fives):
     """value * 10**exponent, correctly rounded; -1 where it takes more care. Lemire 2021, algorithm 1."""
     if exponent < -SMALLEST or exponent > SMALLEST or value == 0:
         return -1.0
@@ -286,7 +286,7 @@ def _rounded(value, exponent, fives):
 
 @ready
 @njit(cache=True, nogil=True)
-def _read(text, words, i, keys, ends, widths, order, powers, fives, out):
+def _read_rows(text, words, i, keys, ends, widths, order, powers, fives, out):
     """Fill `out` from the rows that begin at `i`; returns their number (-1: not of the form) and the place behind the last one."""
     n = len(text) - PADDING
     row = 0

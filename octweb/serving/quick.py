@@ -37,7 +37,7 @@ from octweb.registry.models import State, TreeModel
 from octweb.registry.predicting import Predictions, predict_rows
 from octweb.registry.remembered import model_by_id, model_by_name
 from octweb.serving.authentication import lookup
-from octweb.serving.coding import packed
+from octweb.serving.coding import compress_body
 from octweb.serving.inference import DEFAULT_OUTPUTS, OUTPUTS, infer
 from octweb.serving.json_rows import rows_matrix
 from octweb.serving.plain_tensor import SMALL_BYTES, plain_request
@@ -124,7 +124,7 @@ class QuickApplication:
             connection.close_if_unusable_or_obsolete()
         if body is None:
             return self.application(environ, start_response)
-        body, coding = packed(body, environ.get("HTTP_ACCEPT_ENCODING", ""))
+        body, coding = compress_body(body, environ.get("HTTP_ACCEPT_ENCODING", ""))
         start_response("200 OK", [*self.headers, *coded(coding, len(body))])
         return [body]
 

@@ -155,7 +155,7 @@ class Infer(ProtocolView):
     """Predict."""
 
     def post(self, request: Request, name: str, version: str | None = None) -> HttpResponse:
-        with metrics.counted("v2") as call:
+        with metrics.count_calls("v2") as call:
             model = served_model(request, name, version)
             call.of(model.family.name, model.version)
             return self._answer(request, model, call)

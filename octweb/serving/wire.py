@@ -17,7 +17,7 @@ from django.core.exceptions import BadRequest
 from octweb.core.headers import security_headers
 from octweb.core.problems import CONTENT_TYPE, Busy, document
 from octweb.core.unavailable import RETRY_SECONDS, reason_of
-from octweb.serving.coding import CODINGS, SMALLEST, Damaged, TooLong, UnknownCoding, packed, spooled
+from octweb.serving.coding import CODINGS, SMALLEST, Damaged, TooLong, UnknownCoding, compress_body, spooled
 from octweb.serving.room import ROOM
 
 DROPPED = (
@@ -95,7 +95,7 @@ class Wire:
             environ["wsgi.input"] = Body(environ["wsgi.input"], int(length))
         size = int(length) if length.isdigit() else 0
         codings = environ.get("HTTP_CONTENT_ENCODING", "") if chunked or size else ""  # of a body, where there is one
-        if chunked or codings or size > (_most(environ) if _is_form(environ) else LONG):
+        if chunked or codings or size > (_body_limit(environ) if _is_form(environ) else LONG):
             return self._collected(environ, start_response, codings, chunked=chunked)
         return self._with_room(environ, start_response, environ, size)
 
@@ -104,7 +104,7 @@ class Wire:
     ) -> Iterable[bytes]:
         """The answer to a call, after its body was read to the end."""
         try:
-            whole, size = _whole(environ, codings)
+            whole, size = _read_body(environ, codings)
         except Refused as error:
             return _refuse(environ, start_response, error, closing=chunked)
         try:
@@ -120,7 +120,7 @@ class Wire:
     ) -> Iterable[bytes]:
         try:
             with ROOM.held(size * _weight(environ)):
-                return _send(environ, start_response, *_called(self.application, inner))
+                return _send(environ, start_response, *_call_application(self.application, inner))
         except Busy as error:
             full = Refused(error.status_code, str(error.detail), ("Retry-After", str(error.wait)))
             return _refuse(environ, start_response, full)
@@ -140,7 +140,7 @@ def _weight(environ: dict[str, Any]) -> int:
     return {"multipart/form-data": 0, "application/x-www-form-urlencoded": FORM_WEIGHT}.get(_kind(environ), 1)
 
 
-def _most(environ: dict[str, Any]) -> int:
+def _body_limit(environ: dict[str, Any]) -> int:
     """The longest body of this kind, in bytes."""
     return settings.MAX_UPLOAD_BYTES + AROUND if _is_form(environ) else settings.MAX_PREDICT_BYTES
 
@@ -155,9 +155,9 @@ class Refused(Exception):
         self.headers = headers
 
 
-def _whole(environ: dict[str, Any], codings: str) -> tuple[IO[bytes], int]:
+def _read_body(environ: dict[str, Any], codings: str) -> tuple[IO[bytes], int]:
     """The body that the application reads, and its length."""
-    limit = _most(environ)
+    limit = _body_limit(environ)
     try:
         if int(environ.get("CONTENT_LENGTH") or 0) > limit:
             raise TooLong
@@ -191,7 +191,9 @@ def _refusal(error: Refused) -> tuple[str, list[tuple[str, str]], Iterable[bytes
     return f"{error.status} {HTTPStatus(error.status).phrase}", [*headers, *error.headers], [body]
 
 
-def _called(application: Application, environ: dict[str, Any]) -> tuple[str, list[tuple[str, str]], Iterable[bytes]]:
+def _call_application(
+    application: Application, environ: dict[str, Any]
+) -> tuple[str, list[tuple[str, str]], Iterable[bytes]]:
     held: list[Any] = []
     result = application(environ, lambda status, headers, *rest: held.extend((status, headers)))
     return held[0], held[1], result
@@ -208,15 +210,15 @@ def _send(
 ) -> Iterable[bytes]:
     """Give an answer: the rest of the call's body is out of its way first."""
     body = environ["wsgi.input"]
-    if closing or (isinstance(body, Body) and not _dropped(environ, body)):
+    if closing or (isinstance(body, Body) and not _drop_body(environ, body)):
         close_after(start_response)
     if environ.get("HTTP_ACCEPT_ENCODING") and environ.get("PATH_INFO", "").startswith(PACKED_PATHS):
-        headers, result = _packed(environ, headers, result)
+        headers, result = _compress_response(environ, headers, result)
     start_response(status, headers)
     return result
 
 
-def _dropped(environ: dict[str, Any], body: Body) -> bool:
+def _drop_body(environ: dict[str, Any], body: Body) -> bool:
     line = environ.get("gunicorn.socket")
     if not body.unread or line is None:
         return body.drop()
@@ -235,7 +237,7 @@ def close_after(start_response: Callable[..., Any]) -> None:
         force()
 
 
-def _packed(
+def _compress_response(
     environ: dict[str, Any], headers: list[tuple[str, str]], result: Iterable[bytes]
 ) -> tuple[list[tuple[str, str]], Iterable[bytes]]:
     """The answer in a coding that the caller takes; streams, short answers and answers to HEAD stay as they are."""
@@ -245,7 +247,7 @@ def _packed(
     if short or looked or "content-encoding" in found or environ["REQUEST_METHOD"] == "HEAD":
         return headers, result
     try:
-        body, coding = packed(b"".join(result), environ["HTTP_ACCEPT_ENCODING"])
+        body, coding = compress_body(b"".join(result), environ["HTTP_ACCEPT_ENCODING"])
     finally:
         if hasattr(result, "close"):
             result.close()

@@ -53,7 +53,7 @@ def _context(scene: Scene) -> dict[str, Any]:
         return found
     first = bench.steps.filter(number=1).first()
     prices = page.price_lines(bench, first, actions.place_of(scene.tree, scene.node.id))
-    other = bool(first and first.document) and not _same(first.document, scene.tree, scene.node.id)
+    other = bool(first and first.document) and not _asks_same(first.document, scene.tree, scene.node.id)
     if prices and prices["working"] and actions.is_stalled(bench):
         prices = None  # the button, which asks again, continues the search
     working = bool(prices and prices["working"])
@@ -61,7 +61,7 @@ def _context(scene: Scene) -> dict[str, Any]:
     return found | {"prices": None if other else prices, "working": working, "other": other, "failed": failed}
 
 
-def _same(document: str, tree: Tree, node: int) -> bool:
+def _asks_same(document: str, tree: Tree, node: int) -> bool:
     """Whether the best tree of the workbench asks what the model asks on the way to the node: there may be several best trees."""
     own = from_json(json.loads(document)).tree
     a = 0

@@ -107,7 +107,7 @@ def typed(form: Any) -> dict[str, Any]:
     }
 
 
-def marked(refused: Mapping[str, str]) -> dict[str, Any]:
+def field_errors(refused: Mapping[str, str]) -> dict[str, Any]:
     """The words of a refusal for each field, as sentences, and the field that gets the focus."""
     known = {name: refused[name] for name in FIELDS if name in refused}
     return {
@@ -136,7 +136,7 @@ def context(bench: Workbench) -> dict[str, Any]:
             "request": {},
             "rates": RATE_WORDS,
             "line": line,
-        } | marked({})
+        } | field_errors({})
     found = step.result
     first = list((found.get("first_questions") or {}).items())
     total = max([n for _, n in first], default=1)
@@ -155,7 +155,7 @@ def context(bench: Workbench) -> dict[str, Any]:
         "need": [
             {
                 "name": name, "trees": v["trees"], "least": 100 * v["asked_least"], "most": 100 * v["asked_most"],
-                "width": 100 * (v["asked_most"] - v["asked_least"]), "lost": _lost(v),
+                "width": 100 * (v["asked_most"] - v["asked_least"]), "lost": _importance_range(v),
             }
             for name, v in sorted((found.get("columns") or {}).items(), key=lambda item: -item[1]["trees"])
             if v["trees"]
@@ -164,12 +164,12 @@ def context(bench: Workbench) -> dict[str, Any]:
         "chips": _chips(step.request),
         "funnel": _funnel(found),
         "trees": [
-            _outline(tree, kinds) | {"number": k, "picture": picture(tree["nodes"]), "more": _more(tree, found)}
+            _outline(tree, kinds) | {"number": k, "picture": picture(tree["nodes"]), "more": _extra_errors(tree, found)}
             for k, tree in enumerate(found.get("trees") or (), start=1)
         ],
         "legend": legend(found.get("trees") or []),
-        "within": _within(found),
-    } | marked(refused_by(step))  # fmt: skip
+        "within": _slack_rows(found),
+    } | field_errors(refused_by(step))  # fmt: skip
 
 
 def filter_words(name: str, value: Any) -> str:
@@ -268,7 +268,7 @@ def _number(text: str, most: int) -> int | None:
     return int(text) if text.isdecimal() and len(text) < 6 and 1 <= int(text) <= most else None
 
 
-def _lost(column: dict[str, Any]) -> tuple[float, float] | None:
+def _importance_range(column: dict[str, Any]) -> tuple[float, float] | None:
     """Least and largest importance of a column in percent of the rows, where it was computed."""
     least = column.get("importance_least")
     most = column.get("importance_most")
@@ -291,7 +291,7 @@ def _disputed(found: dict[str, Any]) -> dict[str, Any] | None:
     return {"depends": rows["depends"], "of": rows["of"], "lines": lines}
 
 
-def _more(tree: dict[str, Any], found: dict[str, Any]) -> float | None:
+def _extra_errors(tree: dict[str, Any], found: dict[str, Any]) -> float | None:
     """By how many rows a tree is worse than the best, where the number of rows is known."""
     if not found.get("rows"):
         return None
@@ -299,7 +299,7 @@ def _more(tree: dict[str, Any], found: dict[str, Any]) -> float | None:
     return more if more > ROUNDING else 0.0
 
 
-def _within(found: dict[str, Any]) -> float | None:
+def _slack_rows(found: dict[str, Any]) -> float | None:
     """How many rows lie between the best objective and the least that counts as good."""
     if found.get("limit") is None or not found.get("rows"):
         return None

@@ -55,7 +55,7 @@ def model_of(step: Step) -> ModelFile:
     return from_json(json.loads(step.document))
 
 
-def drawn(step: Step, wishes: list[str], chosen: str | None) -> Place:
+def step_tree(step: Step, wishes: list[str], chosen: str | None) -> Place:
     """The tree of a step with those of the wishes that it was made for at their places, numbered as they are listed now."""
     tree = model_of(step).tree
     tags: dict[str, list[str]] = {}

@@ -67,14 +67,14 @@ def bench_new(request: HttpRequest) -> HttpResponse:
             return _holding(request, model)
         bench = actions.open_for(owner=request.user, model=model)
     except (TrainerError, APIException) as error:
-        messages.error(request, _said(error))
+        messages.error(request, _error_text(error))
         return redirect("registry:detail", model.pk)
     if request.POST.get("then") == "good-trees":
         return redirect("workbench:explorer", bench.pk)
-    return redirect(f"{reverse('workbench:detail', args=[bench.pk])}{_at(request, model)}")
+    return redirect(f"{reverse('workbench:detail', args=[bench.pk])}{_node_query(request, model)}")
 
 
-def _at(request: HttpRequest, model: TreeModel) -> str:
+def _node_query(request: HttpRequest, model: TreeModel) -> str:
     """The query that chooses the card of the node from which a workbench was opened; empty where none was named."""
     node = request.POST.get("node", "")
     tree = model_file(model).tree
@@ -104,7 +104,7 @@ def bench_of_model(request: HttpRequest) -> HttpResponse:
     try:
         alternatives.ask(model, request.user, int(node) if node.isdigit() else 0)
     except (TrainerError, APIException) as error:
-        messages.error(request, _said(error))
+        messages.error(request, _error_text(error))
     query = f"mode=tree&node={node if node.isdigit() else 0}&tab=alternatives"
     return redirect(f"{reverse('registry:detail', args=[model.pk])}?{query}")
 
@@ -126,7 +126,7 @@ def _context(request: HttpRequest, bench: Workbench, at: str = "") -> dict[str, 
     step = actions.current(bench)
     shown = actions.last_tree(bench, step)
     at = at or request.GET.get("at", "") or "root"
-    tree = None if shown is None else page.drawn(shown, step.wishes if step else [], at)
+    tree = None if shown is None else page.step_tree(shown, step.wishes if step else [], at)
     place = page.find(tree, at)
     result = shown.result if shown else {}
     wishes = page.wish_lines(step, result.get("n", 0), actions.refused_wishes(bench))
@@ -203,7 +203,7 @@ def _refused(request: HttpRequest, bench: Workbench, at: str, error: Exception) 
         "reason": place is not None and place.is_leaf,
     }
     field = field if shown[field] else "wish"
-    words = " ".join(error.errors.values()) if isinstance(error, ParameterError) else _said(error)
+    words = " ".join(error.errors.values()) if isinstance(error, ParameterError) else _error_text(error)
     typed = form.get("wish" if field == "wish" else "value", "")
     # A refresh would take the reason away.
     context |= {"refused_field": field, "refused": words, "typed": typed, "working": False}
@@ -275,7 +275,7 @@ def bench_move(request: HttpRequest, pk: Any) -> HttpResponse:
         else:
             actions.go_to(bench, int(where) if where.isdigit() else 0)
     except APIException as error:
-        messages.error(request, _said(error))
+        messages.error(request, _error_text(error))
     return redirect("workbench:detail", bench.pk)
 
 
@@ -305,7 +305,7 @@ def bench_unseen(request: HttpRequest, pk: Any) -> HttpResponse:
                 f"Looked at {bench.unseen_looks} times; each look makes them less unseen, so the number is kept with the model.",
             )
     except APIException as error:
-        messages.error(request, _said(error))
+        messages.error(request, _error_text(error))
     return redirect("workbench:detail", bench.pk)
 
 
@@ -316,7 +316,7 @@ def bench_save(request: HttpRequest, pk: Any) -> HttpResponse:
     try:
         model = actions.save_version(bench, title=request.POST.get("title", ""))
     except (TrainerError, APIException) as error:
-        messages.error(request, _said(error))
+        messages.error(request, _error_text(error))
         return redirect("workbench:detail", bench.pk)
     messages.success(
         request,
@@ -334,9 +334,9 @@ def explorer(request: HttpRequest, pk: Any) -> HttpResponse:
         try:
             actions.ask_good_trees(bench, explore.request_of(request.POST))
         except ParameterError as error:
-            return _explorer(request, bench, explore.typed(request.POST) | explore.marked(error.errors))
+            return _explorer(request, bench, explore.typed(request.POST) | explore.field_errors(error.errors))
         except (TrainerError, APIException) as error:
-            messages.error(request, _said(error))
+            messages.error(request, _error_text(error))
         return redirect("workbench:explorer", bench.pk)
     return _explorer(request, bench, {})
 
@@ -350,7 +350,7 @@ def _explorer(request: HttpRequest, bench: Workbench, more: dict[str, Any]) -> H
     return render(request, name, context)
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     if isinstance(error, APIException):
         return "; ".join(e["detail"] for e in flatten(error.detail))
     return " ".join(str(error).split())

@@ -17,7 +17,7 @@ from octweb.registry import actions as registry
 from octweb.registry.data import rows_of
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
-from octweb.serving.coding import packed
+from octweb.serving.coding import compress_body
 from tests.browser.accessible import violations
 from tests.browser.pictures import picture
 from tests.browser.signed_in import signed_in
@@ -486,7 +486,7 @@ def test_a_cold_page_is_light_and_asks_for_nothing_twice(opened, request, which)
     for answer in answers:
         # asked for again: the browser does not keep every body
         body = page.context.request.get(answer.url).body() if answer.status == 200 else b""
-        sizes[answer.url] = len(packed(body, "gzip")[0])
+        sizes[answer.url] = len(compress_body(body, "gzip")[0])
     assert any("plotly" in url for url in sizes)
     assert len(answers) == len(sizes), sorted(answer.url for answer in answers)
     assert sum(sizes.values()) <= MOST_BYTES, sorted((s, u) for u, s in sizes.items())[-6:]

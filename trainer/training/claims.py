@@ -85,7 +85,7 @@ def read_claim(certificate: Mapping[str, Any]) -> Claim:
     Claim
         Without a certificate, the claim of a file that states nothing.
     """
-    kind, words, explanation = _words(certificate)
+    kind, words, explanation = _claim_texts(certificate)
     wishes = tuple(wish_lines(certificate))
     scope = scope_words(certificate)
     if not wishes:
@@ -177,7 +177,7 @@ def objective_words(certificate: Mapping[str, Any]) -> str:
     return words + (f" − {penalty} × coefficients" if penalty else "")
 
 
-def _words(certificate: Mapping[str, Any]) -> tuple[Kind, str, str]:
+def _claim_texts(certificate: Mapping[str, Any]) -> tuple[Kind, str, str]:
     """Return kind, words and explanation of what is proved, without the number of wishes and their price."""
     guarantee = certificate.get("guarantee")
     gap = certificate.get("gap")

@@ -58,8 +58,8 @@ def with_curve(figure: dict[str, Any], costs: Costs, name: str) -> dict[str, Any
                 head | {"name": word, "font": head["font"] | {"weight": 600}, "yshift": 4}  # above the highest number
                 for head, word in zip(heads, ("yes", "no"), strict=True)
             ),
-            _words(f"Rows of this node wrong, by threshold: {lowest_words(costs)}", LOWER + 0.02, "bottom", name="wrong", bgcolor="var(--card)"),
-            _words(escape(short(name, NARROW)), 0, "top"),
+            _caption(f"Rows of this node wrong, by threshold: {lowest_words(costs)}", LOWER + 0.02, "bottom", name="wrong", bgcolor="var(--card)"),
+            _caption(escape(short(name, NARROW)), 0, "top"),
         ],
         "meta": _meta(costs),
     }  # fmt: skip
@@ -121,7 +121,7 @@ def _ring(costs: Costs) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _words(text: str, y: float, anchor: str, **more: Any) -> dict[str, Any]:
+def _caption(text: str, y: float, anchor: str, **more: Any) -> dict[str, Any]:
     font = {"size": 11, "color": "var(--ink-2)"}
     place = {"x": 0, "y": y, "xref": "paper", "yref": "paper", "xanchor": "left", "yanchor": anchor, "align": "left"}
     return {"text": text, "showarrow": False, "font": font} | place | more

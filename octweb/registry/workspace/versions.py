@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from octweb.core.methods import title_of
-from octweb.registry.actions import returned
+from octweb.registry.actions import return_step
 from octweb.registry.claims import claims
 from octweb.registry.models import ReviewEvent, State, TreeModel
 from octweb.registry.parsed import model_file
@@ -60,7 +60,7 @@ def asked_back(scene: Scene) -> ReviewEvent | None:
     """The step by which a reviewer gave a draft back to its owner, for those who may read its note."""
     if scene.model.state != State.DRAFT or not scene.inside:
         return None
-    return returned(scene.model.events.select_related("by").last(), scene.model)
+    return return_step(scene.model.events.select_related("by").last(), scene.model)
 
 
 def _settings(parameters: dict[str, Any]) -> list[str]:

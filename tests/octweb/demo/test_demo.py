@@ -27,7 +27,7 @@ from octweb.datasets.models import Dataset
 from octweb.demo import actions as demo
 from octweb.demo.deleting import delete_all
 from octweb.demo.models import Visit
-from octweb.demo.visits import held, owned_models
+from octweb.demo.visits import count_objects, owned_models
 from octweb.experiments import actions as experiments
 from octweb.jobs.management.commands import worker
 from octweb.jobs.models import RunStatus
@@ -239,7 +239,7 @@ def test_limits_hold_with_words(settings):
     page = browser.get(reverse("runs:new"), {"dataset": stored.json()["id"], "method": "cart"}).content.decode()
     assert re.search(r'name="p_time_limit" value="1"', page)
     assert "1 is the limit" in train().json()["detail"]
-    settings.DEMO_ITEMS = held(visit.user)
+    settings.DEMO_ITEMS = count_objects(visit.user)
     refused = upload("a,class\n" + "1,x\n2,y\n" * 20)
     assert refused.status_code == 409
     assert f"{settings.DEMO_ITEMS} is the limit" in refused.json()["detail"]
@@ -289,7 +289,7 @@ def test_no_mail_no_webhook_no_sharing_and_no_approval(cart_document, owner, sta
 def test_after_a_day_everything_is_gone_with_its_files_and_nothing_else(owner, media, cart_document):
     full_of_things(owner, cart_document)
     own_files = files_in(media)
-    own_things = held(owner)
+    own_things = count_objects(owner)
     own_tokens = ApiToken.objects.filter(user=owner).count()
     browser, visit = visitor()
     user = visit.user
@@ -309,7 +309,7 @@ def test_after_a_day_everything_is_gone_with_its_files_and_nothing_else(owner, m
     assert not get_user_model().objects.filter(pk=user.pk).exists()
     assert not Visit.objects.exists()
     assert files_in(media) == own_files
-    assert held(owner) == own_things
+    assert count_objects(owner) == own_things
     assert ApiToken.objects.count() == own_tokens
     for kind in owned_models():
         assert set(kind._default_manager.values_list("owner", flat=True)) <= {owner.pk}, kind

@@ -12,7 +12,7 @@ from django.utils import timezone
 from octweb.core.deleting import bring_back
 from octweb.core.problems import Conflict
 from octweb.experiments import actions
-from octweb.experiments.board import board, held_out, honest_words, others, points, reasons
+from octweb.experiments.board import board, held_out, honest_words, points, reasons, reasons_against
 from octweb.experiments.models import Candidate, Experiment
 from octweb.experiments.plan import evaluation, plan
 from octweb.figures.experiment import experiment_figure
@@ -144,7 +144,7 @@ def test_every_other_candidate_says_why_it_is_not_recommended(
         finish(cart, **of_cart)
         finish(exact, **of_exact, **exact_claim)
         found = board(experiment)
-        (other,) = others(found)
+        (other,) = reasons_against(found)
         assert other["id"] != found.chosen.label
         return other["reason"]
 
@@ -181,7 +181,7 @@ def test_the_first_of_equals_is_recommended(owner, dataset, finish):
     )
     for candidate in made.candidates.all():
         finish(candidate, [0.9, 0.8, 1.0])
-    assert [other["reason"] for other in others(board(made))] == ["as large, and not more accurate"]
+    assert [other["reason"] for other in reasons_against(board(made))] == ["as large, and not more accurate"]
 
 
 def test_unfinished_folds_recommend_nothing(experiment, candidates, finish):

@@ -235,12 +235,12 @@ def test_a_file_for_a_deleted_model_is_refused(job, work):  # noqa: F811
 
 
 def test_what_was_deleted_counts_for_a_visitor(owner, bench, job):  # noqa: F811
-    from octweb.demo.visits import held
+    from octweb.demo.visits import count_objects
 
-    before = held(owner)
+    before = count_objects(owner)
     workbenches.delete(bench)
     batch.delete(job)
-    assert held(owner) == before
+    assert count_objects(owner) == before
 
 
 def test_the_page_of_a_data_set_lists_what_would_hold_it(browser, owner, bench):

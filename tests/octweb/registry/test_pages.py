@@ -119,7 +119,7 @@ def test_the_rows_of_a_large_table_are_read_by_another_process_and_stay_on_the_d
 ):
     model = register(dataset=dataset)
     here = data.rows_of(model)
-    data._read.cache_clear()
+    data._read_rows.cache_clear()
     monkeypatch.setattr(data, "READ_HERE", 0)
     monkeypatch.setattr(data, "arrays_of", lambda *arguments: pytest.fail("read in the web process"))
     there = data.rows_of(model)
@@ -130,10 +130,10 @@ def test_the_rows_of_a_large_table_are_read_by_another_process_and_stay_on_the_d
     assert list((settings.DATA_DIR / reader.FOLDER).iterdir()) == []
     assert check_again(model).agrees
     # what cannot be read is said as it is for small tables: there are no rows
-    data._read.cache_clear()
+    data._read_rows.cache_clear()
     settings.MAX_READING_SECONDS = 0.01
     assert data.rows_of(model) is None
-    data._read.cache_clear()
+    data._read_rows.cache_clear()
 
 
 @pytest.mark.one_database

@@ -307,7 +307,7 @@ def test_one_switch_keeps_rows_with_empty_cells(browser, owner, media):
         f"{'y' if i % 3 else ''},{i % 2},{'' if i == 5 else i},{'pq'[i % 2]}\n" for i in range(40)
     )
     dataset = datasets.create(owner=owner, file=io.BytesIO(text.encode()), source_name="votes.csv", target="class")
-    found = empty_cells.of(dataset)
+    found = empty_cells.describe_switch(dataset)
     assert found.columns == ("a",)
     assert found.numbers == ("n",)
     page = browser.get(reverse("runs:new"), {"dataset": dataset.pk, "p_bins": "5"})
@@ -330,7 +330,7 @@ def test_one_switch_keeps_rows_with_empty_cells(browser, owner, media):
     assert browser.post(reverse("runs:new"), data).status_code == 302
     dataset.refresh_from_db()
     assert dataset.rows == 39
-    assert empty_cells.of(dataset).columns == ()
+    assert empty_cells.describe_switch(dataset).columns == ()
 
 
 def test_the_switch_opens_questions_about_groups(browser, owner, media):

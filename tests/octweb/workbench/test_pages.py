@@ -109,7 +109,7 @@ def test_a_node_of_the_model_page_is_the_chosen_card_of_a_new_workbench(web, mod
     assert (place[0], len(place)) == ("n", len(tree.path_to(leaf.id)) - 1)
     assert opened.url == f"/workbenches/{bench.pk}/?at={place}"
     serve(bench)
-    assert page.find(page.drawn(bench.steps.get(), [], place), place).rows == leaf.rows
+    assert page.find(page.step_tree(bench.steps.get(), [], place), place).rows == leaf.rows
     unknown = web.post("/workbenches/new/", {"model": str(model.pk), "node": "999"})
     assert unknown.url.endswith("/")
 
@@ -392,7 +392,7 @@ def test_unreadable_wish_is_refused_at_its_field(web, model, serve):
 def test_each_edit_that_is_refused_changes_nothing(web, model, serve, form, field):
     bench = actions.open_for(owner=model.owner, model=model)
     serve(bench)
-    tree = page.drawn(bench.steps.get(), [], None)
+    tree = page.step_tree(bench.steps.get(), [], None)
     at = tree.name if tree.threshold or field != "value" else "y"
     answer = web.post(f"/workbenches/{bench.pk}/edit/", {"at": at} | form)
     assert answer.status_code == 422

@@ -34,7 +34,7 @@ class Command(BaseCommand):
 
     def handle(self, *args, **options):
         if (order := load_and_serve()) is not None:
-            become(order)
+            set_up_process(order)
             execute_from_command_line(sys.argv)
 
 
@@ -60,7 +60,7 @@ def _serve() -> dict[str, Any] | None:
         if wake[0] in ready:
             with contextlib.suppress(BlockingIOError):
                 os.read(wake[0], 1 << 12)
-        for pid, status in _ended():
+        for pid, status in _reap_children():
             _say(ended=pid, status=status)
         if orders in ready:
             if not (piece := os.read(orders, 1 << 16)):
@@ -80,7 +80,7 @@ def _serve() -> dict[str, Any] | None:
                 _say(started=pid)
 
 
-def _ended() -> list[tuple[int, int]]:
+def _reap_children() -> list[tuple[int, int]]:
     """Children that have ended since the last call, with their exit status, or minus the signal that ended them."""
     found = []
     with contextlib.suppress(ChildProcessError):
@@ -93,7 +93,7 @@ def _say(**record: int) -> None:
     os.write(sys.stdout.fileno(), json.dumps(record).encode() + b"\n")
 
 
-def become(order: dict[str, Any]) -> None:
+def set_up_process(order: dict[str, Any]) -> None:
     """Take folder, environment, arguments and files for the output from an order, as a process of its own would begin."""
     folder = Path(order["folder"])
     os.chdir(folder)

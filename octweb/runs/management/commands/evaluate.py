@@ -118,7 +118,7 @@ class Command(BaseCommand):
             news=self._news,
         )
         found = report(study, records)
-        summary = _whole(study, records, options) if options["model"] else {}
+        summary = _train_on_all(study, records, options) if options["model"] else {}
         if options["output"]:
             folder = Path(options["output"])
             folder.mkdir(parents=True, exist_ok=True)
@@ -140,7 +140,7 @@ class Command(BaseCommand):
         self.stderr.write(f"{done}/{total} {record.dataset}, {record.variant}, fold {record.fold + 1}: {end}")
 
 
-def _whole(study: Study, records: list[Record], options: dict[str, Any]) -> dict[str, Any]:
+def _train_on_all(study: Study, records: list[Record], options: dict[str, Any]) -> dict[str, Any]:
     """The tree of the one variant on all rows that are not held out; what `train --json` says about it, as `whole`.
 
     Its file also has what the folds said, if they had all rows.
@@ -206,14 +206,16 @@ def _swept(variant: Variant, sweeps: list[str], methods: list[Method]) -> list[V
             continue
         texts = list(dict.fromkeys(value.strip() for value in values.split(",")))
         found = [
-            replace(v, label=f"{v.label}, {name} {text}", parameters={**v.parameters, **_read(method, name, text)})
+            replace(
+                v, label=f"{v.label}, {name} {text}", parameters={**v.parameters, **_parse_value(method, name, text)}
+            )
             for v in found
             for text in texts
         ]
     return found
 
 
-def _read(method: Method, name: str, text: str) -> dict[str, Any]:
+def _parse_value(method: Method, name: str, text: str) -> dict[str, Any]:
     return {name: method.settings({name: text}).to_json()[name]}
 
 
