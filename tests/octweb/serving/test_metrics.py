@@ -67,7 +67,7 @@ def test_who_may_read_them(client, client_of, settings, owner, staff, approved):
 def test_several_processes_answer_with_the_sum(tmp_path):
     code = (
         "from octweb.core import metrics\n"
-        "with metrics.counted('v1') as call:\n    call.of('m', 1)\n    call.predicted({'a': 2, 'b': 0})\n"
+        "with metrics.count_calls('v1') as call:\n    call.of('m', 1)\n    call.predicted({'a': 2, 'b': 0})\n"
         "print(metrics.exposition().decode())"
     )
     environment = os.environ | {"PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}
