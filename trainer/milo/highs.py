@@ -20,6 +20,10 @@ from trainer.milo.expression import Row
 from trainer.milo.hooks import Ended, NodeInfo
 
 ROOT_ROUNDS = 20
+LIMIT_REACHED = {
+    highspy.HighsModelStatus.kSolutionLimit: Ended.NODES,
+    highspy.HighsModelStatus.kMemoryLimit: Ended.MEMORY,
+}
 
 
 class Highs(Backend):
@@ -172,10 +176,8 @@ class Session:
         exchange.progress(exchange.incumbent, bound, self.nodes, always=True)
         if exchange.halted() or status in (highspy.HighsModelStatus.kInterrupt, highspy.HighsModelStatus.kTimeLimit):
             return self.interrupted()
-        if status == highspy.HighsModelStatus.kSolutionLimit:
-            return Ended.NODES
-        if status == highspy.HighsModelStatus.kMemoryLimit:
-            return Ended.MEMORY
+        if status in LIMIT_REACHED:
+            return LIMIT_REACHED[status]
         if exchange.incumbent is not None and self._closed(exchange.incumbent, exchange.bound):
             return Ended.OPTIMAL
         if status != highspy.HighsModelStatus.kOptimal:

@@ -89,43 +89,60 @@ class CutModel:
             model.fix(self.w.columns[: len(self.B)].ravel(), 0.0)
         if inst.max_leaves is not None:
             model.add(self._sum([self.b[v] for v in self.B]) <= inst.max_leaves - 1, "leaves")
-        s = self.s.columns
-        q = self.q.columns
-        w = self.w.columns
-        b = self.b.columns
-        for j, k in enumerate(self.item_class):
-            for v in self.V:
-                if inst.complete and v in self.B:
-                    model.fix([s[j, v - 1]], 0.0)
-                else:
-                    model.add(at_most(s[j, v - 1 : v], [w[v - 1, k]], "(M4)"))
-            if self.options.connect == "all":
-                for row in flat(self.connecting(j)):
-                    model.add(row)
+        for j in range(len(self.item_class)):
+            self._item_rows(j)
         for g in range(len(inst.Z)):
-            model.add(Row(s[self.items[g]].ravel(), np.ones(s[self.items[g]].size), upper=1.0, name="(M5)"))
-            for v in self.B:
-                pair = q[g, [2 * v - 1, 2 * v]]
-                model.add(at_most(pair, [b[v - 1]], "(M7)"))
-                if v > 1:
-                    model.add(at_most(pair, [q[g, v - 1]], "(M7)"))
-            if self.full:
-                for v in self.B:  # (M10) what reaches a branching goes on
-                    on = np.append(q[g, [2 * v - 1, 2 * v, v - 1]], b[v - 1])
-                    model.add(Row(on, np.array([1.0, 1.0, -1.0, -1.0]), lower=-1.0, name="(M10)"))
-            elif self.options.tight:
-                for v in self.V[1:]:
-                    model.add(at_most(q[g, v - 1 : v], s[self.items[g]][:, self.below[v]].ravel(), "tight"))
-        if inst.min_leaf > 1:
-            rows = inst.counts.sum(axis=1).astype(float)
-            for v in self.V[1:]:
-                columns = np.append(q[:, v - 1], self.p.column(v))
-                model.add(Row(columns, np.append(rows, -float(inst.min_leaf)), lower=0.0, name="(M11)"))
+            self._point_rows(g)
+        self._smallest_leaf_rows()
         for packed in inst.packed:
             items = np.flatnonzero(np.isin(self.point, packed.points))
-            model.add(set_row(inst, packed, s[items], self.weight[items]))
+            model.add(set_row(inst, packed, self.s.columns[items], self.weight[items]))
         if self.options.symmetry:
             self._siblings()
+
+    def _item_rows(self, j: int) -> None:
+        """Add the rows of one item: (M4), and (M8) where all of these are wanted at once."""
+        s = self.s.columns
+        label = self.item_class[j]
+        for v in self.V:
+            if self.instance.complete and v in self.B:
+                self.model.fix([s[j, v - 1]], 0.0)
+            else:
+                self.model.add(at_most(s[j, v - 1 : v], [self.w.columns[v - 1, label]], "(M4)"))
+        if self.options.connect == "all":
+            for row in flat(self.connecting(j)):
+                self.model.add(row)
+
+    def _point_rows(self, g: int) -> None:
+        """Add the rows of one point: (M5), (M7), and how it goes on below a branching."""
+        model = self.model
+        s = self.s.columns
+        q = self.q.columns
+        b = self.b.columns
+        own = s[self.items[g]]
+        model.add(Row(own.ravel(), np.ones(own.size), upper=1.0, name="(M5)"))
+        for v in self.B:
+            pair = q[g, [2 * v - 1, 2 * v]]
+            model.add(at_most(pair, [b[v - 1]], "(M7)"))
+            if v > 1:
+                model.add(at_most(pair, [q[g, v - 1]], "(M7)"))
+        if self.full:
+            for v in self.B:  # (M10) a point that reaches a branching goes on
+                on = np.append(q[g, [2 * v - 1, 2 * v, v - 1]], b[v - 1])
+                model.add(Row(on, np.array([1.0, 1.0, -1.0, -1.0]), lower=-1.0, name="(M10)"))
+        elif self.options.tight:
+            for v in self.V[1:]:
+                model.add(at_most(q[g, v - 1 : v], own[:, self.below[v]].ravel(), "tight"))
+
+    def _smallest_leaf_rows(self) -> None:
+        """Add (M11): each leaf holds at least `min_leaf` rows."""
+        inst = self.instance
+        if inst.min_leaf <= 1:
+            return
+        rows = inst.counts.sum(axis=1).astype(float)
+        for v in self.V[1:]:
+            columns = np.append(self.q.columns[:, v - 1], self.p.column(v))
+            self.model.add(Row(columns, np.append(rows, -float(inst.min_leaf)), lower=0.0, name="(M11)"))
 
     def connecting(self, j: int) -> list[list[Row]]:
         """(M8) of an item: CUT-H sums over subtrees and all classes of the point, CUT_w-H takes one leaf at a time.
