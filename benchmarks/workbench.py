@@ -26,7 +26,7 @@ from trainer.editing.space import Stopped
 from trainer.families.exact.workbench import Workbench
 from trainer.families.numeric.editing.bench import NumericWorkbench
 from trainer.families.odt.editing.bench import SubsetWorkbench
-from trainer.workbench.requests import EDITABLE
+from trainer.registry import editable_ids
 
 SETS = (
     "tic-tac-toe", "breast-cancer", "fico_binary", "credit_QT_5", "kr-vs-kp", "monk1", "monk2", "monk3", "balance-scale",
@@ -99,7 +99,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sets", type=int, default=len(SETS))
     parser.add_argument("--depth", type=int, default=4)
-    parser.add_argument("--method", choices=EDITABLE, default=EDITABLE[0])
+    parser.add_argument("--method", choices=editable_ids(), default=editable_ids()[0])
     parser.add_argument("--edits", type=int, default=10)
     parser.add_argument("--slack", default="0.05")
     parser.add_argument("--penalty", default="0.01")

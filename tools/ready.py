@@ -36,9 +36,10 @@ def compile_into(folder: Path, methods: list[str]) -> None:
 def compile_here(folder: Path, methods: list[str]) -> None:
     """Reach the kernels in this process, whose environment names the processor, and copy their code."""
     from octweb.serving.warming import warm_kernels
-    from trainer.training.warm_up import COMPILED, warm
+    from trainer.registry import precompiled_ids
+    from trainer.training.warm_up import warm
 
-    for method in methods or COMPILED:
+    for method in methods or precompiled_ids():
         warm(method)
     warm_kernels()
     copy_code(folder)

@@ -9,25 +9,6 @@ from typing import Any
 
 from trainer.version import VERSION as __version__
 
-# the class of each method; pickles and documentation refer to these names
-ESTIMATOR_NAMES = {
-    "cart": "CartClassifier",
-    "oc1": "OC1Classifier",
-    "bivariate": "BivariateTreeClassifier",
-    "exact": "ExactTreeClassifier",
-    "exact-numeric": "ExactNumericClassifier",
-    "flowoct": "FlowOCTClassifier",
-    "bendoct": "BendOCTClassifier",
-    "oct": "OCTClassifier",
-    "binoct": "BinOCTClassifier",
-    "bendoct-accelerated": "AcceleratedBendOCTClassifier",
-    "cut-h": "CutHClassifier",
-    "cutw-h": "CutwHClassifier",
-    "s-oct": "SOCTClassifier",
-    "oct-h": "OCTHClassifier",
-    "odt": "ODTClassifier",
-}
-
 __all__ = ["ESTIMATOR_NAMES", "Tree", "Workbench", "__version__", "make_classifier", "progress_bars"]
 
 
@@ -44,12 +25,17 @@ def __getattr__(name: str) -> Any:
         from trainer.sklearn_api.notebook import progress_bars
 
         return progress_bars
-    if name == "make_classifier" or name in ESTIMATOR_NAMES.values():
+    if name == "ESTIMATOR_NAMES":
+        from trainer.registry import METHODS
+
+        return {method.id: method.estimator for method in METHODS}
+    if name == "make_classifier" or name.endswith("Classifier"):
         from trainer.sklearn_api import estimators
 
-        return getattr(estimators, name)
+        if hasattr(estimators, name):
+            return getattr(estimators, name)
     raise AttributeError(f"module 'trainer' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *ESTIMATOR_NAMES.values()])
+    return sorted([*__all__, *__getattr__("ESTIMATOR_NAMES").values()])

@@ -1,4 +1,4 @@
-"""The list of methods. A new one is a file in this package and a line here."""
+"""The list of methods. A new one is a file in a family and a line here."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from trainer.families.numeric import method as exact_numeric
 from trainer.families.oblique import cut_h, cutw_h, oct_h, s_oct
 from trainer.families.odt import method as odt
 from trainer.methods.base import Method
+from trainer.methods.capabilities import Role
 
 METHODS: tuple[Method, ...] = (
     cart.METHOD,
@@ -38,3 +39,18 @@ def get(method_id: str) -> Method:
             return method
     known = ", ".join(method.id for method in METHODS)
     raise ParameterError({"method": f"'{method_id}' is not a method. Known: {known}."})
+
+
+def method_for(role: Role) -> Method:
+    """Return the method that has a role."""
+    return next(method for method in METHODS if role in method.roles)
+
+
+def editable_ids() -> tuple[str, ...]:
+    """Return the ids of the methods whose trees can be edited in the workbench."""
+    return tuple(method.id for method in METHODS if method.workbench is not None)
+
+
+def precompiled_ids() -> tuple[str, ...]:
+    """Return the ids of the methods that have compiled kernels of their own."""
+    return tuple(method.id for method in METHODS if method.precompile)

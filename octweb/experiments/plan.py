@@ -8,16 +8,17 @@ from typing import Any
 
 from octweb.datasets.models import Dataset
 from octweb.runs import advice
-from octweb.runs.estimate import Size, by_model, poses_programs, seconds_of, size_of
+from octweb.runs.estimate import by_model, seconds_of, size_of
 from octweb.runs.thresholds import QUICK, bins_within
 from octweb.runs.words import run_name
-from trainer.registry import get
+from trainer.methods.capabilities import Penalty
+from trainer.methods.cost import Size
+from trainer.registry import METHODS, get
 
 FEW_ROWS = 1000  # below, no rows are held out: nested folds use them all
 HELD_OUT = 0.25
 # what a leaf must win: a share of the rows, but at least so many rows
-SMALL = (0.0005, 1.0)
-LARGE = (0.002, 3.0)
+LEAST_GAIN = {Penalty.SMALL: (0.0005, 1.0), Penalty.LARGE: (0.002, 3.0)}
 DEEP = 5  # levels; with the higher penalty, for 32 leaves are more than a person reads
 KINDS = ("one", "two", "many", "groups")
 
@@ -69,7 +70,7 @@ def plan(dataset: Dataset, *, kinds: Collection[str] = KINDS, time_limit: float)
             else:
                 trials.append((seconds, trial))
     # integer programs last: they often take all of their time
-    trials.sort(key=lambda pair: (poses_programs(get(pair[1].method)), pair[0]))
+    trials.sort(key=lambda pair: (get(pair[1].method).cost.integer_program, pair[0]))
     return Plan(trials=tuple(trial for _, trial in trials), skipped=tuple(skipped))
 
 
@@ -78,33 +79,26 @@ def evaluation(dataset: Dataset) -> tuple[float, bool]:
     return (0.0, True) if dataset.rows < FEW_ROWS else (HELD_OUT, False)
 
 
-def _exact(dataset: Dataset, depth: int, penalty: float, longest: float) -> Trial:
-    """The exact search with as many thresholds per column as it should prove in the time."""
-    asked = {"depth": depth, "leaf_penalty": penalty}
-    method = get("exact")
-    bins = bins_within(dataset, method, method.settings(asked).to_json(), longest)
-    return Trial(method="exact", parameters=asked | {"bins": bins})
-
-
 def _trials(dataset: Dataset, kind: str, longest: float) -> Iterable[Trial]:
-    small, large = (max(share, rows / max(1, dataset.rows)) for share, rows in (SMALL, LARGE))
-    small, large = (float(f"{penalty:.1g}") for penalty in (small, large))
-    if kind == "one":
-        yield Trial(method="cart", parameters={"depth": 3, "pruning": str(large)})
-        yield Trial(method="cart", parameters={"depth": 6, "pruning": str(small)})
-        yield Trial(method="cart", parameters={"depth": 10, "pruning": "cross-validation"})
-        for depth, penalty in ((1, large), (2, large), (3, large), (3, small), (4, small), (DEEP, large)):
-            yield _exact(dataset, depth, penalty, longest)
-        if advice.feature_columns(dataset, "numeric"):
-            yield Trial(method="exact-numeric", parameters={"depth": 2, "leaf_penalty": large})
-    elif kind == "two":
-        for depth in (1, 2):
-            yield Trial(method="bivariate", parameters={"depth": depth, "pruning": str(large)})
-    elif kind == "many":
-        yield Trial(method="oc1", parameters={"depth": 2, "pruning": str(large)})
-        yield Trial(method="cut-h", parameters={"depth": 1, "leaf_penalty": large})
-    elif kind == "groups":
-        yield Trial(method="odt", parameters={"depth": 2})
+    """Yield what the methods declare for a kind of question, with as many thresholds as should be proved in the time."""
+    penalties = {
+        penalty: float(f"{max(share, rows / max(1, dataset.rows)):.1g}")
+        for penalty, (share, rows) in LEAST_GAIN.items()
+    }
+    numbers = bool(advice.feature_columns(dataset, "numeric"))
+    for method in METHODS:
+        if method.asks != kind:
+            continue
+        for candidate in method.candidates:
+            if candidate.needs_numbers and not numbers:
+                continue
+            parameters = {name: penalties.get(value, value) for name, value in candidate.parameters.items()}
+            if method.parameter("pruning"):  # it takes text
+                parameters["pruning"] = str(parameters["pruning"])
+            if method.chooses_bins:
+                settings = method.settings(parameters).to_json()
+                parameters["bins"] = bins_within(dataset, method, settings, longest)
+            yield Trial(method=method.id, parameters=parameters)
 
 
 def _too_long(dataset: Dataset, trial: Trial, seconds: float, time_limit: float) -> bool:

@@ -14,10 +14,12 @@ from octweb.core.limits import server_limits
 from octweb.core.problems import Conflict
 from octweb.datasets import samples
 from octweb.runs import actions
+from trainer.methods.capabilities import Role
+from trainer.registry import method_for
 
 FIRST_SAMPLES = ("breast-cancer", "iris", "monks-1")
 FIRST_RUN: dict[str, Any] = {
-    "method": "exact",
+    "method": method_for(Role.ONE_PROVED).id,
     "parameters": {"depth": 3, "leaf_penalty": 0.01, "time_limit": 120},
     "test_share": 0.25,
 }

@@ -11,6 +11,7 @@ from octweb.figures.reach import describe_point, open_question, reach_figure, sh
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from trainer.certificate import Evidence
+from trainer.registry import METHODS
 
 LATEST = 20  # models of a data set that are looked through for a frontier
 CARRIED = ("depth", "topology", "select", "max_card", "positive", "bins", "time_limit", "seed")
@@ -75,5 +76,7 @@ def _rows_of(test_share: float) -> dict[str, Any]:
 
 def latest_reach(user: Any, dataset: Any) -> dict[str, Any] | None:
     """The frontier of the newest model of a data set that the user owns and that keeps one."""
-    models = TreeModel.objects.kept().filter(owner=user, dataset=dataset, method="odt").order_by("-created")[:LATEST]
+    methods = [method.id for method in METHODS if method.parameter("frontier")]
+    kept_models = TreeModel.objects.kept().filter(owner=user, dataset=dataset, method__in=methods)
+    models = kept_models.order_by("-created")[:LATEST]
     return next((reach for reach in map(reach_of, models) if reach is not None), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,8 @@ from trainer.constraints import CONSTRAINTS
 from trainer.constraints import NAMES as SIDE
 from trainer.data.profile import OTHER
 from trainer.methods.base import Method
-from trainer.registry import METHODS, get
+from trainer.methods.capabilities import Asks, Group, Role
+from trainer.registry import METHODS, method_for
 from trainer.tree.describe import number_text
 from trainer.tree.render.names import short_names
 
@@ -23,24 +24,11 @@ SLOPE = 0.4  # of the line in the example of two columns
 # what only some methods take; a wish for one of them goes before the recommendation
 LIMITS = ("forbidden", "min_leaf", *SIDE)
 
-RECOMMENDED = ("cart", "exact", "exact-numeric", "bivariate", "cut-h", "odt")
-BASELINES = ("oct", "binoct", "cutw-h", "s-oct", "oct-h")
-GOOD_FOR = {
-    "cart": "Greedy, the classic. Millions of rows.",
-    "oc1": "Random search over weighted sums.",
-    "bivariate": "Each line is the best for its rows. Tens of columns.",
-    "exact": "Depth 3 with hundreds of questions, depth 4 with fewer.",
-    "exact-numeric": "Depth 2 with tens of thousands of rows, depth 3 with fewer.",
-    "flowoct": "Integer program that takes many constraints. Depth 2.",
-    "bendoct": "FlowOCT with rows added while it searches.",
-    "oct": "The first integer program for such trees.",
-    "binoct": "Complete trees, no leaf penalty.",
-    "bendoct-accelerated": "BendOCT with bounds from subtrees. Depth 3; fairness, order of columns.",
-    "odt": "Up to about 15 categories per column; sensitivity and specificity.",
-    "cut-h": "Proves trees for hundreds of rows; for larger data you get a tree and a bound.",
-    "cutw-h": "CUT-H with weaker rows.",
-    "s-oct": "Weighted sums by shattering inequalities.",
-    "oct-h": "Weighted sums that keep a distance from the rows.",
+QUESTION_WORDS = {
+    Asks.ONE: "one column",
+    Asks.TWO: "two columns",
+    Asks.MANY: "many columns",
+    Asks.GROUPS: "groups of categories",
 }
 
 
@@ -126,25 +114,13 @@ def _group_words(column: Mapping[str, Any], count: int) -> str:
 
 def recommend(answers: Answers, dataset: Dataset, values: Mapping[str, Any]) -> Method:
     """The method that the answers give; `values` are parameters as far as they are known, constraints among them."""
-    if answers.ask == "two":
-        return get("bivariate")
-    if answers.ask == "many":
-        return get("cut-h" if answers.sure == "proved" else "oc1")
-    if answers.ask == "groups":
-        return get("odt" if answers.sure == "proved" else "cart")
-    if answers.sure == "quick":
-        return get("cart")
-    return get(_one_column(dataset, values))
+    role = Role(f"{answers.ask} {answers.sure}")
+    return _one_column(dataset, values) if role is Role.ONE_PROVED else method_for(role)
 
 
 def answers_of(method: Method) -> Answers:
     """The answers that a method stands for."""
-    sure = "quick" if method.guarantee is Guarantee.HEURISTIC else "proved"
-    if method.id == "bivariate":
-        return Answers(ask="two", sure="quick")
-    if "linear" in method.splits:
-        return Answers(ask="many", sure=sure)
-    return Answers(ask="groups" if method.id == "odt" else "one", sure=sure)
+    return Answers(ask=str(method.asks), sure="proved" if method.guarantee is Guarantee.TREE else "quick")
 
 
 def wishes(answers: Answers) -> tuple[str, ...]:
@@ -156,28 +132,24 @@ def wishes(answers: Answers) -> tuple[str, ...]:
 
 def groups_of_methods() -> list[tuple[str, list[dict[str, Any]]]]:
     """The methods under Recommended, Others and Baselines, as the table of methods shows them."""
-    named: dict[str, list[dict[str, Any]]] = {"Recommended": [], "Others": [], "Baselines": []}
+    rows: dict[str, list[dict[str, Any]]] = {str(group): [] for group in Group}
     for method in METHODS:
-        group = "Recommended" if method.id in RECOMMENDED else "Baselines" if method.id in BASELINES else "Others"
-        named[group].append(
-            {"method": method, "asks": split_phrase(method), "good_for": GOOD_FOR.get(method.id, method.size_hint)}
+        rows[method.group].append(
+            {"method": method, "asks": split_phrase(method), "good_for": method.good_for or method.size_hint}
         )
-    return list(named.items())
+    return list(rows.items())
 
 
 def split_phrase(method: Method) -> str:
-    """What one question of the method's trees looks at."""
-    if method.id == "bivariate":
-        return "two columns"
-    if "linear" in method.splits:
-        return "many columns"
-    return "groups of categories" if method.id == "odt" else "one column"
+    """Return in words what one question of the method's trees looks at."""
+    return QUESTION_WORDS[method.asks]
 
 
-def _one_column(dataset: Dataset, values: Mapping[str, Any]) -> str:
-    """The method for the best tree of questions about one column."""
-    if any(is_constraint_set(values, name) and not get("exact").parameter(name) for name in SIDE):
-        return "bendoct-accelerated"
+def _one_column(dataset: Dataset, values: Mapping[str, Any]) -> Method:
+    """Return the method for the best tree of questions about one column."""
+    usual = method_for(Role.ONE_PROVED)
+    if any(is_constraint_set(values, name) and not usual.parameter(name) for name in SIDE):
+        return method_for(Role.SIDE_CONSTRAINTS)
     numbers = len(feature_columns(dataset, "numeric"))
     depth = values.get("depth")
     small = dataset.rows * numbers <= ALL_THRESHOLDS_CELLS
@@ -188,16 +160,11 @@ def _one_column(dataset: Dataset, values: Mapping[str, Any]) -> str:
         and int(depth) <= ALL_THRESHOLDS_DEPTH
         and not any(is_constraint_set(values, name) for name in LIMITS)
     ):
-        return "exact-numeric"
-    return "exact"
+        return method_for(Role.ALL_THRESHOLDS)
+    return usual
 
 
 def is_constraint_set(values: Mapping[str, Any], name: str) -> bool:
     """Whether a constraint is asked for: a value other than the one that asks for nothing."""
     value = values.get(name)
     return value not in (None, "", "none", False) and not (name == "min_leaf" and int(value) <= 1)
-
-
-def unknown(ids: Collection[str]) -> set[str]:
-    """Ids in the tables of this module that do not belong to a method; an empty answer means that the tables are right."""
-    return set(ids) - {m.id for m in METHODS}

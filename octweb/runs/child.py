@@ -15,15 +15,9 @@ from octweb.runs.incumbents import of_earlier_attempts
 from octweb.runs.models import TrainingRun
 from octweb.runs.options import PROOF_SECONDS, arguments_of
 from trainer.registry import get
-from trainer.training.proof_file import provable
 from trainer.tree.file import ModelFile, write
 
 START = "start.json"
-
-
-def proves(method: str) -> bool:
-    """Whether a training by this method is asked for a proof of its bound."""
-    return provable(method)
 
 
 @dataclass(kw_only=True)
@@ -62,7 +56,7 @@ class Child(Process):
         progress = self.folder / PROGRESS
         if self.ended:
             return [f"--killed={progress}", f"--ended={self.ended}"]
-        proof = [f"--proof={self.proof}", f"--proof-seconds={PROOF_SECONDS}"] if proves(self.job.method) else []
+        proof = [f"--proof={self.proof}", f"--proof-seconds={PROOF_SECONDS}"] if get(self.job.method).provable else []
         return [f"--progress={progress}", *proof]
 
     def command(self) -> list[str]:

@@ -25,28 +25,13 @@ from trainer.data.encoding import Scheme, encode_binary
 from trainer.data.folds import held_out_of
 from trainer.errors import TrainerError
 from trainer.methods.base import Method
+from trainer.methods.cost import CELL_BYTES, PROGRAM_MEGABYTES, SOLVER_MEGABYTES, START_SECONDS, WIDTH, Size
 from trainer.table import Table
 
 LOOKED_AT = 60  # finished runs of a method
 COUNTED_CELLS = 2_000_000  # beyond, questions are counted from the profile
 PRIOR = 1.0  # how many runs of other data the model of cost is worth
 LEAST_SPREAD = 0.12  # decades; two runs of the same thing differ by so much
-WIDTH = 1.28  # standard deviations: about four runs in five fall within
-START = 0.3  # seconds that any fit takes
-PROGRAM = 300  # MB of the program itself
-SOLVER = 75  # MB more of a method that poses integer programs
-CELL = 100.0  # bytes that a cell takes while its table is read, text and number
-
-
-@dataclass(frozen=True, kw_only=True)
-class Size:
-    """What the time depends on."""
-
-    n: int
-    p: int
-    F: int
-    K: int
-    d: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +53,7 @@ def estimate(*, user: Any, dataset: Dataset, method: Method, values: Mapping[str
     rows = max(1, dataset.rows - sum(held_out_of(size, test_share) for size in sizes))
     size = size_of(dataset, method, values, rows)
     finished = list(_finished(user, method))
-    mean, spread = corrected(prior_spread(method), list(_residuals(finished, method, dataset, size)))
+    mean, spread = corrected(method.cost.spread, list(_residuals(finished, method, dataset, size)))
     middle = math.log10(seconds_of(method, size)) + mean
     low = 10 ** (middle - WIDTH * spread)
     high = 10 ** (middle + WIDTH * spread)
@@ -108,25 +93,16 @@ def before_training(method: Method, values: Mapping[str, Any], table: Table, cla
 
 
 def megabytes_of(method: Method, size: Size) -> int:
-    """Memory in MB, roughly: the table, its yes/no answers, and what the search keeps of pairs of questions or of columns."""
-    cells = CELL * size.n * size.p + (10.0 * size.n * size.F if method.binary else 0.0)
-    pairs = {"exact": 8.0 * size.K * size.F**2, "bivariate": 60.0 * size.p**2}.get(method.id, 0.0)
-    program = PROGRAM
-    if poses_programs(method):  # rows of a model
-        program += SOLVER
-        pairs = 400.0 * size.n * 2 ** (min(size.d, 8) + 1)
-    return round(program + (cells + pairs) / 1e6)
-
-
-def poses_programs(method: Method) -> bool:
-    """Whether fits are integer programs; `odt` has a solver only for what its own search does not do."""
-    return method.parameter("solver") is not None and method.id != "odt"
+    """Return the memory in MB, roughly: the table, its yes/no answers, and what the search keeps."""
+    cells = CELL_BYTES * size.n * size.p + (10.0 * size.n * size.F if method.binary else 0.0)
+    program = PROGRAM_MEGABYTES + (SOLVER_MEGABYTES if method.cost.integer_program else 0)
+    return round(program + (cells + method.cost.search_bytes(size)) / 1e6)
 
 
 def by_model(method: Method, size: Size) -> tuple[float, float]:
     """The range of seconds that the model of cost gives, without earlier runs."""
     middle = seconds_of(method, size)
-    factor = 10 ** (WIDTH * prior_spread(method))
+    factor = 10 ** (WIDTH * method.cost.spread)
     return middle / factor, middle * factor
 
 
@@ -170,34 +146,8 @@ def _of_profile(column: Mapping[str, Any], scheme: str, bins: int) -> int:
 
 
 def seconds_of(method: Method, size: Size) -> float:
-    """The model of cost, in seconds."""
-    n = size.n
-    p = size.p
-    F = size.F
-    K = size.K
-    d = max(1, size.d)
-    sort = n * math.log2(n + 2) * p
-    work = {
-        "cart": 4e-8 * sort * d,
-        "oc1": 2e-5 * n * p * min(2**d, 32),
-        "bivariate": 1.5e-7 * n * p * p * d + 2e-6 * n * p,
-        # the last three levels cost about as much as pairs of questions; each level above asks a part of the questions again
-        "exact": 1.8e-10 * (n + 350 * K) * F * F * (0.22 * F) ** max(0, d - 3),
-        "exact-numeric": 1e-10 * n * (n * p) ** max(0, d - 1) * p**0.5,
-        "odt": 2e-7 * n * F * 4 ** min(d, 8),
-        "bendoct-accelerated": 1e-5 * n * F * 3 ** (2 * d - 3),
-    }.get(method.id)
-    if work is None:  # integer programs: the number of choices decides
-        unit = 3e-5 if "linear" in method.splits else 1e-4
-        work = unit * n * F * 6.0 ** (2 * d - 2)
-    return START + work
-
-
-def prior_spread(method: Method) -> float:
-    """How far the model of cost may be off, in decades."""
-    if method.guarantee is Guarantee.HEURISTIC:
-        return 0.4
-    return {"bivariate": 0.5, "exact": 0.5, "exact-numeric": 0.6, "odt": 0.8}.get(method.id, 1.0)
+    """Return the seconds of a fit by the model of cost."""
+    return START_SECONDS + method.cost.seconds(size)
 
 
 def corrected(spread: float, residuals: Iterable[tuple[float, float]]) -> tuple[float, float]:

@@ -24,9 +24,9 @@ from octweb.runs.thresholds import chooses
 from octweb.runs.words import class_words, in_words
 from trainer.errors import DataError, ParameterError
 from trainer.methods.base import Method
-from trainer.registry import get
+from trainer.methods.capabilities import Role
+from trainer.registry import get, method_for
 
-FIRST_METHOD = "exact"  # proves small trees of most data sets within seconds
 EMPTY = "empty_as_category"  # the switch for empty cells
 DECLARED_UNITS = ("p_", "evaluation", "test_percent", "folds", "name")
 
@@ -112,7 +112,7 @@ def chosen_method(data: QueryDict, dataset: Dataset) -> Choice:
         method = get(posted)
         unknown = ""
     except ParameterError as error:
-        method = get(FIRST_METHOD)
+        method = method_for(Role.ONE_PROVED)
         unknown = error.errors["method"]
     return Choice(method=method, answers=advice.answers_of(method), own=True, unknown=unknown)
 

@@ -17,25 +17,13 @@ from trainer.methods.base import Method
 from trainer.registry import METHODS
 from trainer.training.method_pages import model_path
 
-# sample and options: two levels, which every method proves soon; three where that takes no second
-SHOWN: dict[str, tuple[str, tuple[str, ...]]] = {
-    "cart": ("iris", ("--depth", "3")),
-    "exact": ("iris", ("--depth", "3", "--leaf-penalty", "0.01")),
-    "exact-numeric": ("iris", ("--depth", "3", "--leaf-penalty", "0.01")),
-    "bivariate": ("balance-scale", ("--depth", "3")),
-    "odt": ("monks-1", ("--set", "topology=imbalanced")),
-    "binoct": ("iris", ("--depth", "2")),
-    "oc1": ("iris", ("--depth", "2")),
-}
-OTHERS = ("iris", ("--depth", "2", "--leaf-penalty", "0.01"))
 SECONDS = "300"
 
 
 def command_of(method: Method) -> tuple[Sample, list[str]]:
     """The sample that a method's page shows a tree of, and the options of `train` for it."""
-    slug, options = SHOWN.get(method.id, OTHERS)
-    sample = next(s for s in SAMPLES if s.slug == slug)
-    return sample, ["--target", sample.target, "--method", method.id, *options]
+    sample = next(s for s in SAMPLES if s.slug == method.example.sample)
+    return sample, ["--target", sample.target, "--method", method.id, *method.example.options]
 
 
 def train_missing(folder: Path, *, again: Iterable[str] = ()) -> Iterator[Path]:

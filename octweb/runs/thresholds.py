@@ -36,8 +36,8 @@ class Chosen:
 
 
 def chooses(method: Method) -> bool:
-    """Whether the number of thresholds is chosen for the data: by the exact search, whose time the cost model knows."""
-    return method.id == "exact"
+    """Return whether the number of thresholds is chosen for the data."""
+    return method.chooses_bins
 
 
 def chosen_bins(*, user: Any, dataset: Dataset, method: Method, values: Mapping[str, Any]) -> Chosen:

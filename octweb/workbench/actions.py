@@ -32,11 +32,12 @@ from trainer.editing.wishes import read_wish
 from trainer.editing.words import checked_reasons
 from trainer.errors import ParameterError
 from trainer.methods.base import Method
-from trainer.registry import get
+from trainer.methods.capabilities import Role
+from trainer.registry import editable_ids, get, method_for
 from trainer.table import ColumnSchema
 from trainer.tree.file import from_json
 from trainer.tree.nodes import Tree
-from trainer.workbench.requests import EDITABLE, METHOD, check_editable
+from trainer.workbench.requests import check_editable, editable_names
 
 MOST_STEPS = 5000
 NO_COUNT = "Good trees are counted for the method 'exact' only, without limits on leaves, recalls, pairs and numbers of columns."
@@ -50,7 +51,7 @@ def open_for(
     owner: Any,
     model: TreeModel | None = None,
     dataset: Dataset | None = None,
-    method: str = METHOD,
+    method: str = method_for(Role.ONE_PROVED).id,
     parameters: Mapping[str, Any] | None = None,
     test_share: float | None = None,
     name: str = "",
@@ -76,7 +77,7 @@ def open_for(
     checked = declared.settings({"time_limit": EDIT_SECONDS} | values)
     settings = within_limits(declared, checked.to_json(), said=values)
     check_settings(declared, checked, dataset)
-    check_editable(method, checked)
+    check_editable(declared, checked)
     with transaction.atomic():
         queue.check_waiting(Workbench, owner)
         bench = Workbench.objects.create(
@@ -99,19 +100,17 @@ def _of_model(model: TreeModel, changes: Mapping[str, Any]) -> tuple[dict[str, A
     file = model_file(model)
     own = {k: v for k, v in file.parameters.items() if method.parameter(k) is not None and v is not None}
     own["time_limit"] = EDIT_SECONDS
-    own |= {"optimal_trees": 0} if model.method == METHOD else {}
-    own |= (
-        {"solver": "auto"} if model.method == "odt" else {}
-    )  # wishes are searched by the own search: the trees are the same
-    return own | dict(changes), float(file.parameters.get("test_share") or 0)
+    support = method.workbench
+    assert support is not None
+    return own | dict(support.overrides) | dict(changes), float(file.parameters.get("test_share") or 0)
 
 
 def _declared(method: str) -> Method:
     """The declaration of a method with a workbench."""
-    if method not in EDITABLE:
-        *some, last = (f"'{name}'" for name in EDITABLE)
-        words = f"The workbench edits trees of the methods {', '.join(some)} and {last}; this one is of '{method}'."
-        raise Unprocessable(words)
+    if method not in editable_ids():
+        raise Unprocessable(
+            f"The workbench edits trees of the methods {editable_names('and')}; this one is of '{method}'."
+        )
     return get(method)
 
 
@@ -232,7 +231,7 @@ def _refusals(bench: Workbench, wishes: Sequence[str]) -> dict[str, str]:
     for wish in wishes:
         try:
             read = read_wish(wish, schema, classes)
-            if read.verb == "together" and bench.method != "odt":
+            if read.verb == "together" and not bench.groups_categories:
                 raise ParameterError({"wish": ONE_CATEGORY.format(name=schema[read.column].name)})
         except ParameterError as error:
             refused[wish] = error.errors["wish"]

@@ -15,9 +15,10 @@ from octweb.registry.workspace.scene import Scene
 from octweb.registry.workspace.tab import Tab
 from octweb.workbench import actions, page
 from octweb.workbench.models import Kind, StepState, Workbench
+from trainer.registry import editable_ids
 from trainer.tree.file import from_json
 from trainer.tree.nodes import Tree
-from trainer.workbench.requests import EDITABLE, counts_good_trees
+from trainer.workbench.requests import counts_good_trees
 
 
 def ask(model: TreeModel, user: Any, node: int) -> None:
@@ -80,5 +81,5 @@ TAB = Tab(
     label="Alternatives",
     template="workbench/_alternatives.html",
     context=_context,
-    shown=lambda scene: scene.model.method in EDITABLE and scene.rows is not None,
+    shown=lambda scene: scene.model.method in editable_ids() and scene.rows is not None,
 )

@@ -27,9 +27,9 @@ from octweb.workbench.page import model_of
 from trainer.data.folds import MOST_HELD_OUT
 from trainer.editing.words import MOST_REASON
 from trainer.families.exact.rashomon.chosen import RATES
+from trainer.registry import editable_ids
 from trainer.tree.render.figure import tree_figure
 from trainer.tree.render.palette import without_legend
-from trainer.workbench.requests import EDITABLE
 
 LONGEST_WAIT = 10.0  # seconds that a call may wait for its answer
 LOOK = 0.02
@@ -88,7 +88,7 @@ class NewWorkbenchSerializer(serializers.Serializer):
 
     model = serializers.UUIDField(required=False)
     dataset = serializers.UUIDField(required=False)
-    method = serializers.ChoiceField(choices=EDITABLE, required=False)
+    method = serializers.ChoiceField(choices=editable_ids(), required=False)
     parameters = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False, default=dict)
     test_share = serializers.FloatField(required=False, min_value=0, max_value=MOST_HELD_OUT)
     name = Name(max_length=200)

@@ -9,6 +9,8 @@ from django.db import models
 
 from octweb.core.ownership import LIST_INDEXES, Deletable
 from octweb.jobs.models import Job
+from trainer.methods.capabilities import Role
+from trainer.registry import get, method_for
 from trainer.workbench.requests import counts_good_trees
 
 
@@ -42,7 +44,7 @@ class Workbench(Job, Deletable):
         "registry.TreeModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="workbenches"
     )
     name = models.CharField(max_length=200, blank=True)
-    method = models.CharField(max_length=40, default="exact")  # one of trainer.workbench.requests.EDITABLE
+    method = models.CharField(max_length=40, default=method_for(Role.ONE_PROVED).id)  # one of `editable_ids()`
     parameters = models.JSONField(default=dict)
     test_share = models.FloatField(default=0.0)
     position = models.PositiveIntegerField(default=0)
@@ -62,6 +64,12 @@ class Workbench(Job, Deletable):
     def counts_good_trees(self) -> bool:
         """Whether all good trees can be counted here."""
         return counts_good_trees(self.method, self.parameters)
+
+    @property
+    def groups_categories(self) -> bool:
+        """Return whether a split may keep several categories together."""
+        support = get(self.method).workbench
+        return support is not None and support.groups_categories
 
     def __str__(self) -> str:
         return self.name or f"workbench of {self.dataset}"

@@ -23,9 +23,9 @@ from octweb.workbench import actions, alternatives, explore, page
 from octweb.workbench.canvas import canvas
 from octweb.workbench.models import Kind, StepState, Workbench
 from trainer.errors import ParameterError, TrainerError
+from trainer.registry import editable_ids
 from trainer.training.claims import read_claim
 from trainer.tree.numbers import points_text
-from trainer.workbench.requests import EDITABLE
 
 LIST_SORTS = {
     "used": ("last used", "-used"),
@@ -47,13 +47,13 @@ def _bench(request: HttpRequest, pk: Any) -> Workbench:
 @require_GET
 def bench_list(request: HttpRequest) -> HttpResponse:
     found = Workbench.objects.visible_to(request.user).select_related("dataset", "owner", "base__family")
-    models = TreeModel.objects.visible_to(request.user).filter(method__in=EDITABLE).exclude(dataset=None)
+    models = TreeModel.objects.visible_to(request.user).filter(method__in=editable_ids()).exclude(dataset=None)
     fields = ("name", "dataset__name", "base__family__name", "method")
     found, shown = narrowed(found, request.GET, fields=fields, sorts=LIST_SORTS)
     context = shown | {
         "page": page_of(found, request.GET),
         "models": models.select_related("family").defer("document")[:50],
-        "methods": [title_of(name) for name in EDITABLE],
+        "methods": [title_of(name) for name in editable_ids()],
     }
     return render(request, "workbench/list.html", context)
 

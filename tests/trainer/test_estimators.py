@@ -32,6 +32,7 @@ from trainer.certificate import Certificate, Guarantee, Limits, Status
 from trainer.errors import ParameterError
 from trainer.families.oblique import raising, tree_search
 from trainer.methods.base import COMMON, LEAF_PENALTY, Method, Solution
+from trainer.methods.capabilities import ProofKind
 from trainer.milo import Options
 from trainer.registry import METHODS
 from trainer.sklearn_api import estimators
@@ -142,6 +143,7 @@ def test_the_checks_pass_for_an_exact_method_and_for_one_of_two_classes(two_clas
     method = Method(
         id="stump", title="Stump", summary="The best single split.", paper="none", guarantee=Guarantee.TREE,
         splits=("threshold",), parameters=(LEAF_PENALTY, *COMMON), solve=_best_stump, two_classes=two_classes,
+        proof=ProofKind.NONE,
     )  # fmt: skip
     cls = estimators.estimator_class(method)
     monkeypatch.setitem(estimators._BY_NAME, cls.__name__, cls)

@@ -18,6 +18,7 @@ from trainer.certificate import Guarantee, Status
 from trainer.data.folds import stratified_folds
 from trainer.errors import ParameterError, SolverError
 from trainer.methods.base import COMMON, LEAF_PENALTY, Method, Solution
+from trainer.methods.capabilities import ProofKind
 from trainer.table import Column, ColumnSchema, Kind, Labels, Table, fingerprint, numeric_table
 from trainer.training.run import TrainRequest, progress_writer, save, train, training_problem
 from trainer.tree.file import read_model
@@ -176,7 +177,7 @@ def _endless(problem, settings, monitor) -> Solution:
 
 ENDLESS = Method(
     id="endless", title="Endless", summary="Never ends by itself.", paper="none", guarantee=Guarantee.TREE,
-    splits=("threshold",), parameters=(LEAF_PENALTY, *COMMON), solve=_endless,
+    splits=("threshold",), parameters=(LEAF_PENALTY, *COMMON), solve=_endless, proof=ProofKind.NONE,
 )  # fmt: skip
 
 

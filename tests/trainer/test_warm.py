@@ -11,13 +11,13 @@ import pytest
 
 from tests.conftest import ROOT
 from tests.processes import start
-from trainer.registry import METHODS
-from trainer.training.warm_up import COMPILED, MORE, warm
+from trainer.registry import METHODS, precompiled_ids
+from trainer.training.warm_up import warm
 
 OTHERS = ROOT / "tests" / "trainer" / "other_trainings.py"
 
 
-@pytest.mark.parametrize("method", [m.id for m in METHODS if m.id not in COMPILED])
+@pytest.mark.parametrize("method", [m.id for m in METHODS if not m.precompile])
 def test_a_method_is_soon_warm(method):
     # a daemon thread, since a training that did not end would otherwise hold the whole run of tests
     done: Future[bool] = Future()
@@ -44,15 +44,9 @@ def others(folder: Path, *arguments: str) -> dict[str, str]:
 @pytest.mark.slow
 def test_other_trainings_compile_nothing_more(tmp_path):
     """And warming ends by itself."""
-    assert others(tmp_path, *COMPILED) == {}
+    assert others(tmp_path, *precompiled_ids()) == {}
 
 
 @pytest.mark.slow
 def test_what_is_not_warmed_is_seen(tmp_path):
     assert "exact-numeric" in str(others(tmp_path, "oc1", "--only", "exact-numeric"))
-
-
-def test_what_is_compiled_are_methods():
-    known = {method.id for method in METHODS}
-    assert set(COMPILED) <= known
-    assert set(MORE) <= set(COMPILED)

@@ -15,14 +15,16 @@ from fractions import Fraction
 from typing import Any
 
 from trainer.certificate import Evidence
+from trainer.methods.capabilities import Role
 from trainer.methods.monitor import Monitor
+from trainer.registry import method_for
 from trainer.table import Labels, Table
 from trainer.training.run import TrainRequest, TrainResult, train
 from trainer.tree.describe import rules_text
 from trainer.tree.nodes import Tree
 
-SEARCH = "exact-numeric"
-DEEPEST = 4  # what the search takes
+SEARCH = method_for(Role.ALL_THRESHOLDS)
+DEEPEST = int(SEARCH.parameter("depth").maximum)  # type: ignore[union-attr,arg-type]
 MOST_PRICES = 12
 PRICE = Context(prec=12, rounding=ROUND_HALF_EVEN)
 
@@ -178,7 +180,7 @@ class _Search:
 
     def _trained(self, price: Fraction, seconds: float) -> TrainResult:
         parameters = {"depth": self.depth, "leaf_penalty": str(_decimal(price)), "time_limit": seconds}
-        request = TrainRequest(table=self.table, labels=self.labels, method=SEARCH, parameters=parameters)
+        request = TrainRequest(table=self.table, labels=self.labels, method=SEARCH.id, parameters=parameters)
         return train(request, on_start=self.on_start)
 
 

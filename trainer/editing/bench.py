@@ -9,8 +9,14 @@ from trainer.editing.complete import Completer, Completion, QuestionPrice
 from trainer.editing.space import NONE_BANNED, Space
 from trainer.editing.wishes import Wish, parse_all
 from trainer.errors import ParameterError
+from trainer.methods.base import Settings
 from trainer.tree.nodes import Tree
 from trainer.tree.shapes import LabelledShape
+
+
+def cache_bytes(settings: Settings) -> int:
+    """Return the bytes that the caches of a workbench may take."""
+    return settings["memory_limit"] * 500_000 if settings["memory_limit"] else 1 << 30
 
 
 class Bench:

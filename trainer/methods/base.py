@@ -1,6 +1,6 @@
 """Method and Parameter: what a method declares once, and from which command line, form, API and documentation are made.
 
-A method is one file in this package with a `METHOD`, a line in `trainer.registry.METHODS`, a page in docs/methods and a test.
+A method is one file of a family with a `METHOD`, a line in `trainer.registry.METHODS`, a page in docs/methods and a test.
 Its `solve(problem, settings, monitor)` runs in a worker thread, reports to the monitor, and returns a Solution.
 """
 
@@ -17,6 +17,17 @@ from trainer.data.problem import Names, Problem
 from trainer.dtypes import BitArray
 from trainer.errors import ParameterError, TrainerError
 from trainer.goal import Goal
+from trainer.methods.capabilities import (
+    USUAL_EXAMPLE,
+    Asks,
+    Candidate,
+    Example,
+    Group,
+    ProofKind,
+    Role,
+    WorkbenchSupport,
+)
+from trainer.methods.cost import UNKNOWN_COST, CostModel
 from trainer.methods.monitor import Monitor
 from trainer.milo import BACKENDS
 from trainer.tree.nodes import Draft
@@ -211,12 +222,48 @@ Solve = Callable[[Problem, Settings, Monitor], Solution]
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """A training method as users see it.
+    """A training method: every fact about it, declared once.
 
-    `binary` methods search over the binary encoding of the columns, so that `binarise` and `bins` apply. `size_hint` says in
-    one sentence how large a problem may be. `two_classes` methods refuse other targets. `warm_start` methods can begin with a
-    known tree; the others build theirs from the start. `complete` methods restrict the complete tree, so that a leaf may not be
-    allowed even where all rows have one class.
+    Parameters
+    ----------
+    binary : bool
+        Whether it searches over the binary encoding of the columns, so that `binarise` and `bins` apply.
+    two_classes : bool
+        Whether it refuses targets with more than two classes.
+    warm_start : bool
+        Whether it can begin with a known tree.
+    complete : bool
+        Whether it restricts the complete tree. Then a leaf may be forbidden even if all rows have one class.
+    size_hint : str
+        One sentence on how large a problem may be.
+    good_for : str
+        The same in a few words, for the table of methods.
+    estimator : str
+        Name of the scikit-learn classifier, by default made from `id`.
+    proof : ProofKind, optional
+        Who writes its proofs. Required if `guarantee` is TREE.
+    cost : CostModel
+        Time and memory of a fit.
+    precompile : sequence of mappings
+        Settings of tiny trainings that compile its kernels. `classes` is the number of classes, 2 by default.
+        Empty if it has no kernels of its own.
+    workbench : WorkbenchSupport, optional
+        How its trees are edited, if they can be.
+    leaf_frontier : bool
+        Whether `max_leaves` gives the best tree for each number of leaves.
+    chooses_bins : bool
+        Whether the number of thresholds is chosen for the data by the model of cost.
+    group, asks, roles
+        Where the form lists it, what one split looks at, and tasks for which the application chooses it.
+    candidates : sequence of Candidate
+        Settings that an experiment tries.
+    example : Example
+        The tree that its page shows.
+
+    Raises
+    ------
+    TypeError
+        If whole trees are guaranteed and `proof` is missing.
     """
 
     id: str
@@ -234,7 +281,33 @@ class Method:
     warm_start: bool = False
     complete: bool = False
     size_hint: str = ""
+    good_for: str = ""
     claim: str = ""
+    estimator: str = ""
+    proof: ProofKind | None = None
+    cost: CostModel = UNKNOWN_COST
+    precompile: tuple[Mapping[str, Any], ...] = ()
+    workbench: WorkbenchSupport | None = None
+    leaf_frontier: bool = False
+    chooses_bins: bool = False
+    group: Group = Group.OTHERS
+    asks: Asks = Asks.ONE
+    roles: tuple[Role, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    example: Example = USUAL_EXAMPLE
+
+    def __post_init__(self) -> None:
+        if self.guarantee is Guarantee.TREE and self.proof is None:
+            kinds = ", ".join(f"ProofKind.{kind.name}" for kind in ProofKind)
+            raise TypeError(f"The method '{self.id}' proves whole trees and has no `proof`. Declare one of {kinds}.")
+        if not self.estimator:
+            words = "".join(part.title() for part in self.id.split("-"))
+            object.__setattr__(self, "estimator", f"{words}Classifier")
+
+    @property
+    def provable(self) -> bool:
+        """Whether there are proof steps for its trees."""
+        return self.proof not in (None, ProofKind.NONE)
 
     def parameter(self, name: str) -> Parameter | None:
         """The parameter called `name`, or None."""

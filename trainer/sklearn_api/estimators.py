@@ -21,7 +21,6 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from trainer import ESTIMATOR_NAMES
 from trainer.certificate import Certificate
 from trainer.data.problem import Problem
 from trainer.dtypes import CodeArray, FloatArray
@@ -39,7 +38,7 @@ from trainer.training.run import fit as run_fit
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Tree
 from trainer.tree.render.html import tree_html
-from trainer.workbench.requests import EDITABLE, Bench, bench_of
+from trainer.workbench.requests import Bench, bench_of
 
 
 class TreeClassifier(ClassifierMixin, BaseEstimator):
@@ -148,7 +147,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         labels = Labels(name=target, classes=_class_names(self.classes_), codes=codes.astype(np.int32))
         return pose(table, labels, settings, weights=weights), settings, counted
 
-    @available_if(lambda self: self._method.id in EDITABLE)
+    @available_if(lambda self: self._method.workbench is not None)
     def workbench(self, X: Any, y: Any, sample_weight: Any = None) -> Bench:
         """The trees of this estimator's settings on these rows, to argue with: wishes with their prices, and all good trees.
 
@@ -158,7 +157,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         """
         problem, settings, _ = clone(self)._problem(X, y, sample_weight)  # what was fitted stays as it is
         self._method.check(settings, problem.names)
-        return bench_of(self._method.id, problem, settings)
+        return bench_of(self._method, problem, settings)
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each row, shape (n,), of the type of the training labels."""
@@ -231,7 +230,7 @@ def make_classifier(method: str, **parameters: Any) -> TreeClassifier:
 def estimator_class(method: Method) -> type[TreeClassifier]:
     """The class of a method, with a constructor whose signature scikit-learn reads (`get_params`, `clone`, `repr`)."""
     defaults = {p.name: p.default for p in method.parameters}
-    name = ESTIMATOR_NAMES.get(method.id) or "".join(part.title() for part in method.id.split("-")) + "Classifier"
+    name = method.estimator
 
     def __init__(self: TreeClassifier, **parameters: Any) -> None:
         for unknown in parameters.keys() - defaults.keys():

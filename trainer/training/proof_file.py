@@ -31,25 +31,16 @@ from trainer.families.exact.search.solve import prove_binary
 from trainer.families.oblique.fewest import with_smaller
 from trainer.families.oblique.proving import build_proof as planes_proof
 from trainer.methods.base import Method, NotProved, Proof, Settings, Solution
+from trainer.methods.capabilities import ProofKind
 from trainer.solver_common.binary_problem import BinaryProblem
 
 FORMAT = "octweb-proof"
 WITHIN = {"within", "cases"}  # reasons of version 2
-PLANES = {"cut-h", "cutw-h", "s-oct", "oct-h"}  # their proofs are of version 3
-NARROW = {"few", "weigh"}  # and these, of version 7
+NARROW = {"few", "weigh"}  # reasons of version 7, in proofs about hyperplanes
 RATES = "fairness"  # vectors have its groups in version 6
 SEARCHED = {"monotone", RATES}  # constraints that the exact search does not keep, and the checker does
-SAME_TREES = {"flowoct", "bendoct", "bendoct-accelerated", "oct", "binoct"}
 LARGEST = 50_000_000  # bytes of a file
 LONGEST_LINE = 1 << 20
-
-
-OWN_STEPS = {"exact", "exact-numeric", "odt"}
-
-
-def provable(method: str) -> bool:
-    """Whether there are steps for the trees of a method."""
-    return method in SAME_TREES | OWN_STEPS | PLANES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +67,9 @@ def write_proof(
     path.unlink(missing_ok=True)
     try:
         proof = _proof(problem, method, settings, solution, stop)
-        lines = _lines(problem, proof, planes=method.id in PLANES, rates=RATES in active_constraints(settings))
+        lines = _lines(
+            problem, proof, planes=method.proof is ProofKind.HYPERPLANES, rates=RATES in active_constraints(settings)
+        )
         size, digest = _write(path, lines, limits.size)
     except (NotProved, DataError) as reason:  # too many questions are refused where the exact search counts them
         return {"kind": Evidence.PROOF, "made": False, "reason": str(reason)}
@@ -96,14 +89,14 @@ def _proof(problem: Problem, method: Method, settings: Settings, solution: Solut
     if solution.goal is not None:
         words = "The proof steps count the errors of all rows, and something else is maximised here."
         raise NotProved(f"{words} A check searches these trees by itself, as far as that takes seconds.")
-    if method.id in PLANES:
+    if method.proof is ProofKind.HYPERPLANES:
         known = None if solution.proof is None else solution.proof(stop)
         found = known or planes_proof(problem, settings, Fraction(solution.bound), stop)
     elif solution.proof is not None:
         found = solution.proof(stop)
     elif solution.questions is not None:
         found = _afterwards(solution.questions(), problem, settings, cost_of(solution, problem), stop)
-    elif method.id in SAME_TREES and "binarise" in settings:
+    elif method.proof is ProofKind.SAME_TREES and "binarise" in settings:
         found = _of_same_trees(problem, settings, solution, stop)
     else:
         raise NotProved(f"There are no proof steps yet for what '{method.id}' was asked to do.")

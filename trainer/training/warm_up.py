@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from trainer.families.exact.method import METHOD
 from trainer.families.exact.workbench import Workbench
 from trainer.methods.base import Guarantee, Method
 from trainer.registry import get
@@ -16,13 +15,6 @@ from trainer.training.run import TrainRequest, train
 ROWS = 60
 FEW = 12
 CLASSES = ("a", "b", "c")
-COMPILED = ("bivariate", "oc1", "exact", "exact-numeric", "odt", "bendoct-accelerated", "cut-h")
-# settings that reach kernels of their own; `classes` is the number of classes of the rows, two unless said
-MORE: dict[str, tuple[dict[str, Any], ...]] = {
-    "odt": ({}, {"frontier": True}, {"classes": 3, "depth": 2}),
-    "exact": ({"depth": 4}, {"depth": 5}, {"max_leaves": 5}, {"recall": "a: 1"}, {"optimal_trees": 2}),
-    "cut-h": ({}, {"first_trees": "none"}),
-}
 
 
 def _of_hyperplanes(method: Method) -> bool:
@@ -57,21 +49,19 @@ def warm(method_id: str) -> None:
     without an error is soon found and needs no search for its proof; the other methods prove theirs however the rows lie.
     """
     method = get(method_id)
-    compiled = method_id in COMPILED
-    depth = {"depth": 3 if compiled else 1} if method.parameter("depth") is not None else {}
-    for more in MORE.get(method_id, ({},)):
+    depth = {"depth": 3 if method.precompile else 1} if method.parameter("depth") is not None else {}
+    for more in method.precompile or ({},):
         settings = {**depth, **more}
-        table, labels = _rows(method, ROWS if compiled else FEW, settings.pop("classes", 2))
+        table, labels = _rows(method, ROWS if method.precompile else FEW, settings.pop("classes", 2))
         train(TrainRequest(table=table, labels=labels, method=method_id, parameters=settings))
-    if method_id == "exact":
+    if method.workbench is not None and method.workbench.good_trees:
         warm_workbench()
 
 
 def warm_workbench() -> None:
     """A tiny workbench: wishes, prices, and all good trees with a filter."""
-    method = get("exact")
-    table, labels = _rows(method, ROWS, 2)
-    problem = pose(table, labels, method.settings({"leaf_penalty": 0.01}))
+    table, labels = _rows(METHOD, ROWS, 2)
+    problem = pose(table, labels, METHOD.settings({"leaf_penalty": 0.01}))
     bench = Workbench(problem, depth=4)
     bench.complete(["forbid y x", "ask root z <= 0.123"])
     next(iter(bench.price_list("root")), None)

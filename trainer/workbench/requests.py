@@ -17,7 +17,6 @@ from trainer.certificate import Evidence, Status
 from trainer.check.proof.model import Rows as CheckedRows
 from trainer.check.recount.findings import TOLERANCE
 from trainer.check.recount.search import small
-from trainer.constraints import Constraints
 from trainer.data.column_statistics import describe_columns
 from trainer.data.folds import check_evaluation, holdout, rows_record
 from trainer.data.problem import Problem
@@ -27,17 +26,17 @@ from trainer.editing.space import Stopped
 from trainer.editing.wishes import Wish
 from trainer.editing.words import checked_reasons
 from trainer.errors import InfeasibleError, ParameterError, SolverError
-from trainer.families.exact.editing.fronts import Limits
 from trainer.families.exact.proofs.editing import restricted_proof
-from trainer.families.exact.search.constraints import LIMITS, column_pairs, exact_constraints
+from trainer.families.exact.search.constraints import LIMITS
 from trainer.families.exact.workbench import Workbench
 from trainer.families.numeric.editing.bench import NumericWorkbench
 from trainer.families.numeric.editing.proof import as_questions, numeric_proof
-from trainer.families.odt.editing.bench import SubsetWorkbench, check_wishes, subset_bench
+from trainer.families.odt.editing.bench import SubsetWorkbench
 from trainer.families.odt.editing.proof import subset_proof
-from trainer.methods.base import Proof, Settings, Solution, exact_fraction
+from trainer.methods.base import Method, Proof, Settings, Solution, exact_fraction
+from trainer.methods.capabilities import WorkbenchSupport
 from trainer.methods.monitor import Monitor
-from trainer.registry import get
+from trainer.registry import METHODS, editable_ids, get
 from trainer.solver_common.problem_setup import limits_of, pose
 from trainer.table import fingerprint
 from trainer.training.claims import read_claim
@@ -48,8 +47,6 @@ from trainer.tree.nodes import Tree, to_draft
 from trainer.version import VERSION
 from trainer.workbench.good_trees import GoodRecord, GoodRequest, choice_of
 
-METHOD = "exact"  # the one that counts good trees, too
-EDITABLE = ("exact", "exact-numeric", "odt")  # the methods with trees that can be argued with
 TICK = 0.05
 MEMORY_TICKS = 10
 MOST_LISTED = 100_000
@@ -65,64 +62,53 @@ class ConflictError(InfeasibleError):
         self.conflict = conflict
 
 
-def bench_of(method: str, problem: Problem, settings: Settings) -> Bench:
-    """A workbench with the settings of one of EDITABLE. Raises ParameterError for limits that the rows cannot meet."""
-    if method == METHOD:
-        return exact_bench(problem, settings)
-    if method == "odt":
-        return subset_bench(problem, settings)
-    return NumericWorkbench(problem, depth=settings["depth"], memory=_memory(settings))
+def bench_of(method: Method, problem: Problem, settings: Settings) -> Bench:
+    """Return a workbench with the settings of a method.
+
+    Raises ParameterError if the method has no workbench, and for limits that the rows cannot meet.
+    """
+    bench: Bench = _support(method).build(problem, settings)
+    return bench
 
 
-def check_editable(method: str, settings: Settings) -> None:
-    """Raises ParameterError for a method that is none of EDITABLE, and for settings whose trees cannot be argued with."""
-    if method not in EDITABLE:
-        *some, last = (f"'{name}'" for name in EDITABLE)
-        raise ParameterError({"method": f"wishes need the method {', '.join(some)} or {last}; this is '{method}'."})
-    if method == "odt":
-        check_wishes(settings)
+def check_editable(method: Method, settings: Settings) -> None:
+    """Raise ParameterError for a method without a workbench, and for settings whose trees cannot be edited."""
+    _support(method).check(settings)
 
 
-def _memory(settings: Settings) -> int:
-    """Bytes that caches may take."""
-    return settings["memory_limit"] * 500_000 if settings["memory_limit"] else 1 << 30
+def _support(method: Method) -> WorkbenchSupport:
+    if method.workbench is None:
+        raise ParameterError({"method": f"wishes need the method {editable_names('or')}; this is '{method.id}'."})
+    return method.workbench
 
 
-def exact_bench(problem: Problem, settings: Settings) -> Workbench:
-    """A workbench with the settings of the method `exact`."""
-    constraints = exact_constraints(problem, settings)
-    if constraints is None and settings["max_leaves"]:
-        constraints = Constraints(max_leaves=settings["max_leaves"])
-    pairs = column_pairs(problem, settings)
-    limits = None
-    if constraints is not None or pairs:
-        limits = Limits(constraints=constraints or Constraints(), pairs=pairs)
-    return Workbench(
-        problem,
-        depth=settings["depth"],
-        min_leaf=settings["min_leaf"],
-        without=[name.strip() for name in settings["forbidden"].split(";") if name.strip()],
-        limits=limits,
-        memory=_memory(settings),
-    )
+def editable_names(word: str) -> str:
+    """Return the ids of the methods with a workbench as text; `word` joins the last two."""
+    *first, last = (f"'{name}'" for name in editable_ids())
+    return f"{', '.join(first)} {word} {last}"
+
+
+def good_trees_method() -> Method:
+    """Return the method whose good trees are counted."""
+    return next(m for m in METHODS if m.workbench is not None and m.workbench.good_trees)
 
 
 def counts_good_trees(method: str, parameters: Mapping[str, Any]) -> bool:
-    """Whether all good trees are counted with these settings."""
-    return method == METHOD and not any(parameters.get(name) for name in LIMITS)
+    """Return whether all good trees are counted with these settings."""
+    return method == good_trees_method().id and not any(parameters.get(name) for name in LIMITS)
 
 
 class Session:
     """A workbench on the rows and settings of a training request; further questions use what earlier ones have found.
 
-    Raises ParameterError for a method that is none of EDITABLE, and for limits that the rows cannot meet.
+    Raises ParameterError for a method without a workbench, and for limits that the rows cannot meet.
     """
 
     def __init__(self, request: TrainRequest) -> None:
         self.request = request
         self.method = get(request.method)
         self.settings: Settings = self.method.settings(request.parameters)
-        check_editable(request.method, self.settings)
+        check_editable(self.method, self.settings)
         check_evaluation(request.test_share, 0, len(request.table))
         self.rows, self.held_out = holdout(request.labels.codes, request.test_share, self.settings["seed"])
         weights = None if request.weights is None else request.weights[self.rows]
@@ -130,7 +116,7 @@ class Session:
             request.table.take(self.rows), request.labels.take(self.rows), self.settings, weights=weights
         )
         self.method.check(self.settings, self.problem.names)
-        self.bench = bench_of(request.method, self.problem, self.settings)
+        self.bench = bench_of(self.method, self.problem, self.settings)
 
     def monitor(self) -> Monitor:
         """The limits of one question, from now."""
@@ -350,7 +336,7 @@ class Session:
     ) -> dict[str, Any]:
         bench = self.bench
         if not isinstance(bench, Workbench):
-            words = f"good trees are counted for the method '{METHOD}' only; this is '{self.request.method}'."
+            words = f"good trees are counted for the method '{good_trees_method().id}' only; this is '{self.request.method}'."
             raise ParameterError({"method": words})
         if (request.agree_rows is None) != (agrees is None):
             raise ParameterError(

@@ -20,10 +20,10 @@ from octweb.registry.workspace.tabs import inspector
 from octweb.registry.workspace.trying import follow, try_it
 from trainer.convert.source import METHOD
 from trainer.goal import Goal
+from trainer.registry import editable_ids
 from trainer.tree.render.names import LEGEND_LENGTH, short_names
 from trainer.tree.render.outline import tree_outline
 from trainer.tree.render.palette import swatch
-from trainer.workbench.requests import EDITABLE
 
 MAP_FROM = 17  # leaves from which a small map is shown: beyond a complete tree of depth 4 the first view may be folded
 OUTLINE_TO = 300  # nodes up to which the tree is given as a list, too
@@ -193,6 +193,6 @@ def workspace(scene: Scene) -> dict[str, Any]:
         "smaller": versions.smaller(scene),
         "rejection": versions.rejection(scene),
         "asked_back": versions.asked_back(scene),
-        "editable": scene.model.method in EDITABLE and scene.rows is not None,
+        "editable": scene.model.method in editable_ids() and scene.rows is not None,
         **chosen.context(scene),
     }

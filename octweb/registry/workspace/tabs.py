@@ -15,9 +15,9 @@ from octweb.registry.workspace.scene import Scene
 from octweb.registry.workspace.smaller import smaller
 from octweb.registry.workspace.tab import ADDED, Tab
 from trainer.certificate import Guarantee
+from trainer.registry import editable_ids
 from trainer.tree.idle import idle_questions
 from trainer.tree.numbers import decimal_text
-from trainer.workbench.requests import EDITABLE
 
 AT_FIRST = 10  # leaves of the list that are shown at once, and one or two more if these are all
 MAX_DESCRIBED_ROWS = 20_000  # rows of a node up to which the note of its picture is worked out beforehand
@@ -146,7 +146,7 @@ def inspector(scene: Scene) -> dict[str, Any]:
         ],
         "tab": chosen,
         "inside": scene.inside,
-        "editable": scene.model.method in EDITABLE and scene.rows is not None,
+        "editable": scene.model.method in editable_ids() and scene.rows is not None,
         "has_rows": scene.rows is not None,  # else nothing is said of unseen rows: not known is not the same as none
         "classes": len(scene.tree.classes),
         **chosen.context(scene),

@@ -10,9 +10,9 @@ from octweb.core.methods import title_of
 from octweb.figures.split.costs import Costs, threshold_costs
 from octweb.registry.page import number_writing
 from octweb.registry.workspace.scene import Scene
+from trainer.registry import editable_ids
 from trainer.tree.numbers import column_number
 from trainer.tree.render.palette import swatch
-from trainer.workbench.requests import EDITABLE
 
 HARDLY = 0.005  # of the rows of a node: so many more or fewer wrong ones are hardly a change
 MOST_NAMED = 6  # classes up to which a picture names them; the tree beside it names all
@@ -34,7 +34,7 @@ def moving(scene: Scene) -> dict[str, Any] | None:
     return {
         "own": column_number(found.column, found.own),
         "hardly": hardly(found),
-        "editable": scene.model.method in EDITABLE,
+        "editable": scene.model.method in editable_ids(),
         "method": title_of(scene.model.method),
         **number_writing(scene.file, scene.tree.schema[scene.node.split.used[0]]),
     }

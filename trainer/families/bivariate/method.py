@@ -18,6 +18,8 @@ from trainer.growing.method import GROWN, grow_and_prune
 from trainer.growing.node_split import NodeSplit, SplitData
 from trainer.growing.split_units import known_splits
 from trainer.methods.base import COMMON, Method, Parameter, Settings, Solution
+from trainer.methods.capabilities import Asks, Candidate, Example, Group, Penalty, Role
+from trainer.methods.cost import CostModel, Size
 from trainer.methods.monitor import Monitor
 from trainer.worker_pool import Crew
 
@@ -64,6 +66,15 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     return grow_and_prune(problem, settings, monitor, make, rounded=ROUNDED, threads=settings["threads"])
 
 
+def _seconds(size: Size) -> float:
+    return 1.5e-7 * size.n * size.p**2 * max(1, size.d) + 2e-6 * size.n * size.p
+
+
+def _pair_bytes(size: Size) -> float:
+    """Return the bytes that the search keeps of pairs of columns."""
+    return 60.0 * size.p**2
+
+
 METHOD = Method(
     id="bivariate",
     title="Bivariate tree",
@@ -73,6 +84,7 @@ METHOD = Method(
     warm_start=True,
     splits=("threshold", "subset", "linear"),
     size_hint="Tens of thousands of rows, tens of columns; the time grows with the square of the columns.",
+    good_for="Each line is the best for its rows. Tens of columns.",
     claim="Every split is proved optimal on at most two columns; the tree as a whole is built step by step.",
     parameters=(
         *GROWN,
@@ -103,4 +115,12 @@ METHOD = Method(
         *COMMON,
     ),
     solve=solve,
+    estimator="BivariateTreeClassifier",
+    cost=CostModel(seconds=_seconds, spread=0.5, search_bytes=_pair_bytes),
+    precompile=({},),
+    group=Group.RECOMMENDED,
+    asks=Asks.TWO,
+    roles=(Role.TWO_PROVED, Role.TWO_QUICK),
+    candidates=tuple(Candidate(parameters={"depth": depth, "pruning": Penalty.LARGE}) for depth in (1, 2)),
+    example=Example(sample="balance-scale", options=("--depth", "3")),
 )  # fmt: skip

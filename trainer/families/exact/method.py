@@ -27,6 +27,7 @@ from trainer.families.exact.search.frontier import FrontierPoint, cheapest_point
 from trainer.families.exact.search.pareto import Constraints
 from trainer.families.exact.search.search import Search
 from trainer.families.exact.search.solve import ExactOptions, ExactResult, solve_binary
+from trainer.families.exact.workbench import exact_bench
 from trainer.methods.base import (
     BINARISE,
     BINS,
@@ -43,6 +44,8 @@ from trainer.methods.base import (
     having,
     unsettled,
 )
+from trainer.methods.capabilities import Candidate, Example, Group, Penalty, ProofKind, Role, WorkbenchSupport
+from trainer.methods.cost import CostModel, Size
 from trainer.methods.monitor import Monitor
 from trainer.methods.scope import binary_space
 from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
@@ -321,6 +324,20 @@ def _evidence(found: ExactResult) -> dict[str, object]:
     }
 
 
+def _seconds(size: Size) -> float:
+    """Return the seconds of a fit.
+
+    The last three levels cost about as much as pairs of questions. Each level above asks a part of the questions again.
+    """
+    above = (0.22 * size.F) ** max(0, size.d - 3)
+    return 1.8e-10 * (size.n + 350 * size.K) * size.F * size.F * above
+
+
+def _pair_bytes(size: Size) -> float:
+    """Return the bytes that the search keeps of pairs of questions."""
+    return 8.0 * size.K * size.F**2
+
+
 METHOD = Method(
     id="exact",
     title="Exact search",
@@ -332,6 +349,7 @@ METHOD = Method(
     space=binary_space,
     warm_start=True,
     size_hint="Depth 3 with hundreds of thousands of rows or hundreds of questions, depth 4 with hundreds of questions.",
+    good_for="Depth 3 with hundreds of questions, depth 4 with fewer.",
     claim="Proves that no tree of this depth over the same questions has a higher objective.",
     parameters=(
         DEPTH,
@@ -358,4 +376,21 @@ METHOD = Method(
         *COMMON,
     ),
     solve=solve,
+    estimator="ExactTreeClassifier",
+    proof=ProofKind.OWN,
+    cost=CostModel(seconds=_seconds, spread=0.5, search_bytes=_pair_bytes),
+    precompile=({"depth": 4}, {"depth": 5}, {"max_leaves": 5}, {"recall": "a: 1"}, {"optimal_trees": 2}),
+    workbench=WorkbenchSupport(build=exact_bench, overrides={"optimal_trees": 0}, good_trees=True),
+    leaf_frontier=True,
+    chooses_bins=True,
+    group=Group.RECOMMENDED,
+    roles=(Role.ONE_PROVED,),
+    candidates=tuple(
+        Candidate(parameters={"depth": depth, "leaf_penalty": penalty})
+        for depth, penalty in (
+            (1, Penalty.LARGE), (2, Penalty.LARGE), (3, Penalty.LARGE), (3, Penalty.SMALL), (4, Penalty.SMALL),
+            (5, Penalty.LARGE),  # the higher penalty, since 32 leaves are more than a person reads
+        )
+    ),
+    example=Example(options=("--depth", "3", "--leaf-penalty", "0.01")),
 )  # fmt: skip

@@ -7,8 +7,9 @@ from fractions import Fraction
 from functools import cache
 from typing import Unpack
 
+from trainer.constraints import Constraints
 from trainer.data.problem import Problem
-from trainer.editing.bench import Bench
+from trainer.editing.bench import Bench, cache_bytes
 from trainer.editing.complete import Completer
 from trainer.editing.prefix import Prefix
 from trainer.editing.space import NONE_BANNED, Stopped
@@ -18,6 +19,8 @@ from trainer.families.exact.editing.limited import LimitedCompleter
 from trainer.families.exact.editing.space import Space
 from trainer.families.exact.rashomon.chosen import Choice, amount, filters_of
 from trainer.families.exact.rashomon.good import GoodTrees, first_trees, limit_of
+from trainer.families.exact.search.constraints import column_pairs, exact_constraints
+from trainer.methods.base import Settings
 from trainer.tree.shapes import Shape
 
 MOST_DEPTH = 20
@@ -113,3 +116,22 @@ class Workbench(Bench):
         if not known.exact:
             raise Stopped
         return known.lower // self.space.instance.scale
+
+
+def exact_bench(problem: Problem, settings: Settings) -> Workbench:
+    """Build a workbench with the settings of the method. Raises ParameterError for limits that the rows cannot meet."""
+    constraints = exact_constraints(problem, settings)
+    if constraints is None and settings["max_leaves"]:
+        constraints = Constraints(max_leaves=settings["max_leaves"])
+    pairs = column_pairs(problem, settings)
+    limits = None
+    if constraints is not None or pairs:
+        limits = Limits(constraints=constraints or Constraints(), pairs=pairs)
+    return Workbench(
+        problem,
+        depth=settings["depth"],
+        min_leaf=settings["min_leaf"],
+        without=[name.strip() for name in settings["forbidden"].split(";") if name.strip()],
+        limits=limits,
+        memory=cache_bytes(settings),
+    )

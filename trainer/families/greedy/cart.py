@@ -5,6 +5,7 @@ Breiman, Friedman, Olshen & Stone (1984). Nothing is claimed about how close the
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,8 @@ from trainer.growing.method import GROWN, grow_and_prune
 from trainer.growing.node_split import NodeSplit, SplitData, univariate_split
 from trainer.growing.options import SplitOptions
 from trainer.methods.base import COMMON, Method, Settings, Solution
+from trainer.methods.capabilities import Candidate, Example, Group, Penalty, Role
+from trainer.methods.cost import CostModel, Size
 from trainer.methods.monitor import Monitor
 from trainer.worker_pool import Crew
 
@@ -35,6 +38,10 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     return grow_and_prune(problem, settings, monitor, make)
 
 
+def _seconds(size: Size) -> float:
+    return 4e-8 * size.n * math.log2(size.n + 2) * size.p * max(1, size.d)
+
+
 METHOD = Method(
     id="cart",
     title="CART",
@@ -43,7 +50,18 @@ METHOD = Method(
     guarantee=Guarantee.HEURISTIC,
     splits=("threshold", "subset"),
     size_hint="Millions of rows, hundreds of columns, in seconds.",
+    good_for="Greedy, the classic. Millions of rows.",
     claim="Heuristic: the tree is built step by step, and nothing is proved.",
     parameters=(*GROWN, *COMMON),
     solve=solve,
+    estimator="CARTClassifier",
+    cost=CostModel(seconds=_seconds, spread=0.4),
+    group=Group.RECOMMENDED,
+    roles=(Role.ONE_QUICK, Role.GROUPS_QUICK),
+    candidates=(
+        Candidate(parameters={"depth": 3, "pruning": Penalty.LARGE}),
+        Candidate(parameters={"depth": 6, "pruning": Penalty.SMALL}),
+        Candidate(parameters={"depth": 10, "pruning": "cross-validation"}),
+    ),
+    example=Example(options=("--depth", "3")),
 )

@@ -12,6 +12,8 @@ from trainer.growing.growth import Splitter
 from trainer.growing.method import GROWN, grow_and_prune
 from trainer.growing.node_split import NodeSplit, SplitData
 from trainer.methods.base import COMMON, Method, Parameter, Settings, Solution
+from trainer.methods.capabilities import Asks, Candidate, Example, Penalty, Role
+from trainer.methods.cost import CostModel, Size
 from trainer.methods.monitor import Monitor
 from trainer.worker_pool import Crew
 
@@ -35,6 +37,10 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     return grow_and_prune(problem, settings, monitor, make)
 
 
+def _seconds(size: Size) -> float:
+    return 2e-5 * size.n * size.p * min(2 ** max(1, size.d), 32)
+
+
 METHOD = Method(
     id="oc1",
     title="OC1",
@@ -43,6 +49,7 @@ METHOD = Method(
     guarantee=Guarantee.HEURISTIC,
     splits=("threshold", "subset", "linear"),
     size_hint="Thousands of rows, tens of columns.",
+    good_for="Random search over weighted sums.",
     claim="Heuristic: hyperplanes are found by random search, and nothing is proved.",
     parameters=(
         *GROWN,
@@ -61,4 +68,11 @@ METHOD = Method(
         *COMMON,
     ),
     solve=solve,
+    estimator="OC1Classifier",
+    cost=CostModel(seconds=_seconds, spread=0.4),
+    precompile=({},),
+    asks=Asks.MANY,
+    roles=(Role.MANY_QUICK,),
+    candidates=(Candidate(parameters={"depth": 2, "pruning": Penalty.LARGE}),),
+    example=Example(options=("--depth", "2")),
 )  # fmt: skip

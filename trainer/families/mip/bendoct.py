@@ -163,4 +163,6 @@ METHOD = over_questions(
         ),
     ),
     solve=solve,
+    estimator="BendOCTClassifier",
+    good_for="FlowOCT with rows added while it searches.",
 )  # fmt: skip

@@ -25,6 +25,8 @@ from trainer.families.mip.polish import DepthTwo, polish
 from trainer.families.mip.side import SideConstraint
 from trainer.families.mip.tree_mip import MIP_DEPTH, solve_problem
 from trainer.methods.base import LEAF_PENALTY, Parameter, Settings, Solution, having
+from trainer.methods.capabilities import Role
+from trainer.methods.cost import INTEGER_PROGRAM, Size
 from trainer.methods.monitor import Monitor
 from trainer.milo import USER_VIOLATION, Hooks, NodeInfo, Point, Row
 
@@ -286,6 +288,11 @@ SWITCHES = (
     _switch("cache", "Cache", "Remember the best subtree of every set of rows that has been solved."),
 )  # fmt: skip
 
+
+def _seconds(size: Size) -> float:
+    return 1e-5 * size.n * size.F * 3 ** (2 * max(1, size.d) - 3)
+
+
 METHOD = over_questions(
     id="bendoct-accelerated",
     title="Accelerated BendOCT",
@@ -294,4 +301,9 @@ METHOD = over_questions(
     size_hint="Thousands of rows, a hundred yes/no questions, depth 3; depth 4 with fewer.",
     parameters=(having(MIP_DEPTH, default=3), LEAF_PENALTY, *SWITCHES),
     solve=solve,
+    estimator="AcceleratedBendOCTClassifier",
+    good_for="BendOCT with bounds from subtrees. Depth 3; fairness, order of columns.",
+    cost=replace(INTEGER_PROGRAM, seconds=_seconds),
+    precompile=({},),
+    roles=(Role.SIDE_CONSTRAINTS,),
 )

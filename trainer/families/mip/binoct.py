@@ -18,6 +18,7 @@ from trainer.families.mip.side.leaves import MaxLeaves, RelaxedLeaves
 from trainer.families.mip.thresholds import numeric_ladders, thresholds
 from trainer.families.mip.tree_mip import MIP_DEPTH, solve_problem
 from trainer.methods.base import Settings, Solution
+from trainer.methods.capabilities import Example, Group
 from trainer.methods.monitor import Monitor
 
 
@@ -77,4 +78,8 @@ METHOD = over_questions(
         thresholds("bits", "one per column, and bits that search for its threshold"),
     ),
     solve=solve,
+    estimator="BinOCTClassifier",
+    good_for="Complete trees, no leaf penalty.",
+    group=Group.BASELINES,
+    example=Example(options=("--depth", "2")),
 )

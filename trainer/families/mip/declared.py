@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from trainer.certificate import Guarantee
 from trainer.constraints import CONSTRAINTS
 from trainer.families.mip.tree_mip import TAIL
 from trainer.methods.base import Method, Parameter, Solve
+from trainer.methods.capabilities import ProofKind
+from trainer.methods.cost import INTEGER_PROGRAM
 from trainer.methods.scope import binary_space
 
 STRONG = "Aghaei, Gomez & Vayanos, Strong optimal classification trees"
@@ -22,9 +26,9 @@ def over_questions(
     parameters: tuple[Parameter, ...],
     solve: Solve,
     claim: str = NO_BETTER,
-    complete: bool = False,
+    **facts: Any,
 ) -> Method:
-    """The declaration of a formulation: its own parameters, then side constraints and what every solver takes."""
+    """Declare a formulation: its own parameters, then side constraints and what every solver takes."""
     return Method(
         id=id,
         title=title,
@@ -34,10 +38,10 @@ def over_questions(
         splits=("threshold", "subset"),
         binary=True,
         space=binary_space,
-        complete=complete,
         warm_start=True,
         size_hint=size_hint,
         claim=claim,
         parameters=(*parameters, *CONSTRAINTS, *TAIL),
         solve=solve,
+        **{"proof": ProofKind.SAME_TREES, "cost": INTEGER_PROGRAM, **facts},
     )

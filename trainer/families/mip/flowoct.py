@@ -166,4 +166,6 @@ METHOD = over_questions(
         ),
     ),
     solve=solve,
+    estimator="FlowOCTClassifier",
+    good_for="Integer program that takes many constraints. Depth 2.",
 )  # fmt: skip

@@ -15,6 +15,7 @@ from trainer.families.mip.side import SideConstraint
 from trainer.families.mip.thresholds import numeric_ladders, thresholds
 from trainer.families.mip.tree_mip import MIP_DEPTH, solve_problem
 from trainer.methods.base import LEAF_PENALTY, PAPER_LAMBDA, Parameter, Settings, Solution
+from trainer.methods.capabilities import Group
 from trainer.methods.monitor import Monitor
 
 
@@ -52,4 +53,7 @@ METHOD = over_questions(
         ),
     ),
     solve=solve,
+    estimator="OCTClassifier",
+    good_for="The first integer program for such trees.",
+    group=Group.BASELINES,
 )  # fmt: skip

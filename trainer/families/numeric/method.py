@@ -9,6 +9,7 @@ import numpy as np
 from trainer.certificate import Evidence, Guarantee
 from trainer.data.encoding import Test
 from trainer.data.problem import Problem
+from trainer.families.numeric.editing.bench import numeric_bench
 from trainer.families.numeric.proof import build_proof
 from trainer.families.numeric.search import NumericShape, solve_numeric
 from trainer.methods.base import (
@@ -23,6 +24,8 @@ from trainer.methods.base import (
     exact_fraction,
     having,
 )
+from trainer.methods.capabilities import Candidate, Example, Group, Penalty, ProofKind, Role, WorkbenchSupport
+from trainer.methods.cost import CostModel, Size
 from trainer.methods.monitor import Monitor
 from trainer.methods.scope import numeric_space
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
@@ -83,6 +86,10 @@ def _draft(problem: Problem, shape: NumericShape) -> Draft:
     return problem.numeric.branch(shape[0], low, high)
 
 
+def _seconds(size: Size) -> float:
+    return 1e-10 * size.n * (size.n * size.p) ** max(0, size.d - 1) * size.p**0.5
+
+
 METHOD = Method(
     id="exact-numeric",
     title="Exact search over all thresholds",
@@ -92,6 +99,7 @@ METHOD = Method(
     space=numeric_space,
     splits=("threshold", "subset"),
     size_hint="Depth 2 with tens of thousands of rows, depth 3 with hundreds to a few thousand.",
+    good_for="Depth 2 with tens of thousands of rows, depth 3 with fewer.",
     claim="Proves that no tree of this depth, whatever its thresholds, has a higher objective.",
     parameters=(
         having(DEPTH, default=2, maximum=4),
@@ -104,4 +112,13 @@ METHOD = Method(
         *COMMON,
     ),
     solve=solve,
+    estimator="ExactNumericClassifier",
+    proof=ProofKind.OWN,
+    cost=CostModel(seconds=_seconds, spread=0.6),
+    precompile=({},),
+    workbench=WorkbenchSupport(build=numeric_bench),
+    group=Group.RECOMMENDED,
+    roles=(Role.ALL_THRESHOLDS,),
+    candidates=(Candidate(parameters={"depth": 2, "leaf_penalty": Penalty.LARGE}, needs_numbers=True),),
+    example=Example(options=("--depth", "3", "--leaf-penalty", "0.01")),
 )  # fmt: skip

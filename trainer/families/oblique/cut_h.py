@@ -14,6 +14,8 @@ from trainer.families.oblique.plan import HEAD, SCOPE, TAIL, Plan
 from trainer.families.oblique.shattering import CONNECT, CutHooks, CutModel, CutOptions
 from trainer.families.oblique.tree_search import solve_oblique
 from trainer.methods.base import Method, Parameter, Settings, Solution
+from trainer.methods.capabilities import Asks, Candidate, Group, Penalty, ProofKind, Role
+from trainer.methods.cost import HYPERPLANE_PROGRAM
 from trainer.methods.monitor import Monitor
 
 
@@ -116,8 +118,17 @@ METHOD = Method(
     guarantee=Guarantee.TREE,
     splits=("threshold", "subset", "linear"),
     warm_start=True,
+    good_for="Proves trees for hundreds of rows; for larger data you get a tree and a bound.",
     size_hint="Proves trees for hundreds of rows if a perfect tree exists, otherwise for dozens. For larger data you get a tree and a bound.",
     claim="Optimal: no better tree of this depth has questions that are hyperplanes separating their rows by at least 1e-7 of the range.",
     parameters=(*HEAD, *CUTS, *TAIL),
     solve=solve,
+    estimator="CutHClassifier",
+    proof=ProofKind.HYPERPLANES,
+    cost=HYPERPLANE_PROGRAM,
+    precompile=({}, {"first_trees": "none"}),
+    group=Group.RECOMMENDED,
+    asks=Asks.MANY,
+    roles=(Role.MANY_PROVED,),
+    candidates=(Candidate(parameters={"depth": 1, "leaf_penalty": Penalty.LARGE}),),
 )

@@ -7,6 +7,7 @@ from dataclasses import replace
 from trainer.data.problem import Problem
 from trainer.families.oblique import cut_h
 from trainer.methods.base import Settings, Solution
+from trainer.methods.capabilities import Group
 from trainer.methods.monitor import Monitor
 
 
@@ -22,4 +23,10 @@ METHOD = replace(
     summary="CUT-H with its weaker rows: one for each leaf instead of one for each subtree.",
     paper="Alston, Validi & Hicks, CUT_w-H",
     solve=solve,
+    good_for="CUT-H with weaker rows.",
+    estimator="CutwHClassifier",
+    precompile=(),  # those of CUT-H
+    group=Group.BASELINES,
+    roles=(),
+    candidates=(),
 )

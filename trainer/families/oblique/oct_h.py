@@ -21,6 +21,8 @@ from trainer.families.oblique.plan import HEAD, TAIL, Plan
 from trainer.families.oblique.planes import CONSTANTS, DISTANCE, ROBUST_SCOPE, SCOPE, Planes, smallest_leaves
 from trainer.families.oblique.tree_search import solve_oblique
 from trainer.methods.base import COEFFICIENT_PENALTY, Method, Parameter, Settings, Solution
+from trainer.methods.capabilities import Asks, Group, ProofKind
+from trainer.methods.cost import HYPERPLANE_PROGRAM
 from trainer.methods.monitor import Monitor
 from trainer.milo import Expression, Hooks, Model, Row, total, weighted
 
@@ -165,4 +167,10 @@ METHOD = Method(
     claim="Optimal among trees whose hyperplanes keep a distance of 0.005 from the rows on their right.",
     parameters=(*HEAD, COEFFICIENT_PENALTY, BIG_M, SCALING, *TAIL),
     solve=solve,
+    good_for="Weighted sums that keep a distance from the rows.",
+    estimator="OCTHClassifier",
+    proof=ProofKind.HYPERPLANES,
+    cost=HYPERPLANE_PROGRAM,
+    group=Group.BASELINES,
+    asks=Asks.MANY,
 )

@@ -26,6 +26,8 @@ from trainer.families.oblique.separable import Separator
 from trainer.families.oblique.shattering import CutHooks, CutOptions, ancestors, set_row
 from trainer.families.oblique.tree_search import solve_oblique
 from trainer.methods.base import Method, Parameter, Settings, Solution
+from trainer.methods.capabilities import Asks, Group, ProofKind
+from trainer.methods.cost import HYPERPLANE_PROGRAM
 from trainer.methods.monitor import Monitor
 from trainer.milo import Expression, Hooks, Model, Row, at_most, total
 
@@ -173,4 +175,10 @@ METHOD = Method(
     claim="Optimal: no better tree of this depth has questions that are hyperplanes separating their rows by at least 1e-7 of the range.",
     parameters=(*HEAD, LEAVES, BIG_M, *SHARED, *TAIL),
     solve=solve,
+    good_for="Weighted sums by shattering inequalities.",
+    estimator="SOCTClassifier",
+    proof=ProofKind.HYPERPLANES,
+    cost=HYPERPLANE_PROGRAM,
+    group=Group.BASELINES,
+    asks=Asks.MANY,
 )

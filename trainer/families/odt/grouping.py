@@ -9,6 +9,8 @@ import numpy as np
 from trainer.data.problem import Problem
 from trainer.errors import DataError
 from trainer.families.odt.groups import Groups
+from trainer.families.odt.topology import Shape
+from trainer.methods.base import Settings
 from trainer.table import Kind
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
 from trainer.tree.splits import Split, Subset, Threshold, goes_left
@@ -110,3 +112,17 @@ def within_limit(draft: Draft, matrix: np.ndarray, sizes: tuple[int, ...], card:
         draft, split=draft.split.limited(card, sizes, matrix), left=within_limit(draft.left, matrix[left], sizes, card),
         right=within_limit(draft.right, matrix[~left], sizes, card),
     )  # fmt: skip
+
+
+def scope(problem: Problem, shape: Shape | None, groups: Groups, settings: Settings) -> str:
+    """Return the questions that the claim is about."""
+    if shape is None:
+        return "no question"
+    limit = ""
+    if settings["select"] == "cart":
+        names = [problem.table.names[j] for j in groups.columns]
+        limit = f", no other columns than ({', '.join(names)})"
+    return (
+        f"this topology ({shape.nodes} questions, at most {shape.depth} per row), subsets of {len(groups.sizes)} columns, "
+        f"numeric ones in at most {settings['bins']} bins{limit}"
+    )

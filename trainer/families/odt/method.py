@@ -17,14 +17,17 @@ from trainer.data.problem import Names, Problem
 from trainer.errors import ParameterError
 from trainer.families.odt.as_questions import MOST, count, questions, topology_proof
 from trainer.families.odt.choice import AUTO, choose_topology, selected
+from trainer.families.odt.editing.bench import check_wishes, subset_bench
 from trainer.families.odt.goals import GOALS, Reach, goal_of, oriented, weighted
-from trainer.families.odt.grouping import make_groups, relabelled, within_limit
+from trainer.families.odt.grouping import make_groups, relabelled, scope, within_limit
 from trainer.families.odt.groups import Groups
 from trainer.families.odt.mip import MIP, solve_mip
 from trainer.families.odt.search import Stopped, SubsetSearch
 from trainer.families.odt.topology import Shape, complete, parse
 from trainer.goal import Goal
 from trainer.methods.base import COMMON, DEPTH, MIP_GAP, SOLVER, Method, Parameter, Settings, Solution, having
+from trainer.methods.capabilities import Asks, Candidate, Example, Group, ProofKind, Role, WorkbenchSupport
+from trainer.methods.cost import CostModel, Size
 from trainer.methods.monitor import Monitor
 from trainer.methods.scope import count_noun
 from trainer.milo import BACKENDS
@@ -111,20 +114,6 @@ def _solve(
     return _search(problem, groups, shape, goal, monitor, stated)
 
 
-def scope(problem: Problem, shape: Shape | None, groups: Groups, settings: Settings) -> str:
-    """Of which questions the claim speaks."""
-    if shape is None:
-        return "no question"
-    limit = ""
-    if settings["select"] == "cart":
-        names = [problem.table.names[j] for j in groups.columns]
-        limit = f", no other columns than ({', '.join(names)})"
-    return (
-        f"this topology ({shape.nodes} questions, at most {shape.depth} per row), subsets of {len(groups.sizes)} columns, "
-        f"numeric ones in at most {settings['bins']} bins{limit}"
-    )
-
-
 def _search(
     problem: Problem, groups: Groups, shape: Shape, goal: Goal | None, monitor: Monitor, stated: dict[str, Any]
 ) -> Solution:
@@ -183,6 +172,10 @@ def _majority(problem: Problem, goal: Goal | None) -> float:
     return float(max(weights) / sum(weights))
 
 
+def _seconds(size: Size) -> float:
+    return 2e-7 * size.n * size.F * 4 ** min(max(1, size.d), 8)
+
+
 METHOD = Method(
     id="odt",
     title="ODT, subsets of categories",
@@ -191,6 +184,7 @@ METHOD = Method(
     guarantee=Guarantee.TREE,
     splits=("subset", "threshold"),
     size_hint="Made for columns with up to about 15 categories and some thousand rows; depth 2 in seconds, depth 3 for smaller data.",
+    good_for="Up to about 15 categories per column; sensitivity and specificity.",
     claim="Optimal over all trees of the topology with subset questions, on the training rows.",
     parameters=(
         having(DEPTH, default=2, maximum=4, restricts=None, help="The largest number of questions between the root and a leaf; 'topology' overrides it."),
@@ -226,4 +220,17 @@ METHOD = Method(
     ),
     space=_space,
     solve=solve,
+    estimator="ODTClassifier",
+    proof=ProofKind.OWN,
+    cost=CostModel(seconds=_seconds, spread=0.8),
+    precompile=({}, {"frontier": True}, {"classes": 3, "depth": 2}),
+    workbench=WorkbenchSupport(
+        build=subset_bench, check=check_wishes, groups_categories=True,
+        overrides={"solver": "auto"},  # edits use the method's own search, whose trees are the same
+    ),
+    group=Group.RECOMMENDED,
+    asks=Asks.GROUPS,
+    roles=(Role.GROUPS_PROVED,),
+    candidates=(Candidate(parameters={"depth": 2}),),
+    example=Example(sample="monks-1", options=("--set", "topology=imbalanced")),
 )  # fmt: skip

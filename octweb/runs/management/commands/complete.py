@@ -13,11 +13,12 @@ from octweb.core.orphans import exit_with_parent
 from octweb.runs.command import FAILED, TrainingCommand
 from octweb.runs.options import INFEASIBLE
 from trainer.editing.words import checked_reasons
-from trainer.registry import get
+from trainer.methods.capabilities import Role
+from trainer.registry import editable_ids, get, method_for
 from trainer.training.claims import price_words, read_claim
 from trainer.training.run import TrainRequest, save
 from trainer.tree.describe import rules_text
-from trainer.workbench.requests import EDITABLE, METHOD, ConflictError, Session
+from trainer.workbench.requests import ConflictError, Session
 
 
 class Command(TrainingCommand):
@@ -25,7 +26,7 @@ class Command(TrainingCommand):
 
     def add_arguments(self, parser):
         super().add_arguments(parser)
-        parser.add_argument("--method", default=METHOD, choices=EDITABLE)
+        parser.add_argument("--method", default=method_for(Role.ONE_PROVED).id, choices=editable_ids())
         parser.add_argument(
             "--wish",
             dest="wishes",

@@ -14,7 +14,7 @@ from octweb.figures.reach import open_question, shares, steps
 from octweb.runs.command import FAILED, TrainingCommand
 from trainer.certificate import Certificate, Evidence
 from trainer.methods.base import Method
-from trainer.registry import get
+from trainer.registry import METHODS, get
 from trainer.training.run import TrainRequest, train
 
 MOST_LEAVES = 1 << 10
@@ -29,12 +29,14 @@ class Command(TrainingCommand):
 
     def add_arguments(self, parser):
         super().add_arguments(parser)
-        parser.add_argument("--method", choices=("odt", "exact"), default="odt")
+        able = [method.id for method in METHODS if method.parameter("frontier")]
+        able += [method.id for method in METHODS if method.leaf_frontier]
+        parser.add_argument("--method", choices=able, default=able[0])
         parser.add_argument("--markdown", action="store_true", help="a table in Markdown (exact)")
 
     def run(self, options: dict[str, Any]) -> None:
         method = get(options["method"])
-        wanted = {"odt": Evidence.FRONTIER, "exact": Evidence.LEAF_FRONTIER}[method.id]
+        wanted = Evidence.LEAF_FRONTIER if method.leaf_frontier else Evidence.FRONTIER
         raw = self._raw(method, options)
         table, labels = self.data(options)
         request = TrainRequest(table=table, labels=labels, method=method.id, parameters=raw)
@@ -42,7 +44,7 @@ class Command(TrainingCommand):
         kept = next((e for e in certificate.evidence if e["kind"] == wanted), None)
         if kept is None:
             raise CommandError("The rows have only one class, so there is no frontier.", returncode=FAILED)
-        if method.id == "exact":
+        if method.leaf_frontier:
             self._leaves(kept, certificate, options)
             return
         points = shares(kept)
@@ -60,7 +62,7 @@ class Command(TrainingCommand):
 
     def _raw(self, method: Method, options: dict[str, Any]) -> dict[str, Any]:
         """The parameters, with those that ask for a frontier."""
-        if method.id == "odt":
+        if not method.leaf_frontier:
             return self.parameters(method, options, frontier=True)
         raw = self.parameters(method, options)
         most = min(1 << method.settings(raw)["depth"], MOST_LEAVES)

@@ -12,7 +12,7 @@ from trainer.families.exact.rashomon.chosen import RATES
 from trainer.registry import get
 from trainer.training.run import TrainRequest
 from trainer.tree.file import read_model
-from trainer.workbench.requests import METHOD, GoodRequest, Session
+from trainer.workbench.requests import GoodRequest, Session, good_trees_method
 
 
 class Command(TrainingCommand):
@@ -20,7 +20,7 @@ class Command(TrainingCommand):
 
     def add_arguments(self, parser):
         super().add_arguments(parser)
-        parser.add_argument("--method", default=METHOD, choices=[METHOD])
+        parser.add_argument("--method", default=good_trees_method().id, choices=[good_trees_method().id])
         slack = parser.add_mutually_exclusive_group(required=True)
         slack.add_argument("--slack", metavar="SHARE", help="cost at most (1 + SHARE) times the least cost")
         slack.add_argument("--slack-rows", metavar="N", help="cost at most N rows above the least cost")

@@ -9,7 +9,7 @@ from django.core.management.base import CommandError
 
 from octweb.runs.command import FAILED, TrainingCommand
 from trainer.certificate import Evidence, Status
-from trainer.registry import get
+from trainer.registry import METHODS, get
 from trainer.training.run import TrainRequest, save, train
 
 
@@ -18,7 +18,8 @@ class Command(TrainingCommand):
 
     def add_arguments(self, parser):
         super().add_arguments(parser)
-        parser.add_argument("--method", choices=("cut-h", "cutw-h"), default="cut-h")
+        able = [method.id for method in METHODS if method.parameter("pareto")]
+        parser.add_argument("--method", choices=able, default=able[0])
         parser.add_argument(
             "--output", metavar="MODEL.json", help="write the model with the frontier in its certificate"
         )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django.core.management.base import BaseCommand, CommandError
 
-from trainer.registry import METHODS
-from trainer.training.warm_up import COMPILED, warm
+from trainer.registry import precompiled_ids
+from trainer.training.warm_up import warm
 
 
 class Command(BaseCommand):
@@ -13,14 +13,13 @@ class Command(BaseCommand):
     requires_system_checks: tuple[str, ...] = ()
 
     def add_arguments(self, parser):
-        parser.add_argument("methods", nargs="*", help=f"some of {', '.join(COMPILED)}; all without a name")
+        parser.add_argument("methods", nargs="*", help=f"some of {', '.join(precompiled_ids())}; all without a name")
 
     def handle(self, *args, **options):
-        if unknown := set(options["methods"]) - set(COMPILED):
-            raise CommandError(
-                f"Nothing is compiled for {', '.join(sorted(unknown))}; there are {', '.join(COMPILED)}."
-            )
-        for method in METHODS:
-            if method.id in (options["methods"] or COMPILED):
-                warm(method.id)
-                self.stdout.write(f"{method.id}: compiled")
+        known = precompiled_ids()
+        if unknown := set(options["methods"]) - set(known):
+            raise CommandError(f"Nothing is compiled for {', '.join(sorted(unknown))}; there are {', '.join(known)}.")
+        for method in known:
+            if method in (options["methods"] or known):
+                warm(method)
+                self.stdout.write(f"{method}: compiled")

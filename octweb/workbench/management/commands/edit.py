@@ -18,13 +18,14 @@ from octweb.workbench.answers import answer
 from trainer.certificate import Status
 from trainer.data.formats.staged import by_lines
 from trainer.errors import TrainerError
+from trainer.methods.capabilities import Role
 from trainer.methods.monitor import Monitor
-from trainer.registry import get
+from trainer.registry import editable_ids, get, method_for
 from trainer.table import Labels, Table
 from trainer.training.run import TrainRequest
 from trainer.training.warm_up import warm_workbench
 from trainer.tree.file import read_model
-from trainer.workbench.requests import EDITABLE, METHOD, Session
+from trainer.workbench.requests import Session
 
 LOOK = 0.02  # seconds between looks at the file of requests
 
@@ -34,7 +35,7 @@ class Command(TrainingCommand):
 
     def add_arguments(self, parser):
         super().add_arguments(parser)
-        parser.add_argument("--method", default=METHOD, choices=EDITABLE)
+        parser.add_argument("--method", default=method_for(Role.ONE_PROVED).id, choices=editable_ids())
         parser.add_argument("--test-share", type=float, default=0.0, help="share of the rows held out for testing")
         parser.add_argument("--schema", metavar="FILE", help="JSON list of columns: name, kind, missing, unit, role")
         parser.add_argument("--base", metavar="MODEL.json", help="the version that the editing begins with")

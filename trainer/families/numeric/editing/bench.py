@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from trainer.data.problem import Problem
-from trainer.editing.bench import Bench
+from trainer.editing.bench import Bench, cache_bytes
 from trainer.editing.complete import ColumnCompleter
 from trainer.families.numeric.editing.prefix import NumericPrefix
 from trainer.families.numeric.editing.space import NumericSpace
+from trainer.methods.base import Settings
 
 
 class NumericWorkbench(Bench):
@@ -18,3 +19,8 @@ class NumericWorkbench(Bench):
     def __init__(self, problem: Problem, *, depth: int = 2, memory: int = 1 << 30) -> None:
         space = NumericSpace(problem, depth=depth, memory=memory)
         super().__init__(problem, space, ColumnCompleter(NumericPrefix(space)))
+
+
+def numeric_bench(problem: Problem, settings: Settings) -> NumericWorkbench:
+    """Build a workbench with the settings of the method."""
+    return NumericWorkbench(problem, depth=settings["depth"], memory=cache_bytes(settings))

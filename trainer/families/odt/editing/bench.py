@@ -16,9 +16,8 @@ from trainer.errors import ParameterError
 from trainer.families.odt.choice import AUTO
 from trainer.families.odt.editing.prefix import SubsetPrefix
 from trainer.families.odt.editing.space import SubsetSpace
-from trainer.families.odt.grouping import make_groups
+from trainer.families.odt.grouping import make_groups, scope
 from trainer.families.odt.groups import Groups
-from trainer.families.odt.method import scope
 from trainer.families.odt.topology import Shape, complete, parse
 from trainer.methods.base import Settings
 from trainer.tree.shapes import LabelledShape

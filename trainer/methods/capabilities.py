@@ -1,0 +1,108 @@
+"""What a method can do beyond training, for its declaration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class ProofKind(StrEnum):
+    """Who writes the steps that prove the bound of a method's trees (docs/proof-format.md)."""
+
+    OWN = "own"  # the search itself
+    SAME_TREES = "same trees"  # the exact search, which searches the same trees
+    HYPERPLANES = "hyperplanes"  # the prover of trees with linear splits
+    NONE = "none"  # nobody
+
+
+class Group(StrEnum):
+    """Heading under which the form lists a method."""
+
+    RECOMMENDED = "Recommended"
+    OTHERS = "Others"
+    BASELINES = "Baselines"
+
+
+class Asks(StrEnum):
+    """What one split of a method's trees looks at."""
+
+    ONE = "one"
+    TWO = "two"
+    MANY = "many"
+    GROUPS = "groups"
+
+
+class Role(StrEnum):
+    """A task for which the application chooses the method; each role has one method.
+
+    The first eight are what somebody answers in the form: what a split looks at, and whether the tree must be proved.
+    """
+
+    ONE_PROVED = "one proved"  # forms and the workbench begin with this method
+    ONE_QUICK = "one quick"
+    TWO_PROVED = "two proved"
+    TWO_QUICK = "two quick"
+    MANY_PROVED = "many proved"
+    MANY_QUICK = "many quick"
+    GROUPS_PROVED = "groups proved"
+    GROUPS_QUICK = "groups quick"
+    ALL_THRESHOLDS = "all thresholds"  # proves trees over every threshold
+    SIDE_CONSTRAINTS = "side constraints"  # takes every side constraint
+
+
+class Penalty(StrEnum):
+    """A leaf penalty that an experiment computes from the number of rows."""
+
+    SMALL = "small"
+    LARGE = "large"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """Settings that an experiment tries; a value `Penalty` becomes a number for the table."""
+
+    parameters: Mapping[str, Any]
+    needs_numbers: bool = False  # left out if no column is numeric
+
+
+@dataclass(frozen=True, kw_only=True)
+class Example:
+    """The tree that a method's page shows: slug of a sample, and options of `train`."""
+
+    sample: str = "iris"
+    options: tuple[str, ...] = ("--depth", "2", "--leaf-penalty", "0.01")
+
+
+USUAL_EXAMPLE = Example()
+
+
+def _no_check(settings: Any) -> None:
+    pass
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkbenchSupport:
+    """How a method's trees are edited.
+
+    Parameters
+    ----------
+    build : callable
+        Returns the `trainer.editing.bench.Bench` of a problem and settings.
+        Raises ParameterError for limits that the rows cannot meet.
+    check : callable
+        Raises ParameterError for settings whose trees cannot be edited.
+    overrides : mapping
+        Settings that replace those of a model whose tree is edited.
+    groups_categories : bool
+        Whether a split may keep several categories together.
+    good_trees : bool
+        Whether all good trees (the Rashomon set) are counted.
+    """
+
+    build: Callable[[Any, Any], Any]
+    check: Callable[[Any], None] = _no_check
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    groups_categories: bool = False
+    good_trees: bool = False

@@ -1,0 +1,72 @@
+"""How long a fit takes and how much memory it needs, by a model of cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+START_SECONDS = 0.3  # of any fit
+WIDTH = 1.28  # standard deviations: about four runs in five fall within
+PROGRAM_MEGABYTES = 300  # of the program itself
+SOLVER_MEGABYTES = 75  # more, of a method that solves mixed-integer programs
+CELL_BYTES = 100.0  # that a cell takes while its table is read, as text and as number
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """What time and memory depend on: rows n, columns p, binary features F, classes K and depth d."""
+
+    n: int
+    p: int
+    F: int
+    K: int
+    d: int
+
+
+def _no_bytes(size: Size) -> float:
+    return 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostModel:
+    """A rough model of the cost of one fit.
+
+    Parameters
+    ----------
+    seconds : callable
+        Processor seconds of the search by `Size`, without START_SECONDS.
+    spread : float
+        How far the model may be off, as a standard deviation in decades.
+    search_bytes : callable
+        Bytes that the search needs beside the table and its features, by `Size`.
+    integer_program : bool
+        Whether fits are mixed-integer programs, which often take all of their time.
+    """
+
+    seconds: Callable[[Size], float]
+    spread: float = 1.0
+    search_bytes: Callable[[Size], float] = _no_bytes
+    integer_program: bool = False
+
+
+def _search_seconds(size: Size, unit: float) -> float:
+    """Return the seconds of a search whose number of choices decides."""
+    return unit * size.n * size.F * 6.0 ** (2 * max(1, size.d) - 2)
+
+
+def _model_bytes(size: Size) -> float:
+    """Return the bytes of the rows of a mixed-integer model."""
+    return 400.0 * size.n * 2 ** (min(size.d, 8) + 1)
+
+
+def _default_seconds(size: Size) -> float:
+    return _search_seconds(size, 1e-4)
+
+
+def _hyperplane_seconds(size: Size) -> float:
+    return _search_seconds(size, 3e-5)
+
+
+UNKNOWN_COST = CostModel(seconds=_default_seconds)
+INTEGER_PROGRAM = CostModel(seconds=_default_seconds, search_bytes=_model_bytes, integer_program=True)
+HYPERPLANE_PROGRAM = CostModel(seconds=_hyperplane_seconds, search_bytes=_model_bytes, integer_program=True)
