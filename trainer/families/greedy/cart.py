@@ -54,7 +54,7 @@ METHOD = Method(
     claim="Heuristic: the tree is built step by step, and nothing is proved.",
     parameters=(*GROWN, *COMMON),
     solve=solve,
-    estimator="CARTClassifier",
+    estimator="CartClassifier",
     cost=CostModel(seconds=_seconds, spread=0.4),
     group=Group.RECOMMENDED,
     roles=(Role.ONE_QUICK, Role.GROUPS_QUICK),
