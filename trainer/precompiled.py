@@ -9,10 +9,11 @@ compiles as always. What runs is the same program either way: nothing is compile
 
 from __future__ import annotations
 
+import gc
 import platform
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,24 @@ def ready(function: Any, name: str | None = None) -> Any:
     if not hasattr(function, "py_func"):  # NUMBA_DISABLE_JIT: plain Python
         return function
     function._cache = Ready(function.py_func, name or function.py_func.__module__)
+    function.compile = _without_collector(function.compile)
     return function
+
+
+def _without_collector(compile_function: Callable[..., Any]) -> Callable[..., Any]:
+    """Pause Python's cyclic collector while a kernel compiles: it takes a sixth of that time and frees little."""
+
+    @wraps(compile_function)
+    def compile_without_collector(*args: Any, **options: Any) -> Any:
+        if not gc.isenabled():  # an outer kernel compiles, or the program paused it
+            return compile_function(*args, **options)
+        gc.disable()
+        try:
+            return compile_function(*args, **options)
+        finally:
+            gc.enable()
+
+    return compile_without_collector
 
 
 def cached_kernel(function: Callable[..., Any]) -> Any:

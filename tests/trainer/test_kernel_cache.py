@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
@@ -10,6 +11,8 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
+from numba.core import event
+from numba.core.errors import TypingError
 
 from tests.conftest import ROOT
 from tests.processes import start
@@ -179,3 +182,55 @@ def test_compiling_is_told_once_and_the_phase_comes_back():
     with compiled.watched(monitor.compiling):
         assert outer(3) == 8
     assert len(phases) == 3
+
+
+class _Collector(event.Listener):
+    def __init__(self) -> None:
+        self.enabled: list[bool] = []
+
+    def on_start(self, event: event.Event) -> None:
+        self.enabled.append(gc.isenabled())
+
+    def on_end(self, event: event.Event) -> None:
+        self.enabled.append(gc.isenabled())
+
+
+def test_collector_pauses_while_kernel_compiles():
+    @kernel
+    def inner(x):
+        return x + 1
+
+    @kernel
+    def outer(x):
+        return inner(x) * 3
+
+    inner._cache.disable()
+    outer._cache.disable()
+    listener = _Collector()
+    with event.install_listener("numba:compile", listener):
+        assert outer(1) == 6
+    assert listener.enabled == [False] * 4
+    assert gc.isenabled()
+
+
+def test_collector_continues_after_failed_compile():
+    @kernel
+    def broken(x):
+        return x.no_such_member
+
+    with pytest.raises(TypingError):
+        broken(1)
+    assert gc.isenabled()
+
+
+def test_paused_collector_stays_paused_after_compile():
+    @kernel
+    def thrice(x):
+        return 3 * x
+
+    gc.disable()
+    try:
+        assert thrice(2) == 6
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
