@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 
 from django.contrib.auth.decorators import login_required
@@ -13,7 +14,7 @@ from django.views.decorators.http import require_GET, require_POST, require_safe
 from rest_framework.exceptions import ValidationError
 
 from octweb.core.attachments import as_file
-from octweb.core.problems import Conflict, flatten
+from octweb.core.problems import Conflict, flatten, problem
 from octweb.dossier import actions, pdf, signing
 from octweb.dossier.folder import PDF
 from octweb.dossier.keys import signing_key
@@ -21,6 +22,12 @@ from octweb.dossier.models import ModelDossier
 from octweb.jobs.waiting import wait_of
 from octweb.registry import access
 from octweb.registry.models import TreeModel
+
+log = logging.getLogger(__name__)
+UNUSABLE_KEY = (
+    "This server cannot use its key for dossiers, so it shows none. Ask an administrator: the log of the server names the cause. "
+    "Each dossier also holds the public key that signed it."
+)
 
 
 def _model(request: HttpRequest, pk: uuid.UUID) -> tuple[TreeModel, bool]:
@@ -120,7 +127,12 @@ def answer(job: ModelDossier, model: TreeModel, form: str, content: bytes) -> Ht
 @require_safe
 def public_key(request: HttpRequest) -> HttpResponse:
     """The public key that signs the dossiers of this installation, for everyone."""
-    key = signing_key().public_key()
+    try:
+        key = signing_key().public_key()
+    except signing.BadKey as error:
+        # the message names a file of this host, which is for administrators only
+        log.error("The key that signs dossiers cannot be used: %s", error)
+        return problem(503, UNUSABLE_KEY)
     found = HttpResponse(signing.pem_of(key), content_type="text/plain; charset=utf-8")
     found["X-Key-SHA256"] = signing.fingerprint(key)
     return found

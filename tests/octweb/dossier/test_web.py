@@ -234,6 +234,26 @@ def test_key_sealed_with_another_secret_says_what_to_do(host, settings, client, 
     settings.SECRET_KEY = "another secret of the same length or so, on another host"
     with pytest.raises(signing.BadKey, match="Set the same one on every host"):
         signing_key()
+    assert_key_page_says_that_key_is_unusable(client)
+
+
+@pytest.mark.parametrize("content", [b"no key", None])
+def test_key_page_with_unusable_key_file_answers_503(host, settings, client, db, caplog, content):
+    host("web")
+    client.get("/dossier-key/")
+    host("worker")
+    signing.private_key(settings.DOSSIER_KEY)  # not registered
+    if content is not None:
+        settings.DOSSIER_KEY.write_bytes(content)
+    assert_key_page_says_that_key_is_unusable(client)
+    assert str(settings.DOSSIER_KEY) in caplog.text
+
+
+def assert_key_page_says_that_key_is_unusable(client):
+    answer = client.get("/dossier-key/")
+    assert answer.status_code == 503
+    assert "cannot use its key for dossiers" in answer.json()["detail"]
+    assert "/" not in answer.json()["detail"]
 
 
 def test_key_file_of_an_earlier_version_is_registered(host, settings, db):
