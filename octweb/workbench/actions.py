@@ -27,6 +27,7 @@ from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.runs.actions import check_settings, within_limits
 from octweb.workbench.models import Kind, Step, StepState, Workbench
+from trainer.data.problem import Names
 from trainer.editing.questions import ONE_CATEGORY
 from trainer.editing.wishes import read_wish
 from trainer.editing.words import checked_reasons
@@ -37,7 +38,8 @@ from trainer.registry import editable_ids, get, method_for
 from trainer.table import ColumnSchema
 from trainer.tree.file import from_json
 from trainer.tree.nodes import Tree
-from trainer.workbench.requests import check_editable, editable_names
+from trainer.workbench.good_trees import good_request
+from trainer.workbench.requests import check_editable, check_good_request, editable_names
 
 MOST_STEPS = 5000
 NO_COUNT = "Good trees are counted for the method 'exact' only, without limits on leaves, recalls, pairs and numbers of columns."
@@ -189,8 +191,15 @@ def last_tree(bench: Workbench, step: Step | None) -> Step | None:
 
 
 def ask_good_trees(bench: Workbench, request: Mapping[str, Any]) -> Step:
-    """All good trees; where they are to agree on some rows, with the tree that the workbench shows now."""
+    """Count all good trees; filters on answers compare with the tree that the workbench shows now.
+
+    Raises ParameterError for a field that cannot be read; no search starts then.
+    """
     request = {k: v for k, v in request.items() if v not in (None, "")}
+    if bench.counts_good_trees:
+        schema, classes = _names(bench)
+        names = Names(columns=tuple(column.name for column in schema), classes=tuple(classes))
+        check_good_request(good_request(request), names)
     if request.get("agree_rows"):
         shown = last_tree(bench, current(bench))
         if shown is None:

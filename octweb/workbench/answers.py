@@ -16,15 +16,12 @@ from trainer.methods.monitor import Monitor
 from trainer.training.proof_file import ProofLimits
 from trainer.tree.file import from_json
 from trainer.tree.nodes import Tree
-from trainer.workbench.requests import ConflictError, GoodRequest, Session
+from trainer.workbench.good_trees import good_request
+from trainer.workbench.requests import ConflictError, Session
 
 PROOF_LIMITS = ProofLimits(seconds=60.0)  # a longer proof is left to the command line, as after a training
 PARTIAL_SECONDS = 0.25  # between pieces of a price list
 Emit = Callable[[dict[str, Any]], None]
-GOOD = (
-    "slack", "slack_rows", "must", "without", "max_leaves", "recalls", "difference", "groups", "rate", "favoured", "agree_rows",
-    "listed", "disputed", "sample", "distinct",
-)  # fmt: skip
 
 
 def answer(
@@ -37,7 +34,7 @@ def answer(
         return session.prove(from_json(step["tree"]), folder / proof_name(step["step"]), monitor, PROOF_LIMITS), None
     if step["kind"] == "prices":
         return prices(session, step["wishes"], str(step["request"].get("place", "root")), monitor, partial), None
-    request = GoodRequest(**{k: v for k, v in step["request"].items() if k in GOOD})
+    request = good_request(step["request"])
     agrees = from_json(step["tree"]).tree if step.get("tree") else None
     return session.good_trees(request, monitor, agrees, partial), None
 

@@ -17,11 +17,9 @@ from trainer.tree.describe import split_text
 from trainer.tree.file import from_json
 from trainer.tree.nodes import Tree
 from trainer.tree.splits import split_from_json
-from trainer.workbench.requests import line_ranges
 
 LISTED = 24
 DEFAULT_SLACK = "0.01"
-MOST_LINE = 10**12 - 1
 ROUNDING = 1e-9  # rows between two objectives that are the same
 # in the order of the form
 FIELDS = (
@@ -41,7 +39,7 @@ def request_of(form: Any) -> dict[str, Any]:
     if "difference" in request:
         request |= {name: form[name].strip() for name in ("rate", "favoured") if form.get(name, "").strip()}
     refused: dict[str, str] = {}
-    for check in (_slack, _leaves, _recalls, _rows_named, _groups):
+    for check in (_slack, _leaves, _recalls, _groups):
         try:
             request |= check(form, request)
         except ParameterError as error:
@@ -79,12 +77,6 @@ def _recalls(form: Any, request: dict[str, Any]) -> dict[str, Any]:
             raise ParameterError({"recalls": f"{share.strip()[:40]} is more than all rows; write 0.9 for 90 %."})
         found[name.strip()] = share.strip()
     return {"recalls": found}
-
-
-def _rows_named(form: Any, request: dict[str, Any]) -> dict[str, Any]:
-    if request.get("agree_rows", "all").lower() != "all":
-        line_ranges(request["agree_rows"], most=MOST_LINE)
-    return {}
 
 
 def _groups(form: Any, request: dict[str, Any]) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -49,6 +49,12 @@ class GoodRequest:
     disputed: int = 10
     sample: int = 0
     distinct: bool = False
+
+
+def good_request(values: Mapping[str, Any]) -> GoodRequest:
+    """Build a request from the members of a mapping that a request has."""
+    known = {f.name for f in fields(GoodRequest)}
+    return GoodRequest(**{name: value for name, value in values.items() if name in known})
 
 
 def choice_of(request: GoodRequest, agrees: Tree | None, agree_rows: list[int] | None) -> Choice:

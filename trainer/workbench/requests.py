@@ -19,7 +19,7 @@ from trainer.check.recount.findings import TOLERANCE
 from trainer.check.recount.search import small
 from trainer.data.column_statistics import describe_columns
 from trainer.data.folds import check_evaluation, holdout, rows_record
-from trainer.data.problem import Problem
+from trainer.data.problem import Names, Problem
 from trainer.editing.bench import Bench
 from trainer.editing.complete import Completion, QuestionPrice
 from trainer.editing.space import Stopped
@@ -27,6 +27,7 @@ from trainer.editing.wishes import Wish
 from trainer.editing.words import checked_reasons
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.families.exact.proofs.editing import restricted_proof
+from trainer.families.exact.rashomon.chosen import amount, check_choice
 from trainer.families.exact.search.constraints import LIMITS
 from trainer.families.exact.workbench import Workbench
 from trainer.families.numeric.editing.bench import NumericWorkbench
@@ -50,6 +51,7 @@ from trainer.workbench.good_trees import GoodRecord, GoodRequest, choice_of
 TICK = 0.05
 MEMORY_TICKS = 10
 MOST_LISTED = 100_000
+MAX_LINE = 10**12 - 1  # of a file, as far as a request can name one
 CONFIRMED_WORK = 5_000_000  # rows times questions of a table whose optimal trees a plain search confirms
 T = TypeVar("T")
 
@@ -367,6 +369,22 @@ class Session:
                 raise ParameterError({"agree_rows": words})
             found |= dict.fromkeys(own)
         return list(found)
+
+
+def check_good_request(request: GoodRequest, names: Names) -> None:
+    """Check a request for good trees without the rows, before a search starts.
+
+    Raises
+    ------
+    ParameterError
+        Names the field that cannot be read.
+    """
+    for field in ("slack", "slack_rows"):
+        if (value := getattr(request, field)) is not None:
+            amount(value, field)
+    if request.agree_rows is not None and request.agree_rows.strip().lower() != "all":
+        line_ranges(request.agree_rows, most=MAX_LINE)
+    check_choice(names, choice_of(request, None, None))
 
 
 def line_ranges(text: str, *, most: int) -> list[range]:

@@ -9,7 +9,7 @@ from typing import TypedDict
 import numpy as np
 
 from trainer.constraints import MAX_GROUPS
-from trainer.data.problem import Problem
+from trainer.data.problem import Names, Problem
 from trainer.errors import ParameterError
 from trainer.families.exact.rashomon.filters import Filters, Rates
 from trainer.methods.base import exact_fraction
@@ -39,24 +39,51 @@ class Choice(TypedDict, total=False):
     agree_rows: Sequence[int] | None
 
 
+def check_choice(names: Names, choice: Choice) -> None:
+    """Check columns, classes and numbers of a choice without the rows.
+
+    Raises
+    ------
+    ParameterError
+        Names the filter that cannot be read.
+    """
+    for filter_name in ("must", "without"):
+        for column in choice.get(filter_name, ()):
+            names.column(column, filter_name)
+    for label, share in (choice.get("recalls") or {}).items():
+        names.label(label, "recalls")
+        amount(share, "recalls")
+    groups = choice.get("groups")
+    difference = choice.get("difference")
+    if difference is None:
+        if groups is not None:
+            raise ParameterError({"difference": "say how much the rates of the groups may differ."})
+        return
+    if groups is None:
+        raise ParameterError({"groups": "name the column whose values are the groups that are compared."})
+    names.column(groups, "groups")
+    rate = choice.get("rate", RATES[0])
+    if rate not in RATES:
+        raise ParameterError({"rate": f"'{rate[:40]}' is neither {' nor '.join(RATES)}."})
+    if favoured := choice.get("favoured"):
+        names.label(favoured, "favoured")
+    amount(difference, "difference")
+
+
 def filters_of(problem: Problem, choice: Choice) -> Filters:
     """The filters that a choice expresses. Raises ParameterError."""
     names = problem.names
-    difference = choice.get("difference")
+    check_choice(names, choice)
     agrees = choice.get("agrees")
-    if difference is None and choice.get("groups") is not None:
-        raise ParameterError({"difference": "say how much the rates of the groups may differ."})
-    must = [names.columns.index(names.column(name, "must")) for name in choice.get("must", ())]
-    without = [names.columns.index(names.column(name, "without")) for name in choice.get("without", ())]
     return Filters(
-        must=tuple(dict.fromkeys(must)),
-        without=frozenset(without),
+        must=tuple(dict.fromkeys(names.columns.index(name) for name in choice.get("must", ()))),
+        without=frozenset(names.columns.index(name) for name in choice.get("without", ())),
         max_leaves=choice.get("max_leaves"),
         recalls=tuple(
-            (names.classes.index(names.label(name, "recalls")), amount(share, "recalls"))
+            (names.classes.index(name), amount(share, "recalls"))
             for name, share in (choice.get("recalls") or {}).items()
         ),
-        rates=None if difference is None else _rates(problem, difference, choice),
+        rates=_rates(problem, choice),
         answers=() if agrees is None else _answers(problem, agrees, choice.get("agree_rows")),
     )
 
@@ -72,16 +99,14 @@ def amount(value: Fraction | str | int, name: str) -> Fraction:
     return found
 
 
-def _rates(problem: Problem, most: Fraction | str, choice: Choice) -> Rates:
-    names = problem.names
+def _rates(problem: Problem, choice: Choice) -> Rates | None:
     groups = choice.get("groups")
+    difference = choice.get("difference")
+    if groups is None or difference is None:
+        return None
+    names = problem.names
     favoured = choice.get("favoured")
-    rate = choice.get("rate", RATES[0])
-    if groups is None:
-        raise ParameterError({"groups": "name the column whose values are the groups that are compared."})
-    if rate not in RATES:
-        raise ParameterError({"rate": f"'{rate[:40]}' is neither {' nor '.join(RATES)}."})
-    column = problem.table.columns[names.columns.index(names.column(groups, "groups"))]
+    column = problem.table.columns[names.columns.index(groups)]
     values, codes = np.unique(column.values, return_inverse=True)
     if len(values) > MAX_GROUPS:
         words = f"'{groups}' has {len(values)} values; groups must be at most {MAX_GROUPS}. Choose another column."
@@ -89,9 +114,9 @@ def _rates(problem: Problem, most: Fraction | str, choice: Choice) -> Rates:
     last = int(problem.y[problem.row_weights > 0].max())
     return Rates(
         groups=codes.reshape(-1).astype(np.int64),
-        favoured=names.classes.index(names.label(favoured, "favoured")) if favoured else last,
-        among=rate == "opportunity",
-        most=amount(most, "difference"),
+        favoured=names.classes.index(favoured) if favoured else last,
+        among=choice.get("rate", RATES[0]) == "opportunity",
+        most=amount(difference, "difference"),
     )
 
 
