@@ -91,7 +91,7 @@ def answer_in_one_write(worker: Any, request: Any, conn: Any) -> bool:
     finally:
         try:
             worker.cfg.post_request(worker, request, environ, response)
-        except Exception:
+        except Exception:  # the hook is code of the operator; its fault must not change the answer, which is sent
             worker.log.exception("Exception in post_request hook")
 
 
