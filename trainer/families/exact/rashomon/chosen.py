@@ -47,9 +47,10 @@ def check_choice(names: Names, choice: Choice) -> None:
     ParameterError
         Names the filter that cannot be read.
     """
-    for filter_name in ("must", "without"):
-        for column in choice.get(filter_name, ()):
-            names.column(column, filter_name)
+    for column in choice.get("must", ()):
+        names.column(column, "must")
+    for column in choice.get("without", ()):
+        names.column(column, "without")
     for label, share in (choice.get("recalls") or {}).items():
         names.label(label, "recalls")
         amount(share, "recalls")
