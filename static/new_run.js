@@ -37,8 +37,8 @@
     if (!form()) return;
     for (const [name, value] of typed) keep(name, value);
     for (const id of open) { const d = document.getElementById(id); if (d) d.open = true; }
-    const state = document.getElementById("form-state").dataset;
-    for (const [name, value] of [["method", state.method], ["ask", state.ask], ["sure", state.sure]]) {
+    const state = document.getElementById("form-state");
+    for (const [name, value] of [["method", state.dataset.method], ["ask", state.dataset.ask], ["sure", state.dataset.sure]]) {
       // a card that was chosen since the request left stays chosen: the next request, which is about to leave, tells of it
       const chosen = new FormData(form()).get(name);
       if (sent.has(name) && sent.get(name) !== chosen) continue;

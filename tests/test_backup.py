@@ -29,7 +29,7 @@ from octweb.datasets import actions
 from octweb.datasets.models import Dataset
 user, dataset = get_user_model().objects.get(), Dataset.objects.get()
 table, labels = actions.load(dataset)  # checks the digest of the file
-print(json.dumps({"password": user.check_password("a long password"), "rows": len(table), "key": settings.SECRET_KEY,
+print(json.dumps({"password": user.check_password("a long password"), "rows": len(table), "key": str(settings.SECRET_KEY),
     "file": dataset.file.path}))
 """
 

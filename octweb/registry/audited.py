@@ -14,13 +14,14 @@ from octweb.audit.models import Record
 from octweb.core.faults import StoreUnavailable
 from octweb.datasets.models import Dataset
 from octweb.registry.derived import columns_of
-from octweb.registry.models import ReviewEvent, TreeModel
+from octweb.registry.models import Doubt, ReviewEvent, TreeModel
 from trainer.errors import ModelFileError
 from trainer.tree.file import from_json
 
 SERVES = {"served", "published"}  # the second by earlier versions
 ENDS = {"no longer served", "retire"}
 REWRITTEN = "digests removed"  # by the migration of the registry that removed digests of training rows
+DOUBT_OF = {"refuted": Doubt.REFUTED, "proved": ""}  # by the verdict of a check
 TOLERANCE = timedelta(
     minutes=10
 )  # between a step and its record, for records of earlier versions that hold no time of the step
@@ -59,6 +60,7 @@ def audit_models(models: Iterable[TreeModel]) -> Audit:
         _training(model, next((r for r in records if r.what == "trained"), None), found)
         _document(model, records, found)
         _shares(model, records, found)
+        _doubt(model, records, found)
     return found
 
 
@@ -222,6 +224,17 @@ def recorded_sha256(records: Iterable[Record]) -> str | None:
         elif record.what == REWRITTEN and record.details["sha256_before"] == found:
             found = record.details["sha256"]
     return found
+
+
+def _doubt(model: TreeModel, records: list[Record], found: Audit) -> None:
+    """Compare the doubt about the claim with the last check that decided on it."""
+    verdicts = (r for r in reversed(records) if r.what == "checked" and r.details.get("verdict") in DOUBT_OF)
+    last = next(verdicts, None)
+    if last is None:
+        if model.doubt == Doubt.REFUTED:
+            found.problems.append(f"{model} is refuted (doubt), but no record says so.")
+    elif model.doubt != DOUBT_OF[last.details["verdict"]]:
+        found.problems.append(f"record {last.number}: {model} has another verdict (doubt).")
 
 
 def _shares(model: TreeModel, records: list[Record], found: Audit) -> None:

@@ -7,10 +7,11 @@ from django.contrib.auth.forms import PasswordChangeForm, SetPasswordForm
 from django.contrib.auth.views import PasswordChangeView, PasswordResetConfirmView
 from django.db import transaction
 
+from octweb.core.forms import SaidForm
 from octweb.serving.actions import revoke_all_tokens
 
 
-class RevokeTokens(forms.Form):
+class RevokeTokens(SaidForm):
     """The box that ends the tokens with the old password."""
 
     revoke_tokens = forms.BooleanField(

@@ -94,6 +94,6 @@ def test_a_class_that_the_search_does_not_know_is_named_beside_its_field_too(pag
     page.goto(address)
     page.wait_for_selector(".mini-card svg")
     page.locator(".mini-card summary").first.press("Enter")
-    expect(page.locator(".mini-card .lv").first).to_be_visible()
+    expect(page.locator(".mini-card details div").first).to_be_visible()
     assert looked_at(page, "explorer") == []
     assert page.trouble == []

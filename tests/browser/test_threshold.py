@@ -69,7 +69,7 @@ def test_a_threshold_follows_keys_and_pointer(page, live_server, owner, model, s
     serve(Workbench.objects.get())
     result = actions.current(Workbench.objects.get()).result
     # what comes after the release is the price of the wish, in rows, without a click
-    price = f"+{result['wishes'][0]['price'] * result['n']:.1f} rows"
+    price = f"+{result['wishes'][0]['price'] * result['n']:g} rows"
     page.get_by_text("proved in").wait_for()
     expect(page.locator(".wishes li")).to_contain_text(price)
     expect(page.locator("#bench > .banner").last).to_contain_text(f"with your 1 wish: {price}")

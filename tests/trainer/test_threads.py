@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import threading
+import subprocess
+import sys
 import time
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from tests.watchdog import StoodStill, watchdog
+from tests.conftest import ROOT
+from tests.watchdog import watchdog
 from trainer.certificate import Limits
 from trainer.data.problem import Problem
 from trainer.families.exact.search import root_splits, search
@@ -38,14 +40,23 @@ def no_waiting(monkeypatch):
         monkeypatch.setattr(module, name, 0.0)
 
 
+DEADLOCK = """
+import threading
+from tests.watchdog import watchdog
+lock = threading.Lock()
+lock.acquire()
+waiting = threading.Thread(target=lock.acquire, daemon=True)
+waiting.start()
+with watchdog(0.5):
+    waiting.join()
+"""
+
+
 def test_watchdog_fails_a_deadlock():
-    lock = threading.Lock()
-    lock.acquire()
-    waiting = threading.Thread(target=lock.acquire, daemon=True)
-    waiting.start()
-    with pytest.raises(StoodStill, match="No processor time"), watchdog(0.5):
-        waiting.join()
-    lock.release()
+    """In a process of its own: threads of other tests would keep this one busy."""
+    ended = subprocess.run([sys.executable, "-c", DEADLOCK], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 1
+    assert "StoodStill: No processor time was used for 0.5 s." in ended.stderr
 
 
 def test_watchdog_leaves_a_busy_process_alone():

@@ -10,8 +10,10 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 
+from octweb.audit import actions as audit
 from octweb.audit import chain
 from octweb.audit.models import Head, Record
+from octweb.checking import actions as checking
 from octweb.datasets import actions as datasets
 from octweb.datasets.models import Dataset
 from octweb.registry import actions
@@ -39,6 +41,7 @@ EDITS = {
     (TreeModel, "unseen_accuracy"): ("0.99", "(unseen_accuracy)"),
     (TreeModel, "leaves"): ("99", "(leaves)"),
     (TreeModel, "depth"): ("99", "(depth)"),
+    (TreeModel, "doubt"): ("''", "(doubt)"),
     (TreeModel, "owner"): ("OTHER", "(owner)"),
     (TreeModel, "family"): ("FAMILY", "under another name"),
     (TreeModel, "dataset"): ("DATASET", "(dataset)"),
@@ -140,11 +143,19 @@ def sql_of(value, staff, model):
     return str(names.get(value, value))
 
 
+def refute(model):
+    """Store the verdict of a check that refutes the model, as the process of checks does."""
+    checking.settle_doubt(model, verdict="refuted")
+    audit.record("checked", model, by=model.owner, verdict="refuted")
+
+
 @pytest.mark.parametrize(("kind", "column"), EDITS, ids=lambda one: getattr(one, "__name__", one))
 def test_edit_of_a_column_by_sql_is_found(model, staff, capsys, kind, column):
     assert run(capsys)[0] == 0
     value, said = EDITS[kind, column]
     rows = {TreeModel: model, Dataset: model.dataset, Share: model.shares.get()}
+    if column == "doubt":
+        refute(model)
     approval = model.events.filter(before="in_review", after="approved").get()
     owners = model.events.order_by("pk").first()  # the approval is by an administrator already
     row = rows.get(kind, owners if column == "by" else approval)

@@ -25,6 +25,7 @@ READERS = [
 ]
 
 
+@pytest.mark.django_db  # a dossier is signed with the key of the installation
 @pytest.mark.parametrize("arguments", READERS, ids=lambda a: a[0])
 def test_a_file_that_is_not_there_is_named(arguments, tmp_path):
     gone = tmp_path / "gone.json"

@@ -127,7 +127,8 @@ def with_fingerprint(document, data):
     own = rows.load(data, document).training
     digest = hashlib.sha256()
     for column, values in zip(document["columns"], own.columns, strict=True):
-        digest.update(repr(sorted(column.items())).encode())
+        described = {name: value for name, value in column.items() if name in rows.FINGERPRINTED}
+        digest.update(repr(sorted(described.items())).encode())
         digest.update(values.astype("<f8").tobytes())
     digest.update(repr((document["target"], tuple(document["classes"]))).encode())
     digest.update(own.labels.astype("<i4").tobytes())
