@@ -15,7 +15,7 @@ from common import data_folder, numeric
 
 from trainer.dtypes import CountArray
 from trainer.families.bivariate import node as bivariate
-from trainer.families.bivariate.kernels.points import Columns, Points
+from trainer.families.bivariate.kernels.points import ColumnPair, Points
 from trainer.families.bivariate.pair import C2, C3, C4, C5, SearchOptions
 from trainer.families.bivariate.search import best_split
 from trainer.growing.node_split import SplitData
@@ -49,7 +49,7 @@ def line(name: str, change: str, data: SplitData, options: SearchOptions, limit:
     return seconds
 
 
-def apart(columns: Columns, y: CountArray, weight: CountArray, total: CountArray) -> Points:
+def apart(columns: ColumnPair, y: CountArray, weight: CountArray, total: CountArray) -> Points:
     """Every row as a point of its own, in the order that the sweep needs."""
     u = columns.u
     v = columns.v

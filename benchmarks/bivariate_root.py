@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from common import data_folder, numeric
 
-from trainer.families.bivariate.kernels.points import Columns, Points
+from trainer.families.bivariate.kernels.points import ColumnPair, Points
 from trainer.families.bivariate.kernels.sweep import Turn, sweep
 from trainer.families.bivariate.pair import C2, C3, C4, SearchOptions, Workspace, merged, search_pair
 from trainer.families.bivariate.scale import node_points
@@ -54,7 +54,7 @@ def pair(X: np.ndarray, y: np.ndarray, classes: int) -> Points:
     points = node_points(whole, *codes_of(whole), np.arange(len(y)))
     total = np.bincount(y, minlength=classes).astype(np.int64)
     return merged(
-        Columns(*points.values, *points.ranks, *points.levels), y.astype(np.int64), np.ones(len(y), np.int64), total
+        ColumnPair(*points.values, *points.ranks, *points.levels), y.astype(np.int64), np.ones(len(y), np.int64), total
     )
 
 

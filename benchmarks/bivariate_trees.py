@@ -21,7 +21,7 @@ import numpy as np
 from common import data_folder, numeric
 
 from trainer import make_classifier
-from trainer.worker_pool import Crew
+from trainer.worker_pool import WorkerPool
 
 PACKAGE = """
 import sys, time
@@ -35,11 +35,11 @@ print(time.process_time() - start, float((np.asarray(tree.predict(data["X"])) ==
 """
 
 spent_in_threads: list[float] = []
-_serve = Crew._serve
+_serve = WorkerPool._serve
 
 
-def _timed_serve(crew: Crew[Any], work: Any) -> None:
-    """`Crew._serve` that writes down its thread's CPU seconds."""
+def _timed_serve(crew: WorkerPool[Any], work: Any) -> None:
+    """`WorkerPool._serve` that writes down its thread's CPU seconds."""
     start = time.thread_time()
     try:
         _serve(crew, work)
@@ -120,7 +120,7 @@ def main() -> None:
         print("| data | rows × columns | depth | package, s (accuracy) | bivariate | oc1 | ÷ bivariate | ÷ oc1 |")
         print("|---|---|---|---|---|---|---|---|")
     else:
-        Crew._serve = _timed_serve  # type: ignore[method-assign]
+        WorkerPool._serve = _timed_serve  # type: ignore[method-assign]
         print("| data | rows × columns | depth | CPU s | wall ratio | CPU ratio | proved | accuracy |")
         print("|---|---|---|---|---|---|---|---|")
     for name in asked.data:

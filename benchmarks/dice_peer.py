@@ -97,7 +97,7 @@ def compare(name: str, python: str, most: int, budget: float) -> None:
     from trainer.data.column_statistics import statistics
     from trainer.data.reader import load
     from trainer.explain.flip import Flipper
-    from trainer.table import Kind
+    from trainer.table import ColumnKind
     from trainer.training.run import TrainRequest, train
     from trainer.tree.export.code import to_python
 
@@ -121,7 +121,7 @@ def compare(name: str, python: str, most: int, budget: float) -> None:
     case = {
         "python": to_python(tree), "classes": list(tree.classes), "columns": [c.name for c in schema], "methods": METHODS,
         "seconds": budget,
-        "numeric": [c.name for c in schema if c.kind is Kind.NUMERIC],
+        "numeric": [c.name for c in schema if c.kind is ColumnKind.NUMERIC],
         "table": [[*record(row).values(), int(k)] for row, k in zip(matrix[:4000], labels.codes, strict=False)],
         "rows": [list(record(row).values()) for row in rows],
     }  # fmt: skip

@@ -17,7 +17,7 @@ import numpy as np
 from trainer.data.column_statistics import statistics
 from trainer.explain.flip import Flipper
 from trainer.explain.permission import FREE, Permission
-from trainer.table import ColumnSchema, Kind
+from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, Tree, grow
 from trainer.tree.splits import Linear, Split, Subset, Threshold
 
@@ -55,9 +55,9 @@ def case(seed: int, depth: int, *, planes: bool, share: float) -> tuple[Tree, np
     rng = np.random.default_rng(seed)
     numbers = np.round(rng.normal(size=(ROWS, NUMBERS)) * 10, 2)
     matrix = np.column_stack([numbers, rng.integers(0, LEVELS, (ROWS, GROUPS)).astype(float)])
-    schema = [ColumnSchema(name=f"x{j}", kind=Kind.NUMERIC) for j in range(NUMBERS)]
+    schema = [ColumnSchema(name=f"x{j}", kind=ColumnKind.NUMERIC) for j in range(NUMBERS)]
     names = tuple(f"c{k}" for k in range(LEVELS))
-    schema += [ColumnSchema(name=f"g{j}", kind=Kind.CATEGORICAL, categories=names) for j in range(GROUPS)]
+    schema += [ColumnSchema(name=f"g{j}", kind=ColumnKind.CATEGORICAL, categories=names) for j in range(GROUPS)]
     made = draft(rng, depth, matrix, planes=planes, share=share)
     return grow(made, matrix, rng.integers(0, 2, ROWS), schema=schema, classes=("a", "b")), matrix
 

@@ -50,7 +50,7 @@ from trainer.families.mip import instance as instances
 from trainer.families.mip.bendoct_accelerated import PAPER, VANILLA, AcceleratedBendOCT, Techniques
 from trainer.families.mip.first_tree import starting
 from trainer.families.mip.tree_mip import optimise
-from trainer.milo import Options, backend
+from trainer.milo import SolveOptions, backend
 
 DEFAULT = Techniques()
 VARIANTS = {
@@ -153,7 +153,7 @@ def solve(
     starts = form.first(starting(inst, first, 0.0).trees)
     built = time.process_time() - work if processor else time.perf_counter() - began
     left = max(limit - built, 0.1)
-    options = within(solver, left) if processor else Options(time=left)
+    options = within(solver, left) if processor else SolveOptions(time=left)
     found = optimise(form, backend(solver), starts=starts, options=options)
     value = float(found.value or 0)
     cpu = time.process_time() - work
@@ -169,12 +169,12 @@ def solve(
     }
 
 
-def within(solver: str, seconds: float) -> Options:
+def within(solver: str, seconds: float) -> SolveOptions:
     """A limit in processor time from now on."""
     if solver == "scip":  # which has a clock of its own
-        return Options(parameters={"timing/clocktype": 1, "limits/time": seconds})
+        return SolveOptions(parameters={"timing/clocktype": 1, "limits/time": seconds})
     began = time.process_time()
-    return Options(stopped=lambda: time.process_time() - began >= seconds)
+    return SolveOptions(stopped=lambda: time.process_time() - began >= seconds)
 
 
 def warm_up() -> None:

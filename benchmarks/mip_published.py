@@ -25,8 +25,8 @@ from mip_benchmark import load, warm_up
 from trainer.families.mip import greedy
 from trainer.families.mip import instance as instances
 from trainer.families.mip.bendoct_accelerated import AcceleratedBendOCT
-from trainer.families.mip.tree_mip import Found, optimise
-from trainer.milo import Options, backend
+from trainer.families.mip.tree_mip import MipResult, optimise
+from trainer.milo import SolveOptions, backend
 
 SEEDS = (41, 23, 45, 36, 19)  # of strongtree's samples
 SAME = ("BendersOCT", "FlowOCT")  # its approaches that have this objective
@@ -34,10 +34,10 @@ SAME = ("BendersOCT", "FlowOCT")  # its approaches that have this objective
 
 def prove(
     X: np.ndarray, y: np.ndarray, depth: int, kappa: Fraction, solver: str, limit: float
-) -> tuple[Found, int, Fraction]:
+) -> tuple[MipResult, int, Fraction]:
     inst = instances.build(X, y, depth=depth, kappa=kappa)
     form = AcceleratedBendOCT(inst)
-    found = optimise(form, backend(solver), starts=form.first([greedy.cart(inst)]), options=Options(time=limit))
+    found = optimise(form, backend(solver), starts=form.first([greedy.cart(inst)]), options=SolveOptions(time=limit))
     return found, inst.total, inst.kappa
 
 

@@ -27,7 +27,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from trainer.data.reader import load
 from trainer.milo import scip
-from trainer.table import Kind, Labels, MissingPolicy, Table, numeric_table
+from trainer.table import ColumnKind, Labels, MissingPolicy, Table, numeric_table
 from trainer.training.run import TrainRequest, train
 
 DATA = Path(os.environ.get("OCTWEB_BENCH_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
@@ -82,7 +82,7 @@ def data(name: str) -> tuple[Table, Labels]:
     with path.open() as stream:
         columns = next(csv.reader(stream))[:-1]
     categorical = types.get(name) == "categorical"
-    kinds = dict.fromkeys(columns, Kind.CATEGORICAL) if categorical else None
+    kinds = dict.fromkeys(columns, ColumnKind.CATEGORICAL) if categorical else None
     missing = MissingPolicy.CATEGORY if categorical else MissingPolicy.DROP
     table, labels, _ = load(path, target="class", kinds=kinds, default_missing=missing)
     return table, labels

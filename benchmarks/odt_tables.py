@@ -25,7 +25,7 @@ from trainer.families.odt.grouping import labels_of, make_groups
 from trainer.families.odt.topology import complete
 from trainer.methods.monitor import Monitor
 from trainer.registry import get
-from trainer.table import MISSING_CATEGORY, Column, Kind, Labels, MissingPolicy, Table
+from trainer.table import MISSING_CATEGORY, Column, ColumnKind, Labels, MissingPolicy, Table
 from trainer.training.run import fit
 from trainer.tree.nodes import Tree
 
@@ -50,7 +50,7 @@ def read(name: str) -> tuple[Table, Labels]:
     path = DATA / f"{FILES.get(name, name)}.csv"
     if name in CODED:
         columns = path.open(encoding="utf-8").readline().strip().split(",")[:-1]
-        kinds = dict.fromkeys(columns, Kind.CATEGORICAL)
+        kinds = dict.fromkeys(columns, ColumnKind.CATEGORICAL)
     table, labels, *_ = load(path, target="class", kinds=kinds, default_missing=MissingPolicy.CATEGORY)
     if name == "heloc":
         keep = np.flatnonzero(~(table.matrix() == -9).all(axis=1))

@@ -49,14 +49,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if args.processor:
         by_processor()
     run(20, 2, 5.0)  # compiles
-    largest = presolve.LARGEST
+    largest = presolve.MAX_SET_POINTS
     print("| points | classes | by the root | without |", "|---|---|---|---|", sep="\n")
     for points in args.points:
         for classes in (2, 3):
             cells = []
             for roots, sets in ((largest, largest), (0, 110)):
-                presolve.LARGEST = roots
-                oblique_packing.LARGEST = sets
+                presolve.MAX_SET_POINTS = roots
+                oblique_packing.MAX_SET_POINTS = sets
                 cells.append(run(points, classes, args.limit))
             print(f"| {points} | {classes} | {cells[0]} | {cells[1]} |", flush=True)
 

@@ -29,10 +29,10 @@ import pandas as pd
 from common import encodings
 
 from trainer.check.proof.steps.steps import check_proof
-from trainer.check.proof.subject import Space
+from trainer.check.proof.subject import ProofSpace
 from trainer.data.reader import load
 from trainer.families.exact.search.solve import solve_binary
-from trainer.methods.base import Proof
+from trainer.methods.base import ProofSteps
 from trainer.methods.monitor import Monitor
 from trainer.registry import get
 from trainer.solver_common.binary_problem import BinaryProblem
@@ -52,9 +52,9 @@ def measure(X: np.ndarray, y: np.ndarray, depth: int, penalty: Fraction) -> dict
     price = penalty * len(y)
     every = np.ones(X.shape[1], bool)
     one = np.ones(len(y), np.int64)
-    space = Space("questions", X > 0, y, one, classes, depth, price, 1, None, every, None, "")
+    space = ProofSpace("questions", X > 0, y, one, classes, depth, price, 1, None, every, None, "")
 
-    def solved() -> tuple[Callable[[Callable[[], bool]], Proof | None], Fraction]:
+    def solved() -> tuple[Callable[[Callable[[], bool]], ProofSteps | None], Fraction]:
         found = solve_binary(BinaryProblem(X, y, n_classes=classes, depth=depth, leaf_cost=price))
         return found.proof, found.cost
 
@@ -69,12 +69,12 @@ def measure_columns(path: Path, target: str, depth: int, penalty: Fraction, most
     problem = pose(table, labels, settings)
     X = problem.binary.bits(problem.table) > 0
     one = np.ones(problem.n, np.int64)
-    space = Space(
+    space = ProofSpace(
         "questions", X, problem.y, one, problem.n_classes, depth, problem.kappa, 1, None, np.ones(X.shape[1], bool), None, "",
         columns=np.array([f.column for f in problem.binary.features]), max_columns=most,
     )  # fmt: skip
 
-    def solved() -> tuple[Callable[[Callable[[], bool]], Proof | None], Fraction]:
+    def solved() -> tuple[Callable[[Callable[[], bool]], ProofSteps | None], Fraction]:
         found = method.solve(problem, settings, Monitor(limits_of(settings)))
         assert found.proof is not None
         return found.proof, cost_of(found, problem)
@@ -91,9 +91,11 @@ def measure_thresholds(path: Path, target: str, depth: int, penalty: Fraction) -
     X = problem.numeric.matrix(problem.table)
     one = np.ones(problem.n, np.int64)
     every = np.ones(X.shape[1], bool)
-    space = Space("thresholds", X, problem.y, one, problem.n_classes, depth, problem.kappa, 1, None, every, None, "")
+    space = ProofSpace(
+        "thresholds", X, problem.y, one, problem.n_classes, depth, problem.kappa, 1, None, every, None, ""
+    )
 
-    def solved() -> tuple[Callable[[Callable[[], bool]], Proof | None], Fraction]:
+    def solved() -> tuple[Callable[[Callable[[], bool]], ProofSteps | None], Fraction]:
         found = method.solve(problem, settings, Monitor(limits_of(settings)))
         assert found.proof is not None
         return found.proof, cost_of(found, problem)
@@ -103,7 +105,7 @@ def measure_thresholds(path: Path, target: str, depth: int, penalty: Fraction) -
 
 
 def timed(
-    solved: Callable[[], tuple[Callable[[Callable[[], bool]], Proof | None], Fraction]], space: Space
+    solved: Callable[[], tuple[Callable[[Callable[[], bool]], ProofSteps | None], Fraction]], space: ProofSpace
 ) -> dict[str, float]:
     """Processor seconds of a search, of its proof, and of the check."""
     start = time.process_time()

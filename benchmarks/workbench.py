@@ -22,7 +22,7 @@ from common import encodings
 from trainer.data.problem import Problem
 from trainer.data.reader import load
 from trainer.editing.bench import Bench
-from trainer.editing.space import Stopped
+from trainer.editing.space import SearchStopped
 from trainer.families.exact.workbench import Workbench
 from trainer.families.numeric.editing.bench import NumericWorkbench
 from trainer.families.odt.editing.bench import SubsetWorkbench
@@ -90,7 +90,7 @@ def measure(name: str, problem: Problem, args: argparse.Namespace, answers: list
         line["listed"] = len(found)
         good = bench.good_trees(slack=Fraction(args.slack), time_limit=args.limit)
         line["count_seconds"], line["count"] = timed(lambda: good.count)
-    except Stopped:
+    except SearchStopped:
         line["count"] = None
     return line
 

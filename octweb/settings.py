@@ -110,8 +110,8 @@ MIDDLEWARE = [
     "octweb.serving.quick.QuickPredictions",  # answers valid prediction calls at once
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "octweb.core.manners.PrivateMiddleware",
-    "octweb.core.manners.OptionsMiddleware",
+    "octweb.core.middleware.PrivateMiddleware",
+    "octweb.core.middleware.OptionsMiddleware",
     "django.middleware.http.ConditionalGetMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

@@ -11,14 +11,14 @@ from subprocess import CompletedProcess
 from django.db import connection
 
 from octweb.jobs.child import environment_of_child
-from octweb.jobs.fork_server import AT_LOADING, Forked, living
+from octweb.jobs.fork_server import AT_LOADING, ForkedProcess, living
 from tests.conftest import ROOT
 
 MANAGE = ROOT / "manage.py"
 WORKER = ROOT / "tests" / "worker_on_test_database.py"
 
 
-def start(script: Path, *arguments: object, folder: Path, **environment: str) -> Forked:
+def start(script: Path, *arguments: object, folder: Path, **environment: str) -> ForkedProcess:
     """The script in `folder`, which gets its output as `stdout` and `stderr`.
 
     Variables that are read when Django is loaded come too late and are refused here.
@@ -32,7 +32,7 @@ def start(script: Path, *arguments: object, folder: Path, **environment: str) ->
     return process
 
 
-def start_worker(*arguments: str, folder: Path, files: Path) -> Forked:
+def start_worker(*arguments: str, folder: Path, files: Path) -> ForkedProcess:
     """A worker on the database of the running test, whose address no fork knows by itself, as no child does."""
     database = {key: value for key, value in connection.settings_dict.items() if key not in ("TEST", "ATOMIC_REQUESTS")}
     environment = {"OCTWEB_TEST_DATABASE": json.dumps(database, default=str), "OCTWEB_TEST_FILES": str(files)}

@@ -156,3 +156,21 @@ def test_shares_and_folds_have_the_same_limits_everywhere():
 def test_the_limits_of_a_training_are_read_in_one_place():
     readers = [name for name, text in modules("octweb") if "settings.MAX_TRAINING_THREADS" in text]
     assert readers == [str(Path("octweb/core/limits.py"))]
+
+
+def public_classes(*folders: str) -> dict[str, list[str]]:
+    """Return the modules that define each public class, without commands, migrations and Django models."""
+    places: dict[str, list[str]] = {}
+    for name, text in modules(*folders):
+        if "/migrations/" in name or name.endswith("/models.py"):
+            continue
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and node.name != "Command":
+                places.setdefault(node.name, []).append(name)
+    return places
+
+
+def test_each_public_class_name_is_defined_once():
+    wire_names = {"RowsSerializer"}  # the prefix of the application names them in the API schema
+    classes = public_classes("trainer", "octweb")
+    assert {name: places for name, places in classes.items() if len(places) > 1 and name not in wire_names} == {}

@@ -21,7 +21,7 @@ from trainer.errors import DataError
 MISSING_CATEGORY = "(missing)"
 
 
-class Kind(StrEnum):
+class ColumnKind(StrEnum):
     """What a column holds."""
 
     NUMERIC = "numeric"
@@ -45,7 +45,7 @@ class ColumnSchema:
     """
 
     name: str
-    kind: Kind
+    kind: ColumnKind
     categories: tuple[str, ...] = ()
     missing: MissingPolicy = MissingPolicy.DROP
     unit: str = ""
@@ -55,7 +55,7 @@ class ColumnSchema:
     change_unit: float | None = field(default=None, compare=False)  # a change of size 1; None: not known
 
     def __post_init__(self) -> None:
-        if self.missing is MissingPolicy.CATEGORY and self.kind is not Kind.CATEGORICAL:
+        if self.missing is MissingPolicy.CATEGORY and self.kind is not ColumnKind.CATEGORICAL:
             raise DataError(
                 f"Column '{self.name}' is {self.kind}: 'missing' can be a category of categorical columns only. "
                 "Choose 'drop' or 'refuse', or make the column categorical."
@@ -64,7 +64,7 @@ class ColumnSchema:
     def to_json(self) -> dict[str, Any]:
         """The schema as a dictionary, with `categories` for categorical columns only."""
         record: dict[str, Any] = {"name": self.name, "kind": str(self.kind), "missing": str(self.missing)}
-        if self.kind is Kind.CATEGORICAL:
+        if self.kind is ColumnKind.CATEGORICAL:
             record["categories"] = list(self.categories)
         if self.unit:
             record["unit"] = self.unit
@@ -82,7 +82,7 @@ class ColumnSchema:
         try:
             return cls(
                 name=str(record["name"]),
-                kind=Kind(record["kind"]),
+                kind=ColumnKind(record["kind"]),
                 categories=tuple(str(c) for c in record.get("categories", ())),
                 missing=MissingPolicy(record.get("missing", "drop")),
                 unit=str(record.get("unit", "")),
@@ -106,7 +106,7 @@ class Column:
         return self.schema.name
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ColumnKind:
         return self.schema.kind
 
     @property
@@ -191,6 +191,6 @@ def numeric_table(X: FloatArray, names: Sequence[str] | None = None) -> Table:
     columns = []
     for j, name in enumerate(names):
         values = np.ascontiguousarray(X[:, j], dtype=np.float64)
-        kind = Kind.BINARY if bool(((values == 0.0) | (values == 1.0)).all()) else Kind.NUMERIC
+        kind = ColumnKind.BINARY if bool(((values == 0.0) | (values == 1.0)).all()) else ColumnKind.NUMERIC
         columns.append(Column(schema=ColumnSchema(name=str(name), kind=kind), values=values))
     return Table(columns=tuple(columns), row_numbers=np.arange(1, len(X) + 1))

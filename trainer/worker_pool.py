@@ -13,18 +13,18 @@ Job = TypeVar("Job")
 
 
 @dataclass(eq=False)
-class _Offer:
+class _SharedTask:
     help: Callable[[], None]
     inside: int = 0
 
 
 @dataclass(kw_only=True)
-class Crew(Generic[Job]):
+class WorkerPool(Generic[Job]):
     """`threads` workers, the calling thread among them. Jobs are taken in the order of their places."""
 
     threads: int = 1
     _open: list[tuple[tuple[int, ...], Job]] = field(default_factory=list)
-    _offers: list[_Offer] = field(default_factory=list)
+    _offers: list[_SharedTask] = field(default_factory=list)
     _busy: int = 0
     _error: BaseException | None = None
     _changed: threading.Condition = field(default_factory=threading.Condition)
@@ -45,12 +45,12 @@ class Crew(Generic[Job]):
             raise self._error
 
     @contextmanager
-    def helped(self, by: Callable[[], None]) -> Iterator[None]:
-        """While the block runs, idle threads call `by`; the block ends once they have come back."""
+    def share_work(self, task: Callable[[], None]) -> Iterator[None]:
+        """While the block runs, idle threads call `task`; the block ends once they have come back."""
         if self.threads == 1:
             yield
             return
-        offer = _Offer(by)
+        offer = _SharedTask(task)
         with self._changed:
             self._offers.append(offer)
             self._changed.notify_all()
@@ -64,7 +64,7 @@ class Crew(Generic[Job]):
         if self._error is not None:
             raise self._error
 
-    def _withdraw(self, offer: _Offer) -> None:
+    def _withdraw(self, offer: _SharedTask) -> None:
         if offer in self._offers:
             self._offers.remove(offer)
 

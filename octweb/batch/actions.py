@@ -20,7 +20,7 @@ from octweb.batch.models import FOLDER, BatchPrediction, Format
 from octweb.core import deleting, files
 from octweb.core.faults import StoreUnavailable
 from octweb.core.names import file_name
-from octweb.core.parsers import TooLarge
+from octweb.core.parsers import BodyTooLarge
 from octweb.core.problems import Conflict
 from octweb.datasets.actions import suffix
 from octweb.jobs import queue
@@ -53,7 +53,7 @@ def enqueue(
     `keep_columns`: its own columns stand before the answers. `explain`: path and smallest change are columns, too, with what may
     `change`, what a change of 1 costs, and which change is the smallest (`least`).
 
-    Raises TooLarge, ValidationError, DataError for what is not a table at first sight, and Conflict.
+    Raises BodyTooLarge, ValidationError, DataError for what is not a table at first sight, and Conflict.
     """
     if format not in Format.values:
         raise ValidationError({"format": f"'{format[:40]}' is not one of {', '.join(Format.values)}."})
@@ -61,7 +61,7 @@ def enqueue(
     limit = settings.MAX_UPLOAD_BYTES
     size = int(file.size)
     if size > limit:
-        raise TooLarge(f"The file is larger than {limit // 10**6} MB, the limit of this server.")
+        raise BodyTooLarge(f"The file is larger than {limit // 10**6} MB, the limit of this server.")
     _look_at(file)
     queue.check_waiting(BatchPrediction, owner)
     job = BatchPrediction(

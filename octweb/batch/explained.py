@@ -14,7 +14,7 @@ from octweb.registry.explaining import may_see_rows
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from trainer.errors import ParameterError
-from trainer.explain.columns import Wishes, wishes
+from trainer.explain.columns import ExplainOptions, wishes
 from trainer.explain.least import COLUMNS, least_of
 from trainer.explain.permission import permissions
 from trainer.explain.statistics import priced, statistics_of_model
@@ -24,10 +24,10 @@ SHARE = (
 )
 
 
-def wishes_of(job: BatchPrediction) -> Wishes:
+def wishes_of(job: BatchPrediction) -> ExplainOptions:
     """What the process that predicts is told; units are rounded for who may not see the training rows."""
     known, source = units.statistics_of(job.model, inside=may_see_rows(job.owner, job.model))
-    change = {**marks.MARKS(job.model), **job.change}
+    change = {**marks.column_permissions(job.model), **job.change}
     seconds = SHARE * settings.MAX_BATCH_SECONDS
     tree = model_file(job.model).tree
     return wishes(tree, known, source, change=change, cost=job.cost, seconds=seconds, least=job.least)

@@ -19,7 +19,7 @@ from octweb.batch.files import result_file
 from octweb.batch.models import BatchPrediction, Format
 from octweb.core.forms import SaidForm
 from octweb.core.lists import narrowed, page_of
-from octweb.core.parsers import TooLarge
+from octweb.core.parsers import BodyTooLarge
 from octweb.core.problems import Conflict, flatten
 from octweb.core.refusals import refusals_said
 from octweb.jobs.waiting import wait_of
@@ -140,7 +140,7 @@ def new(request: HttpRequest) -> HttpResponse:
                 form.add_error(name if name in form.fields else None, problem["detail"])
         except DataError as error:
             form.add_error("file", str(error))
-        except TooLarge as error:
+        except BodyTooLarge as error:
             form.add_error("file", str(error.detail))
         except Conflict as error:
             form.add_error(None, str(error.detail))

@@ -16,11 +16,11 @@ from octweb.batch.actions import go_on
 from octweb.batch.explained import wishes_of
 from octweb.batch.models import BatchPrediction
 from octweb.core import files
-from octweb.core.faults import Damaged
+from octweb.core.faults import DamagedDocument
 from octweb.core.files import place_in
 from octweb.jobs.child import PROGRESS, Process
 from octweb.jobs.models import FINISHED, RunStatus
-from octweb.jobs.supervisor import Refused, ResultSupervisor
+from octweb.jobs.supervisor import JobRefused, ResultSupervisor
 from octweb.registry import access
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import document_of
@@ -99,13 +99,13 @@ class PredictionSupervisor(ResultSupervisor):
 
     def prepare(self, job: BatchPrediction) -> PredictionChild:
         if not (job.owner.is_active and TreeModel.objects.callable_by(job.owner).filter(pk=job.model_id).exists()):
-            raise Refused("You may no longer call this model: it is not approved now, and it is not yours.")
+            raise JobRefused("You may no longer call this model: it is not approved now, and it is not yours.")
         try:
             return PredictionChild.prepare(job)
         except FileNotFoundError as error:
-            raise Refused("The uploaded file is gone. Upload it again.") from error
-        except Damaged as error:
-            raise Refused(str(error)) from error
+            raise JobRefused("The uploaded file is gone. Upload it again.") from error
+        except DamagedDocument as error:
+            raise JobRefused(str(error)) from error
 
     def limits(self, job: BatchPrediction) -> tuple[float, float]:
         return float(settings.MAX_BATCH_SECONDS), float(settings.MAX_TRAINING_MB)

@@ -12,12 +12,12 @@ from django.db import transaction
 from octweb.audit import actions as audit
 from octweb.checking.comparing import NO_ROWS, has_rows
 from octweb.checking.models import Comparison
-from octweb.core.faults import Damaged
+from octweb.core.faults import DamagedDocument
 from octweb.core.files import place_in
 from octweb.datasets.stored import digest
 from octweb.jobs.child import Process
 from octweb.jobs.models import RunStatus
-from octweb.jobs.supervisor import Refused, ResultSupervisor
+from octweb.jobs.supervisor import JobRefused, ResultSupervisor
 from octweb.registry.parsed import document_of
 
 MEMORY_SLACK = 1.25  # beyond this share of the limit the child is killed
@@ -38,7 +38,7 @@ class ComparisonChild(Process):
         (self.folder / "reading.json").write_text(json.dumps(model.dataset.reading), encoding="utf-8")
         self.data = place_in(model.dataset.file, self.folder / "data.parquet")
         if digest(self.data) != model.dataset.sha256:
-            raise Refused(
+            raise JobRefused(
                 "The stored file of the data set was changed outside octweb, so the numbers would mean nothing."
             )
 
@@ -69,13 +69,13 @@ class ComparisonSupervisor(ResultSupervisor):
 
     def prepare(self, job: Comparison) -> ComparisonChild:
         if not has_rows(job.model):
-            raise Refused(NO_ROWS)
+            raise JobRefused(NO_ROWS)
         try:
             return ComparisonChild.prepare(job)
         except FileNotFoundError as error:
-            raise Refused("The stored file of the data set is gone. Upload it again.") from error
-        except Damaged as error:
-            raise Refused(str(error)) from error
+            raise JobRefused("The stored file of the data set is gone. Upload it again.") from error
+        except DamagedDocument as error:
+            raise JobRefused(str(error)) from error
 
     def limits(self, job: Comparison) -> tuple[float, float]:
         return job.longest(), MEMORY_SLACK * settings.MAX_TRAINING_MB

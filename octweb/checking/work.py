@@ -16,7 +16,7 @@ from octweb.checking.models import ModelCheck
 from octweb.core.files import place_in
 from octweb.jobs.child import Process
 from octweb.jobs.models import RunStatus
-from octweb.jobs.supervisor import Refused, ResultSupervisor
+from octweb.jobs.supervisor import JobRefused, ResultSupervisor
 
 
 class CheckChild(Process):
@@ -60,11 +60,11 @@ class CheckSupervisor(ResultSupervisor):
 
     def prepare(self, job: ModelCheck) -> CheckChild:
         if job.model.dataset is None:
-            raise Refused("The rows of this model are gone, so it cannot be checked here.")
+            raise JobRefused("The rows of this model are gone, so it cannot be checked here.")
         try:
             return CheckChild.prepare(job)
         except FileNotFoundError as error:
-            raise Refused("The stored file of the data set, or the proof, is gone.") from error
+            raise JobRefused("The stored file of the data set, or the proof, is gone.") from error
 
     def limits(self, job: ModelCheck) -> tuple[float, float]:
         return float(settings.MAX_BATCH_SECONDS), float(settings.MAX_TRAINING_MB)

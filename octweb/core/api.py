@@ -34,7 +34,7 @@ def PROBLEMS(*statuses: int) -> dict[Any, OpenApiResponse]:
     return {(status, CONTENT_TYPE): OpenApiResponse(ProblemSerializer) for status in statuses}
 
 
-class Text(serializers.CharField):
+class StrictTextField(serializers.CharField):
     """A text; REST framework would take a number or true for one as well."""
 
     def to_internal_value(self, data: Any) -> str:
@@ -43,7 +43,7 @@ class Text(serializers.CharField):
         return str(super().to_internal_value(data))
 
 
-class Name(Text):
+class Name(StrictTextField):
     """A name that may be left out. Spaces around it stay, so that one of nothing else is refused by `octweb.core.names`."""
 
     def __init__(self, **options: Any) -> None:

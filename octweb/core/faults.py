@@ -5,7 +5,7 @@ from __future__ import annotations
 from trainer.errors import DataError, ModelFileError
 
 
-class Damaged(ModelFileError):
+class DamagedDocument(ModelFileError):
     """The stored document of a model is not the one that was stored."""
 
 

@@ -53,7 +53,7 @@ class Call:
                 LABELS.labels(self.model, self.version, label if i < MAX_LABELS else OTHER).inc(count)
 
 
-class Steady:
+class ModelCounters:
     """The counters of one model, looked up once: for calls that went well."""
 
     def __init__(self, model: str, version: int, api: str, classes: Sequence[str]) -> None:

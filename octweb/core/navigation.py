@@ -8,7 +8,7 @@ from django.urls import NoReverseMatch, reverse
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class NavigationPage:
     """A page of the navigation; `other` names a page below its address that is a place of its own."""
 
     label: str
@@ -17,14 +17,14 @@ class Place:
 
 
 PLACES = (
-    Place(label="Data sets", page="datasets:list"),
-    Place(label="Runs", page="runs:list"),
-    Place(label="Experiments", page="experiments:list"),
-    Place(label="Workbenches", page="workbench:list"),
-    Place(label="Models", page="registry:list", other="registry:compare"),
-    Place(label="Compare", page="registry:compare"),
-    Place(label="Predicted files", page="batch:list"),
-    Place(label="API", page="serving:guide"),
+    NavigationPage(label="Data sets", page="datasets:list"),
+    NavigationPage(label="Runs", page="runs:list"),
+    NavigationPage(label="Experiments", page="experiments:list"),
+    NavigationPage(label="Workbenches", page="workbench:list"),
+    NavigationPage(label="Models", page="registry:list", other="registry:compare"),
+    NavigationPage(label="Compare", page="registry:compare"),
+    NavigationPage(label="Predicted files", page="batch:list"),
+    NavigationPage(label="API", page="serving:guide"),
 )
 
 

@@ -7,7 +7,7 @@ from rest_framework.parsers import BaseParser
 from octweb.core import strict_json
 
 
-class TooLarge(APIException):
+class BodyTooLarge(APIException):
     """The body is larger than this server accepts."""
 
     status_code = 413
@@ -19,7 +19,7 @@ def limited(stream) -> bytes:
     limit = settings.MAX_PREDICT_BYTES
     body = stream.read(limit + 1)
     if len(body) > limit:
-        raise TooLarge(f"The body is larger than {limit // 10**6} MB. Send the rows in several calls.")
+        raise BodyTooLarge(f"The body is larger than {limit // 10**6} MB. Send the rows in several calls.")
     return body
 
 

@@ -22,7 +22,7 @@ PR_SET_PDEATHSIG = 1
 
 
 @dataclass(kw_only=True)
-class Part:
+class ServicePart:
     """A process with the times at which it was started again."""
 
     name: str

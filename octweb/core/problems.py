@@ -16,7 +16,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
 
-from octweb.core.faults import Damaged, StoreUnavailable
+from octweb.core.faults import DamagedDocument, StoreUnavailable
 from octweb.core.throttles import StrangerThrottle
 from trainer.errors import DataError, InfeasibleError, ModelFileError, ParameterError, RowError, TrainerError
 
@@ -108,7 +108,7 @@ def _of_trainer(error: TrainerError) -> tuple[int, str, list[dict[str, Any]]]:
         )
     if isinstance(error, RowError):
         return 422, str(error), [{"attr": f"rows[{error.row}]", "detail": str(error), "code": "row"}]
-    if isinstance(error, StoreUnavailable | Damaged):
+    if isinstance(error, StoreUnavailable | DamagedDocument):
         return 503, str(error), []
     if isinstance(error, DataError | ModelFileError | InfeasibleError):
         problems = getattr(error, "problems", ())

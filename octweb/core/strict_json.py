@@ -26,7 +26,7 @@ class DuplicateName(ValueError):
     """A name that appears twice in one object."""
 
 
-class TooMany(ValueError):
+class TooManyValues(ValueError):
     """More values than one body may have: as Python objects they would take many times its room."""
 
 
@@ -52,11 +52,11 @@ def check_size(content: bytes | bytearray) -> None:
     text = np.frombuffer(content, np.uint8)
     commas, lists, objects = (int(np.count_nonzero(text == ord(mark))) for mark in ",[{")
     if lists + objects > holders:
-        raise TooMany(f"it has more than {holders:,} lists and objects; send the rows in several calls")
+        raise TooManyValues(f"it has more than {holders:,} lists and objects; send the rows in several calls")
     if _estimate_names(content, text) > MAX_NAMES:
-        raise TooMany(f"it has more than {MAX_NAMES:,} names that hardly repeat; send the rows in several calls")
+        raise TooManyValues(f"it has more than {MAX_NAMES:,} names that hardly repeat; send the rows in several calls")
     if commas > most:
-        raise TooMany(f"it has more than {most:,} values; send the rows in several calls")
+        raise TooManyValues(f"it has more than {most:,} values; send the rows in several calls")
 
 
 def _estimate_names(content: bytes | bytearray, text: np.ndarray) -> float:
@@ -90,14 +90,14 @@ def _name_before(content: bytes | bytearray, colon: int) -> bytes:
 
 
 def _members(value: Any) -> int:
-    """Names in all objects of a value; raises TooMany if one object has very many."""
+    """Names in all objects of a value; raises TooManyValues if one object has very many."""
     count = 0
     left = [value]
     while left:
         value = left.pop()
         if type(value) is dict:
             if len(value) > MAX_NAMES:
-                raise TooMany(f"an object in it has more than {MAX_NAMES:,} names")
+                raise TooManyValues(f"an object in it has more than {MAX_NAMES:,} names")
             count += len(value)
             inner = value.values()
         elif type(value) is list:

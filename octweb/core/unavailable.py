@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.files.storage import default_storage
 from django.db import DatabaseError, InterfaceError, OperationalError, connection
 
-from octweb.core.faults import Damaged, StoreUnavailable
+from octweb.core.faults import DamagedDocument, StoreUnavailable
 from octweb.core.problems import Busy
 
 RETRY_SECONDS = 10
@@ -33,7 +33,7 @@ def reason_of(error: BaseException | None) -> str:
         return DISK_FULL if "full" in text or (connection.vendor == "sqlite" and _disk() == "full") else NO_DATABASE
     if isinstance(error, Busy):
         return str(error.detail)
-    return str(error) if isinstance(error, StoreUnavailable | Damaged) else ""
+    return str(error) if isinstance(error, StoreUnavailable | DamagedDocument) else ""
 
 
 def parts() -> dict[str, str]:

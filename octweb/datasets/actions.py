@@ -23,7 +23,7 @@ from octweb.core.deleting import hide
 from octweb.core.names import checked_name, file_name, name_of_file
 from octweb.core.problems import Conflict
 from octweb.datasets import intake, reader
-from octweb.datasets.choice import Choice, Outlook, Reading, Staged, merge, outlook_of
+from octweb.datasets.choice import ColumnChoice, Outlook, ReadOptions, StagedFile, merge, outlook_of
 from octweb.datasets.models import Dataset, Upload
 from octweb.datasets.stored import (
     CHANGED,
@@ -40,7 +40,7 @@ from octweb.demo.visits import refuse_more
 from trainer.errors import DataError
 
 __all__ = [
-    "Choice", "Outlook", "Reading", "confirm", "create", "csv_lines", "delete", "described", "discard", "fill", "first_lines", "first_rows", "load",
+    "ColumnChoice", "Outlook", "ReadOptions", "confirm", "create", "csv_lines", "delete", "described", "discard", "fill", "first_lines", "first_rows", "load",
     "load_with_report", "outlook", "preview", "prune", "stage", "staged_rows", "update",
 ]  # fmt: skip
 
@@ -48,7 +48,7 @@ UPLOAD_LIFE = timedelta(days=1)
 SUFFIXES = (".csv.gz", ".csv", ".parquet", ".tsv", ".txt", ".gz", ".data")
 
 
-class Finished(File):
+class MovableFile(File):
     """A file of our own that a store may move to its place instead of copying it."""
 
     def __init__(self, path: Path, stream: BinaryIO) -> None:
@@ -59,11 +59,11 @@ class Finished(File):
         return str(self._path)
 
 
-def stage(*, owner, file: BinaryIO, source_name: str, reading: Reading | None = None) -> Upload:
+def stage(*, owner, file: BinaryIO, source_name: str, reading: ReadOptions | None = None) -> Upload:
     """Keep a file for its second step with the rows that were read; raises DataError, and keeps nothing, if it cannot be read."""
     refuse_more(owner)
     prune()
-    reading = reading or Reading()
+    reading = reading or ReadOptions()
     with reader.scratch() as folder, reader.on_disk(file, folder) as source:
         upload = Upload(owner=owner, source_name=file_name(source_name), source_bytes=source.stat().st_size)
         found = reader.stage(source, reading, folder)
@@ -80,11 +80,11 @@ def stage(*, owner, file: BinaryIO, source_name: str, reading: Reading | None = 
     return upload
 
 
-def preview(upload: Upload, reading: Reading) -> Staged:
+def preview(upload: Upload, reading: ReadOptions) -> StagedFile:
     """What is known about a staged file; it is read again only where it is to be read in another way than it was."""
     if not (upload.rows and upload.options == reading.to_json()):
         _read_again(upload, reading)
-    return Staged.from_json(upload.found)
+    return StagedFile.from_json(upload.found)
 
 
 def staged_rows(upload: Upload, count: int) -> list[tuple[Any, ...]]:
@@ -92,13 +92,13 @@ def staged_rows(upload: Upload, count: int) -> list[tuple[Any, ...]]:
     return first_of(path_of(upload.rows), count)[1]
 
 
-def outlook(upload: Upload, choice: Choice) -> Outlook:
+def outlook(upload: Upload, choice: ColumnChoice) -> Outlook:
     """What `confirm` would store of the rows as they were read last; stores nothing."""
-    staged = Staged.from_json(upload.found)
-    if choice == Choice(target=choice.target) and choice.target in (None, upload.found["target"]):
+    staged = StagedFile.from_json(upload.found)
+    if choice == ColumnChoice(target=choice.target) and choice.target in (None, upload.found["target"]):
         return staged.outlook
     return outlook_of(
-        reader.foretell(path_of(upload.rows), choice, upload.found["bytes"], upload.found.get("reading") or {})
+        reader.preview_outcome(path_of(upload.rows), choice, upload.found["bytes"], upload.found.get("reading") or {})
     )
 
 
@@ -109,8 +109,8 @@ def create(
     source_name: str,
     name: str = "",
     target: str | None = None,
-    reading: Reading | None = None,
-    choice: Choice | None = None,
+    reading: ReadOptions | None = None,
+    choice: ColumnChoice | None = None,
     sample: str = "",
 ) -> Dataset:
     """A data set from a file in one step; raises DataError, and stores nothing, if it cannot be used."""
@@ -118,13 +118,13 @@ def create(
     with reader.scratch() as folder, reader.on_disk(file, folder) as source:
         dataset = _new(owner, source_name, source.stat().st_size, name)
         dataset.sample = sample
-        described = reader.create(source, reading or Reading(), choice or Choice(target=target), folder)
+        described = reader.create(source, reading or ReadOptions(), choice or ColumnChoice(target=target), folder)
         fill(dataset, described)
         _store(dataset, folder / intake.ROWS)
     return _saved(dataset)
 
 
-def confirm(upload: Upload, *, name: str, reading: Reading, choice: Choice) -> Dataset:
+def confirm(upload: Upload, *, name: str, reading: ReadOptions, choice: ColumnChoice) -> Dataset:
     """The second step: the staged rows become a data set and the staged file is removed; both happen, or neither.
 
     Raises DataError if the file cannot be used, and Conflict where it was confirmed or discarded meanwhile.
@@ -165,7 +165,7 @@ def prune() -> int:
     return len(old)
 
 
-def update(dataset: Dataset, *, name: str | None = None, choice: Choice | None = None) -> Dataset:
+def update(dataset: Dataset, *, name: str | None = None, choice: ColumnChoice | None = None) -> Dataset:
     """Another name, target, kinds, units or roles; the rows stay as they were read. Raises DataError and changes nothing."""
     if name is not None:
         dataset.name = checked_name(name, most=200) or dataset.name
@@ -175,7 +175,7 @@ def update(dataset: Dataset, *, name: str | None = None, choice: Choice | None =
     return dataset
 
 
-def described(dataset: Dataset, choice: Choice) -> dict[str, Any]:
+def described(dataset: Dataset, choice: ColumnChoice) -> dict[str, Any]:
     """Target, columns and profile as they would be with another choice; stores nothing. Raises DataError."""
     merged = merge(dataset.columns, dataset.target, choice)
     return reader.describe(path_of(dataset.file), merged, dataset.profile.get("read_bytes"), dataset.reading)
@@ -202,7 +202,7 @@ def suffix(name: str) -> str:
     return next((ending for ending in SUFFIXES if lower.endswith(ending)), ".csv")
 
 
-def _read_again(upload: Upload, reading: Reading) -> None:
+def _read_again(upload: Upload, reading: ReadOptions) -> None:
     """Read a staged file in another way; raises DataError, and keeps what was read before, where that is not possible."""
     before = (upload.rows.storage, upload.rows.name) if upload.rows else None
     with reader.scratch() as folder:
@@ -217,12 +217,12 @@ def _read_again(upload: Upload, reading: Reading) -> None:
         files.remove(*before)
 
 
-def _keep_rows(upload: Upload, reading: Reading, found: dict[str, Any], folder: Path) -> None:
+def _keep_rows(upload: Upload, reading: ReadOptions, found: dict[str, Any], folder: Path) -> None:
     path = folder / intake.ROWS
     upload.options = reading.to_json()
     upload.found = found | {"sha256": digest(path)}
     with path.open("rb") as stream:
-        upload.rows.save(uuid.uuid4().hex + ".parquet", Finished(path, stream), save=False)
+        upload.rows.save(uuid.uuid4().hex + ".parquet", MovableFile(path, stream), save=False)
 
 
 def _remove_files(upload: Upload) -> None:

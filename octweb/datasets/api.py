@@ -23,19 +23,19 @@ from rest_framework.response import Response
 
 from octweb.audit import actions as audit
 from octweb.core import strict_json
-from octweb.core.api import PROBLEMS, Name, Text
+from octweb.core.api import PROBLEMS, Name, StrictTextField
 from octweb.core.attachments import as_file
 from octweb.core.parsers import StrictJSONParser
 from octweb.datasets import actions
-from octweb.datasets.choice import Choice, Reading
+from octweb.datasets.choice import ColumnChoice, ReadOptions
 from octweb.datasets.models import Dataset
-from trainer.data.parsing import EVERY, Given
-from trainer.data.parsing import Reading as TableReading
+from trainer.data.parsing import EVERY, ParsingChoices
+from trainer.data.parsing import ColumnParsing as TableReading
 from trainer.data.parsing.codes import MOST
 from trainer.data.parsing.column import kind_of
 from trainer.data.parsing.given import WORDS
 from trainer.errors import DataError
-from trainer.table import Kind, MissingPolicy
+from trainer.table import ColumnKind, MissingPolicy
 
 MAX_ROWS_SHOWN = 1000
 
@@ -89,17 +89,17 @@ class NewDatasetSerializer(serializers.Serializer):
 
     file = serializers.FileField(allow_empty_file=True)
     name = Name(max_length=200)
-    target = Text(required=False, default="", allow_blank=True, max_length=200)
-    delimiter = Text(required=False, default="", allow_blank=True, max_length=1, trim_whitespace=False)
-    encoding = Text(required=False, default="", allow_blank=True, max_length=40)
+    target = StrictTextField(required=False, default="", allow_blank=True, max_length=200)
+    delimiter = StrictTextField(required=False, default="", allow_blank=True, max_length=1, trim_whitespace=False)
+    encoding = StrictTextField(required=False, default="", allow_blank=True, max_length=40)
     header = serializers.BooleanField(required=False, default=True)
-    decimal = Text(
+    decimal = StrictTextField(
         required=False, default="", allow_blank=True, max_length=20, help_text="point or comma, for all columns"
     )
-    thousands = Text(
+    thousands = StrictTextField(
         required=False, default="", allow_blank=True, max_length=20, help_text="comma, point, space, apostrophe or none"
     )
-    missing_words = Text(
+    missing_words = StrictTextField(
         required=False, default="", allow_blank=True,
         help_text='JSON, words that mean that a cell is empty: ["unknown"] or {"column": ["unknown"]}',
     )  # fmt: skip
@@ -107,11 +107,11 @@ class NewDatasetSerializer(serializers.Serializer):
     skip_bottom = serializers.IntegerField(
         required=False, min_value=0, max_value=9999, help_text="lines below the table"
     )
-    kinds = Text(
+    kinds = StrictTextField(
         required=False, default="", allow_blank=True,
         help_text='JSON: {"column": "categorical"}; also number:,. or date:dd/mm/yyyy and the like',
     )  # fmt: skip
-    special = Text(
+    special = StrictTextField(
         required=False, default="", allow_blank=True, help_text='JSON, values that are codes: {"column": [-7, -8]}'
     )
 
@@ -154,14 +154,14 @@ class NewDatasetSerializer(serializers.Serializer):
 
     def validate(self, values: dict[str, Any]) -> dict[str, Any]:
         """With `given`: what was said about the cells, checked."""
-        kinds = {name: kind for name, kind in (values["kinds"] or {}).items() if kind not in list(Kind)}
+        kinds = {name: kind for name, kind in (values["kinds"] or {}).items() if kind not in list(ColumnKind)}
         given: dict[str, Any] = {"kinds": kinds, "missing": values["missing_words"] or {}}
         for what in ("decimal", "thousands"):
             if values[what]:
                 given[what] = {EVERY: WORDS.get(values[what], values[what])}
         given |= {what: values[what] for what in ("skip_top", "skip_bottom") if values.get(what) is not None}
         try:
-            Given.from_json(given)
+            ParsingChoices.from_json(given)
         except DataError as error:
             raise serializers.ValidationError(str(error)) from error
         return values | {"given": given if any(v or v == 0 for v in given.values()) else {}}
@@ -170,10 +170,10 @@ class NewDatasetSerializer(serializers.Serializer):
 class ColumnChangeSerializer(serializers.Serializer):
     """A change of one column."""
 
-    name = Text()
-    kind = serializers.ChoiceField([str(k) for k in Kind], required=False)
+    name = StrictTextField()
+    kind = serializers.ChoiceField([str(k) for k in ColumnKind], required=False)
     missing_policy = serializers.ChoiceField([str(p) for p in MissingPolicy], required=False)
-    unit = Text(required=False, allow_blank=True, max_length=40)
+    unit = StrictTextField(required=False, allow_blank=True, max_length=40)
     special = serializers.ListField(
         child=serializers.FloatField(),
         required=False,
@@ -186,8 +186,8 @@ class ColumnChangeSerializer(serializers.Serializer):
 class DatasetChangeSerializer(serializers.Serializer):
     """What PATCH takes."""
 
-    name = Text(required=False, max_length=200)
-    target = Text(required=False, max_length=200)
+    name = StrictTextField(required=False, max_length=200)
+    target = StrictTextField(required=False, max_length=200)
     columns = ColumnChangeSerializer(many=True, required=False)
 
 
@@ -247,15 +247,17 @@ class DatasetViewSet(
             file=values["file"],
             source_name=values["file"].name or "file.csv",
             name=values["name"],
-            reading=Reading(
+            reading=ReadOptions(
                 delimiter=values["delimiter"] or None,
                 encoding=values["encoding"] or None,
                 header=values["header"],
                 given=values["given"],
             ),
-            choice=Choice(
+            choice=ColumnChoice(
                 target=values["target"] or None,
-                kinds={name: Kind(kind) for name, kind in (values["kinds"] or {}).items() if kind in list(Kind)},
+                kinds={
+                    name: ColumnKind(kind) for name, kind in (values["kinds"] or {}).items() if kind in list(ColumnKind)
+                },
                 special=values["special"] or {},
             ),
         )
@@ -311,7 +313,7 @@ class DatasetViewSet(
 def _kinds(raw: Any) -> dict[str, str]:
     if not isinstance(raw, dict) or not all(isinstance(v, str) for v in raw.values()):
         raise serializers.ValidationError(
-            f'Send an object such as {{"column": "categorical"}}; kinds are {", ".join(Kind)}, and number:, or date and the like.'
+            f'Send an object such as {{"column": "categorical"}}; kinds are {", ".join(ColumnKind)}, and number:, or date and the like.'
         )
     try:
         for kind in raw.values():
@@ -321,7 +323,7 @@ def _kinds(raw: Any) -> dict[str, str]:
     return dict(raw)
 
 
-def _choice(dataset: Dataset, values: dict[str, Any]) -> Choice:
+def _choice(dataset: Dataset, values: dict[str, Any]) -> ColumnChoice:
     changes = values.get("columns", [])
     ignored = {c["name"] for c in dataset.columns if c["role"] == "ignored"}
     for change in changes:
@@ -329,14 +331,14 @@ def _choice(dataset: Dataset, values: dict[str, Any]) -> Choice:
             ignored.add(change["name"])
         elif change.get("role") == "feature":
             ignored.discard(change["name"])
-    kinds = {c["name"]: Kind(c["kind"]) for c in changes if "kind" in c}
+    kinds = {c["name"]: ColumnKind(c["kind"]) for c in changes if "kind" in c}
     # a column that becomes a feature again needs a kind, else it would stay left out
     for change in changes:
         if change.get("role") == "feature" and change["name"] not in kinds:
             record = next((c for c in dataset.columns if c["name"] == change["name"]), None)
             if record is not None:
-                kinds[change["name"]] = Kind(record["kind"])
-    return Choice(
+                kinds[change["name"]] = ColumnKind(record["kind"])
+    return ColumnChoice(
         target=values.get("target"),
         kinds=kinds,
         missing={c["name"]: MissingPolicy(c["missing_policy"]) for c in changes if "missing_policy" in c},

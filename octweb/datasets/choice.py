@@ -6,19 +6,19 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from trainer.data.formats.raw import Detected
-from trainer.data.parsing import EVERY, Given
-from trainer.data.parsing import Reading as TableReading
+from trainer.data.formats.raw import DetectedFormat
+from trainer.data.parsing import EVERY, ParsingChoices
+from trainer.data.parsing import ColumnParsing as TableReading
 from trainer.data.parsing.infer import GuessedColumn
 from trainer.errors import DataError
-from trainer.table import ColumnSchema, Kind, MissingPolicy
+from trainer.table import ColumnKind, ColumnSchema, MissingPolicy
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class ReadOptions:
     """How to read a file; None means detected.
 
-    `given` is what was said about its cells and about the lines around the table, as `trainer.data.parsing.Given` writes it; `kept` is the
+    `given` is what was said about its cells and about the lines around the table, as `trainer.data.parsing.ParsingChoices` writes it; `kept` is the
     reading of an earlier version, which is repeated, and `columns` are its columns, which the file must have.
     """
 
@@ -45,20 +45,20 @@ class Reading:
         """The same for what stands between thousands; "none" where nothing does."""
         return str(self.given.get("thousands", {}).get(EVERY, "") or ("none" if "thousands" in self.given else ""))
 
-    def said(self) -> Given:
+    def said(self) -> ParsingChoices:
         """All of it as the library takes it; raises DataError for signs and kinds that are not known."""
-        return replace(Given.from_json(self.given), delimiter=self.delimiter, encoding=self.encoding)
+        return replace(ParsingChoices.from_json(self.given), delimiter=self.delimiter, encoding=self.encoding)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class ColumnChoice:
     """What was chosen for the columns, by name; what is not named is guessed.
 
     `ignore` None says nothing of the columns to leave out (a change keeps them as they are); empty means none.
     """
 
     target: str | None = None
-    kinds: Mapping[str, Kind] | None = None
+    kinds: Mapping[str, ColumnKind] | None = None
     missing: Mapping[str, MissingPolicy] | None = None
     units: Mapping[str, str] | None = None
     special: Mapping[str, Collection[float]] | None = None
@@ -75,11 +75,11 @@ class Choice:
         }
 
     @classmethod
-    def from_json(cls, record: dict[str, Any]) -> Choice:
+    def from_json(cls, record: dict[str, Any]) -> ColumnChoice:
         """The inverse of `to_json`."""
         return cls(
             target=record["target"],
-            kinds={name: Kind(kind) for name, kind in record["kinds"].items()},
+            kinds={name: ColumnKind(kind) for name, kind in record["kinds"].items()},
             missing={name: MissingPolicy(policy) for name, policy in record["missing"].items()},
             units=record["units"],
             special=record.get("special") or {},
@@ -100,24 +100,24 @@ class Outlook:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Staged:
+class StagedFile:
     """What is known about a file that was read: rows, how it was read, guesses, and what storing it as guessed would keep."""
 
     rows: int
     lines: tuple[int, ...]  # of the first rows
-    detected: Detected
+    detected: DetectedFormat
     guesses: tuple[GuessedColumn, ...]
     outlook: Outlook
     names: tuple[str, ...] = ()  # of the columns of the file
     reading: TableReading = field(default_factory=TableReading)
 
     @classmethod
-    def from_json(cls, record: dict[str, Any]) -> Staged:
+    def from_json(cls, record: dict[str, Any]) -> StagedFile:
         """From what `intake.stage` returned."""
         return cls(
             rows=record["rows"],
             lines=tuple(record["lines"]),
-            detected=Detected.from_json(record["detected"]),
+            detected=DetectedFormat.from_json(record["detected"]),
             guesses=tuple(_guess(own) for own in record["guesses"]),
             outlook=outlook_of(record["outlook"]),
             names=tuple(record.get("names") or (own["schema"]["name"] for own in record["guesses"])),
@@ -126,7 +126,7 @@ class Staged:
 
 
 def outlook_of(record: dict[str, Any]) -> Outlook:
-    """From what `intake.foretell` returned."""
+    """From what `intake.preview_outcome` returned."""
     return Outlook(**record | {"notes": tuple(record["notes"])})
 
 
@@ -135,12 +135,12 @@ def _guess(record: dict[str, Any]) -> GuessedColumn:
     return GuessedColumn(**record | texts | {"schema": ColumnSchema.from_json(record["schema"])})
 
 
-def choice_of(columns: list[dict[str, Any]], target: str) -> Choice:
+def choice_of(columns: list[dict[str, Any]], target: str) -> ColumnChoice:
     """The choice that stored column records stand for."""
     features = [c for c in columns if c["role"] == "feature"]
-    return Choice(
+    return ColumnChoice(
         target=target,
-        kinds={c["name"]: Kind(c["kind"]) for c in features},
+        kinds={c["name"]: ColumnKind(c["kind"]) for c in features},
         missing={c["name"]: MissingPolicy(c["missing"]) for c in features},
         units={c["name"]: c["unit"] for c in features if c.get("unit")},
         special={c["name"]: c["special"] for c in features if c.get("special")},
@@ -148,7 +148,7 @@ def choice_of(columns: list[dict[str, Any]], target: str) -> Choice:
     )
 
 
-def merge(columns: list[dict[str, Any]], before: str, choice: Choice) -> Choice:
+def merge(columns: list[dict[str, Any]], before: str, choice: ColumnChoice) -> ColumnChoice:
     """`choice` over stored column records with the target `before`: columns that it does not name keep what they have."""
     old = choice_of(columns, before)
     ignore = (
@@ -168,7 +168,7 @@ def merge(columns: list[dict[str, Any]], before: str, choice: Choice) -> Choice:
     ]:
         if name not in known:
             raise DataError(f"There is no column '{name}'. The columns are: {', '.join(sorted(known))[:500]}.")
-    return Choice(
+    return ColumnChoice(
         target=target,
         kinds={**(old.kinds or {}), **(choice.kinds or {})},
         missing={**(old.missing or {}), **(choice.missing or {})},

@@ -11,11 +11,11 @@ from typing import Any
 
 from octweb.core.problems import Busy
 from octweb.datasets import actions
-from octweb.datasets.choice import Choice
+from octweb.datasets.choice import ColumnChoice
 from octweb.datasets.models import Dataset
 from trainer.data.parsing.infer import GuessedColumn
 from trainer.errors import DataError
-from trainer.table import Kind, MissingPolicy
+from trainer.table import ColumnKind, MissingPolicy
 
 TWO = 2
 
@@ -71,24 +71,24 @@ def _described(pk: str, sha256: str, columns: str) -> dict[str, Any]:
     return actions.described(dataset, _category_choice(found.columns if found else ()))
 
 
-def _category_choice(columns: Sequence[str]) -> Choice:
+def _category_choice(columns: Sequence[str]) -> ColumnChoice:
     """The choice that makes empty a category of these columns."""
-    return Choice(
-        kinds=dict.fromkeys(columns, Kind.CATEGORICAL), missing=dict.fromkeys(columns, MissingPolicy.CATEGORY)
+    return ColumnChoice(
+        kinds=dict.fromkeys(columns, ColumnKind.CATEGORICAL), missing=dict.fromkeys(columns, MissingPolicy.CATEGORY)
     )
 
 
-def everywhere(choice: Choice, guesses: Iterable[GuessedColumn]) -> Choice:
+def everywhere(choice: ColumnChoice, guesses: Iterable[GuessedColumn]) -> ColumnChoice:
     """The choice with empty as a category in every column with empty cells that can have one."""
     kinds = dict(choice.kinds or {})
     missing = dict(choice.missing or {})
     for guess in guesses:
         record = {"kind": kinds.get(guess.name, guess.schema.kind), "distinct": guess.distinct}
         if guess.missing and guess.name not in (choice.ignore or ()) and _has_categories(record):
-            kinds[guess.name], missing[guess.name] = Kind.CATEGORICAL, MissingPolicy.CATEGORY
+            kinds[guess.name], missing[guess.name] = ColumnKind.CATEGORICAL, MissingPolicy.CATEGORY
     return replace(choice, kinds=kinds, missing=missing)
 
 
 def _has_categories(record: Mapping[str, Any]) -> bool:
     """Columns of categories and columns of two values: as categories these ask the same question."""
-    return record["kind"] == Kind.CATEGORICAL or int(record.get("distinct") or 0) <= TWO
+    return record["kind"] == ColumnKind.CATEGORICAL or int(record.get("distinct") or 0) <= TWO

@@ -10,11 +10,11 @@ from urllib.parse import urlencode
 
 from django.http import QueryDict
 
-from octweb.datasets.choice import Choice, Reading
-from trainer.data.parsing import EVERY, ColumnReading, Given
+from octweb.datasets.choice import ColumnChoice, ReadOptions
+from trainer.data.parsing import EVERY, ColumnReading, ParsingChoices
 from trainer.data.parsing.codes import parse_codes
 from trainer.errors import DataError
-from trainer.table import Kind, MissingPolicy
+from trainer.table import ColumnKind, MissingPolicy
 
 DELIMITERS = {"": "detected", ",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
 DECIMALS = {"": "detected", ".": "point", ",": "comma"}
@@ -35,11 +35,11 @@ MOST_WORDS = 20
 ENCODINGS = ("", "utf-8", "cp1252", "latin-1", "utf-16", "cp1250", "mac-roman", "shift_jis", "gb18030")
 
 
-def reading_of(data: QueryDict | dict[str, Any]) -> Reading:
+def reading_of(data: QueryDict | dict[str, Any]) -> ReadOptions:
     """How to read the file, from the preview form; unknown values count as detected."""
     delimiter = data.get("delimiter", "")
     encoding = data.get("encoding", "")
-    return Reading(
+    return ReadOptions(
         delimiter=delimiter if delimiter in DELIMITERS and delimiter else None,
         encoding=encoding if encoding in ENCODINGS and encoding else None,
         header=data.get("header", "yes") != "no",
@@ -51,7 +51,7 @@ def _parse_options(data: QueryDict | dict[str, Any]) -> dict[str, Any]:
     """What was said about the cells and about the lines around the table: fields for all columns, and `taken:NAME` for one."""
     if data.get("given"):
         try:
-            return Given.from_json(json.loads(data["given"])).to_json()
+            return ParsingChoices.from_json(json.loads(data["given"])).to_json()
         except (DataError, ValueError, TypeError, AttributeError):
             return {}
     kinds = {key.removeprefix("taken:"): data[key] for key in data if key.startswith("taken:") and data[key]}
@@ -66,7 +66,7 @@ def _parse_options(data: QueryDict | dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value or value == 0}
 
 
-def as_query(reading: Reading) -> str:
+def as_query(reading: ReadOptions) -> str:
     """The options as the query of an address; empty if all is detected."""
     options = {"delimiter": reading.delimiter, "encoding": reading.encoding, "header": "" if reading.header else "no"}
     options |= {"given": json.dumps(reading.given) if reading.given else ""}
@@ -112,18 +112,18 @@ def column_records(
     return sorted(records, key=lambda record: (record["plain"], not record["open"]))
 
 
-def seen_mark(reading: Reading, names: list[str]) -> str:
+def seen_mark(reading: ReadOptions, names: list[str]) -> str:
     """A mark of the columns that a page showed, so that a choice made for them is not taken for others."""
     text = json.dumps([reading.to_json(), names])
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def choice_of(data: QueryDict, names: list[str], current: dict[str, str] | None = None) -> Choice:
+def choice_of(data: QueryDict, names: list[str], current: dict[str, str] | None = None) -> ColumnChoice:
     """Kinds, roles, missing policies, units, special values and target; column i has the fields kind-i, role-i, missing-i, unit-i, special-i.
 
     Raises DataError for special values that are not numbers.
     """
-    kinds: dict[str, Kind] = {}
+    kinds: dict[str, ColumnKind] = {}
     missing: dict[str, MissingPolicy] = {}
     units: dict[str, str] = {}
     special: dict[str, tuple[float, ...]] = {}
@@ -135,13 +135,13 @@ def choice_of(data: QueryDict, names: list[str], current: dict[str, str] | None 
             continue
         kind = data.get(f"kind-{i}", "")
         policy = data.get(f"missing-{i}", "")
-        if kind in list(Kind):
-            kinds[name] = Kind(kind)
+        if kind in list(ColumnKind):
+            kinds[name] = ColumnKind(kind)
         if policy in list(MissingPolicy):
             # a category for the missing exists in categorical columns only
-            allowed = policy != MissingPolicy.CATEGORY or kinds.get(name) is Kind.CATEGORICAL
+            allowed = policy != MissingPolicy.CATEGORY or kinds.get(name) is ColumnKind.CATEGORICAL
             missing[name] = MissingPolicy(policy) if allowed else MissingPolicy.DROP
         units[name] = data.get(f"unit-{i}", "").strip()[:40]
         if f"special-{i}" in data:
             special[name] = parse_codes(data[f"special-{i}"], name)
-    return Choice(target=target, kinds=kinds, missing=missing, units=units, special=special, ignore=ignore)
+    return ColumnChoice(target=target, kinds=kinds, missing=missing, units=units, special=special, ignore=ignore)

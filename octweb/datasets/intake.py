@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from octweb.core.orphans import exit_with_parent
-from octweb.datasets.choice import Choice, Reading
+from octweb.datasets.choice import ColumnChoice, ReadOptions
 from octweb.datasets.model_rows import arrays_of
 from octweb.datasets.record import column_records, profile_record
 from octweb.datasets.same_columns import check_same_columns
@@ -29,13 +29,13 @@ from trainer.data.formats.file_bytes import ReadLimits
 from trainer.data.formats.raw import RawTable
 from trainer.data.formats.read_file import read_table
 from trainer.data.formats.staged import read_raw, write_raw
-from trainer.data.parsing import Reading as TableReading
+from trainer.data.parsing import ColumnParsing as TableReading
 from trainer.data.parsing import reading_of
 from trainer.data.parsing.infer import GuessedColumn, guess_target, infer
 from trainer.data.profile import profile
 from trainer.data.reader import build_as_read
 from trainer.errors import DataError, TrainerError
-from trainer.table import Kind, Labels, Table
+from trainer.table import ColumnKind, Labels, Table
 from trainer.tree.file import from_json
 
 REQUEST = "request.json"
@@ -49,7 +49,7 @@ TOO_MUCH_MEMORY = (
 )
 
 
-def stage(source: Path, reading: Reading, limits: ReadLimits, rows: Path) -> dict[str, Any]:
+def stage(source: Path, reading: ReadOptions, limits: ReadLimits, rows: Path) -> dict[str, Any]:
     """Read `source` into the file `rows`; returns what the page of the second step shows. Raises DataError."""
     raw = _read_source(source, reading, limits)
     own = _reading(raw, reading)
@@ -66,21 +66,21 @@ def stage(source: Path, reading: Reading, limits: ReadLimits, rows: Path) -> dic
         "bytes": _bytes(raw),
         "detected": raw.detected.to_json(),
         "guesses": [_guess_record(guess) for guess in guesses],
-        "outlook": _outlook(raw, Choice(target=target), own),
+        "outlook": _outlook(raw, ColumnChoice(target=target), own),
     }
 
 
-def foretell(rows: Path, choice: Choice, kept: dict[str, Any]) -> dict[str, Any]:
+def preview_outcome(rows: Path, choice: ColumnChoice, kept: dict[str, Any]) -> dict[str, Any]:
     """What `describe` with this choice would keep of a staged file; `kept` is how its cells are read."""
     return _outlook(read_raw(rows), choice, TableReading.from_json(kept))
 
 
-def describe(rows: Path, choice: Choice, kept: dict[str, Any]) -> dict[str, Any]:
+def describe(rows: Path, choice: ColumnChoice, kept: dict[str, Any]) -> dict[str, Any]:
     """Target, number of rows, column records, reading and profile of a staged or stored file; raises DataError."""
     return _describe(_stored(rows), choice, TableReading.from_json(kept))
 
 
-def create(source: Path, reading: Reading, limits: ReadLimits, rows: Path, choice: Choice) -> dict[str, Any]:
+def create(source: Path, reading: ReadOptions, limits: ReadLimits, rows: Path, choice: ColumnChoice) -> dict[str, Any]:
     """Both steps at once: read `source` into `rows` and describe it. Raises DataError."""
     raw = _read_source(source, reading, limits)
     own = _reading(raw, reading)
@@ -110,7 +110,7 @@ def bring(rows: Path, foreign: Path, kept: dict[str, Any], said: dict[str, Any])
 
 
 def build_with(
-    raw: RawTable, target: str, choice: Choice, reading: TableReading | None = None
+    raw: RawTable, target: str, choice: ColumnChoice, reading: TableReading | None = None
 ) -> tuple[Table, Labels, LoadReport]:
     """The table and labels of these rows under this choice, their cells read as `reading` says."""
     reading = reading or TableReading()
@@ -130,11 +130,11 @@ def build_with(
     )
 
 
-def _read_source(source: Path, reading: Reading, limits: ReadLimits) -> RawTable:
+def _read_source(source: Path, reading: ReadOptions, limits: ReadLimits) -> RawTable:
     return read_table(source, header=reading.header, limits=limits, **reading.said().structure)
 
 
-def _reading(raw: RawTable, reading: Reading) -> TableReading:
+def _reading(raw: RawTable, reading: ReadOptions) -> TableReading:
     """How the cells are read: as in an earlier version, or as was said and else guessed."""
     return TableReading.from_json(reading.kept) if reading.kept is not None else reading_of(raw, reading.said())
 
@@ -147,12 +147,12 @@ def _stored(rows: Path) -> RawTable:
         return read_table(rows, limits=OWN_FILES)
 
 
-def _describe(raw: RawTable, choice: Choice, reading: TableReading) -> dict[str, Any]:
+def _describe(raw: RawTable, choice: ColumnChoice, reading: TableReading) -> dict[str, Any]:
     guesses = infer(raw)
     target = choice.target or guess_target(guesses)[0]
     table, labels, report = build_with(raw, target, choice, reading)
     if reading.special:
-        texts = [name for name, kind in (choice.kinds or {}).items() if kind is Kind.CATEGORICAL]
+        texts = [name for name, kind in (choice.kinds or {}).items() if kind is ColumnKind.CATEGORICAL]
         guesses = infer(reading.without(texts).apply(raw, target=target, needed=()))
     return {
         "target": target,
@@ -168,7 +168,7 @@ def _bytes(raw: RawTable) -> int:
     return sum(column.nbytes for column in raw.columns)
 
 
-def _outlook(raw: RawTable, choice: Choice, reading: TableReading) -> dict[str, Any]:
+def _outlook(raw: RawTable, choice: ColumnChoice, reading: TableReading) -> dict[str, Any]:
     target = choice.target or guess_target(infer(raw))[0]
     found: dict[str, Any] = {"rows_read": len(raw), "notes": ()}
     try:
@@ -188,9 +188,9 @@ def _guess_record(guess: GuessedColumn) -> dict[str, Any]:
     return record
 
 
-DEEDS: dict[str, Callable[..., dict[str, Any]]] = {
+COMMANDS: dict[str, Callable[..., dict[str, Any]]] = {
     "stage": stage,
-    "foretell": foretell,
+    "preview": preview_outcome,
     "describe": describe,
     "create": create,
     "model_rows": model_rows,
@@ -203,16 +203,16 @@ def answer(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     arguments: dict[str, Any] = {"rows": Path(request["rows"]) if "rows" in request else folder / ROWS}
     if "source" in request:
         arguments |= {"source": Path(request["source"]), "limits": ReadLimits(**request["limits"])}
-        arguments["reading"] = Reading(**request["reading"])
+        arguments["reading"] = ReadOptions(**request["reading"])
     if "model" in request:
         arguments["model"] = Path(request["model"])
     if "foreign" in request:
         arguments |= {"foreign": Path(request["foreign"]), "said": request["said"]}
     if "choice" in request:
-        arguments["choice"] = Choice.from_json(request["choice"])
+        arguments["choice"] = ColumnChoice.from_json(request["choice"])
     if "kept" in request:
         arguments["kept"] = request["kept"]
-    return DEEDS[request["do"]](**arguments)
+    return COMMANDS[request["command"]](**arguments)
 
 
 def main(folder: Path) -> None:

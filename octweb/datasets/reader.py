@@ -24,10 +24,10 @@ from typing import Any, BinaryIO
 import numpy as np
 from django.conf import settings
 
-from octweb.core.parsers import TooLarge
+from octweb.core.parsers import BodyTooLarge
 from octweb.core.problems import Busy
 from octweb.datasets import intake
-from octweb.datasets.choice import Choice, Reading
+from octweb.datasets.choice import ColumnChoice, ReadOptions
 from octweb.jobs.child import environment_of_child
 from trainer.data.formats.file_bytes import ReadLimits, is_gzip, read_bytes
 from trainer.data.formats.parquet_file import is_parquet
@@ -39,7 +39,7 @@ CHUNK = 1 << 20
 TURN_SECONDS = 0.1  # between looks for a free reader
 
 _count = threading.Lock()
-_at_hand = 0
+_reads_in_progress = 0
 
 
 def limits() -> ReadLimits:
@@ -61,7 +61,7 @@ def scratch() -> Iterator[Path]:
 
 @contextmanager
 def on_disk(file: BinaryIO, folder: Path) -> Iterator[Path]:
-    """A path at which an uploaded file can be read; raises TooLarge beyond the server's limit."""
+    """A path at which an uploaded file can be read; raises BodyTooLarge beyond the server's limit."""
     if hasattr(file, "temporary_file_path"):
         path = Path(file.temporary_file_path())
         if path.stat().st_size > settings.MAX_UPLOAD_BYTES:
@@ -79,27 +79,27 @@ def on_disk(file: BinaryIO, folder: Path) -> Iterator[Path]:
     yield path
 
 
-def too_large() -> TooLarge:
-    return TooLarge(f"The file is larger than {settings.MAX_UPLOAD_BYTES // 10**6} MB, the limit of this server.")
+def too_large() -> BodyTooLarge:
+    return BodyTooLarge(f"The file is larger than {settings.MAX_UPLOAD_BYTES // 10**6} MB, the limit of this server.")
 
 
-def stage(source: Path, reading: Reading, folder: Path) -> dict[str, Any]:
+def stage(source: Path, reading: ReadOptions, folder: Path) -> dict[str, Any]:
     """`intake.stage`; the rows are in the folder afterwards."""
-    return _read_upload({"do": "stage", **_source(source, reading)}, folder, small=_is_small(source))
+    return _read_upload({"command": "stage", **_source(source, reading)}, folder, small=_is_small(source))
 
 
-def create(source: Path, reading: Reading, choice: Choice, folder: Path) -> dict[str, Any]:
+def create(source: Path, reading: ReadOptions, choice: ColumnChoice, folder: Path) -> dict[str, Any]:
     """`intake.create`; the rows are in the folder afterwards."""
-    request = {"do": "create", "choice": choice.to_json(), **_source(source, reading)}
+    request = {"command": "create", "choice": choice.to_json(), **_source(source, reading)}
     return _read_upload(request, folder, small=_is_small(source))
 
 
-def foretell(rows: Path, choice: Choice, size: int | None, kept: dict[str, Any]) -> dict[str, Any]:
-    """`intake.foretell`; `size` is what the rows take in memory, None if that is not known."""
-    return _of_rows("foretell", rows, choice, size, kept)
+def preview_outcome(rows: Path, choice: ColumnChoice, size: int | None, kept: dict[str, Any]) -> dict[str, Any]:
+    """`intake.preview_outcome`; `size` is what the rows take in memory, None if that is not known."""
+    return _of_rows("preview", rows, choice, size, kept)
 
 
-def describe(rows: Path, choice: Choice, size: int | None, kept: dict[str, Any]) -> dict[str, Any]:
+def describe(rows: Path, choice: ColumnChoice, size: int | None, kept: dict[str, Any]) -> dict[str, Any]:
     """`intake.describe`."""
     return _of_rows("describe", rows, choice, size, kept)
 
@@ -113,7 +113,7 @@ def model_rows(rows: Path, document: str) -> tuple[dict[str, np.ndarray], bool]:
     with scratch() as folder:
         model = folder / "model.json"
         model.write_text(document, encoding="utf-8")
-        found = _read_upload({"do": "model_rows", "rows": str(rows), "model": str(model)}, folder, small=False)
+        found = _read_upload({"command": "model_rows", "rows": str(rows), "model": str(model)}, folder, small=False)
         return {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in found["arrays"]}, found["same"]
 
 
@@ -122,17 +122,17 @@ def bring(rows: Path, content: bytes, said: dict[str, Any], kept: dict[str, Any]
     with scratch() as folder:
         foreign = folder / "foreign"
         foreign.write_bytes(content)
-        request = {"do": "bring", "rows": str(rows), "foreign": str(foreign), "said": said, "kept": kept}
+        request = {"command": "bring", "rows": str(rows), "foreign": str(foreign), "said": said, "kept": kept}
         return _read_upload(request, folder, small=False)["document"]
 
 
-def _of_rows(do: str, rows: Path, choice: Choice, size: int | None, kept: dict[str, Any]) -> dict[str, Any]:
-    request = {"do": do, "rows": str(rows), "choice": choice.to_json(), "kept": kept}
+def _of_rows(command: str, rows: Path, choice: ColumnChoice, size: int | None, kept: dict[str, Any]) -> dict[str, Any]:
+    request = {"command": command, "rows": str(rows), "choice": choice.to_json(), "kept": kept}
     with scratch() as folder:
         return _read_upload(request, folder, small=size is not None and size <= 4 * SMALL_BYTES)
 
 
-def _source(source: Path, reading: Reading) -> dict[str, Any]:
+def _source(source: Path, reading: ReadOptions) -> dict[str, Any]:
     return {"source": str(source), "reading": reading.to_json(), "limits": asdict(limits())}
 
 
@@ -150,28 +150,28 @@ def _is_small(source: Path) -> bool:
 def _read_upload(request: dict[str, Any], folder: Path, *, small: bool) -> dict[str, Any]:
     if small:
         return intake.answer(request, folder)
-    with _place():
+    with _limit_concurrent_reads():
         return _in_child(request, folder)
 
 
 @contextmanager
-def _place() -> Iterator[None]:
+def _limit_concurrent_reads() -> Iterator[None]:
     """A turn among the readers of this host; raises Busy where too many wait already."""
-    global _at_hand
+    global _reads_in_progress
     with _count:
-        if _at_hand >= settings.MAX_UPLOADS_AT_ONCE:
+        if _reads_in_progress >= settings.MAX_UPLOADS_AT_ONCE:
             raise Busy("The server is reading as many files as it can. Try again in a moment.")
-        _at_hand += 1
+        _reads_in_progress += 1
     try:
-        with _turn():
+        with _acquire_reader_slot():
             yield
     finally:
         with _count:
-            _at_hand -= 1
+            _reads_in_progress -= 1
 
 
 @contextmanager
-def _turn() -> Iterator[None]:
+def _acquire_reader_slot() -> Iterator[None]:
     """One of OCTWEB_READERS locked files: all web processes of a host share them, and the system frees the files of a killed one."""
     above = settings.DATA_DIR / "readers"
     above.mkdir(mode=0o700, parents=True, exist_ok=True)

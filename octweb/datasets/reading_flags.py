@@ -7,7 +7,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from trainer.data.parsing import EVERY, Given, Reading
+from trainer.data.parsing import EVERY, ColumnParsing, ParsingChoices
 from trainer.data.parsing.given import WORDS
 from trainer.errors import DataError, ModelFileError, ParameterError
 from trainer.table import MissingPolicy
@@ -54,10 +54,10 @@ def add_reading_flags(parser: ArgumentParser) -> None:
     )
 
 
-def given_of(options: dict[str, Any]) -> Given:
+def given_of(options: dict[str, Any]) -> ParsingChoices:
     """What the options say about the table; raises ParameterError."""
     try:
-        return Given(
+        return ParsingChoices(
             decimal=_by_column(options, "decimal", WORDS),
             thousands=_by_column(options, "thousands", WORDS),
             kinds=_kinds(options),
@@ -76,12 +76,12 @@ def file_options(options: dict[str, Any]) -> dict[str, str | None]:
     return {"delimiter": DELIMITER_WORDS.get(sign, sign) if sign else None, "encoding": options.get("encoding") or None}
 
 
-def reading_of_file(options: dict[str, Any]) -> Reading | None:
+def reading_of_file(options: dict[str, Any]) -> ColumnParsing | None:
     """The reading of --reading; raises ModelFileError if the file holds none."""
     if not options.get("reading"):
         return None
     try:
-        return Reading.from_json(json.loads(Path(options["reading"]).read_text(encoding="utf-8")))
+        return ColumnParsing.from_json(json.loads(Path(options["reading"]).read_text(encoding="utf-8")))
     except (ValueError, AttributeError) as error:
         raise ModelFileError(f"The file of --reading holds no reading: {error}.") from error
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from octweb.datasets.choice import Choice
+from octweb.datasets.choice import ColumnChoice
 from trainer.data.build import LoadReport
 from trainer.data.parsing.infer import GuessedColumn
 from trainer.data.profile import Profile
@@ -12,7 +12,7 @@ from trainer.table import Labels, Table
 
 
 def column_records(
-    guesses: tuple[GuessedColumn, ...], table: Table, target: str, choice: Choice
+    guesses: tuple[GuessedColumn, ...], table: Table, target: str, choice: ColumnChoice
 ) -> list[dict[str, Any]]:
     """Name, kind, missing policy, unit, role, and why the kind was guessed, for every column of the file."""
     used = {schema.name: schema for schema in table.schema}

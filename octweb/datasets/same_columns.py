@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from trainer.data.parsing import Reading
+from trainer.data.parsing import ColumnParsing
 from trainer.errors import DataError, list_names, nearest
 
 SEPARATE = "upload it as a separate data set"
 MOST = 10  # columns named in one sentence
 
 
-def check_same_columns(names: Sequence[str], columns: Collection[str], reading: Reading) -> None:
+def check_same_columns(names: Sequence[str], columns: Collection[str], reading: ColumnParsing) -> None:
     """`names` are those of the file, `columns` those of the version before, as `reading` makes them.
 
     Raises DataError that names what is missing, what is new, and which may be the same by another name.

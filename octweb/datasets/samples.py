@@ -9,9 +9,9 @@ from itertools import product
 from pathlib import Path
 
 from octweb.datasets import actions
-from octweb.datasets.choice import Choice
+from octweb.datasets.choice import ColumnChoice
 from octweb.datasets.models import Dataset
-from trainer.table import Kind
+from trainer.table import ColumnKind
 from trainer.tree.document import write_atomically
 
 LINES = ((0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6))
@@ -113,7 +113,7 @@ def load(*, owner, slug: str) -> Dataset:
     if existing is not None:
         return existing
     content = io.BytesIO(csv_text(sample).encode())
-    choice = Choice(target=sample.target, kinds=dict.fromkeys(sample.categorical, Kind.CATEGORICAL))
+    choice = ColumnChoice(target=sample.target, kinds=dict.fromkeys(sample.categorical, ColumnKind.CATEGORICAL))
     return actions.create(
         owner=owner, file=content, source_name=f"{slug}.csv", name=sample.title, choice=choice, sample=slug
     )

@@ -23,7 +23,7 @@ from trainer.data.build import LoadReport
 from trainer.data.formats.read_file import read_table
 from trainer.data.formats.spreadsheet import as_text
 from trainer.data.formats.staged import lines_in
-from trainer.data.parsing import Reading
+from trainer.data.parsing import ColumnParsing
 from trainer.errors import DataError
 from trainer.table import Labels, Table
 
@@ -65,7 +65,7 @@ def _load(path: str, sha256: str, target: str, columns: str, reading: str) -> tu
     if changed:
         raise DataError(CHANGED)
     raw = read_table(path, limits=OWN_FILES)
-    return build_with(raw, target, choice_of(json.loads(columns), target), Reading.from_json(json.loads(reading)))
+    return build_with(raw, target, choice_of(json.loads(columns), target), ColumnParsing.from_json(json.loads(reading)))
 
 
 def first_rows(dataset: Dataset, count: int) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from octweb.datasets import actions
-from octweb.datasets.choice import Reading, choice_of
+from octweb.datasets.choice import ReadOptions, choice_of
 from octweb.datasets.models import Dataset
 from trainer.tree.numbers import points_text
 
@@ -17,7 +17,7 @@ PART = 0.05  # a median that moved by less than this part of the range before
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
+class ColumnDifference:
     """One difference: where, what it was, what it is."""
 
     where: str
@@ -33,7 +33,7 @@ def new_version(dataset: Dataset, *, owner, file: BinaryIO, source_name: str) ->
         source_name=source_name,
         name=_name(dataset),
         choice=choice_of(dataset.columns, dataset.target),
-        reading=Reading(kept=_repeated(dataset.reading), columns=[c["name"] for c in dataset.columns]),
+        reading=ReadOptions(kept=_repeated(dataset.reading), columns=[c["name"] for c in dataset.columns]),
     )
     made.previous = dataset
     made.version = dataset.version + 1
@@ -48,7 +48,7 @@ def _repeated(reading: Mapping[str, Any]) -> dict[str, Any]:
     return {**reading, "columns": {name: {**own, "reason": AS_BEFORE} for name, own in reading["columns"].items()}}
 
 
-def changes(dataset: Dataset) -> list[Change]:
+def changes(dataset: Dataset) -> list[ColumnDifference]:
     """What is different from the version before, the most important first; empty for a first version."""
     before = dataset.previous
     if before is None:
@@ -60,11 +60,11 @@ def changes(dataset: Dataset) -> list[Change]:
         ("rows that repeat another", [d.profile.get("duplicate_rows") or 0 for d in (before, dataset)]),
     ):
         if numbers[0] != numbers[1]:
-            found.append(Change(where=where, before=f"{numbers[0]:,}", now=f"{numbers[1]:,}"))
+            found.append(ColumnDifference(where=where, before=f"{numbers[0]:,}", now=f"{numbers[1]:,}"))
     return [*found, *_classes(before, dataset), *_columns(before, dataset)]
 
 
-def _classes(before: Dataset, now: Dataset) -> list[Change]:
+def _classes(before: Dataset, now: Dataset) -> list[ColumnDifference]:
     """Classes that came, went, or have another share of the rows."""
     old, new = (_shares(d) for d in (before, now))
     found = []
@@ -73,12 +73,14 @@ def _classes(before: Dataset, now: Dataset) -> list[Change]:
         has = new.get(label)
         if was is None or has is None or abs(was - has) >= POINTS:
             found.append(
-                Change(where=f"share of {label}", before=_percent(was, "not there"), now=_percent(has, "gone"))
+                ColumnDifference(
+                    where=f"share of {label}", before=_percent(was, "not there"), now=_percent(has, "gone")
+                )
             )
     return found
 
 
-def _columns(before: Dataset, now: Dataset) -> list[Change]:
+def _columns(before: Dataset, now: Dataset) -> list[ColumnDifference]:
     """Columns with values that moved: ranges, medians, empty cells, numbers of categories."""
     old = {c["name"]: c for c in before.profile.get("columns") or ()}
     found = []
@@ -89,18 +91,20 @@ def _columns(before: Dataset, now: Dataset) -> list[Change]:
     return found
 
 
-def _column(name: str, was: dict[str, Any], has: dict[str, Any], before: Dataset, now: Dataset) -> list[Change]:
+def _column(
+    name: str, was: dict[str, Any], has: dict[str, Any], before: Dataset, now: Dataset
+) -> list[ColumnDifference]:
     found = []
     if was["kind"] != has["kind"]:
-        found.append(Change(where=name, before=was["kind"], now=has["kind"]))
+        found.append(ColumnDifference(where=name, before=was["kind"], now=has["kind"]))
     empty = [_empty(d, name) for d in (before, now)]
     if abs(empty[0] - empty[1]) >= POINTS:
         words = [f"{points_text(share)} % empty" for share in empty]
-        found.append(Change(where=name, before=words[0], now=words[1]))
+        found.append(ColumnDifference(where=name, before=words[0], now=words[1]))
     if was.get("minimum") is None or has.get("minimum") is None:
         if was["distinct"] != has["distinct"]:
             words = [f"{c['distinct']:,} categories" for c in (was, has)]
-            found.append(Change(where=name, before=words[0], now=words[1]))
+            found.append(ColumnDifference(where=name, before=words[0], now=words[1]))
         return found
     wide = max(was["maximum"] - was["minimum"], 1e-12)
     outside = has["minimum"] < was["minimum"] or has["maximum"] > was["maximum"]
@@ -108,7 +112,7 @@ def _column(name: str, was: dict[str, Any], has: dict[str, Any], before: Dataset
         words = [
             f"{c['minimum']:.4g} to {c['maximum']:.4g}, median {c['median']:.4g}".replace("-", "−") for c in (was, has)
         ]
-        found.append(Change(where=name, before=words[0], now=words[1]))
+        found.append(ColumnDifference(where=name, before=words[0], now=words[1]))
     return found
 
 

@@ -15,10 +15,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from octweb.core.lists import narrowed, page_of
-from octweb.core.parsers import TooLarge
+from octweb.core.parsers import BodyTooLarge
 from octweb.core.problems import Busy, Conflict, Unprocessable
 from octweb.datasets import actions, empty_cells, samples, versions
-from octweb.datasets.choice import Choice, Reading, Staged
+from octweb.datasets.choice import ColumnChoice, ReadOptions, StagedFile
 from octweb.datasets.forms import (
     DECIMALS,
     DELIMITERS,
@@ -36,7 +36,7 @@ from trainer.data.parsing import around_notes
 from trainer.data.parsing.codes import parse_codes
 from trainer.data.parsing.infer import guess_target
 from trainer.errors import DataError
-from trainer.table import Kind, MissingPolicy
+from trainer.table import ColumnKind, MissingPolicy
 from trainer.tree.numbers import decimal_text
 from trainer.tree.render.palette import swatch
 
@@ -89,7 +89,7 @@ def dataset_new(request: HttpRequest) -> HttpResponse:
         return JsonResponse({"url": url}, status=201) if by_script else redirect(url)
     except DataError as error:
         context |= {"error": str(error), "problems": error.problems}
-    except (TooLarge, Busy) as error:
+    except (BodyTooLarge, Busy) as error:
         context |= {"error": str(error.detail), "problems": ()}
         status = 503 if isinstance(error, Busy) else 200
     if by_script:
@@ -142,7 +142,7 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
         "columns": _choices(guesses, choice, staged.reading.units()),
         "target": choice.target or guessed,
         "target_reason": reason,
-        "kinds": list(Kind),
+        "kinds": list(ColumnKind),
         "policies": list(MissingPolicy),
         "name": request.POST.get("name") or upload.source_name.split(".")[0],
         "total": staged.rows,
@@ -156,10 +156,10 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
 
 
 def _parse_choices(
-    post: QueryDict | None, data: QueryDict, staged: Staged, names: list[str]
-) -> tuple[Choice, str | None]:
+    post: QueryDict | None, data: QueryDict, staged: StagedFile, names: list[str]
+) -> tuple[ColumnChoice, str | None]:
     """What was chosen for the columns, and what cannot be read of it; the target may come with the address."""
-    choice = Choice()
+    choice = ColumnChoice()
     unread = None
     if post is not None:
         try:
@@ -175,7 +175,9 @@ def _parse_choices(
     return choice, unread
 
 
-def _stored(request: HttpRequest, upload: Upload, reading: Reading, choice: Choice) -> HttpResponse | dict[str, Any]:
+def _stored(
+    request: HttpRequest, upload: Upload, reading: ReadOptions, choice: ColumnChoice
+) -> HttpResponse | dict[str, Any]:
     """The page of the new data set, or what the preview says instead."""
     try:
         dataset = actions.confirm(upload, name=request.POST.get("name", ""), reading=reading, choice=choice)
@@ -272,7 +274,7 @@ def dataset_version(request: HttpRequest, pk: Any) -> HttpResponse:
             return redirect("datasets:detail", made.pk)
         except DataError as error:
             context |= {"error": str(error), "problems": error.problems}
-        except TooLarge as error:
+        except BodyTooLarge as error:
             context |= {"error": str(error.detail), "problems": ()}
     return render(request, "datasets/version.html", context)
 
@@ -299,7 +301,7 @@ def dataset_edit(request: HttpRequest, pk: Any) -> HttpResponse:
         ],
         "wanted": wanted,
         "target": dataset.target,
-        "kinds": list(Kind),
+        "kinds": list(ColumnKind),
         "policies": list(MissingPolicy),
         "name": dataset.name,
     }
@@ -309,7 +311,7 @@ def dataset_edit(request: HttpRequest, pk: Any) -> HttpResponse:
 def _suggested(request: HttpRequest, dataset: Dataset) -> tuple[str, tuple[float, ...]]:
     """The column whose codes an address suggests, with them; ("", ()) for another column, and for texts."""
     name = request.GET.get("column", "")
-    known = any(c["name"] == name and c["kind"] == Kind.NUMERIC for c in dataset.columns)
+    known = any(c["name"] == name and c["kind"] == ColumnKind.NUMERIC for c in dataset.columns)
     try:
         codes = parse_codes(request.GET.get("codes", ""), name)
     except DataError:
@@ -317,7 +319,7 @@ def _suggested(request: HttpRequest, dataset: Dataset) -> tuple[str, tuple[float
     return (name, codes) if known and codes and request.method == "GET" else ("", ())
 
 
-def _choices(guesses: Any, choice: Choice, units: dict[str, str]) -> list[dict[str, Any]]:
+def _choices(guesses: Any, choice: ColumnChoice, units: dict[str, str]) -> list[dict[str, Any]]:
     """One record per column for the preview table: what was guessed, and what was chosen over it."""
     return [
         {
@@ -337,9 +339,9 @@ def _choices(guesses: Any, choice: Choice, units: dict[str, str]) -> list[dict[s
     ]
 
 
-def _left_out(guess: Any, choice: Choice) -> bool:
+def _left_out(guess: Any, choice: ColumnChoice) -> bool:
     """Columns of nothing but different texts are left out unless they were chosen."""
-    return guess.identifier and guess.schema.kind is Kind.CATEGORICAL and guess.name not in (choice.kinds or {})
+    return guess.identifier and guess.schema.kind is ColumnKind.CATEGORICAL and guess.name not in (choice.kinds or {})
 
 
 def _classes(dataset: Dataset) -> list[dict[str, Any]]:

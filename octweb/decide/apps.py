@@ -17,11 +17,10 @@ class DecideConfig(AppConfig):
     def ready(self) -> None:
         from octweb.decide.mode import MODE
         from octweb.registry import marks
-        from octweb.registry.workspace.mode import ADDED
+        from octweb.registry.workspace.mode import register_mode
 
-        marks.MARKS = _marks_of
-        if ("performance", MODE) not in ADDED:
-            ADDED.append(("performance", MODE))
+        marks.register_column_permissions(_marks_of)
+        register_mode(MODE, after="performance")
 
 
 def _marks_of(model: TreeModel) -> Mapping[str, Any]:

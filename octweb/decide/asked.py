@@ -12,14 +12,14 @@ from django.http import QueryDict
 from octweb.registry import page
 from octweb.registry.data import example_row
 from octweb.registry.typed_numbers import typed_number
-from octweb.registry.workspace.scene import Scene
+from octweb.registry.workspace.scene import ModelScene
 from trainer.data.rows import parse_rows
 from trainer.dtypes import FloatArray
 from trainer.errors import ParameterError, TrainerError
 from trainer.explain.least import COLUMNS, ORDERS
 from trainer.explain.permission import Permission, permissions
 from trainer.explain.statistics import priced, statistics_of_model
-from trainer.table import MISSING_CATEGORY, Kind
+from trainer.table import MISSING_CATEGORY, ColumnKind
 from trainer.tree.numbers import label
 
 CHOICES = (
@@ -37,7 +37,7 @@ CATEGORY_CHOICES = (("free", "may change"), (SOME, "only to…"), ("never", "nev
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class DecisionRequest:
     """The row, float64 (columns,), None if there is `trouble`; its title, its position in the table or None, and the wishes.
 
     `number` is what people call it by: its line, or its number where lines are not known; empty for values that were typed.
@@ -57,7 +57,7 @@ class Asked:
     trouble: str = ""
 
 
-def asked_of(scene: Scene, form: QueryDict, marks: Mapping[str, Any]) -> Asked:
+def asked_of(scene: ModelScene, form: QueryDict, marks: Mapping[str, Any]) -> DecisionRequest:
     """What a form asks; without one the first row of the table, or an example on the tree's own cuts."""
     change = _change(scene, form, marks)
     wanted = form.get("wanted", "")
@@ -73,13 +73,13 @@ def asked_of(scene: Scene, form: QueryDict, marks: Mapping[str, Any]) -> Asked:
         "wanted": scene.tree.classes.index(wanted) if wanted in scene.tree.classes else None,
     }
     if trouble:
-        return Asked(
+        return DecisionRequest(
             title="A typed row", row=None, values=page.typed(scene.model, form.dict()), trouble=trouble, **wishes
         )
     place, trouble = page.asked_row(form, scene.rows)
     if trouble:
         number = (form.get("line") or form.get("row", ""))[:20]
-        return Asked(title=f"Row {number}", row=None, values={}, number=number, trouble=trouble, **wishes)
+        return DecisionRequest(title=f"Row {number}", row=None, values={}, number=number, trouble=trouble, **wishes)
     if place is not None:
         return _stored(scene, place, wishes)
     if "typed" in form:
@@ -89,28 +89,28 @@ def asked_of(scene: Scene, form: QueryDict, marks: Mapping[str, Any]) -> Asked:
     return _typed(scene, example_row(scene.model, inside=scene.inside), wishes, "An example")
 
 
-def _stored(scene: Scene, place: int, wishes: dict[str, Any]) -> Asked:
+def _stored(scene: ModelScene, place: int, wishes: dict[str, Any]) -> DecisionRequest:
     """The row of the table at `place`."""
     rows = scene.rows
     assert rows is not None
     row = rows.matrix[place]
     number = int(rows.shown[place])
     title = f"{rows.called.capitalize()} {number:,}"
-    return Asked(title=title, row=row, values=record(scene, row), place=place, number=str(number), **wishes)
+    return DecisionRequest(title=title, row=row, values=record(scene, row), place=place, number=str(number), **wishes)
 
 
-def _typed(scene: Scene, values: dict[str, Any], wishes: dict[str, Any], title: str) -> Asked:
+def _typed(scene: ModelScene, values: dict[str, Any], wishes: dict[str, Any], title: str) -> DecisionRequest:
     tree = scene.tree
     try:
         parsed = parse_rows(tree.schema, tree.used_columns, [values])
     except TrainerError as error:
         words = str(error).removeprefix("rows[0]: ")
-        return Asked(title=title, row=None, values=values, trouble=words, **wishes)
+        return DecisionRequest(title=title, row=None, values=values, trouble=words, **wishes)
     notes = tuple(str(note).removeprefix("rows[0]: ") for note in parsed.notes)
-    return Asked(title=title, row=parsed.matrix[0], values=values, notes=notes, **wishes)
+    return DecisionRequest(title=title, row=parsed.matrix[0], values=values, notes=notes, **wishes)
 
 
-def record(scene: Scene, row: FloatArray) -> dict[str, Any]:
+def record(scene: ModelScene, row: FloatArray) -> dict[str, Any]:
     """The values of the columns that the tree asks, as they are typed."""
     found: dict[str, Any] = {}
     for j in scene.tree.used_columns:
@@ -118,20 +118,20 @@ def record(scene: Scene, row: FloatArray) -> dict[str, Any]:
         value = float(row[j])
         if np.isnan(value):
             continue
-        if column.kind is Kind.CATEGORICAL:
+        if column.kind is ColumnKind.CATEGORICAL:
             found[column.name] = column.categories[int(value)] if 0 <= value < len(column.categories) else ""
         else:
             found[column.name] = int(value) if value.is_integer() and abs(value) < 1e15 else value
     return found
 
 
-def _change(scene: Scene, form: QueryDict, marks: Mapping[str, Any]) -> dict[str, Any]:
+def _change(scene: ModelScene, form: QueryDict, marks: Mapping[str, Any]) -> dict[str, Any]:
     """Column → words; what the form does not say is as the owner marked it."""
     found = {name: words for name, words in marks.items() if name in {c.name for c in scene.tree.schema}}
     for j in scene.tree.used_columns:
         column = scene.tree.schema[j]
         word = form.get(f"may-{j}", "")
-        if column.kind is Kind.CATEGORICAL and word == SOME:
+        if column.kind is ColumnKind.CATEGORICAL and word == SOME:
             names = [n for n in form.getlist(f"to-{j}") if n in column.categories]
             found[column.name] = names or "never"
         elif word in {w for w, _ in choices(column)}:
@@ -139,7 +139,7 @@ def _change(scene: Scene, form: QueryDict, marks: Mapping[str, Any]) -> dict[str
     return found
 
 
-def _cost(scene: Scene, form: QueryDict) -> tuple[dict[str, float], str]:
+def _cost(scene: ModelScene, form: QueryDict) -> tuple[dict[str, float], str]:
     """Column → what a change of 1 costs, and what is wrong with it; columns about which the form says nothing are not named."""
     found: dict[str, Any] = {}
     for j in scene.tree.used_columns:
@@ -157,12 +157,12 @@ def _cost(scene: Scene, form: QueryDict) -> tuple[dict[str, float], str]:
 
 def choices(column: Any) -> tuple[tuple[str, str], ...]:
     """What can be said about a column, as a value and in words."""
-    if column.kind is Kind.CATEGORICAL:
+    if column.kind is ColumnKind.CATEGORICAL:
         return CATEGORY_CHOICES
-    return BINARY_CHOICES if column.kind is Kind.BINARY else CHOICES
+    return BINARY_CHOICES if column.kind is ColumnKind.BINARY else CHOICES
 
 
-def controls(scene: Scene, asked: Asked) -> list[dict[str, Any]]:
+def controls(scene: ModelScene, asked: DecisionRequest) -> list[dict[str, Any]]:
     """Of each column that the tree asks: its field, what may change, and for categories which of them can be reached."""
     found = []
     for field in page.fields(scene.model, dict(asked.values)):
@@ -175,7 +175,7 @@ def controls(scene: Scene, asked: Asked) -> list[dict[str, Any]]:
             | {
                 "index": j,
                 "choices": choices(column),
-                "cost": None if column.kind is Kind.CATEGORICAL else asked.cost.get(field["name"], ""),
+                "cost": None if column.kind is ColumnKind.CATEGORICAL else asked.cost.get(field["name"], ""),
                 "words": SOME if isinstance(words, list) else words,
                 "reachable": [{"name": n, "on": n in reached} for n in column.categories if n != MISSING_CATEGORY],
             }

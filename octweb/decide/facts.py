@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from octweb.decide.asked import Asked, record
+from octweb.decide.asked import DecisionRequest, record
 from octweb.registry.units import statistics_of
-from octweb.registry.workspace.scene import Scene
-from octweb.workbench.models import Kind as Steps
+from octweb.registry.workspace.scene import ModelScene
 from octweb.workbench.models import Step, StepState
+from octweb.workbench.models import StepKind as Steps
 from trainer.data.column_statistics import ColumnStatistics
 from trainer.dtypes import FloatArray
 from trainer.errors import TrainerError
@@ -27,7 +27,7 @@ LISTED = 6
 FORMAT = 1  # of the JSON; names are added to it, never changed
 
 
-def decision(scene: Scene, asked: Asked) -> dict[str, Any]:
+def decision(scene: ModelScene, asked: DecisionRequest) -> dict[str, Any]:
     """The record of the decision about the row that is asked."""
     assert asked.row is not None
     tree = scene.tree
@@ -71,7 +71,7 @@ def decision(scene: Scene, asked: Asked) -> dict[str, Any]:
     )
 
 
-def _row_label(scene: Scene, place: int | None) -> dict[str, int | None]:
+def _row_label(scene: ModelScene, place: int | None) -> dict[str, int | None]:
     """Number and line of the row at `place` of the table; None for what is typed, and for lines that are not known."""
     rows = scene.rows
     if rows is None or place is None:
@@ -79,7 +79,7 @@ def _row_label(scene: Scene, place: int | None) -> dict[str, int | None]:
     return {"row": int(rows.numbers[place]), "line": None if rows.lines is None else int(rows.lines[place])}
 
 
-def certainty(scene: Scene, leaf: int) -> dict[str, Any]:
+def certainty(scene: ModelScene, leaf: int) -> dict[str, Any]:
     """How often the leaf is right: on training rows, and on unseen ones where there are any."""
     v = scene.tree.nodes[leaf]
     right, n = scene.unseen_of(v)
@@ -90,7 +90,9 @@ def _share(right: int, n: int) -> dict[str, Any] | None:
     return {"right": right, "rows": n, "share": right / n, "interval": wilson(right, n)} if n else None
 
 
-def similar(scene: Scene, known: tuple[ColumnStatistics, ...], asked: Asked, leaf: int) -> dict[str, Any] | None:
+def similar(
+    scene: ModelScene, known: tuple[ColumnStatistics, ...], asked: DecisionRequest, leaf: int
+) -> dict[str, Any] | None:
     """The other training rows of the leaf that are most like the row; None for those who may not see them."""
     if scene.rows is None or asked.row is None:
         return None
@@ -115,7 +117,7 @@ def similar(scene: Scene, known: tuple[ColumnStatistics, ...], asked: Asked, lea
     }
 
 
-def _similar_row(scene: Scene, i: int, distance: float) -> dict[str, Any]:
+def _similar_row(scene: ModelScene, i: int, distance: float) -> dict[str, Any]:
     rows = scene.rows
     assert rows is not None
     return {
@@ -126,7 +128,7 @@ def _similar_row(scene: Scene, i: int, distance: float) -> dict[str, Any]:
     }
 
 
-def other_trees(scene: Scene, row: FloatArray) -> dict[str, Any] | None:
+def other_trees(scene: ModelScene, row: FloatArray) -> dict[str, Any] | None:
     """What the good trees that a workbench of this model listed would answer; None if none were counted, or for strangers."""
     if not scene.inside:
         return None
@@ -148,7 +150,7 @@ def other_trees(scene: Scene, row: FloatArray) -> dict[str, Any] | None:
     }
 
 
-def _tree(scene: Scene, listed: dict[str, Any]) -> Tree | None:
+def _tree(scene: ModelScene, listed: dict[str, Any]) -> Tree | None:
     try:
         return tree_from_json(listed["nodes"], schema=scene.tree.schema, classes=scene.tree.classes)
     except (TrainerError, KeyError, TypeError):

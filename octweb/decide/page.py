@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from octweb.decide.asked import Asked, controls
+from octweb.decide.asked import DecisionRequest, controls
 from octweb.decide.facts import decision
 from octweb.decide.pictures import rows_picture, share_picture
 from octweb.registry.units import statistics_of
 from octweb.registry.workspace.rowsets import line_word
-from octweb.registry.workspace.scene import Scene
+from octweb.registry.workspace.scene import ModelScene
 from trainer.explain.carried import tree_data
 from trainer.explain.least import ORDERS
 from trainer.explain.statistics import priced
 from trainer.explain.words import value_text
-from trainer.table import ColumnSchema, Kind
+from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.numbers import label, number_text, unit
 from trainer.tree.render.names import short_names
 from trainer.tree.render.palette import swatch
@@ -27,7 +27,7 @@ CHANGE = 24  # and in the list of changes, which breaks them into lines where it
 LISTED_NAMES = 12
 
 
-def context(scene: Scene, asked: Asked) -> dict[str, Any]:
+def context(scene: ModelScene, asked: DecisionRequest) -> dict[str, Any]:
     """The whole page; without a decision where the row cannot be read."""
     tree = scene.tree
     head: dict[str, Any] = {
@@ -74,7 +74,7 @@ def flips_of(found: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [found["flip"], *found["alternatives"]] if found["flip"] else []
 
 
-def _step(scene: Scene, asked: Asked, number: int, step: dict[str, Any]) -> dict[str, Any]:
+def _step(scene: ModelScene, asked: DecisionRequest, number: int, step: dict[str, Any]) -> dict[str, Any]:
     tree = scene.tree
     node = tree.nodes[step["node"]]
     assert node.split is not None
@@ -157,7 +157,7 @@ def _with_short_names(flips: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def by_words(a: Any, b: Any, column: ColumnSchema) -> str:
     """How far a number moves: "200 € more"; nothing for categories and for 0 and 1."""
-    if column.kind is not Kind.NUMERIC:
+    if column.kind is not ColumnKind.NUMERIC:
         return ""
     return f"{number_text(float(f'{abs(b - a):.12g}'), full=True)}{unit(column)} {'more' if b > a else 'less'}"
 
@@ -186,7 +186,7 @@ def _similar(found: dict[str, Any] | None, classes: tuple[str, ...]) -> dict[str
     return found | {"names": list(zip(short_names(names, HEADING), names, strict=True)), "rows": rows}
 
 
-def units(scene: Scene, asked: Asked, found: Mapping[str, Any]) -> str:
+def units(scene: ModelScene, asked: DecisionRequest, found: Mapping[str, Any]) -> str:
     """What a size of 1 is in the columns that change, in words."""
     known = priced(scene.tree.schema, statistics_of(scene.model, inside=scene.inside)[0], asked.cost)
     names = {name for flip in flips_of(found) for name in flip["changes"]}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from octweb.figures.histogram import stacked_bars
-from octweb.registry.workspace.scene import Scene
+from octweb.registry.workspace.scene import ModelScene
 from trainer.tree.nodes import Node
 from trainer.tree.numbers import number_text
 from trainer.tree.render.palette import swatch
@@ -24,7 +24,7 @@ AIR = 0.6
 TICKS = 5
 
 
-def rows_picture(scene: Scene, node: Node, value: float) -> dict[str, Any] | None:
+def rows_picture(scene: ModelScene, node: Node, value: float) -> dict[str, Any] | None:
     """Training rows at a question about one number: stacked bars, thresholds and the row's own value; None for others."""
     if scene.rows is None or node.split is None:
         return None

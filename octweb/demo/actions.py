@@ -25,12 +25,12 @@ LIFE = timedelta(days=1)
 LETTERS = "abcdefghjkmnpqrstuvwxyz23456789"  # none that looks like another
 
 
-class Full(Exception):
+class DemoFull(Exception):
     """No visitor more today, from here or from anywhere; the message is for the visitor."""
 
 
 def begin(*, address: str | None) -> Visit:
-    """A new account without a password, for a day; raises Full."""
+    """A new account without a password, for a day; raises DemoFull."""
     now = timezone.now()
     origin = _origin(address)
     with transaction.atomic():
@@ -77,12 +77,12 @@ def end_due(now: datetime) -> int:
 def _refuse_many(now: datetime, origin: str) -> None:
     today = Visit.objects.filter(begun__gt=now - LIFE)
     if today.filter(origin=origin).count() >= settings.DEMO_VISITORS_PER_ADDRESS:
-        raise Full(
+        raise DemoFull(
             f"{settings.DEMO_VISITORS_PER_ADDRESS} demos were begun from your network within a day, which is the limit. "
             "Continue with one of them, or come back tomorrow."
         )
     if today.count() >= settings.DEMO_VISITORS:
-        raise Full(
+        raise DemoFull(
             f"{settings.DEMO_VISITORS} demos were begun within a day, which is the limit of this server. Come back tomorrow."
         )
 

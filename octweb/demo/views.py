@@ -27,7 +27,7 @@ def begin(request: HttpRequest) -> HttpResponse:
         return redirect("home")
     try:
         visit = actions.begin(address=client_address(request))
-    except actions.Full as full:
+    except actions.DemoFull as full:
         return too_many(request, str(full), seconds=3600)
     user: Any = visit.user
     auth.login(request, user, backend=BACKEND)

@@ -19,7 +19,7 @@ MANIFEST = "manifest.sha256"
 SIGNATURE = "signature.ed25519"
 PUBLIC_KEY = "public-key.pem"
 OWN = (MANIFEST, SIGNATURE)  # files that the list does not hold
-LARGEST = 1_000_000  # bytes of the list
+MAX_LIST_BYTES = 1_000_000  # bytes of the list
 
 
 class BadKey(Exception):
@@ -128,7 +128,7 @@ def check(folder: Path, *, trusted: frozenset[str]) -> Findings:
     lacking = [f"{name} is missing." for name in (MANIFEST, SIGNATURE, PUBLIC_KEY) if not (folder / name).is_file()]
     if lacking:
         return Findings(problems=tuple(lacking))
-    if (folder / MANIFEST).stat().st_size > LARGEST:
+    if (folder / MANIFEST).stat().st_size > MAX_LIST_BYTES:
         return Findings(problems=(f"{MANIFEST} is larger than a list of files can be.",))
     text = (folder / MANIFEST).read_bytes()
     try:

@@ -22,7 +22,7 @@ from octweb.dossier.keys import signing_key
 from octweb.dossier.models import FOLDER, ModelDossier
 from octweb.jobs.child import Process
 from octweb.jobs.models import RunStatus
-from octweb.jobs.supervisor import Refused, ResultSupervisor
+from octweb.jobs.supervisor import JobRefused, ResultSupervisor
 from octweb.registry.parsed import document_of
 from trainer.errors import ModelFileError
 
@@ -80,14 +80,14 @@ class DossierSupervisor(ResultSupervisor):
 
     def prepare(self, job: ModelDossier) -> DossierChild:
         if job.model.dataset is None:
-            raise Refused("The rows of this model are gone, so there can be no dossier.")
+            raise JobRefused("The rows of this model are gone, so there can be no dossier.")
         try:
             return DossierChild.prepare(job)
         except FileNotFoundError as error:
-            raise Refused("The stored file of the data set, or the proof, is gone.") from error
+            raise JobRefused("The stored file of the data set, or the proof, is gone.") from error
         except (ModelFileError, signing.BadKey) as error:
             key = settings.DOSSIER_KEY
-            raise Refused(str(error).replace(str(key), key.name)) from error
+            raise JobRefused(str(error).replace(str(key), key.name)) from error
 
     def limits(self, job: ModelDossier) -> tuple[float, float]:
         return float(settings.MAX_BATCH_SECONDS), float(settings.MAX_TRAINING_MB)

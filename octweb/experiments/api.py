@@ -13,12 +13,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from octweb.audit import actions as audit
-from octweb.core.api import PROBLEMS, Name, Text
+from octweb.core.api import PROBLEMS, Name, StrictTextField
 from octweb.datasets.models import Dataset
 from octweb.experiments import actions
 from octweb.experiments.board import (
     SHOWN,
-    Line,
+    BoardLine,
     board,
     elapsed,
     held_out,
@@ -37,7 +37,7 @@ from trainer.evaluate.intervals import wilson
 class TrialSerializer(serializers.Serializer):
     """A method that is tried with these settings."""
 
-    method = Text(max_length=50)
+    method = StrictTextField(max_length=50)
     parameters = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False, default=dict)
 
     def validate_parameters(self, values: dict[str, Any]) -> dict[str, Any]:
@@ -170,7 +170,7 @@ def as_json(experiment: Experiment) -> dict[str, Any]:
     }
 
 
-def _candidate_json(line: Line) -> dict[str, Any]:
+def _candidate_json(line: BoardLine) -> dict[str, Any]:
     candidate = line.candidate
     score = line.score
     return {

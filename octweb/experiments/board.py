@@ -16,7 +16,7 @@ from octweb.core.templatetags.octweb import NARROW, percent
 from octweb.experiments.models import Candidate, Experiment
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.runs import advice
-from trainer.evaluate import Choice, Honest, Record, Score, choose, honest
+from trainer.evaluate import FoldRecord, NestedEstimate, OneStandardErrorChoice, Score, choose, honest
 from trainer.evaluate.intervals import wilson
 from trainer.registry import get
 from trainer.training.claims import read_claim, splits_claim, splits_words
@@ -29,7 +29,7 @@ SORTS = {"accuracy": "Accuracy", "leaves": "Leaves", "time": "Time", "queue": "Q
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class BoardLine:
     """A row of the leaderboard; shares in [0, 1], None if it is not known yet."""
 
     candidate: Candidate
@@ -74,17 +74,17 @@ class Board:
     """An experiment as it stands."""
 
     experiment: Experiment
-    lines: tuple[Line, ...]
-    choice: Choice | None
-    honest: Honest | None
+    lines: tuple[BoardLine, ...]
+    choice: OneStandardErrorChoice | None
+    honest: NestedEstimate | None
     status: str
 
     @property
-    def chosen(self) -> Line | None:
+    def chosen(self) -> BoardLine | None:
         return next((line for line in self.lines if line.recommended), None)
 
     @property
-    def highest(self) -> Line | None:
+    def highest(self) -> BoardLine | None:
         return self.line(self.choice.highest.label) if self.choice else None
 
     @property
@@ -95,10 +95,10 @@ class Board:
     def finished(self) -> bool:
         return all(line.candidate.is_finished for line in self.lines)
 
-    def line(self, label: str) -> Line | None:
+    def line(self, label: str) -> BoardLine | None:
         return next((line for line in self.lines if line.label == label), None)
 
-    def sorted(self, by: str) -> list[Line]:
+    def sorted(self, by: str) -> list[BoardLine]:
         """The lines by accuracy, leaves or time, those without a number last; else in the order of the queue."""
         keys = {
             "accuracy": lambda x: -x.score.mean,
@@ -147,7 +147,7 @@ def status_of(candidates: Sequence[Candidate]) -> str:
     return str(RunStatus.SUCCEEDED if RunStatus.SUCCEEDED in states else RunStatus.FAILED)
 
 
-def elapsed(experiment: Experiment, lines: Sequence[Line]) -> float | None:
+def elapsed(experiment: Experiment, lines: Sequence[BoardLine]) -> float | None:
     """Seconds from the first start to the last end, or to now."""
     starts = [line.candidate.started for line in lines if line.candidate.started]
     if not starts:
@@ -198,7 +198,7 @@ def reasons_against(found: Board) -> list[dict[str, str]]:
     ]
 
 
-def _why_not(choice: Choice, score: Score) -> str:
+def _why_not(choice: OneStandardErrorChoice, score: Score) -> str:
     """By the rule of `choose`, in the order in which it looks."""
     chosen = choice.chosen
     if score.label not in choice.within:
@@ -244,7 +244,7 @@ def held_out(experiment: Experiment) -> dict[str, Any] | None:
     return (experiment.chosen.summary.get("metrics") or {}).get("test")
 
 
-def tree_of(line: Line) -> dict[str, Any] | None:
+def tree_of(line: BoardLine) -> dict[str, Any] | None:
     """The tree of a candidate as an outline."""
     return _outline(str(line.candidate.pk), str(line.candidate.finished)) if line.candidate.is_done else None
 
@@ -268,7 +268,7 @@ def points(found: Board) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _line(candidate: Candidate, experiment: Experiment) -> Line:
+def _line(candidate: Candidate, experiment: Experiment) -> BoardLine:
     method = get(candidate.method)
     own = sorted((r for r in candidate.records if r.get("second", -1) < 0), key=lambda r: r["fold"])
     good = [r for r in own if not r.get("error")]
@@ -286,7 +286,7 @@ def _line(candidate: Candidate, experiment: Experiment) -> Line:
             claim={"proved": 0, "gap": 1}.get(claim["kind"] if claim else "", 2),
         )
     broken = next((r["error"] for r in own if r.get("error")), "")
-    return Line(
+    return BoardLine(
         candidate=candidate,
         title=method.title,
         asks=advice.split_phrase(method),
@@ -316,17 +316,17 @@ def _claim(candidate: Candidate) -> dict[str, Any] | None:
     return found | {"gap": summary.get("gap")} if claim.kind == "gap" else found
 
 
-def _recommended(line: Line) -> Line:
+def _recommended(line: BoardLine) -> BoardLine:
     return replace(line, recommended=True)
 
 
-def _honest(experiment: Experiment, lines: Sequence[Line]) -> Honest | None:
+def _honest(experiment: Experiment, lines: Sequence[BoardLine]) -> NestedEstimate | None:
     """The estimate by nested folds, once nothing is under way."""
     if not experiment.nested or any(not line.candidate.is_finished for line in lines):
         return None
-    known = {f.name for f in fields(Record)}
+    known = {f.name for f in fields(FoldRecord)}
     records = {
-        line.label: [Record(**{k: v for k, v in r.items() if k in known}) for r in line.candidate.records]
+        line.label: [FoldRecord(**{k: v for k, v in r.items() if k in known}) for r in line.candidate.records]
         for line in lines
         if line.score is not None
     }

@@ -12,7 +12,7 @@ from django.urls import reverse
 from octweb.experiments.board import status_of
 from octweb.experiments.models import Candidate, Experiment
 from octweb.jobs.models import FINISHED, RunStatus
-from octweb.runs.listing import Entry, Source
+from octweb.runs.listing import EntrySource, ListEntry
 
 
 def _has(*states: Any) -> Exists:
@@ -35,7 +35,7 @@ def _rows(user: Any, words: str, status: str) -> QuerySet:
     return found.alias(status=STATUS).filter(status=status) if status else found
 
 
-def _read_entries(keys: Collection[Any]) -> list[Entry]:
+def _read_entries(keys: Collection[Any]) -> list[ListEntry]:
     states = Candidate.objects.only("experiment_id", "status", "started", "number")
     found = Experiment.objects.select_related("dataset", "owner").only(
         "name", "created", "dataset__name", "owner__username"
@@ -44,10 +44,10 @@ def _read_entries(keys: Collection[Any]) -> list[Entry]:
     return [_entry(experiment) for experiment in found.filter(pk__in=keys).order_by()]
 
 
-def _entry(experiment: Experiment) -> Entry:
+def _entry(experiment: Experiment) -> ListEntry:
     candidates = list(experiment.candidates.all())
     done = sum(c.was_tried for c in candidates)
-    return Entry(
+    return ListEntry(
         kind="experiment",
         pk=experiment.pk,
         url=reverse("experiments:detail", args=[experiment.pk]),
@@ -62,4 +62,6 @@ def _entry(experiment: Experiment) -> Entry:
     )
 
 
-EXPERIMENTS = Source(rows=_rows, name=Lower("name"), dataset=Lower("dataset__name"), status=STATUS, read=_read_entries)
+EXPERIMENTS = EntrySource(
+    rows=_rows, name=Lower("name"), dataset=Lower("dataset__name"), status=STATUS, read=_read_entries
+)

@@ -12,7 +12,7 @@ from octweb.runs.estimate import by_model, seconds_of, size_of
 from octweb.runs.thresholds import QUICK, bins_within
 from octweb.runs.words import run_name
 from trainer.methods.capabilities import Penalty
-from trainer.methods.cost import Size
+from trainer.methods.cost import ProblemSize
 from trainer.registry import METHODS, get
 
 FEW_ROWS = 1000  # below, no rows are held out: nested folds use them all
@@ -38,14 +38,14 @@ class Trial:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class TrialPlan:
     """Trials in the order of the queue, quick ones first; `skipped` has what was left out, and why."""
 
     trials: tuple[Trial, ...]
     skipped: tuple[dict[str, str], ...]
 
 
-def plan(dataset: Dataset, *, kinds: Collection[str] = KINDS, time_limit: float) -> Plan:
+def plan(dataset: Dataset, *, kinds: Collection[str] = KINDS, time_limit: float) -> TrialPlan:
     """What is tried on these data when trees may ask questions of these kinds and one fit may take so long."""
     trials: list[tuple[float, Trial]] = []
     skipped: list[dict[str, str]] = []
@@ -71,7 +71,7 @@ def plan(dataset: Dataset, *, kinds: Collection[str] = KINDS, time_limit: float)
                 trials.append((seconds, trial))
     # integer programs last: they often take all of their time
     trials.sort(key=lambda pair: (get(pair[1].method).cost.integer_program, pair[0]))
-    return Plan(trials=tuple(trial for _, trial in trials), skipped=tuple(skipped))
+    return TrialPlan(trials=tuple(trial for _, trial in trials), skipped=tuple(skipped))
 
 
 def evaluation(dataset: Dataset) -> tuple[float, bool]:
@@ -122,6 +122,6 @@ def _seconds(dataset: Dataset, trial: Trial) -> float:
     return seconds_of(get(trial.method), _size(dataset, trial))
 
 
-def _size(dataset: Dataset, trial: Trial) -> Size:
+def _size(dataset: Dataset, trial: Trial) -> ProblemSize:
     method = get(trial.method)
     return size_of(dataset, method, method.settings(trial.parameters).to_json(), dataset.rows)

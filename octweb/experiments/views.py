@@ -37,7 +37,7 @@ from octweb.figures.experiment import experiment_figure
 from octweb.jobs.models import RunStatus
 from octweb.jobs.queue import worker_seen
 from octweb.runs.listing import SORTS as LIST_SORTS
-from octweb.runs.listing import Entries
+from octweb.runs.listing import MergedEntries
 from trainer.errors import ParameterError
 
 
@@ -54,7 +54,7 @@ def _candidate(request: HttpRequest, pk: Any) -> Candidate:
 def experiment_list(request: HttpRequest) -> HttpResponse:
     words = request.GET.get("q", "").strip()[:200]
     sort = request.GET.get("sort", "newest")
-    found = Entries([EXPERIMENTS], request.user, words=words, sort=sort)
+    found = MergedEntries([EXPERIMENTS], request.user, words=words, sort=sort)
     page = Paginator(found, PAGE_SIZE).get_page(request.GET.get("page"))
     shown = {"page": page, "words": words, "sort": sort, "sorts": LIST_SORTS.items(), "placeholder": "name, data set"}
     return render(request, "experiments/list.html", shown)

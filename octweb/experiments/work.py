@@ -20,12 +20,12 @@ from octweb.experiments.models import Candidate
 from octweb.jobs.child import PROGRESS, Process
 from octweb.jobs.models import START_SECONDS, RunStatus
 from octweb.jobs.queue import more_urgent_waits
-from octweb.jobs.supervisor import Refused, ResultSupervisor
+from octweb.jobs.supervisor import JobRefused, ResultSupervisor
 from octweb.runs.options import arguments_of
 from trainer.errors import DataError
 
 MEMORY_SLACK = 1.25
-PATIENCE = timedelta(seconds=1)  # a free worker would have taken the job of a person by then
+URGENT_WAIT = timedelta(seconds=1)  # a free worker would have taken the job of a person by then
 
 
 @dataclass(kw_only=True)
@@ -92,9 +92,9 @@ class CandidateSupervisor(ResultSupervisor):
         try:
             return CandidateChild.prepare(job)
         except FileNotFoundError as error:
-            raise Refused("The stored file of the data set is gone. Upload it again.") from error
+            raise JobRefused("The stored file of the data set is gone. Upload it again.") from error
         except DataError as error:
-            raise Refused(str(error)) from error
+            raise JobRefused(str(error)) from error
 
     def limits(self, job: Candidate) -> tuple[float, float]:
         memory = allowed(job.parameters, "memory_limit")
@@ -104,11 +104,11 @@ class CandidateSupervisor(ResultSupervisor):
         known = self.lines
         cancel = super()._tick(child)
         if self.lines > known:  # a fit has ended
-            self.gives_way = self.gives_way or more_urgent_waits(self.load(), timezone.now() - PATIENCE)
+            self.preempted = self.preempted or more_urgent_waits(self.load(), timezone.now() - URGENT_WAIT)
         return cancel
 
     def _finish(self, job: Any, child: Process, code: int) -> None:
-        if self.gives_way and code != 0 and not self.end_reason and self._patiently(self._not_cancelled):
+        if self.preempted and code != 0 and not self.end_reason and self._patiently(self._not_cancelled):
             self._patiently(lambda: self._release(gave_way=F("gave_way") + 1))
             return
         super()._finish(job, child, code)

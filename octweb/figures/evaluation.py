@@ -8,7 +8,7 @@ from html import escape as html
 from typing import Any
 
 from octweb.places import FILES
-from trainer.evaluate import Report
+from trainer.evaluate import StudyReport
 from trainer.evaluate.tables import MEASURES, sentence
 from trainer.tree.render.palette import COLOURS, SHAPES, axis, escape, frame
 
@@ -25,7 +25,7 @@ th:first-child, td:first-child {{ text-align: left; }}
 """
 
 
-def evaluation_page(report: Report) -> str:
+def evaluation_page(report: StudyReport) -> str:
     """The HTML document."""
     words = (
         f"{report.folds}-fold stratified cross-validation, the same folds for all, seed {report.seed}. "
@@ -42,7 +42,7 @@ def evaluation_page(report: Report) -> str:
     return "".join(parts)
 
 
-def measure_figure(report: Report, variants: Sequence[str], measure: str) -> dict[str, Any]:
+def measure_figure(report: StudyReport, variants: Sequence[str], measure: str) -> dict[str, Any]:
     """Plotly JSON: a row for each data set, a marker for each variant; sizes and times on a logarithmic axis."""
     datasets = [d for d in report.datasets if any(report.cell(d, v).failed < report.folds for v in variants)][::-1]
     data: list[dict[str, Any]] = []
@@ -81,7 +81,7 @@ def measure_figure(report: Report, variants: Sequence[str], measure: str) -> dic
     return {"data": data, "layout": layout}
 
 
-def _section(report: Report, group: str, variants: Sequence[str], measure: str, title: str) -> str:
+def _section(report: StudyReport, group: str, variants: Sequence[str], measure: str, title: str) -> str:
     name = f"{group or 'all'}-{measure}".replace(" ", "-")
     figure = json.dumps(measure_figure(report, variants, measure)).replace("<", "\\u003c")
     heading = html(f"{title.capitalize()}{f', {group}' if group else ''}")
@@ -99,6 +99,6 @@ def _section(report: Report, group: str, variants: Sequence[str], measure: str, 
     )
 
 
-def _row(report: Report, dataset: str, variants: Sequence[str], measure: str) -> str:
+def _row(report: StudyReport, dataset: str, variants: Sequence[str], measure: str) -> str:
     cells = "".join(f"<td>{html(report.text(dataset, v, measure))}</td>" for v in variants)
     return f"<tr><td>{html(dataset)}</td>{cells}</tr>"

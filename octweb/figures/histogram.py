@@ -13,7 +13,7 @@ from trainer.tree.render.names import named_styles
 from trainer.tree.render.palette import LEGEND, axis, class_styles, count_axis, escape, frame
 
 BINS = 32
-LARGEST = float(np.finfo(np.float64).max)
+MAX_FLOAT64 = float(np.finfo(np.float64).max)
 THINNEST = 1000  # part of the width that a bar has at least
 FEW = 12  # up to so many different values each has a bar of its own
 
@@ -133,8 +133,8 @@ def _own_bars(distinct: FloatArray, cuts: Sequence[float]) -> tuple[FloatArray, 
         0.8 * float(np.diff(distinct / 2).min()) if len(distinct) > 1 else 0.4 * max(1.0, abs(float(distinct[0])) / 10)
     )
     with np.errstate(over="ignore"):
-        starts = np.maximum(distinct - half, -LARGEST)
-        ends = np.minimum(distinct + half, LARGEST)
+        starts = np.maximum(distinct - half, -MAX_FLOAT64)
+        ends = np.minimum(distinct + half, MAX_FLOAT64)
     for cut in cuts:  # a value at the cut lies on its left side
         ends = np.where((distinct <= cut) & (ends > cut), cut, ends)
         starts = np.where((distinct > cut) & (starts < cut), cut, starts)
@@ -146,7 +146,7 @@ def _edges(low: float, high: float, cuts: Sequence[float]) -> FloatArray:
     step = high / BINS - low / BINS  # the difference of huge numbers may be no double
     if step <= 0:
         step = max(abs(high) / BINS, float(np.spacing(abs(high))))
-    first = max(-LARGEST, low - max(step, float(np.spacing(abs(low))))) if low in cuts else low
+    first = max(-MAX_FLOAT64, low - max(step, float(np.spacing(abs(low))))) if low in cuts else low
     stops = [first, *sorted({c for c in cuts if low <= c < high}), high]
     parts = [_stretch(a, b, max(1, round(b / step - a / step))) for a, b in pairwise(stops)]
     return np.unique(np.append(np.concatenate(parts), high))  # between neighbours there is no further edge
@@ -167,4 +167,4 @@ def _span(at: FloatArray, widths: FloatArray, cuts: Sequence[float]) -> list[flo
     low = min(ends)
     high = max(ends)
     air = 0.02 * high - 0.02 * low or 1.0
-    return [max(low - air, -LARGEST), min(high + air, LARGEST)]
+    return [max(low - air, -MAX_FLOAT64), min(high + air, MAX_FLOAT64)]

@@ -28,7 +28,7 @@ from trainer.tree.numbers import count_words
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind:
+class DeletableKind:
     """A kind of thing, and all that a page needs to delete one and to bring it back."""
 
     model: type[Deletable]
@@ -106,27 +106,27 @@ def _of_prediction(job: BatchPrediction) -> list[str]:
 
 
 KINDS = {
-    "dataset": Kind(
+    "dataset": DeletableKind(
         model=Dataset, noun="data set", delete=datasets.delete,
         page="datasets:detail", after="datasets:list", depends=_of_dataset,
     ),
-    "run": Kind(
+    "run": DeletableKind(
         model=TrainingRun, noun="run", delete=runs.delete,
         page="runs:detail", after="runs:list", depends=_of_run,
     ),
-    "experiment": Kind(
+    "experiment": DeletableKind(
         model=Experiment, noun="experiment", delete=experiments.delete,
         page="experiments:detail", after="experiments:list", depends=_of_experiment,
     ),
-    "workbench": Kind(
+    "workbench": DeletableKind(
         model=Workbench, noun="workbench", delete=workbenches.delete, bring_back=workbenches.bring_back,
         page="workbench:detail", after="workbench:list", depends=_of_workbench,
     ),
-    "model": Kind(
+    "model": DeletableKind(
         model=TreeModel, noun="model", delete=registry.delete,
         page="registry:detail", after="registry:list", depends=_of_model,
     ),
-    "prediction": Kind(
+    "prediction": DeletableKind(
         model=BatchPrediction, noun="predicted file", delete=batch.delete, bring_back=batch.bring_back,
         page="batch:detail", after="batch:list", depends=_of_prediction,
     ),

@@ -16,7 +16,7 @@ from django.views.decorators.http import require_GET, require_POST
 from octweb.audit import actions as audit
 from octweb.core.deleting import protecting
 from octweb.core.problems import Conflict
-from octweb.home.kinds import KINDS, Kind, users_of
+from octweb.home.kinds import KINDS, DeletableKind, users_of
 
 
 @login_required
@@ -84,7 +84,7 @@ def undelete(request: HttpRequest, kind: str, pk: Any) -> HttpResponse:
     return redirect(known.page, thing.pk)
 
 
-def _kind(name: str) -> Kind:
+def _kind(name: str) -> DeletableKind:
     if name not in KINDS:
         raise Http404("There is nothing of this kind.")
     return KINDS[name]

@@ -47,7 +47,7 @@ class Process(ABC):
 
     job: Any
     folder: Path
-    process: fork_server.Child | None = None
+    process: fork_server.ChildProcess | None = None
     offset: int = 0
 
     @staticmethod

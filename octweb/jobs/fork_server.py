@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 LOADED = ("train", "edit", "evaluate", "predict", "verify", "dossier", "convert")  # the commands of jobs
 # variables that are read when Django and the libraries are loaded; a fork is given the others
 AT_LOADING = ("OCTWEB_", "DJANGO_", "PYTHON", "NUMBA_", "OPENBLAS_", "OMP_", "ARROW_")
-PATIENCE = 60.0  # seconds in which the fork server must have loaded everything and forked
+START_TIMEOUT_SECONDS = 60.0  # seconds in which the fork server must have loaded everything and forked
 LOST = -signal.SIGKILL  # the status of a child whose fork server was killed: it ends itself, and nobody knows how
 
 
@@ -36,7 +36,7 @@ def program() -> list[str]:
     return [*settings.COMMAND, "fork_server"]
 
 
-class Child(Protocol):
+class ChildProcess(Protocol):
     """What a job needs of its process, as `subprocess.Popen` has it."""
 
     pid: int
@@ -46,7 +46,7 @@ class Child(Protocol):
     def wait(self, timeout: float | None = None) -> int: ...
 
 
-class Forked:
+class ForkedProcess:
     """A child of the fork server."""
 
     def __init__(self, server: ForkServer, pid: int) -> None:
@@ -110,11 +110,11 @@ class ForkServer:
         name = "".join(command[len(self.command) :][:1])
         return own == self.command and name in LOADED and _at_loading(environment) == _at_loading(self.environment)
 
-    def start(self, command: list[str], folder: Path, environment: dict[str, str]) -> Forked | None:
+    def start(self, command: list[str], folder: Path, environment: dict[str, str]) -> ForkedProcess | None:
         """A fork that runs `command` in `folder` with its output in files there; None where the server is gone."""
         arguments = command[len(self.command) :]
         order = json.dumps({"arguments": arguments, "folder": str(folder), "environment": environment}).encode() + b"\n"
-        until = time.monotonic() + PATIENCE
+        until = time.monotonic() + START_TIMEOUT_SECONDS
         with self.lock:
             try:
                 assert self.process.stdin is not None
@@ -122,7 +122,7 @@ class ForkServer:
                 while time.monotonic() < until:
                     started = [r["started"] for r in self._read(until - time.monotonic()) if "started" in r]
                     if started:
-                        return Forked(self, started[0])
+                        return ForkedProcess(self, started[0])
                     if not self.alive:
                         break
             except OSError as error:
@@ -202,7 +202,7 @@ def living(environment: dict[str, str]) -> ForkServer | None:
         return _kept[0] if _kept else None
 
 
-def fork(command: list[str], folder: Path, environment: dict[str, str]) -> Forked | None:
+def fork(command: list[str], folder: Path, environment: dict[str, str]) -> ForkedProcess | None:
     """A fork that runs `command` in `folder`, its output in `stdout` and `stderr` there; None where a new process is needed."""
     server = living(environment)
     return server.start(command, folder, environment) if server and server.takes(command, environment) else None

@@ -33,13 +33,19 @@ from octweb.jobs.signals import ended
 
 log = logging.getLogger(__name__)
 
-TICK = 0.5
+TICK_SECONDS = 0.5
 LOOK = 0.05  # seconds between two looks for the first report, which a person waits for
 NOTE = "note"  # in the summary of a job
-AGAIN = "note: the system killed attempt {attempt}, probably because memory ran out; the job was tried again once."
-UNHEARD = "The {noun} process did not end within {seconds:.0f} s of being asked to, and was ended without a result."
-PATIENT = 6  # times the grace: one step of a solver on a busy machine may take longer than a worker that ends has
-DATABASE_PATIENCE = 60.0  # seconds for which a database that is away is waited for
+RETRIED_NOTE = (
+    "note: the system killed attempt {attempt}, probably because memory ran out; the job was tried again once."
+)
+IGNORED_TERMINATION = (
+    "The {noun} process did not end within {seconds:.0f} s of being asked to, and was ended without a result."
+)
+USER_STOP_GRACE_FACTOR = (
+    6  # times the grace: one step of a solver on a busy machine may take longer than a worker that ends has
+)
+DATABASE_TIMEOUT_SECONDS = 60.0  # seconds for which a database that is away is waited for
 
 stopping = threading.Event()  # set by the worker command when it is asked to end
 
@@ -66,7 +72,7 @@ class LostLease(Exception):
     """Somebody else has the job now, or it was deleted."""
 
 
-class Refused(Exception):
+class JobRefused(Exception):
     """The job cannot be done; the message is for its owner."""
 
 
@@ -85,7 +91,7 @@ class Supervisor(ABC):
         self.end_reason = ""
         self.lost = ""  # what is lost with a child that was killed, in words
         self.late = False  # asked to end since its time was over
-        self.gives_way = False  # the child is to end and the job to wait again, so that others come first
+        self.preempted = False  # the child is to end and the job to wait again, so that others come first
         self.note = ""  # on what happened to the attempt before, first in the log
 
     def load(self) -> Any:
@@ -94,7 +100,7 @@ class Supervisor(ABC):
 
     @abstractmethod
     def prepare(self, job: Any) -> Process:
-        """Its child, not started yet; raises Refused."""
+        """Its child, not started yet; raises JobRefused."""
 
     @abstractmethod
     def limits(self, job: Any) -> tuple[float, float]:
@@ -123,7 +129,7 @@ class Supervisor(ABC):
                 self._finish(job, child, code)
         except LostLease:
             log.warning("%s %s attempt %s: the lease is lost, leaving it", self._name, self.job_id, self.attempt)
-        except Refused as error:
+        except JobRefused as error:
             reason = str(error)
             self._patiently(lambda: self.end(RunStatus.FAILED, error=reason))
         except Exception as error:
@@ -215,20 +221,20 @@ class Supervisor(ABC):
                 log.warning("%s %s: the database does not answer: %s", self._name, self.job_id, error)
                 connection.close()
                 cancel = False
-                if time.monotonic() - away > DATABASE_PATIENCE:
+                if time.monotonic() - away > DATABASE_TIMEOUT_SECONDS:
                     raise
             if code is not None:
                 return code
             if terminated is None:
                 terminated = self._reason_to_stop(child, cancel, time.monotonic() - started > limit, memory)
             elif time.monotonic() - terminated > (grace := self._grace(started + limit - terminated)):
-                self.end_reason = self.end_reason or UNHEARD.format(noun=self.noun, seconds=grace)
+                self.end_reason = self.end_reason or IGNORED_TERMINATION.format(noun=self.noun, seconds=grace)
                 child.signal(signal.SIGKILL)
             self._pause(child)
 
     def _pause(self, child: Process) -> None:
         """Wait for the next tick, the end of the child, or its first report."""
-        end = time.monotonic() + TICK
+        end = time.monotonic() + TICK_SECONDS
         while not child.offset and child.poll() is None and time.monotonic() < end - LOOK:
             child.pause(LOOK)
             if child.has_reported():
@@ -241,7 +247,7 @@ class Supervisor(ABC):
         Those who wait for the worker wait no longer than without the stop, and a worker that ends cannot wait.
         """
         grace = float(settings.WORKER_GRACE_SECONDS)
-        return grace if self.stopping.is_set() else min(PATIENT * grace, grace + max(0.0, left))
+        return grace if self.stopping.is_set() else min(USER_STOP_GRACE_FACTOR * grace, grace + max(0.0, left))
 
     def _reason_to_stop(self, child: Process, cancel: bool, late: bool, memory: float) -> float | None:
         """Ask the child to end if there is a reason; returns the time at which it was asked."""
@@ -249,7 +255,7 @@ class Supervisor(ABC):
         if used > memory:
             self.end_reason = f"The {self.noun} process used {used:,.0f} MB, more than its limit. {self.jobs.ADVICE}"
             child.signal(signal.SIGKILL)
-        elif cancel or late or self.gives_way or self.stopping.is_set():
+        elif cancel or late or self.preempted or self.stopping.is_set():
             self.late = late
             if late:
                 self.end_reason = f"The {self.noun} process did not end after its time limit and was stopped."
@@ -304,7 +310,7 @@ class Supervisor(ABC):
 
     def _patiently(self, action):
         """Do something with a database, or a store of files, that may be away for some seconds."""
-        until = time.monotonic() + DATABASE_PATIENCE
+        until = time.monotonic() + DATABASE_TIMEOUT_SECONDS
         while True:
             try:
                 return action()
@@ -341,7 +347,7 @@ class ResultSupervisor(Supervisor):
             self._patiently(self._release)
             return
         if code == -signal.SIGKILL and not self.end_reason and not self.note and self._patiently(self._not_cancelled):
-            self._patiently(lambda: self._release(summary={NOTE: AGAIN.format(attempt=self.attempt)}))
+            self._patiently(lambda: self._release(summary={NOTE: RETRIED_NOTE.format(attempt=self.attempt)}))
             return
         cancelled = self._patiently(lambda: not self._not_cancelled())
         if code == -signal.SIGKILL and (kept := self.kept_of(child, cancelled)):

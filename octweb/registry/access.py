@@ -7,7 +7,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from octweb.registry.models import Level, Share, State, TreeModel
+from octweb.registry.models import Share, ShareLevel, State, TreeModel
 
 
 def alive(token: Any) -> bool:
@@ -21,12 +21,12 @@ def may_call(user: Any, token: Any, model: TreeModel, *, public: bool = False) -
     Approved models are for everyone who is known; owners, staff and those with whom it was shared call others, too, but not at a `public` address, which serves
     approved ones only. `TreeModelQuerySet.callable_by` is the same rule for lists. Tokens of every scope may predict.
     """
-    return _may(user, token, model, public=public, levels=(Level.CALL,))
+    return _may(user, token, model, public=public, levels=(ShareLevel.CALL,))
 
 
 def may_read(user: Any, token: Any, model: TreeModel) -> bool:
     """As `may_call`, for looking at the model: those with whom it was shared for reading alone may, too."""
-    return _may(user, token, model, public=False, levels=(Level.READ, Level.CALL))
+    return _may(user, token, model, public=False, levels=(ShareLevel.READ, ShareLevel.CALL))
 
 
 def inside(user: Any, model: TreeModel) -> bool:

@@ -31,7 +31,7 @@ from octweb.registry import access
 from octweb.registry.audited import record_step
 from octweb.registry.derived import columns_of
 from octweb.registry.families import claim, family_of
-from octweb.registry.models import Family, Level, ReviewEvent, Share, State, TreeModel, TreeModelQuerySet
+from octweb.registry.models import Family, ReviewEvent, Share, ShareLevel, State, TreeModel, TreeModelQuerySet
 from octweb.registry.remembered import forget
 from trainer.tree.document import without_row_digests
 from trainer.tree.file import from_json
@@ -185,8 +185,8 @@ def share(model: TreeModel, *, by, username: str, level: str) -> Share:
         raise ValidationError({"username": f"There is no account '{username.strip()[:150]}'."})
     if person.pk == model.owner_id:
         raise ValidationError({"username": "The owner has access anyway."})
-    if level not in Level.values:
-        raise ValidationError({"level": f"'{level[:20]}' is not one of {', '.join(Level.values)}."})
+    if level not in ShareLevel.values:
+        raise ValidationError({"level": f"'{level[:20]}' is not one of {', '.join(ShareLevel.values)}."})
     with transaction.atomic():
         audit.record("shared", model, by=by, user=person.get_username(), level=level)
         return Share.objects.update_or_create(model=model, user=person, defaults={"level": level})[0]

@@ -21,7 +21,7 @@ from django.utils.safestring import SafeString
 from django.utils.timezone import localtime
 from rest_framework.exceptions import APIException
 
-from octweb.core.faults import Damaged
+from octweb.core.faults import DamagedDocument
 from octweb.core.problems import flatten
 from octweb.core.templatetags.octweb import percent
 from octweb.registry import actions
@@ -42,7 +42,7 @@ def _or_damage(show: Callable[[Any, TreeModel], Any]) -> Callable[[Any, TreeMode
     def shown(self: Any, model: TreeModel) -> Any:
         try:
             return show(self, model)
-        except Damaged as error:
+        except DamagedDocument as error:
             return str(error)
 
     return shown

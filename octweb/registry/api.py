@@ -21,7 +21,7 @@ from rest_framework.views import APIView
 
 from octweb.core import metrics
 from octweb.core.api import PROBLEMS
-from octweb.core.parsers import StrictJSONParser, TooLarge
+from octweb.core.parsers import BodyTooLarge, StrictJSONParser
 from octweb.registry import actions
 from octweb.registry.access import may_call, may_read
 from octweb.registry.answers import (
@@ -343,7 +343,7 @@ def rows_of(body: object) -> list:
     if not isinstance(rows, list):
         raise ValidationError({"rows": "A list of objects is needed: one object per row, column → value."})
     if len(rows) > settings.MAX_PREDICT_ROWS:
-        raise TooLarge(f"{len(rows):,} rows are too many; {settings.MAX_PREDICT_ROWS:,} is the limit of one call.")
+        raise BodyTooLarge(f"{len(rows):,} rows are too many; {settings.MAX_PREDICT_ROWS:,} is the limit of one call.")
     return rows
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from django.conf import settings
 from rest_framework.exceptions import ParseError, ValidationError
 
-from octweb.core.parsers import TooLarge
+from octweb.core.parsers import BodyTooLarge
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.predicting import Predictions, predict_rows
@@ -22,7 +22,7 @@ from trainer.data.formats.csv_file import read_csv
 from trainer.data.formats.file_bytes import ReadLimits
 from trainer.data.formats.parquet_file import PARQUET
 from trainer.data.formats.raw import RawTable
-from trainer.data.parsing import Reading
+from trainer.data.parsing import ColumnParsing
 from trainer.data.reader import rows_for_model
 from trainer.errors import RowError
 
@@ -57,14 +57,14 @@ def predict_columns(model: TreeModel, columns: Any) -> Predictions:
 def check_rows(n: int) -> None:
     """Refuse more rows than one call may have."""
     if n > settings.MAX_PREDICT_ROWS:
-        raise TooLarge(f"{n:,} rows are too many; {settings.MAX_PREDICT_ROWS:,} is the limit of one call.")
+        raise BodyTooLarge(f"{n:,} rows are too many; {settings.MAX_PREDICT_ROWS:,} is the limit of one call.")
 
 
 def predict_csv(model: TreeModel, content: bytes) -> Predictions:
     """Predict the rows of a CSV text with a header line; raises DataError with line numbers."""
     check_rows(max(content.count(b"\n"), content.count(b"\r")) - 1)
     if _longest_line(content) > MAX_LINE:
-        raise TooLarge(f"A line of the CSV text is longer than {MAX_LINE:,} bytes.")
+        raise BodyTooLarge(f"A line of the CSV text is longer than {MAX_LINE:,} bytes.")
     limits = ReadLimits(rows=settings.MAX_PREDICT_ROWS, columns=settings.MAX_COLUMNS)
     return _predict(model, read_csv(content, limits=limits))
 
@@ -95,7 +95,7 @@ def _predict(model: TreeModel, raw: RawTable) -> Predictions:
     tree = file.tree
     rows = rows_for_model(
         raw, tree.schema, target=file.target, classes=tree.classes, used=tree.used_columns, only_used=True,
-        reading=Reading.from_json(file.reading),
+        reading=ColumnParsing.from_json(file.reading),
     )  # fmt: skip
     matrix = rows.table.matrix()
     if not rows.usable.all():
@@ -121,7 +121,7 @@ def _arrow_table(content: bytes) -> pa.Table:
     with pa.ipc.open_stream(pa.BufferReader(content)) as reader:
         schema = reader.schema
         if len(schema) > settings.MAX_COLUMNS:
-            raise TooLarge(f"{len(schema):,} columns are too many; {settings.MAX_COLUMNS:,} is the limit.")
+            raise BodyTooLarge(f"{len(schema):,} columns are too many; {settings.MAX_COLUMNS:,} is the limit.")
         for batch in reader:
             rows += batch.num_rows
             check_rows(rows)
@@ -186,4 +186,4 @@ def _texts(name: str, array: pa.Array) -> pa.Array:
 
 def _check_room(name: str, size: int) -> None:
     if size > settings.MAX_PREDICT_BYTES:
-        raise TooLarge(f"Column '{name[:60]}' unpacks to more than {settings.MAX_PREDICT_BYTES // 10**6} MB.")
+        raise BodyTooLarge(f"Column '{name[:60]}' unpacks to more than {settings.MAX_PREDICT_BYTES // 10**6} MB.")

@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 from django.db import transaction
 
 from octweb.core.names import checked_name, name_of_file
-from octweb.core.parsers import TooLarge
+from octweb.core.parsers import BodyTooLarge
 from octweb.datasets import reader
 from octweb.datasets.models import Dataset
 from octweb.datasets.stored import path_of, refuse_changed
@@ -37,7 +37,7 @@ def bring(
     refuse_more(owner)
     content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
-        raise TooLarge(f"The file is larger than {MOST_BYTES // 10**6} MB; such a tree is not taken.")
+        raise BodyTooLarge(f"The file is larger than {MOST_BYTES // 10**6} MB; such a tree is not taken.")
     name = checked_name(title, most=200) or name_of_file(source_name, most=200) or "model"
     rows = path_of(dataset.file)
     refuse_changed(dataset, rows)

@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from rest_framework import serializers
 from rest_framework.exceptions import APIException
 
-from octweb.core.api import Name, Text
+from octweb.core.api import Name, StrictTextField
 from octweb.datasets.models import Dataset
 from octweb.registry.bringing import FORMS, MOST_BYTES, bring
 from octweb.registry.models import TreeModel
@@ -27,7 +27,7 @@ class BringSerializer(serializers.Serializer):
     )
     dataset = serializers.UUIDField(help_text="one of your data sets; the columns of the tree are found in it by name")
     title = Name(max_length=200)
-    classes = Text(
+    classes = StrictTextField(
         required=False, default="", allow_blank=True, max_length=2000,
         help_text="names of the classes in the order of the source, with commas: no,yes; LightGBM does not keep them",
     )  # fmt: skip

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from octweb.core import badges
-from octweb.core.faults import Damaged
+from octweb.core.faults import DamagedDocument
 from octweb.registry.models import Doubt, State, TreeModel
 from octweb.registry.parsed import model_file
 from trainer.training.claims import SPLITS_TIP, Claim, read_claim, splits_claim, splits_words
@@ -33,7 +33,7 @@ def claims(model: TreeModel) -> list[ClaimBadge]:
     """Return the badges of a model, the one about the whole tree first."""
     try:
         certificate = model_file(model).certificate
-    except Damaged as error:
+    except DamagedDocument as error:
         return [ClaimBadge(kind="damaged", words="Damaged", tip=str(error))]
     claim = claim_of(model)
     splits = splits_claim(certificate)
@@ -50,7 +50,7 @@ def claims(model: TreeModel) -> list[ClaimBadge]:
 
 
 def claim_of(model: TreeModel) -> Claim:
-    """Return the claim about the whole tree, as far as no doubt stands against it. Raises Damaged."""
+    """Return the claim about the whole tree, as far as no doubt stands against it. Raises DamagedDocument."""
     claim = read_claim(model_file(model).certificate)
     if not model.doubt:
         return claim

@@ -8,7 +8,7 @@ from octweb.registry.claims import claims
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.workspace.performance import unseen_interval
-from octweb.registry.workspace.scene import Scene
+from octweb.registry.workspace.scene import ModelScene
 from trainer.tree.numbers import points_text
 
 
@@ -44,7 +44,7 @@ def _row(model: TreeModel) -> dict[str, Any]:
 
 def _span(row: dict[str, Any]) -> str:
     """The 95 % interval in words; nothing if none is known."""
-    scene = Scene(model=row["model"], user=None, inside=False)
+    scene = ModelScene(model=row["model"], user=None, inside=False)
     interval = unseen_interval(scene)
     return "" if interval is None else f", 95 % interval {points_text(interval[0])} to {points_text(interval[1])}"
 

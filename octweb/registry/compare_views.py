@@ -20,7 +20,7 @@ from octweb.registry.pairs import disagreements, pair
 from octweb.registry.parsed import model_file
 from octweb.registry.views import picked_of_dataset
 from octweb.registry.workspace.performance import unseen_interval
-from octweb.registry.workspace.scene import Scene
+from octweb.registry.workspace.scene import ModelScene
 from trainer.training.claims import scope_words
 from trainer.tree.render.outline import tree_outline
 
@@ -68,7 +68,7 @@ def _side_by_side(request: HttpRequest, models: list[TreeModel]) -> dict[str, An
 
 
 def _column(request: HttpRequest, model: TreeModel) -> dict[str, Any]:
-    scene = Scene(model=model, user=request.user, inside=_inside(request, model))
+    scene = ModelScene(model=model, user=request.user, inside=_inside(request, model))
     file = model_file(model)
     return {
         "model": model,

@@ -18,12 +18,12 @@ from octweb.registry.parsed import ParsedModels, model_file
 from octweb.registry.predicting import leaf_answer
 from trainer.data.rows import plain_matrix, plain_rows
 from trainer.dtypes import FloatArray
-from trainer.table import Kind
+from trainer.table import ColumnKind
 from trainer.tree.nodes import Tree
 
 
 @dataclass(frozen=True)
-class Compiled:
+class CompiledModel:
     """A tree with what is asked of it again and again."""
 
     tree: Tree
@@ -36,12 +36,12 @@ class Compiled:
     @cached_property
     def binary(self) -> np.ndarray:
         """Indices of the binary columns."""
-        return np.array([j for j, c in enumerate(self.tree.schema) if c.kind is Kind.BINARY], np.intp)
+        return np.array([j for j, c in enumerate(self.tree.schema) if c.kind is ColumnKind.BINARY], np.intp)
 
     @cached_property
     def numbers_only(self) -> bool:
         """Whether rows go straight into a matrix: no column is categorical, and there are two or more."""
-        return len(self.names) > 1 and all(c.kind is not Kind.CATEGORICAL for c in self.tree.schema)
+        return len(self.names) > 1 and all(c.kind is not ColumnKind.CATEGORICAL for c in self.tree.schema)
 
     @cached_property
     def cells(self) -> itemgetter[Any]:
@@ -82,13 +82,13 @@ class Compiled:
         return plain_matrix(matrix, self.binary) if self.numbers_only else None
 
 
-_compiled: ParsedModels[Compiled] = ParsedModels()
+_compiled: ParsedModels[CompiledModel] = ParsedModels()
 
 
-def compiled(model: TreeModel) -> Compiled:
+def compiled(model: TreeModel) -> CompiledModel:
     """The compiled tree of a model; `document` may be deferred and is then read only when it is not held."""
     found = _compiled.get(model.sha256)
     if found is None:
-        found = Compiled(model_file(model).tree)
+        found = CompiledModel(model_file(model).tree)
         _compiled.put(model.sha256, found, len(model.document))
     return found

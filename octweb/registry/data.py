@@ -20,7 +20,7 @@ from octweb.registry.parsed import document_of, model_file
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.errors import TrainerError
 from trainer.goal import Goal
-from trainer.table import Kind
+from trainer.table import ColumnKind
 
 TOLERANCE = 1e-9
 MAX_CELLS = 20_000_000  # larger data sets are not read for pages
@@ -28,7 +28,7 @@ READ_HERE = 20_000_000  # bytes of rows that the web process reads itself, which
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rows:
+class DatasetRows:
     """Rows of the data set that the model can predict: `matrix` (n, columns), `codes` (n,), `numbers` in the file.
 
     `training` are the positions of the rows that it was trained on; `same` says that their fingerprint is the model's.
@@ -81,7 +81,7 @@ class Check:
     objective: float | None = None
 
 
-def rows_of(model: TreeModel) -> Rows | None:
+def rows_of(model: TreeModel) -> DatasetRows | None:
     """The rows of the model's data set; None if it is gone, was changed, or does not fit the model any more."""
     dataset = model.dataset
     if dataset is None or not dataset.file or dataset.rows * max(1, len(dataset.columns)) > MAX_CELLS:
@@ -106,14 +106,14 @@ class _Document:
 
 
 @lru_cache(maxsize=4)
-def _read_rows(path: str, data_sha256: str, model_sha256: str, document: _Document) -> Rows:
+def _read_rows(path: str, data_sha256: str, model_sha256: str, document: _Document) -> DatasetRows:
     model = document.model
     file = model_file(model)
     if _row_bytes(model) <= READ_HERE:
         arrays, same = arrays_of(Path(path), file)
     else:
         arrays, same = reader.model_rows(Path(path), document_of(model))
-    return Rows(**arrays, same=same)
+    return DatasetRows(**arrays, same=same)
 
 
 def _row_bytes(model: TreeModel) -> int:
@@ -153,7 +153,7 @@ def check_again(model: TreeModel) -> Check | None:
     return Check(agrees=True, correct=correct, n=n, objective=objective, sentence=f"yes, {words}")
 
 
-def _objective(model: TreeModel, leaves: int, rows: Rows, predicted: CodeArray) -> float:
+def _objective(model: TreeModel, leaves: int, rows: DatasetRows, predicted: CodeArray) -> float:
     file = model_file(model)
     codes = rows.codes[rows.training]
     if file.certificate.get("goal"):
@@ -180,7 +180,7 @@ def record_of(model: TreeModel, row: FloatArray) -> dict[str, Any]:
         value = float(row[j])
         if math.isnan(value):
             continue
-        if column.kind is Kind.CATEGORICAL:
+        if column.kind is ColumnKind.CATEGORICAL:
             code = int(value)
             record[column.name] = column.categories[code] if 0 <= code < len(column.categories) else ""
         else:
@@ -198,5 +198,5 @@ def example_row(model: TreeModel, *, inside: bool) -> dict[str, Any]:
     for node in tree.branches:
         if node.split is not None and node.split.cut is not None:
             j, cut = node.split.cut
-            row[j] = 0.0 if tree.schema[j].kind is Kind.BINARY else cut
+            row[j] = 0.0 if tree.schema[j].kind is ColumnKind.BINARY else cut
     return record_of(model, row)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from octweb.registry.data import Rows, rows_of
+from octweb.registry.data import DatasetRows, rows_of
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from trainer.tree.describe import rules_text
@@ -17,7 +17,7 @@ SHOWN = 50
 
 
 @dataclass(frozen=True, kw_only=True)
-class Changed:
+class ChangedAnswers:
     """Rows that both versions can answer: how many, how many answers differ, and who is right where they do."""
 
     rows: int
@@ -40,8 +40,8 @@ class Difference:
 
     served: TreeModel
     lines: tuple[dict[str, str], ...]
-    training: Changed | None = None
-    unseen: Changed | None = None
+    training: ChangedAnswers | None = None
+    unseen: ChangedAnswers | None = None
     examples: tuple[dict[str, Any], ...] = ()
     other_data: bool = False
     learned: int = 0
@@ -62,7 +62,7 @@ def _lines(model: TreeModel, served: TreeModel) -> list[dict[str, str]]:
     return [{"kind": kinds[x[:2]], "text": x[2:]} for x in difflib.ndiff(old, new) if x[:2] in kinds]
 
 
-def _rows(model: TreeModel, served: TreeModel, rows: Rows) -> dict[str, Any]:
+def _rows(model: TreeModel, served: TreeModel, rows: DatasetRows) -> dict[str, Any]:
     """Counts over the rows that both versions can answer, training and unseen rows of `model` apart; none where they cannot be matched."""
     answered = _answers_of(served, model, rows)
     if answered is None:
@@ -91,7 +91,7 @@ def _rows(model: TreeModel, served: TreeModel, rows: Rows) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _answers_of(served: TreeModel, model: TreeModel, rows: Rows) -> tuple[np.ndarray, np.ndarray] | None:
+def _answers_of(served: TreeModel, model: TreeModel, rows: DatasetRows) -> tuple[np.ndarray, np.ndarray] | None:
     """Positions in `rows` of the rows that the served tree can answer, and its answers.
 
     On another data set, such as a newer version, its columns must be those of `model`, with the same categories.
@@ -110,9 +110,9 @@ def _answers_of(served: TreeModel, model: TreeModel, rows: Rows) -> tuple[np.nda
     return np.arange(len(rows.numbers)), labels[old.predict(rows.matrix)]
 
 
-def _count(now: np.ndarray, then: np.ndarray, actual: np.ndarray) -> Changed:
+def _count(now: np.ndarray, then: np.ndarray, actual: np.ndarray) -> ChangedAnswers:
     different = now != then
-    return Changed(
+    return ChangedAnswers(
         rows=len(now),
         different=int(different.sum()),
         now_right=int((different & (now == actual)).sum()),

@@ -31,7 +31,7 @@ Write = Callable[[Subject], str | bytes]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Format:
+class DownloadFormat:
     """How a model is written as a file."""
 
     label: str
@@ -52,8 +52,8 @@ def _with_title(write: Callable[..., str | bytes]) -> Write:
 
 
 # by the name in addresses: label, purpose, ending, media type, how it is written
-FORMATS: dict[str, Format] = {
-    name: Format(label=label, purpose=purpose, ending=ending, media_type=media_type, write=write)
+FORMATS: dict[str, DownloadFormat] = {
+    name: DownloadFormat(label=label, purpose=purpose, ending=ending, media_type=media_type, write=write)
     for name, label, purpose, ending, media_type, write in (
         ("json", "octweb JSON", "predict and verify without this site", "json", "application/json", lambda subject: subject.document),
         ("html", "One HTML file", "questions, answers, tree and certificate; works from disk without a network", "html", "text/html", to_html),
@@ -82,7 +82,7 @@ def subject_of(model: TreeModel, address: str = "") -> Subject:
         sha256=model.sha256,
         document=document_of(model),
         statistics=None if source == FROM_TREE else known,
-        permissions=permissions(file.tree.schema, marks.MARKS(model)),
+        permissions=permissions(file.tree.schema, marks.column_permissions(model)),
         address=address,
         dossier=f"{address}dossier/" if address else "",
     )

@@ -9,7 +9,7 @@ from typing import Any
 from trainer.data.column_statistics import is_described
 from trainer.data.formats.file_bytes import ReadLimits
 from trainer.errors import DataError
-from trainer.explain.columns import ExplainedColumns, Wishes, wishes
+from trainer.explain.columns import ExplainedColumns, ExplainOptions, wishes
 from trainer.explain.least import COLUMNS
 from trainer.explain.permission import split_argument
 from trainer.explain.rows import rows_to_explain
@@ -23,7 +23,7 @@ def more_columns(model: ModelFile, options: dict[str, Any], limits: ReadLimits) 
     """The columns that the options of the command ask for; raises DataError, ParameterError and OSError."""
     if options["explain_with"]:
         record = json.loads(Path(options["explain_with"]).read_text(encoding="utf-8"))
-        return ExplainedColumns(model.tree, Wishes.from_json(record))
+        return ExplainedColumns(model.tree, ExplainOptions.from_json(record))
     change = dict(split_argument(text, model.tree.schema) for text in options["change"])
     known = statistics_of_model(model.tree)
     source = OF_FILE if is_described(model.tree) else OF_TREE

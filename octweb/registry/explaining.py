@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from octweb.core.api import PROBLEMS
-from octweb.core.parsers import StrictJSONParser, TooLarge
+from octweb.core.parsers import BodyTooLarge, StrictJSONParser
 from octweb.registry import access, marks, units
 from octweb.registry.api import callable_model, rows_of
 from octweb.registry.claims import RETIRED_HELP, retired_headers, retired_member
@@ -87,7 +87,7 @@ class ModelExplain(APIView):
     def post(self, request: Request, pk: uuid.UUID) -> Response:
         model = callable_model(request, pk, document=False)
         tree = model_file(model).tree
-        rows, allowed, wanted = _parse_body(request.data, tree, marks.MARKS(model))
+        rows, allowed, wanted = _parse_body(request.data, tree, marks.column_permissions(model))
         reading = model_file(model).reading
         rows, _ = without_ignored(model, rows)
         with sources_named(reading):
@@ -147,7 +147,7 @@ def _parse_body(
         )
     rows = rows_of({"rows": body.get("rows")})
     if len(rows) > MAX_ROWS:
-        raise TooLarge(f"{len(rows):,} rows are too many to explain; {MAX_ROWS} is the limit of one call.")
+        raise BodyTooLarge(f"{len(rows):,} rows are too many to explain; {MAX_ROWS} is the limit of one call.")
     change = body.get("change", {})
     wanted = body.get("wanted")
     if not isinstance(change, dict):

@@ -9,8 +9,19 @@ if TYPE_CHECKING:
     from octweb.registry.models import TreeModel
 
 
-def _no_marks(model: TreeModel) -> Mapping[str, Any]:
+def _no_permissions(model: TreeModel) -> Mapping[str, Any]:
     return {}
 
 
-MARKS: Callable[[TreeModel], Mapping[str, Any]] = _no_marks  # `octweb.decide` keeps them, and sets this in its `ready`
+_read_permissions: Callable[[TreeModel], Mapping[str, Any]] = _no_permissions
+
+
+def register_column_permissions(read: Callable[[TreeModel], Mapping[str, Any]]) -> None:
+    """Set the function that reads them; `octweb.decide`, which stores them, calls this in `ready`."""
+    global _read_permissions
+    _read_permissions = read
+
+
+def column_permissions(model: TreeModel) -> Mapping[str, Any]:
+    """Return what may change in each column."""
+    return _read_permissions(model)

@@ -55,11 +55,11 @@ class TreeModelQuerySet(OwnedQuerySet):
 
     def callable_by(self, user) -> TreeModelQuerySet:
         """Own models, all approved ones, those shared for calls, and for staff every model."""
-        return self._open_to(user, (Level.CALL,))
+        return self._open_to(user, (ShareLevel.CALL,))
 
     def readable_by(self, user) -> TreeModelQuerySet:
         """Those that the user may call, and those shared for reading alone."""
-        return self._open_to(user, (Level.READ, Level.CALL))
+        return self._open_to(user, (ShareLevel.READ, ShareLevel.CALL))
 
     def _open_to(self, user, levels: Collection[Any]) -> TreeModelQuerySet:
         if not user.is_authenticated:
@@ -70,7 +70,7 @@ class TreeModelQuerySet(OwnedQuerySet):
         return self.kept().filter(models.Q(owner=user) | models.Q(state=State.APPROVED) | models.Q(pk__in=shared))
 
 
-class Level(models.TextChoices):
+class ShareLevel(models.TextChoices):
     """What a person may do with a model that was shared with them."""
 
     READ = "read", "Read"
@@ -157,7 +157,7 @@ class Share(models.Model):
 
     model = models.ForeignKey(TreeModel, on_delete=models.CASCADE, related_name="shares")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
-    level = models.CharField(max_length=10, choices=Level, default=Level.READ)
+    level = models.CharField(max_length=10, choices=ShareLevel, default=ShareLevel.READ)
     at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

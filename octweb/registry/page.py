@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
-from octweb.registry.data import Rows, rows_of
+from octweb.registry.data import DatasetRows, rows_of
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.predicting import leaf_answer
 from octweb.registry.typed_numbers import typed_number
 from trainer.certificate import Evidence, Status
-from trainer.data.parsing import Reading
+from trainer.data.parsing import ColumnParsing
 from trainer.errors import TrainerError
-from trainer.table import ColumnSchema, Kind
+from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.describe import headline, path_in_words, rules_text
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Node, Tree, tree_from_json
@@ -204,7 +204,7 @@ def fields(model: TreeModel, chosen: dict[str, Any]) -> list[dict[str, Any]]:
                 "kind": str(column.kind),
                 "unit": column.unit,
                 "categories": column.categories[:LISTED_CATEGORIES],
-                "listed": column.kind is Kind.CATEGORICAL and len(column.categories) <= LISTED_CATEGORIES,
+                "listed": column.kind is ColumnKind.CATEGORICAL and len(column.categories) <= LISTED_CATEGORIES,
                 "value": chosen.get(column.name, ""),
             }
         )
@@ -226,14 +226,14 @@ def typed(model: TreeModel, query: Mapping[str, str]) -> dict[str, Any]:
         if text == "":
             continue
         record[column.name] = (
-            text if column.kind is Kind.CATEGORICAL else typed_number(text, **number_writing(file, column))
+            text if column.kind is ColumnKind.CATEGORICAL else typed_number(text, **number_writing(file, column))
         )
     return record
 
 
 def number_writing(file: ModelFile, column: ColumnSchema) -> NumberWriting:
     """How numbers of a column are typed: with its unit behind them, and whether the file of the training had decimal commas."""
-    own = Reading.from_json(file.reading).columns.get(column.name)
+    own = ColumnParsing.from_json(file.reading).columns.get(column.name)
     comma = own is not None and own.number is not None and own.number.decimal == ","
     return {"unit": unit(column), "decimal_comma": comma}
 
@@ -255,7 +255,7 @@ def walk(model: TreeModel, row: Any, *, title: str, actual: str | None = None, v
     )
 
 
-def asked_row(query: Mapping[str, str], rows: Rows | None) -> tuple[int | None, str]:
+def asked_row(query: Mapping[str, str], rows: DatasetRows | None) -> tuple[int | None, str]:
     """Where the row stands that `line` names, or `row` by its number; else None, with a sentence why not if one is named."""
     by = "line" if query.get("line", "").strip() else "row"
     number = query.get(by, "").strip()
@@ -274,7 +274,7 @@ def asked_row(query: Mapping[str, str], rows: Rows | None) -> tuple[int | None, 
     return None, f"The data set has no row {int(number):,} that this tree can read."
 
 
-def followed(model: TreeModel, place: int, rows: Rows) -> Walk:
+def followed(model: TreeModel, place: int, rows: DatasetRows) -> Walk:
     """The row at `place` on its way."""
     title = f"{rows.called} {int(rows.shown[place]):,}"
     actual = model_file(model).tree.classes[rows.codes[place]]
@@ -286,7 +286,7 @@ def rules(model: TreeModel) -> str:
     return rules_text(model_file(model).tree)
 
 
-def data_of(model: TreeModel, *, inside: bool) -> Rows | None:
+def data_of(model: TreeModel, *, inside: bool) -> DatasetRows | None:
     """The rows, for those who may see them."""
     try:
         return rows_of(model) if inside else None

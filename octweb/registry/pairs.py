@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from octweb.registry.data import Rows, rows_of
+from octweb.registry.data import DatasetRows, rows_of
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.workspace.rowsets import exact_text
@@ -24,7 +24,7 @@ LEVEL = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class PairedRows:
     """Rows of one kind: how many, on how many the two answer differently, and which tree is right if only one is."""
 
     name: str
@@ -42,12 +42,12 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pair:
+class TreePair:
     """Two trees over one data set; `parts` is empty where their rows cannot be read or are not shared."""
 
     first: TreeModel
     second: TreeModel
-    parts: tuple[Part, ...]
+    parts: tuple[PairedRows, ...]
 
     @property
     def sentence(self) -> str:
@@ -59,7 +59,7 @@ class Pair:
 class _Shared:
     """The rows that both trees can read: positions in either, the kind of each row, and both answers."""
 
-    rows: Rows
+    rows: DatasetRows
     at: np.ndarray
     kind: np.ndarray
     codes: np.ndarray
@@ -67,11 +67,11 @@ class _Shared:
     second: np.ndarray
 
 
-def pair(first: TreeModel, second: TreeModel) -> Pair:
+def pair(first: TreeModel, second: TreeModel) -> TreePair:
     """The comparison of two models with rows that the caller may see."""
     shared = _shared(first, second)
     parts = [] if shared is None else [_part(shared, name) for name in (UNSEEN, TRAINING)]
-    return Pair(first=first, second=second, parts=tuple(p for p in parts if p.n))
+    return TreePair(first=first, second=second, parts=tuple(p for p in parts if p.n))
 
 
 def disagreements(first: TreeModel, second: TreeModel) -> Iterator[str]:
@@ -120,13 +120,13 @@ def _shared(first: TreeModel, second: TreeModel) -> _Shared | None:
     )
 
 
-def _part(shared: _Shared, name: str) -> Part:
+def _part(shared: _Shared, name: str) -> PairedRows:
     chosen = shared.kind == name
     first, second = (answers[chosen] == shared.codes[chosen] for answers in (shared.first, shared.second))
     alone = int((first & ~second).sum())
     other = int((second & ~first).sum())
     n = int(chosen.sum())
-    return Part(
+    return PairedRows(
         name=name,
         n=n,
         different=int((shared.first[chosen] != shared.second[chosen]).sum()),
@@ -138,7 +138,7 @@ def _part(shared: _Shared, name: str) -> Part:
     )
 
 
-def _sentence(found: Pair) -> str:
+def _sentence(found: TreePair) -> str:
     part = next((p for p in found.parts if p.name == UNSEEN), None)
     if part is None or part.interval is None:
         return "There are no rows that neither tree has seen, so nothing can be said about new rows."

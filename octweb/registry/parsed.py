@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
-from octweb.core.faults import Damaged
+from octweb.core.faults import DamagedDocument
 from octweb.registry.models import TreeModel
 from trainer.errors import ModelFileError
 from trainer.tree.file import ModelFile, from_json
@@ -56,7 +56,7 @@ _parsed: ParsedModels[ModelFile] = ParsedModels()
 
 
 def model_file(model: TreeModel) -> ModelFile:
-    """The parsed document of a model; `document` may be deferred and is then read only when it is not held. Raises Damaged."""
+    """The parsed document of a model; `document` may be deferred and is then read only when it is not held. Raises DamagedDocument."""
     found = _parsed.get(model.sha256)
     if found is None:
         text = document_of(model)
@@ -76,7 +76,7 @@ def read_documents(models: Iterable[TreeModel]) -> None:
 
 
 def document_of(model: TreeModel) -> str:
-    """The document, word for word as it was stored; raises Damaged for any other."""
+    """The document, word for word as it was stored; raises DamagedDocument for any other."""
     if hashlib.sha256(model.document.encode("utf-8", "surrogatepass")).hexdigest() != model.sha256:
         raise _damaged(model)
     return model.document
@@ -86,13 +86,13 @@ def is_damaged(model: TreeModel) -> bool:
     """Whether the model cannot be read any more."""
     try:
         model_file(model)
-    except Damaged:
+    except DamagedDocument:
         return True
     return False
 
 
-def _damaged(model: TreeModel) -> Damaged:
-    return Damaged(
+def _damaged(model: TreeModel) -> DamagedDocument:
+    return DamagedDocument(
         f"The stored document of {model} was damaged or changed outside octweb, so it cannot predict. "
         "Restore it from a backup, or train it again."
     )

@@ -23,7 +23,7 @@ from octweb.registry.models import TreeModel
 from octweb.registry.page import coefficient_frontier, data_of, frontier_tree, leaf_frontier
 from octweb.registry.parsed import model_file
 from octweb.registry.workspace.node import heaviest
-from octweb.registry.workspace.scene import Scene
+from octweb.registry.workspace.scene import ModelScene
 from trainer.tree.nodes import Tree
 from trainer.tree.render.figure import tree_figure
 from trainer.tree.render.layout import FULL_TO
@@ -140,9 +140,9 @@ class CoefficientFrontierFigure(APIView):
         return Response(frontier_figure(points, rows="training rows", size="coefficients"))
 
 
-def _scene(request: Request, model: TreeModel, **query: str) -> Scene:
+def _scene(request: Request, model: TreeModel, **query: str) -> ModelScene:
     inside = access.inside(request.user, model)
-    return Scene(model=model, user=request.user, inside=inside, query={**request.query_params.dict(), **query})
+    return ModelScene(model=model, user=request.user, inside=inside, query={**request.query_params.dict(), **query})
 
 
 def _of_rows(request: Request, model: TreeModel) -> dict[str, Any]:

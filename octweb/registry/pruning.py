@@ -11,7 +11,7 @@ from octweb.core.problems import Unprocessable
 from octweb.demo.visits import refuse_more
 from octweb.registry import access, actions
 from octweb.registry.models import TreeModel
-from octweb.registry.workspace.scene import Scene
+from octweb.registry.workspace.scene import ModelScene
 from trainer.errors import ModelFileError
 from trainer.tree.idle import pruned
 
@@ -22,7 +22,7 @@ def prune(model: TreeModel, *, by: Any) -> TreeModel:
     Raises PermissionDenied for somebody who may not see its rows, Conflict for a visitor of the demo who has too many things, and
     Unprocessable where no question can be removed.
     """
-    scene = Scene(model=model, user=by, inside=access.inside(by, model))
+    scene = ModelScene(model=model, user=by, inside=access.inside(by, model))
     if not scene.inside:
         raise PermissionDenied("Only the owner of a model and administrators make a new version of it.")
     try:

@@ -21,7 +21,7 @@ from octweb.figures.split.curve import threshold_figure
 from octweb.registry import access
 from octweb.registry.api import readable_model
 from octweb.registry.workspace import performance, thresholds
-from octweb.registry.workspace.scene import TRAINING, UNSEEN, Scene
+from octweb.registry.workspace.scene import TRAINING, UNSEEN, ModelScene
 
 FIGURE = {200: OpenApiTypes.OBJECT}
 PART = OpenApiParameter(
@@ -32,10 +32,10 @@ POSITIVE = OpenApiParameter(
 )
 
 
-def _scene(request: Request, pk: uuid.UUID, **query: str) -> Scene:
+def _scene(request: Request, pk: uuid.UUID, **query: str) -> ModelScene:
     model = readable_model(request, pk)
     inside = access.inside(request.user, model)
-    scene = Scene(model=model, user=request.user, inside=inside, query={**request.query_params.dict(), **query})
+    scene = ModelScene(model=model, user=request.user, inside=inside, query={**request.query_params.dict(), **query})
     if scene.rows is None:
         raise Http404("The rows of this model cannot be shown: they are gone, too many, or not yours.")
     return scene

@@ -18,11 +18,11 @@ from octweb.registry import actions, page
 from octweb.registry.claims import claim_of, claims
 from octweb.registry.data import check_again
 from octweb.registry.difference import difference
-from octweb.registry.models import Family, Level, State, TreeModel
+from octweb.registry.models import Family, ShareLevel, State, TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.selection import selection_of
 from octweb.registry.workspace import performance
-from octweb.registry.workspace.scene import Scene
+from octweb.registry.workspace.scene import ModelScene
 from trainer.tree.render.outline import tree_outline
 
 # steps of the page that set more than the state: verb, arguments
@@ -55,7 +55,7 @@ def _render_review(
     events = list(model.events.select_related("by"))
     asked = next((e for e in reversed(events) if e.after == State.IN_REVIEW), None)
     file = model_file(model)
-    scene = Scene(model=model, user=request.user, inside=False)
+    scene = ModelScene(model=model, user=request.user, inside=False)
     context = {
         "model": model,
         "served": served,
@@ -79,7 +79,7 @@ def _render_review(
         "decides": not {"approve", "return", "reject"}.isdisjoint(possible),
         "own": model.owner_id == request.user.pk,
         "four_eyes": actions.four_eyes(),
-        "levels": Level.choices,
+        "levels": ShareLevel.choices,
         "shares": model.shares.select_related("user"),
         "can_delete": model.state not in (State.APPROVED, State.IN_REVIEW),
         "names": Family.objects.filter(owner=model.owner).exclude(pk=model.family_id).order_by("name")[:100],
@@ -151,7 +151,7 @@ def share_with(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
             f"no longer shared with {remove}",
             at="share",
         )
-    level = request.POST.get("level", Level.READ)
+    level = request.POST.get("level", ShareLevel.READ)
     return _answer(
         request,
         model,

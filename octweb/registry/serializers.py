@@ -7,10 +7,10 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from octweb.core.api import Name, Text
+from octweb.core.api import Name, StrictTextField
 from octweb.registry import access, actions, claims
 from octweb.registry.claims import RETIRED_HELP
-from octweb.registry.models import Level, ReviewEvent, TreeModel
+from octweb.registry.models import ReviewEvent, ShareLevel, TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.selection import selection_of
 
@@ -221,7 +221,7 @@ class ReviewSerializer(serializers.Serializer):
     """A step of the review."""
 
     action = serializers.ChoiceField(list(actions.TRANSITIONS))
-    reason = Text(
+    reason = StrictTextField(
         required=False, allow_blank=True, default="", max_length=5000, help_text="needed to reject and to ask back"
     )
     publish = serializers.BooleanField(
@@ -241,8 +241,8 @@ class PublishSerializer(serializers.Serializer):
 class ShareSerializer(serializers.Serializer):
     """A person who may use a model whatever its review says."""
 
-    username = Text(max_length=150)
-    level = serializers.ChoiceField(Level.choices, required=False, default=Level.READ)
+    username = StrictTextField(max_length=150)
+    level = serializers.ChoiceField(ShareLevel.choices, required=False, default=ShareLevel.READ)
 
 
 class PredictionSerializer(serializers.Serializer):

@@ -24,7 +24,7 @@ from octweb.runs.models import TrainingRun
 from octweb.runs.reachable import reachable
 from octweb.runs.words import run_name
 from trainer.data.folds import check_evaluation
-from trainer.data.problem import Names
+from trainer.data.problem import SettingNames
 from trainer.errors import ParameterError
 from trainer.methods.base import Method, Settings
 from trainer.registry import get
@@ -206,4 +206,4 @@ def check_settings(method: Method, checked: Settings, dataset: Dataset) -> None:
     if method.two_classes and len(classes) != 2:
         raise Unprocessable(f"The method '{method.id}' needs two classes; '{dataset.target}' has {len(classes)}.")
     columns = tuple(c["name"] for c in dataset.columns if c.get("role") == "feature")
-    method.check(checked, Names(columns=columns, classes=classes))
+    method.check(checked, SettingNames(columns=columns, classes=classes))

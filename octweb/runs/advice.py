@@ -33,7 +33,7 @@ QUESTION_WORDS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind:
+class SplitKind:
     """What a tree may ask in one question; `refusal` says why these data cannot serve it."""
 
     id: str
@@ -43,7 +43,7 @@ class Kind:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answers:
+class AdviceAnswers:
     """What was said first."""
 
     ask: str = "one"  # one, two, many or groups
@@ -55,7 +55,7 @@ def feature_columns(dataset: Dataset, kind: str = "") -> list[dict[str, Any]]:
     return [c for c in dataset.columns if c.get("role") == "feature" and (not kind or c["kind"] == kind)]
 
 
-def kinds(dataset: Dataset) -> list[Kind]:
+def kinds(dataset: Dataset) -> list[SplitKind]:
     """The four kinds of questions, in this order, with an example from the data if there is one."""
     numbers = _by_cut(dataset, feature_columns(dataset, "numeric"))
     groups = _by_cut(dataset, feature_columns(dataset, "categorical"), least=THREE)
@@ -63,16 +63,16 @@ def kinds(dataset: Dataset) -> list[Kind]:
     named = groups or [c for c in _by_cut(dataset, feature_columns(dataset)) if c.get("cut_category")]
     one = _cut_words(numbers[0]) if numbers else _group_words(named[0], 1) if named else "age ≤ 40"
     return [
-        Kind(id="one", title="One column", words=f"“{one}?” Easiest to read and to defend."),
-        Kind(
+        SplitKind(id="one", title="One column", words=f"“{one}?” Easiest to read and to defend."),
+        SplitKind(
             id="two", title="Two columns", refusal=few,
             words=f"“{_line_words(*numbers[:2])}?” One line in a picture. Each line is proved the best." if not few else "",
         ),
-        Kind(
+        SplitKind(
             id="many", title="Many columns", refusal=few,
             words="A weighted sum, like a scorecard in each question. Few questions, hard to read.",
         ),
-        Kind(
+        SplitKind(
             id="groups", title="Groups of categories",
             refusal="" if groups else "This table has no column with three or more categories.",
             words=f"“{_group_words(groups[0], 2)}?” Several categories on one side." if groups else "",
@@ -112,20 +112,20 @@ def _group_words(column: Mapping[str, Any], count: int) -> str:
     return f"{column['short']} is {' or '.join(name for name in [best, *others][:count] if name)}"
 
 
-def recommend(answers: Answers, dataset: Dataset, values: Mapping[str, Any]) -> Method:
+def recommend(answers: AdviceAnswers, dataset: Dataset, values: Mapping[str, Any]) -> Method:
     """The method that the answers give; `values` are parameters as far as they are known, constraints among them."""
     role = Role(f"{answers.ask} {answers.sure}")
     return _one_column(dataset, values) if role is Role.ONE_PROVED else method_for(role)
 
 
-def answers_of(method: Method) -> Answers:
+def answers_of(method: Method) -> AdviceAnswers:
     """The answers that a method stands for."""
-    return Answers(ask=str(method.asks), sure="proved" if method.guarantee is Guarantee.TREE else "quick")
+    return AdviceAnswers(ask=str(method.asks), sure="proved" if method.guarantee is Guarantee.TREE else "quick")
 
 
-def wishes(answers: Answers) -> tuple[str, ...]:
+def wishes(answers: AdviceAnswers) -> tuple[str, ...]:
     """Parameters that are offered beside the chosen method's own: if one is filled in, a method that takes it is chosen."""
-    if answers == Answers(ask="one", sure="proved"):
+    if answers == AdviceAnswers(ask="one", sure="proved"):
         return ("forbidden", "min_leaf", *(p.name for p in CONSTRAINTS))
     return ()
 

@@ -21,7 +21,7 @@ START = "start.json"
 
 
 @dataclass(kw_only=True)
-class Child(Process):
+class TrainingProcess(Process):
     """A training."""
 
     data: Path = Path()  # the table; set with the other inputs

@@ -25,7 +25,7 @@ from trainer.data.encoding import Scheme, encode_binary
 from trainer.data.folds import held_out_of
 from trainer.errors import TrainerError
 from trainer.methods.base import Method
-from trainer.methods.cost import CELL_BYTES, PROGRAM_MEGABYTES, SOLVER_MEGABYTES, START_SECONDS, WIDTH, Size
+from trainer.methods.cost import CELL_BYTES, PROGRAM_MEGABYTES, SOLVER_MEGABYTES, START_SECONDS, WIDTH, ProblemSize
 from trainer.table import Table
 
 LOOKED_AT = 60  # finished runs of a method
@@ -76,7 +76,7 @@ def before_training(method: Method, values: Mapping[str, Any], table: Table, cla
     bins = int(values.get("bins") or 5)
     asked = sum(_of_profile(c, scheme, bins) for c in distinct) if method.binary else len(distinct)
     depth = values.get("depth")
-    size = Size(
+    size = ProblemSize(
         n=len(table), p=max(1, len(distinct)), F=max(1, asked), K=max(2, classes), d=3 if depth is None else int(depth)
     )
     low, high = by_model(method, size)
@@ -92,27 +92,27 @@ def before_training(method: Method, values: Mapping[str, Any], table: Table, cla
     )
 
 
-def megabytes_of(method: Method, size: Size) -> int:
+def megabytes_of(method: Method, size: ProblemSize) -> int:
     """Return the memory in MB, roughly: the table, its yes/no answers, and what the search keeps."""
     cells = CELL_BYTES * size.n * size.p + (10.0 * size.n * size.F if method.binary else 0.0)
     program = PROGRAM_MEGABYTES + (SOLVER_MEGABYTES if method.cost.integer_program else 0)
     return round(program + (cells + method.cost.search_bytes(size)) / 1e6)
 
 
-def by_model(method: Method, size: Size) -> tuple[float, float]:
+def by_model(method: Method, size: ProblemSize) -> tuple[float, float]:
     """The range of seconds that the model of cost gives, without earlier runs."""
     middle = seconds_of(method, size)
     factor = 10 ** (WIDTH * method.cost.spread)
     return middle / factor, middle * factor
 
 
-def size_of(dataset: Dataset, method: Method, values: Mapping[str, Any], rows: int) -> Size:
+def size_of(dataset: Dataset, method: Method, values: Mapping[str, Any], rows: int) -> ProblemSize:
     """What the time of a fit depends on."""
     p = sum(c.get("role") == "feature" for c in dataset.columns)
     F = questions(dataset, str(values.get("binarise") or ""), int(values.get("bins") or 5)) if method.binary else p
     classes = len(dataset.profile.get("classes") or (0, 0))
     depth = values.get("depth")
-    return Size(n=rows, p=max(1, p), F=max(1, F), K=max(2, classes), d=3 if depth is None else int(depth))
+    return ProblemSize(n=rows, p=max(1, p), F=max(1, F), K=max(2, classes), d=3 if depth is None else int(depth))
 
 
 def questions(dataset: Dataset, scheme: str = "", bins: int = 5) -> int:
@@ -145,7 +145,7 @@ def _of_profile(column: Mapping[str, Any], scheme: str, bins: int) -> int:
     return min(distinct, bins) - (scheme == Scheme.QUANTILE_THRESHOLDS)
 
 
-def seconds_of(method: Method, size: Size) -> float:
+def seconds_of(method: Method, size: ProblemSize) -> float:
     """Return the seconds of a fit by the model of cost."""
     return START_SECONDS + method.cost.seconds(size)
 
@@ -169,7 +169,7 @@ def _finished(user: Any, method: Method) -> Iterable[TrainingRun]:
 
 
 def _residuals(
-    finished: Iterable[TrainingRun], method: Method, dataset: Dataset, size: Size
+    finished: Iterable[TrainingRun], method: Method, dataset: Dataset, size: ProblemSize
 ) -> Iterable[tuple[float, float]]:
     for run in finished:
         took = run.summary.get("seconds")
@@ -184,10 +184,10 @@ def _residuals(
         yield residual, weight
 
 
-def _size_of_run(run: TrainingRun, method: Method, rows: int) -> Size:
+def _size_of_run(run: TrainingRun, method: Method, rows: int) -> ProblemSize:
     F = run.summary.get("encoded_features") or len(run.dataset.columns)
     depth = run.parameters.get("depth")
-    return Size(
+    return ProblemSize(
         n=rows,
         p=int(run.summary.get("features") or 1),
         F=int(F) if method.binary else int(run.summary.get("features") or 1),

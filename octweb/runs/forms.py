@@ -16,7 +16,7 @@ from octweb.registry.models import TreeModel
 from octweb.runs.advice import feature_columns
 from octweb.runs.constraint_fields import ColumnsField, MinutesField, PairsField, PercentField, PickField, RecallField
 from octweb.runs.thresholds import HELP as HELP_BINS
-from octweb.runs.thresholds import Chosen, chooses, chosen_bins
+from octweb.runs.thresholds import BinCount, chooses, chosen_bins
 from octweb.runs.words import CONSTRAINTS
 from trainer.data.folds import MOST_FOLDS, MOST_HELD_OUT
 from trainer.methods.base import MAX_TEXT, Method, Parameter
@@ -197,7 +197,7 @@ class RunForm(SaidForm):
             "warm_start": values.get(START),
         }
 
-    def chosen_bins(self, values: Mapping[str, Any]) -> Chosen:
+    def chosen_bins(self, values: Mapping[str, Any]) -> BinCount:
         """The number of thresholds for these data, where none is typed."""
         return chosen_bins(user=self.user, dataset=self.dataset, method=self.method, values=values)
 

@@ -29,7 +29,7 @@ COMPARED = {"name": ["name"], "dataset": ["dataset", "name"], "status": ["status
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class ListEntry:
     """A row of the list."""
 
     kind: str
@@ -53,23 +53,23 @@ class Entry:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class EntrySource:
     """One kind of rows of the list."""
 
     rows: Callable[[Any, str, str], QuerySet]  # those that a user may see, by words to find and status
     name: Combinable  # what the sorts compare, computed by the database; so are the next two
     dataset: Combinable
     status: Combinable
-    read: Callable[[Collection[Any]], list[Entry]]  # the rows with these keys, in any order
+    read: Callable[[Collection[Any]], list[ListEntry]]  # the rows with these keys, in any order
 
 
-class Entries:
+class MergedEntries:
     """Rows of several sources in one order, for a Paginator: a slice reads only the rows that it returns."""
 
     ordered = True
 
     def __init__(
-        self, sources: Sequence[Source], user: Any, *, words: str = "", status: str = "", sort: str = "newest"
+        self, sources: Sequence[EntrySource], user: Any, *, words: str = "", status: str = "", sort: str = "newest"
     ) -> None:
         self.sources = sources
         self.sort = sort
@@ -79,9 +79,9 @@ class Entries:
         """Return the number of all rows."""
         return sum(rows.count() for rows in self.rows)
 
-    def __getitem__(self, places: slice) -> list[Entry]:
+    def __getitem__(self, places: slice) -> list[ListEntry]:
         keys = list(self._keys()[places])
-        read: dict[tuple[int, Any], Entry] = {}
+        read: dict[tuple[int, Any], ListEntry] = {}
         for number, source in enumerate(self.sources):
             own = [key["id"] for key in keys if key["number"] == number]
             read |= {(number, entry.pk): entry for entry in source.read(own)}
@@ -96,7 +96,7 @@ class Entries:
         date = ("created", "id") if self.sort == "oldest" else ("-created", "-id")
         return united.order_by(*compared, *date)
 
-    def _keys_of(self, number: int, source: Source) -> QuerySet:
+    def _keys_of(self, number: int, source: EntrySource) -> QuerySet:
         compared = {f"key_{name}": getattr(source, name) for name in COMPARED.get(self.sort, ())}
         rows = self.rows[number].order_by().annotate(number=Value(number), **compared)
         return rows.values("number", "id", "created", *compared)
@@ -116,19 +116,19 @@ def _runs(user: Any, words: str, status: str) -> QuerySet:
     return runs
 
 
-def _read_entries(keys: Collection[Any]) -> list[Entry]:
+def _read_entries(keys: Collection[Any]) -> list[ListEntry]:
     runs = TrainingRun.objects.select_related("dataset", "owner").only(
         "name", "method", "status", "created", "started", "summary", "progress", "dataset__name", "owner__username"
     )
     return [_entry(run) for run in runs.filter(pk__in=keys).order_by()]
 
 
-def _entry(run: TrainingRun) -> Entry:
+def _entry(run: TrainingRun) -> ListEntry:
     summary = run.summary
     progress = run.progress
     objective = summary.get("objective")
     gap = summary.get("gap")
-    return Entry(
+    return ListEntry(
         kind="run",
         pk=run.pk,
         url=reverse("runs:detail", args=[run.pk]),
@@ -145,7 +145,7 @@ def _entry(run: TrainingRun) -> Entry:
     )
 
 
-RUNS = Source(
+RUNS = EntrySource(
     rows=_runs,
     name=Lower(Case(When(name="", then=Concat("method", Value(" on "), "dataset__name")), default=F("name"))),
     dataset=Lower("dataset__name"),

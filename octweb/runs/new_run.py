@@ -17,7 +17,7 @@ from octweb.datasets.models import Dataset
 from octweb.jobs import queue
 from octweb.registry.reach import latest_reach
 from octweb.runs import actions, advice
-from octweb.runs.advice import Answers
+from octweb.runs.advice import AdviceAnswers
 from octweb.runs.estimate import estimate, trainings_words
 from octweb.runs.forms import TOUCHED, RunForm, carry_values, hidden_values
 from octweb.runs.thresholds import chooses
@@ -32,11 +32,11 @@ DECLARED_UNITS = ("p_", "evaluation", "test_percent", "folds", "name")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class MethodChoice:
     """The method that a form stands for, what was answered, and whether the method was chosen by hand."""
 
     method: Method
-    answers: Answers
+    answers: AdviceAnswers
     own: bool
     unknown: str = ""
 
@@ -98,23 +98,23 @@ def run_advice(request: HttpRequest) -> HttpResponse:
     return render(request, "runs/_new_changes.html", context)
 
 
-def chosen_method(data: QueryDict, dataset: Dataset) -> Choice:
+def chosen_method(data: QueryDict, dataset: Dataset) -> MethodChoice:
     """The method of the form: the one picked by hand, else the one that the answers give."""
     answers = _answers(data)
     posted = data.get("method", "")
     shown = data.get("shown_method", "")
-    said = answers != Answers(ask=data.get("shown_ask", answers.ask), sure=data.get("shown_sure", answers.sure))
+    said = answers != AdviceAnswers(ask=data.get("shown_ask", answers.ask), sure=data.get("shown_sure", answers.sure))
     own = bool(posted) and (not shown or posted != shown or data.get("own") == "1") and not (shown and said)
     if not own:
         answers = _possible(answers, dataset)
-        return Choice(method=advice.recommend(answers, dataset, typed(data)), answers=answers, own=False)
+        return MethodChoice(method=advice.recommend(answers, dataset, typed(data)), answers=answers, own=False)
     try:
         method = get(posted)
         unknown = ""
     except ParameterError as error:
         method = method_for(Role.ONE_PROVED)
         unknown = error.errors["method"]
-    return Choice(method=method, answers=advice.answers_of(method), own=True, unknown=unknown)
+    return MethodChoice(method=method, answers=advice.answers_of(method), own=True, unknown=unknown)
 
 
 def typed(data: QueryDict) -> dict[str, Any]:
@@ -132,18 +132,18 @@ def typed(data: QueryDict) -> dict[str, Any]:
     return found
 
 
-def _answers(data: QueryDict) -> Answers:
+def _answers(data: QueryDict) -> AdviceAnswers:
     ask = data.get("ask", "one")
     sure = data.get("sure", "proved")
-    return Answers(
+    return AdviceAnswers(
         ask=ask if ask in ("one", "two", "many", "groups") else "one", sure="quick" if sure == "quick" else "proved"
     )
 
 
-def _possible(answers: Answers, dataset: Dataset) -> Answers:
+def _possible(answers: AdviceAnswers, dataset: Dataset) -> AdviceAnswers:
     """The answers, with questions about one column where the data cannot serve the others."""
     refused = {kind.id for kind in advice.kinds(dataset) if kind.refusal}
-    return Answers(ask="one", sure=answers.sure) if answers.ask in refused else answers
+    return AdviceAnswers(ask="one", sure=answers.sure) if answers.ask in refused else answers
 
 
 def _dataset(request: HttpRequest, data: QueryDict) -> Dataset | None:
@@ -153,7 +153,7 @@ def _dataset(request: HttpRequest, data: QueryDict) -> Dataset | None:
 
 
 def _form(
-    request: HttpRequest, dataset: Dataset, choice: Choice, data: QueryDict | None = None, **more: Any
+    request: HttpRequest, dataset: Dataset, choice: MethodChoice, data: QueryDict | None = None, **more: Any
 ) -> RunForm:
     wishes = () if choice.own else advice.wishes(choice.answers)
     return RunForm(data, user=request.user, dataset=dataset, method=choice.method, wishes=wishes, **more)
@@ -170,14 +170,16 @@ def _initial(data: QueryDict) -> dict[str, Any]:
     return found
 
 
-def _carry_form(request: HttpRequest, dataset: Dataset, choice: Choice) -> RunForm:
+def _carry_form(request: HttpRequest, dataset: Dataset, choice: MethodChoice) -> RunForm:
     """The form of the chosen method with what was typed for the previous method."""
     try:
         shown = get(request.POST.get("shown_method", ""))
     except ParameterError:
         shown = choice.method
     before_own = request.POST.get("own") == "1"
-    before_answers = Answers(ask=request.POST.get("shown_ask", "one"), sure=request.POST.get("shown_sure", "proved"))
+    before_answers = AdviceAnswers(
+        ask=request.POST.get("shown_ask", "one"), sure=request.POST.get("shown_sure", "proved")
+    )
     wishes = () if before_own else advice.wishes(before_answers)
     before = RunForm(user=request.user, dataset=dataset, method=shown, wishes=wishes)
     blank = _form(request, dataset, choice)
@@ -194,12 +196,14 @@ def _form_version(dataset: Dataset, as_category: bool) -> tuple[str, str]:
     return str(dataset.pk), "1" if as_category else "0"
 
 
-def _page(request: HttpRequest, dataset: Dataset, choice: Choice, form: RunForm, stored: Dataset) -> HttpResponse:
+def _page(request: HttpRequest, dataset: Dataset, choice: MethodChoice, form: RunForm, stored: Dataset) -> HttpResponse:
     context = _context(request, dataset, choice, form, stored) | {"form": form}
     return render(request, "runs/new.html", context)
 
 
-def _context(request: HttpRequest, dataset: Dataset, choice: Choice, form: RunForm, stored: Dataset) -> dict[str, Any]:
+def _context(
+    request: HttpRequest, dataset: Dataset, choice: MethodChoice, form: RunForm, stored: Dataset
+) -> dict[str, Any]:
     """`dataset` is what the run would train on, `stored` the same before the switch for empty cells."""
     as_category = EMPTY in (request.POST if request.method == "POST" else request.GET)
     method = choice.method

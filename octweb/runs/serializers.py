@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from octweb.core.api import Name, Text
+from octweb.core.api import Name, StrictTextField
 from octweb.datasets.models import Dataset
 from octweb.registry.models import TreeModel
 from octweb.runs import actions
@@ -48,7 +48,7 @@ class NewRunSerializer(serializers.Serializer):
     """What a new run needs."""
 
     dataset = serializers.UUIDField()
-    method = Text(max_length=50)
+    method = StrictTextField(max_length=50)
     parameters = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False, default=dict)
     test_share = serializers.FloatField(required=False, default=0.0, min_value=0, max_value=MOST_HELD_OUT)
     folds = serializers.IntegerField(required=False, default=0, min_value=0, max_value=MOST_FOLDS)

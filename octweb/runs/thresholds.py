@@ -28,7 +28,7 @@ HELP = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chosen:
+class BinCount:
     """The number of quantiles, and why in a sentence; no sentence where the columns have no more thresholds."""
 
     bins: int
@@ -40,14 +40,14 @@ def chooses(method: Method) -> bool:
     return method.chooses_bins
 
 
-def chosen_bins(*, user: Any, dataset: Dataset, method: Method, values: Mapping[str, Any]) -> Chosen:
+def chosen_bins(*, user: Any, dataset: Dataset, method: Method, values: Mapping[str, Any]) -> BinCount:
     """For a run with these values, those that are missing being the defaults."""
     known = {p.name: p.default for p in method.parameters} | {k: v for k, v in values.items() if v is not None}
     if any(is_constraint_set(known, name) for name in LONGER if method.parameter(name)):
-        return Chosen(bins=LADDER[-1], why=f"{_many(LADDER[-1])}, since a limit makes the search longer.")
+        return BinCount(bins=LADDER[-1], why=f"{_many(LADDER[-1])}, since a limit makes the search longer.")
     fitting = [bins for bins in LADDER if _high(user, dataset, method, known | {"bins": bins}) < QUICK]
     if not fitting:
-        return Chosen(
+        return BinCount(
             bins=LADDER[-1], why=f"{_many(LADDER[-1])}: even so, the proof may take longer than {seconds(QUICK)}."
         )
     return _fewest_quantiles(dataset, str(known.get("binarise") or ""), fitting[0])
@@ -68,14 +68,14 @@ def _high(user: Any, dataset: Dataset, method: Method, values: Mapping[str, Any]
     return estimate(user=user, dataset=dataset, method=method, values=values, test_share=0.0).high
 
 
-def _fewest_quantiles(dataset: Dataset, scheme: str, most: int) -> Chosen:
+def _fewest_quantiles(dataset: Dataset, scheme: str, most: int) -> BinCount:
     """The fewest quantiles that give the same number of questions as `most` of them."""
     wanted = questions(dataset, scheme, most)
     bins = min(k for k in LADDER if k <= most and questions(dataset, scheme, k) == wanted)
     if bins < most or (most == LADDER[0] and questions(dataset, scheme, 2 * most) == wanted):
-        return Chosen(bins=bins, why="")
+        return BinCount(bins=bins, why="")
     more = "more were not better on test data" if most == LADDER[0] else "with more it may take longer"
-    return Chosen(bins=bins, why=f"{_many(bins)}: the proof should take less than {seconds(QUICK)}, and {more}.")
+    return BinCount(bins=bins, why=f"{_many(bins)}: the proof should take less than {seconds(QUICK)}, and {more}.")
 
 
 def _many(bins: int) -> str:

@@ -10,13 +10,13 @@ from typing import Any
 from django.db import transaction
 
 from octweb.checking.actions import keep_proof
-from octweb.core.faults import Damaged
+from octweb.core.faults import DamagedDocument
 from octweb.core.limits import allowed
 from octweb.jobs.child import PROGRESS, Process
 from octweb.jobs.models import RunStatus
-from octweb.jobs.supervisor import TICK, Refused, ResultSupervisor, last_line
+from octweb.jobs.supervisor import TICK_SECONDS, JobRefused, ResultSupervisor, last_line
 from octweb.registry import actions as registry
-from octweb.runs.child import Child
+from octweb.runs.child import TrainingProcess
 from octweb.runs.models import ProgressRecord, TrainingRun
 from octweb.runs.options import INFEASIBLE
 from octweb.runs.words import family_name, run_name
@@ -37,13 +37,13 @@ class TrainingSupervisor(ResultSupervisor):
     def load(self) -> TrainingRun:
         return TrainingRun.objects.select_related("dataset", "owner", "family").get(pk=self.job_id)
 
-    def prepare(self, job: TrainingRun) -> Child:
+    def prepare(self, job: TrainingRun) -> TrainingProcess:
         try:
-            return Child.prepare(job)
+            return TrainingProcess.prepare(job)
         except FileNotFoundError as error:
-            raise Refused("The stored file of the data set is gone. Upload it again.") from error
-        except Damaged as error:
-            raise Refused(str(error)) from error
+            raise JobRefused("The stored file of the data set is gone. Upload it again.") from error
+        except DamagedDocument as error:
+            raise JobRefused(str(error)) from error
 
     def limits(self, job: TrainingRun) -> tuple[float, float]:
         return job.longest(), allowed(job.parameters, "memory_limit") * MEMORY_SLACK
@@ -62,14 +62,14 @@ class TrainingSupervisor(ResultSupervisor):
 
     def kept_of(self, child: Process, cancelled: bool) -> dict[str, Any]:
         """The last tree that the killed training had reported, as a result; a process with the same limits makes it."""
-        if not isinstance(child, Child) or not (child.folder / PROGRESS).exists():
+        if not isinstance(child, TrainingProcess) or not (child.folder / PROGRESS).exists():
             return {}
         again = replace(child, process=None, ended=_kill_reason(cancelled, self.late))
         again.proof.unlink(missing_ok=True)  # it may have been cut off, and is about more than is kept
         again.start()
         until = time.monotonic() + KEEP_SECONDS
         while again.poll() is None and time.monotonic() < until and again.megabytes() < self.limits(child.job)[1]:
-            again.pause(TICK)
+            again.pause(TICK_SECONDS)
         code = again.poll()
         again.kill()
         if code == 0 and again.result.exists():
@@ -88,7 +88,7 @@ class TrainingSupervisor(ResultSupervisor):
             model = registry.register(
                 owner=job.owner, document=document, dataset=job.dataset, title=job.name, name=_name(job)
             )
-            if isinstance(child, Child):
+            if isinstance(child, TrainingProcess):
                 keep_proof(model, child.proof)
             self.end(status, model=model, family=model.family, summary=summary | self.noted(), log=self._log(child))
 

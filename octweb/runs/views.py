@@ -40,7 +40,7 @@ def run_list(request: HttpRequest) -> HttpResponse:
     status = request.GET.get("status", "")
     words = request.GET.get("q", "").strip()[:200]
     sort = request.GET.get("sort", "newest")
-    found = listing.Entries(listing.SOURCES, request.user, words=words, status=status, sort=sort)
+    found = listing.MergedEntries(listing.SOURCES, request.user, words=words, status=status, sort=sort)
     context = {
         "page": Paginator(found, PAGE_SIZE).get_page(request.GET.get("page")),
         "status": status,

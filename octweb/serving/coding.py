@@ -21,7 +21,7 @@ class TooLong(ValueError):
     """More bytes than the limit."""
 
 
-class Damaged(ValueError):
+class DamagedBody(ValueError):
     """Not of the coding that its header names."""
 
 
@@ -108,13 +108,13 @@ def _inflated(pieces: Iterator[bytes], window: int) -> Iterator[bytes]:
         while rest:
             if engine.eof:
                 if window == zlib.MAX_WBITS:
-                    raise Damaged("bytes are left over after its end")
+                    raise DamagedBody("bytes are left over after its end")
                 engine = zlib.decompressobj(window)
             try:
                 out = engine.decompress(rest, PIECE)
             except zlib.error as error:
                 if begun or window != zlib.MAX_WBITS:
-                    raise Damaged(str(error)) from error
+                    raise DamagedBody(str(error)) from error
                 window = -zlib.MAX_WBITS
                 engine = zlib.decompressobj(window)
                 begun = True
@@ -124,7 +124,7 @@ def _inflated(pieces: Iterator[bytes], window: int) -> Iterator[bytes]:
             if out:
                 yield out
     if not engine.eof:
-        raise Damaged("it ends too early")
+        raise DamagedBody("it ends too early")
 
 
 class _File:
@@ -161,10 +161,10 @@ class _File:
 def _zstd(pieces: Iterator[bytes]) -> Iterator[bytes]:
     first = next(pieces, b"")
     if not first:
-        raise Damaged("it is empty")
+        raise DamagedBody("it is empty")
     try:
         with pa.CompressedInputStream(pa.PythonFile(_File(chain([first], pieces)), mode="r"), "zstd") as stream:
             while piece := stream.read(PIECE):
                 yield piece
     except (OSError, pa.ArrowException) as error:
-        raise Damaged(str(error)[:200]) from error
+        raise DamagedBody(str(error)[:200]) from error

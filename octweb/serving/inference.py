@@ -11,7 +11,7 @@ from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.predicting import Predictions, predict_matrix, predict_rows
 from octweb.serving.tensors import TEXT, ProtocolError, Tensor
-from trainer.table import ColumnSchema, Kind
+from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.nodes import Tree
 
 OUTPUTS = ("label", "probabilities", "leaf", "path")
@@ -25,7 +25,7 @@ def metadata(model: TreeModel, versions: list[int]) -> dict[str, Any]:
     inputs = [
         {
             "name": c.name,
-            "datatype": TEXT if c.kind is Kind.CATEGORICAL else "FP64",
+            "datatype": TEXT if c.kind is ColumnKind.CATEGORICAL else "FP64",
             "shape": [-1, 1],
             "parameters": {"used": j in tree.used_columns, "kind": str(c.kind), "unit": c.unit},
         }
@@ -124,7 +124,7 @@ def _one_table(tree: Tree, tensor: Tensor) -> dict[int, np.ndarray]:
             f"'{tensor.name[:60]}' has the shape {list(tensor.shape)}; one tensor for all columns has {len(names)} of them, "
             f"in this order: {', '.join(names)}."
         )
-    text = [j for j in tree.used_columns if tree.schema[j].kind is Kind.CATEGORICAL]
+    text = [j for j in tree.used_columns if tree.schema[j].kind is ColumnKind.CATEGORICAL]
     if text and tensor.datatype != TEXT:
         raise ProtocolError(
             f"Column '{names[text[0]]}' holds text: send all columns as {TEXT}, or one tensor for each column."
@@ -149,12 +149,12 @@ def _matrix(tree: Tree, columns: dict[int, np.ndarray], n: int) -> np.ndarray:
         column = tree.schema[j]
         if j not in tree.used_columns:
             continue
-        if column.kind is Kind.CATEGORICAL:
+        if column.kind is ColumnKind.CATEGORICAL:
             raise ProtocolError(f"Column '{column.name}' holds text: send it as {TEXT}.")
         if not np.isfinite(values).all():
             i = int(np.flatnonzero(~np.isfinite(values))[0])
             raise ProtocolError(f"Row {i}: column '{column.name}' has no finite value, and the tree needs one.")
-        if column.kind is Kind.BINARY and not np.isin(values, (0.0, 1.0)).all():
+        if column.kind is ColumnKind.BINARY and not np.isin(values, (0.0, 1.0)).all():
             i = int(np.flatnonzero(~np.isin(values, (0.0, 1.0)))[0])
             raise ProtocolError(f"Row {i}: column '{column.name}' is binary and needs 0 or 1; it has {values[i]:g}.")
         matrix[:, j] = values + 0.0
@@ -165,7 +165,7 @@ def _cells(column: ColumnSchema, values: np.ndarray) -> list[Any]:
     """Cells as a JSON row would have them; numbers in text tensors are read as numbers."""
     if values.dtype != object:
         return [None if math.isnan(v) else v for v in values.tolist()]
-    if column.kind is Kind.CATEGORICAL:
+    if column.kind is ColumnKind.CATEGORICAL:
         return values.tolist()
     cells: list[Any] = []
     for i, text in enumerate(values.tolist()):

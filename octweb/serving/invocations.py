@@ -131,7 +131,7 @@ def _json(content: bytes) -> Any:
     try:
         return strict_json.loads(content)
     except ValueError as error:
-        if b"NaN" not in content or isinstance(error, strict_json.TooMany | strict_json.DuplicateName):
+        if b"NaN" not in content or isinstance(error, strict_json.TooManyValues | strict_json.DuplicateName):
             raise ParseError(f"The body is not valid JSON: {error}.") from error
     except RecursionError as error:
         raise ParseError("The body is nested too deeply.") from error

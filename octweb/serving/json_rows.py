@@ -25,7 +25,7 @@ CELL = re.compile(rb"[-+.0-9eE]*")
 TAIL = re.compile(rb"\s*\]\s*\}\s*\Z")
 POWERS = 10.0 ** np.arange(23)  # exact doubles
 TWOS = 2.0 ** np.arange(-1075.0, 972.0)  # by exponent of a double with a mantissa that is a whole number
-LARGEST = np.uint64(2**53)  # up to which whole numbers are exact doubles
+MAX_EXACT_INTEGER = np.uint64(2**53)  # up to which whole numbers are exact doubles
 SMALLEST = 290  # exponents of ten, either way, for which `_rounded` needs no care for tiny and infinite results
 PADDING = 32  # zeros behind a text, so that words may be read at its end, too
 DISTANCE, ZEROS, TOPS, DIGITS = (np.uint64(int(byte * 8, 16)) for byte in ("46", "30", "80", "0f"))  # in each byte
@@ -232,7 +232,7 @@ def _number(text, i, powers, fives):
             room = -1
         exponent += -np.int64(power) if below else np.int64(power)
     found = -1.0
-    if room >= 0 and value <= LARGEST and exponent >= -22 and exponent <= 22:
+    if room >= 0 and value <= MAX_EXACT_INTEGER and exponent >= -22 and exponent <= 22:
         found = np.float64(value) * powers[exponent] if exponent >= 0 else np.float64(value) / powers[-exponent]
     elif room >= 0:
         found = _scale_decimal(value, exponent, fives)

@@ -37,7 +37,7 @@ class ResetForm(RevokeTokens, SetPasswordForm):
     """A new password after a link."""
 
 
-class Change(PasswordChangeView):
+class PasswordChange(PasswordChangeView):
     """The page that changes the password of the user who is signed in."""
 
     form_class = ChangeForm

@@ -26,22 +26,22 @@ from django.http.request import split_domain_port, validate_host
 
 from octweb.core import strict_json
 from octweb.core.headers import security_headers
-from octweb.core.metrics import Steady
+from octweb.core.metrics import ModelCounters
 from octweb.core.problems import Busy
 from octweb.core.throttles import WINDOWS, caller_of, rate
 from octweb.registry.access import may_call
 from octweb.registry.answers import columns_record
 from octweb.registry.claims import certificate_parameters, certificate_status
-from octweb.registry.compiled import Compiled, compiled
+from octweb.registry.compiled import CompiledModel, compiled
 from octweb.registry.models import State, TreeModel
 from octweb.registry.predicting import Predictions, predict_rows
 from octweb.registry.remembered import model_by_id, model_by_name
 from octweb.serving.authentication import lookup
+from octweb.serving.body_budget import BODY_BUDGET
 from octweb.serving.coding import compress_body
 from octweb.serving.inference import DEFAULT_OUTPUTS, OUTPUTS, infer
 from octweb.serving.json_rows import rows_matrix
 from octweb.serving.plain_tensor import SMALL_BYTES, plain_request
-from octweb.serving.room import ROOM
 from octweb.serving.tensors import FLOATING, JSON_LENGTH, TEXT, ProtocolError, Request, Tensor, parse
 from octweb.serving.whole_body import whole_body
 from octweb.serving.wire import CutOff, coded
@@ -62,12 +62,12 @@ HEADER = "HTTP_" + JSON_LENGTH.upper().replace("-", "_")
 KINDS = {"label": TEXT, "probabilities": "FP64", "leaf": "INT64"}
 
 
-class Served:
+class ServedModel:
     """A model at hand: its compiled tree, and the parts of its answers that do not depend on the rows."""
 
     def __init__(self, model: TreeModel) -> None:
         self.model = model
-        self.tree: Compiled = compiled(model)
+        self.tree: CompiledModel = compiled(model)
         name = model.family.name
         version = model.version
         claim = certificate_status(model)
@@ -75,7 +75,7 @@ class Served:
         self.head_v1 = orjson.dumps(head)[:-1] + b',"predictions":['
         self.parameters = certificate_parameters(model)
         self.head_v2 = {"model_name": name, "model_version": str(version)}
-        self.counts = {api: Steady(name, version, api, self.tree.tree.classes) for api in ("v1", "v2")}
+        self.counts = {api: ModelCounters(name, version, api, self.tree.tree.classes) for api in ("v1", "v2")}
         self.singles: dict[tuple[str, int], bytes] = {}  # by leaf: whole answers to one row
 
     def count(self, api: str, leaves: np.ndarray, seconds: float) -> None:
@@ -87,11 +87,11 @@ class Served:
         self.counts[api].predicted(counts, seconds)
 
 
-def served(model: TreeModel) -> Served:
+def served(model: TreeModel) -> ServedModel:
     """Kept with the remembered model, and so for as long as that is."""
     found = model.__dict__.get("_served")
     if found is None:
-        found = model.__dict__["_served"] = Served(model)
+        found = model.__dict__["_served"] = ServedModel(model)
     return found
 
 
@@ -113,7 +113,7 @@ class QuickApplication:
         if not plain or environ["REQUEST_METHOD"] != "POST" or (self.most and int(length) > self.most):
             return self.application(environ, start_response)
         try:
-            with ROOM.held(int(length) if self.most else 0, patience=0):
+            with BODY_BUDGET.reserve(int(length) if self.most else 0, timeout=0):
                 body = answer_of(environ, lambda: _whole_body(environ))
         except Busy:  # Wire waits for room
             return self.application(environ, start_response)
@@ -233,7 +233,7 @@ def _is_json(meta: dict[str, Any]) -> bool:
     return sent == JSON and accept in ("", "*/*", JSON, f"{JSON}, */*")
 
 
-def _rows(own: Served, content: bytes | bytearray) -> tuple[bytes, np.ndarray] | None:
+def _rows(own: ServedModel, content: bytes | bytearray) -> tuple[bytes, np.ndarray] | None:
     """An answer of `/api/v1/`, and the leaves of its rows."""
     matrix = None
     notes = NOTHING
@@ -266,7 +266,7 @@ def _rows(own: Served, content: bytes | bytearray) -> tuple[bytes, np.ndarray] |
     return _rows_answer(own, leaves, notes), leaves
 
 
-def _columns(own: Served, columns: Any) -> tuple[bytes, np.ndarray] | None:
+def _columns(own: ServedModel, columns: Any) -> tuple[bytes, np.ndarray] | None:
     """An answer in columns to columns, if all of them are there and all cells are plain numbers."""
     if type(columns) is not dict or columns.keys() != set(own.tree.names):
         return None
@@ -285,13 +285,13 @@ def _columns(own: Served, columns: Any) -> tuple[bytes, np.ndarray] | None:
     return head + b',"columns":' + orjson.dumps(record) + b',"notes":[]}', leaves
 
 
-def _rows_answer(own: Served, leaves: np.ndarray, notes: tuple[str, ...]) -> bytes:
+def _rows_answer(own: ServedModel, leaves: np.ndarray, notes: tuple[str, ...]) -> bytes:
     records = own.tree.records
     tail = b'],"notes":%s}' % orjson.dumps(notes)
     return own.head_v1 + b",".join([records[v] for v in leaves.tolist()]) + tail
 
 
-def _tensors(own: Served, content: bytes | bytearray, header: str | None) -> tuple[bytes, np.ndarray] | None:
+def _tensors(own: ServedModel, content: bytes | bytearray, header: str | None) -> tuple[bytes, np.ndarray] | None:
     """An answer of `/v2/` without binary tensors, and the leaves of its rows."""
     asked = plain_request(content, DEFAULT_OUTPUTS) if header is None else None
     asked = asked or parse(content, header, OUTPUTS, DEFAULT_OUTPUTS)
@@ -313,7 +313,7 @@ def _tensors(own: Served, content: bytes | bytearray, header: str | None) -> tup
     return _tensors_answer(own, asked, leaves, notes), leaves
 
 
-def _tensors_answer(own: Served, asked: Request, leaves: np.ndarray, notes: tuple[str, ...]) -> bytes:
+def _tensors_answer(own: ServedModel, asked: Request, leaves: np.ndarray, notes: tuple[str, ...]) -> bytes:
     parameters = own.parameters | {"notes": "\n".join(notes)} if notes else own.parameters
     head = own.head_v2 | {"parameters": parameters}
     if asked.id is not None:
@@ -323,14 +323,14 @@ def _tensors_answer(own: Served, asked: Request, leaves: np.ndarray, notes: tupl
     return orjson.dumps(head)[:-1] + b',"outputs":[' + outputs + b"]}"
 
 
-def _output(tree: Compiled, name: str, leaves: list[int]) -> bytes:
+def _output(tree: CompiledModel, name: str, leaves: list[int]) -> bytes:
     ready = {"label": tree.labels, "probabilities": tree.shares, "leaf": tree.numbers}[name]
     shape = b"%d,%d" % (len(leaves), len(tree.tree.classes)) if name == "probabilities" else b"%d" % len(leaves)
     head = b'{"name":"%s","datatype":"%s","shape":[%s],"data":[' % (name.encode(), KINDS[name].encode(), shape)
     return head + b",".join([ready[v] for v in leaves]) + b"]}"
 
 
-def _one_matrix(tree: Compiled, inputs: tuple[Tensor, ...]) -> np.ndarray | None:
+def _one_matrix(tree: CompiledModel, inputs: tuple[Tensor, ...]) -> np.ndarray | None:
     """The one tensor with all columns, if it is one and every cell is a plain number."""
     tensor = inputs[0]
     if len(inputs) > 1 or tensor.name in tree.names or tensor.datatype not in FLOATING:

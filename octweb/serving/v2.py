@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from octweb.core import metrics, strict_json
-from octweb.core.faults import Damaged
+from octweb.core.faults import DamagedDocument
 from octweb.core.parsers import limited
 from octweb.core.problems import document, exception_handler
 from octweb.registry.access import may_call
@@ -94,7 +94,7 @@ class Server(ProtocolView):
         return Response({"name": "octweb", "version": VERSION, "extensions": list(EXTENSIONS)})
 
 
-class Model(ProtocolView):
+class V2Model(ProtocolView):
     """Inputs, outputs and versions of a model."""
 
     def get(self, request: Request, name: str, version: str | None = None) -> Response:
@@ -111,7 +111,7 @@ class ModelReady(ProtocolView):
         answer: dict[str, Any] = {"name": model.family.name, "version": str(model.version)}
         try:
             model_file(model)
-        except Damaged as error:
+        except DamagedDocument as error:
             return Response(answer | {"ready": False, "error": str(error)}, status=503)
         return Response(answer | {"ready": True})
 

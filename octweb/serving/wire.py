@@ -17,13 +17,13 @@ from django.core.exceptions import BadRequest
 from octweb.core.headers import security_headers
 from octweb.core.problems import CONTENT_TYPE, Busy, document
 from octweb.core.unavailable import RETRY_SECONDS, reason_of
-from octweb.serving.coding import CODINGS, SMALLEST, Damaged, TooLong, UnknownCoding, compress_body, spooled
-from octweb.serving.room import ROOM
+from octweb.serving.body_budget import BODY_BUDGET
+from octweb.serving.coding import CODINGS, SMALLEST, DamagedBody, TooLong, UnknownCoding, compress_body, spooled
 
 DROPPED = (
     64_000_000  # bytes of an unread body that are read and dropped: a client that sends on would not read the answer
 )
-PATIENCE = 5.0  # seconds without a byte of it
+READ_TIMEOUT_SECONDS = 5.0  # seconds without a byte of it
 AROUND = 1_000_000  # bytes of a form around an uploaded file
 FORM_WEIGHT = 3
 LONG = 1_000_000  # bytes of a body that is collected in a file before it gets room: slow callers hold none
@@ -85,7 +85,7 @@ class Wire:
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         if environ.get("SERVER_PROTOCOL") == "HTTP/1.1" and not environ.get("HTTP_HOST"):
-            no_host = Refused(
+            no_host = BodyRefused(
                 400, "The header Host is missing. Every call of HTTP/1.1 needs it (RFC 9112, section 3.2)."
             )
             return _refuse(environ, start_response, no_host, closing=True)
@@ -105,7 +105,7 @@ class Wire:
         """The answer to a call, after its body was read to the end."""
         try:
             whole, size = _read_body(environ, codings)
-        except Refused as error:
+        except BodyRefused as error:
             return _refuse(environ, start_response, error, closing=chunked)
         try:
             inner = environ | {"wsgi.input": whole, "CONTENT_LENGTH": str(size)}
@@ -119,10 +119,10 @@ class Wire:
         self, environ: dict[str, Any], start_response: Callable[..., Any], inner: dict[str, Any], size: int
     ) -> Iterable[bytes]:
         try:
-            with ROOM.held(size * _weight(environ)):
+            with BODY_BUDGET.reserve(size * _weight(environ)):
                 return _send(environ, start_response, *_call_application(self.application, inner))
         except Busy as error:
-            full = Refused(error.status_code, str(error.detail), ("Retry-After", str(error.wait)))
+            full = BodyRefused(error.status_code, str(error.detail), ("Retry-After", str(error.wait)))
             return _refuse(environ, start_response, full)
 
 
@@ -145,7 +145,7 @@ def _body_limit(environ: dict[str, Any]) -> int:
     return settings.MAX_UPLOAD_BYTES + AROUND if _is_form(environ) else settings.MAX_PREDICT_BYTES
 
 
-class Refused(Exception):
+class BodyRefused(Exception):
     """A body that cannot be read: status, reason and further headers of the answer."""
 
     def __init__(self, status: int, detail: str, *headers: tuple[str, str]) -> None:
@@ -163,29 +163,31 @@ def _read_body(environ: dict[str, Any], codings: str) -> tuple[IO[bytes], int]:
             raise TooLong
         return spooled(environ["wsgi.input"], codings, limit)
     except TooLong as error:
-        raise Refused(413, f"The body is larger than {limit // 10**6} MB. Send the rows in several calls.") from error
+        raise BodyRefused(
+            413, f"The body is larger than {limit // 10**6} MB. Send the rows in several calls."
+        ) from error
     except UnknownCoding as error:
         known = ", ".join(CODINGS)
         text = f"Content-Encoding '{str(error)[:40]}' is not known. Send one of {known}, or none."
-        raise Refused(415, text, ("Accept-Encoding", known)) from error
+        raise BodyRefused(415, text, ("Accept-Encoding", known)) from error
     except CutOff as error:
-        raise Refused(400, str(error)) from error
-    except Damaged as error:
-        raise Refused(400, f"The body is not what its Content-Encoding '{codings[:40]}' says: {error}.") from error
+        raise BodyRefused(400, str(error)) from error
+    except DamagedBody as error:
+        raise BodyRefused(400, f"The body is not what its Content-Encoding '{codings[:40]}' says: {error}.") from error
     except Exception as error:  # the server's own errors of a damaged chunk
         if reason := reason_of(error):
-            raise Refused(503, reason, ("Retry-After", str(RETRY_SECONDS))) from error
-        raise Refused(400, f"The chunked body is damaged ({type(error).__name__}).") from error
+            raise BodyRefused(503, reason, ("Retry-After", str(RETRY_SECONDS))) from error
+        raise BodyRefused(400, f"The chunked body is damaged ({type(error).__name__}).") from error
 
 
 def _refuse(
-    environ: dict[str, Any], start_response: Callable[..., Any], error: Refused, *, closing: bool = False
+    environ: dict[str, Any], start_response: Callable[..., Any], error: BodyRefused, *, closing: bool = False
 ) -> Iterable[bytes]:
     """The answer to a call if the application does not see the body."""
     return _send(environ, start_response, *_refusal(error), closing=closing)
 
 
-def _refusal(error: Refused) -> tuple[str, list[tuple[str, str]], Iterable[bytes]]:
+def _refusal(error: BodyRefused) -> tuple[str, list[tuple[str, str]], Iterable[bytes]]:
     body = orjson.dumps(document(error.status, error.detail))
     headers = [("Content-Type", CONTENT_TYPE), ("Content-Length", str(len(body))), *security_headers().items()]
     return f"{error.status} {HTTPStatus(error.status).phrase}", [*headers, *error.headers], [body]
@@ -223,7 +225,7 @@ def _drop_body(environ: dict[str, Any], body: Body) -> bool:
     if not body.unread or line is None:
         return body.drop()
     before = line.gettimeout()
-    line.settimeout(PATIENCE)
+    line.settimeout(READ_TIMEOUT_SECONDS)
     try:
         return body.drop()
     finally:

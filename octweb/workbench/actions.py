@@ -26,8 +26,8 @@ from octweb.registry import actions as registry
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.runs.actions import check_settings, within_limits
-from octweb.workbench.models import Kind, Step, StepState, Workbench
-from trainer.data.problem import Names
+from octweb.workbench.models import Step, StepKind, StepState, Workbench
+from trainer.data.problem import SettingNames
 from trainer.editing.questions import ONE_CATEGORY
 from trainer.editing.wishes import read_wish
 from trainer.editing.words import checked_reasons
@@ -118,7 +118,7 @@ def _declared(method: str) -> Method:
 
 def ask(bench: Workbench, kind: Any, *, wishes: Sequence[str], request: Mapping[str, Any] | None = None) -> Step:
     """A question to the workbench; the answer comes into the step."""
-    if kind == Kind.GOOD and not bench.counts_good_trees:
+    if kind == StepKind.GOOD and not bench.counts_good_trees:
         raise Unprocessable(NO_COUNT)
     if len(wishes) > MOST_WISHES or any(len(w) > MOST_TEXT for w in wishes):
         raise ValidationError({"wishes": f"at most {MOST_WISHES} wishes of {MOST_TEXT:,} characters are possible."})
@@ -136,7 +136,7 @@ def ask(bench: Workbench, kind: Any, *, wishes: Sequence[str], request: Mapping[
             request=dict(request or {}),
         )
         changes: dict[str, Any] = {"used": timezone.now()}
-        if kind == Kind.COMPLETE:
+        if kind == StepKind.COMPLETE:
             changes["position"] = bench.position = step.number
         Workbench.objects.filter(pk=bench.pk).update(**changes)
         wake(bench)
@@ -167,7 +167,7 @@ def edit(
         check_wishes(bench, "wishes", wishes)
     said = {w: text for w, text in current_reasons(bench).items() if w in wishes}
     said |= checked_reasons(reasons or {}, wishes)
-    return ask(bench, Kind.COMPLETE, wishes=wishes, request={"reasons": said} if said else {})
+    return ask(bench, StepKind.COMPLETE, wishes=wishes, request={"reasons": said} if said else {})
 
 
 def current_reasons(bench: Workbench) -> dict[str, str]:
@@ -198,14 +198,14 @@ def ask_good_trees(bench: Workbench, request: Mapping[str, Any]) -> Step:
     request = {k: v for k, v in request.items() if v not in (None, "")}
     if bench.counts_good_trees:
         schema, classes = _names(bench)
-        names = Names(columns=tuple(column.name for column in schema), classes=tuple(classes))
+        names = SettingNames(columns=tuple(column.name for column in schema), classes=tuple(classes))
         check_good_request(good_request(request), names)
     if request.get("agree_rows"):
         shown = last_tree(bench, current(bench))
         if shown is None:
             raise Conflict("The workbench has no tree yet that others could agree with. Wait for its first answer.")
         request["agree_step"] = shown.number
-    return ask(bench, Kind.GOOD, wishes=[], request=request)
+    return ask(bench, StepKind.GOOD, wishes=[], request=request)
 
 
 def current_wishes(bench: Workbench) -> list[str]:
@@ -267,7 +267,7 @@ def undo(bench: Workbench) -> Step:
 
 def redo(bench: Workbench) -> Step:
     """Forward to the step that was last undone."""
-    step = bench.steps.filter(kind=Kind.COMPLETE, parent=bench.position, number__gt=bench.position).last()
+    step = bench.steps.filter(kind=StepKind.COMPLETE, parent=bench.position, number__gt=bench.position).last()
     if step is None:
         raise Conflict("There is nothing to redo.")
     return _go(bench, step.number)
@@ -275,7 +275,7 @@ def redo(bench: Workbench) -> Step:
 
 def go_to(bench: Workbench, number: int) -> Step:
     """To any earlier step."""
-    step = bench.steps.filter(kind=Kind.COMPLETE, number=number).first()
+    step = bench.steps.filter(kind=StepKind.COMPLETE, number=number).first()
     if step is None:
         raise ValidationError({"number": f"There is no step {number} to go to."})
     return _go(bench, number)
@@ -327,18 +327,18 @@ def save_version(bench: Workbench, *, title: str = "") -> TreeModel:
         name=family.name if family is not None and mine else None,
     )
     with contextlib.suppress(Conflict):  # a workbench that is full saves its trees all the same
-        ask(bench, Kind.PROOF, wishes=step.wishes, request={"model": str(model.pk)})
+        ask(bench, StepKind.PROOF, wishes=step.wishes, request={"model": str(model.pk)})
     return model
 
 
 def proof_step(bench: Workbench, model: TreeModel) -> Step | None:
     """The step that writes the proof of a version saved here."""
-    return bench.steps.filter(kind=Kind.PROOF, request__model=str(model.pk)).last()
+    return bench.steps.filter(kind=StepKind.PROOF, request__model=str(model.pk)).last()
 
 
 def saved(bench: Workbench) -> int:
     """How many versions were saved here and are still there."""
-    models = bench.steps.filter(kind=Kind.PROOF).values_list("request__model", flat=True)
+    models = bench.steps.filter(kind=StepKind.PROOF).values_list("request__model", flat=True)
     return TreeModel.objects.kept().filter(pk__in=list(models)).count()
 
 

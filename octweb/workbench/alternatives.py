@@ -11,10 +11,10 @@ from django.http import Http404
 
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
-from octweb.registry.workspace.scene import Scene
+from octweb.registry.workspace.scene import ModelScene
 from octweb.registry.workspace.tab import Tab
 from octweb.workbench import actions, page
-from octweb.workbench.models import Kind, StepState, Workbench
+from octweb.workbench.models import StepKind, StepState, Workbench
 from trainer.registry import editable_ids
 from trainer.tree.file import from_json
 from trainer.tree.nodes import Tree
@@ -32,11 +32,11 @@ def ask(model: TreeModel, user: Any, node: int) -> None:
         bench = _bench(model, user.pk) or actions.open_for(owner=user, model=model)
         first = bench.steps.get(number=1)
         open_states = [StepState.WAITING, StepState.WORKING]
-        open_steps = bench.steps.filter(kind=Kind.PRICES, request__place=place, state__in=open_states)
+        open_steps = bench.steps.filter(kind=StepKind.PRICES, request__place=place, state__in=open_states)
         if any(step.wishes == first.wishes for step in open_steps):
             actions.wake_if_needed(bench)
         else:
-            actions.ask(bench, Kind.PRICES, wishes=first.wishes, request={"place": place})
+            actions.ask(bench, StepKind.PRICES, wishes=first.wishes, request={"place": place})
 
 
 def _counts(model: TreeModel) -> bool:
@@ -47,7 +47,7 @@ def _bench(model: TreeModel, owner: Any) -> Workbench | None:
     return Workbench.objects.kept().filter(base=model, owner_id=owner).order_by("created").last()
 
 
-def _context(scene: Scene) -> dict[str, Any]:
+def _context(scene: ModelScene) -> dict[str, Any]:
     bench = _bench(scene.model, scene.user.pk)
     found = {"bench": bench, "prices": None, "working": False, "other": False, "counts": _counts(scene.model)}
     if bench is None:

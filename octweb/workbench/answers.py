@@ -17,7 +17,7 @@ from trainer.training.proof_file import ProofLimits
 from trainer.tree.file import from_json
 from trainer.tree.nodes import Tree
 from trainer.workbench.good_trees import good_request
-from trainer.workbench.requests import ConflictError, Session
+from trainer.workbench.requests import ConflictError, WorkbenchSession
 
 PROOF_LIMITS = ProofLimits(seconds=60.0)  # a longer proof is left to the command line, as after a training
 PARTIAL_SECONDS = 0.25  # between pieces of a price list
@@ -25,7 +25,7 @@ Emit = Callable[[dict[str, Any]], None]
 
 
 def answer(
-    session: Session, base: Tree | None, step: dict[str, Any], monitor: Monitor, partial: Emit, folder: Path
+    session: WorkbenchSession, base: Tree | None, step: dict[str, Any], monitor: Monitor, partial: Emit, folder: Path
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The result of a step and, of a completion, the model file; proofs are written to the folder. Raises TrainerError."""
     if step["kind"] == "complete":
@@ -45,7 +45,11 @@ def proof_name(step: int) -> str:
 
 
 def completed(
-    session: Session, base: Tree | None, wishes: list[str], monitor: Monitor, reasons: dict[str, str] | None = None
+    session: WorkbenchSession,
+    base: Tree | None,
+    wishes: list[str],
+    monitor: Monitor,
+    reasons: dict[str, str] | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The best tree with the wishes, and what it changes against the version that the editing began with."""
     found = session.complete(wishes, monitor)
@@ -64,7 +68,7 @@ def completed(
     return record, result.model.to_json()
 
 
-def changes(session: Session, base: Tree, tree: Tree) -> dict[str, Any]:
+def changes(session: WorkbenchSession, base: Tree, tree: Tree) -> dict[str, Any]:
     """Training rows with another answer than in the version, by actual class."""
     problem = session.problem
     same = base.schema == problem.table.schema and base.classes == problem.labels.classes
@@ -85,7 +89,7 @@ def changes(session: Session, base: Tree, tree: Tree) -> dict[str, Any]:
     return {"rows": int(weights[moved].sum()), "now_right": right, "now_wrong": wrong, "by_class": lines}
 
 
-def prices(session: Session, wishes: list[str], place: str, monitor: Monitor, partial: Emit) -> dict[str, Any]:
+def prices(session: WorkbenchSession, wishes: list[str], place: str, monitor: Monitor, partial: Emit) -> dict[str, Any]:
     """What each question at a place would cost, cheapest first; pieces are passed on while the rest is searched."""
     n = session.problem.n
     questions = session.bench.space.questions

@@ -22,7 +22,7 @@ from octweb.datasets.models import Dataset
 from octweb.figures.good_trees import questions_figure, tolerance_figure
 from octweb.registry.models import TreeModel
 from octweb.workbench import actions, explore
-from octweb.workbench.models import Kind, Step, Workbench
+from octweb.workbench.models import Step, StepKind, Workbench
 from octweb.workbench.page import model_of
 from trainer.data.folds import MOST_HELD_OUT
 from trainer.editing.words import MOST_REASON
@@ -265,7 +265,7 @@ class WorkbenchViewSet(
         """What each question that could stand at a place would cost."""
         bench = self.get_object()
         values = self._read(PricesSerializer).validated_data
-        return self._answer(actions.ask(bench, Kind.PRICES, wishes=actions.readable_wishes(bench), request=values))
+        return self._answer(actions.ask(bench, StepKind.PRICES, wishes=actions.readable_wishes(bench), request=values))
 
     @extend_schema(request=GoodTreesSerializer, responses={201: StepSerializer} | BAD, parameters=[WAIT])
     @action(detail=True, methods=["post"], url_path="good-trees")

@@ -9,7 +9,6 @@ class WorkbenchConfig(AppConfig):
     name = "octweb.workbench"
 
     def ready(self) -> None:
-        from octweb.registry.workspace.tab import ADDED
+        from octweb.registry.workspace.tab import register_tab
 
-        if TAB not in ADDED:
-            ADDED.append(TAB)
+        register_tab(TAB)

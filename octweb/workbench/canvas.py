@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from octweb.workbench.models import Step
-from octweb.workbench.page import Place, model_of
+from octweb.workbench.page import PageNode, model_of
 from trainer.tree.render.figure import tree_figure
 
 MOST_LEAVES = 40  # of a draft that is drawn; a larger one is shown as text
@@ -17,7 +17,7 @@ ROOM = (860.0, 470.0)  # pixels that the picture may take before it is scaled
 class Card:
     """A card of the picture: where it lies in pixels, and the place in the tree that it stands for."""
 
-    place: Place
+    place: PageNode
     label: str
     left: float
     top: float
@@ -25,7 +25,7 @@ class Card:
     height: float
 
 
-def canvas(step: Step, tree: Place) -> dict[str, Any] | None:
+def canvas(step: Step, tree: PageNode) -> dict[str, Any] | None:
     """The figure, its size and its cards, parents first; None for a tree with more leaves than can be read."""
     model = model_of(step)
     if model.tree.n_leaves > MOST_LEAVES:
@@ -38,12 +38,12 @@ def canvas(step: Step, tree: Place) -> dict[str, Any] | None:
     return {"figure": figure, "width": layout["width"], "height": layout["height"], "cards": cards}
 
 
-def _label(place: Place, label: str) -> str:
+def _label(place: PageNode, label: str) -> str:
     """What a screen reader says of a card."""
     return f"{label}, wishes: {', '.join(place.tags)}" if place.tags else label
 
 
-def _by_node(tree: Any, top: Place) -> list[tuple[int, Place]]:
+def _by_node(tree: Any, top: PageNode) -> list[tuple[int, PageNode]]:
     """Each node of the tree with its place."""
     found = []
     left = [(0, top)]

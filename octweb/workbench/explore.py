@@ -8,11 +8,11 @@ from typing import Any
 
 from octweb.workbench.actions import current, last_tree
 from octweb.workbench.minis import legend, picture
-from octweb.workbench.models import Kind as StepKind
 from octweb.workbench.models import Step, Workbench
+from octweb.workbench.models import StepKind as StepKind
 from trainer.errors import ParameterError
 from trainer.families.exact.rashomon.chosen import amount
-from trainer.table import ColumnSchema, Kind
+from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.describe import split_text
 from trainer.tree.file import from_json
 from trainer.tree.nodes import Tree
@@ -321,7 +321,9 @@ def _question(split: dict[str, Any], kinds: Mapping[str, str]) -> str:
         ColumnSchema(
             name=split["feature"],
             # the data set's column may have another kind by now
-            kind=Kind.CATEGORICAL if "categories" in split else Kind(kinds.get(split["feature"], Kind.NUMERIC)),
+            kind=ColumnKind.CATEGORICAL
+            if "categories" in split
+            else ColumnKind(kinds.get(split["feature"], ColumnKind.NUMERIC)),
             categories=tuple(split.get("categories", ())),
         ),
     )

@@ -14,7 +14,7 @@ from trainer.registry import get, method_for
 from trainer.workbench.requests import counts_good_trees
 
 
-class Kind(models.TextChoices):
+class StepKind(models.TextChoices):
     """What a step asks."""
 
     COMPLETE = "complete", "Best tree with the wishes"
@@ -81,7 +81,7 @@ class Step(models.Model):
     workbench = models.ForeignKey(Workbench, on_delete=models.CASCADE, related_name="steps")
     number = models.PositiveIntegerField()
     parent = models.PositiveIntegerField(default=0)  # the step that was edited
-    kind = models.CharField(max_length=10, choices=Kind)
+    kind = models.CharField(max_length=10, choices=StepKind)
     wishes = models.JSONField(default=list)
     request = models.JSONField(default=dict)
     state = models.CharField(max_length=10, choices=StepState, default=StepState.WAITING)

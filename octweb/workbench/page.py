@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from octweb.workbench.models import Kind, Step, StepState, Workbench
+from octweb.workbench.models import Step, StepKind, StepState, Workbench
 from trainer.editing.words import in_words
 from trainer.training.claims import price_of_wishes
 from trainer.tree.describe import split_text
@@ -20,7 +20,7 @@ MOST_SHOWN = 40  # questions of a price list
 
 
 @dataclass
-class Place:
+class PageNode:
     """A node of the tree by its place, as the page draws it."""
 
     place: str
@@ -37,8 +37,8 @@ class Place:
     label: str = ""
     share: float = 0.0
     tags: list[str] = field(default_factory=list)
-    yes: Place | None = None
-    no: Place | None = None
+    yes: PageNode | None = None
+    no: PageNode | None = None
     chosen: bool = False
 
     @property
@@ -55,7 +55,7 @@ def model_of(step: Step) -> ModelFile:
     return from_json(json.loads(step.document))
 
 
-def step_tree(step: Step, wishes: list[str], chosen: str | None) -> Place:
+def step_tree(step: Step, wishes: list[str], chosen: str | None) -> PageNode:
     """The tree of a step with those of the wishes that it was made for at their places, numbered as they are listed now."""
     tree = model_of(step).tree
     tags: dict[str, list[str]] = {}
@@ -65,10 +65,10 @@ def step_tree(step: Step, wishes: list[str], chosen: str | None) -> Place:
         words = wish.split(None, 2)
         tags.setdefault("" if words[1] == "root" else words[1], []).append(f"{number} {_short(words)}")
 
-    def visit(node: int, place: str) -> Place:
+    def visit(node: int, place: str) -> PageNode:
         v = tree.nodes[node]
         total = max(1, v.rows)
-        found = Place(
+        found = PageNode(
             place=place, rows=v.rows, text="", bar=class_bar(tree, v), classes=tree.classes, tags=tags.get(place, [])
         )
         found.chosen = chosen == found.name
@@ -91,7 +91,7 @@ def step_tree(step: Step, wishes: list[str], chosen: str | None) -> Place:
     return visit(0, "")
 
 
-def spread(step: Step | None, place: Place | None) -> dict[str, Any] | None:
+def spread(step: Step | None, place: PageNode | None) -> dict[str, Any] | None:
     """What the slider of a threshold needs: its stops, rows by class between them, and the stop that holds now."""
     found = (step.result.get("spreads") or {}).get(place.name) if step is not None and place is not None else None
     if not found or place is None or not place.threshold:
@@ -106,7 +106,7 @@ def spread(step: Step | None, place: Place | None) -> dict[str, Any] | None:
     }
 
 
-def legend(place: Place | None) -> list[tuple[str, str]]:
+def legend(place: PageNode | None) -> list[tuple[str, str]]:
     """The colour of each class, and its name."""
     classes = place.classes if place else ()
     return [(swatch(k, len(classes)), name) for k, name in enumerate(classes)]
@@ -129,7 +129,7 @@ def _short(words: list[str]) -> str:
     }.get(words[0], words[0])
 
 
-def find(place: Place | None, name: str) -> Place | None:
+def find(place: PageNode | None, name: str) -> PageNode | None:
     """The place of this name in the tree."""
     if place is None or place.name == name:
         return place
@@ -166,7 +166,7 @@ def price_of(result: dict[str, Any]) -> float | None:
 
 def history(bench: Workbench, limit: int = 30) -> list[dict[str, Any]]:
     """The completions, newest first."""
-    steps = bench.steps.filter(kind=Kind.COMPLETE).defer("document").order_by("-number")[:limit]
+    steps = bench.steps.filter(kind=StepKind.COMPLETE).defer("document").order_by("-number")[:limit]
     lines = []
     before = {s.number: set(s.wishes) for s in steps}
     for step in steps:
@@ -186,7 +186,7 @@ def price_lines(bench: Workbench, step: Step | None, place: str) -> dict[str, An
     """The newest price list of a place under the wishes of a step, with the share of the dearest for the bars."""
     if step is None:
         return None
-    asked = bench.steps.filter(kind=Kind.PRICES, request__place=place).order_by("-number")[:20]
+    asked = bench.steps.filter(kind=StepKind.PRICES, request__place=place).order_by("-number")[:20]
     found = next((s for s in asked if s.wishes == step.wishes and s.number > step.number), None)
     if found is None:
         return None

@@ -9,12 +9,12 @@ import numpy as np
 from trainer.tree.nodes import Tree
 from trainer.tree.numbers import decimal_text
 from trainer.tree.splits import goes_left
-from trainer.workbench.requests import Session
+from trainer.workbench.requests import WorkbenchSession
 
 MOST_VALUES = 500  # stops of a slider; of more values every k-th is one, and the counts stay exact
 
 
-def spreads(session: Session, tree: Tree) -> dict[str, dict[str, Any]]:
+def spreads(session: WorkbenchSession, tree: Tree) -> dict[str, dict[str, Any]]:
     """By place: column, possible thresholds as decimals, and for each the training rows by class above the one before it.
 
     The last entry of `counts` is the rows above every threshold. Nodes with another question than `column <= value`, or whose

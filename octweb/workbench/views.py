@@ -21,7 +21,7 @@ from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.workbench import actions, alternatives, explore, page
 from octweb.workbench.canvas import canvas
-from octweb.workbench.models import Kind, StepState, Workbench
+from octweb.workbench.models import StepKind, StepState, Workbench
 from trainer.errors import ParameterError, TrainerError
 from trainer.registry import editable_ids
 from trainer.training.claims import read_claim
@@ -154,7 +154,9 @@ def _context(request: HttpRequest, bench: Workbench, at: str = "") -> dict[str, 
         "stalled": stalled,
         "working": not stalled and (bool(step and not step.is_finished) or bool(prices and prices["working"])),
         "can_undo": bool(step and step.parent),
-        "can_redo": bench.steps.filter(kind=Kind.COMPLETE, parent=bench.position, number__gt=bench.position).exists(),
+        "can_redo": bench.steps.filter(
+            kind=StepKind.COMPLETE, parent=bench.position, number__gt=bench.position
+        ).exists(),
         "can_save": bool(step and step.state == StepState.DONE and step.document),
         "gap_rows": _gap_rows(result),
         "workers_seen": worker_seen(),
@@ -286,7 +288,7 @@ def bench_prices(request: HttpRequest, pk: Any) -> HttpResponse:
     at = request.POST.get("at", "root")
     step = actions.last_tree(bench, actions.current(bench))
     if step is not None:
-        actions.ask(bench, Kind.PRICES, wishes=step.wishes, request={"place": at[:20]})
+        actions.ask(bench, StepKind.PRICES, wishes=step.wishes, request={"place": at[:20]})
     return redirect(f"{reverse('workbench:detail', args=[bench.pk])}?at={at[:20]}")
 
 

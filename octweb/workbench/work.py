@@ -24,12 +24,12 @@ from octweb.core.limits import allowed
 from octweb.jobs.child import PROGRESS, Process
 from octweb.jobs.models import RunStatus
 from octweb.jobs.queue import job_models, send
-from octweb.jobs.supervisor import DATABASE_PATIENCE, TICK, Refused, Supervisor
+from octweb.jobs.supervisor import DATABASE_TIMEOUT_SECONDS, TICK_SECONDS, JobRefused, Supervisor
 from octweb.registry.models import TreeModel
 from octweb.runs.options import arguments_of
 from octweb.workbench import actions
 from octweb.workbench.answers import proof_name
-from octweb.workbench.models import Kind, Step, StepState, Workbench
+from octweb.workbench.models import Step, StepKind, StepState, Workbench
 
 REQUESTS = "requests.jsonl"
 MEMORY_SLACK = 1.25
@@ -121,7 +121,7 @@ class EditingSupervisor(Supervisor):
             self.folder = child.folder
             return child
         except FileNotFoundError as error:
-            raise Refused("The stored file of the data set is gone. Upload it again.") from error
+            raise JobRefused("The stored file of the data set is gone. Upload it again.") from error
 
     def limits(self, job: Workbench) -> tuple[float, float]:
         memory = allowed(job.parameters, "memory_limit")
@@ -164,7 +164,7 @@ class EditingSupervisor(Supervisor):
                     document="" if document is None else json.dumps(document, ensure_ascii=False),
                     finished=timezone.now(),
                 )
-                if asked is not None and asked.kind == Kind.PROOF:
+                if asked is not None and asked.kind == StepKind.PROOF:
                     self._keep_proof(asked)
 
     def _keep_proof(self, step: Step) -> None:
@@ -197,7 +197,7 @@ class EditingSupervisor(Supervisor):
         if step.request.get("agree_step"):
             tree = Step.objects.get(workbench_id=self.job_id, number=step.request["agree_step"])
             record["tree"] = json.loads(tree.document)
-        if step.kind == Kind.PROOF:
+        if step.kind == StepKind.PROOF:
             model = TreeModel.objects.filter(pk=step.request["model"]).first()
             if model is None:
                 self._fail(step, "The version is gone.")
@@ -243,7 +243,7 @@ class EditingSupervisor(Supervisor):
             try:
                 if code is None and not ended:
                     self._serve(child)
-                if child.news or now - ticked > TICK:
+                if child.news or now - ticked > TICK_SECONDS:
                     cancel = self._tick(child)
                     ticked = now
                 if now - looked > LOOK_SECONDS and not ended:
@@ -253,7 +253,7 @@ class EditingSupervisor(Supervisor):
             except (OperationalError, InterfaceError):
                 away = away or now
                 connection.close()
-                if now - away > DATABASE_PATIENCE:
+                if now - away > DATABASE_TIMEOUT_SECONDS:
                     raise
             if code is not None:
                 return code

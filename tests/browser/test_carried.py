@@ -21,20 +21,20 @@ from trainer.data.formats.csv_file import read_csv
 from trainer.data.reader import rows_for_model
 from trainer.explain.flip import Flipper
 from trainer.explain.statistics import coarse
-from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
+from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, MissingPolicy
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
 from trainer.tree.splits import Interval, Linear, Subset, Threshold
 
 pytestmark = pytest.mark.browser
 SCHEMA = (
-    ColumnSchema(name="score", kind=Kind.NUMERIC, unit="points"),
-    ColumnSchema(name='age, "years"', kind=Kind.NUMERIC),
-    ColumnSchema(name="member", kind=Kind.BINARY),
+    ColumnSchema(name="score", kind=ColumnKind.NUMERIC, unit="points"),
+    ColumnSchema(name='age, "years"', kind=ColumnKind.NUMERIC),
+    ColumnSchema(name="member", kind=ColumnKind.BINARY),
     ColumnSchema(
-        name="town", kind=Kind.CATEGORICAL, categories=("north", "söuth", "<east>", MISSING_CATEGORY), missing=MissingPolicy.CATEGORY
+        name="town", kind=ColumnKind.CATEGORICAL, categories=("north", "söuth", "<east>", MISSING_CATEGORY), missing=MissingPolicy.CATEGORY
     ),
-    ColumnSchema(name="plan", kind=Kind.CATEGORICAL, categories=("a", "b", "NA")),
+    ColumnSchema(name="plan", kind=ColumnKind.CATEGORICAL, categories=("a", "b", "NA")),
 )  # fmt: skip
 TRAINING = 400
 RANDOM = 10_000
@@ -162,7 +162,7 @@ def test_values_flips_and_a_dropped_file(large, opened, tmp_path):
                 if c.categories
                 else repr(v)
             )
-            if c.kind is Kind.NUMERIC:
+            if c.kind is ColumnKind.NUMERIC:
                 page.fill(f"#v{f}", text)
             else:
                 page.select_option(f"#v{f}", text.removesuffix(".0"))

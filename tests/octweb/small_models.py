@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.table import Column, ColumnSchema, Kind, Labels, MissingPolicy, Table
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, MissingPolicy, Table
 from trainer.training.run import TrainRequest, train
 
 
@@ -21,13 +21,13 @@ def small_table(rows: int = 120, seed: int = 3) -> tuple[Table, Labels]:
     colour = rng.integers(0, 3, rows).astype(float)
     codes = np.where(width > 5, np.where(colour == 1, 2, 1), (height > 0).astype(int)).astype(np.int32)
     columns = (
-        Column(schema=ColumnSchema(name="width", kind=Kind.NUMERIC, unit="mm"), values=width),
-        Column(schema=ColumnSchema(name="height", kind=Kind.NUMERIC), values=height),
-        Column(schema=ColumnSchema(name="flag", kind=Kind.BINARY), values=flag),
+        Column(schema=ColumnSchema(name="width", kind=ColumnKind.NUMERIC, unit="mm"), values=width),
+        Column(schema=ColumnSchema(name="height", kind=ColumnKind.NUMERIC), values=height),
+        Column(schema=ColumnSchema(name="flag", kind=ColumnKind.BINARY), values=flag),
         Column(
             schema=ColumnSchema(
                 name="colour",
-                kind=Kind.CATEGORICAL,
+                kind=ColumnKind.CATEGORICAL,
                 categories=("blue", "green", "red"),
                 missing=MissingPolicy.DROP,
             ),

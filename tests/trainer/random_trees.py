@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from trainer.table import ColumnSchema, Kind
+from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, Tree, grow
 from trainer.tree.splits import Interval, Linear, Split, Subset, Threshold
 
@@ -31,10 +31,10 @@ def random_schema(rng: np.random.Generator, columns: int) -> tuple[ColumnSchema,
     """`columns` columns of all kinds with awkward names; at least one is numeric."""
     schema = []
     for j in range(columns):
-        kind = Kind.NUMERIC if j == 0 else Kind(rng.choice(["numeric", "categorical", "binary"]))
+        kind = ColumnKind.NUMERIC if j == 0 else ColumnKind(rng.choice(["numeric", "categorical", "binary"]))
         levels = tuple(rng.choice(LEVELS, size=int(rng.integers(1, 7)), replace=False).tolist())
         name = AWKWARD[j % len(AWKWARD)] + ("" if j < len(AWKWARD) else str(j))
-        schema.append(ColumnSchema(name=name, kind=kind, categories=levels if kind is Kind.CATEGORICAL else ()))
+        schema.append(ColumnSchema(name=name, kind=kind, categories=levels if kind is ColumnKind.CATEGORICAL else ()))
     return tuple(schema)
 
 
@@ -42,9 +42,9 @@ def random_matrix(rng: np.random.Generator, schema: tuple[ColumnSchema, ...], ro
     """Values with many ties; with `holes` also NaN, unknown categories and infinities."""
     out = np.empty((rows, len(schema)))
     for j, column in enumerate(schema):
-        if column.kind is Kind.CATEGORICAL:
+        if column.kind is ColumnKind.CATEGORICAL:
             out[:, j] = rng.integers(0, len(column.categories) + int(holes), rows)
-        elif column.kind is Kind.BINARY:
+        elif column.kind is ColumnKind.BINARY:
             out[:, j] = rng.integers(0, 2, rows)
         else:
             out[:, j] = (
@@ -54,15 +54,15 @@ def random_matrix(rng: np.random.Generator, schema: tuple[ColumnSchema, ...], ro
             )
     if holes:
         out[rng.random(out.shape) < 0.05] = np.nan
-        numeric = [j for j, column in enumerate(schema) if column.kind is Kind.NUMERIC]
+        numeric = [j for j, column in enumerate(schema) if column.kind is ColumnKind.NUMERIC]
         out[rng.integers(0, rows, 2), rng.choice(numeric, 2)] = (math.inf, -math.inf)
     return out
 
 
 def random_split(rng: np.random.Generator, schema: tuple[ColumnSchema, ...], matrix: np.ndarray) -> Split:
     """A split whose threshold is often exactly a value (or a sum) of a row."""
-    numbers = [j for j, c in enumerate(schema) if c.kind is not Kind.CATEGORICAL]
-    groups = [j for j, c in enumerate(schema) if c.kind is Kind.CATEGORICAL]
+    numbers = [j for j, c in enumerate(schema) if c.kind is not ColumnKind.CATEGORICAL]
+    groups = [j for j, c in enumerate(schema) if c.kind is ColumnKind.CATEGORICAL]
     kind = rng.choice(["threshold", "interval", "linear", "subset"] if groups else ["threshold", "interval", "linear"])
     if kind == "subset":
         j = int(rng.choice(groups))
@@ -158,7 +158,7 @@ def cells(tree: Tree, row: np.ndarray) -> dict[str, float | str | None]:
     for value, column in zip(row, tree.schema, strict=True):
         if np.isnan(value):
             record[column.name] = None
-        elif column.kind is Kind.CATEGORICAL:
+        elif column.kind is ColumnKind.CATEGORICAL:
             known = value < len(column.categories)
             record[column.name] = column.categories[int(value)] if known else "never seen before"
         else:

@@ -11,7 +11,7 @@ from tests.octweb.small_models import small_table
 from tests.seeds import seeds
 from trainer.data.folds import holdout, stratified_folds
 from trainer.errors import ParameterError
-from trainer.evaluate import Dataset, Score, Study, Variant, choose, honest, run_study
+from trainer.evaluate import Score, Study, StudyDataset, Variant, choose, honest, run_study
 from trainer.training.run import TrainRequest, train
 
 VARIANTS = (
@@ -55,7 +55,7 @@ def test_nothing_to_choose_from_is_an_error():
 def nested():
     table, labels = small_table()
     study = Study(
-        datasets=[Dataset(name="small", table=table, labels=labels)],
+        datasets=[StudyDataset(name="small", table=table, labels=labels)],
         variants=VARIANTS, folds=4, seed=3, test_share=0.2, nested=True,
     )  # fmt: skip
     return study, run_study(study)

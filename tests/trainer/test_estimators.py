@@ -33,7 +33,7 @@ from trainer.errors import ParameterError
 from trainer.families.oblique import raising, tree_search
 from trainer.methods.base import COMMON, LEAF_PENALTY, Method, Solution
 from trainer.methods.capabilities import ProofKind
-from trainer.milo import Options
+from trainer.milo import SolveOptions
 from trainer.registry import METHODS
 from trainer.sklearn_api import estimators
 from trainer.sklearn_api.estimators import ESTIMATORS, make_classifier
@@ -80,11 +80,11 @@ def test_every_check_passes_with_the_defaults_of_a_method_with_a_solver(method_i
     # fits that end by the clock are not alike, and where the machine is busy they end too early: these end after rounds of local
     # search, a few cases, and one node of the solver or, where its first node takes seconds, none
     again = {r["check_name"] for r in found if r["status"] == "failed"}
-    monkeypatch.setattr(tree_model, "Options", functools.partial(Options, nodes=1))
+    monkeypatch.setattr(tree_model, "SolveOptions", functools.partial(SolveOptions, nodes=1))
     monkeypatch.setattr(
         tree_search, "options_of", lambda *given, **named: replace(options_of(*given, **named), time=0.0)
     )
-    monkeypatch.setattr(tree_search, "PATIENCE", 1)
+    monkeypatch.setattr(tree_search, "MAX_ROUNDS_WITHOUT_GAIN", 1)
     monkeypatch.setattr(raising, "MOST_CASES", 10)
     checks = [(m, c) for m, c in estimator_checks_generator(make_classifier(method_id)) if c.func.__name__ in again]
     assert len(checks) >= len(again)

@@ -13,7 +13,7 @@ from scipy.stats import friedmanchisquare
 from tests.seeds import seeds
 from trainer.data.folds import stratified_folds
 from trainer.errors import DataError, ParameterError
-from trainer.evaluate import Dataset, Record, Study, Variant, average_ranks, compare, report, run_study
+from trainer.evaluate import FoldRecord, Study, StudyDataset, Variant, average_ranks, compare, report, run_study
 from trainer.evaluate import study as study_module
 from trainer.evaluate.groups import FEWEST, group_rows
 from trainer.evaluate.study import read_records
@@ -21,11 +21,11 @@ from trainer.table import Labels, numeric_table
 from trainer.training.run import TrainRequest, train
 
 
-def dataset(seed: int = 0, rows: int = 40, name: str = "noise") -> Dataset:
+def dataset(seed: int = 0, rows: int = 40, name: str = "noise") -> StudyDataset:
     draw = np.random.default_rng(seed)
     X = draw.integers(0, 7, (rows, 2)).astype(float)
     y = ((X[:, 0] > X[:, 1]) ^ (draw.random(rows) < 0.1)).astype(np.int32)
-    return Dataset(name=name, table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y))
+    return StudyDataset(name=name, table=numeric_table(X), labels=Labels(name="y", classes=("a", "b"), codes=y))
 
 
 def variant(label: str = "CART", method: str = "cart", **parameters) -> Variant:
@@ -94,7 +94,7 @@ def test_a_damaged_file_is_refused(tmp_path):
 def test_a_fold_that_fails_says_so_and_is_tried_again(tmp_path):
     three = dataset()
     codes = (np.arange(40) % 3).astype(np.int32)
-    three = Dataset(name="three", table=three.table, labels=Labels(name="y", classes=("a", "b", "c"), codes=codes))
+    three = StudyDataset(name="three", table=three.table, labels=Labels(name="y", classes=("a", "b", "c"), codes=codes))
     huge = variant(method="oct", label="OCT", depth=8, solver="highs", time_limit=0)
     path = tmp_path / "state.jsonl"
     study = Study(datasets=[three], variants=[variant(), huge], folds=2)
@@ -188,9 +188,9 @@ def test_ranks_share_ties_and_know_the_direction():
     assert average_ranks(values, higher_is_better=False).tolist() == [[2.5, 1, 2.5], [1, 2, 3]]
 
 
-def records_of(study: Study, accuracy: dict[tuple[str, str], list[float]]) -> list[Record]:
+def records_of(study: Study, accuracy: dict[tuple[str, str], list[float]]) -> list[FoldRecord]:
     return [
-        Record(
+        FoldRecord(
             dataset=d.name, fingerprint="", variant=v.label, key="", folds=2, seed=0, fold=f, threads=1, n=10,
             correct=int(10 * accuracy[d.name, v.label][f]), accuracy=accuracy[d.name, v.label][f], leaves=3 + f,
             seconds=0.5, status="time_limit" if v.label == "Deep" else "heuristic",

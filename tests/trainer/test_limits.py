@@ -19,9 +19,9 @@ from trainer.families.mip.flowoct import FlowOCT
 from trainer.families.mip.instance import build
 from trainer.families.mip.oct_model import OCT
 from trainer.families.numeric.search import solve_numeric
-from trainer.milo import BuildStopped, Ended, Hooks, Model, Options, Point, backend, total
+from trainer.milo import BuildStopped, Hooks, IntegerProgram, Point, SolveOptions, Termination, backend, total
 from trainer.milo.exchange import Exchange
-from trainer.milo.scip import Session
+from trainer.milo.scip import ScipSession
 from trainer.registry import METHODS
 from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 
@@ -88,27 +88,27 @@ def test_a_model_of_few_long_rows_hears_of_a_cancel_while_it_is_written(formulat
 
 @pytest.mark.parametrize(
     ("options", "ended"),
-    [(Options(stopped=lambda: True), Ended.CANCELLED), (Options(time=1e-6), Ended.TIME)],
+    [(SolveOptions(stopped=lambda: True), Termination.CANCELLED), (SolveOptions(time=1e-6), Termination.TIME)],
     ids=["cancelled", "out of time"],
 )
 def test_a_model_that_is_handed_to_the_solver_is_given_up_on_the_way(options, ended, monkeypatch):
-    model = Model()
+    model = IntegerProgram()
     x = model.binary("x", range(400))
     for i in range(400):
         model.add(total(x.values()) >= 1, f"r{i}")
     handed = []
-    add = Session.add
-    monkeypatch.setattr(Session, "add", lambda session, row: (handed.append(row), add(session, row)))
+    add = ScipSession.add
+    monkeypatch.setattr(ScipSession, "add", lambda session, row: (handed.append(row), add(session, row)))
     assert backend("scip").solve(model, options=options).ended is ended
     assert len(handed) < len(model.rows)
 
 
 def test_hidden_rows_are_no_longer_handed_over_once_the_limit_is_there():
     """The first one is, or the solver would take the point that it forbids for a solution."""
-    model = Model()
+    model = IntegerProgram()
     x = model.binary("x", range(400))
     over: list[int] = []
-    session = Session(Exchange(model, Hooks(), Options(stopped=lambda: bool(over))))
+    session = ScipSession(Exchange(model, Hooks(), SolveOptions(stopped=lambda: bool(over))))
     rows = [(total(x.values()) + 0.001 * i * x[0] <= 1).named("sum") for i in range(600)]
     assert session.add_all(rows) == 600
     over.append(1)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from trainer import make_classifier
-from trainer.data.problem import Names
+from trainer.data.problem import SettingNames
 from trainer.errors import ParameterError
 from trainer.methods.base import (
     BINARISE,
@@ -83,7 +83,7 @@ def test_a_number_that_is_none_or_endless_is_refused_at_once(text):
 
 
 def test_endless_numbers_and_texts_do_not_hold_up_a_check():
-    names = Names(columns=("a",), classes=("no", "yes"))
+    names = SettingNames(columns=("a",), classes=("no", "yes"))
     exact = get("exact")
     odt = get("odt")
     # built, it would be said to lie outside of the range
@@ -99,11 +99,11 @@ def test_endless_numbers_and_texts_do_not_hold_up_a_check():
 def test_a_frontier_proves_every_size_whatever_gap_is_asked_for():
     cut_h = get("cut-h")
     settings = cut_h.settings({"pareto": True, "then_fewest": True, "mip_gap": 0.1})
-    cut_h.check(settings, Names(columns=("a",), classes=("no", "yes")))
+    cut_h.check(settings, SettingNames(columns=("a",), classes=("no", "yes")))
 
 
 def test_a_message_lists_some_of_many_names():
-    names = Names(columns=tuple(f"c{j}" for j in range(1500)), classes=("no", "yes"))
+    names = SettingNames(columns=tuple(f"c{j}" for j in range(1500)), classes=("no", "yes"))
     with pytest.raises(ParameterError, match=r"'taste' is not a column. Columns: c0, .*c19 and 1,480 more\."):
         names.column("taste", "forbidden")
     with pytest.raises(ParameterError, match=r"'Yse' is not a class. Did you mean 'yes'\? Classes: no, yes\."):
@@ -184,7 +184,7 @@ def test_settings_are_checked_beside_each_other_and_the_names_in_the_data(case):
     method, parameters, errors = BESIDE[case]
     declared = get(method)
     with pytest.raises(ParameterError) as found:
-        declared.check(declared.settings(parameters), Names(columns=("a", "b"), classes=("no", "yes")))
+        declared.check(declared.settings(parameters), SettingNames(columns=("a", "b"), classes=("no", "yes")))
     assert found.value.errors == errors
 
 
@@ -192,14 +192,14 @@ def test_settings_are_checked_beside_each_other_and_the_names_in_the_data(case):
 def test_what_needs_two_classes_says_so(parameters):
     odt = get("odt")
     with pytest.raises(ParameterError) as found:
-        odt.check(odt.settings(parameters), Names(columns=("a",), classes=("x", "y", "z")))
+        odt.check(odt.settings(parameters), SettingNames(columns=("a",), classes=("x", "y", "z")))
     assert found.value.errors == dict.fromkeys(parameters, "Needs two classes; this target has 3.")
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: m.id)
 def test_defaults_pass_every_check(method):
     for classes in (("x",), ("x", "y"), ("x", "y", "z")):
-        method.check(method.settings({}), Names(columns=("a",), classes=classes))
+        method.check(method.settings({}), SettingNames(columns=("a",), classes=classes))
 
 
 def test_an_unknown_method_is_refused_with_the_known_ones():

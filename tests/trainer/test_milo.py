@@ -10,19 +10,19 @@ import numpy as np
 import pytest
 
 from trainer.errors import ParameterError, SolverError
-from trainer.milo import BACKENDS, Ended, Hooks, Model, NodeInfo, Options, Row, backend, total
+from trainer.milo import BACKENDS, Hooks, IntegerProgram, NodeInfo, Row, SolveOptions, Termination, backend, total
 from trainer.milo import gurobi as gurobi_module
 from trainer.milo import scip as scip_module
 
 backends = pytest.mark.parametrize("name", BACKENDS)
 
 
-def knapsack(items: int, seed: int = 0) -> tuple[Model, object, np.ndarray, np.ndarray]:
+def knapsack(items: int, seed: int = 0) -> tuple[IntegerProgram, object, np.ndarray, np.ndarray]:
     """A knapsack with 0/1 items, its variables, values and weights."""
     r = np.random.default_rng(seed)
     value = r.integers(5, 40, items)
     weight = r.integers(5, 40, items)
-    model = Model()
+    model = IntegerProgram()
     x = model.binary("x", range(items))
     model.add(total(int(weight[i]) * x[i] for i in range(items)) <= int(weight.sum() // 2), "capacity")
     model.maximize(total(int(value[i]) * x[i] for i in range(items)))
@@ -69,9 +69,9 @@ def test_hidden_rows_are_obeyed_and_the_optimum_is_proved(name, seed):
     r = np.random.default_rng(seed)
     pairs = {tuple(sorted(r.choice(9, 2, replace=False).tolist())) for _ in range(10)}
     hooks = Pairs(x, pairs)
-    found = backend(name).solve(model, hooks, Options(absolute_gap=0.5))
+    found = backend(name).solve(model, hooks, SolveOptions(absolute_gap=0.5))
     best = brute_force(9, value, weight, pairs)
-    assert found.ended is Ended.OPTIMAL
+    assert found.ended is Termination.OPTIMAL
     assert found.objective == pytest.approx(best)
     assert found.bound - best < 1
     assert any(np.array_equal(a, found.values[x.columns]) for a in hooks.accepted)
@@ -81,7 +81,7 @@ def test_hidden_rows_are_obeyed_and_the_optimum_is_proved(name, seed):
 def test_progress_only_improves(name):
     model, x, _, _ = knapsack(30, 3)
     hooks = Pairs(x, {(i, i + 1) for i in range(0, 28, 2)})
-    backend(name).solve(model, hooks, Options())
+    backend(name).solve(model, hooks, SolveOptions())
     bounds = [r.bound for r in hooks.reports if r.bound is not None]
     incumbents = [r.incumbent for r in hooks.reports if r.incumbent is not None]
     assert bounds
@@ -94,7 +94,7 @@ def test_a_start_that_hidden_rows_forbid_is_not_taken(name):
     model, x, value, weight = knapsack(6, 1)
     start = np.zeros(6)
     start[:2] = 1
-    found = backend(name).solve(model, Pairs(x, {(0, 1)}), Options(starts=(start,)))
+    found = backend(name).solve(model, Pairs(x, {(0, 1)}), SolveOptions(starts=(start,)))
     assert found.values[0] + found.values[1] <= 1
     assert found.objective == pytest.approx(brute_force(6, value, weight, {(0, 1)}))
 
@@ -116,7 +116,7 @@ def test_proposals_reach_the_solver_and_are_checked(name):
             return (forbidden, feasible)
 
     hooks = Proposing(x, {(2, 3)})
-    found = backend(name).solve(model, hooks, Options())
+    found = backend(name).solve(model, hooks, SolveOptions())
     assert hooks.handed or name == "gurobi"  # Gurobi asks at nodes only, and may need none
     assert found.objective == pytest.approx(brute_force(8, value, weight, {(2, 3)}))
 
@@ -130,7 +130,7 @@ def test_an_exception_in_a_hook_ends_the_solve_and_is_raised(name):
             raise ZeroDivisionError("planted")
 
     with pytest.raises(ZeroDivisionError, match="planted"):
-        backend(name).solve(model, Broken(x, set()), Options())
+        backend(name).solve(model, Broken(x, set()), SolveOptions())
 
 
 @backends
@@ -141,7 +141,7 @@ def test_a_row_that_does_not_cut_off_its_point_is_refused_or_dropped(name):
         def on_integral(self, point, origin):
             return [(self.x[0] <= 1).named("idle")]
 
-    found = backend(name).solve(model, Idle(x, set()), Options())
+    found = backend(name).solve(model, Idle(x, set()), SolveOptions())
     assert found.objective == pytest.approx(brute_force(7, value, weight))
     assert found.rows.get("idle", 0) == 0
 
@@ -149,7 +149,7 @@ def test_a_row_that_does_not_cut_off_its_point_is_refused_or_dropped(name):
 @backends
 def test_the_optimum_holds_when_only_hidden_rows_distinguish_columns(name):
     """Symmetric columns and scores that nothing visible holds back: the traps of symmetry handling and dual fixing."""
-    model = Model()
+    model = IntegerProgram()
     w = model.binary("w", range(4))
     score = model.continuous("score", range(4))
     model.add(total(w.values()) == 1, "one")
@@ -167,7 +167,7 @@ def test_the_optimum_holds_when_only_hidden_rows_distinguish_columns(name):
                 if point[score][i] > (earned[k] > i) + 1e-6
             ]
 
-    found = backend(name).solve(model, Labels(), Options())
+    found = backend(name).solve(model, Labels(), SolveOptions())
     assert found.objective == pytest.approx(3)
     assert found.bound == pytest.approx(3)
     assert found.values[w.columns].argmax() == 0
@@ -187,7 +187,7 @@ def test_user_rows_tighten_and_keep_the_optimum(name):
                 return [(self.x[0] + self.x[1] + self.x[2] <= 1).named("clique", user=True)]
             return ()
 
-    found = backend(name).solve(model, Cliques(x, pairs), Options())
+    found = backend(name).solve(model, Cliques(x, pairs), SolveOptions())
     assert found.objective == pytest.approx(brute_force(9, value, weight, pairs))
 
 
@@ -195,22 +195,22 @@ def test_user_rows_tighten_and_keep_the_optimum(name):
 def test_infeasible_is_said(name):
     model, x, _, _ = knapsack(4)
     model.add(total(x.values()) >= 5)
-    assert backend(name).solve(model).ended is Ended.INFEASIBLE
+    assert backend(name).solve(model).ended is Termination.INFEASIBLE
 
 
 @backends
 def test_no_time_gives_no_claim(name):
     model, _, value, _ = knapsack(5)
-    found = backend(name).solve(model, Hooks(), Options(time=0))
-    assert found.ended is Ended.TIME
+    found = backend(name).solve(model, Hooks(), SolveOptions(time=0))
+    assert found.ended is Termination.TIME
     assert found.values is None
     assert found.bound >= value.sum() / 2
 
 
-def hard(items: int = 60, seed: int = 1) -> tuple[Model, np.ndarray]:
+def hard(items: int = 60, seed: int = 1) -> tuple[IntegerProgram, np.ndarray]:
     """A market-split problem that no solver finishes soon, and a poor solution of it."""
     r = np.random.default_rng(seed)
-    model = Model()
+    model = IntegerProgram()
     x = model.binary("x", range(items))
     slack = model.continuous("slack", range(6), upper=1e4)
     for k in range(6):
@@ -238,8 +238,8 @@ def test_a_cancel_from_another_thread_ends_the_solve_and_keeps_the_incumbent(nam
             return ()
 
     threading.Thread(target=lambda: known.wait(600) and (time.sleep(0.3), cancel.set()), daemon=True).start()
-    found = backend(name).solve(model, Seen(), Options(stopped=cancel.is_set, time=6000, starts=(start,)))
-    assert found.ended is Ended.CANCELLED
+    found = backend(name).solve(model, Seen(), SolveOptions(stopped=cancel.is_set, time=6000, starts=(start,)))
+    assert found.ended is Termination.CANCELLED
     assert found.values is not None
     assert found.bound >= found.objective
     assert model.violated(found.values) is None
@@ -249,8 +249,8 @@ def test_a_cancel_from_another_thread_ends_the_solve_and_keeps_the_incumbent(nam
 def test_the_time_limit_is_kept(name):
     model, _ = hard()
     begin = time.perf_counter()
-    found = backend(name).solve(model, Hooks(), Options(time=0.5))
-    assert found.ended is Ended.TIME
+    found = backend(name).solve(model, Hooks(), SolveOptions(time=0.5))
+    assert found.ended is Termination.TIME
     assert time.perf_counter() - begin < 60  # it would take days
 
 
@@ -267,7 +267,7 @@ def test_nothing_without_a_clock_is_run_on_large_programs(monkeypatch):
     monkeypatch.setattr(scip_module, "LARGE", 11)
     for items in (11, 12):
         model, _, value, weight = knapsack(items)
-        assert backend("scip").solve(model, Hooks(), Options()).objective == brute_force(items, value, weight)
+        assert backend("scip").solve(model, Hooks(), SolveOptions()).objective == brute_force(items, value, weight)
     assert seen == [3, 0]
 
 
@@ -285,7 +285,7 @@ def test_auto_is_the_open_solver_unless_a_full_licence_is_found(monkeypatch):
 def test_a_model_above_the_licence_is_refused_before_the_solve():
     if gurobi_module.licence() != "small":
         pytest.skip("needs the size-limited licence of Gurobi")
-    model = Model()
+    model = IntegerProgram()
     x = model.binary("x", range(2001))
     model.maximize(total(x.values()))
     with pytest.raises(SolverError, match="2000"):
@@ -293,7 +293,7 @@ def test_a_model_above_the_licence_is_refused_before_the_solve():
 
 
 def test_rows_are_what_they_read_like():
-    model = Model()
+    model = IntegerProgram()
     x = model.continuous("x", ("a", "b"), upper=9)
     row = 2 * x["a"] - (x["b"] - 1) + 3 <= x["a"] + 10
     assert isinstance(row, Row)
@@ -308,14 +308,16 @@ def test_rows_are_what_they_read_like():
 
 def test_an_end_of_highs_that_proves_nothing_is_an_error():
     """A limit of iterations is none of the limits that are asked for."""
-    model = Model()
+    model = IntegerProgram()
     x = model.continuous("x", range(6), upper=1.0)
     for i in range(5):
         model.add(x[i] + x[i + 1] <= 1.5, f"pair{i}")
     model.maximize(total(x[i] for i in range(6)))
     with pytest.raises(SolverError, match="none of its results are used"):
-        backend("highs").solve(model, options=Options(parameters={"simplex_iteration_limit": 0, "presolve": "off"}))
-    assert backend("highs").solve(model).ended is Ended.OPTIMAL
+        backend("highs").solve(
+            model, options=SolveOptions(parameters={"simplex_iteration_limit": 0, "presolve": "off"})
+        )
+    assert backend("highs").solve(model).ended is Termination.OPTIMAL
 
 
 def test_where_scip_gives_up_its_best_solution_is_kept_and_nothing_is_proved(monkeypatch):
@@ -335,12 +337,12 @@ def test_where_scip_gives_up_its_best_solution_is_kept_and_nothing_is_proved(mon
     _ended = scip_module._end_status
     monkeypatch.setattr(scip_module, "_run", gives_up)
     found = backend("scip").solve(model, Pairs(x, pairs))
-    assert found.ended is Ended.FAILED
+    assert found.ended is Termination.FAILED
     assert found.values is None
     assert found.bound == math.inf
     monkeypatch.setattr(scip_module, "_run", searches_then_gives_up)
     found = backend("scip").solve(model, Pairs(x, pairs))
-    assert found.ended is Ended.FAILED
+    assert found.ended is Termination.FAILED
     assert found.objective == pytest.approx(brute_force(9, value, weight, pairs))
     assert found.bound >= found.objective
 

@@ -10,7 +10,7 @@ import pytest
 from trainer.families.bivariate.scale import node_points
 from trainer.growing.coordinates import codes_of
 from trainer.kernels.ordering import FEW, order_rows
-from trainer.kernels.univariate import Columns, best_thresholds
+from trainer.kernels.univariate import CutColumns, best_thresholds
 
 STYLES = {
     "a few whole numbers": lambda rng, n: rng.integers(-3, 4, n).astype(float),
@@ -71,7 +71,7 @@ def test_the_best_threshold_is_that_of_all_thresholds(n):
     weight = rng.integers(1, 4, n)
     rows = np.sort(rng.permutation(n)[: min(n, 400)])
     out = np.empty((X.shape[1], 3))
-    best_thresholds(Columns(X, *codes_of(X)), rows, y, weight, 3, 2, 1, out)
+    best_thresholds(CutColumns(X, *codes_of(X)), rows, y, weight, 3, 2, 1, out)
     for j in range(X.shape[1]):
         column = X[rows, j]
         least = np.inf

@@ -19,7 +19,7 @@ from trainer.data.folds import stratified_folds
 from trainer.errors import ParameterError, SolverError
 from trainer.methods.base import COMMON, LEAF_PENALTY, Method, Solution
 from trainer.methods.capabilities import ProofKind
-from trainer.table import Column, ColumnSchema, Kind, Labels, Table, fingerprint, numeric_table
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table, fingerprint, numeric_table
 from trainer.training.run import TrainRequest, progress_writer, save, train, training_problem
 from trainer.tree.file import read_model
 from trainer.tree.nodes import DraftBranch, DraftLeaf
@@ -80,7 +80,7 @@ def test_values_that_differ_only_in_double_precision_do_not_lose_a_row():
 
 
 def test_categorical_columns_become_subset_splits():
-    schema = ColumnSchema(name="odor", kind=Kind.CATEGORICAL, categories=("almond", "foul", "none"))
+    schema = ColumnSchema(name="odor", kind=ColumnKind.CATEGORICAL, categories=("almond", "foul", "none"))
     table = Table(columns=(Column(schema=schema, values=np.array([0.0, 1, 2, 0, 1, 2])),), row_numbers=np.arange(1, 7))
     labels = Labels(name="y", classes=("no", "yes"), codes=np.array([0, 1, 0, 0, 1, 0], np.int32))
     tree = train(TrainRequest(table=table, labels=labels, method="cart")).tree

@@ -122,7 +122,7 @@ def test_a_search_that_is_not_compiling_returns_by_itself():
     def solve(problem, settings, monitor):
         while not monitor.stopped():
             time.sleep(0.01)
-        time.sleep(2 * supervised_thread.PATIENCE)
+        time.sleep(2 * supervised_thread.COMPILER_GRACE_SECONDS)
         return Solution(draft=STUMP, bound=0.9, finished=False)
 
     method = replace(get("exact"), solve=solve)

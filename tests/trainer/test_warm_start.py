@@ -18,7 +18,7 @@ from trainer.methods.base import Method
 from trainer.registry import METHODS
 from trainer.solver_common.binary_problem import BinaryProblem
 from trainer.solver_common.warm_start import adapt, binary_tree
-from trainer.table import Column, ColumnSchema, Kind, Labels, Table, numeric_table
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table, numeric_table
 from trainer.training.run import TrainRequest, train
 from trainer.tree.nodes import DraftBranch, DraftLeaf
 from trainer.tree.splits import Linear, Subset, Threshold
@@ -117,8 +117,10 @@ def test_methods_that_build_anew_refuse_a_start():
                 train(request(0, method=method.id, warm_start=start))
 
 
-def colours(categories: tuple[str, ...], codes: list[int], kind: Kind = Kind.CATEGORICAL, name: str = "colour"):
-    schema = ColumnSchema(name=name, kind=kind, categories=categories if kind is Kind.CATEGORICAL else ())
+def colours(
+    categories: tuple[str, ...], codes: list[int], kind: ColumnKind = ColumnKind.CATEGORICAL, name: str = "colour"
+):
+    schema = ColumnSchema(name=name, kind=kind, categories=categories if kind is ColumnKind.CATEGORICAL else ())
     return Table(columns=(Column(schema=schema, values=np.asarray(codes, float)),), row_numbers=np.arange(len(codes)))
 
 
@@ -142,7 +144,7 @@ def test_a_missing_column_or_another_kind_is_refused():
     with pytest.raises(ParameterError, match="do not have"):
         adapt(tree, colours(("blue", "green"), [0, 1, 1, 0], name="shade"), labels)
     with pytest.raises(ParameterError, match="categorical; in these data it is numeric"):
-        adapt(tree, colours((), [0, 1, 1, 0], kind=Kind.NUMERIC), labels)
+        adapt(tree, colours((), [0, 1, 1, 0], kind=ColumnKind.NUMERIC), labels)
 
 
 def test_a_split_becomes_the_feature_that_parts_the_rows_most_nearly_alike():

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from trainer.data.problem import Names, Problem
+from trainer.data.problem import Problem, SettingNames
 from trainer.errors import ParameterError
 from trainer.methods.base import Parameter, Settings
 
 MAX_GROUPS = 20
 
 
-def favoured(settings: Settings, names: Names) -> tuple[str, str] | None:
+def favoured(settings: Settings, names: SettingNames) -> tuple[str, str] | None:
     """The column of the groups and the class that fairness is about (empty: the last one that occurs); raises ParameterError."""
     if settings["fairness"] == "none":
         return None

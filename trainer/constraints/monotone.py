@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainer.constraints.text import items
-from trainer.data.problem import Names
+from trainer.data.problem import SettingNames
 from trainer.errors import ParameterError
 from trainer.methods.base import Parameter, Settings
 
 MAX_DEPTH = 4
 
 
-def directions(settings: Settings, names: Names) -> list[tuple[str, bool]]:
+def directions(settings: Settings, names: SettingNames) -> list[tuple[str, bool]]:
     """The monotone columns, True where the class may only fall along them; raises ParameterError."""
     found = []
     for text in items(settings["monotone"]):

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainer.constraints.text import items
-from trainer.data.problem import Names
+from trainer.data.problem import SettingNames
 from trainer.errors import ParameterError
 from trainer.methods.base import Parameter, Settings
 
 
-def forbidden_pairs(settings: Settings, names: Names) -> list[tuple[str, str]]:
+def forbidden_pairs(settings: Settings, names: SettingNames) -> list[tuple[str, str]]:
     """The columns that no path asks together; raises ParameterError."""
     found = []
     for text in items(settings["forbidden_pairs"]):

@@ -7,13 +7,13 @@ from fractions import Fraction
 from typing import Any
 
 from trainer.constraints.text import items
-from trainer.data.problem import Names
+from trainer.data.problem import SettingNames
 from trainer.errors import ParameterError
 from trainer.methods.base import Parameter, Settings, exact_fraction
 from trainer.tree.numbers import percent_text
 
 
-def recalls(settings: Settings, names: Names) -> list[tuple[str, Fraction]]:
+def recalls(settings: Settings, names: SettingNames) -> list[tuple[str, Fraction]]:
     """The classes with the shares of them that are required; raises ParameterError."""
     found = []
     for text in items(settings["recall"]):

@@ -8,13 +8,13 @@ from trainer.convert.lightgbm import from_lightgbm
 from trainer.convert.pmml import from_pmml
 from trainer.convert.rival import Rival, rival
 from trainer.convert.sklearn import from_sklearn
-from trainer.convert.source import METHOD, Converted
+from trainer.convert.source import METHOD, ConvertedTree
 from trainer.convert.sources import FORMS, convert, form_of
 
 __all__ = [
     "FORMS",
     "METHOD",
-    "Converted",
+    "ConvertedTree",
     "Rival",
     "convert",
     "count_rows",

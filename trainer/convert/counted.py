@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from trainer.certificate import Certificate, Guarantee, Status
-from trainer.convert.source import METHOD, Converted, class_text
+from trainer.convert.source import METHOD, ConvertedTree, class_text
 from trainer.data.column_statistics import describe_columns
 from trainer.data.folds import rows_record
 from trainer.data.formats.raw import RawTable
-from trainer.data.reader import Reading, build_as_read
+from trainer.data.reader import ColumnParsing, build_as_read
 from trainer.errors import DataError, closest, list_names
-from trainer.table import Column, ColumnSchema, Kind, Labels, MissingPolicy, Table, fingerprint
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, MissingPolicy, Table, fingerprint
 from trainer.training.run import metrics_of
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Tree, grow, to_draft
@@ -23,7 +23,7 @@ ORIGINS = {"lightgbm": "LightGBM", "pmml": "PMML", "scikit-learn": "scikit-learn
 SCOPE = "one tree, made by another program"
 
 
-def fitted_to(tree: Tree, raw: RawTable, reading: Reading, target: str) -> tuple[Tree, Table, Labels]:
+def fitted_to(tree: Tree, raw: RawTable, reading: ColumnParsing, target: str) -> tuple[Tree, Table, Labels]:
     """The tree with the columns and categories of a file, without counts, and the file's rows as it reads them.
 
     Columns that the tree does not ask may be absent. Raises DataError that names columns, cells or classes that do not fit.
@@ -49,7 +49,9 @@ def fitted_to(tree: Tree, raw: RawTable, reading: Reading, target: str) -> tuple
     return Tree(schema=own.schema, classes=tree.classes, nodes=nodes), own, _labels(labels, tree.classes)
 
 
-def count_rows(converted: Converted, raw: RawTable, reading: Reading, *, target: str = "", name: str = "") -> ModelFile:
+def count_rows(
+    converted: ConvertedTree, raw: RawTable, reading: ColumnParsing, *, target: str = "", name: str = ""
+) -> ModelFile:
     """The model file of a converted tree on the rows of a file: what is counted on them, and no claim. Raises DataError.
 
     `target`: the column of the classes, by default the one that the source names.
@@ -83,7 +85,7 @@ def count_rows(converted: Converted, raw: RawTable, reading: Reading, *, target:
     )
 
 
-def uncounted(converted: Converted, *, target: str = "", name: str = "") -> ModelFile:
+def uncounted(converted: ConvertedTree, *, target: str = "", name: str = "") -> ModelFile:
     """The model file of a converted tree without rows: the counts come from the source, or are 0."""
     certificate = {
         "method": METHOD,
@@ -123,7 +125,7 @@ def _places(tree: Tree, names: Sequence[str]) -> dict[int, str]:
 def _under(own: ColumnSchema, column: Column) -> Column:
     """The column with the source's categories first, then those that only the file has; its unit and codes stay."""
     schema = replace(column.schema, missing=own.missing)
-    if own.kind is not Kind.CATEGORICAL:
+    if own.kind is not ColumnKind.CATEGORICAL:
         return replace(column, schema=schema)
     known = dict.fromkeys(own.categories)
     categories = (*known, *(word for word in column.schema.categories if word not in known))

@@ -16,7 +16,7 @@ import numpy as np
 
 from trainer.convert.source import MOST_BYTES, class_text, too_deep, tree_of
 from trainer.errors import ConversionError
-from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
+from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, MissingPolicy
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, Tree
 from trainer.tree.splits import Interval, Subset, Threshold
 
@@ -214,11 +214,11 @@ def _schema(model: _Model) -> list[ColumnSchema]:
     """Columns of codes have the names that pandas had, and a category for missing values, which go right as in LightGBM."""
     levels = _levels(model)
     return [
-        ColumnSchema(name=name, kind=Kind.NUMERIC)
+        ColumnSchema(name=name, kind=ColumnKind.NUMERIC)
         if j not in levels
         else ColumnSchema(
             name=name,
-            kind=Kind.CATEGORICAL,
+            kind=ColumnKind.CATEGORICAL,
             categories=(*levels[j].values(), MISSING_CATEGORY),
             missing=MissingPolicy.CATEGORY,
         )

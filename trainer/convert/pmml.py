@@ -10,8 +10,8 @@ import math
 from collections.abc import Sequence
 
 from trainer.convert.pmml_fields import Fields, fields_of
-from trainer.convert.pmml_predicates import Asked, opposite, split_of_predicate
-from trainer.convert.source import MOST_BYTES, Converted, CountedLeaf, too_deep, tree_of
+from trainer.convert.pmml_predicates import PredicateSplit, opposite, split_of_predicate
+from trainer.convert.source import MOST_BYTES, ConvertedTree, CountedLeaf, too_deep, tree_of
 from trainer.convert.xml_tree import Element, parse
 from trainer.errors import ConversionError
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, Tree
@@ -29,7 +29,7 @@ def from_pmml(content: bytes) -> Tree:
     return read_pmml(content).tree
 
 
-def read_pmml(content: bytes) -> Converted:
+def read_pmml(content: bytes) -> ConvertedTree:
     """The tree and its target."""
     if len(content) > MOST_BYTES:
         raise ConversionError(f"The document is larger than {MOST_BYTES // 10**6} MB and is not read.")
@@ -51,7 +51,7 @@ def read_pmml(content: bytes) -> Converted:
     if _predicate(top).name != "True":
         raise ConversionError(f"{top} is the root and has a condition of its own; it needs <True/>.")
     draft = reader.node(top, 0)
-    return Converted(tree=tree_of(draft, fields.schema, reader.classes), target=fields.target, form="pmml")
+    return ConvertedTree(tree=tree_of(draft, fields.schema, reader.classes), target=fields.target, form="pmml")
 
 
 def _only(parent: Element, name: str) -> Element:
@@ -112,7 +112,7 @@ class _Reader:
         closed = len(others) == 1 and opposite(predicate, others[0][1])
         if predicate.name == "False":
             return DraftBranch(split=self._never(predicate), left=below, right=self._others(node, others, depth))
-        question: Asked = split_of_predicate(predicate, self.fields, closed=closed)
+        question: PredicateSplit = split_of_predicate(predicate, self.fields, closed=closed)
         after = self.node(others[0][0], depth + 1) if closed else self._others(node, others, depth)
         if question.swapped:
             below, after = after, below

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from trainer.convert.xml_tree import Element
 from trainer.errors import ConversionError
-from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
+from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, MissingPolicy
 from trainer.tree.splits.base import Term
 
 NUMBERS = {"double", "float", "integer"}
@@ -131,14 +131,14 @@ def _column(data: Element, mining: Element, words: list[str]) -> ColumnSchema:
         )
     instead = mining.get("missingValueReplacement")
     if kind == "continuous" and data.get("dataType") in NUMBERS and instead is None:
-        return ColumnSchema(name=name, kind=Kind.NUMERIC)
+        return ColumnSchema(name=name, kind=ColumnKind.NUMERIC)
     if kind in ("categorical", "ordinal") and data.get("dataType") in WORDS:
         categories = tuple(dict.fromkeys([*_values(data), *([] if _values(data) else words)]))
         if instead is None:
-            return ColumnSchema(name=name, kind=Kind.CATEGORICAL, categories=categories)
+            return ColumnSchema(name=name, kind=ColumnKind.CATEGORICAL, categories=categories)
         if instead == MISSING_CATEGORY:
             own = categories if instead in categories else (*categories, instead)
-            return ColumnSchema(name=name, kind=Kind.CATEGORICAL, categories=own, missing=MissingPolicy.CATEGORY)
+            return ColumnSchema(name=name, kind=ColumnKind.CATEGORICAL, categories=own, missing=MissingPolicy.CATEGORY)
     if instead is not None:
         raise ConversionError(
             f"{mining} puts '{instead[:40]}' in the place of a missing '{name}'; here such a row gets no answer."
@@ -204,7 +204,7 @@ def _reference(element: Element, bare: Fields, sums: Mapping[str, tuple[Term, ..
             return sums[name][0]
         raise ConversionError(f"{element} is a sum in a sum.")
     j = bare.column(name, element)
-    if bare.schema[j].kind is Kind.CATEGORICAL or j in bare.single:
+    if bare.schema[j].kind is ColumnKind.CATEGORICAL or j in bare.single:
         raise ConversionError(f"{element}: '{name}' is not a number in double precision.")
     return (j, -1, 1.0)
 

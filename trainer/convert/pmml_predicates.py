@@ -12,7 +12,7 @@ from trainer.convert.pmml_fields import Fields, array_of
 from trainer.convert.single_precision import double_threshold
 from trainer.convert.xml_tree import Element
 from trainer.errors import ConversionError
-from trainer.table import Kind
+from trainer.table import ColumnKind
 from trainer.tree.splits import Interval, Linear, Split, Subset, Threshold
 from trainer.tree.splits.base import AMONG, BELOW, BETWEEN
 
@@ -24,7 +24,7 @@ OPPOSITE |= {after: before for before, after in OPPOSITE.items()}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class PredicateSplit:
     """A split whose left side is the rows of a predicate, or its right side if `swapped`."""
 
     split: Split
@@ -45,18 +45,18 @@ def opposite(one: Element, other: Element) -> bool:
     return False
 
 
-def split_of_predicate(predicate: Element, fields: Fields, *, closed: bool) -> Asked:
+def split_of_predicate(predicate: Element, fields: Fields, *, closed: bool) -> PredicateSplit:
     """The split of a predicate. `closed`: what follows it is what it leaves, so that a missing value has no side of its own."""
     if predicate.name == "CompoundPredicate":
         return _compound(predicate, fields)
     name = predicate.get("field")
     if name in fields.sums:
-        return Asked(split=_sum(predicate, fields))
+        return PredicateSplit(split=_sum(predicate, fields))
     j = fields.column(name, predicate)
     if predicate.name == "SimpleSetPredicate":
         return _among(j, array_of(predicate), predicate.get("booleanOperator") == "isNotIn", predicate, fields)
     operator = str(predicate.get("operator"))
-    if fields.schema[j].kind is Kind.CATEGORICAL:
+    if fields.schema[j].kind is ColumnKind.CATEGORICAL:
         if operator not in ("equal", "notEqual"):
             raise ConversionError(
                 f"{predicate} compares the category '{name}' with {operator}; equal and notEqual are known."
@@ -65,23 +65,23 @@ def split_of_predicate(predicate: Element, fields: Fields, *, closed: bool) -> A
     return _number(j, operator, predicate, fields, closed)
 
 
-def _number(j: int, operator: str, predicate: Element, fields: Fields, closed: bool) -> Asked:
+def _number(j: int, operator: str, predicate: Element, fields: Fields, closed: bool) -> PredicateSplit:
     if operator == "isNotMissing":
-        return Asked(split=Interval(feature=j, low=-math.inf, high=math.inf))
+        return PredicateSplit(split=Interval(feature=j, low=-math.inf, high=math.inf))
     if operator not in ("lessOrEqual", "lessThan", "greaterThan", "greaterOrEqual", "equal"):
         raise ConversionError(f"{predicate} asks {operator} of a number, which no split here does.")
     value = _value(predicate)
     at = _at_most(value, j in fields.single)
     below = _below(value, j in fields.single)
     if operator in ("lessOrEqual", "lessThan"):
-        return Asked(split=Threshold(feature=j, threshold=at if operator == "lessOrEqual" else below))
+        return PredicateSplit(split=Threshold(feature=j, threshold=at if operator == "lessOrEqual" else below))
     if operator == "equal":
-        return Asked(split=Interval(feature=j, low=below, high=at))
+        return PredicateSplit(split=Interval(feature=j, low=below, high=at))
     low = at if operator == "greaterThan" else below
     if closed:
-        return Asked(split=Threshold(feature=j, threshold=low), swapped=True)
+        return PredicateSplit(split=Threshold(feature=j, threshold=low), swapped=True)
     # a missing value is not above, and goes right
-    return Asked(split=Interval(feature=j, low=low, high=math.inf))
+    return PredicateSplit(split=Interval(feature=j, low=low, high=math.inf))
 
 
 def _at_most(value: float, single: bool) -> float:
@@ -99,17 +99,17 @@ def _single(value: float) -> float:
     return float(np.float32(value))
 
 
-def _among(j: int, words: Sequence[str], swapped: bool, predicate: Element, fields: Fields) -> Asked:
+def _among(j: int, words: Sequence[str], swapped: bool, predicate: Element, fields: Fields) -> PredicateSplit:
     column = fields.schema[j]
-    if column.kind is not Kind.CATEGORICAL:
+    if column.kind is not ColumnKind.CATEGORICAL:
         raise ConversionError(f"{predicate} asks the number '{column.name}' for a set of categories.")
     place = {word: code for code, word in enumerate(column.categories)}
     # a word that the field does not list is not among its values
     codes = tuple(sorted({place[word] for word in words if word in place}))
-    return Asked(split=Subset(feature=j, codes=codes), swapped=swapped)
+    return PredicateSplit(split=Subset(feature=j, codes=codes), swapped=swapped)
 
 
-def _compound(predicate: Element, fields: Fields) -> Asked:
+def _compound(predicate: Element, fields: Fields) -> PredicateSplit:
     """`or` of categories of one field, or `and` of an end below and an end above."""
     parts = predicate.children
     operator = predicate.get("booleanOperator")
@@ -119,11 +119,11 @@ def _compound(predicate: Element, fields: Fields) -> Asked:
         flat = [a.split.flat(fields.schema) for a in found]
         if operator == "or" and all(f.test == AMONG for f in flat) and not any(a.swapped for a in found):
             codes = tuple(sorted({code for f in flat for code, member in enumerate(f.member) if member}))
-            return Asked(split=Subset(feature=flat[0].feature, codes=codes))
+            return PredicateSplit(split=Subset(feature=flat[0].feature, codes=codes))
         if operator == "and" and all(f.test in (BELOW, BETWEEN) for f in flat):
             low = max(f.low for f in flat)
             high = min(f.high for f in flat)
-            return Asked(split=Interval(feature=flat[0].feature, low=low, high=high))
+            return PredicateSplit(split=Interval(feature=flat[0].feature, low=low, high=high))
     raise ConversionError(
         f"{predicate} combines predicates with '{operator}' in a way that no split here does: "
         "'or' of categories of one field and 'and' of two ends of one number are known."

@@ -8,7 +8,7 @@ import numpy as np
 
 from trainer.errors import ConversionError
 
-LARGEST = float(np.finfo(np.float32).max)
+MAX_FLOAT32 = float(np.finfo(np.float32).max)
 
 
 def double_threshold(threshold: float) -> float:
@@ -18,9 +18,9 @@ def double_threshold(threshold: float) -> float:
     the largest single that passes and the next one, or the double below where that tie is rounded up. Raises ConversionError
     where no finite double is such a T.
     """
-    if math.isnan(threshold) or threshold < -LARGEST:
+    if math.isnan(threshold) or threshold < -MAX_FLOAT32:
         raise ConversionError(f"A threshold is {threshold!r}, and no number in single precision is at or below it.")
-    threshold = min(threshold, LARGEST)  # values beyond are refused before they are compared
+    threshold = min(threshold, MAX_FLOAT32)  # values beyond are refused before they are compared
     single = np.float32(threshold)
     if float(single) > threshold:
         single = np.nextafter(single, np.float32(-np.inf))

@@ -14,7 +14,7 @@ import numpy as np
 from trainer.convert.single_precision import double_threshold
 from trainer.convert.source import CountedLeaf, class_text, too_deep, tree_of
 from trainer.errors import ConversionError
-from trainer.table import ColumnSchema, Kind
+from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.nodes import Draft, DraftBranch, Tree
 from trainer.tree.splits import Threshold
 
@@ -45,7 +45,7 @@ def from_sklearn(estimator: Any, feature_names: Sequence[str] | None = None) -> 
         high = visit(right, depth + 1)
         return DraftBranch(split=Threshold(feature=feature, threshold=cut), left=low, right=high)
 
-    schema = [ColumnSchema(name=name, kind=Kind.NUMERIC) for name in names]
+    schema = [ColumnSchema(name=name, kind=ColumnKind.NUMERIC) for name in names]
     return tree_of(visit(0, 0), schema, classes)
 
 

@@ -27,7 +27,7 @@ class CountedLeaf(DraftLeaf):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Converted:
+class ConvertedTree:
     """A tree of another program with the column that it predicts, and the program or format it came from."""
 
     tree: Tree

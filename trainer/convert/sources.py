@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from trainer.convert.lightgbm import from_lightgbm
 from trainer.convert.pmml import read_pmml
-from trainer.convert.source import MOST_BYTES, Converted
+from trainer.convert.source import MOST_BYTES, ConvertedTree
 from trainer.errors import ConversionError
 from trainer.tree.file import from_json
 from trainer.tree.nodes import Tree
@@ -28,17 +28,17 @@ def form_of(content: bytes) -> str:
     raise ConversionError("This is neither PMML, nor the text or JSON of a LightGBM model, nor a model file of octweb.")
 
 
-def convert(content: bytes, form: str, *, classes: Sequence[str] | None = None) -> Converted:
+def convert(content: bytes, form: str, *, classes: Sequence[str] | None = None) -> ConvertedTree:
     """The tree in a file of one of FORMS; `classes` names the classes in the order of the source. Raises ConversionError."""
     if form == "lightgbm":
-        return Converted(tree=from_lightgbm(content, classes), target="class", form=form)
+        return ConvertedTree(tree=from_lightgbm(content, classes), target="class", form=form)
     if form not in FORMS:
         raise ConversionError(f"'{form[:40]}' is not one of {', '.join(FORMS)}.")
     found = read_pmml(content) if form == "pmml" else _of_octweb(content)
     return found if classes is None else replace(found, tree=_rename_classes(found.tree, classes))
 
 
-def _of_octweb(content: bytes) -> Converted:
+def _of_octweb(content: bytes) -> ConvertedTree:
     """The tree of a model file of this program; what the file claims stays behind."""
     if len(content) > MOST_BYTES:
         raise ConversionError(f"The model file is larger than {MOST_BYTES // 10**6} MB and is not read.")
@@ -46,7 +46,7 @@ def _of_octweb(content: bytes) -> Converted:
         model = from_json(json.loads(content, parse_constant=_refused))
     except (ValueError, RecursionError) as error:
         raise ConversionError(f"The model file is not JSON: {str(error)[:200]}.") from error
-    return Converted(tree=model.tree, target=model.target, form="octweb")
+    return ConvertedTree(tree=model.tree, target=model.target, form="octweb")
 
 
 def _refused(name: str) -> None:

@@ -12,7 +12,7 @@ from trainer.data.parsing.cells import Cells
 from trainer.data.parsing.infer import GuessedColumn, guess, places, sorted_words
 from trainer.dtypes import CODE, BoolArray, FloatArray
 from trainer.errors import DataError, closest, list_names
-from trainer.table import MISSING_CATEGORY, Column, ColumnSchema, Kind, Labels, MissingPolicy, Table
+from trainer.table import MISSING_CATEGORY, Column, ColumnKind, ColumnSchema, Labels, MissingPolicy, Table
 
 MOST_CLASSES = 1000
 TOO_MANY_FOR_ROWS = 50
@@ -54,7 +54,7 @@ def build(
     raw: RawTable,
     *,
     target: str,
-    kinds: Mapping[str, Kind] | None = None,
+    kinds: Mapping[str, ColumnKind] | None = None,
     missing: Mapping[str, MissingPolicy] | None = None,
     default_missing: MissingPolicy = MissingPolicy.DROP,
     units: Mapping[str, str] | None = None,
@@ -89,9 +89,9 @@ def build(
         if reason := _useless(guessed, name in kinds):
             left_out[name] = reason
             continue
-        kind = Kind(kinds.get(name, guessed.schema.kind))
+        kind = ColumnKind(kinds.get(name, guessed.schema.kind))
         policy = MissingPolicy(missing.get(name, _without_category(default_missing, kind)))
-        codes = tuple(sorted({float(v) for v in special.get(name, ())})) if kind is Kind.NUMERIC else ()
+        codes = tuple(sorted({float(v) for v in special.get(name, ())})) if kind is ColumnKind.NUMERIC else ()
         schemas[name] = ColumnSchema(name=name, kind=kind, missing=policy, unit=units.get(name, ""), special=codes)
         problems += wrong_words(name, kind, cells, raw)
         all_cells[name] = cells
@@ -116,9 +116,9 @@ def build(
     return Table(columns=columns, row_numbers=raw.line_numbers[keep]), labels, report
 
 
-def _without_category(policy: MissingPolicy, kind: Kind) -> MissingPolicy:
+def _without_category(policy: MissingPolicy, kind: ColumnKind) -> MissingPolicy:
     """What a policy for all columns means for a column of this kind."""
-    return policy if policy is not MissingPolicy.CATEGORY or kind is Kind.CATEGORICAL else MissingPolicy.DROP
+    return policy if policy is not MissingPolicy.CATEGORY or kind is ColumnKind.CATEGORICAL else MissingPolicy.DROP
 
 
 def check_name(name: str, names: Sequence[str], what: str = "column") -> None:
@@ -135,17 +135,17 @@ def suggestion(name: str, names: Sequence[str]) -> str:
 def _useless(guessed: GuessedColumn, wanted: bool) -> str:
     if guessed.distinct == 0:
         return "it has no value"
-    if guessed.identifier and guessed.schema.kind is Kind.CATEGORICAL and not wanted:
+    if guessed.identifier and guessed.schema.kind is ColumnKind.CATEGORICAL and not wanted:
         return "all its texts are different; choose its kind yourself to use it anyway"
     return ""
 
 
-def wrong_words(name: str, kind: Kind, cells: Cells, raw: RawTable) -> tuple[str, ...]:
+def wrong_words(name: str, kind: ColumnKind, cells: Cells, raw: RawTable) -> tuple[str, ...]:
     """The places where a column of this kind cannot hold what is written there."""
-    if kind is Kind.CATEGORICAL:
+    if kind is ColumnKind.CATEGORICAL:
         return ()
     values = ~cells.marks
-    if kind is Kind.BINARY:
+    if kind is ColumnKind.BINARY:
         wrong = values & ~np.isin(cells.floats(), (0.0, 1.0))
         return places(raw, cells, wrong, f"column '{name}' is binary, but has %s; only 0, 1, true and false are binary")
     wrong = values & ~cells.numbers & ~cells.truths
@@ -166,7 +166,7 @@ def _rows(
     dropped: dict[str, int] = {}
     problems: list[str] = []
     for name, cells in all_cells.items():
-        words = gaps(cells, schemas[name].kind if name in schemas else Kind.CATEGORICAL)
+        words = gaps(cells, schemas[name].kind if name in schemas else ColumnKind.CATEGORICAL)
         policy = policies[name]
         if not words.any() or (policy is MissingPolicy.CATEGORY and name in schemas):
             continue
@@ -186,9 +186,9 @@ def _rows(
     return keep, dropped
 
 
-def gaps(cells: Cells, kind: Kind) -> BoolArray:
+def gaps(cells: Cells, kind: ColumnKind) -> BoolArray:
     """For each word, whether it is missing in a column of this kind: in a column of numbers every mark is."""
-    return cells.missing if kind is Kind.CATEGORICAL else cells.marks
+    return cells.missing if kind is ColumnKind.CATEGORICAL else cells.marks
 
 
 def _labels(target: str, cells: Cells, keep: BoolArray) -> Labels:
@@ -217,7 +217,7 @@ def _codes(cells: Cells, words: Sequence[str]) -> np.ndarray:
 
 def _column(schema: ColumnSchema, cells: Cells, keep: BoolArray) -> Column:
     index = cells.index[keep]
-    if schema.kind is not Kind.CATEGORICAL:
+    if schema.kind is not ColumnKind.CATEGORICAL:
         return Column(schema=schema, values=cells.floats()[index])
     present = np.zeros(len(cells.array), bool)
     present[index] = True

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trainer.dtypes import FloatArray
-from trainer.table import ColumnSchema, Kind
+from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.nodes import Tree
 
 MOST_DECIMALS = 12  # columns with more are taken as continuous
@@ -38,7 +38,7 @@ class ColumnStatistics:
 def statistics(schema: Sequence[ColumnSchema], matrix: FloatArray) -> tuple[ColumnStatistics, ...]:
     """The statistics of each column over the training rows `matrix`, float64 (n, columns), NaN where missing."""
     return tuple(
-        ColumnStatistics() if column.kind is Kind.CATEGORICAL else numeric_statistics(matrix[:, j])
+        ColumnStatistics() if column.kind is ColumnKind.CATEGORICAL else numeric_statistics(matrix[:, j])
         for j, column in enumerate(schema)
     )
 
@@ -62,7 +62,7 @@ def describe_columns(tree: Tree, matrix: FloatArray) -> Tree:
 
 
 def _describe(column: ColumnSchema, known: ColumnStatistics) -> ColumnSchema:
-    if column.kind is Kind.CATEGORICAL:
+    if column.kind is ColumnKind.CATEGORICAL:
         return column
     decimals = CONTINUOUS if known.decimals is None else known.decimals
     return replace(column, decimals=decimals, change_unit=rounded_unit(known.scale))
@@ -71,7 +71,7 @@ def _describe(column: ColumnSchema, known: ColumnStatistics) -> ColumnSchema:
 def is_described(tree: Tree) -> bool:
     """Return whether the model file says in which steps and units each numeric column of the tree changes."""
     columns = [tree.schema[j] for j in tree.used_columns]
-    return all(c.change_unit is not None for c in columns if c.kind is not Kind.CATEGORICAL)
+    return all(c.change_unit is not None for c in columns if c.kind is not ColumnKind.CATEGORICAL)
 
 
 def rounded_unit(value: float) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 
 from trainer.dtypes import BIT, BitArray, CountArray, FloatArray
 from trainer.errors import DataError
-from trainer.table import Column, ColumnSchema, Kind, Table
+from trainer.table import Column, ColumnKind, ColumnSchema, Table
 from trainer.tree.nodes import Draft, DraftBranch
 from trainer.tree.numbers import decimal_text, middle
 from trainer.tree.splits import Interval, Split, Subset, Threshold
@@ -121,11 +121,11 @@ def encode_binary(
         _refuse_too_many(table, weights)
     features: list[EncodedFeature] = []
     for j, column in enumerate(table.columns):
-        if column.kind is Kind.CATEGORICAL:
+        if column.kind is ColumnKind.CATEGORICAL:
             features += _levels(j, column)
         elif not len(column.values) or (ends := (column.values.min(), column.values.max()))[0] == ends[1]:
             continue
-        elif ends == (0.0, 1.0) and (column.kind is Kind.BINARY or np.isin(column.values, ends).all()):
+        elif ends == (0.0, 1.0) and (column.kind is ColumnKind.BINARY or np.isin(column.values, ends).all()):
             features.append(EncodedFeature(name=column.name, column=j, test=Test.ABOVE, low=0.5))
         elif scheme is Scheme.NONE:
             raise DataError(
@@ -165,7 +165,7 @@ def published_names(encoding: Encoding) -> tuple[str, ...]:
     for i, group in itertools.groupby(encoding.features, key=lambda feature: feature.column):
         schema = encoding.schema[i]
         features = list(group)
-        if schema.kind is Kind.NUMERIC:
+        if schema.kind is ColumnKind.NUMERIC:
             for j, feature in enumerate(features):
                 word = "th" if feature.test is Test.ABOVE else "buck"
                 names.append(f"Feat{i}_Num{categorical}.{word}{j}")
@@ -192,7 +192,7 @@ def encode_numeric(table: Table) -> Encoding:
     """Numeric and binary columns as they are, categorical ones as one 0/1 feature per category; constant features left out."""
     features: list[EncodedFeature] = []
     for j, column in enumerate(table.columns):
-        if column.kind is Kind.CATEGORICAL:
+        if column.kind is ColumnKind.CATEGORICAL:
             features += _levels(j, column)
         elif len(column.values) and column.values.min() < column.values.max():
             features.append(EncodedFeature(name=column.name, column=j, test=Test.VALUE))
@@ -270,7 +270,7 @@ def _distinct_values(column: Column, weights: CountArray | None) -> FloatArray:
 
 def _refuse_too_many(table: Table, weights: CountArray | None) -> None:
     """Raises DataError if all thresholds of the numeric columns would be more answers than fit, before any question is made."""
-    numeric = (column for column in table.columns if column.kind is Kind.NUMERIC)
+    numeric = (column for column in table.columns if column.kind is ColumnKind.NUMERIC)
     questions = sum(max(len(_distinct_values(column, weights)) - 1, 0) for column in numeric)
     if questions * len(table) > MOST_CELLS:
         raise DataError(

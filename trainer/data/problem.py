@@ -20,7 +20,7 @@ from trainer.tree.shorten import shorten
 
 
 @dataclass(frozen=True, kw_only=True)
-class Names:
+class SettingNames:
     """What settings can name, known without the rows: the columns that may be asked, and the classes."""
 
     columns: tuple[str, ...]
@@ -101,9 +101,9 @@ class Problem:
         return self.labels.codes
 
     @property
-    def names(self) -> Names:
+    def names(self) -> SettingNames:
         """The columns and classes by name."""
-        return Names(columns=self.table.names, classes=self.labels.classes)
+        return SettingNames(columns=self.table.names, classes=self.labels.classes)
 
     @property
     def n_classes(self) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 
 from trainer.data.build import duplicate_columns
 from trainer.dtypes import BoolArray, FloatArray
-from trainer.table import Column, Kind, Labels, Table
+from trainer.table import Column, ColumnKind, Labels, Table
 from trainer.tree.numbers import shortest_between
 
 BINS = 20
@@ -28,7 +28,7 @@ class ColumnProfile:
     """
 
     name: str
-    kind: Kind
+    kind: ColumnKind
     missing: int
     distinct: int
     zeros: int
@@ -115,7 +115,7 @@ def _column(column: Column, y: np.ndarray, k: int) -> ColumnProfile:
     rest = int(np.bincount(y[~present], minlength=k).max()) if not present.all() else 0
     levels, codes = np.unique(values, return_inverse=True)
     joint = np.bincount(codes.reshape(-1) * k + classes, minlength=len(levels) * k).reshape(-1, k)
-    categorical = column.kind is Kind.CATEGORICAL
+    categorical = column.kind is ColumnKind.CATEGORICAL
     cut_level, correct = _best_category(joint) if categorical else _best_cut(joint)
     numeric = len(values) > 0 and not categorical
     cut = category = None
@@ -173,9 +173,9 @@ def _histogram(
     column: Column, values: FloatArray, levels: FloatArray, joint: np.ndarray, classes: np.ndarray, k: int
 ) -> tuple[tuple[float, ...], tuple[str, ...], np.ndarray]:
     """Edges (numeric) or names of bars (categorical, binary), and rows by bin and class."""
-    if column.kind is Kind.CATEGORICAL:
+    if column.kind is ColumnKind.CATEGORICAL:
         return (), *_bars(column, levels, joint)
-    if column.kind is Kind.BINARY or not len(levels):
+    if column.kind is ColumnKind.BINARY or not len(levels):
         return (), tuple(f"{v:g}" for v in levels), joint
     low = float(levels[0])
     high = float(levels[-1])

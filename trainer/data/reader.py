@@ -13,13 +13,13 @@ import pyarrow as pa
 from trainer.data.build import LoadReport, build, check_name, gaps, suggestion, wrong_words
 from trainer.data.formats.csv_file import read_csv
 from trainer.data.formats.file_bytes import ReadLimits
-from trainer.data.formats.raw import TYPED, Detected, RawTable
+from trainer.data.formats.raw import TYPED, DetectedFormat, RawTable
 from trainer.data.formats.read_file import read_table
-from trainer.data.parsing import Given, Reading, reading_of
+from trainer.data.parsing import ColumnParsing, ParsingChoices, reading_of
 from trainer.data.parsing.cells import LARGEST_EXACT, Cells
 from trainer.dtypes import CODE, MISSING_CODE, BoolArray, CodeArray, FloatArray
 from trainer.errors import DataError
-from trainer.table import MISSING_CATEGORY, Column, ColumnSchema, Kind, Labels, MissingPolicy, Table
+from trainer.table import MISSING_CATEGORY, Column, ColumnKind, ColumnSchema, Labels, MissingPolicy, Table
 
 UNKNOWN_CODE = (
     -1.0
@@ -27,13 +27,13 @@ UNKNOWN_CODE = (
 
 __all__ = [
     "UNKNOWN_CODE",
-    "Detected",
-    "Given",
+    "ColumnParsing",
+    "DetectedFormat",
     "LoadReport",
     "ModelRows",
+    "ParsingChoices",
     "RawTable",
     "ReadLimits",
-    "Reading",
     "build_as_read",
     "load",
     "load_for_model",
@@ -96,15 +96,15 @@ def load(
     encoding: str | None = None,
     header: bool = True,
     limits: ReadLimits | None = None,
-    given: Given | None = None,
-    reading: Reading | None = None,
+    given: ParsingChoices | None = None,
+    reading: ColumnParsing | None = None,
     **options: Any,
 ) -> tuple[Table, Labels, LoadReport]:
     """Read a file and build its table, labels and report; see `read`, `build_as_read` and `build` for the arguments and errors.
 
     `given` is what a person said about how it is read; a `reading` of earlier is repeated as it was, and nothing is guessed.
     """
-    given = given or Given()
+    given = given or ParsingChoices()
     given = replace(given, delimiter=delimiter or given.delimiter, encoding=encoding or given.encoding)
     raw = read_table(path, header=header, limits=limits, **given.structure)
     return build_as_read(raw, reading or reading_of(raw, given), target=target, **options)
@@ -112,10 +112,10 @@ def load(
 
 def build_as_read(
     raw: RawTable,
-    reading: Reading,
+    reading: ColumnParsing,
     *,
     target: str,
-    kinds: Mapping[str, Kind] | None = None,
+    kinds: Mapping[str, ColumnKind] | None = None,
     units: Mapping[str, str] | None = None,
     ignore: Collection[str] = (),
     **options: Any,
@@ -125,7 +125,9 @@ def build_as_read(
     Columns are named as they come out of the reading; in `ignore` also as they are in the file.
     """
     check_name(target, raw.names, "target")
-    own = reading.for_target(target).without(name for name, kind in (kinds or {}).items() if kind == Kind.CATEGORICAL)
+    own = reading.for_target(target).without(
+        name for name, kind in (kinds or {}).items() if kind == ColumnKind.CATEGORICAL
+    )
     gone = {name for name in ignore if name in raw.names and name != target}
     own.ask(name for name in raw.names if name not in gone)
     split = {name for name in gone if own.names([name]) != (name,)}  # dates that are left out as a whole
@@ -154,7 +156,7 @@ def _drop_columns(raw: RawTable, names: Collection[str]) -> RawTable:
 
 def read_for_model(
     path: str | Path,
-    reading: Reading,
+    reading: ColumnParsing,
     needed: Collection[str],
     *,
     delimiter: str | None = None,
@@ -193,7 +195,7 @@ def load_for_model(
 
     Raises DataError that names needed columns which are not in the file, and texts in needed numeric columns by line.
     """
-    own = Reading.from_json(reading)
+    own = ColumnParsing.from_json(reading)
     needed = {schema[j].name for j in (range(len(schema)) if used is None else used)}
     raw = read_for_model(path, own, needed, delimiter=delimiter, encoding=encoding, limits=limits)
     return rows_for_model(raw, schema, target=target, classes=classes, used=used, reading=own)
@@ -207,7 +209,7 @@ def rows_for_model(
     classes: Sequence[str] = (),
     used: Collection[int] | None = None,
     only_used: bool = False,
-    reading: Reading | None = None,
+    reading: ColumnParsing | None = None,
 ) -> ModelRows:
     """The same for rows that were read; with `only_used` columns that the tree does not need stay unread (NaN)."""
     needed = {schema[j].name for j in (range(len(schema)) if used is None else used)}
@@ -282,20 +284,20 @@ def _read_column(own: ColumnSchema, raw: RawTable, needed: bool) -> tuple[Column
 
 def _plain_numbers(own: ColumnSchema, column: pa.Array) -> FloatArray | None:
     """Typed numbers of a numeric or binary column without the way over text; None if a cell needs a closer look."""
-    if own.kind is Kind.CATEGORICAL or not any(test(column.type) for test in TYPED):
+    if own.kind is ColumnKind.CATEGORICAL or not any(test(column.type) for test in TYPED):
         return None
     values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     rest = values[~np.isnan(values)] if column.null_count or np.isnan(values).any() else values
     if not (np.abs(rest) < LARGEST_EXACT).all():  # infinite, or whole numbers that were rounded
         return None
-    if own.kind is Kind.BINARY and not ((rest == 0.0) | (rest == 1.0)).all():
+    if own.kind is ColumnKind.BINARY and not ((rest == 0.0) | (rest == 1.0)).all():
         return None
     return values + 0.0
 
 
 def _under_schema(own: ColumnSchema, cells: Cells) -> tuple[Column, int]:
     """The column of a known schema, and how many cells have an unknown category."""
-    if own.kind is not Kind.CATEGORICAL:
+    if own.kind is not ColumnKind.CATEGORICAL:
         values = cells.floats()
         values[gaps(cells, own.kind)] = np.nan
         return Column(schema=own, values=values[cells.index]), 0

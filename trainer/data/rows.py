@@ -16,7 +16,7 @@ from trainer.data.build import suggestion
 from trainer.data.parsing.cells import LARGEST_EXACT, MARKS
 from trainer.dtypes import FloatArray
 from trainer.errors import RowError
-from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
+from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, MissingPolicy
 
 UNKNOWN_CODE = -1.0  # as in trainer.data.reader: every test of a category is false for it
 
@@ -107,7 +107,7 @@ def parse_rows(
     for j, own in enumerate(schema):
         name = own.name
         cells = [row.get(name) for row in rows]
-        if own.kind is Kind.CATEGORICAL:
+        if own.kind is ColumnKind.CATEGORICAL:
             matrix[:, j] = _categories(own, cells, j in used, notes)
         else:
             matrix[:, j] = _numbers(own, cells, j in used)
@@ -143,7 +143,7 @@ def _numbers(own: ColumnSchema, cells: list[Any], used: bool) -> FloatArray:
         except OverflowError:
             values = np.full(len(cells), np.nan)
         fine = np.isfinite(values).all() and (int not in types or bool((np.abs(values) < LARGEST_EXACT).all()))
-        if fine and (own.kind is not Kind.BINARY or np.isin(values, (0.0, 1.0)).all()):
+        if fine and (own.kind is not ColumnKind.BINARY or np.isin(values, (0.0, 1.0)).all()):
             return values + 0.0
     return np.array([_number(own, i, cell, used) for i, cell in enumerate(cells)], np.float64)
 
@@ -151,7 +151,7 @@ def _numbers(own: ColumnSchema, cells: list[Any], used: bool) -> FloatArray:
 def _number(own: ColumnSchema, i: int, cell: Any, used: bool) -> float:
     if cell is None or cell == "":
         return _missing(own, i, used)
-    if isinstance(cell, bool) and own.kind is Kind.BINARY:
+    if isinstance(cell, bool) and own.kind is ColumnKind.BINARY:
         return float(cell)
     if isinstance(cell, bool) or not isinstance(cell, int | float):
         raise _wrong(own, i, f"needs a number, but has {_what(cell)}")
@@ -159,7 +159,7 @@ def _number(own: ColumnSchema, i: int, cell: Any, used: bool) -> float:
         raise _wrong(own, i, "needs a finite number, but has an infinite one or NaN")
     if isinstance(cell, int) and abs(cell) > LARGEST_EXACT:
         raise _wrong(own, i, "has a whole number beyond 2^53, which would be rounded")
-    if own.kind is Kind.BINARY and cell not in (0, 1):
+    if own.kind is ColumnKind.BINARY and cell not in (0, 1):
         raise _wrong(own, i, f"is binary and needs 0 or 1, but has {cell!r}")
     return float(cell) + 0.0
 

@@ -9,7 +9,7 @@ import numpy as np
 from trainer.data.folds import training_rows
 from trainer.data.formats.file_bytes import ReadLimits
 from trainer.data.formats.raw import RawTable
-from trainer.data.parsing import Reading
+from trainer.data.parsing import ColumnParsing
 from trainer.data.reader import read_for_model, rows_for_model
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.errors import DataError
@@ -64,7 +64,7 @@ def read_training_set(model: ModelFile, path: str | Path, *, limits: ReadLimits 
         If the file cannot be opened.
     """
     names = {column.name for column in model.tree.schema}
-    raw = read_for_model(path, Reading.from_json(model.reading), names, limits=limits)
+    raw = read_for_model(path, ColumnParsing.from_json(model.reading), names, limits=limits)
     try:
         found = training_part(model, raw)
     except DataError:  # the columns are not those of the training
@@ -82,7 +82,7 @@ def training_part(model: ModelFile, raw: RawTable) -> tuple[Table, Labels] | Non
     """
     tree = model.tree
     rows = rows_for_model(
-        raw, tree.schema, target=model.target, classes=tree.classes, reading=Reading.from_json(model.reading)
+        raw, tree.schema, target=model.target, classes=tree.classes, reading=ColumnParsing.from_json(model.reading)
     )
     if rows.labels is None:
         return None

@@ -16,7 +16,7 @@ import numpy as np
 
 from trainer.check.recount import Finding, refuted, verdict, verify
 from trainer.constraints import CONSTRAINTS
-from trainer.data.parsing import Reading
+from trainer.data.parsing import ColumnParsing
 from trainer.data.reader import ReadLimits
 from trainer.dossier import limits as use
 from trainer.dossier import measures
@@ -144,7 +144,7 @@ def _data(rows: DossierRows, path: Path, name: str) -> dict[str, Any]:
         ],
         "columns": use.columns(rows),
         "unknown_categories": dict(rows.unknown),
-        "reading": list(Reading.from_json(file.reading).notes) if file.reading else [],
+        "reading": list(ColumnParsing.from_json(file.reading).notes) if file.reading else [],
         "fingerprint": file.fingerprint,
     }  # fmt: skip
 

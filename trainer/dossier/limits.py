@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from trainer.dossier.rows import DossierRows
-from trainer.table import Kind, MissingPolicy
+from trainer.table import ColumnKind, MissingPolicy
 from trainer.tree.describe import number_text
 from trainer.tree.numbers import column_number
 
@@ -34,7 +34,7 @@ def columns(rows: DossierRows) -> list[dict[str, Any]]:
             "empty": EMPTY[own.missing],
         }
         values = rows.matrix[rows.training, j]
-        if own.kind is Kind.CATEGORICAL:
+        if own.kind is ColumnKind.CATEGORICAL:
             record["categories"] = list(own.categories[:LISTED])
             record["categories_left_out"] = max(0, len(own.categories) - LISTED)
         else:
@@ -53,7 +53,7 @@ def outside(rows: DossierRows) -> dict[str, Any]:
     anywhere = np.zeros(len(held), bool)
     found = {}
     for j in tree.used_columns:
-        if tree.schema[j].kind is Kind.CATEGORICAL:
+        if tree.schema[j].kind is ColumnKind.CATEGORICAL:
             continue
         trained = rows.matrix[rows.training, j]
         trained = trained[np.isfinite(trained)]
@@ -76,7 +76,7 @@ def limit_sentences(rows: DossierRows) -> list[str]:
         found.append(
             "In categorical columns where empty cells are a category of their own, the tree answers for an empty cell, too."
         )
-    if any(tree.schema[j].kind is Kind.CATEGORICAL for j in tree.used_columns):
+    if any(tree.schema[j].kind is ColumnKind.CATEGORICAL for j in tree.used_columns):
         found.append(
             "A category that was not in the training belongs to no set of a question, so the row goes to the side of “no”."
         )

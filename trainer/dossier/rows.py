@@ -11,13 +11,13 @@ import numpy as np
 
 from trainer.data.folds import training_rows
 from trainer.data.formats.raw import RawTable
-from trainer.data.parsing import Reading
+from trainer.data.parsing import ColumnParsing
 from trainer.data.parsing.cells import Cells
 from trainer.data.reader import ReadLimits, read_for_model, rows_for_model
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.errors import DataError
 from trainer.evaluate.groups import group_rows
-from trainer.table import Kind
+from trainer.table import ColumnKind
 from trainer.tree.file import ModelFile
 
 
@@ -64,7 +64,7 @@ class DossierRows:
             j = names.index(column)
             own = self.model.tree.schema[j]
             values = self.matrix[at, j]
-            if own.kind is not Kind.CATEGORICAL:
+            if own.kind is not ColumnKind.CATEGORICAL:
                 return group_rows(values)
             known = [own.categories[int(v)] if 0 <= v < len(own.categories) else None for v in values]
             return group_rows(np.array(known, dtype=object))
@@ -87,7 +87,7 @@ class DossierRows:
 def rows_of(model: ModelFile, data: str | Path, *, limits: ReadLimits | None = None) -> DossierRows:
     """Read the file that trained the model; raises DataError if it has no target or does not fit the model, and OSError."""
     tree = model.tree
-    reading = Reading.from_json(model.reading)
+    reading = ColumnParsing.from_json(model.reading)
     raw = read_for_model(data, reading, {c.name for c in tree.schema}, limits=limits)
     read = rows_for_model(raw, tree.schema, target=model.target, classes=tree.classes, reading=reading)
     if read.labels is None:

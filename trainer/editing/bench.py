@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from trainer.data.problem import Problem
 from trainer.editing.complete import Completer, Completion, QuestionPrice
-from trainer.editing.space import NONE_BANNED, Space
-from trainer.editing.wishes import Wish, parse_all
+from trainer.editing.space import NONE_BANNED, EditingSpace
+from trainer.editing.wishes import EditConstraint, parse_all
 from trainer.errors import ParameterError
 from trainer.methods.base import Settings
 from trainer.tree.nodes import Tree
@@ -27,7 +27,7 @@ class Bench:
 
     scope = ""
 
-    def __init__(self, problem: Problem, space: Space, completer: Completer) -> None:
+    def __init__(self, problem: Problem, space: EditingSpace, completer: Completer) -> None:
         self.problem = problem
         self.space = space
         self.completer = completer
@@ -40,7 +40,7 @@ class Bench:
         questions = self.space.questions
         return tuple(questions.text(q) for q in range(questions.encoded) if not questions.barred(q, NONE_BANNED))
 
-    def wishes(self, texts: Sequence[str]) -> tuple[Wish, ...]:
+    def wishes(self, texts: Sequence[str]) -> tuple[EditConstraint, ...]:
         """The wishes that texts express (`trainer.editing.wishes.GRAMMAR`). Raises ParameterError."""
         return parse_all(texts, self.space.questions)
 

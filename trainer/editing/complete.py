@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from trainer.editing.conflict import Feasible, minimal_conflict, reason
-from trainer.editing.prefix import OPEN, Found, Prefix, Spot
+from trainer.editing.prefix import OPEN, Prefix, PrefixBound, Spot
 from trainer.editing.questions import leaves_of, path_to
-from trainer.editing.space import FAR, Stopped, literal
-from trainer.editing.wishes import Item, Items, Wish, below, held_questions
+from trainer.editing.space import INFINITE_COST, SearchStopped, literal
+from trainer.editing.wishes import EditConstraint, Item, Items, below, held_questions
 from trainer.tree.shapes import LabelledShape
 
 
 @dataclass(frozen=True, kw_only=True)
-class WishPrice:
+class ConstraintPrice:
     """What is won back, in rows, if this wish alone is dropped; None if the search was stopped before it was known."""
 
-    wish: Wish
+    wish: EditConstraint
     price: Fraction | None
 
 
@@ -38,14 +38,14 @@ class Completion:
     search was stopped before it had one.
     """
 
-    wishes: tuple[Wish, ...]
+    wishes: tuple[EditConstraint, ...]
     found: bool
     tree: LabelledShape = None
     cost: Fraction = Fraction(0)
     bound: Fraction = Fraction(0)
-    prices: tuple[WishPrice, ...] = ()
+    prices: tuple[ConstraintPrice, ...] = ()
     optimum: Optimum | None = None
-    conflict: tuple[Wish, ...] = ()
+    conflict: tuple[EditConstraint, ...] = ()
     reason: str = ""
     states: int = 0
 
@@ -77,7 +77,7 @@ class Completer:
         self.space = prefix.space
         self.feasible = Feasible(prefix)
 
-    def complete(self, wishes: Sequence[Wish], *, prices: bool = True) -> Completion:
+    def complete(self, wishes: Sequence[EditConstraint], *, prices: bool = True) -> Completion:
         """The best tree that keeps the wishes."""
         self.prefix.trim()
         stay = held_questions(wishes, self.space.questions)
@@ -86,29 +86,29 @@ class Completer:
         try:
             if not self.feasible(items):
                 return self._conflict(wishes, stay)
-        except Stopped:
+        except SearchStopped:
             return Completion(wishes=tuple(wishes), found=False, reason="stopped")
         found, tree, lower = self._best(items)
         done = Completion(
             wishes=tuple(wishes),
-            found=found.upper < FAR,
+            found=found.upper < INFINITE_COST,
             tree=tree,
-            cost=self.space.exact_cost(found.upper) if found.upper < FAR else Fraction(0),
-            bound=self.space.exact_cost(min(lower, found.upper)) if lower < FAR else Fraction(0),
+            cost=self.space.exact_cost(found.upper) if found.upper < INFINITE_COST else Fraction(0),
+            bound=self.space.exact_cost(min(lower, found.upper)) if lower < INFINITE_COST else Fraction(0),
         )
         if done.found and prices:
             done = self._priced(done, wishes, stay, found)
         return replace(done, states=self.space.nodes + self.prefix.states - begun)
 
-    def _conflict(self, wishes: Sequence[Wish], stay: Items) -> Completion:
+    def _conflict(self, wishes: Sequence[EditConstraint], stay: Items) -> Completion:
         conflict = minimal_conflict(self.feasible, wishes, stay)
         why = reason(self.prefix, conflict)
         return Completion(wishes=tuple(wishes), found=False, conflict=conflict, reason=why)
 
-    def _best(self, items: Items) -> tuple[Found, LabelledShape, int]:
+    def _best(self, items: Items) -> tuple[PrefixBound, LabelledShape, int]:
         """The best tree, shallow ones first so that there is one early, and a lower bound of the cost of all."""
         need = max((len(i.place) + 1 for i in items if i.verb == "ask"), default=0)
-        best = Found(FAR, False)
+        best = PrefixBound(INFINITE_COST, False)
         tree = None
         lower = 0
         for height in range(min(max(need, 2), self.space.depth), self.space.depth + 1):
@@ -127,13 +127,15 @@ class Completer:
     def _floor(self, items: Items) -> int:
         return self.space.floor(self.space.counts(self.space.all_rows), self.space.depth)
 
-    def _tree(self, spot: Spot, found: Found) -> LabelledShape:
+    def _tree(self, spot: Spot, found: PrefixBound) -> LabelledShape:
         """The tree, even if time is over: all of its parts are known."""
         with self.space.unhurried():
             return self.prefix.tree(spot, found)
 
-    def _priced(self, done: Completion, wishes: Sequence[Wish], stay: Items, found: Found) -> Completion:
-        prices = [WishPrice(wish=w, price=self._price(done, wishes, stay, w, found.upper)) for w in wishes]
+    def _priced(
+        self, done: Completion, wishes: Sequence[EditConstraint], stay: Items, found: PrefixBound
+    ) -> Completion:
+        prices = [ConstraintPrice(wish=w, price=self._price(done, wishes, stay, w, found.upper)) for w in wishes]
         free = self._least(stay, found.upper)
         optimum = Optimum(
             cost=self.space.exact_cost(min(free.upper, found.upper)),
@@ -141,7 +143,9 @@ class Completer:
         )
         return replace(done, prices=tuple(prices), optimum=optimum)
 
-    def _price(self, done: Completion, wishes: Sequence[Wish], stay: Items, wish: Wish, cost: int) -> Fraction | None:
+    def _price(
+        self, done: Completion, wishes: Sequence[EditConstraint], stay: Items, wish: EditConstraint, cost: int
+    ) -> Fraction | None:
         if not done.optimal or self.space.stopped():
             return None
         without = self._least(frozenset(w.item for w in wishes if w is not wish) | stay, cost)
@@ -149,13 +153,13 @@ class Completer:
             return None
         return done.cost - self.space.exact_cost(min(without.lower, cost))
 
-    def _least(self, items: Items, ub: int) -> Found:
+    def _least(self, items: Items, ub: int) -> PrefixBound:
         """E with these wishes if below `ub`, which is the cost of a tree that keeps them."""
         return self.prefix.value(self.prefix.top(items), ub)
 
     # -- price lists ---------------------------------------------------------------------------------------------------
 
-    def spot(self, wishes: Sequence[Wish], tree: LabelledShape, place: str) -> Spot:
+    def spot(self, wishes: Sequence[EditConstraint], tree: LabelledShape, place: str) -> Spot:
         """The subproblem of a place whose ancestors are held fast, what the wishes at the place itself ask set aside.
 
         Raises KeyError if the tree does not have the place.
@@ -176,22 +180,22 @@ class Completer:
         kept = frozenset(i for i in spot.items if i.place or i.verb not in ("ask", "leaf"))
         return replace(spot, items=kept)
 
-    def price_list(self, wishes: Sequence[Wish], tree: LabelledShape, place: str) -> Iterator[QuestionPrice]:
+    def price_list(self, wishes: Sequence[EditConstraint], tree: LabelledShape, place: str) -> Iterator[QuestionPrice]:
         """For each question that is possible at the place its price, cheapest bounds first, each as it is known.
 
         Questions that no tree with the wishes can ask there are left out; where the search is stopped the rest comes as bounds.
         """
         spot = self.spot(wishes, tree, place)
         least = self.prefix.value(spot)
-        base = self.space.exact_cost(least.lower if least.exact else min(least.upper, FAR - 1))
+        base = self.space.exact_cost(least.lower if least.exact else min(least.upper, INFINITE_COST - 1))
         sides = [self.prefix._sides(spot, q) for q in self.prefix.candidates(spot, alike=True)]
         for side in sorted(sides, key=lambda s: s.lower):
             if not self.space.stopped():
-                cost = self.prefix._attempt(side, FAR)
-                if cost < FAR:
+                cost = self.prefix._attempt(side, INFINITE_COST)
+                if cost < INFINITE_COST:
                     yield self._question(side.question, side.spots, cost, base, least.exact)
                     continue
-            if side.lower < FAR:
+            if side.lower < INFINITE_COST:
                 price = max(Fraction(0), self.space.exact_cost(side.lower) - base)
                 yield QuestionPrice(question=side.question, price=price, proved=False)
 
@@ -216,20 +220,20 @@ class Completer:
 class ColumnCompleter(Completer):
     """Answers about wishes where a column has too many questions for a line each."""
 
-    def price_list(self, wishes: Sequence[Wish], tree: LabelledShape, place: str) -> Iterator[QuestionPrice]:
+    def price_list(self, wishes: Sequence[EditConstraint], tree: LabelledShape, place: str) -> Iterator[QuestionPrice]:
         """One line for each column: its cheapest question at the place, of all that could stand there."""
         spot = self.spot(wishes, tree, place)
         least = self.prefix.value(spot)
-        base = self.space.exact_cost(least.lower if least.exact else min(least.upper, FAR - 1))
+        base = self.space.exact_cost(least.lower if least.exact else min(least.upper, INFINITE_COST - 1))
         for column in range(len(self.space.problem.table.names)):
             asking = self.prefix.settle(replace(spot, items=spot.items | {Item("ask", "", -1, column)}))
             example = self.prefix.example(asking)
             if example is None:
                 continue
             found = self.prefix.value(asking)
-            if found.exact and found.upper < FAR:
+            if found.exact and found.upper < INFINITE_COST:
                 side = self.prefix._sides(asking, found.choice, found.way)
                 yield self._question(found.choice, side.spots, found.upper, base, least.exact)
-            elif found.lower < FAR:
+            elif found.lower < INFINITE_COST:
                 price = max(base * 0, self.space.exact_cost(found.lower) - base)
                 yield QuestionPrice(question=example, price=price, proved=False)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from trainer.editing.prefix import Prefix, Room, Spot
-from trainer.editing.space import Asked, Stopped
-from trainer.editing.wishes import Items, Wish, below, place_name
+from trainer.editing.prefix import Prefix, Spot, Topology
+from trainer.editing.space import DemandedQuestion, SearchStopped
+from trainer.editing.wishes import EditConstraint, Items, below, place_name
 
 
 class Feasible:
@@ -16,10 +16,10 @@ class Feasible:
 
     def __init__(self, prefix: Prefix) -> None:
         self.prefix = prefix
-        self.memo: dict[tuple[int, bytes, frozenset[int], Items, Room | None], bool] = {}
+        self.memo: dict[tuple[int, bytes, frozenset[int], Items, Topology | None], bool] = {}
 
     def __call__(self, items: Items) -> bool:
-        """True if a tree of the space keeps the wishes. Raises Stopped."""
+        """True if a tree of the space keeps the wishes. Raises SearchStopped."""
         return self._spot(self.prefix.top(items))
 
     def _spot(self, spot: Spot) -> bool:
@@ -38,7 +38,7 @@ class Feasible:
         key = (spot.height, spot.rows.tobytes(), spot.banned, spot.items, spot.room)
         if key not in self.memo:
             if self.prefix.space.stopped():
-                raise Stopped
+                raise SearchStopped
             self.memo[key] = any(self._with(spot, q) for q in self.prefix.candidates(spot))
         return self.memo[key]
 
@@ -65,10 +65,12 @@ class Feasible:
 def questions_about(prefix: Prefix, spot: Spot, column: int) -> list[int]:
     """The questions about a column that part the rows of a place, and the held ones."""
     held = [i.number for i in spot.items if i.verb == "held" and i.column == column]
-    return [*prefix.space.candidates(spot.rows, spot.banned, [Asked(column, -1)], alike=False)[:1], *held]
+    return [*prefix.space.candidates(spot.rows, spot.banned, [DemandedQuestion(column, -1)], alike=False)[:1], *held]
 
 
-def minimal_conflict(feasible: Callable[[Items], bool], wishes: Sequence[Wish], held: Items) -> tuple[Wish, ...]:
+def minimal_conflict(
+    feasible: Callable[[Items], bool], wishes: Sequence[EditConstraint], held: Items
+) -> tuple[EditConstraint, ...]:
     """A smallest set of wishes that no tree keeps: without any one of them a tree exists. Found by leaving out one after the other."""
     kept = list(wishes)
     for wish in wishes:
@@ -78,7 +80,7 @@ def minimal_conflict(feasible: Callable[[Items], bool], wishes: Sequence[Wish], 
     return tuple(kept)
 
 
-def reason(prefix: Prefix, conflict: Sequence[Wish]) -> str:
+def reason(prefix: Prefix, conflict: Sequence[EditConstraint]) -> str:
     """One sentence with the numbers that make the conflict, as far as they can be read off the wishes."""
     questions = prefix.space.questions
     space = prefix.space
@@ -113,7 +115,7 @@ def reason(prefix: Prefix, conflict: Sequence[Wish]) -> str:
     return _rows_reason(prefix, conflict) if asks else "Each of them can be kept, but no tree keeps them all."
 
 
-def _rows_reason(prefix: Prefix, conflict: Sequence[Wish]) -> str:
+def _rows_reason(prefix: Prefix, conflict: Sequence[EditConstraint]) -> str:
     """How many rows come to the place where a question separates nothing any more."""
     space = prefix.space
     asks = sorted((w.item for w in conflict if w.item.verb == "ask"), key=lambda i: len(i.place))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from trainer.editing.space import FAR, NONE_BANNED, Answer, Asked, Space, literal
+from trainer.editing.space import INFINITE_COST, NONE_BANNED, DemandedQuestion, EditingSpace, SubproblemBound, literal
 from trainer.editing.wishes import Items, bans, below, satisfies
 from trainer.tree.shapes import LabelledShape, Shape
 
@@ -20,7 +20,7 @@ LEAF = -1
 COMMON = -2
 OPEN = -3
 MOST_STATES = 400_000
-Room = Hashable
+Topology = Hashable
 NO_ROOMS = ((None, None),)
 
 
@@ -36,11 +36,11 @@ class Spot:
     height: int
     banned: frozenset[int]
     items: Items
-    room: Room | None = None
+    room: Topology | None = None
 
 
 @dataclass(frozen=True)
-class Found:
+class PrefixBound:
     """A lower bound, whether it is exact, and the choice at the top: a question, LEAF with its label, COMMON, OPEN.
 
     `way` says how the room is shared out below the question (`Prefix.ways`). `upper` and `choice` are a tree that keeps the wishes even if the search was stopped.
@@ -50,7 +50,7 @@ class Found:
     exact: bool
     choice: int = OPEN
     label: int | None = None
-    upper: int = FAR
+    upper: int = INFINITE_COST
     height: int = 0
     way: int = 0
 
@@ -58,11 +58,11 @@ class Found:
 class Prefix:
     """The search with wishes over one space; what it finds stays for the next wishes."""
 
-    room: Room | None = None  # of the whole
+    room: Topology | None = None  # of the whole
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: EditingSpace) -> None:
         self.space = space
-        self.memo: dict[tuple[int, bytes, frozenset[int], Items, Room | None], Found] = {}
+        self.memo: dict[tuple[int, bytes, frozenset[int], Items, Topology | None], PrefixBound] = {}
         self.states = 0
 
     def top(self, items: Items) -> Spot:
@@ -87,11 +87,11 @@ class Prefix:
         )
         return Spot(spot.rows, spot.path, height, banned, items, room)
 
-    def fitted(self, height: int, room: Room | None) -> tuple[int, Room | None]:
+    def fitted(self, height: int, room: Topology | None) -> tuple[int, Topology | None]:
         """The height and the room of a place where both bind."""
         return height, None
 
-    def ways(self, spot: Spot) -> Sequence[tuple[Room | None, Room | None]]:
+    def ways(self, spot: Spot) -> Sequence[tuple[Topology | None, Topology | None]]:
         """What is left of the room for yes and no below any question here, for each way to share it out."""
         return NO_ROOMS
 
@@ -99,7 +99,7 @@ class Prefix:
         """Whether some tree that the room of the whole admits has branches at all these places."""
         return all(len(place) < self.space.depth for place in places)
 
-    def value(self, spot: Spot, ub: int = FAR) -> Found:
+    def value(self, spot: Spot, ub: int = INFINITE_COST) -> PrefixBound:
         """E of the subproblem if below `ub`, else a lower bound of at least `ub`, less only if the search was stopped."""
         spot = self.settle(spot)
         if not spot.items:
@@ -119,32 +119,34 @@ class Prefix:
         if len(self.memo) > MOST_STATES:
             self.memo.clear()
 
-    def _common(self, spot: Spot, ub: int) -> Found:
+    def _common(self, spot: Spot, ub: int) -> PrefixBound:
         known = self.solved(spot, ub)
-        return Found(known.lower, known.exact, COMMON, upper=known.lower if known.exact else FAR, height=spot.height)
+        return PrefixBound(
+            known.lower, known.exact, COMMON, upper=known.lower if known.exact else INFINITE_COST, height=spot.height
+        )
 
-    def solved(self, spot: Spot, ub: int) -> Answer:
-        """What the common search knows of a place, see `Space.solve`."""
+    def solved(self, spot: Spot, ub: int) -> SubproblemBound:
+        """What the common search knows of a place, see `EditingSpace.solve`."""
         return self.space.solve(spot.rows, spot.path, spot.height, spot.banned, ub)
 
     def grown(self, spot: Spot, cost: int) -> Shape:
         """The tree of the common search at a place, of its known cost."""
         return self.space.tree(spot.rows, spot.path, spot.height, spot.banned, cost)
 
-    def _search(self, spot: Spot, ub: int) -> Found:
+    def _search(self, spot: Spot, ub: int) -> PrefixBound:
         here = [i for i in spot.items if not i.place]
         asks = any(i.verb == "ask" for i in spot.items)
         labels = {i.number for i in here if i.verb == "leaf"}
         if labels:
             return self._leaf(spot, labels - {-1}, asks)
         lower = 0
-        best = Found(ub, False, upper=ub)
+        best = PrefixBound(ub, False, upper=ub)
         if not any(i.verb == "held" for i in spot.items):
             if not any(i.verb == "ask" for i in here):
                 common = self._common(spot, ub)
                 lower = common.lower
                 if lower >= ub or self.space.stopped():
-                    return Found(lower, False)
+                    return PrefixBound(lower, False)
                 if not asks and self._kept(spot, common):
                     return common
         elif not asks and not any(i.verb != "held" for i in spot.items):
@@ -154,17 +156,17 @@ class Prefix:
         if not asks:
             cost = self.space.leaf_cost(self.space.counts(spot.rows))
             if cost <= best.upper and cost < ub:
-                best = Found(cost, True, LEAF, upper=cost)
+                best = PrefixBound(cost, True, LEAF, upper=cost)
         return self._questions(spot, ub, lower, best, asks)
 
-    def _leaf(self, spot: Spot, named: set[int], asks: bool) -> Found:
+    def _leaf(self, spot: Spot, named: set[int], asks: bool) -> PrefixBound:
         if asks or len(named) > 1:
-            return Found(FAR, True)
+            return PrefixBound(INFINITE_COST, True)
         label = next(iter(named)) if named else None
         cost = self.space.leaf_cost(self.space.counts(spot.rows), label)
-        return Found(cost, True, LEAF, label, cost)
+        return PrefixBound(cost, True, LEAF, label, cost)
 
-    def _kept(self, spot: Spot, common: Found) -> bool:
+    def _kept(self, spot: Spot, common: PrefixBound) -> bool:
         """Whether the best tree without the wishes keeps them anyway."""
         if not common.exact:
             return False
@@ -172,7 +174,7 @@ class Prefix:
             tree = self.grown(spot, common.lower)
         return satisfies(tree, spot.items, self.space.questions, spot.banned)
 
-    def _questions(self, spot: Spot, ub: int, lower: int, best: Found, asks: bool) -> Found:
+    def _questions(self, spot: Spot, ub: int, lower: int, best: PrefixBound, asks: bool) -> PrefixBound:
         """The minimum over the questions that may stand here, cheapest bounds first."""
         ways = range(len(self.ways(spot)))
         sides = [self._sides(spot, q, way) for q in self.candidates(spot) for way in ways]
@@ -184,18 +186,18 @@ class Prefix:
                 continue
             cost = self._attempt(side, best.upper)
             if cost < best.upper:
-                best = Found(cost, True, side.question, upper=cost, way=side.way)
+                best = PrefixBound(cost, True, side.question, upper=cost, way=side.way)
             if best.upper <= lower:
                 break
-        leaf = FAR if asks else self.space.leaf_cost(self.space.counts(spot.rows))
+        leaf = INFINITE_COST if asks else self.space.leaf_cost(self.space.counts(spot.rows))
         floor = max(lower, min([leaf, *(s.lower for s in sides)]))
         if self.space.stopped():
             return replace(best, lower=min(floor, best.upper), exact=False)
         if best.choice != OPEN:
             return best
-        return Found(max(ub, floor) if floor < FAR else FAR, floor >= FAR)
+        return PrefixBound(max(ub, floor) if floor < INFINITE_COST else INFINITE_COST, floor >= INFINITE_COST)
 
-    def _sides(self, spot: Spot, question: int, way: int = 0) -> Sides:
+    def _sides(self, spot: Spot, question: int, way: int = 0) -> QuestionSides:
         space = self.space
         rooms = self.ways(spot)[way]
         yes, no = space.split(spot.rows, question)
@@ -213,9 +215,9 @@ class Prefix:
             )
             for rows, letter, room in ((yes, "y", rooms[0]), (no, "n", rooms[1]))
         )
-        return Sides(question, spots, [space.floor(space.counts(s.rows), s.height) for s in spots], way)
+        return QuestionSides(question, spots, [space.floor(space.counts(s.rows), s.height) for s in spots], way)
 
-    def _attempt(self, side: Sides, ub: int) -> int:
+    def _attempt(self, side: QuestionSides, ub: int) -> int:
         """The cost of the best tree with this question if it is below `ub`, else something that is not; raises its bounds."""
         order = sorted((0, 1), key=lambda s: (bool(side.spots[s].items), -len(side.spots[s].rows)))
         exact = 0
@@ -226,13 +228,13 @@ class Prefix:
                 relaxed = self._common(spot, ub - rest)
                 side.bounds[s] = max(side.bounds[s], relaxed.lower)
                 if side.lower >= ub or self.space.stopped():
-                    return FAR
+                    return INFINITE_COST
             found = self.value(spot, ub - rest)
             side.bounds[s] = max(side.bounds[s], found.lower)
             exact += found.exact
             if side.lower >= ub or self.space.stopped():
-                return FAR
-        return side.lower if exact == 2 else FAR
+                return INFINITE_COST
+        return side.lower if exact == 2 else INFINITE_COST
 
     def candidates(self, spot: Spot, *, alike: bool = False) -> list[int]:
         """The questions that are possible at a place: allowed, separating its rows, admitted by every `ask` here.
@@ -243,7 +245,7 @@ class Prefix:
             return []
         space = self.space
         here = [i for i in spot.items if not i.place]
-        asks = [Asked(i.column, i.number) for i in here if i.verb == "ask"]
+        asks = [DemandedQuestion(i.column, i.number) for i in here if i.verb == "ask"]
         # with wishes on one side a question and its opposite are not the same
         avoided = {i.column for i in here if i.verb == "avoid"}
         # and a question that is avoided must not stand for those that separate the rows like it
@@ -265,7 +267,7 @@ class Prefix:
                 found.append(item.number)
         return found
 
-    def _mirrored(self, spot: Spot, asks: list[Asked], avoided: set[int]) -> list[int]:
+    def _mirrored(self, spot: Spot, asks: list[DemandedQuestion], avoided: set[int]) -> list[int]:
         """The mirrored questions that are possible at a place, where it matters which answer is yes."""
         questions = self.space.questions
         banned = spot.banned | self.space.banned
@@ -284,7 +286,7 @@ class Prefix:
 
     # -- trees ---------------------------------------------------------------------------------------------------------
 
-    def tree(self, spot: Spot, found: Found) -> LabelledShape:
+    def tree(self, spot: Spot, found: PrefixBound) -> LabelledShape:
         """The tree behind an answer."""
         spot = self.settle(spot)
         if found.choice == LEAF:
@@ -310,7 +312,7 @@ class Prefix:
 
 
 @dataclass
-class Sides:
+class QuestionSides:
     """Both sides of a question with lower bounds of their costs."""
 
     question: int
@@ -320,4 +322,4 @@ class Sides:
 
     @property
     def lower(self) -> int:
-        return min(FAR, self.bounds[0] + self.bounds[1])
+        return min(INFINITE_COST, self.bounds[0] + self.bounds[1])

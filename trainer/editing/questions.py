@@ -16,7 +16,7 @@ from trainer.data.encoding import EncodedFeature, Test
 from trainer.data.problem import Problem
 from trainer.dtypes import BIT, BitArray, FloatArray
 from trainer.errors import ParameterError
-from trainer.table import Kind
+from trainer.table import ColumnKind
 from trainer.tree.describe import split_text
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
 from trainer.tree.shapes import LabelledShape
@@ -130,7 +130,7 @@ def in_short_decimals(problem: Problem, splits: Sequence[Split]) -> list[Split]:
     @cache
     def values(feature: int) -> FloatArray:
         column = problem.table.columns[feature]
-        if column.kind is Kind.BINARY:  # two values at most, found without sorting
+        if column.kind is ColumnKind.BINARY:  # two values at most, found without sorting
             return np.unique([column.values.min(), column.values.max()])
         return np.unique(column.values)
 

@@ -21,15 +21,15 @@ from trainer.data.problem import Problem
 from trainer.editing.questions import Questions
 from trainer.tree.shapes import LabelledShape, Shape
 
-FAR = 1 << 62  # a cost that no tree has
+INFINITE_COST = 1 << 62  # a cost that no tree has
 NONE_BANNED: frozenset[int] = frozenset()
 
 
-class Stopped(Exception):
+class SearchStopped(Exception):
     """The search was stopped before it could say."""
 
 
-class Answer(Protocol):
+class SubproblemBound(Protocol):
     """What is known about a subproblem: a lower bound of the cost, and whether it is exact."""
 
     @property
@@ -40,7 +40,7 @@ class Answer(Protocol):
 
 
 @dataclass(frozen=True)
-class Asked:
+class DemandedQuestion:
     """A question that a wish demands: any about the column where `number` is -1."""
 
     column: int
@@ -51,7 +51,7 @@ class Asked:
         return self.column == column and self.number in (-1, number)
 
 
-class Space(ABC):
+class EditingSpace(ABC):
     """The trees of one method on one problem; `stop()` ends whatever is under way. Not for several threads at once."""
 
     problem: Problem
@@ -73,7 +73,7 @@ class Space(ABC):
 
     # -- what a method gives -------------------------------------------------------------------------------------------
 
-    def fits(self, question: int, banned: frozenset[int], asks: list[Asked]) -> bool:
+    def fits(self, question: int, banned: frozenset[int], asks: list[DemandedQuestion]) -> bool:
         """Whether a question may stand where `banned` and all of `asks` hold."""
         column = self.questions.columns[question]
         return not self.questions.barred(question, banned) and all(a.admits(column, question) for a in asks)
@@ -84,8 +84,13 @@ class Space(ABC):
 
     @abstractmethod
     def solve(
-        self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, banned: frozenset[int], ub: int = FAR
-    ) -> Answer:
+        self,
+        rows: np.ndarray,
+        path: tuple[int, ...] | None,
+        height: int,
+        banned: frozenset[int],
+        ub: int = INFINITE_COST,
+    ) -> SubproblemBound:
         """E(rows, height, banned) if below `ub`, else a lower bound of at least `ub`, less only if the search was stopped.
 
         path: the answers that lead here, sorted, 2 q + 1 for yes; None if a held question is among them.
@@ -98,7 +103,9 @@ class Space(ABC):
         """A tree of the known optimal `cost`, as (question, yes, no)."""
 
     @abstractmethod
-    def candidates(self, rows: np.ndarray, banned: frozenset[int], asks: list[Asked], *, alike: bool) -> list[int]:
+    def candidates(
+        self, rows: np.ndarray, banned: frozenset[int], asks: list[DemandedQuestion], *, alike: bool
+    ) -> list[int]:
         """The questions of the encoding that part the rows, ask no banned column and satisfy every one of `asks`.
 
         `alike`: also those that part the rows like another one.
@@ -176,7 +183,7 @@ class Space(ABC):
         """A lower bound of any tree of the height: t leaves answer with at most t classes."""
         top = 0
         total = int(counts.sum())
-        best = FAR
+        best = INFINITE_COST
         for t, count in enumerate(np.sort(counts)[::-1][: 1 << min(height, 20)].tolist(), start=1):
             top += count
             best = min(best, (total - top) * self.unit + t * self.leaf)

@@ -14,7 +14,7 @@ from typing import Literal
 
 from trainer.editing.questions import Questions
 from trainer.errors import ParameterError, closest, list_names, nearest
-from trainer.table import ColumnSchema, Kind
+from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.shapes import LabelledShape
 from trainer.tree.splits import Interval, Split, Subset, Threshold
 
@@ -46,7 +46,7 @@ Items = frozenset[Item]
 
 
 @dataclass(frozen=True)
-class Wish:
+class EditConstraint:
     """A wish with its words."""
 
     text: str
@@ -58,7 +58,7 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class ReadWish:
+class ParsedEdit:
     """A wish as it is written: `number` is the class of `leaf` or the height of `depth`."""
 
     verb: Verb
@@ -68,7 +68,7 @@ class ReadWish:
     number: int = -1
 
 
-def read_wish(text: str, schema: Sequence[ColumnSchema], classes: Sequence[str]) -> ReadWish:
+def read_wish(text: str, schema: Sequence[ColumnSchema], classes: Sequence[str]) -> ParsedEdit:
     """Read a wish by names of columns and classes alone.
 
     Raises
@@ -83,39 +83,39 @@ def read_wish(text: str, schema: Sequence[ColumnSchema], classes: Sequence[str])
     rest = words[2].strip() if len(words) == 3 else ""
     if words[0] == "ask":
         column, split = _question(rest, schema, text)
-        return ReadWish("ask", place, column, split)
+        return ParsedEdit("ask", place, column, split)
     if words[0] == "together":
         column, split = _question(rest, schema, text)
         if split is None or len(split.among) < 2:
             raise _bad(text, "'together' names two or more categories, as 'together root COLUMN in A|B'.")
-        return ReadWish("together", place, column, split)
+        return ParsedEdit("together", place, column, split)
     if words[0] in ("forbid", "avoid"):
         verb: Verb = "forbid" if words[0] == "forbid" else "avoid"
-        return ReadWish(verb, place, _column(rest, schema, text))
+        return ParsedEdit(verb, place, _column(rest, schema, text))
     if words[0] == "leaf":
-        return ReadWish("leaf", place, number=_label(rest, classes, text))
+        return ParsedEdit("leaf", place, number=_label(rest, classes, text))
     if not re.fullmatch(r"\d{1,4}", rest):
         raise _bad(text, "'depth' takes a whole number of questions, as 'depth y 1'.")
-    return ReadWish("depth", place, number=int(rest))
+    return ParsedEdit("depth", place, number=int(rest))
 
 
-def parse(text: str, questions: Questions) -> Wish:
+def parse(text: str, questions: Questions) -> EditConstraint:
     """The wish that a text expresses; raises ParameterError with a sentence on what is wrong in it."""
     wish = read_wish(text, questions.problem.table.schema, questions.problem.labels.classes)
     number = wish.number
     if wish.split is not None:
         number = questions.together(wish.split) if wish.verb == "together" else questions.find(wish.split)
-    return Wish(text.strip(), Item(wish.verb, wish.place, number, wish.column))
+    return EditConstraint(text.strip(), Item(wish.verb, wish.place, number, wish.column))
 
 
-def parse_all(texts: Sequence[str], questions: Questions) -> tuple[Wish, ...]:
+def parse_all(texts: Sequence[str], questions: Questions) -> tuple[EditConstraint, ...]:
     """The wishes, each once."""
     if len(texts) > MOST_WISHES:
         raise ParameterError({"wish": f"{len(texts)} wishes are too many; at most {MOST_WISHES} are possible."})
     return tuple({wish.item: wish for wish in (parse(text, questions) for text in texts)}.values())
 
 
-def held_questions(wishes: Sequence[Wish], questions: Questions) -> Items:
+def held_questions(wishes: Sequence[EditConstraint], questions: Questions) -> Items:
     """The held questions at their places; they stay when their wish is dropped."""
     return frozenset(
         Item("held", w.place, w.item.number, w.item.column)
@@ -230,7 +230,7 @@ def _number(word: str, text: str) -> float:
 
 
 def _threshold(column: int, tail: str, schema: ColumnSchema, text: str) -> Split:
-    if schema.kind is Kind.CATEGORICAL:
+    if schema.kind is ColumnKind.CATEGORICAL:
         raise _bad(text, f"'{schema.name}' has categories: write '{schema.name} in A|B'.")
     value = _number(tail, text)
     if math.isinf(value):
@@ -240,13 +240,13 @@ def _threshold(column: int, tail: str, schema: ColumnSchema, text: str) -> Split
 
 def _interval(column: int, tail: str, schema: ColumnSchema, text: str) -> Split:
     low, word, high = tail.partition(" and ")
-    if not word or schema.kind is Kind.CATEGORICAL:
+    if not word or schema.kind is ColumnKind.CATEGORICAL:
         raise _bad(text, "Two numbers are needed: 'COLUMN between LOW and HIGH' is LOW < x <= HIGH.")
     return Interval(feature=column, low=_number(low, text), high=_number(high, text))
 
 
 def _subset(column: int, tail: str, schema: ColumnSchema, text: str) -> Split:
-    if schema.kind is not Kind.CATEGORICAL:
+    if schema.kind is not ColumnKind.CATEGORICAL:
         if text.split(None, 1)[0] == "together":
             raise _bad(text, f"'{schema.name}' is a number, which has no categories that could stay together.")
         raise _bad(text, f"'{schema.name}' is a number: write '{schema.name} <= VALUE'.")

@@ -1,11 +1,25 @@
 """Evaluation of methods on the same folds of many data sets: records, statistics and tables."""
 
-from trainer.evaluate.choice import Choice, Honest, Score, choose, honest
-from trainer.evaluate.statistics import Comparison, average_ranks, compare
-from trainer.evaluate.study import Dataset, Record, Study, Variant, run_study
-from trainer.evaluate.tables import Cell, Report, report
+from trainer.evaluate.choice import NestedEstimate, OneStandardErrorChoice, Score, choose, honest
+from trainer.evaluate.statistics import VariantComparison, average_ranks, compare
+from trainer.evaluate.study import FoldRecord, Study, StudyDataset, Variant, run_study
+from trainer.evaluate.tables import Cell, StudyReport, report
 
 __all__ = [
-    "Cell", "Choice", "Comparison", "Dataset", "Honest", "Record", "Report", "Score", "Study", "Variant", "average_ranks", "choose",
-    "compare", "honest", "report", "run_study",
+    "Cell",
+    "FoldRecord",
+    "NestedEstimate",
+    "OneStandardErrorChoice",
+    "Score",
+    "Study",
+    "StudyDataset",
+    "StudyReport",
+    "Variant",
+    "VariantComparison",
+    "average_ranks",
+    "choose",
+    "compare",
+    "honest",
+    "report",
+    "run_study",
 ]  # fmt: skip

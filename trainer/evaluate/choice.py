@@ -14,7 +14,7 @@ import numpy as np
 
 from trainer.errors import ParameterError
 from trainer.evaluate.intervals import of_folds
-from trainer.evaluate.study import Record
+from trainer.evaluate.study import FoldRecord
 
 ROUNDING = 1e-12  # shares that agree up to this are equal
 
@@ -46,7 +46,7 @@ class Score:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice:
+class OneStandardErrorChoice:
     """The highest score, the chosen one, and the labels of all within one standard error of the highest (`floor` and above)."""
 
     highest: Score
@@ -56,7 +56,7 @@ class Choice:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Honest:
+class NestedEstimate:
     """What the choice is worth on rows that took no part in it: `correct` of `n`, and what each outer fold chose and reached."""
 
     correct: int
@@ -75,7 +75,7 @@ class Honest:
         return of_folds(self.correct, self.n, len(self.accuracies))
 
 
-def choose(scores: Sequence[Score]) -> Choice:
+def choose(scores: Sequence[Score]) -> OneStandardErrorChoice:
     """The fewest leaves within one standard error of the highest mean accuracy.
 
     Ties go to fewer columns per question, then to the stronger claim, then to the higher accuracy, then to the first. Raises
@@ -87,10 +87,12 @@ def choose(scores: Sequence[Score]) -> Choice:
     floor = highest.mean - highest.error
     within = [s for s in scores if s.mean >= floor - ROUNDING]
     chosen = min(within, key=lambda s: (s.leaves, s.columns, s.claim, -s.mean))
-    return Choice(highest=highest, chosen=chosen, floor=floor, within=tuple(s.label for s in within))
+    return OneStandardErrorChoice(highest=highest, chosen=chosen, floor=floor, within=tuple(s.label for s in within))
 
 
-def honest(records: Mapping[str, Sequence[Record]], kinds: Mapping[str, tuple[int, int]], folds: int) -> Honest | None:
+def honest(
+    records: Mapping[str, Sequence[FoldRecord]], kinds: Mapping[str, tuple[int, int]], folds: int
+) -> NestedEstimate | None:
     """The estimate by nested folds, from the records of a nested study by variant; None while records are missing.
 
     For each outer fold o every variant is scored on the folds i ≠ o by trees grown without o and i; the rule of `choose` picks one,
@@ -112,14 +114,14 @@ def honest(records: Mapping[str, Sequence[Record]], kinds: Mapping[str, tuple[in
         n = n + outer.n
         picks.append(pick)
         accuracies.append(outer.correct / outer.n)
-    return Honest(correct=correct, n=n, picks=tuple(picks), accuracies=tuple(accuracies))
+    return NestedEstimate(correct=correct, n=n, picks=tuple(picks), accuracies=tuple(accuracies))
 
 
-def _by_folds(records: Sequence[Record]) -> dict[tuple[int, int], Record]:
+def _by_folds(records: Sequence[FoldRecord]) -> dict[tuple[int, int], FoldRecord]:
     return {(r.fold, r.second): r for r in records if not r.error}
 
 
-def _inner(label: str, found: Mapping[tuple[int, int], Record], o: int, folds: int, kind: tuple[int, int]) -> Score:
+def _inner(label: str, found: Mapping[tuple[int, int], FoldRecord], o: int, folds: int, kind: tuple[int, int]) -> Score:
     """The score of a variant on the folds other than o, by trees that saw neither o nor the fold that measures."""
     accuracies = []
     leaves = []

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from trainer.data.folds import rows_record, stratified_folds
-from trainer.evaluate.study import Dataset, Record, Study
+from trainer.evaluate.study import FoldRecord, Study, StudyDataset
 from trainer.training.run import MAX_FOLD_NODES, crossed_metrics, metrics_of
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import tree_from_json
 
 
-def with_folds(model: ModelFile, study: Study, records: Sequence[Record]) -> ModelFile:
+def with_folds(model: ModelFile, study: Study, records: Sequence[FoldRecord]) -> ModelFile:
     """`model` of all rows of the one data set, with the records of its one variant; unchanged where folds had not all rows."""
-    own: dict[int, Record] = {}
+    own: dict[int, FoldRecord] = {}
     for record in records:
         if record.second < 0 and not record.error:
             own.setdefault(record.fold, record)  # further ones repeat it with more threads
@@ -46,7 +46,7 @@ def with_folds(model: ModelFile, study: Study, records: Sequence[Record]) -> Mod
 
 
 def _confusion(
-    model: ModelFile, dataset: Dataset, fold: np.ndarray, trees: Sequence[list[dict[str, Any]]]
+    model: ModelFile, dataset: StudyDataset, fold: np.ndarray, trees: Sequence[list[dict[str, Any]]]
 ) -> np.ndarray:
     """Each row predicted by the tree that had not seen it, int64 (classes, classes)."""
     classes = len(model.tree.classes)

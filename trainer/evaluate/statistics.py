@@ -17,7 +17,7 @@ LEVEL = 0.05
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class VariantComparison:
     """Ranks of q variants over N data sets with the tests.
 
     `chi_square` and `p` are Friedman's (chi-square version, corrected for ties; None for fewer than three variants or two data
@@ -40,7 +40,7 @@ def average_ranks(values: FloatArray, *, higher_is_better: bool) -> FloatArray:
     return rankdata(-values if higher_is_better else values, axis=1)
 
 
-def compare(labels: Sequence[str], values: FloatArray, *, higher_is_better: bool) -> Comparison:
+def compare(labels: Sequence[str], values: FloatArray, *, higher_is_better: bool) -> VariantComparison:
     """The comparison of the columns of values, float64 (N, q), over its rows."""
     ranks = average_ranks(np.asarray(values, float), higher_is_better=higher_is_better)
     N, q = ranks.shape
@@ -49,7 +49,7 @@ def compare(labels: Sequence[str], values: FloatArray, *, higher_is_better: bool
     holm: tuple[float | None, ...] = (None,) * q
     if p is not None and p <= LEVEL:
         holm = (None, *_holm(mean, N))
-    return Comparison(
+    return VariantComparison(
         labels=tuple(labels),
         datasets=N,
         ranks=tuple(float(r) for r in mean),

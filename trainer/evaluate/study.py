@@ -32,7 +32,7 @@ LONGEST = 1 << 20  # bytes of a record
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dataset:
+class StudyDataset:
     """A table with labels under the name that the tables of results show."""
 
     name: str
@@ -63,7 +63,7 @@ class Study:
     Raises ParameterError if a variant has a bad parameter or the number of folds does not fit a data set.
     """
 
-    datasets: Sequence[Dataset]
+    datasets: Sequence[StudyDataset]
     variants: Sequence[Variant]
     folds: int = 10
     seed: int = 0
@@ -85,13 +85,13 @@ class Study:
         for variant in self.variants:
             get(variant.method).settings(variant.parameters)
         for what, names in (("data set", self.datasets), ("variant", self.variants)):
-            labels = [n.name if isinstance(n, Dataset) else n.label for n in names]
+            labels = [n.name if isinstance(n, StudyDataset) else n.label for n in names]
             if len(set(labels)) < len(labels):
                 raise ParameterError({"study": f"two {what}s have the same name: {', '.join(labels)}."})
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record:
+class FoldRecord:
     """One fold: the tree that a variant grew on the other folds, measured on this one; `error` if there is none.
 
     With a `second` fold (-1: none) the tree was grown without both, and was measured on the second one, too.
@@ -132,7 +132,7 @@ class Record:
 
 @dataclass(frozen=True, kw_only=True)
 class _Task:
-    dataset: Dataset
+    dataset: StudyDataset
     variant: Variant
     folds: int
     seed: int
@@ -152,7 +152,7 @@ class _Task:
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        return Record(**self.head).identity
+        return FoldRecord(**self.head).identity
 
 
 def run_study(
@@ -161,8 +161,8 @@ def run_study(
     path: Path | None = None,
     jobs: int = 1,
     context: AbstractContextManager[Any] | None = None,
-    news: Callable[[Record, int, int], None] = lambda record, done, total: None,
-) -> list[Record]:
+    news: Callable[[FoldRecord, int, int], None] = lambda record, done, total: None,
+) -> list[FoldRecord]:
     """All records of a study, in its order; those that `path` has already are not computed again.
 
     `jobs` folds run at once (times are then measured on a busy machine); `context` is a joblib configuration, such as that of a dask
@@ -189,23 +189,23 @@ def run_study(
     return [replace(known[t.identity], dataset=t.dataset.name, variant=t.variant.label) for t in tasks]
 
 
-def read_records(path: Path) -> Iterable[Record]:
+def read_records(path: Path) -> Iterable[FoldRecord]:
     """The records of a file; a half-written last line, which an interruption leaves, is passed over.
 
     Raises DataError if another line is not a record.
     """
-    names = {f.name for f in fields(Record)}
+    names = {f.name for f in fields(FoldRecord)}
     lines = path.read_text(encoding="utf-8").splitlines()
     for number, line in enumerate(lines, 1):
         try:
             found = json.loads(line)
-            yield Record(**{name: value for name, value in found.items() if name in names})
+            yield FoldRecord(**{name: value for name, value in found.items() if name in names})
         except (ValueError, TypeError, AttributeError) as error:
             if number < len(lines):
                 raise DataError(f"Line {number} of {path} is not a record of a study: {error}.") from error
 
 
-def _append(path: Path, record: Record) -> None:
+def _append(path: Path, record: FoldRecord) -> None:
     """Write one line; what an interruption left of a line is removed first."""
     with path.open("ab+") as stream:
         size = stream.seek(0, 2)
@@ -241,7 +241,7 @@ def _left_out(study: Study) -> list[tuple[int, int]]:
 _warmed = cache(warm)  # once per process, so that no fold pays for it
 
 
-def _fold(task: _Task) -> Record:
+def _fold(task: _Task) -> FoldRecord:
     """Train on the other folds and count on this one; a refusal becomes the record's error."""
     codes = task.dataset.labels.codes
     rows, _ = holdout(codes, task.test_share, task.seed)
@@ -263,11 +263,11 @@ def _fold(task: _Task) -> Record:
             )
         )
     except TrainerError as error:
-        return Record(**task.head, error=str(error), status="failed")
+        return FoldRecord(**task.head, error=str(error), status="failed")
     correct = _correct(result.tree, task.dataset, outside)
     second = rows[fold == task.second]
     certificate = result.certificate
-    return Record(
+    return FoldRecord(
         **task.head,
         correct=correct,
         n=len(outside),
@@ -292,7 +292,7 @@ def _tree_record(tree: Tree) -> list[dict[str, Any]]:
     return nodes if len(json.dumps(nodes)) <= LONGEST // 2 else []
 
 
-def _correct(tree: Tree, dataset: Dataset, rows: np.ndarray) -> int:
+def _correct(tree: Tree, dataset: StudyDataset, rows: np.ndarray) -> int:
     """How many of these rows the tree gets right."""
     if not len(rows):
         return 0

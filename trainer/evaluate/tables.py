@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from trainer.evaluate.statistics import Comparison, compare
-from trainer.evaluate.study import Record, Study
+from trainer.evaluate.statistics import VariantComparison, compare
+from trainer.evaluate.study import FoldRecord, Study
 
 MEASURES = {  # field of a cell: (title, whether more is better)
     "accuracy": ("accuracy", True),
@@ -46,11 +46,11 @@ class Cell:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class StudyReport:
     """The cells of a study and, for each group of variants, the comparisons by measure over the data sets without a failure."""
 
     cells: tuple[Cell, ...]
-    comparisons: dict[str, dict[str, Comparison]]
+    comparisons: dict[str, dict[str, VariantComparison]]
     folds: int
     seed: int
 
@@ -148,23 +148,23 @@ class Report:
         return f"{cell.seconds[threads]:.3g} s{star}" if threads in cell.seconds else ""
 
 
-def report(study: Study, records: Sequence[Record]) -> Report:
+def report(study: Study, records: Sequence[FoldRecord]) -> StudyReport:
     """The report of a study from all its records."""
     cells = tuple(
         _cell(dataset.name, variant.label, variant.group, study.folds, [r for r in records if (r.dataset, r.variant, r.second) == (dataset.name, variant.label, -1)])
         for dataset in study.datasets
         for variant in study.variants
     )  # fmt: skip
-    found = Report(cells=cells, comparisons={}, folds=study.folds, seed=study.seed)
+    found = StudyReport(cells=cells, comparisons={}, folds=study.folds, seed=study.seed)
     comparisons = {}
     for group, variants in found.groups.items():
         whole = [d for d in found.datasets if all(found.cell(d, v).failed == 0 for v in variants)]
         if len(variants) > 1 and whole:
             comparisons[group] = {m: _compare(found, whole, variants, m) for m in MEASURES}
-    return Report(cells=cells, comparisons=comparisons, folds=study.folds, seed=study.seed)
+    return StudyReport(cells=cells, comparisons=comparisons, folds=study.folds, seed=study.seed)
 
 
-def sentence(found: Comparison) -> str:
+def sentence(found: VariantComparison) -> str:
     """Friedman and Holm in words."""
     if found.p is None or found.chi_square is None:
         return "Friedman's test needs three variants and two data sets."
@@ -176,7 +176,7 @@ def sentence(found: Comparison) -> str:
     return f"{words} The differences are not significant at 5 %."
 
 
-def _cell(dataset: str, variant: str, group: str, folds: int, records: Sequence[Record]) -> Cell:
+def _cell(dataset: str, variant: str, group: str, folds: int, records: Sequence[FoldRecord]) -> Cell:
     first = min((r.threads for r in records), default=1)
     own = sorted((r for r in records if r.threads == first), key=lambda r: r.fold)
     good = [r for r in own if not r.error]
@@ -206,7 +206,7 @@ def _cell(dataset: str, variant: str, group: str, folds: int, records: Sequence[
     )
 
 
-def _count_proved(records: Sequence[Record]) -> float | None:
+def _count_proved(records: Sequence[FoldRecord]) -> float | None:
     if not records:
         return None
     if all(r.splits is not None for r in records):
@@ -217,7 +217,7 @@ def _count_proved(records: Sequence[Record]) -> float | None:
     return None
 
 
-def _compare(found: Report, datasets: Sequence[str], variants: Sequence[str], measure: str) -> Comparison:
+def _compare(found: StudyReport, datasets: Sequence[str], variants: Sequence[str], measure: str) -> VariantComparison:
     def value(dataset: str, variant: str) -> float:
         cell = found.cell(dataset, variant)
         return cell.seconds[min(cell.seconds)] if measure == "seconds" else float(getattr(cell, measure))

@@ -10,7 +10,7 @@ import numpy as np
 
 from trainer.data.column_statistics import ColumnStatistics
 from trainer.dtypes import FloatArray
-from trainer.table import MISSING_CATEGORY, Kind, MissingPolicy
+from trainer.table import MISSING_CATEGORY, ColumnKind, MissingPolicy
 from trainer.tree.nodes import Tree
 from trainer.tree.splits import goes_left
 
@@ -27,7 +27,7 @@ def nearest_rows(
     distance = np.zeros(len(matrix))
     for j in tree.used_columns:
         values = matrix[:, j]
-        if tree.schema[j].kind is Kind.CATEGORICAL:
+        if tree.schema[j].kind is ColumnKind.CATEGORICAL:
             distance += values != row[j]
         else:
             distance += np.where(np.isnan(values), math.inf, np.abs(values - row[j]) / statistics[j].scale)
@@ -43,7 +43,7 @@ def gaps(tree: Tree, row: FloatArray) -> list[dict[str, Any]]:
     found = []
     for j in tree.used_columns:
         column = tree.schema[j]
-        category = column.kind is Kind.CATEGORICAL
+        category = column.kind is ColumnKind.CATEGORICAL
         missing = None
         if column.missing is MissingPolicy.CATEGORY:
             known = MISSING_CATEGORY in column.categories

@@ -11,7 +11,7 @@ from typing import Any
 
 from trainer.data.column_statistics import ColumnStatistics
 from trainer.explain.permission import FREE, Permission
-from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
+from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, MissingPolicy
 from trainer.tree.nodes import Node, Tree
 from trainer.tree.numbers import label, unit
 from trainer.tree.render.layout import brief_tree, rule
@@ -62,7 +62,7 @@ def permitted(tree: Tree, permissions: Sequence[Permission], *, rows: bool = Tru
 
 def _codes(tree: Tree, permissions: Sequence[Permission] | None, rows: bool) -> Places:
     """The codes that are carried: all, or without `rows` those that are named, in their order."""
-    groups = [j for j in tree.used_columns if tree.schema[j].kind is Kind.CATEGORICAL]
+    groups = [j for j in tree.used_columns if tree.schema[j].kind is ColumnKind.CATEGORICAL]
     if rows:
         return {j: {c: c for c in range(len(tree.schema[j].categories))} for j in groups}
     named: dict[int, set[int]] = {j: set((permissions[j] if permissions else FREE).codes or ()) for j in groups}
@@ -84,7 +84,7 @@ def _codes(tree: Tree, permissions: Sequence[Permission] | None, rows: bool) -> 
 def _column(column: ColumnSchema, known: ColumnStatistics, codes: Mapping[int, int], rows: bool) -> dict[str, Any]:
     record: dict[str, Any] = {"name": column.name, "shown": label(column.name), "kind": str(column.kind)}
     record["unit"] = unit(column)
-    if column.kind is Kind.CATEGORICAL:
+    if column.kind is ColumnKind.CATEGORICAL:
         own = column.missing is MissingPolicy.CATEGORY and MISSING_CATEGORY in column.categories
         record["categories"] = [column.categories[c] for c in codes]
         record["missing"] = codes.get(column.categories.index(MISSING_CATEGORY)) if own else None

@@ -25,7 +25,7 @@ PIECE = 5_000  # rows whose words are in memory at a time, some megabytes
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wishes:
+class ExplainOptions:
     """How rows are explained: statistics of the columns and where they are from, what may change, which change is the smallest (`least`),
     and the seconds for all rows.
 
@@ -49,7 +49,7 @@ class Wishes:
         }
 
     @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> Wishes:
+    def from_json(cls, record: Mapping[str, Any]) -> ExplainOptions:
         """The record that `to_json` wrote."""
         return cls(
             statistics=tuple(ColumnStatistics(**s) for s in record["statistics"]),
@@ -69,7 +69,7 @@ def wishes(
     cost: Mapping[str, Any],
     seconds: float = math.inf,
     least: str = COLUMNS,
-) -> Wishes:
+) -> ExplainOptions:
     """Wishes with what people say may change, what a change of 1 costs, and which change is the smallest.
 
     Raises ParameterError for what the tree's columns do not take.
@@ -77,7 +77,7 @@ def wishes(
     permissions(tree.schema, change)
     known = priced(tree.schema, statistics, cost)
     said = costs_said(source, cost)
-    return Wishes(statistics=known, source=said, change=change, seconds=seconds, least=least_of(least))
+    return ExplainOptions(statistics=known, source=said, change=change, seconds=seconds, least=least_of(least))
 
 
 class ExplainedColumns:
@@ -96,7 +96,7 @@ class ExplainedColumns:
     )
     piece = PIECE
 
-    def __init__(self, tree: Tree, wishes: Wishes) -> None:
+    def __init__(self, tree: Tree, wishes: ExplainOptions) -> None:
         allowed = permissions(tree.schema, wishes.change)
         self.flipper = Flipper(tree, wishes.statistics, allowed, seconds=wishes.seconds, least=wishes.least)
         self.source = wishes.source

@@ -19,7 +19,7 @@ from trainer.dtypes import FloatArray
 from trainer.errors import SolverError
 from trainer.explain.least import COLUMNS, TOTAL
 from trainer.explain.permission import FREE, Permission
-from trainer.explain.program import SECONDS, Answer, cheapest
+from trainer.explain.program import SECONDS, CheapestRow, cheapest
 from trainer.explain.region import (
     Region,
     Span,
@@ -31,7 +31,7 @@ from trainer.explain.region import (
     used_by,
 )
 from trainer.explain.statistics import step_above, step_at_most
-from trainer.table import Kind
+from trainer.table import ColumnKind
 from trainer.tree.nodes import Tree
 
 ALTERNATIVES = 3
@@ -50,7 +50,7 @@ class Flip:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class FlipResult:
     """The smallest flip (None: there is none, for the `reason`) and further ones that need other columns, best first."""
 
     flip: Flip | None
@@ -82,28 +82,28 @@ class Flipper:
         self.full = {
             j: full_spans(tree, j, self.statistics[j], self.permissions[j])
             for j in tree.used_columns
-            if tree.schema[j].kind is not Kind.CATEGORICAL
+            if tree.schema[j].kind is not ColumnKind.CATEGORICAL
         }
 
-    def find(self, row: FloatArray, wanted: int | None = None) -> Found:
+    def find(self, row: FloatArray, wanted: int | None = None) -> FlipResult:
         """The smallest change of `row`, float64 (columns,), that leads to the class `wanted`, or to any other than its own."""
         row = np.asarray(row, np.float64).reshape(-1)
         names = self.tree.classes
         empty = [self.tree.schema[j].name for j in self.tree.used_columns if math.isnan(row[j])]
         if empty:
-            return Found(flip=None, reason=f"The column '{empty[0]}' has no value, and the tree needs one.")
+            return FlipResult(flip=None, reason=f"The column '{empty[0]}' has no value, and the tree needs one.")
         own = int(self.tree.predict(row.reshape(1, -1))[0])
         if wanted == own:
-            return Found(flip=None, reason=f"The answer is already {names[own]}.")
+            return FlipResult(flip=None, reason=f"The answer is already {names[own]}.")
         targets = [r for r in self.regions if (r.label != own if wanted is None else r.label == wanted)]
         if not targets:
             what = "another class" if wanted is None else names[wanted]
-            return Found(flip=None, reason=f"No leaf of the tree says {what}.")
+            return FlipResult(flip=None, reason=f"No leaf of the tree says {what}.")
         flips, settled = self._candidates(row, targets)
         chosen = _different(flips, self._order)
         if not chosen:
-            return Found(flip=None, reason=self._none(wanted, targets, settled))
-        return Found(flip=chosen[0], alternatives=tuple(chosen[1 : ALTERNATIVES + 1]))
+            return FlipResult(flip=None, reason=self._none(wanted, targets, settled))
+        return FlipResult(flip=chosen[0], alternatives=tuple(chosen[1 : ALTERNATIVES + 1]))
 
     def _none(self, wanted: int | None, targets: Sequence[Region], settled: bool) -> str:
         if not settled:
@@ -173,12 +173,12 @@ class Flipper:
             flips = [Flip(**{**vars(f), "proved": False}) for f in flips]
         return flips, settled
 
-    def _cheapest(self, row: FloatArray, region: Region, seconds: float, below: float | None) -> Answer:
+    def _cheapest(self, row: FloatArray, region: Region, seconds: float, below: float | None) -> CheapestRow:
         """What the program of a leaf finds; numbers that the solver does not take settle nothing."""
         try:
             return cheapest(self.tree, region, row, self.statistics, self.permissions, self.full, seconds, below=below)
         except SolverError:
-            return Answer(row=None, proved=False)
+            return CheapestRow(row=None, proved=False)
 
     def _plain(self, row: FloatArray, region: Region, forced: Sequence[int]) -> list[Flip]:
         """The cheapest row of a leaf if each question on its path is about one column."""
@@ -204,7 +204,7 @@ class Flipper:
         for j in forced or used_by(region):
             if self.permissions[j].never:
                 continue
-            if self.tree.schema[j].kind is Kind.CATEGORICAL:
+            if self.tree.schema[j].kind is ColumnKind.CATEGORICAL:
                 values: list[float] = [float(c) for c in permitted_codes(self.tree, j, region, self.permissions[j])]
             else:
                 values = self._numbers(row, region, j)
@@ -276,7 +276,7 @@ class Flipper:
 
     def _size(self, row: FloatArray, j: int, value: float) -> float:
         """What it counts to move column `j` to `value`, another than its own."""
-        categorical = self.tree.schema[j].kind is Kind.CATEGORICAL
+        categorical = self.tree.schema[j].kind is ColumnKind.CATEGORICAL
         return 1.0 if categorical else float(abs(value - row[j]) / self.statistics[j].scale)
 
 

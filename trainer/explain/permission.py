@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainer.errors import ParameterError, closest
-from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind
+from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema
 
 WORDS = ("free", "up", "down", "whole", "never")
 
@@ -58,7 +58,7 @@ def split_argument(text: str, schema: Sequence[ColumnSchema]) -> tuple[str, str 
     for column in sorted(schema, key=lambda c: -len(c.name)):
         if text.startswith(f"{column.name}="):
             words = text[len(column.name) + 1 :]
-            if column.kind is Kind.CATEGORICAL and words not in WORDS:
+            if column.kind is ColumnKind.CATEGORICAL and words not in WORDS:
                 return column.name, words.split("|")
             return column.name, words
     name, equals, _ = text.rpartition("=")
@@ -75,7 +75,7 @@ def _permission(column: ColumnSchema, words: Any) -> Permission:
         raise ValueError(f"'{strange[0][:60]}' is not one of {', '.join(WORDS)}.")
     if {"free", "never"} <= parts or {"up", "never"} <= parts or {"down", "never"} <= parts:
         raise ValueError("'never' cannot be combined with another word.")
-    if column.kind is Kind.CATEGORICAL and parts & {"up", "down", "whole"}:
+    if column.kind is ColumnKind.CATEGORICAL and parts & {"up", "down", "whole"}:
         raise ValueError("a column of categories takes free, never or a list of categories.")
     if "never" in parts:
         return Permission(up=False, down=False)
@@ -84,7 +84,7 @@ def _permission(column: ColumnSchema, words: Any) -> Permission:
 
 
 def _reachable(column: ColumnSchema, names: list[Any]) -> Permission:
-    if column.kind is not Kind.CATEGORICAL:
+    if column.kind is not ColumnKind.CATEGORICAL:
         raise ValueError("a list of categories needs a column of categories.")
     for name in names:
         if name not in column.categories:

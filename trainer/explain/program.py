@@ -27,9 +27,9 @@ from trainer.explain.region import Region, Span, decimals_for, permitted_codes, 
 from trainer.explain.statistics import step_above, step_at_most
 from trainer.milo.expression import Expression, row, total
 from trainer.milo.highs import Highs
-from trainer.milo.hooks import Ended, Options, Outcome
-from trainer.milo.model import Model, Variables
-from trainer.table import Kind
+from trainer.milo.hooks import Outcome, SolveOptions, Termination
+from trainer.milo.model import IntegerProgram, Variables
+from trainer.table import ColumnKind
 from trainer.tree.nodes import Tree
 
 MOST_STEPS = 1_000_000  # columns with more steps in their range are continuous in the program, and rounded afterwards
@@ -49,7 +49,7 @@ SECONDS = 5.0  # of one solve
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer:
+class CheapestRow:
     """The cheapest row (None: there is none), and whether that is proved, up to the margin at sums."""
 
     row: FloatArray | None
@@ -65,7 +65,7 @@ def cheapest(
     full: Mapping[int, tuple[Span, ...]],
     seconds: float = SECONDS,
     below: float | None = None,
-) -> Answer:
+) -> CheapestRow:
     """The row of the leaf that is cheapest from `own` (columns,), its values within the widened range of the training rows.
 
     Without `below` that is the fewest columns, then the least sum of changes. With it that is the least sum, if it is at most `below`
@@ -76,31 +76,31 @@ def cheapest(
     bound: tuple[int, float] | None = None
     for _ in range(MOST_REFUSED):
         outcome = relaxed.solve(until - time.monotonic())
-        if outcome.ended is Ended.INFEASIBLE:
-            return Answer(row=None, proved=True)  # what was refused before is refused by the kernel, too
-        if outcome.values is None or outcome.ended is not Ended.OPTIMAL:
+        if outcome.ended is Termination.INFEASIBLE:
+            return CheapestRow(row=None, proved=True)  # what was refused before is refused by the kernel, too
+        if outcome.values is None or outcome.ended is not Termination.OPTIMAL:
             break
         found = relaxed.row_at(outcome.values)
         bound = relaxed.cost(outcome.values)
         if int(tree.apply(found.reshape(1, -1))[0]) == region.leaf:
-            return Answer(row=found, proved=True)  # nothing that is left is cheaper
+            return CheapestRow(row=found, proved=True)  # nothing that is left is cheaper
         if not relaxed.refuse(outcome.values):
             break
     return _inside(relaxed, bound, until)
 
 
-def _inside(relaxed: _Program, bound: tuple[int, float] | None, until: float) -> Answer:
+def _inside(relaxed: _Program, bound: tuple[int, float] | None, until: float) -> CheapestRow:
     """The cheapest row with a margin to all planes; proved if it reaches `bound`, the bound of the relaxation."""
     for margin in MARGINS:
         program = relaxed.again(margin)
         outcome = program.solve(until - time.monotonic())
         if outcome.values is None:  # a margin may have cut off what there is, but nothing below the bound
-            return Answer(row=None, proved=program.beaten(bound))
+            return CheapestRow(row=None, proved=program.beaten(bound))
         found = program.row_at(outcome.values)
         cost = program.cost(outcome.values)
         if int(program.tree.apply(found.reshape(1, -1))[0]) == program.region.leaf:
-            return Answer(row=found, proved=program.reached(cost, bound))
-    return Answer(row=None, proved=False)
+            return CheapestRow(row=found, proved=program.reached(cost, bound))
+    return CheapestRow(row=None, proved=False)
 
 
 class _Program:
@@ -123,7 +123,7 @@ class _Program:
         self.statistics = statistics
         self.permissions = permissions
         self.full = full
-        self.model = Model()
+        self.model = IntegerProgram()
         self.moved: list[Expression] = []  # 1 where a column changes
         self.costs: list[Expression] = []
         self.change: dict[int, Expression] = {}  # of a numeric column
@@ -132,7 +132,7 @@ class _Program:
         self.stepped = True  # whether every number moves on steps, so that rows can be refused one by one
         self.reach: dict[int, float] = {}
         for j in used_by(region):
-            if tree.schema[j].kind is Kind.CATEGORICAL:
+            if tree.schema[j].kind is ColumnKind.CATEGORICAL:
                 self._category(j)
             else:
                 self._number(j)
@@ -149,14 +149,14 @@ class _Program:
 
     def solve(self, seconds: float) -> Outcome:
         """First the fewest columns, then the smallest change of so many; or the smallest change alone."""
-        options = Options(time=max(seconds, 0.01), absolute_gap=1e-9)
+        options = SolveOptions(time=max(seconds, 0.01), absolute_gap=1e-9)
         if self.below is not None:
             self.model.maximize(-total(self.costs))
             return Highs().solve(self.model, options=options)
         count = total(self.moved)
         self.model.maximize(-count)
         fewest = Highs().solve(self.model, options=options)
-        if fewest.ended is not Ended.OPTIMAL or fewest.objective is None:
+        if fewest.ended is not Termination.OPTIMAL or fewest.objective is None:
             return fewest
         self.model.add(count <= round(-fewest.objective))
         self.model.maximize(-total(self.costs))

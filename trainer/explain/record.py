@@ -7,8 +7,8 @@ import math
 from typing import Any
 
 from trainer.dtypes import FloatArray
-from trainer.explain.flip import Flip, Flipper, Found
-from trainer.table import Kind
+from trainer.explain.flip import Flip, Flipper, FlipResult
+from trainer.table import ColumnKind
 from trainer.tree.nodes import Node
 from trainer.tree.numbers import category_text
 from trainer.tree.splits.base import AMONG, BETWEEN, SUM
@@ -79,7 +79,7 @@ def _step(flipper: Flipper, node: Node, row: FloatArray, left: bool) -> dict[str
     return head | {"op": "<=" if left else ">", "threshold": flat.high}
 
 
-def _flips(flipper: Flipper, row: FloatArray, found: Found) -> dict[str, Any]:
+def _flips(flipper: Flipper, row: FloatArray, found: FlipResult) -> dict[str, Any]:
     return {
         "least": flipper.least,
         "flip": None if found.flip is None else flip_record(flipper, row, found.flip),
@@ -109,7 +109,7 @@ def cell(flipper: Flipper, j: int, value: float) -> float | int | str | None:
     column = flipper.tree.schema[j]
     if math.isnan(value):
         return None
-    if column.kind is Kind.CATEGORICAL:
+    if column.kind is ColumnKind.CATEGORICAL:
         code = int(value)
         return column.categories[code] if 0 <= code < len(column.categories) else category_text(column, value)
     return int(value) if value.is_integer() and abs(value) < 1e15 else value

@@ -11,7 +11,7 @@ from trainer.data.column_statistics import ColumnStatistics
 from trainer.dtypes import FloatArray
 from trainer.explain.permission import Permission, reachable_codes
 from trainer.explain.statistics import step_above, step_at_most
-from trainer.table import Kind
+from trainer.table import ColumnKind
 from trainer.tree.nodes import Tree
 from trainer.tree.splits.base import AMONG, SUM, Flat
 
@@ -79,7 +79,7 @@ def regions(
 
 def decimals_for(tree: Tree, j: int, statistics: ColumnStatistics, permission: Permission) -> int | None:
     """The decimals to which column `j` moves."""
-    whole = permission.whole or tree.schema[j].kind is Kind.BINARY
+    whole = permission.whole or tree.schema[j].kind is ColumnKind.BINARY
     return 0 if whole else statistics.decimals
 
 
@@ -99,7 +99,7 @@ def _region(
         if flat.test == SUM:
             terms = tuple((f, lv, a) for (f, lv), a in zip(flat.terms, flat.coefficients, strict=True))
             sums.append(Sum(terms=terms, threshold=flat.high, left=left))
-        elif tree.schema[j].kind is Kind.CATEGORICAL:
+        elif tree.schema[j].kind is ColumnKind.CATEGORICAL:
             codes[j] = codes.get(j, _all_codes(tree, j)) & _codes(tree, flat, left)
         else:
             ends[j] = _intersect(ends.get(j, _all_ends(tree, j)), _ends(flat, left))
@@ -117,7 +117,7 @@ def _all_codes(tree: Tree, j: int) -> frozenset[int]:
 
 
 def _all_ends(tree: Tree, j: int) -> list[Ends]:
-    return [(-1.0, 1.0)] if tree.schema[j].kind is Kind.BINARY else [(-math.inf, math.inf)]
+    return [(-1.0, 1.0)] if tree.schema[j].kind is ColumnKind.BINARY else [(-math.inf, math.inf)]
 
 
 def full_spans(tree: Tree, j: int, statistics: ColumnStatistics, permission: Permission) -> tuple[Span, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainer.data.column_statistics import ColumnStatistics, is_described
-from trainer.data.parsing import Reading
+from trainer.data.parsing import ColumnParsing
 from trainer.data.reader import ReadLimits, read_for_model, rows_for_model
 from trainer.data.training_set import training_part
 from trainer.dtypes import FloatArray
@@ -38,7 +38,7 @@ def rows_to_explain(
 ) -> ExplainedRows:
     """Read a file of rows in the same way as the file of the training; raises DataError if it lacks what the tree needs, and OSError."""
     tree = model.tree
-    reading = Reading.from_json(model.reading)
+    reading = ColumnParsing.from_json(model.reading)
     used = {tree.schema[j].name for j in tree.used_columns}
     raw = read_for_model(data, reading, used, limits=limits, delimiter=delimiter, encoding=encoding)
     needed = rows_for_model(

@@ -13,7 +13,7 @@ import numpy as np
 from trainer.data.column_statistics import CONTINUOUS, ColumnStatistics, numeric_statistics, rounded_unit, statistics
 from trainer.dtypes import FloatArray
 from trainer.errors import ParameterError
-from trainer.table import ColumnSchema, Kind
+from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.nodes import Tree
 
 OF_FILE = "the training rows, as the model file keeps them: units rounded to 1, 2 or 5 times a power of ten"
@@ -103,7 +103,7 @@ def split_cost(text: str) -> tuple[str, float]:
 def _odd_cost(column: ColumnSchema | None, value: Any) -> str:
     if column is None:
         return "the model has no such column."
-    if column.kind is Kind.CATEGORICAL:
+    if column.kind is ColumnKind.CATEGORICAL:
         return "a change of category counts 1; only numbers have a cost per unit."
     if isinstance(value, bool) or not isinstance(value, int | float) or not 1e-9 <= value <= 1e9:
         return "a cost is a number from 0.000000001 to 1,000,000,000."

@@ -11,7 +11,7 @@ from trainer.kernels.ordering import write_codes
 
 WHOLE = 2.0**26  # products of two differences stay exact below this
 DECIMALS = 8
-FAR = (
+MAX_COORDINATE = (
     2.0**400
 )  # values beyond this, or all below its inverse, are scaled: squares and ranges stay finite and above zero
 
@@ -25,9 +25,9 @@ def whole_numbers(X: FloatArray) -> FloatArray:
     for j in range(X.shape[1]):
         column = X[:, j]
         largest = float(np.abs(column).max()) if len(column) else 0.0
-        if largest > FAR or 0 < largest < 1 / FAR:
+        if largest > MAX_COORDINATE or 0 < largest < 1 / MAX_COORDINATE:
             out[:, j] = np.ldexp(column, -math.frexp(largest)[1])
-        if not 1 / FAR <= largest < WHOLE:
+        if not 1 / MAX_COORDINATE <= largest < WHOLE:
             continue
         for k in range(DECIMALS + 1):
             whole = np.rint(column * 10.0**k)

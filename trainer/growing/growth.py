@@ -19,7 +19,7 @@ from trainer.growing.node_split import NodeSplit, SplitData, class_counts
 from trainer.growing.options import MEASURES
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
 from trainer.tree.splits import Split
-from trainer.worker_pool import Crew
+from trainer.worker_pool import WorkerPool
 
 Splitter = Callable[[CountArray, int], "NodeSplit | None"]
 Translate = Callable[[NodeSplit], "tuple[Split, bool]"]
@@ -65,7 +65,7 @@ def grow_tree(
     stopped: Callable[[], bool] = lambda: False,
     report: Callable[[int, Callable[[], Draft]], None] = lambda leaves, draft: None,
     rows: CountArray | None = None,
-    crew: Crew[Any] | None = None,
+    crew: WorkerPool[Any] | None = None,
 ) -> Growth:
     """Grow a tree over the rows (all by default).
 
@@ -106,7 +106,7 @@ def grow_tree(
             report(branches + 1, lambda: _draft(root, translate, measure))
         return [((child.depth, child.place), child) for child in children]
 
-    (crew or Crew()).run((0, 1), root, divide)
+    (crew or WorkerPool()).run((0, 1), root, divide)
     return Growth(
         draft=_draft(root, translate, measure), branches=branches, finished=finished, boxes=boxes, classified=classified
     )

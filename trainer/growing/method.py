@@ -11,7 +11,7 @@ import numpy as np
 
 from trainer.certificate import Evidence
 from trainer.data.folds import stratified_folds
-from trainer.data.problem import Names, Problem
+from trainer.data.problem import Problem, SettingNames
 from trainer.dtypes import CountArray
 from trainer.errors import ParameterError
 from trainer.growing.growth import Growth, Splitter, Stopping, grow_tree
@@ -22,7 +22,7 @@ from trainer.methods.monitor import Monitor
 from trainer.tree.nodes import Draft, DraftLeaf
 from trainer.tree.numbers import percent_text
 from trainer.tree.prune import alphas, alphas_between, collapses, prune, pruned_errors
-from trainer.worker_pool import Crew
+from trainer.worker_pool import WorkerPool
 
 MIN_NODE = Parameter(
     name="min_node", type="integer", default=2, minimum=2, maximum=10**9, label="Rows to split",
@@ -49,7 +49,7 @@ def _alpha(text: str) -> Fraction | None:
     return alpha
 
 
-def _check_pruning(settings: Settings, names: Names) -> None:
+def _check_pruning(settings: Settings, names: SettingNames) -> None:
     _alpha(settings["pruning"])
 
 
@@ -102,7 +102,7 @@ GROWN = (
     MIN_GAIN,
 )
 
-MakeSplitter = Callable[[SplitData, Monitor, Crew[Any]], Splitter]
+MakeSplitter = Callable[[SplitData, Monitor, WorkerPool[Any]], Splitter]
 SHOW_EVERY = 0.3  # least seconds between two pictures of the growing tree
 SHOW_SHARE = 0.05  # of the time that they may take, which grows with the tree
 
@@ -144,7 +144,7 @@ def grow_and_prune(
             else:
                 monitor.report(leaves=leaves, nodes=2 * leaves - 1)
 
-        crew: Crew[Any] = Crew(threads=threads)
+        crew: WorkerPool[Any] = WorkerPool(threads=threads)
         return grow_tree(
             data, make(data, monitor, crew), lambda found: uploaded(found, encoding), stopping,
             measure=settings["impurity"], stopped=monitor.stopped, report=news, rows=rows, crew=crew,

@@ -9,7 +9,7 @@ import numpy as np
 from trainer.dtypes import BoolArray, CodeArray, CountArray, FloatArray
 from trainer.growing.coordinates import codes_of, is_exact, whole_numbers
 from trainer.growing.options import MEASURES, SplitOptions
-from trainer.kernels.univariate import Columns, best_thresholds
+from trainer.kernels.univariate import CutColumns, best_thresholds
 from trainer.tree.numbers import middle
 
 
@@ -80,7 +80,7 @@ def univariate_split(data: SplitData, rows: CountArray, options: SplitOptions) -
     """The best threshold over all features, the first on ties, or None if no feature allows one."""
     out = np.empty((data.X.shape[1], 3))
     measure = MEASURES[options.measure]
-    columns = Columns(data.X, data.codes, data.levels)
+    columns = CutColumns(data.X, data.codes, data.levels)
     best_thresholds(columns, rows, data.y, data.weight, data.classes, measure, options.min_leaf, out)
     if not len(out) or not np.isfinite(out[:, 0].min()):
         return None

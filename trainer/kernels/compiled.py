@@ -126,19 +126,19 @@ def _for_values(compiled: Any) -> Any:
 
 
 class _Watch(event.Listener):
-    def __init__(self, told: Callable[[bool], None]) -> None:
-        self.told = told
+    def __init__(self, report: Callable[[bool], None]) -> None:
+        self.report = report
         self.depth = 0  # a function that calls others is compiled with them
 
     def on_start(self, event: event.Event) -> None:
         self.depth += 1
         if self.depth == 1:
-            self.told(True)
+            self.report(True)
 
     def on_end(self, event: event.Event) -> None:
         self.depth -= 1
         if self.depth == 0:
-            self.told(False)
+            self.report(False)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from trainer.kernels.impurity import phi
 from trainer.kernels.ordering import order_rows
 
 
-class Columns(NamedTuple):
+class CutColumns(NamedTuple):
     """Numbers to cut: X float64 (n, p), its codes and their levels as in `ordering`."""
 
     X: np.ndarray

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from trainer.certificate import Guarantee, Status
-from trainer.data.problem import Names, Problem
+from trainer.data.problem import Problem, SettingNames
 from trainer.dtypes import BitArray
 from trainer.errors import ParameterError, TrainerError
 from trainer.goal import Goal
@@ -159,7 +159,7 @@ class Settings(Mapping[str, Any]):
 
 Restricts = Callable[[Settings], Sequence[str]]
 Sentences = Callable[[Mapping[str, Any]], Sequence[str]]
-Check = Callable[[Settings, Names], object]  # raises ParameterError; what it returns is not looked at
+Check = Callable[[Settings, SettingNames], object]  # raises ParameterError; what it returns is not looked at
 
 
 class NotProved(TrainerError):
@@ -167,7 +167,7 @@ class NotProved(TrainerError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Proof:
+class ProofSteps:
     """Steps that prove an integer cost `goal` of all trees, children before parents (docs/proof-format.md).
 
     An error costs `scale` * Q and a leaf `scale` * P + 1, or Q and P where `scale` is 1; P/Q is the penalty of a leaf in rows.
@@ -207,7 +207,7 @@ class Solution:
     unproved: str = ""
     note: str = ""  # what somebody who reads the claim should know of it, as a sentence
     wishes: tuple[str, ...] = ()  # what the tree was asked to keep at its places, for the scope
-    proof: Callable[[Callable[[], bool]], Proof | None] | None = field(default=None, repr=False, compare=False)
+    proof: Callable[[Callable[[], bool]], ProofSteps | None] | None = field(default=None, repr=False, compare=False)
     questions: Callable[[], BitArray] | None = field(default=None, repr=False, compare=False)
 
     def status(self, guarantee: Guarantee, monitor: Monitor) -> Status:
@@ -336,7 +336,7 @@ class Method:
             raise ParameterError(errors)
         return Settings(values)
 
-    def check(self, settings: Settings, names: Names) -> None:
+    def check(self, settings: Settings, names: SettingNames) -> None:
         """Check settings against each other and against the names in the data; raises ParameterError with a sentence for each bad one."""
         errors: dict[str, str] = {}
         for parameter in self.parameters:

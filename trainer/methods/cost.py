@@ -13,7 +13,7 @@ CELL_BYTES = 100.0  # that a cell takes while its table is read, as text and as 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Size:
+class ProblemSize:
     """What time and memory depend on: rows n, columns p, binary features F, classes K and depth d."""
 
     n: int
@@ -23,7 +23,7 @@ class Size:
     d: int
 
 
-def _no_bytes(size: Size) -> float:
+def _no_bytes(size: ProblemSize) -> float:
     return 0.0
 
 
@@ -34,36 +34,36 @@ class CostModel:
     Parameters
     ----------
     seconds : callable
-        Processor seconds of the search by `Size`, without START_SECONDS.
+        Processor seconds of the search by `ProblemSize`, without START_SECONDS.
     spread : float
         How far the model may be off, as a standard deviation in decades.
     search_bytes : callable
-        Bytes that the search needs beside the table and its features, by `Size`.
+        Bytes that the search needs beside the table and its features, by `ProblemSize`.
     integer_program : bool
         Whether fits are mixed-integer programs, which often take all of their time.
     """
 
-    seconds: Callable[[Size], float]
+    seconds: Callable[[ProblemSize], float]
     spread: float = 1.0
-    search_bytes: Callable[[Size], float] = _no_bytes
+    search_bytes: Callable[[ProblemSize], float] = _no_bytes
     integer_program: bool = False
 
 
-def _search_seconds(size: Size, unit: float) -> float:
+def _search_seconds(size: ProblemSize, unit: float) -> float:
     """Return the seconds of a search whose number of choices decides."""
     return unit * size.n * size.F * 6.0 ** (2 * max(1, size.d) - 2)
 
 
-def _model_bytes(size: Size) -> float:
+def _model_bytes(size: ProblemSize) -> float:
     """Return the bytes of the rows of a mixed-integer model."""
     return 400.0 * size.n * 2 ** (min(size.d, 8) + 1)
 
 
-def _default_seconds(size: Size) -> float:
+def _default_seconds(size: ProblemSize) -> float:
     return _search_seconds(size, 1e-4)
 
 
-def _hyperplane_seconds(size: Size) -> float:
+def _hyperplane_seconds(size: ProblemSize) -> float:
     return _search_seconds(size, 3e-5)
 
 

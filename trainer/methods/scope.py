@@ -14,7 +14,7 @@ from trainer.certificate import Guarantee
 from trainer.data.encoding import Test
 from trainer.data.problem import Problem
 from trainer.methods.base import Method, Settings
-from trainer.table import Kind
+from trainer.table import ColumnKind
 
 LEAD = {
     Guarantee.TREE: "all trees with",
@@ -46,7 +46,9 @@ def binary_space(problem: Problem, settings: Settings) -> str:
     """The questions of the binary encoding, counted."""
     features = problem.binary.features
     columns = problem.table.columns
-    plain = {j for j, c in enumerate(columns) if c.kind is not Kind.CATEGORICAL and np.isin(c.values, (0.0, 1.0)).all()}
+    plain = {
+        j for j, c in enumerate(columns) if c.kind is not ColumnKind.CATEGORICAL and np.isin(c.values, (0.0, 1.0)).all()
+    }
     found = []
     for test, word in ((Test.ABOVE, "threshold"), (Test.INTERVAL, "interval")):
         own = [f.column for f in features if f.test is test and f.column not in plain]
@@ -65,7 +67,7 @@ def binary_space(problem: Problem, settings: Settings) -> str:
 
 def numeric_space(problem: Problem, settings: Settings) -> str:
     """All thresholds, and single categories."""
-    numeric = sum(c.kind is not Kind.CATEGORICAL for c in problem.table.columns)
+    numeric = sum(c.kind is not ColumnKind.CATEGORICAL for c in problem.table.columns)
     others = len(problem.table.columns) - numeric
     found = [f"all thresholds of {count_noun(numeric, 'numeric column')}"] if numeric else []
     found += [f"single categories of {count_noun(others, 'other column')}"] if others else []

@@ -25,8 +25,18 @@ accepted, `outcome.bound` an upper bound that no accepted point exceeds. An exce
 from trainer.milo.backend import Backend, Capabilities
 from trainer.milo.choose import BACKENDS, backend
 from trainer.milo.expression import Expression, Row, at_most, row, total, weighted
-from trainer.milo.hooks import INTEGRALITY, USER_VIOLATION, VIOLATION, Ended, Hooks, NodeInfo, Options, Outcome, Report
-from trainer.milo.model import BuildStopped, Model, Point, Variables
+from trainer.milo.hooks import (
+    INTEGRALITY,
+    USER_VIOLATION,
+    VIOLATION,
+    Hooks,
+    NodeInfo,
+    Outcome,
+    SolveOptions,
+    SolveReport,
+    Termination,
+)
+from trainer.milo.model import BuildStopped, IntegerProgram, Point, Variables
 
 __all__ = [
     "BACKENDS",
@@ -36,16 +46,16 @@ __all__ = [
     "Backend",
     "BuildStopped",
     "Capabilities",
-    "Ended",
     "Expression",
     "Hooks",
-    "Model",
+    "IntegerProgram",
     "NodeInfo",
-    "Options",
     "Outcome",
     "Point",
-    "Report",
     "Row",
+    "SolveOptions",
+    "SolveReport",
+    "Termination",
     "Variables",
     "at_most",
     "backend",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from trainer.errors import SolverError
 from trainer.milo.exchange import Exchange
-from trainer.milo.hooks import Ended, Hooks, Options, Outcome
-from trainer.milo.model import BuildStopped, Model
+from trainer.milo.hooks import Hooks, Outcome, SolveOptions, Termination
+from trainer.milo.model import BuildStopped, IntegerProgram
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class Backend(ABC):
     def version(self) -> str:
         """The solver's own version."""
 
-    def solve(self, model: Model, hooks: Hooks | None = None, options: Options | None = None) -> Outcome:
+    def solve(self, model: IntegerProgram, hooks: Hooks | None = None, options: SolveOptions | None = None) -> Outcome:
         """Solve; raises SolverError if the model is too large for the licence or the solver contradicts itself.
 
         An exception of a hook ends the solve and is raised here.
@@ -51,22 +51,22 @@ class Backend(ABC):
                 f"The problem has {model.size} variables and {len(model.rows)} rows; this licence of {self.name} takes at "
                 f"most {limit} of each. Choose solver=scip, or install a full licence."
             )
-        exchange = Exchange(model, hooks or Hooks(), options or Options())
+        exchange = Exchange(model, hooks or Hooks(), options or SolveOptions())
         if exchange.options.time is not None and exchange.options.time <= 0:
-            return self._outcome(exchange, Ended.TIME)
+            return self._outcome(exchange, Termination.TIME)
         try:
             ended = self._solve(exchange)
         except BuildStopped:  # the solver had not begun
-            ended = Ended.CANCELLED if exchange.cancelled else Ended.TIME
+            ended = Termination.CANCELLED if exchange.cancelled else Termination.TIME
         if exchange.error is not None:
             raise exchange.error
         return self._outcome(exchange, ended)
 
     @abstractmethod
-    def _solve(self, exchange: Exchange) -> Ended:
+    def _solve(self, exchange: Exchange) -> Termination:
         """Run the solver; the exchange collects incumbent, bound and counts."""
 
-    def _outcome(self, exchange: Exchange, ended: Ended) -> Outcome:
+    def _outcome(self, exchange: Exchange, ended: Termination) -> Outcome:
         best = exchange.best
         objective = None if best is None else exchange.model.value(best)
         bound = exchange.bound

@@ -15,8 +15,8 @@ import numpy as np
 from trainer.dtypes import FloatArray
 from trainer.errors import SolverError
 from trainer.milo.expression import Row
-from trainer.milo.hooks import INTEGRALITY, USER_VIOLATION, VIOLATION, Hooks, NodeInfo, Options, Report
-from trainer.milo.model import Model, Pace, Point
+from trainer.milo.hooks import INTEGRALITY, USER_VIOLATION, VIOLATION, Hooks, NodeInfo, SolveOptions, SolveReport
+from trainer.milo.model import IntegerProgram, Pace, Point
 
 T = TypeVar("T")
 INTERVAL = 0.2
@@ -25,7 +25,7 @@ INTERVAL = 0.2
 class Exchange:
     """Stands between a solver's callbacks and the hooks of a method."""
 
-    def __init__(self, model: Model, hooks: Hooks, options: Options) -> None:
+    def __init__(self, model: IntegerProgram, hooks: Hooks, options: SolveOptions) -> None:
         self.model = model
         self.hooks = hooks
         self.options = options
@@ -176,7 +176,7 @@ class Exchange:
             if not (always or better) and self.elapsed() - self._reported < INTERVAL:
                 return
             self._reported = self.elapsed()
-            report = Report(
+            report = SolveReport(
                 t=self._reported,
                 incumbent=self.incumbent,
                 bound=None if math.isinf(self.bound) else self.bound,

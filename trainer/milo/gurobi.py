@@ -13,7 +13,7 @@ from trainer.errors import SolverError
 from trainer.milo.backend import Backend, Capabilities
 from trainer.milo.exchange import Exchange
 from trainer.milo.expression import Row
-from trainer.milo.hooks import Ended, NodeInfo
+from trainer.milo.hooks import NodeInfo, Termination
 
 REPEATS = 1000  # Gurobi may offer points that it found before it heard of a row
 SMALL_LICENCE = 2000  # variables and base rows; rows added in callbacks do not count
@@ -39,7 +39,7 @@ def licence() -> str:
         return "none"
 
 
-class Session:
+class GurobiSession:
     """One Gurobi model with the variables of a Model, and its callback."""
 
     def __init__(self, exchange: Exchange, env: Any) -> None:
@@ -61,7 +61,7 @@ class Session:
         self.model.ObjCon = model.objective.constant
         self.model.update()
         self.variables = self.x.tolist()
-        self.heard = (gp.GRB.Callback.MIP, gp.GRB.Callback.MIPSOL, gp.GRB.Callback.MIPNODE)
+        self.callback_codes = (gp.GRB.Callback.MIP, gp.GRB.Callback.MIPSOL, gp.GRB.Callback.MIPNODE)
         for row in model.rows:
             self._post(row, self.model.addLConstr)
             exchange.pace.wrote(len(row.columns))
@@ -76,7 +76,7 @@ class Session:
 
     def callback(self, model: Any, where: int) -> None:
         """Called by Gurobi; Python errors must not get lost in it."""
-        if where in self.heard:  # most calls come from before the search, and from the simplex
+        if where in self.callback_codes:  # most calls come from before the search, and from the simplex
             self.exchange.guard(lambda: self._callback(model, where), None)
         if self.exchange.halted():
             model.terminate()
@@ -152,11 +152,11 @@ class Gurobi(Backend):
 
         return ".".join(str(part) for part in gp.gurobi.version())
 
-    def _solve(self, exchange: Exchange) -> Ended:
+    def _solve(self, exchange: Exchange) -> Termination:
         import gurobipy as gp
 
         with gp.Env(params={"OutputFlag": 0}) as env:
-            session = Session(exchange, env)
+            session = GurobiSession(exchange, env)
             model = session.model
             for name, value in _parameters(exchange).items():
                 model.setParam(name, value)
@@ -194,20 +194,20 @@ def _parameters(exchange: Exchange) -> dict[str, Any]:
     return found | options.parameters
 
 
-def _end_status(model: Any, session: Session) -> Ended:
+def _end_status(model: Any, session: GurobiSession) -> Termination:
     GRB = session.gp.GRB
     exchange = session.exchange
     if model.Status in (GRB.INFEASIBLE, GRB.INF_OR_UNBD):
         exchange.bound = -math.inf
-        return Ended.INFEASIBLE
+        return Termination.INFEASIBLE
     bound = model.ObjBound
     if model.SolCount > 0:
         exchange.accept(np.array(session.x.X))
     exchange.progress(None, math.inf if abs(bound) >= 1e100 else bound, int(model.NodeCount), always=True)
     known = {
-        GRB.OPTIMAL: Ended.OPTIMAL,
-        GRB.TIME_LIMIT: Ended.TIME,
-        GRB.MEM_LIMIT: Ended.MEMORY,
-        GRB.NODE_LIMIT: Ended.NODES,
+        GRB.OPTIMAL: Termination.OPTIMAL,
+        GRB.TIME_LIMIT: Termination.TIME,
+        GRB.MEM_LIMIT: Termination.MEMORY,
+        GRB.NODE_LIMIT: Termination.NODES,
     }
-    return known.get(model.Status, Ended.CANCELLED)
+    return known.get(model.Status, Termination.CANCELLED)

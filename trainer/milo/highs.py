@@ -17,12 +17,12 @@ from trainer.errors import SolverError
 from trainer.milo.backend import Backend, Capabilities
 from trainer.milo.exchange import Exchange
 from trainer.milo.expression import Row
-from trainer.milo.hooks import Ended, NodeInfo
+from trainer.milo.hooks import NodeInfo, Termination
 
 ROOT_ROUNDS = 20
 LIMIT_REACHED = {
-    highspy.HighsModelStatus.kSolutionLimit: Ended.NODES,
-    highspy.HighsModelStatus.kMemoryLimit: Ended.MEMORY,
+    highspy.HighsModelStatus.kSolutionLimit: Termination.NODES,
+    highspy.HighsModelStatus.kMemoryLimit: Termination.MEMORY,
 }
 
 
@@ -37,8 +37,8 @@ class Highs(Backend):
         """Version of HiGHS."""
         return str(highspy.Highs().version())
 
-    def _solve(self, exchange: Exchange) -> Ended:
-        session = Session(exchange)
+    def _solve(self, exchange: Exchange) -> Termination:
+        session = HighsSession(exchange)
         for values in exchange.options.starts:
             session.offer(values)
         if exchange.hooks.fractional and not session.tighten():
@@ -49,7 +49,7 @@ class Highs(Backend):
                 return ended
 
 
-class Session:
+class HighsSession:
     """One HiGHS model that grows by the rows of each round."""
 
     def __init__(self, exchange: Exchange) -> None:
@@ -145,7 +145,7 @@ class Session:
         solver.setOptionValue("solve_relaxation", False)
         return not exchange.halted() and exchange.remaining() != 0.0
 
-    def round(self) -> Ended | None:
+    def round(self) -> Termination | None:
         """Solve with the rows so far, separate the best point; None when another round is needed."""
         exchange = self.exchange
         solver = self.solver
@@ -160,7 +160,7 @@ class Session:
         self.nodes += max(0, int(info.mip_node_count))
         if status == highspy.HighsModelStatus.kInfeasible:
             exchange.bound = -math.inf
-            return Ended.INFEASIBLE
+            return Termination.INFEASIBLE
         whole = bool(exchange.model.integers.any())
         bound = float(info.mip_dual_bound if whole else info.objective_function_value)
         if not whole and status != highspy.HighsModelStatus.kOptimal:
@@ -179,12 +179,12 @@ class Session:
         if status in LIMIT_REACHED:
             return LIMIT_REACHED[status]
         if exchange.incumbent is not None and self._closed(exchange.incumbent, exchange.bound):
-            return Ended.OPTIMAL
+            return Termination.OPTIMAL
         if status != highspy.HighsModelStatus.kOptimal:
             raise SolverError(
                 f"HiGHS ended with the status '{solver.modelStatusToString(status)}'; none of its results are used."
             )
-        return None if rows else Ended.OPTIMAL
+        return None if rows else Termination.OPTIMAL
 
     def _closed(self, incumbent: float, bound: float) -> bool:
         options = self.exchange.options
@@ -200,9 +200,9 @@ class Session:
         self.solver.run()
         return True
 
-    def interrupted(self) -> Ended:
+    def interrupted(self) -> Termination:
         """Why the solve ends early."""
-        return Ended.CANCELLED if self.exchange.cancelled or self.exchange.error is not None else Ended.TIME
+        return Termination.CANCELLED if self.exchange.cancelled or self.exchange.error is not None else Termination.TIME
 
     def _interrupt(self, event: Any) -> None:
         if self.exchange.guard(self.exchange.halted, True):

@@ -16,7 +16,7 @@ VIOLATION = 2e-6  # lazy rows: twice the feasibility tolerance, so that a solver
 USER_VIOLATION = 1e-4  # user rows at fractional points (Keegan et al.; Alston et al.)
 
 
-class Ended(StrEnum):
+class Termination(StrEnum):
     """Why a solver returned."""
 
     OPTIMAL = "optimal"
@@ -44,7 +44,7 @@ class NodeInfo:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Report:
+class SolveReport:
     """News of a running solve, in the unit of the model's objective."""
 
     t: float
@@ -101,13 +101,13 @@ class Hooks:
         """Complete assignments that the solver should try as incumbents; each is handed out once."""
         return ()
 
-    def on_progress(self, report: Report) -> bool:
+    def on_progress(self, report: SolveReport) -> bool:
         """News at most every 0.2 s and for each better incumbent; True asks the solver to stop."""
         return False
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class SolveOptions:
     """Limits and tolerances of a solve; `stopped` is called often and from any thread."""
 
     time: float | None = None
@@ -130,7 +130,7 @@ class Outcome:
     hooks, and values and rows passed between them and the solver.
     """
 
-    ended: Ended
+    ended: Termination
     values: FloatArray | None
     objective: float | None
     bound: float

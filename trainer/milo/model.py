@@ -78,7 +78,7 @@ class Pace:
                 raise BuildStopped
 
 
-class Model:
+class IntegerProgram:
     """A maximisation over continuous and integer variables with finite bounds where possible."""
 
     def __init__(self) -> None:

@@ -24,8 +24,8 @@ from trainer.dtypes import FloatArray
 from trainer.milo.backend import Backend, Capabilities
 from trainer.milo.exchange import Exchange
 from trainer.milo.expression import Row
-from trainer.milo.hooks import Ended, NodeInfo
-from trainer.milo.model import BuildStopped, Model
+from trainer.milo.hooks import NodeInfo, Termination
+from trainer.milo.model import BuildStopped, IntegerProgram
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ def _version() -> str:
     return f"{scip.getMajorVersion()}.{scip.getMinorVersion()}.{scip.getTechVersion()}"
 
 
-class Session:
+class ScipSession:
     """One SCIP problem with the variables of a Model."""
 
     def __init__(self, exchange: Exchange) -> None:
@@ -61,7 +61,7 @@ class Session:
         self.scip.hideOutput()
         self.variables = self._build(exchange.model)
 
-    def _build(self, model: Model) -> list[Any]:
+    def _build(self, model: IntegerProgram) -> list[Any]:
         scip = self.scip
         pace = self.exchange.pace
         variables = []
@@ -79,7 +79,7 @@ class Session:
             pace.wrote(len(row.columns))
         return variables
 
-    def _variable(self, model: Model, j: int) -> Any:
+    def _variable(self, model: IntegerProgram, j: int) -> Any:
         return self.scip.addVar(
             lb=None if math.isinf(model.lower[j]) else model.lower[j],
             ub=None if math.isinf(model.upper[j]) else model.upper[j],
@@ -165,7 +165,7 @@ class Session:
 class HiddenRows(pyscipopt.Conshdlr):
     """The constraint handler of the lazy rows."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ScipSession) -> None:
         self.session = session
         self.exchange = session.exchange
 
@@ -247,7 +247,7 @@ class HiddenRows(pyscipopt.Conshdlr):
 class Proposals(pyscipopt.Heur):
     """A primal heuristic that tries what the method proposes."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ScipSession) -> None:
         self.session = session
 
     def heurexec(self, heurtiming: int, nodeinfeasible: bool) -> dict[str, Any]:
@@ -282,10 +282,10 @@ EVENTS = (
 )
 
 
-class Clock(pyscipopt.Eventhdlr):
+class ProgressHandler(pyscipopt.Eventhdlr):
     """Reports progress and sees to it that a cancelled solve ends."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: ScipSession) -> None:
         self.session = session
 
     def eventinit(self) -> None:
@@ -314,8 +314,8 @@ class Scip(Backend):
         """Version of SCIP itself."""
         return _version()
 
-    def _solve(self, exchange: Exchange) -> Ended:
-        session = Session(exchange)
+    def _solve(self, exchange: Exchange) -> Termination:
+        session = ScipSession(exchange)
         scip = session.scip
         _configure(scip, exchange)
         if exchange.hooks.lazy or exchange.hooks.fractional:
@@ -328,7 +328,7 @@ class Scip(Backend):
             Proposals(session), "proposals", "solutions of the method", "Y", priority=1_000_000, freq=1, freqofs=0, maxdepth=-1,
             timingmask=SCIP_HEURTIMING.BEFORENODE | SCIP_HEURTIMING.AFTERLPLOOP, usessubscip=False,
         )  # fmt: skip
-        scip.includeEventhdlr(Clock(session), "clock", "progress and cancel")
+        scip.includeEventhdlr(ProgressHandler(session), "clock", "progress and cancel")
         for values in exchange.options.starts:
             solution = scip.createSol()
             for variable, value in zip(session.variables, values.tolist(), strict=True):
@@ -340,7 +340,7 @@ class Scip(Backend):
             Exception
         ):  # PySCIPOpt raises no narrower kind; an error of a hook is kept by the exchange and raised there
             log.warning("SCIP gave up; what it had found and proved is kept", exc_info=True)
-            return Ended.FAILED
+            return Termination.FAILED
         return _end_status(session)
 
 
@@ -379,7 +379,7 @@ def _configure(scip: Any, exchange: Exchange) -> None:
             scip.setParam(key, value)
 
 
-def _run(session: Session) -> None:
+def _run(session: ScipSession) -> None:
     """Solve without holding the interpreter, while another thread turns a cancel into an interrupt."""
     done = threading.Event()
 
@@ -398,24 +398,24 @@ def _run(session: Session) -> None:
         watcher.join()
 
 
-def _end_status(session: Session) -> Ended:
+def _end_status(session: ScipSession) -> Termination:
     scip = session.scip
     exchange = session.exchange
     status = scip.getStatus()
     bound = scip.getDualbound()
     if status == "infeasible":
         exchange.bound = -math.inf
-        return Ended.INFEASIBLE
+        return Termination.INFEASIBLE
     if scip.getNSols() > 0:
         best = session.values(scip.getBestSol())
         exchange.guard(lambda: bool(exchange.integral(best, "lp", adding=False)), True)
     exchange.progress(None, math.inf if abs(bound) >= 1e20 else bound, int(scip.getNTotalNodes()), always=True)
     if status in ("optimal", "gaplimit"):
-        return Ended.OPTIMAL
+        return Termination.OPTIMAL
     if status == "timelimit":
-        return Ended.TIME
+        return Termination.TIME
     if status == "memlimit":
-        return Ended.MEMORY
+        return Termination.MEMORY
     if status in ("totalnodelimit", "nodelimit"):
-        return Ended.NODES
-    return Ended.CANCELLED
+        return Termination.NODES
+    return Termination.CANCELLED

@@ -22,7 +22,7 @@ import pyarrow as pa
 from trainer.data.formats.file_bytes import ReadLimits
 from trainer.data.formats.parquet_file import ParquetPieces, is_parquet
 from trainer.data.formats.raw import RawTable
-from trainer.data.parsing import Reading, around_notes
+from trainer.data.parsing import ColumnParsing, around_notes
 from trainer.data.reader import (
     ModelRows,
     check_columns,
@@ -45,7 +45,7 @@ Report = Callable[[str, int, int], None]  # phase, rows done, rows in all (0: no
 
 
 @dataclass(frozen=True, kw_only=True)
-class Predicted:
+class PredictionSummary:
     """What was predicted: rows of the file, rows with a prediction, rows of each label, and notes on odd values.
 
     `known` rows have a class in the file, of which `correct` are predicted right; both are 0 without the target column. Of them
@@ -81,7 +81,7 @@ def predict_file(
     more: MoreColumns | None = None,
     keep_columns: bool = False,
     training: TrainingSet | None = None,
-) -> Predicted:
+) -> PredictionSummary:
     """Predict the rows of a CSV (also .gz) or Parquet file and write the answers to `output`, a path or a text stream.
 
     A path that ends in .parquet gets Parquet, any other CSV; the file is written beside it and renamed into place at the end.
@@ -91,7 +91,7 @@ def predict_file(
     equal a training row. With `keep_columns` all columns of the file stand before the answers, those of a CSV file as their cells are; an answer whose name the file has is called "predicted" and its name. Raises DataError, whose `problems` name row and column, and OSError.
     """
     say = report or (lambda phase, done, total: None)
-    source = Source(Path(data), limits, delimiter, encoding, keep_columns, training)
+    source = RowSource(Path(data), limits, delimiter, encoding, keep_columns, training)
     if isinstance(output, io.TextIOBase):
         return _predict(
             model, source, CsvWriter(model.tree, output, for_spreadsheets=for_spreadsheets, more=more), say, more
@@ -112,7 +112,7 @@ def predict_file(
 
 
 @dataclass(frozen=True)
-class Source:
+class RowSource:
     """A file of rows, and what was said about it."""
 
     path: Path
@@ -124,8 +124,8 @@ class Source:
 
 
 def _predict(
-    model: ModelFile, source: Source, writer: Writer, say: Report, more: MoreColumns | None = None
-) -> Predicted:
+    model: ModelFile, source: RowSource, writer: Writer, say: Report, more: MoreColumns | None = None
+) -> PredictionSummary:
     tree = model.tree
     total = _Total(model, source.training)
     problems: list[str] = []
@@ -151,10 +151,10 @@ def _predict(
 
 
 def _pieces(
-    model: ModelFile, source: Source, total: _Total, size: int
+    model: ModelFile, source: RowSource, total: _Total, size: int
 ) -> Iterator[tuple[ModelRows | DataError, int, pa.RecordBatch | None]]:
     """Rows of the file under the model's schema, or what is wrong with them; the number of rows in all; and the columns that are kept."""
-    reading = Reading.from_json(model.reading)
+    reading = ColumnParsing.from_json(model.reading)
     needed = {model.tree.schema[j].name for j in model.tree.used_columns}
     if not is_parquet(source.path):
         raw = read_for_model(
@@ -182,7 +182,9 @@ def _pieces(
             yield _under_model(model, part, file.names, reading), file.rows, kept
 
 
-def _under_model(model: ModelFile, part: RawTable, names: tuple[str, ...], reading: Reading) -> ModelRows | DataError:
+def _under_model(
+    model: ModelFile, part: RawTable, names: tuple[str, ...], reading: ColumnParsing
+) -> ModelRows | DataError:
     tree = model.tree
     absent, extra = check_columns(reading.names(names), tree.schema, target=model.target, used=tree.used_columns)
     try:
@@ -225,7 +227,7 @@ class _Total:
             if self.training is not None:
                 self.trained += self.training.count(rows.table.matrix()[known], rows.labels.codes[known])
 
-    def result(self) -> Predicted:
+    def result(self) -> PredictionSummary:
         notes = list(self.around)
         if self.last is not None:
             if self.last.extra_columns:
@@ -248,7 +250,7 @@ class _Total:
             )
         if gone := self.rows - self.predicted:
             notes.append(empty_words(gone, self.rows))
-        return Predicted(
+        return PredictionSummary(
             rows=self.rows,
             predicted=self.predicted,
             labels=dict(zip(self.tree.classes, self.labels.tolist(), strict=True)),

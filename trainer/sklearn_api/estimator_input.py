@@ -19,7 +19,7 @@ from sklearn.utils.validation import validate_data as sklearn_validate
 
 from trainer.data.parsing.cells import LARGEST_EXACT
 from trainer.dtypes import FloatArray
-from trainer.table import MISSING_CATEGORY, Column, ColumnSchema, Kind, MissingPolicy, Table, numeric_table
+from trainer.table import MISSING_CATEGORY, Column, ColumnKind, ColumnSchema, MissingPolicy, Table, numeric_table
 
 NUMBERS = (int, float, np.integer, np.floating, Decimal, Fraction)
 ODD = (complex, np.complexfloating, bytes, list, tuple, set, frozenset, dict, np.ndarray)
@@ -54,7 +54,7 @@ def read_matrix(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...]) -> Flo
     """X as the matrix of the prediction kernel, float64 (n, p); an unknown category becomes NaN and goes right."""
     frame = _frame(X)
     if frame is None:
-        if any(column.kind is Kind.CATEGORICAL for column in schema):
+        if any(column.kind is ColumnKind.CATEGORICAL for column in schema):
             raise ValueError("The model was trained on a data frame with text columns; give a data frame again.")
         _refuse_large(X)
         return sklearn_validate(estimator, X, dtype=np.float64, reset=False)
@@ -63,7 +63,7 @@ def read_matrix(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...]) -> Flo
         raise ValueError(f"Found array with 0 sample(s) (shape=(0, {len(schema)})) while a minimum of 1 is required.")
     out = np.empty((len(frame), len(schema)))
     for j, (series, column) in enumerate(zip(frame.iter_columns(), schema, strict=True)):
-        if column.kind is not Kind.CATEGORICAL:
+        if column.kind is not ColumnKind.CATEGORICAL:
             out[:, j] = _numbers(column.name, series)
             continue
         code = {category: float(c) for c, category in enumerate(column.categories)}
@@ -154,7 +154,9 @@ def _fit_column(name: str, series: nw.Series) -> Column:
     if series.dtype.is_numeric() or series.dtype == nw.Boolean or _holds_numbers(series):
         values = _numbers(name, series)
         binary = bool(np.isin(values, (0.0, 1.0)).all())
-        return Column(schema=ColumnSchema(name=name, kind=Kind.BINARY if binary else Kind.NUMERIC), values=values)
+        return Column(
+            schema=ColumnSchema(name=name, kind=ColumnKind.BINARY if binary else ColumnKind.NUMERIC), values=values
+        )
     if series.dtype.is_temporal() or series.dtype.is_nested():
         raise ValueError(f"Column '{name}' holds {series.dtype}. Turn it into a number or a text before training.")
     texts = _texts(series)
@@ -169,7 +171,7 @@ def _fit_column(name: str, series: nw.Series) -> Column:
         categories = [*categories, MISSING_CATEGORY]
     code = {category: float(c) for c, category in enumerate(categories)}
     values = np.array([code[MISSING_CATEGORY if text is None else text] for text in texts], np.float64)
-    schema = ColumnSchema(name=name, kind=Kind.CATEGORICAL, categories=tuple(categories), missing=policy)
+    schema = ColumnSchema(name=name, kind=ColumnKind.CATEGORICAL, categories=tuple(categories), missing=policy)
     return Column(schema=schema, values=values)
 
 

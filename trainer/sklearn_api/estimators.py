@@ -29,7 +29,7 @@ from trainer.methods.base import Method, Settings
 from trainer.registry import METHODS, get
 from trainer.sklearn_api.estimator_input import read_matrix, read_table
 from trainer.sklearn_api.notebook import watched
-from trainer.sklearn_api.saving import Search, fitted_file, save_fitted, target_name
+from trainer.sklearn_api.saving import FitRecord, fitted_file, save_fitted, target_name
 from trainer.solver_common.integer_weights import WholeWeights, whole_weights
 from trainer.solver_common.problem_setup import limits_of, pose
 from trainer.table import Labels
@@ -55,7 +55,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
     tree_: Tree
     certificate_: Certificate
     _fitted: ModelFile
-    _search: Search | None
+    _search: FitRecord | None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TreeClassifier:
         """Train on X (n, p), an array of numbers or a data frame, and labels y (n,).
@@ -75,7 +75,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
             self.tree_, certificate, solution = run_fit(self._method, problem, settings, monitor)
         self.certificate_ = certificate if counted is None else replace(certificate, weight_error=counted.error)
         self._fitted = fitted_file(self._method, self.tree_, problem, settings, weighted=counted is not None)
-        self._search = Search(method=self._method, problem=problem, settings=settings, solution=solution)
+        self._search = FitRecord(method=self._method, problem=problem, settings=settings, solution=solution)
         if message := limit_warning(self.certificate_, limits_of(settings)):
             warnings.warn(message, ConvergenceWarning, stacklevel=2)
         return self

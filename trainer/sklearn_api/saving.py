@@ -30,7 +30,7 @@ class ModelFileWarning(UserWarning):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Search:
+class FitRecord:
     """What `fit` searched and found; a proof is made from it."""
 
     method: Method
@@ -63,7 +63,7 @@ def fitted_file(method: Method, tree: Tree, problem: Problem, settings: Settings
     )
 
 
-def save_fitted(file: ModelFile, certificate: Certificate, path: Path, search: Search | None) -> None:
+def save_fitted(file: ModelFile, certificate: Certificate, path: Path, search: FitRecord | None) -> None:
     """Write a model file with its certificate, and the proof of `search` beside it.
 
     Warns

@@ -15,7 +15,7 @@ import numpy as np
 from trainer.dtypes import CountArray, FloatArray
 from trainer.methods.base import exact_fraction
 
-LARGEST = 10**9  # a whole weight
+MAX_INTEGER_WEIGHT = 10**9  # a whole weight
 LARGEST_SUM = 1 << 28  # of rounded weights: what the counts of all searches can hold
 NEGLIGIBLE = (
     5e-7  # share of all weight, half of the gap that is called closed: rows that weigh less together are left out
@@ -33,7 +33,7 @@ class WholeWeights:
 
 def whole_weights(given: FloatArray) -> WholeWeights:
     """Whole weights in the proportions of `given`, float64 (n,), finite, not negative and not all 0."""
-    if (given == np.round(given)).all() and given.max() <= LARGEST:
+    if (given == np.round(given)).all() and given.max() <= MAX_INTEGER_WEIGHT:
         return WholeWeights(weights=given.astype(np.int64))
     heavy = np.where(_light(given), 0.0, given)
     weights = _by_denominator(heavy)
@@ -65,7 +65,9 @@ def _by_denominator(given: FloatArray) -> CountArray | None:
         scale = int(np.lcm(scale, fraction.denominator))
         if scale > DENOMINATOR:
             return None
-    whole = np.array([int(fraction * scale) if fraction * scale <= LARGEST else -1 for fraction in fractions], np.int64)
+    whole = np.array(
+        [int(fraction * scale) if fraction * scale <= MAX_INTEGER_WEIGHT else -1 for fraction in fractions], np.int64
+    )
     if (whole < 0).any() or int(whole[places].sum()) > LARGEST_SUM:
         return None
     return whole[places]

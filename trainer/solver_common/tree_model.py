@@ -1,6 +1,6 @@
 """One solve of a tree model by a back end, the same for every family of formulations.
 
-A family says through `TreeModel` how trees are read out of its model, which tree is the best one so far, and onto which values a
+A family says through `TreeProgram` how trees are read out of its model, which tree is the best one so far, and onto which values a
 bound may be rounded. `drive` does the rest: limits, progress, contradictions of a solver, and what is proved at the end.
 """
 
@@ -18,21 +18,21 @@ from trainer.dtypes import FloatArray
 from trainer.errors import InfeasibleError, SolverError
 from trainer.methods.base import Settings
 from trainer.methods.monitor import Monitor
-from trainer.milo import Backend, Ended, Hooks, Model, Options, Outcome, Point, Report, Row
+from trainer.milo import Backend, Hooks, IntegerProgram, Outcome, Point, Row, SolveOptions, SolveReport, Termination
 from trainer.milo.hooks import NodeInfo
 
 T = TypeVar("T")
-STRUCK = {Ended.TIME: Status.TIME_LIMIT, Ended.MEMORY: Status.MEMORY_LIMIT}
+STRUCK = {Termination.TIME: Status.TIME_LIMIT, Termination.MEMORY: Status.MEMORY_LIMIT}
 
 
-class TreeModel(ABC, Generic[T]):
+class TreeProgram(ABC, Generic[T]):
     """A model whose integral points are trees of type T, and what is known about the best tree; values are exact, in the model's unit.
 
     `known` is an upper bound from elsewhere. `every_point` says that an integral point is a tree whatever hidden rows say about its
     other variables. `rough` says that the rows let trees pass that `forbids` does not admit.
     """
 
-    model: Model
+    model: IntegerProgram
     known: Fraction | None = None
     every_point: bool = False
     rough: bool = False
@@ -83,17 +83,17 @@ class TreeModel(ABC, Generic[T]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Driven:
+class SolveResult:
     """How a solve ended, and the upper bound that is proved."""
 
     outcome: Outcome
     bound: Fraction
 
 
-class Watching(Hooks, Generic[T]):
+class TreeHooks(Hooks, Generic[T]):
     """The hooks of a tree model: its rows, with every tree that is met kept and progress passed on."""
 
-    def __init__(self, kind: TreeModel[T]) -> None:
+    def __init__(self, kind: TreeProgram[T]) -> None:
         self.kind = kind
         self.inner = kind.hooks()
         self.behave_as(self.inner)
@@ -126,7 +126,7 @@ class Watching(Hooks, Generic[T]):
         """The formulation's proposals."""
         return self.inner.propose()
 
-    def on_progress(self, report: Report) -> bool:
+    def on_progress(self, report: SolveReport) -> bool:
         """Bound and nodes to the family; the search ends once a tree meets the bound known from elsewhere."""
         known = self.kind.known
         value = self.kind.value
@@ -143,10 +143,10 @@ def options_of(
     *,
     remaining: float | None = None,
     stopped: Callable[[], bool] | None = None,
-) -> Options:
+) -> SolveOptions:
     """Limits and tolerances as the settings and the monitor say; `remaining` seconds and `stopped` take the monitor's place."""
     seconds = monitor.remaining() if remaining is None else remaining
-    return Options(
+    return SolveOptions(
         time=None if math.isinf(seconds) else seconds,
         memory=monitor.limits.memory,
         threads=monitor.limits.threads,
@@ -157,21 +157,21 @@ def options_of(
 
 
 def drive(
-    kind: TreeModel[T],
+    kind: TreeProgram[T],
     solver: Backend,
-    options: Options,
+    options: SolveOptions,
     *,
     absolute_gap: float,
     starts: Sequence[FloatArray] = (),
-) -> Driven:
+) -> SolveResult:
     """Solve; the best tree stays with `kind`.
 
     Raises InfeasibleError if no tree satisfies the constraints, and SolverError if the solver contradicts a tree.
     """
     outcome = solver.solve(
-        kind.model, Watching(kind), replace(options, absolute_gap=absolute_gap, starts=tuple(starts))
+        kind.model, TreeHooks(kind), replace(options, absolute_gap=absolute_gap, starts=tuple(starts))
     )
-    if outcome.ended is Ended.INFEASIBLE:
+    if outcome.ended is Termination.INFEASIBLE:
         if kind.value is not None:
             raise SolverError(
                 f"{solver.name} says that the problem is infeasible, but it has a solution; none of its results are used."
@@ -184,7 +184,7 @@ def drive(
         bound = min(bound, kind.known)
     if kind.value is not None and bound < kind.value:
         bound = kind.beaten(bound, solver.name)
-    return Driven(outcome=outcome, bound=bound)
+    return SolveResult(outcome=outcome, bound=bound)
 
 
 def strike(monitor: Monitor, outcome: Outcome, *, proved: bool) -> None:
@@ -194,7 +194,7 @@ def strike(monitor: Monitor, outcome: Outcome, *, proved: bool) -> None:
         monitor.stop(reason)
 
 
-def record(outcome: Outcome, model: Model) -> dict[str, Any]:
+def record(outcome: Outcome, model: IntegerProgram) -> dict[str, Any]:
     """What the certificate keeps of a solve."""
     return {
         "kind": Evidence.MIP,

@@ -30,7 +30,7 @@ from trainer.families.exact.search.constraints import LIMITS
 from trainer.families.exact.search.solve import prove_binary
 from trainer.families.oblique.fewest import with_smaller
 from trainer.families.oblique.proving import build_proof as planes_proof
-from trainer.methods.base import Method, NotProved, Proof, Settings, Solution
+from trainer.methods.base import Method, NotProved, ProofSteps, Settings, Solution
 from trainer.methods.capabilities import ProofKind
 from trainer.solver_common.binary_problem import BinaryProblem
 
@@ -39,7 +39,7 @@ WITHIN = {"within", "cases"}  # reasons of version 2
 NARROW = {"few", "weigh"}  # reasons of version 7, in proofs about hyperplanes
 RATES = "fairness"  # vectors have its groups in version 6
 SEARCHED = {"monotone", RATES}  # constraints that the exact search does not keep, and the checker does
-LARGEST = 50_000_000  # bytes of a file
+MAX_PROOF_BYTES = 50_000_000  # bytes of a file
 LONGEST_LINE = 1 << 20
 
 
@@ -48,7 +48,7 @@ class ProofLimits:
     """How long a proof may take beyond the search, in seconds, and how large its file may be, in bytes."""
 
     seconds: float | None = None
-    size: int = LARGEST
+    size: int = MAX_PROOF_BYTES
 
 
 def write_proof(
@@ -83,7 +83,9 @@ def write_proof(
     }
 
 
-def _proof(problem: Problem, method: Method, settings: Settings, solution: Solution, stop: Callable[[], bool]) -> Proof:
+def _proof(
+    problem: Problem, method: Method, settings: Settings, solution: Solution, stop: Callable[[], bool]
+) -> ProofSteps:
     if solution.bound is None:
         raise NotProved("The proof steps prove bounds of errors and leaves, and this method claims no such bound.")
     if solution.goal is not None:
@@ -107,7 +109,9 @@ def _proof(problem: Problem, method: Method, settings: Settings, solution: Solut
     return found
 
 
-def _of_same_trees(problem: Problem, settings: Settings, solution: Solution, stop: Callable[[], bool]) -> Proof | None:
+def _of_same_trees(
+    problem: Problem, settings: Settings, solution: Solution, stop: Callable[[], bool]
+) -> ProofSteps | None:
     """The proof of the exact search over the same trees, and within the restrictions where they make the best tree worse."""
     cost = cost_of(solution, problem)
     found = _afterwards(problem.binary.bits(problem.table), problem, settings, cost, stop)
@@ -129,7 +133,7 @@ def _paths_forbidden(settings: Settings) -> bool:
 
 def _within_rules(
     problem: Problem, settings: Settings, cost: Fraction, beyond: set[str], stop: Callable[[], bool]
-) -> Proof | None:
+) -> ProofSteps | None:
     """Trees of depth three are searched by the checker itself. Raises NotProved where that does not do.
 
     `beyond`: the constraints that the exact search does not keep.
@@ -140,7 +144,9 @@ def _within_rules(
         return ruled_proof(problem, settings, cost, stop)
     price = problem.kappa
     goal = -(-cost.numerator * price.denominator // cost.denominator)
-    return Proof(scale=1, goal=goal, steps=[{"path": [], "height": settings["depth"], "bound": goal, "by": "within"}])
+    return ProofSteps(
+        scale=1, goal=goal, steps=[{"path": [], "height": settings["depth"], "bound": goal, "by": "within"}]
+    )
 
 
 def cost_of(solution: Solution, problem: Problem) -> Fraction:
@@ -151,7 +157,7 @@ def cost_of(solution: Solution, problem: Problem) -> Fraction:
     return Fraction(math.ceil(cost - Fraction(1, 10**6)), Q)
 
 
-def _rows(proof: Proof, problem: Problem) -> Fraction:
+def _rows(proof: ProofSteps, problem: Problem) -> Fraction:
     """What a proof shows at least, in rows."""
     Q = problem.kappa.denominator
     return Fraction(proof.goal, proof.scale * Q)
@@ -159,7 +165,7 @@ def _rows(proof: Proof, problem: Problem) -> Fraction:
 
 def _afterwards(
     bits: BitArray, problem: Problem, settings: Settings, cost: Fraction, stop: Callable[[], bool]
-) -> Proof | None:
+) -> ProofSteps | None:
     """The proof that no tree over these questions costs less than `cost` rows, or of what the best one costs if that is less.
 
     Restrictions that the exact search does not support can only make that higher.
@@ -176,12 +182,12 @@ def _afterwards(
     return prove_binary(binary, cost, stop=stop)
 
 
-def one_class(problem: Problem) -> Proof:
+def one_class(problem: Problem) -> ProofSteps:
     """Every tree has a leaf, and costs that at least."""
-    return Proof(scale=1, goal=problem.kappa.numerator, steps=[])
+    return ProofSteps(scale=1, goal=problem.kappa.numerator, steps=[])
 
 
-def _lines(problem: Problem, proof: Proof, *, planes: bool, rates: bool) -> Iterator[dict[str, Any]]:
+def _lines(problem: Problem, proof: ProofSteps, *, planes: bool, rates: bool) -> Iterator[dict[str, Any]]:
     by_shape = any(step["by"] == "topology" for step in proof.steps)
     within = any(step["by"] in WITHIN or "columns" in step for step in proof.steps)
     goal = {"goal": proof.goal} if proof.goals is None else {"goals": proof.goals}

@@ -29,7 +29,7 @@ UNPROVED = "whether the search would have agreed, since it was killed"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Left:
+class RecoveredRun:
     """What a killed training left: its last tree, the lowest bound that was reported, seconds and nodes of the search.
 
     `worth` is the objective that was reported for a tree that the progress does not hold; then `tree` is the one that it began with.
@@ -42,7 +42,7 @@ class Left:
     nodes: int
 
 
-def left_in(progress: Path, start: Tree | None = None) -> Left:
+def left_in(progress: Path, start: Tree | None = None) -> RecoveredRun:
     """What the progress file of a training that began with `start` holds; raises SolverError, in words, where no tree is known whole."""
     records = list(_records(progress))
     written = next((record for record in reversed(records) if "tree" in record), None)
@@ -51,7 +51,7 @@ def left_in(progress: Path, start: Tree | None = None) -> Left:
     tree = _tree(written) if written is not None else start if worth is not None else None
     if tree is None:
         raise SolverError(_lost_tree_message(worth, last.get("leaves")))
-    return Left(
+    return RecoveredRun(
         tree=tree,
         worth=worth if written is None else None,
         bound=min((r["bound"] for r in records if r.get("bound") is not None), default=None),
@@ -60,7 +60,7 @@ def left_in(progress: Path, start: Tree | None = None) -> Left:
     )
 
 
-def solution_from_progress(method: Method, problem: Problem, settings: Settings, left: Left) -> Solution:
+def solution_from_progress(method: Method, problem: Problem, settings: Settings, left: RecoveredRun) -> Solution:
     """The solution that is left; raises SolverError where only the search could say what it is worth."""
     if demands_more(method, settings) or method.unsearched(problem, settings):
         raise SolverError("The tree that it had found is lost: only the search itself can say what it is worth.")

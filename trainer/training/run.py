@@ -30,7 +30,7 @@ from trainer.table import Labels, Table, fingerprint
 from trainer.training import single_leaf
 from trainer.training.claims import read_claim
 from trainer.training.proof_file import ProofLimits, write_proof
-from trainer.training.recovery import Left, solution_from_progress
+from trainer.training.recovery import RecoveredRun, solution_from_progress
 from trainer.training.supervised_thread import TICK, prepare, solve
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Draft, Tree, simplify, to_draft, training_counts
@@ -64,7 +64,7 @@ class TrainRequest:
     warm_start: Tree | None = None
     proof: Path | None = None
     proof_limits: ProofLimits = field(default_factory=ProofLimits)
-    left: Left | None = None
+    left: RecoveredRun | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,7 +147,7 @@ def nodes_of_fold(tree: Tree) -> list[dict[str, Any]]:
 
 
 def fit(
-    method: Method, problem: Problem, settings: Settings, monitor: Monitor, left: Left | None = None
+    method: Method, problem: Problem, settings: Settings, monitor: Monitor, left: RecoveredRun | None = None
 ) -> tuple[Tree, Certificate, Solution]:
     """Solve, build the tree, and certify it from the rows: no number of a solver is believed without a recount.
 

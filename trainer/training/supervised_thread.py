@@ -22,7 +22,7 @@ from trainer.training.proof_file import one_class
 from trainer.tree.nodes import DraftLeaf
 
 TICK = 0.05
-PATIENCE = 0.4  # seconds that a compiler may go on after the end of the run
+COMPILER_GRACE_SECONDS = 0.4  # seconds that a compiler may go on after the end of the run
 LEFT = (
     "The {end} while kernels were still compiled, before the search had its time. The tree is {tree}. "
     "`manage.py warm` compiles all kernels once, so that later runs begin with the search."
@@ -62,7 +62,7 @@ def solve(method: Method, problem: Problem, settings: Settings, monitor: Monitor
             ticks += 1
             if monitor.stopped():
                 stopped = min(stopped, time.perf_counter())
-                if can_leave and monitor.phase == COMPILING and time.perf_counter() - stopped > PATIENCE:
+                if can_leave and monitor.phase == COMPILING and time.perf_counter() - stopped > COMPILER_GRACE_SECONDS:
                     return _left_behind(method, thread, monitor, known=not method.unsearched(problem, settings))
             if ticks % 10 == 0:
                 monitor.check_memory()

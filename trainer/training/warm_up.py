@@ -9,7 +9,7 @@ from trainer.families.exact.workbench import Workbench
 from trainer.methods.base import Guarantee, Method
 from trainer.registry import get
 from trainer.solver_common.problem_setup import pose
-from trainer.table import Column, ColumnSchema, Kind, Labels, Table
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
 from trainer.training.run import TrainRequest, train
 
 ROWS = 60
@@ -31,10 +31,10 @@ def _rows(method: Method, rows: int, classes: int) -> tuple[Table, Labels]:
     if classes == len(CLASSES):
         codes[free > 1] = classes - 1
     columns = [
-        Column(schema=ColumnSchema(name="x", kind=Kind.NUMERIC), values=x),
-        Column(schema=ColumnSchema(name="z", kind=Kind.NUMERIC), values=z),
+        Column(schema=ColumnSchema(name="x", kind=ColumnKind.NUMERIC), values=x),
+        Column(schema=ColumnSchema(name="z", kind=ColumnKind.NUMERIC), values=z),
         Column(
-            schema=ColumnSchema(name="c", kind=Kind.CATEGORICAL, categories=tuple("vwxyz")),
+            schema=ColumnSchema(name="c", kind=ColumnKind.CATEGORICAL, categories=tuple("vwxyz")),
             values=np.digitize(free + x, (-1.0, -0.3, 0.3, 1.0)).astype(np.float64),
         ),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from trainer.errors import DataError
-from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
+from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, MissingPolicy
 
 
 def missing_category(column: ColumnSchema) -> str | None:
@@ -26,7 +26,7 @@ def python_number(value: float) -> str:
 
 def python_value(column: ColumnSchema) -> str:
     """The number in a column of `row`; raises DataError for a categorical column."""
-    if column.kind is Kind.CATEGORICAL:
+    if column.kind is ColumnKind.CATEGORICAL:
         raise DataError(f"A linear split reads the categorical column '{column.name}' as a number.")
     return f"number(row, {python_text(column.name)})"
 

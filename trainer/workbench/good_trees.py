@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from trainer.editing.space import Stopped
-from trainer.families.exact.rashomon.chosen import RATES, Choice
+from trainer.editing.space import SearchStopped
+from trainer.families.exact.rashomon.chosen import RATES, GoodTreeFilter
 from trainer.families.exact.rashomon.good import GoodTrees
 from trainer.families.exact.workbench import Workbench
 from trainer.methods.monitor import Monitor
@@ -57,7 +57,7 @@ def good_request(values: Mapping[str, Any]) -> GoodRequest:
     return GoodRequest(**{name: value for name, value in values.items() if name in known})
 
 
-def choice_of(request: GoodRequest, agrees: Tree | None, agree_rows: list[int] | None) -> Choice:
+def choice_of(request: GoodRequest, agrees: Tree | None, agree_rows: list[int] | None) -> GoodTreeFilter:
     """The filters of a request as `Workbench.good_trees` takes them."""
     return {
         "must": request.must, "without": request.without, "max_leaves": request.max_leaves, "recalls": request.recalls,
@@ -156,7 +156,7 @@ class GoodRecord:
     def _part(self, name: str, made: Callable[[], T]) -> T | None:
         try:
             return made()
-        except Stopped:
+        except SearchStopped:
             self.left.append(name)
             return None
 
@@ -229,7 +229,7 @@ class GoodRecord:
         try:
             for column, (least, most) in self.good.importances():
                 found[names[column]] = float(Fraction(least, squared)), float(Fraction(most, squared))
-        except Stopped:
+        except SearchStopped:
             left = len(names) - len(found)
             self.left.append("importance" if not found else f"importance of {left} of {len(names)} columns")
         return found

@@ -14,16 +14,16 @@ from typing import Any, TypeVar
 import numpy as np
 
 from trainer.certificate import Evidence, Status
-from trainer.check.proof.model import Rows as CheckedRows
+from trainer.check.proof.model import ModelTable as CheckedRows
 from trainer.check.recount.findings import TOLERANCE
 from trainer.check.recount.search import small
 from trainer.data.column_statistics import describe_columns
 from trainer.data.folds import check_evaluation, holdout, rows_record
-from trainer.data.problem import Names, Problem
+from trainer.data.problem import Problem, SettingNames
 from trainer.editing.bench import Bench
 from trainer.editing.complete import Completion, QuestionPrice
-from trainer.editing.space import Stopped
-from trainer.editing.wishes import Wish
+from trainer.editing.space import SearchStopped
+from trainer.editing.wishes import EditConstraint
 from trainer.editing.words import checked_reasons
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.families.exact.proofs.editing import restricted_proof
@@ -34,7 +34,7 @@ from trainer.families.numeric.editing.bench import NumericWorkbench
 from trainer.families.numeric.editing.proof import as_questions, numeric_proof
 from trainer.families.odt.editing.bench import SubsetWorkbench
 from trainer.families.odt.editing.proof import subset_proof
-from trainer.methods.base import Method, Proof, Settings, Solution, exact_fraction
+from trainer.methods.base import Method, ProofSteps, Settings, Solution, exact_fraction
 from trainer.methods.capabilities import WorkbenchSupport
 from trainer.methods.monitor import Monitor
 from trainer.registry import METHODS, editable_ids, get
@@ -100,7 +100,7 @@ def counts_good_trees(method: str, parameters: Mapping[str, Any]) -> bool:
     return method == good_trees_method().id and not any(parameters.get(name) for name in LIMITS)
 
 
-class Session:
+class WorkbenchSession:
     """A workbench on the rows and settings of a training request; further questions use what earlier ones have found.
 
     Raises ParameterError for a method without a workbench, and for limits that the rows cannot meet.
@@ -269,7 +269,7 @@ class Session:
             proof=lambda stop: self._proof(tuple(dict.fromkeys(found.wishes)), found.bound, stop),
         )
 
-    def _proof(self, wishes: Sequence[Wish], bound: Fraction, stop: Callable[[], bool]) -> Proof | None:
+    def _proof(self, wishes: Sequence[EditConstraint], bound: Fraction, stop: Callable[[], bool]) -> ProofSteps | None:
         """The steps that prove the bound, in rows, of the trees with these wishes. Raises NotProved."""
         depth = self.settings["depth"]
         if isinstance(self.bench, Workbench):
@@ -349,7 +349,7 @@ class Session:
             good = bench.good_trees(
                 slack=request.slack, slack_rows=request.slack_rows, time_limit=monitor.remaining(), stop=monitor.stopped, **choice
             )  # fmt: skip
-        except Stopped:
+        except SearchStopped:
             raise SolverError("The search was stopped before the best tree was known. Give it more time.") from None
         return GoodRecord(bench, good, request, seed=self.settings["seed"]).build(monitor, told)
 
@@ -371,7 +371,7 @@ class Session:
         return list(found)
 
 
-def check_good_request(request: GoodRequest, names: Names) -> None:
+def check_good_request(request: GoodRequest, names: SettingNames) -> None:
     """Check a request for good trees without the rows, before a search starts.
 
     Raises

@@ -10,7 +10,7 @@ import numpy as np
 
 from octweb.figures.split.column import interval_pictures, threshold_pictures
 from octweb.figures.split.line import plane_picture, single_column
-from octweb.figures.split.scene import Scene
+from octweb.figures.split.scene import SplitScene
 from octweb.figures.split.subset import subset_pictures
 from octweb.figures.split.terms import coefficient_picture, sum_picture
 from trainer.dtypes import CodeArray, FloatArray
@@ -28,18 +28,18 @@ def split_figures(tree: Tree, node_id: int, X: FloatArray, codes: CodeArray) -> 
         return []
     rows = _reaching(tree, node_id, X)
     inside = X[rows]
-    scene = Scene(tree=tree, node=node, X=inside, codes=codes[rows], left=goes_left(node.split, inside))
+    scene = SplitScene(tree=tree, node=node, X=inside, codes=codes[rows], left=goes_left(node.split, inside))
     return PICTURES[node.split.kind](scene, node.split)
 
 
-def _linear_pictures(scene: Scene, split: Linear) -> list[dict[str, Any]]:
+def _linear_pictures(scene: SplitScene, split: Linear) -> list[dict[str, Any]]:
     if len(split.features) == 2 and max(split.levels) < 0 and len(set(split.features)) == 2:
         return [plane_picture(scene, split), *single_column(scene, split)]
     return [sum_picture(scene, split), coefficient_picture(scene, split)]
 
 
 # the pictures of each kind of split; the kinds are those of `trainer.tree.splits.KINDS`
-PICTURES: dict[str, Callable[[Scene, Any], list[dict[str, Any]]]] = {
+PICTURES: dict[str, Callable[[SplitScene, Any], list[dict[str, Any]]]] = {
     Threshold.kind: threshold_pictures,
     Interval.kind: interval_pictures,
     Subset.kind: subset_pictures,

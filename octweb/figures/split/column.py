@@ -11,7 +11,7 @@ from octweb.figures.histogram import histogram_figure
 from octweb.figures.split.costs import threshold_costs
 from octweb.figures.split.curve import with_curve
 from octweb.figures.split.scene import (
-    Scene,
+    SplitScene,
     codes_words,
     impurity_words,
     missing_words,
@@ -23,7 +23,7 @@ from octweb.figures.split.scene import (
 from trainer.tree.splits import Interval, Threshold
 
 
-def threshold_pictures(scene: Scene, split: Threshold) -> list[dict[str, Any]]:
+def threshold_pictures(scene: SplitScene, split: Threshold) -> list[dict[str, Any]]:
     """The rows along the column, and below them those that are wrong by threshold, where there are several to choose from."""
     picture = _column_picture(scene, split.feature, [split.threshold])
     costs = threshold_costs(scene.tree, scene.node.id, scene.X, scene.codes)
@@ -32,11 +32,11 @@ def threshold_pictures(scene: Scene, split: Threshold) -> list[dict[str, Any]]:
     return [picture]
 
 
-def interval_pictures(scene: Scene, split: Interval) -> list[dict[str, Any]]:
+def interval_pictures(scene: SplitScene, split: Interval) -> list[dict[str, Any]]:
     return [_column_picture(scene, split.feature, [split.low, split.high])]
 
 
-def _column_picture(scene: Scene, feature: int, cuts: Sequence[float]) -> dict[str, Any]:
+def _column_picture(scene: SplitScene, feature: int, cuts: Sequence[float]) -> dict[str, Any]:
     values = scene.X[:, feature]
     yes, no = scene.heads
     heads = (yes, no) if np.isfinite(cuts[-1]) else (no, yes)  # an interval without an upper end: yes is on the right

@@ -13,7 +13,7 @@ from trainer.tree.splits import goes_left
 
 
 @dataclass(frozen=True, kw_only=True)
-class Costs:
+class CutCosts:
     """The cuts of a column that part the rows of a node, ascending, (m,) each; what is said of a cut holds for every threshold from `low` up to `high`, without `high`."""
 
     column: str
@@ -62,7 +62,7 @@ class Costs:
         fewest = int(self.wrong.min())
         return at if 0 <= at < len(self.low) and self.wrong[at] == fewest else int(self.wrong.argmin())
 
-    def thinned(self, most: int) -> Costs:
+    def thinned(self, most: int) -> CutCosts:
         """At most about `most` cuts: the one with the fewest wrong rows in each piece, and the tree's own."""
         if len(self.low) <= most:
             return self
@@ -74,7 +74,7 @@ class Costs:
         return replace(self, **{name: getattr(self, name)[places] for name in names})
 
 
-def threshold_costs(tree: Tree, node: int, X: FloatArray, codes: CodeArray) -> Costs | None:
+def threshold_costs(tree: Tree, node: int, X: FloatArray, codes: CodeArray) -> CutCosts | None:
     """The costs for a question "column ≤ c" of the rows X (n, columns) that reach it, of classes `codes` (n,).
 
     None for other questions, and where the rows have a single value.
@@ -90,7 +90,7 @@ def threshold_costs(tree: Tree, node: int, X: FloatArray, codes: CodeArray) -> C
     if not len(ends):
         return None
     of_yes, of_no = (np.cumsum(_wrong(tree, side, X, codes)[order]) for side in (v.left, v.right))
-    return Costs(
+    return CutCosts(
         column=tree.schema[feature].name,
         low=x[ends],
         high=x[ends + 1],

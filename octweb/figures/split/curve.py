@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from octweb.figures.split.costs import Costs
+from octweb.figures.split.costs import CutCosts
 from trainer.tree.numbers import column_number
 from trainer.tree.render.palette import axis, escape, frame, short, whole_ticks
 
@@ -22,7 +22,7 @@ LESS = 12  # pixels of the margin above that the words of the sides leave free
 NUMBERS = 0.08  # part of the height that the numbers of the axis take
 
 
-def threshold_figure(costs: Costs, name: str) -> dict[str, Any]:
+def threshold_figure(costs: CutCosts, name: str) -> dict[str, Any]:
     """Plotly JSON of the curve alone; the dotted line is the tree's own threshold."""
     costs = costs.thinned(MOST_CUTS)
     layout = frame(
@@ -36,7 +36,7 @@ def threshold_figure(costs: Costs, name: str) -> dict[str, Any]:
     return {"data": _traces(costs), "layout": layout}
 
 
-def with_curve(figure: dict[str, Any], costs: Costs, name: str) -> dict[str, Any]:
+def with_curve(figure: dict[str, Any], costs: CutCosts, name: str) -> dict[str, Any]:
     """The histogram of a threshold with the curve below it, over the same axis; `layout.meta` says what a threshold that is moved does.
 
     Shapes and notes that move have a name: cut, reach, now; yes, no, wrong.
@@ -67,12 +67,12 @@ def with_curve(figure: dict[str, Any], costs: Costs, name: str) -> dict[str, Any
     return {"data": [*figure["data"], *curve], "layout": layout | changed}
 
 
-def lowest_words(costs: Costs) -> str:
+def lowest_words(costs: CutCosts) -> str:
     """The fewest wrong rows, and where."""
     return f"lowest {int(costs.wrong[costs.best]):,} at {costs.written(costs.best)}"
 
 
-def _traces(costs: Costs) -> list[dict[str, Any]]:
+def _traces(costs: CutCosts) -> list[dict[str, Any]]:
     best = costs.best
     line = {
         "type": "scatter", "mode": "lines", "name": "rows wrong", "x": costs.cuts, "y": costs.wrong.tolist(),
@@ -88,7 +88,7 @@ def _traces(costs: Costs) -> list[dict[str, Any]]:
     return [line, lowest]
 
 
-def _wrong_axis(costs: Costs) -> dict[str, Any]:
+def _wrong_axis(costs: CutCosts) -> dict[str, Any]:
     """The axis of the curve: the fewest and the most wrong rows are its ticks."""
     ends = sorted({int(costs.wrong.min()), int(costs.wrong.max())})
     air = 0.12 * (ends[-1] - ends[0]) or 1
@@ -112,7 +112,7 @@ def _dotted(x: float, low: float, high: float) -> dict[str, Any]:
     return {"type": "line", "x0": x, "x1": x, "y0": low, "y1": high, "yref": "paper", "line": line}
 
 
-def _ring(costs: Costs) -> dict[str, Any]:
+def _ring(costs: CutCosts) -> dict[str, Any]:
     """Around the point of the curve at the threshold of now."""
     return {
         "type": "circle", "name": "now", "xsizemode": "pixel", "ysizemode": "pixel", "yref": "y2",
@@ -127,7 +127,7 @@ def _caption(text: str, y: float, anchor: str, **more: Any) -> dict[str, Any]:
     return {"text": text, "showarrow": False, "font": font} | place | more
 
 
-def _meta(costs: Costs) -> dict[str, Any]:
+def _meta(costs: CutCosts) -> dict[str, Any]:
     """What a page needs to move the threshold: for each stop its cut, where it holds, rows that answer yes, rows that are wrong."""
     lists = {name: getattr(costs, name).tolist() for name in ("low", "high", "yes", "wrong")}
     whole = {name: getattr(costs, name) for name in ("own", "at", "now", "nobody", "everybody", "known", "rows")}

@@ -14,7 +14,7 @@ import numpy as np
 from octweb.figures.histogram import histogram_figure
 from octweb.figures.plane import cut_segment, half_plane
 from octweb.figures.split.impurity import best_threshold, gini_rows
-from octweb.figures.split.scene import Scene, impurity_words, rows_words, sentence, side_heads, weighed_codes_words
+from octweb.figures.split.scene import SplitScene, impurity_words, rows_words, sentence, side_heads, weighed_codes_words
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.tree.describe import number_text, split_text
 from trainer.tree.render.names import named_styles
@@ -25,7 +25,7 @@ MAX_POINTS = 5000
 SEED = 1
 
 
-def plane_picture(scene: Scene, split: Linear) -> dict[str, Any]:
+def plane_picture(scene: SplitScene, split: Linear) -> dict[str, Any]:
     f, g = split.features
     points = scene.X[:, [f, g]]
     finite: np.ndarray = np.all(np.isfinite(points), axis=1)
@@ -105,7 +105,7 @@ def _rings(points: FloatArray) -> dict[str, Any]:
 
 
 def _plane_shapes(
-    scene: Scene,
+    scene: SplitScene,
     a: FloatArray,
     c: float,
     margins: Sequence[float],
@@ -136,7 +136,7 @@ def _plane_shapes(
     return shapes
 
 
-def _side_words(scene: Scene) -> list[dict[str, Any]]:
+def _side_words(scene: SplitScene) -> list[dict[str, Any]]:
     """The rows of each side above the picture, with the colour of the class it predicts."""
     notes = []
     styles = class_styles(scene.tree.classes)
@@ -159,7 +159,7 @@ def _side_words(scene: Scene) -> list[dict[str, Any]]:
     return notes
 
 
-def _shares(scene: Scene) -> str:
+def _shares(scene: SplitScene) -> str:
     """Which class each side predicts and how much of it is right."""
     words = []
     for child, answer in ((scene.node.left, "yes"), (scene.node.right, "no")):
@@ -187,7 +187,7 @@ def _margin_words(distances: Sequence[float]) -> str:
     return f"Dashed: the empty band around the line, {yes} standard deviations wide on the yes side and {no} on the no side; the ringed rows end it."
 
 
-def single_column(scene: Scene, split: Linear) -> list[dict[str, Any]]:
+def single_column(scene: SplitScene, split: Linear) -> list[dict[str, Any]]:
     """The better of the two columns alone with its best cut: the reason for the line."""
     found = []
     for feature in split.features:

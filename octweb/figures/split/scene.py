@@ -10,14 +10,14 @@ import numpy as np
 from octweb.figures.split.impurity import gini_rows
 from trainer.data.parsing.codes import codes_text, likely_codes
 from trainer.dtypes import CodeArray, FloatArray
-from trainer.table import Kind
+from trainer.table import ColumnKind
 from trainer.tree.describe import split_text
 from trainer.tree.nodes import Node, Tree
 from trainer.tree.render.palette import short
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scene:
+class SplitScene:
     """A branch of a tree with its rows `X` (n, columns), their classes `codes` and the side `left` each goes to."""
 
     tree: Tree
@@ -36,14 +36,14 @@ class Scene:
         return side_heads(int(self.left.sum()), len(self.left))
 
 
-def impurity_words(scene: Scene) -> str:
+def impurity_words(scene: SplitScene) -> str:
     classes = len(scene.tree.classes)
     before = gini_rows(scene.codes, np.ones(len(scene.codes), bool), classes)
     after = gini_rows(scene.codes, scene.left, classes)
     return f"Gini impurity in rows: {before:,.1f} before, {after:,.1f} after the split."
 
 
-def codes_words(scene: Scene, feature: int) -> str:
+def codes_words(scene: SplitScene, feature: int) -> str:
     """How many rows answer as they do because their value is a code: one that was declared, or one that looks like it."""
     column = scene.tree.schema[feature]
     values = scene.X[:, feature]
@@ -60,12 +60,12 @@ def codes_words(scene: Scene, feature: int) -> str:
     return " ".join(said)
 
 
-def undeclared_codes(scene: Scene, feature: int) -> tuple[float, ...]:
+def undeclared_codes(scene: SplitScene, feature: int) -> tuple[float, ...]:
     """The values of a column that look like codes and that nobody declared, rising."""
     return () if scene.tree.schema[feature].special else tuple(_codes_here(scene, feature))
 
 
-def weighed_codes_words(scene: Scene, features: Iterable[int]) -> str:
+def weighed_codes_words(scene: SplitScene, features: Iterable[int]) -> str:
     """How many rows have a code in a column of a weighted sum, which takes it for a number like any other."""
     found = {f: codes for f in dict.fromkeys(features) if (codes := _codes_here(scene, f))}
     if not found:
@@ -82,11 +82,11 @@ def weighed_codes_words(scene: Scene, features: Iterable[int]) -> str:
     return f"{rows_words(rows)} {'has' if rows == 1 else 'have'} {kind} in {where}, and the sum weighs it as a number."
 
 
-def _codes_here(scene: Scene, feature: int) -> dict[float, int]:
+def _codes_here(scene: SplitScene, feature: int) -> dict[float, int]:
     """The codes among the rows, declared ones or else those that look like codes, with the rows of each."""
     column = scene.tree.schema[feature]
     values = scene.X[:, feature]
-    if column.kind is not Kind.NUMERIC:
+    if column.kind is not ColumnKind.NUMERIC:
         return {}
     declared = {v: int((values == v).sum()) for v in column.special}
     return {v: n for v, n in declared.items() if n} if column.special else likely_codes(values)
@@ -97,7 +97,7 @@ def missing_words(values: FloatArray) -> str:
     return f"{rows_words(missing)} without a value answer no." if missing else ""
 
 
-def rule_words(scene: Scene) -> str:
+def rule_words(scene: SplitScene) -> str:
     return split_text(scene.node.split, scene.tree.schema) if scene.node.split else ""
 
 

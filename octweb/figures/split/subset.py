@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from octweb.figures.split.scene import Scene, impurity_words, missing_words, sentence
+from octweb.figures.split.scene import SplitScene, impurity_words, missing_words, sentence
 from trainer.tree.render.names import named_styles
 from trainer.tree.render.palette import LEGEND, axis, class_styles, count_axis, escape, frame, short
 from trainer.tree.splits import Subset
@@ -15,11 +15,11 @@ from trainer.tree.splits import Subset
 MAX_CATEGORIES = 12  # per side
 
 
-def subset_pictures(scene: Scene, split: Subset) -> list[dict[str, Any]]:
+def subset_pictures(scene: SplitScene, split: Subset) -> list[dict[str, Any]]:
     return [_subset_picture(scene, split)]
 
 
-def _subset_picture(scene: Scene, split: Subset) -> dict[str, Any]:
+def _subset_picture(scene: SplitScene, split: Subset) -> dict[str, Any]:
     column = scene.tree.schema[split.feature]
     values = scene.X[:, split.feature]
     classes = len(scene.tree.classes)
@@ -46,7 +46,7 @@ def _subset_picture(scene: Scene, split: Subset) -> dict[str, Any]:
     return {"title": f"{short(column.name, 40)}: which categories go where", "note": note, "figure": figure}
 
 
-def _category_bars(scene: Scene, bars: Sequence[tuple[str, np.ndarray]]) -> dict[str, Any]:
+def _category_bars(scene: SplitScene, bars: Sequence[tuple[str, np.ndarray]]) -> dict[str, Any]:
     """Horizontal stacked bars at 0, 1, … downwards; the heads of the groups are ticks without a bar."""
     table = np.array([counts for _, counts in bars])
     at = list(range(len(bars)))

@@ -9,7 +9,7 @@ import numpy as np
 
 from octweb.figures.histogram import histogram_figure
 from octweb.figures.split.scene import (
-    Scene,
+    SplitScene,
     impurity_words,
     missing_words,
     rows_words,
@@ -24,7 +24,7 @@ from trainer.tree.splits import Linear
 MAX_TERMS = 10
 
 
-def coefficient_picture(scene: Scene, split: Linear) -> dict[str, Any]:
+def coefficient_picture(scene: SplitScene, split: Linear) -> dict[str, Any]:
     terms = []
     names = short_names([c.name for c in scene.tree.schema])
     for f, a, level in zip(split.features, split.coefficients, split.levels, strict=True):
@@ -64,7 +64,7 @@ def coefficient_picture(scene: Scene, split: Linear) -> dict[str, Any]:
     return {"title": f"The {len(terms)} terms of the rule", "note": note, "figure": {"data": [trace], "layout": layout}}
 
 
-def sum_picture(scene: Scene, split: Linear) -> dict[str, Any]:
+def sum_picture(scene: SplitScene, split: Linear) -> dict[str, Any]:
     total = np.zeros(len(scene.X))
     for f, a, level in zip(split.features, split.coefficients, split.levels, strict=True):
         total += a * (scene.X[:, f] if level < 0 else (scene.X[:, f] == level))

@@ -11,7 +11,7 @@ import numpy as np
 
 from octweb.registry.typed_numbers import typed_number
 from octweb.registry.workspace import performance
-from octweb.registry.workspace.scene import Scene
+from octweb.registry.workspace.scene import ModelScene
 from trainer.evaluate.intervals import of_mean
 from trainer.tree.describe import number_text
 from trainer.tree.render.palette import swatch
@@ -21,7 +21,7 @@ MOST = 1e9
 
 
 @dataclass(frozen=True, kw_only=True)
-class Costs:
+class CostMatrix:
     """Cost of each answer, float64 (actual, predicted); `texts` are the fields as typed, `errors` what is wrong with them."""
 
     table: np.ndarray
@@ -29,7 +29,7 @@ class Costs:
     errors: list[str]
 
 
-def costs_of(classes: tuple[str, ...], query: Mapping[str, str]) -> Costs:
+def costs_of(classes: tuple[str, ...], query: Mapping[str, str]) -> CostMatrix:
     """The costs of the address: `cost-a-p` for each pair, or `cost-a` for a row of class a that is missed; 1 unless given.
 
     A right answer costs nothing.
@@ -46,7 +46,7 @@ def costs_of(classes: tuple[str, ...], query: Mapping[str, str]) -> Costs:
                 errors.append(f"{_what(classes, a, at, n)}: “{text[:40]}” is not a number from 0 to 1,000,000,000.")
             else:
                 table[a, at] = value
-    return Costs(table=table, texts=texts, errors=errors)
+    return CostMatrix(table=table, texts=texts, errors=errors)
 
 
 def _fields(a: int, classes: int) -> list[tuple[str, list[int]]]:
@@ -67,7 +67,7 @@ def _number(text: str) -> float | None:
     return None if isinstance(value, str) or not 0 <= value <= MOST else float(value)
 
 
-def costs(scene: Scene, part: str) -> dict[str, Any] | None:
+def costs(scene: ModelScene, part: str) -> dict[str, Any] | None:
     """Fields, and the cost per row of the tree, of its leaves with the cheapest answer, and of the cheapest single answer.
 
     Answers are chosen on training rows, costs are counted on the rows of `part`. None if no mistakes are known.
@@ -108,7 +108,7 @@ def costs(scene: Scene, part: str) -> dict[str, Any] | None:
     }
 
 
-def _cheapest_answers(scene: Scene, part: str, table: np.ndarray) -> list[dict[str, Any]]:
+def _cheapest_answers(scene: ModelScene, part: str, table: np.ndarray) -> list[dict[str, Any]]:
     """The same questions, but each leaf gives the answer that costs least on its training rows; not known for folds, and for rows that
     are not at hand."""
     reached = performance.leaf_counts(scene, part)

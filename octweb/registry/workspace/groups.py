@@ -10,13 +10,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from octweb.core.files import local_path
-from octweb.registry.workspace.scene import Scene
+from octweb.registry.workspace.scene import ModelScene
 from trainer.evaluate.groups import FEWEST, group_rows
 from trainer.evaluate.intervals import wilson
 from trainer.tree.render.palette import swatch
 
 
-def columns_of(scene: Scene) -> list[dict[str, Any]]:
+def columns_of(scene: ModelScene) -> list[dict[str, Any]]:
     """The columns that rows can be grouped by, without the target: name, and whether the tree asks it."""
     dataset = scene.model.dataset
     if dataset is None or scene.rows is None:
@@ -29,7 +29,7 @@ def columns_of(scene: Scene) -> list[dict[str, Any]]:
     ]
 
 
-def groups(scene: Scene, column: str, part: str) -> dict[str, Any] | None:
+def groups(scene: ModelScene, column: str, part: str) -> dict[str, Any] | None:
     """The rows of a part by the values of a column: rows, accuracy, share found of each class, each with its interval."""
     record = next((c for c in columns_of(scene) if c["name"] == column), None)
     if record is None or scene.rows is None or not len(scene.part(part)):
@@ -51,7 +51,7 @@ def groups(scene: Scene, column: str, part: str) -> dict[str, Any] | None:
     return {"column": column, "asked": record["asked"], "groups": found, "small": small, "fewest": FEWEST}
 
 
-def _group(scene: Scene, label: str, rows: np.ndarray, classes: int) -> dict[str, Any]:
+def _group(scene: ModelScene, label: str, rows: np.ndarray, classes: int) -> dict[str, Any]:
     assert scene.rows is not None
     actual = scene.rows.codes[rows]
     predicted = scene.predicted[rows]
@@ -79,7 +79,7 @@ def _group(scene: Scene, label: str, rows: np.ndarray, classes: int) -> dict[str
     }
 
 
-def _column(scene: Scene, name: str) -> np.ndarray | None:
+def _column(scene: ModelScene, name: str) -> np.ndarray | None:
     """The column as it was uploaded, for the rows that the model reads: float64, or objects with None for missing."""
     assert scene.rows is not None
     dataset = scene.model.dataset

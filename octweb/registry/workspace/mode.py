@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from octweb.registry.workspace.scene import Scene
+    from octweb.registry.workspace.scene import ModelScene
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,10 +17,16 @@ class Mode:
     id: str
     label: str
     template: str
-    context: Callable[[Scene], dict[str, Any]]
+    context: Callable[[ModelScene], dict[str, Any]]
     page: str = ""  # the name of an address: the mode is a page of its own
-    shown: Callable[[Scene], bool] = lambda scene: True
-    count: Callable[[Scene], int | None] = lambda scene: None
+    shown: Callable[[ModelScene], bool] = lambda scene: True
+    count: Callable[[ModelScene], int | None] = lambda scene: None
 
 
-ADDED: list[tuple[str, Mode]] = []  # the id of the mode before it, and the mode; from `ready` of an app
+added_modes: list[tuple[str, Mode]] = []
+
+
+def register_mode(mode: Mode, *, after: str) -> None:
+    """Add a mode behind the one with the id `after`; apps call this in `ready`."""
+    if (after, mode) not in added_modes:
+        added_modes.append((after, mode))

@@ -1,4 +1,4 @@
-"""The modes of a model page; each is an entry of MODES, nothing else names them. Other apps add theirs to `mode.ADDED`."""
+"""The modes of a model page; each is an entry of MODES, nothing else names them. Other apps add theirs to `mode.register_mode`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from octweb.registry.downloads import FORMATS
 from octweb.registry.reach import reach_of
 from octweb.registry.selection import selection_of
 from octweb.registry.workspace import costs, groups, performance, rowsets, versions
-from octweb.registry.workspace.mode import ADDED, Mode
-from octweb.registry.workspace.scene import Scene
+from octweb.registry.workspace.mode import Mode, added_modes
+from octweb.registry.workspace.scene import ModelScene
 from octweb.registry.workspace.tabs import inspector
 from octweb.registry.workspace.trying import follow, try_it
 from trainer.convert.source import METHOD
@@ -29,7 +29,7 @@ MAP_FROM = 17  # leaves from which a small map is shown: beyond a complete tree 
 OUTLINE_TO = 300  # nodes up to which the tree is given as a list, too
 
 
-def _tree(scene: Scene) -> dict[str, Any]:
+def _tree(scene: ModelScene) -> dict[str, Any]:
     tree = scene.tree
     walk, trouble, followed = follow(scene)
     cell = None if walk else rowsets.cell_of(scene)
@@ -61,7 +61,7 @@ def _tree(scene: Scene) -> dict[str, Any]:
     }
 
 
-def _row_counts(scene: Scene) -> dict[str, int]:
+def _row_counts(scene: ModelScene) -> dict[str, int]:
     """Return how many rows trained the tree and how many were held out: counted on the rows, else as the model file says."""
     metrics = scene.file.metrics
     said = [int((metrics.get(name) or {}).get("n") or 0) for name in ("train", "test")]
@@ -69,7 +69,7 @@ def _row_counts(scene: Scene) -> dict[str, int]:
     return {"training": training, "unseen_rows": len(scene.part("unseen")) or said[1]}
 
 
-def _performance(scene: Scene) -> dict[str, Any]:
+def _performance(scene: ModelScene) -> dict[str, Any]:
     part = performance.chosen_part(scene)
     positive = performance.positive_class(scene)
     columns = groups.columns_of(scene)
@@ -93,7 +93,7 @@ def _performance(scene: Scene) -> dict[str, Any]:
     }
 
 
-def _proof(scene: Scene) -> dict[str, Any]:
+def _proof(scene: ModelScene) -> dict[str, Any]:
     model = scene.model
     certificate = scene.file.certificate
     return {
@@ -114,7 +114,7 @@ def _proof(scene: Scene) -> dict[str, Any]:
     }
 
 
-def _use(scene: Scene) -> dict[str, Any]:
+def _use(scene: ModelScene) -> dict[str, Any]:
     model = scene.model
     url = str(scene.query.get("call_url", ""))
     example = example_row(model, inside=scene.inside)
@@ -129,7 +129,7 @@ def _use(scene: Scene) -> dict[str, Any]:
     }
 
 
-def _history(scene: Scene) -> dict[str, Any]:
+def _history(scene: ModelScene) -> dict[str, Any]:
     model = scene.model
     return {
         "versions": versions.versions(scene),
@@ -152,18 +152,18 @@ MODES: list[Mode] = [
         count=lambda scene: versions.count(scene),
     ),
 ]
-for before, added in ADDED:
+for before, added in added_modes:
     MODES.insert([mode.id for mode in MODES].index(before) + 1, added)
 
 
-def chosen_mode(scene: Scene) -> Mode:
+def chosen_mode(scene: ModelScene) -> Mode:
     """The mode that the address asks for; the tree otherwise, what is typed into "Try it" under Use."""
     wanted = scene.query.get("mode", "use" if scene.typed is not None else "tree")
     shown = [mode for mode in MODES if mode.shown(scene) and not mode.page]
     return next((mode for mode in shown if mode.id == wanted), shown[0])
 
 
-def workspace(scene: Scene) -> dict[str, Any]:
+def workspace(scene: ModelScene) -> dict[str, Any]:
     """Everything that the page of a model shows in the chosen mode."""
     chosen = chosen_mode(scene)
     facts = page.facts(scene.model)

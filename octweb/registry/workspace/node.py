@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from octweb.figures.split.impurity import best_threshold, gini_rows
-from octweb.registry.workspace.scene import Scene
+from octweb.registry.workspace.scene import ModelScene
 from trainer.evaluate.intervals import wilson
-from trainer.table import Kind
+from trainer.table import ColumnKind
 from trainer.training import single_leaf
 from trainer.tree.describe import headline, number_text, split_text
 from trainer.tree.idle import idle_questions
@@ -27,7 +27,7 @@ HEAVY = 3  # terms of a hyperplane that the headline names
 MAX_SINGLE_CELLS = 4_000_000  # rows × columns up to which the best single column is looked for
 
 
-def node_facts(scene: Scene) -> dict[str, Any]:
+def node_facts(scene: ModelScene) -> dict[str, Any]:
     """Number, place, rule or answer, rows, class bar of the chosen node; of a tree of one leaf also why it asks nothing."""
     v = scene.node
     tree = scene.tree
@@ -51,7 +51,7 @@ def _answers(tree: Tree, node: int) -> list[str]:
     return ["yes" if b == tree.nodes[a].left else "no" for a, b in itertools.pairwise(tree.path_to(node))]
 
 
-def path_rules(scene: Scene, node: int) -> list[dict[str, Any]]:
+def path_rules(scene: ModelScene, node: int) -> list[dict[str, Any]]:
     """The questions on the way to a node with the answer each was given."""
     tree = scene.tree
     found = []
@@ -61,7 +61,7 @@ def path_rules(scene: Scene, node: int) -> list[dict[str, Any]]:
     return found
 
 
-def sides(scene: Scene) -> list[dict[str, Any]]:
+def sides(scene: ModelScene) -> list[dict[str, Any]]:
     """Both answers of the question: rows, class, share on training rows, share on unseen rows with its interval."""
     v = scene.node
     tree = scene.tree
@@ -73,16 +73,16 @@ def sides(scene: Scene) -> list[dict[str, Any]]:
     ]
 
 
-def _tests(scene: Scene) -> dict[str, str]:
+def _tests(scene: ModelScene) -> dict[str, str]:
     """What a value has to be for each answer, of a question with a threshold: "≤ 75"."""
     cut = scene.node.split.cut if scene.node.split is not None else None
-    if cut is None or scene.tree.schema[cut[0]].kind is Kind.BINARY:
+    if cut is None or scene.tree.schema[cut[0]].kind is ColumnKind.BINARY:
         return {"yes": "", "no": ""}
     threshold = column_number(scene.tree.schema[cut[0]].name, cut[1])
     return {"yes": f"≤\u00a0{threshold}", "no": f">\u00a0{threshold}"}
 
 
-def _side(scene: Scene, answer: str, test: str, child: Node) -> dict[str, Any]:
+def _side(scene: ModelScene, answer: str, test: str, child: Node) -> dict[str, Any]:
     right, n = scene.unseen_of(child)
     return {
         "answer": answer,
@@ -99,7 +99,7 @@ def _side(scene: Scene, answer: str, test: str, child: Node) -> dict[str, Any]:
     }
 
 
-def answer_facts(scene: Scene) -> dict[str, Any]:
+def answer_facts(scene: ModelScene) -> dict[str, Any]:
     """Of a leaf: its classes with rows of both kinds, and the promise beside what unseen rows say."""
     v = scene.node
     tree = scene.tree
@@ -120,7 +120,7 @@ def answer_facts(scene: Scene) -> dict[str, Any]:
     return {"classes": classes, "unseen_rows": n, "unseen": right / n if n else None, "interval": wilson(right, n)}
 
 
-def leaves_under(scene: Scene) -> list[dict[str, Any]]:
+def leaves_under(scene: ModelScene) -> list[dict[str, Any]]:
     """The leaves below the node, largest first, each with the last question before it."""
     tree = scene.tree
     found: list[dict[str, Any]] = []
@@ -140,7 +140,7 @@ def leaves_under(scene: Scene) -> list[dict[str, Any]]:
     return sorted(found, key=lambda leaf: -leaf["rows"])
 
 
-def idle_at(scene: Scene) -> int:
+def idle_at(scene: ModelScene) -> int:
     """Questions at or below the chosen node that change no prediction."""
     below = scene.below(scene.node.id)
     return sum(bool(below[v]) for v in idle_questions(scene.tree))
@@ -149,7 +149,7 @@ def idle_at(scene: Scene) -> int:
 # ---- questions of several columns
 
 
-def terms(scene: Scene) -> dict[str, Any] | None:
+def terms(scene: ModelScene) -> dict[str, Any] | None:
     """A weighted sum as a table: each term with its coefficient, its weight per standard deviation, its share of all weight.
 
     Weights are taken from the rows that reach the node; the sign is as the question is written: + pulls to no.
@@ -157,7 +157,7 @@ def terms(scene: Scene) -> dict[str, Any] | None:
     return _terms(scene, scene.node)
 
 
-def heaviest(scene: Scene) -> dict[int, tuple[str, ...]]:
+def heaviest(scene: ModelScene) -> dict[int, tuple[str, ...]]:
     """For each question about many columns the lines of its card: its heaviest columns, and how many more there are."""
     found = {}
     for v in scene.tree.branches:
@@ -167,7 +167,7 @@ def heaviest(scene: Scene) -> dict[int, tuple[str, ...]]:
     return found
 
 
-def _terms(scene: Scene, v: Node, length: int = NAME_LENGTH) -> dict[str, Any] | None:
+def _terms(scene: ModelScene, v: Node, length: int = NAME_LENGTH) -> dict[str, Any] | None:
     """The terms of a node, with names of about so many letters."""
     tree = scene.tree
     if v.split is None or v.split.weighted is None:
@@ -204,7 +204,7 @@ def _terms(scene: Scene, v: Node, length: int = NAME_LENGTH) -> dict[str, Any] |
     }
 
 
-def best_single(scene: Scene) -> dict[str, Any] | None:
+def best_single(scene: ModelScene) -> dict[str, Any] | None:
     """The best question of one column in place of the node's own, among *all* numeric columns: lowest Gini impurity.
 
     None without rows, for tables too large to look through, and where nothing can be cut.
@@ -222,7 +222,7 @@ def best_single(scene: Scene) -> dict[str, Any] | None:
     classes = len(tree.classes)
     best = None
     for j, column in enumerate(tree.schema):
-        if column.kind is Kind.CATEGORICAL:
+        if column.kind is ColumnKind.CATEGORICAL:
             continue
         found = best_threshold(X[:, j], codes, classes)
         if found is not None and (best is None or found[1] < best[0]):

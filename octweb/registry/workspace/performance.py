@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from octweb.registry.workspace.node import path_rules
-from octweb.registry.workspace.scene import TRAINING, UNSEEN, Scene
+from octweb.registry.workspace.scene import TRAINING, UNSEEN, ModelScene
 from trainer.evaluate.curves import Curve, brier, curve
 from trainer.evaluate.intervals import of_folds, wilson
 from trainer.tree.render.palette import swatch
@@ -20,7 +20,7 @@ WORDS = {
 }
 
 
-def parts_of(scene: Scene) -> list[str]:
+def parts_of(scene: ModelScene) -> list[str]:
     """The kinds of rows that mistakes are known for, the most honest first."""
     metrics = scene.file.metrics
     found = [UNSEEN] if (metrics.get("test") or {}).get("n") or len(scene.part(UNSEEN)) else []
@@ -28,13 +28,13 @@ def parts_of(scene: Scene) -> list[str]:
     return [*found, TRAINING]
 
 
-def chosen_part(scene: Scene) -> str:
+def chosen_part(scene: ModelScene) -> str:
     """The kind asked for, else the most honest one."""
     parts = parts_of(scene)
     return scene.query.get("part", "") if scene.query.get("part") in parts else parts[0]
 
 
-def confusion(scene: Scene, part: str) -> np.ndarray | None:
+def confusion(scene: ModelScene, part: str) -> np.ndarray | None:
     """Counts by actual and predicted class, int64 (classes, classes): from the rows where they are at hand, else from the file."""
     classes = len(scene.tree.classes)
     if part != FOLDS and len(scene.part(part)) and scene.rows is not None:
@@ -49,7 +49,7 @@ def confusion(scene: Scene, part: str) -> np.ndarray | None:
     return None if kept is None else np.array(kept, np.int64).reshape(classes, classes)
 
 
-def _from_leaves(scene: Scene) -> np.ndarray:
+def _from_leaves(scene: ModelScene) -> np.ndarray:
     """The training rows as the leaves of the file count them."""
     counts = np.zeros((len(scene.tree.classes),) * 2, np.int64)
     for leaf in scene.tree.leaves:
@@ -57,7 +57,7 @@ def _from_leaves(scene: Scene) -> np.ndarray:
     return counts
 
 
-def mistakes(scene: Scene, part: str) -> dict[str, Any] | None:
+def mistakes(scene: ModelScene, part: str) -> dict[str, Any] | None:
     """The confusion matrix for the template: a row for each actual class, its cells shaded by their share of the row."""
     counts = confusion(scene, part)
     if counts is None:
@@ -110,7 +110,7 @@ def mistakes(scene: Scene, part: str) -> dict[str, Any] | None:
     }
 
 
-def unseen_interval(scene: Scene) -> tuple[float, float] | None:
+def unseen_interval(scene: ModelScene) -> tuple[float, float] | None:
     """The 95 % interval of the accuracy on unseen rows: Wilson's for held-out rows, by folds for a cross-validation."""
     crossed, test = (scene.file.metrics.get(name) or {} for name in ("cross_validation", "test"))
     if crossed.get("accuracy") is not None:
@@ -123,7 +123,7 @@ def unseen_interval(scene: Scene) -> tuple[float, float] | None:
 # ---- leaves as promises
 
 
-def leaf_counts(scene: Scene, part: str) -> np.ndarray:
+def leaf_counts(scene: ModelScene, part: str) -> np.ndarray:
     """Rows by leaf and class, int64 (leaves, classes), in the order of `tree.leaves`."""
     leaves = [leaf.id for leaf in scene.tree.leaves]
     if part == UNSEEN:
@@ -131,7 +131,7 @@ def leaf_counts(scene: Scene, part: str) -> np.ndarray:
     return np.array([scene.tree.nodes[i].counts for i in leaves], np.int64)
 
 
-def calibration(scene: Scene) -> list[dict[str, Any]]:
+def calibration(scene: ModelScene) -> list[dict[str, Any]]:
     """One point per leaf: the share of its class that it promises, the share among unseen rows with its interval.
 
     Leaves that no unseen row reaches have none. Empty where no rows were held out.
@@ -158,7 +158,7 @@ def calibration(scene: Scene) -> list[dict[str, Any]]:
     return found
 
 
-def curve_of(scene: Scene, part: str, positive: int) -> Curve | None:
+def curve_of(scene: ModelScene, part: str, positive: int) -> Curve | None:
     """The cut-offs that the leaves offer for one of two classes; None for other numbers of classes and without rows."""
     if len(scene.tree.classes) != 2:
         return None
@@ -168,13 +168,13 @@ def curve_of(scene: Scene, part: str, positive: int) -> Curve | None:
     return curve(_scores(scene, positive), counts[:, positive], counts[:, 1 - positive])
 
 
-def own_cut(scene: Scene, part: str, positive: int) -> tuple[int, int]:
+def own_cut(scene: ModelScene, part: str, positive: int) -> tuple[int, int]:
     """Of the rows that the tree predicts positive, how many are and how many are not."""
     counts = leaf_counts(scene, part)[[leaf.label == positive for leaf in scene.tree.leaves]]
     return int(counts[:, positive].sum()), int(counts[:, 1 - positive].sum())
 
 
-def quality(scene: Scene, part: str, positive: int) -> dict[str, Any] | None:
+def quality(scene: ModelScene, part: str, positive: int) -> dict[str, Any] | None:
     """Area under the ROC curve, and the Brier score beside the score of always saying the share of the training rows."""
     found = curve_of(scene, part, positive)
     if found is None:
@@ -191,12 +191,12 @@ def quality(scene: Scene, part: str, positive: int) -> dict[str, Any] | None:
     }
 
 
-def _scores(scene: Scene, positive: int) -> np.ndarray:
+def _scores(scene: ModelScene, positive: int) -> np.ndarray:
     """The share of the positive class among the training rows of each leaf."""
     return np.array([scene.tree.probabilities[leaf.id, positive] for leaf in scene.tree.leaves])
 
 
-def positive_class(scene: Scene) -> int:
+def positive_class(scene: ModelScene) -> int:
     """The class of the curves: the one asked for, else the rarer one among the training rows."""
     text = scene.query.get("positive", "")
     classes = scene.tree.classes
@@ -206,7 +206,7 @@ def positive_class(scene: Scene) -> int:
     return int(np.argmin(counts)) if counts else 0
 
 
-def where_they_end(scene: Scene, positions: np.ndarray) -> list[dict[str, Any]]:
+def where_they_end(scene: ModelScene, positions: np.ndarray) -> list[dict[str, Any]]:
     """The leaves in which rows end, most rows first, each with the questions and answers that lead there."""
     leaves, counts = np.unique(scene.leaf_of[positions], return_counts=True)
     order = np.argsort(-counts, kind="stable")

@@ -11,9 +11,9 @@ from urllib.parse import urlencode
 import numpy as np
 
 from octweb.registry.workspace import performance
-from octweb.registry.workspace.scene import TRAINING, UNSEEN, Scene
+from octweb.registry.workspace.scene import TRAINING, UNSEEN, ModelScene
 from trainer.data.formats.spreadsheet import text_line
-from trainer.table import ColumnSchema, Kind
+from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.describe import category_text
 from trainer.tree.numbers import column_number
 from trainer.tree.render.names import short_names
@@ -47,7 +47,7 @@ class RowQuery:
         return urlencode({name: 1 if value is True else value for name, value in values.items()})
 
 
-def row_query(scene: Scene, query: Mapping[str, str]) -> RowQuery:
+def row_query(scene: ModelScene, query: Mapping[str, str]) -> RowQuery:
     """What the address asks for; what makes no sense there counts as not asked for."""
     parts = scene.parts or (TRAINING,)
     classes = len(scene.tree.classes)
@@ -66,7 +66,7 @@ def row_query(scene: Scene, query: Mapping[str, str]) -> RowQuery:
     )
 
 
-def positions(scene: Scene, asked: RowQuery) -> np.ndarray:
+def positions(scene: ModelScene, asked: RowQuery) -> np.ndarray:
     """The rows asked for in their order, as positions."""
     rows = scene.rows
     if rows is None:
@@ -86,7 +86,7 @@ def positions(scene: Scene, asked: RowQuery) -> np.ndarray:
     return found[order[::-1] if asked.descending else order]
 
 
-def table(scene: Scene, asked: RowQuery) -> dict[str, Any]:
+def table(scene: ModelScene, asked: RowQuery) -> dict[str, Any]:
     """A page of the rows for the template: heads with the addresses that sort by them, and cells in words."""
     found = positions(scene, asked)
     pages = max(1, math.ceil(len(found) / PAGE))
@@ -114,7 +114,7 @@ def table(scene: Scene, asked: RowQuery) -> dict[str, Any]:
     }
 
 
-def cell_of(scene: Scene) -> dict[str, Any] | None:
+def cell_of(scene: ModelScene) -> dict[str, Any] | None:
     """Actual and predicted class of the cell of the confusion matrix that the address names, and where its rows end."""
     asked = row_query(scene, scene.query)
     if asked.actual is None or asked.predicted is None or scene.rows is None:
@@ -131,7 +131,7 @@ def cell_of(scene: Scene) -> dict[str, Any] | None:
     }
 
 
-def csv_of(scene: Scene, asked: RowQuery) -> Iterator[str]:
+def csv_of(scene: ModelScene, asked: RowQuery) -> Iterator[str]:
     """All rows as CSV: line, row, leaf, actual and predicted class, then every column of the model with every digit."""
     rows = scene.rows
     tree = scene.tree
@@ -145,7 +145,7 @@ def csv_of(scene: Scene, asked: RowQuery) -> Iterator[str]:
         yield text_line([line, int(rows.numbers[i]), int(scene.leaf_of[i]), *classes, *values])
 
 
-def line_word(scene: Scene) -> str:
+def line_word(scene: ModelScene) -> str:
     """What the number before a row is: the line of the uploaded file, or the row where lines are not known."""
     return "row" if scene.rows is None else scene.rows.called
 
@@ -155,7 +155,7 @@ def part_words(part: str) -> str:
     return "unseen rows" if part == UNSEEN else "training rows"
 
 
-def _columns(scene: Scene, node: int) -> list[int]:
+def _columns(scene: ModelScene, node: int) -> list[int]:
     """Columns asked on the way to the node first, then the node's own and those below, then the others."""
     tree = scene.tree
     order = []
@@ -166,7 +166,7 @@ def _columns(scene: Scene, node: int) -> list[int]:
     return list(dict.fromkeys([*order, *range(len(tree.schema))]))
 
 
-def _row(scene: Scene, i: int, columns: list[int]) -> dict[str, Any]:
+def _row(scene: ModelScene, i: int, columns: list[int]) -> dict[str, Any]:
     rows = scene.rows
     tree = scene.tree
     assert rows is not None
@@ -198,7 +198,7 @@ def _head(asked: RowQuery, key: str, words: str, of: ColumnSchema | None = None)
     }
 
 
-def _key(scene: Scene, sort: str, found: np.ndarray) -> np.ndarray:
+def _key(scene: ModelScene, sort: str, found: np.ndarray) -> np.ndarray:
     rows = scene.rows
     assert rows is not None
     if sort == ACTUAL:
@@ -213,7 +213,7 @@ def _key(scene: Scene, sort: str, found: np.ndarray) -> np.ndarray:
 
 
 def _cell(column: Any, value: float) -> str:
-    if column.kind is Kind.CATEGORICAL:
+    if column.kind is ColumnKind.CATEGORICAL:
         return category_text(column, value)
     return column_number(column.name, value)  # beside a threshold, a rounded value may stand on the other side
 
@@ -221,7 +221,7 @@ def _cell(column: Any, value: float) -> str:
 def exact_text(column: Any, value: float) -> str:
     if math.isnan(value):
         return ""
-    if column.kind is Kind.CATEGORICAL:
+    if column.kind is ColumnKind.CATEGORICAL:
         return category_text(column, value)
     return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
 

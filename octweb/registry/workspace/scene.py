@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from octweb.registry.data import Rows, rows_of
+from octweb.registry.data import DatasetRows, rows_of
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from trainer.dtypes import CodeArray
@@ -22,7 +22,7 @@ UNSEEN = "unseen"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scene:
+class ModelScene:
     """A model as one person sees it; `inside` says that the rows may be shown, `query` is what the address asks for.
 
     `typed` are the values of a row that was sent, by the names of their fields; they never come from an address.
@@ -43,7 +43,7 @@ class Scene:
         return self.file.tree
 
     @cached_property
-    def rows(self) -> Rows | None:
+    def rows(self) -> DatasetRows | None:
         """The rows, for those who may see them; None if they are gone, too many or not theirs."""
         try:
             return rows_of(self.model) if self.inside else None

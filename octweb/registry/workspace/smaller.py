@@ -10,12 +10,12 @@ from octweb.registry import access
 from octweb.registry.claims import claims
 from octweb.registry.models import TreeModel
 from octweb.registry.workspace.performance import unseen_interval
-from octweb.registry.workspace.scene import Scene
+from octweb.registry.workspace.scene import ModelScene
 
 LOOKED_AT = 5  # smaller models whose rows are compared
 
 
-def smaller(scene: Scene) -> dict[str, Any] | None:
+def smaller(scene: ModelScene) -> dict[str, Any] | None:
     """The one with the fewest leaves that the user may see, with its interval; None where there is none, or no unseen row."""
     own = scene.model
     if own.unseen_accuracy is None or not len(scene.part("unseen")):
@@ -27,13 +27,13 @@ def smaller(scene: Scene) -> dict[str, Any] | None:
         .order_by("leaves", "-unseen_accuracy", "pk")
     )
     for other in others[:LOOKED_AT]:
-        there = Scene(model=other, user=scene.user, inside=access.inside(scene.user, other))
+        there = ModelScene(model=other, user=scene.user, inside=access.inside(scene.user, other))
         if _same_unseen(scene, there):
             return {"model": other, "claim": claims(other)[0].words, "interval": unseen_interval(there)}
     return None
 
 
-def _same_unseen(one: Scene, other: Scene) -> bool:
+def _same_unseen(one: ModelScene, other: ModelScene) -> bool:
     """Whether the same rows of the file were held out."""
     if one.rows is None or other.rows is None:
         return False

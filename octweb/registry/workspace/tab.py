@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from octweb.registry.workspace.scene import Scene
+    from octweb.registry.workspace.scene import ModelScene
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,11 +17,15 @@ class Tab:
     id: str
     label: str
     template: str
-    context: Callable[[Scene], dict[str, Any]]
-    shown: Callable[[Scene], bool] = lambda scene: True
-    count: Callable[[Scene], int | None] = lambda scene: None
+    context: Callable[[ModelScene], dict[str, Any]]
+    shown: Callable[[ModelScene], bool] = lambda scene: True
+    count: Callable[[ModelScene], int | None] = lambda scene: None
 
 
-ADDED: list[
-    str
-] = []  # dotted names of tabs that stand before the last one; from `ready` of an app, loaded with the inspector
+added_tabs: list[str] = []
+
+
+def register_tab(name: str) -> None:
+    """Add a tab before the last one by its dotted name; apps call this in `ready`."""
+    if name not in added_tabs:
+        added_tabs.append(name)

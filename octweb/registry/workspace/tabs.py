@@ -11,9 +11,9 @@ from django.utils.module_loading import import_string
 from octweb.figures.split import split_figures
 from octweb.registry.claims import claim_of
 from octweb.registry.workspace import node, rowsets, thresholds
-from octweb.registry.workspace.scene import Scene
+from octweb.registry.workspace.scene import ModelScene
 from octweb.registry.workspace.smaller import smaller
-from octweb.registry.workspace.tab import ADDED, Tab
+from octweb.registry.workspace.tab import Tab, added_tabs
 from trainer.certificate import Guarantee
 from trainer.registry import editable_ids
 from trainer.tree.idle import idle_questions
@@ -23,7 +23,7 @@ AT_FIRST = 10  # leaves of the list that are shown at once, and one or two more 
 MAX_DESCRIBED_ROWS = 20_000  # rows of a node up to which the note of its picture is worked out beforehand
 
 
-def _question(scene: Scene) -> dict[str, Any]:
+def _question(scene: ModelScene) -> dict[str, Any]:
     return {
         "pictures": _pictures(scene),
         "sides": node.sides(scene),
@@ -34,7 +34,7 @@ def _question(scene: Scene) -> dict[str, Any]:
     }
 
 
-def _pictures(scene: Scene) -> list[dict[str, Any]]:
+def _pictures(scene: ModelScene) -> list[dict[str, Any]]:
     """Addresses, titles and notes of the pictures of the question; without rows there are none."""
     if scene.rows is None or scene.node.is_leaf:
         return []
@@ -50,7 +50,7 @@ def _pictures(scene: Scene) -> list[dict[str, Any]]:
     ]
 
 
-def _declare(scene: Scene, picture: dict[str, Any]) -> str:
+def _declare(scene: ModelScene, picture: dict[str, Any]) -> str:
     """The page of the data set on which the codes of this warning can be declared; empty where there are none, or no data set."""
     found = picture.get("undeclared")
     if not found or not found["codes"] or scene.model.dataset is None:
@@ -59,19 +59,19 @@ def _declare(scene: Scene, picture: dict[str, Any]) -> str:
     return f"{reverse('datasets:edit', args=[scene.model.dataset_id])}?{urlencode(query)}"
 
 
-def _answer(scene: Scene) -> dict[str, Any]:
+def _answer(scene: ModelScene) -> dict[str, Any]:
     return {
         "answer": node.answer_facts(scene),
         "path": node.path_rules(scene, scene.node.id),
     }
 
 
-def _rows(scene: Scene) -> dict[str, Any]:
+def _rows(scene: ModelScene) -> dict[str, Any]:
     asked = rowsets.row_query(scene, {**scene.query, "node": str(scene.node.id)})
     return {"table": rowsets.table(scene, asked)}
 
 
-def _below(scene: Scene) -> dict[str, Any]:
+def _below(scene: ModelScene) -> dict[str, Any]:
     leaves = node.leaves_under(scene)
     first = len(leaves) if len(leaves) <= AT_FIRST + 2 else AT_FIRST
     return {
@@ -86,7 +86,7 @@ def _below(scene: Scene) -> dict[str, Any]:
     }
 
 
-def _proof(scene: Scene) -> dict[str, Any]:
+def _proof(scene: ModelScene) -> dict[str, Any]:
     return {
         "certificate": scene.file.certificate,
         "claim": claim_of(scene.model),
@@ -95,7 +95,7 @@ def _proof(scene: Scene) -> dict[str, Any]:
     }
 
 
-TABS: list[Tab] = [  # applications above this one may add theirs to `tab.ADDED`
+TABS: list[Tab] = [  # applications above this one may add theirs to `tab.register_tab`
     Tab(
         id="question",
         label="Question",
@@ -125,12 +125,12 @@ TABS: list[Tab] = [  # applications above this one may add theirs to `tab.ADDED`
         shown=lambda scene: not scene.node.is_leaf,
         count=lambda scene: len(node.leaves_under(scene)),
     ),
-    *(import_string(name) for name in ADDED),
+    *(import_string(name) for name in added_tabs),
     Tab(id="proof", label="Proof", template="registry/inspector/_proof.html", context=_proof),
 ]
 
 
-def inspector(scene: Scene) -> dict[str, Any]:
+def inspector(scene: ModelScene) -> dict[str, Any]:
     """The inspector of the chosen node with the tab that is asked for; without one a question, or a leaf's rows if they may be seen."""
     shown = [tab for tab in TABS if tab.shown(scene)]
     wanted = scene.query.get("tab", "")

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from octweb.core.methods import title_of
-from octweb.figures.split.costs import Costs, threshold_costs
+from octweb.figures.split.costs import CutCosts, threshold_costs
 from octweb.registry.page import number_writing
-from octweb.registry.workspace.scene import Scene
+from octweb.registry.workspace.scene import ModelScene
 from trainer.registry import editable_ids
 from trainer.tree.numbers import column_number
 from trainer.tree.render.palette import swatch
@@ -18,7 +18,7 @@ HARDLY = 0.005  # of the rows of a node: so many more or fewer wrong ones are ha
 MOST_NAMED = 6  # classes up to which a picture names them; the tree beside it names all
 
 
-def costs(scene: Scene) -> Costs | None:
+def costs(scene: ModelScene) -> CutCosts | None:
     """The costs of all thresholds of the chosen question; None for other questions, and without rows."""
     if scene.rows is None or scene.node.is_leaf:
         return None
@@ -26,7 +26,7 @@ def costs(scene: Scene) -> Costs | None:
     return threshold_costs(scene.tree, scene.node.id, scene.rows.matrix[at], scene.rows.codes[at])
 
 
-def moving(scene: Scene) -> dict[str, Any] | None:
+def moving(scene: ModelScene) -> dict[str, Any] | None:
     """What the page needs to move the threshold; None where there is no choice of thresholds."""
     found = costs(scene)
     if found is None or scene.node.split is None or len(found.low) < 2:
@@ -40,7 +40,7 @@ def moving(scene: Scene) -> dict[str, Any] | None:
     }
 
 
-def hardly(found: Costs) -> dict[str, Any] | None:
+def hardly(found: CutCosts) -> dict[str, Any] | None:
     """The thresholds around the tree's own with which hardly more or fewer rows are wrong; None if there is no other."""
     at = found.at
     more = found.wrong - found.now
@@ -67,7 +67,7 @@ def _more_words(least: int, most: int) -> str:
     return f"{rows} row{'' if high == 1 else 's'} {'more' if most > 0 else 'fewer'}"
 
 
-def legend(scene: Scene) -> list[dict[str, Any]]:
+def legend(scene: ModelScene) -> list[dict[str, Any]]:
     """The classes of the rows of the chosen node; none where there are too many to name beside a picture."""
     classes = scene.tree.classes
     if len(classes) > MOST_NAMED:

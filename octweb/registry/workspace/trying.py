@@ -6,7 +6,7 @@ from typing import Any
 
 from octweb.registry import marks, page, units
 from octweb.registry.predicting import Predictions, predict_plain
-from octweb.registry.workspace.scene import Scene
+from octweb.registry.workspace.scene import ModelScene
 from trainer.errors import TrainerError
 from trainer.explain.flip import Flipper
 from trainer.explain.permission import permissions
@@ -16,7 +16,7 @@ from trainer.explain.words import flip_text
 FLIP_SECONDS = 2.0  # a page does not wait longer for hyperplanes
 
 
-def follow(scene: Scene) -> tuple[Any, str, Any]:
+def follow(scene: ModelScene) -> tuple[Any, str, Any]:
     """The path of the row that the address names, or why there is no such path, and what the field beside the picture says."""
     place, trouble = page.asked_row(scene.query, scene.rows)
     if place is None or scene.rows is None:
@@ -24,7 +24,7 @@ def follow(scene: Scene) -> tuple[Any, str, Any]:
     return page.followed(scene.model, place, scene.rows), "", int(scene.rows.shown[place])
 
 
-def try_it(scene: Scene, example: dict[str, Any]) -> dict[str, Any]:
+def try_it(scene: ModelScene, example: dict[str, Any]) -> dict[str, Any]:
     """The form with the columns that the tree asks about, in the order of its questions, and the path of the typed row."""
     if scene.typed is None:
         return {"fields": page.fields(scene.model, example), "try_walk": None, "try_trouble": "", "notes": []}
@@ -40,10 +40,10 @@ def try_it(scene: Scene, example: dict[str, Any]) -> dict[str, Any]:
     return {"fields": fields, "try_walk": walk, "try_trouble": "", "notes": notes, "flips": _flips(scene, found)}
 
 
-def _flips(scene: Scene, found: Predictions) -> dict[str, Any]:
+def _flips(scene: ModelScene, found: Predictions) -> dict[str, Any]:
     """The smallest change that gives the typed row another answer, and others, in words; or why there is none."""
     known, source = units.statistics_of(scene.model, inside=scene.inside)
-    allowed = permissions(scene.tree.schema, marks.MARKS(scene.model))
+    allowed = permissions(scene.tree.schema, marks.column_permissions(scene.model))
     record = explained(Flipper(scene.tree, known, allowed, seconds=FLIP_SECONDS), found.matrix[0], 0)
     flips = [record["flip"], *record["alternatives"]] if record["flip"] else []
     return {"sentences": [flip_text(flip) for flip in flips], "reason": record["no_flip"], "source": source}

@@ -9,19 +9,19 @@ from octweb.registry.actions import return_step
 from octweb.registry.claims import claims
 from octweb.registry.models import ReviewEvent, State, TreeModel
 from octweb.registry.parsed import model_file
-from octweb.registry.workspace.scene import Scene
+from octweb.registry.workspace.scene import ModelScene
 
 SHOWN = 30
 SETTINGS = ("depth", "max_leaves", "leaf_penalty", "bins", "min_leaf", "topology")
 
 
-def count(scene: Scene) -> int | None:
+def count(scene: ModelScene) -> int | None:
     """How many versions there are; None if this is the only one."""
     found = _visible(scene).count()
     return found if found > 1 else None
 
 
-def versions(scene: Scene) -> list[dict[str, Any]]:
+def versions(scene: ModelScene) -> list[dict[str, Any]]:
     """Version, method with what differs, claim, wrong training rows, accuracy on unseen rows, leaves, who, state."""
     found = []
     for model in _visible(scene).select_related("owner", "family").order_by("-version")[:SHOWN]:
@@ -39,7 +39,7 @@ def versions(scene: Scene) -> list[dict[str, Any]]:
     return found
 
 
-def smaller(scene: Scene) -> TreeModel | None:
+def smaller(scene: ModelScene) -> TreeModel | None:
     """A smaller tree of the same data set that does at least as well on unseen rows."""
     model = scene.model
     if model.dataset_id is None or model.unseen_accuracy is None:
@@ -49,14 +49,14 @@ def smaller(scene: Scene) -> TreeModel | None:
     return others.filter(unseen_accuracy__gte=model.unseen_accuracy).order_by("leaves", "-unseen_accuracy").first()
 
 
-def rejection(scene: Scene) -> ReviewEvent | None:
+def rejection(scene: ModelScene) -> ReviewEvent | None:
     """The step that rejected the model, for those who may read its reason."""
     if scene.model.state != State.REJECTED or not scene.inside:
         return None
     return scene.model.events.select_related("by").filter(after=State.REJECTED).last()
 
 
-def asked_back(scene: Scene) -> ReviewEvent | None:
+def asked_back(scene: ModelScene) -> ReviewEvent | None:
     """The step by which a reviewer gave a draft back to its owner, for those who may read its note."""
     if scene.model.state != State.DRAFT or not scene.inside:
         return None
@@ -69,5 +69,5 @@ def _settings(parameters: dict[str, Any]) -> list[str]:
     ]
 
 
-def _visible(scene: Scene) -> Any:
+def _visible(scene: ModelScene) -> Any:
     return TreeModel.objects.readable_by(scene.user).filter(family_id=scene.model.family_id)

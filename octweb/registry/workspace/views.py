@@ -19,12 +19,12 @@ from octweb.registry.data import example_row
 from octweb.registry.models import TreeModel
 from octweb.registry.workspace import costs, groups, performance, rowsets
 from octweb.registry.workspace.modes import workspace
-from octweb.registry.workspace.scene import Scene
+from octweb.registry.workspace.scene import ModelScene
 from octweb.registry.workspace.tabs import inspector
 from octweb.registry.workspace.trying import try_it
 
 
-def scene_of(request: HttpRequest, pk: uuid.UUID) -> Scene:
+def scene_of(request: HttpRequest, pk: uuid.UUID) -> ModelScene:
     """The model as the caller may see it; 404 if it does not exist or may not be called."""
     user: Any = request.user
     models = TreeModel.objects.readable_by(user).select_related("family", "owner", "dataset")
@@ -33,7 +33,7 @@ def scene_of(request: HttpRequest, pk: uuid.UUID) -> Scene:
     except TreeModel.DoesNotExist as error:
         raise Http404("There is no model with this id, or it is not yours and not approved.") from error
     call_url = request.build_absolute_uri(reverse("api-model-predict", args=[pk]))
-    return Scene(
+    return ModelScene(
         model=model,
         user=user,
         inside=access.inside(user, model),
@@ -113,7 +113,7 @@ def trying(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     return render(request, "registry/use/_answer.html", context)
 
 
-def _with_rows(request: HttpRequest, pk: uuid.UUID) -> Scene:
+def _with_rows(request: HttpRequest, pk: uuid.UUID) -> ModelScene:
     scene = scene_of(request, pk)
     if scene.rows is None:
         raise Http404("The rows of this model cannot be shown: they are gone, too many, or not yours.")

@@ -19,9 +19,9 @@ from octweb.experiments.listing import STATUS
 from octweb.experiments.models import Candidate, Experiment
 from octweb.jobs.models import RunStatus
 from octweb.registry.models import Family, TreeModel
-from octweb.runs.listing import SOURCES, Entries
+from octweb.runs.listing import SOURCES, MergedEntries
 from octweb.runs.models import TrainingRun
-from octweb.workbench.models import Kind, Step, Workbench
+from octweb.workbench.models import Step, StepKind, Workbench
 
 pytestmark = [pytest.mark.django_db, pytest.mark.one_database]
 KINDS = [model for model in apps.get_models() if issubclass(model, Deletable)]
@@ -97,7 +97,7 @@ def large(owner, media):
     )
     benches = Workbench.objects.bulk_create(Workbench(owner=owner, dataset=datasets[0], position=1) for _ in range(200))
     Step.objects.bulk_create(
-        Step(workbench=bench, number=number, kind=Kind.COMPLETE, document="x" * 500)
+        Step(workbench=bench, number=number, kind=StepKind.COMPLETE, document="x" * 500)
         for bench in benches
         for number in (1, 2)
     )
@@ -211,7 +211,7 @@ def test_numbered_pages_link_to_numbered_pages(client_of, owner, large):
 
 @pytest.mark.parametrize("sort", ["newest", "oldest", "name", "dataset", "status"])
 def test_list_of_runs_is_sorted_as_in_python(owner, large, sort):
-    found = Entries(SOURCES, owner, sort=sort)
+    found = MergedEntries(SOURCES, owner, sort=sort)
     keys = {
         "newest": lambda e: -e.created.timestamp(),
         "oldest": lambda e: e.created.timestamp(),

@@ -13,12 +13,12 @@ import pytest
 from django.core.management.base import CommandError
 
 from octweb.core.management.commands.serve import Command, _warming
-from octweb.core.parts import MOST_STARTS, START_WINDOW, Part, end
+from octweb.core.parts import MOST_STARTS, START_WINDOW, ServicePart, end
 from tests.conftest import ROOT
 
 
-def sleeper(name: str = "worker 1") -> Part:
-    part = Part(name=name, command=["sleep", "600"], environment=dict(os.environ))
+def sleeper(name: str = "worker 1") -> ServicePart:
+    part = ServicePart(name=name, command=["sleep", "600"], environment=dict(os.environ))
     part.start()
     return part
 
@@ -44,7 +44,7 @@ def test_a_part_that_was_killed_is_started_again_with_a_word_until_it_is_too_oft
 
 
 def test_ends_long_ago_do_not_count():
-    part = Part(name="x", command=[], environment={})
+    part = ServicePart(name="x", command=[], environment={})
     assert all(part.may_start(i * START_WINDOW / 3) for i in range(20))
 
 

@@ -118,10 +118,12 @@ def test_a_table_is_stored_in_the_bucket_alone_and_read_on_any_host(bucket, data
 def test_an_upload_of_two_steps_may_end_on_another_host(bucket, owner, elsewhere):
     staged = actions.stage(owner=owner, file=io.BytesIO(CSV.encode()), source_name="small.csv")
     there = elsewhere()
-    found = actions.preview(staged, actions.Reading())
+    found = actions.preview(staged, actions.ReadOptions())
     assert found.rows == CSV.count("\n") - 1
     assert found.guesses
-    made = actions.confirm(staged, name="two steps", reading=actions.Reading(), choice=actions.Choice(target="class"))
+    made = actions.confirm(
+        staged, name="two steps", reading=actions.ReadOptions(), choice=actions.ColumnChoice(target="class")
+    )
     assert [made.file.name in key for key in bucket()] == [True]
     assert copies(there) == []  # of the uploaded file, which is gone
 

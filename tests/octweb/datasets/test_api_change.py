@@ -59,10 +59,10 @@ def test_every_left_out_column_can_come_back(owner, dataset):
 
 
 def test_ignore_nothing_is_not_the_same_as_saying_nothing(dataset):
-    actions.update(dataset, choice=actions.Choice(ignore=["day"]))
-    actions.update(dataset, choice=actions.Choice(units={"size": "m"}))
+    actions.update(dataset, choice=actions.ColumnChoice(ignore=["day"]))
+    actions.update(dataset, choice=actions.ColumnChoice(units={"size": "m"}))
     assert actions.load(dataset)[0].names == ("code", "country", "size")
-    actions.update(dataset, choice=actions.Choice(ignore=[]))
+    actions.update(dataset, choice=actions.ColumnChoice(ignore=[]))
     assert actions.load(dataset)[0].names == ("code", "country", "day", "size")
 
 

@@ -92,7 +92,7 @@ def test_a_column_that_is_chosen_to_be_categories_stays_text_and_versions_are_re
     later = versions.new_version(dataset, owner=owner, file=upload(MESSY, "t.csv"), source_name="t.csv")
     read = [{name: {**own, "reason": ""} for name, own in d.reading["columns"].items()} for d in (later, dataset)]
     assert read[0] == read[1]
-    actions.update(dataset, choice=actions.Choice(kinds={"weight": "categorical"}))
+    actions.update(dataset, choice=actions.ColumnChoice(kinds={"weight": "categorical"}))
     table, _ = actions.load(dataset)
     assert table.columns[0].schema.categories[0] == "0,5 kg"
 

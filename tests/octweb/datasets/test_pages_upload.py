@@ -127,7 +127,7 @@ def test_reading_with_other_options(page):
     assert '<details class="reading" open>' in refused.content.decode()
     answer = page.post(reverse("datasets:new"), {"file": upload(content), "encoding": "cp1252", "header": "no"})
     assert answer.url.endswith("/?encoding=cp1252&header=no")
-    assert page.get(answer.url).context["reading"] == actions.Reading(encoding="cp1252", header=False)
+    assert page.get(answer.url).context["reading"] == actions.ReadOptions(encoding="cp1252", header=False)
     url = answer.url.split("?")[0]
     semicolon = page.get(url, {"delimiter": ";", "encoding": "cp1252", "header": "no"})
     assert [c["name"] for c in semicolon.context["columns"]] == ["column 1", "column 2", "column 3"]
@@ -155,8 +155,8 @@ def test_another_reading_is_never_stored_unseen(page):
 
 
 def test_confirming_twice_stores_once(staged):
-    reading = actions.Reading()
-    choice = actions.Choice(target="label")
+    reading = actions.ReadOptions()
+    choice = actions.ColumnChoice(target="label")
     again = Upload.objects.get(pk=staged.pk)
     actions.confirm(staged, name="", reading=reading, choice=choice)
     with pytest.raises(Conflict, match="stored or removed already"):
@@ -171,12 +171,12 @@ def test_confirm_happens_whole_or_not_at_all(staged, media, monkeypatch, django_
     with monkeypatch.context() as patched:
         patched.setattr(Upload, "delete", broken)
         with pytest.raises(RuntimeError):
-            actions.confirm(staged, name="", reading=actions.Reading(), choice=actions.Choice(target="label"))
+            actions.confirm(staged, name="", reading=actions.ReadOptions(), choice=actions.ColumnChoice(target="label"))
     assert not Dataset.objects.exists()
     assert Upload.objects.count() == 1
     assert sorted(p.suffix for p in stored_files(media)) == [".csv", ".parquet"]
     with django_capture_on_commit_callbacks(execute=True):
-        actions.confirm(staged, name="", reading=actions.Reading(), choice=actions.Choice(target="label"))
+        actions.confirm(staged, name="", reading=actions.ReadOptions(), choice=actions.ColumnChoice(target="label"))
     assert [p.suffix for p in stored_files(media)] == [".parquet"]
 
 

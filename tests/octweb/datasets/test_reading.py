@@ -91,9 +91,9 @@ def test_both_steps_of_a_large_file_give_what_a_small_one_gives(owner, monkeypat
     monkeypatch.setattr(reader, "_is_small", lambda source: False)
     staged = actions.stage(owner=owner, file=io.BytesIO(GOOD), source_name="t.csv")
     monkeypatch.setitem(staged.found, "bytes", None)  # as if the rows were large
-    choice = actions.Choice(target="label")
+    choice = actions.ColumnChoice(target="label")
     assert actions.outlook(staged, choice).rows_kept == 40
-    large = actions.confirm(staged, name="", reading=actions.Reading(), choice=choice)
+    large = actions.confirm(staged, name="", reading=actions.ReadOptions(), choice=choice)
     assert (large.columns, large.profile, large.rows) == (small.columns, small.profile, small.rows)
     refused = GOOD.replace(b"\n", b",1\n", 3)
     with pytest.raises(DataError) as error:
@@ -121,7 +121,7 @@ def test_others_write_while_a_file_is_described_and_stored(owner, media, monkeyp
         Upload.objects.create(owner=owner, source_name="another")
         connections.close_all()
 
-    actions.confirm(staged, name="", reading=actions.Reading(), choice=actions.Choice(target="label"))
+    actions.confirm(staged, name="", reading=actions.ReadOptions(), choice=actions.ColumnChoice(target="label"))
     assert seen == [False, False]
     assert Upload.objects.filter(source_name="another").count() == 2
 
@@ -160,7 +160,7 @@ def test_confirm_in_two_threads_at_once_stores_once(owner, media, monkeypatch):
 
     def confirm(upload):
         try:
-            actions.confirm(upload, name="", reading=actions.Reading(), choice=actions.Choice(target="label"))
+            actions.confirm(upload, name="", reading=actions.ReadOptions(), choice=actions.ColumnChoice(target="label"))
             outcomes.append("stored")
         except Conflict:
             outcomes.append("refused")

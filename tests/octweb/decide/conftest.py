@@ -21,7 +21,7 @@ def table_model(owner, media):
     y = np.where(X[:, 0] + 4 * (town == "north") + rng.normal(0, 2, 300) > 10, "good", "bad")
     lines = [f"{a:g},{b:g},{t},{k}" for (a, b), t, k in zip(X, town, y, strict=True)]
     text = "score,age,town,answer\n" + "\n".join(lines) + "\n"
-    choice = datasets.Choice(target="answer", missing={"town": "category"})
+    choice = datasets.ColumnChoice(target="answer", missing={"town": "category"})
     dataset = datasets.create(owner=owner, file=io.BytesIO(text.encode()), source_name="t.csv", name="t", choice=choice)
     table, labels = datasets.load(dataset)
     request = TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 3}, test_share=0.25)

@@ -12,11 +12,11 @@ from octweb.datasets import actions as datasets
 from octweb.decide import actions, page
 from octweb.registry import actions as registry
 from octweb.registry.data import rows_of
-from octweb.registry.models import Level
+from octweb.registry.models import ShareLevel
 from octweb.registry.parsed import model_file
 from octweb.registry.units import statistics_of
-from octweb.workbench.models import Kind as Steps
 from octweb.workbench.models import Step, StepState, Workbench
+from octweb.workbench.models import StepKind as Steps
 from tests.octweb.figures.specimens import one_split
 from tests.octweb.registry.test_api_explain import explain
 from trainer.data.column_statistics import rounded_unit
@@ -222,7 +222,7 @@ def test_rows_are_shown_to_nobody_who_may_not_see_them(model, owner, staff, stra
     form = typed(model, rows_of(model).matrix[0])
     client.force_login(stranger)
     assert ask(client, model, **form).status_code == 404
-    registry.share(model, by=owner, username=stranger.username, level=Level.CALL)
+    registry.share(model, by=owner, username=stranger.username, level=ShareLevel.CALL)
     found = record(client, model, **form)
     assert (found["similar"], found["other_trees"], found["actual"], found["certainty"]["unseen"]) == (None,) * 4
     page = ask(client, model, **form).content.decode()

@@ -121,7 +121,7 @@ def training_rows(*, scores, towns):
 
 def trained_on(rows, owner):
     text = "score,town,answer\n" + "".join(f"{s:g},{t},{k}\n" for s, t, k in rows)
-    choice = datasets.Choice(target="answer", missing={"town": "category"})
+    choice = datasets.ColumnChoice(target="answer", missing={"town": "category"})
     dataset = datasets.create(owner=owner, file=io.BytesIO(text.encode()), source_name="t.csv", name="t", choice=choice)
     table, labels = datasets.load(dataset)
     request = TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 2})

@@ -6,7 +6,7 @@ import pytest
 
 from octweb.decide.actions import guidance_of
 from octweb.registry import actions as registry
-from octweb.registry.models import Level
+from octweb.registry.models import ShareLevel
 
 BODY = {"purpose": "Pre-screening. A person decides.", "contact": "loans@example.org"}
 
@@ -43,7 +43,7 @@ def test_it_is_opened_changed_and_closed(approved_model, owner, staff, client_of
 
 
 def test_it_belongs_to_the_owner(approved_model, owner, staff, stranger, client_of):
-    registry.share(approved_model, by=owner, username=stranger.username, level=Level.CALL)
+    registry.share(approved_model, by=owner, username=stranger.username, level=ShareLevel.CALL)
     for asker, statuses in (
         (stranger, (404, 404, 404)),
         (None, (401, 401, 401)),

@@ -19,7 +19,7 @@ from trainer.explain.around import both_ways
 from trainer.explain.carried import tree_data
 from trainer.explain.flip import Flipper
 from trainer.explain.statistics import statistics_of_model, statistics_of_tree, step_above, step_at_most
-from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind
+from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema
 
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
@@ -67,7 +67,7 @@ def tree_row(row, tree):
     """Codes beyond the categories are -1 for the engine, and go the same way."""
     row = row.copy()
     for j, column in enumerate(tree.schema):
-        if column.kind is Kind.CATEGORICAL and row[j] >= len(column.categories):
+        if column.kind is ColumnKind.CATEGORICAL and row[j] >= len(column.categories):
             row[j] = -1.0
     return row
 
@@ -81,8 +81,10 @@ def test_flips_are_those_of_the_server(sums, count):
         tree, matrix, *_ = random_case(seed, sums=sums)
         rng = np.random.default_rng(seed)
         known = statistics(tree.schema, matrix)
-        allowed = [CHOICES[int(rng.integers(3 if c.kind is Kind.CATEGORICAL else 5))] for c in tree.schema]
-        allowed = [CHOICES[0] if c.kind is Kind.CATEGORICAL else a for c, a in zip(tree.schema, allowed, strict=True)]
+        allowed = [CHOICES[int(rng.integers(3 if c.kind is ColumnKind.CATEGORICAL else 5))] for c in tree.schema]
+        allowed = [
+            CHOICES[0] if c.kind is ColumnKind.CATEGORICAL else a for c, a in zip(tree.schema, allowed, strict=True)
+        ]
         permissions = [
             {"up": allowed[j].up, "down": allowed[j].down, "whole": allowed[j].whole, "codes": allowed[j].codes}
             for j in tree.used_columns
@@ -171,7 +173,7 @@ def test_model_file_keeps_steps_and_units_of_its_columns():
     for column, own in zip(tree.schema, statistics(tree.schema, matrix), strict=True):
         again = ColumnSchema.from_json(column.to_json())
         assert (again.decimals, again.change_unit) == (column.decimals, column.change_unit)
-        if column.kind is not Kind.CATEGORICAL:
+        if column.kind is not ColumnKind.CATEGORICAL:
             assert column.decimals == (CONTINUOUS if own.decimals is None else own.decimals)
             assert column.change_unit == rounded_unit(own.scale)
     assert is_described(tree)

@@ -6,16 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from trainer.table import ColumnSchema, Kind
+from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, Tree, grow
 from trainer.tree.splits import Interval, Linear, Split, Subset, Threshold
 
 CATEGORIES = ("almond", "creosote", "foul", "anise", "musty", "none", "pungent", "spicy", "<i>fishy</i>")
 SCHEMA = (
-    ColumnSchema(name="worst area", kind=Kind.NUMERIC, unit="mm²"),
-    ColumnSchema(name="a_very_long_column_name_that_never_seems_to_end", kind=Kind.NUMERIC),
-    ColumnSchema(name="<b>bold & brave</b>", kind=Kind.NUMERIC),
-    ColumnSchema(name="odor", kind=Kind.CATEGORICAL, categories=CATEGORIES),
+    ColumnSchema(name="worst area", kind=ColumnKind.NUMERIC, unit="mm²"),
+    ColumnSchema(name="a_very_long_column_name_that_never_seems_to_end", kind=ColumnKind.NUMERIC),
+    ColumnSchema(name="<b>bold & brave</b>", kind=ColumnKind.NUMERIC),
+    ColumnSchema(name="odor", kind=ColumnKind.CATEGORICAL, categories=CATEGORIES),
 )
 SPLITS: dict[str, Split] = {
     "threshold": Threshold(feature=0, threshold=0.1),

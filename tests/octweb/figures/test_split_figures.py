@@ -20,7 +20,7 @@ from octweb.figures.split.impurity import best_threshold, gini_rows
 from tests.octweb.figures.specimens import SPLITS, one_split, tree_of
 from tests.octweb.figures.test_tree_figure import _valid
 from tests.seeds import seeds
-from trainer.table import ColumnSchema, Kind
+from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
 from trainer.tree.numbers import shortest_between
 from trainer.tree.render.palette import class_styles, short, without_legend
@@ -276,7 +276,7 @@ def coded(special: tuple[float, ...], split: Split) -> list[str]:
     X = np.c_[[-9, -9, 999, *range(9)], np.arange(12) % 5, np.arange(12) % 3].astype(float)
     codes = (np.arange(12) % 2).astype(np.int32)
     schema = tuple(
-        ColumnSchema(name=name, kind=Kind.NUMERIC, special=special if name == "days" else ())
+        ColumnSchema(name=name, kind=ColumnKind.NUMERIC, special=special if name == "days" else ())
         for name in ("days", "b", "c")
     )
     draft = DraftBranch(split=split, left=DraftLeaf(), right=DraftLeaf())

@@ -111,7 +111,7 @@ def test_tokens_at_once_stay_within_limit(owner, limits):
 
 
 def test_visits_at_once_stay_within_limit(limits):
-    assert call_at_once(lambda: demo.begin(address="192.0.2.1")) == [demo.Full] * (CALLS - LIMIT)
+    assert call_at_once(lambda: demo.begin(address="192.0.2.1")) == [demo.DemoFull] * (CALLS - LIMIT)
     assert Visit.objects.count() == LIMIT
 
 

@@ -16,7 +16,7 @@ from trainer.training.run import TrainRequest, train
 @pytest.mark.parametrize("method", ["exact", "bendoct", "bivariate", "cart"])
 def test_a_badge_names_the_scope(method, owner, media):
     text = "x,y,answer\n" + "".join(f"{i % 7},{i % 5},{'ab'[(i % 7 > 3) ^ (i % 11 == 0)]}\n" for i in range(40))
-    choice = datasets.Choice(target="answer")
+    choice = datasets.ColumnChoice(target="answer")
     table = datasets.create(owner=owner, file=io.BytesIO(text.encode()), source_name="t.csv", name="t", choice=choice)
     rows, labels = datasets.load(table)
     asked = {"depth": 2} | ({"max_leaves": 3} if method == "bendoct" else {"min_leaf": 4})

@@ -11,7 +11,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from trainer.table import Column as TableColumn
-from trainer.table import ColumnSchema, Kind, Labels, Table, fingerprint
+from trainer.table import ColumnKind, ColumnSchema, Labels, Table, fingerprint
 from trainer.tree.file import ModelFile, write
 from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
 from trainer.tree.splits import Subset, Threshold
@@ -25,8 +25,8 @@ LABELS = ["no", "no", "no", "yes", "yes", "yes"]
 @pytest.fixture
 def files(tmp_path):
     schema = (
-        ColumnSchema(name="age", kind=Kind.NUMERIC),
-        ColumnSchema(name="colour", kind=Kind.CATEGORICAL, categories=COLOURS),
+        ColumnSchema(name="age", kind=ColumnKind.NUMERIC),
+        ColumnSchema(name="colour", kind=ColumnKind.CATEGORICAL, categories=COLOURS),
     )
     table = Table(
         columns=tuple(
@@ -107,7 +107,7 @@ def test_a_cost_takes_the_place_of_the_unit(files, tmp_path):
 def test_the_smallest_total_is_another_change_than_the_fewest_columns(tmp_path):
     """41 years more are enough; 6 of height and 6 of weight together cost less."""
     names = ("age", "height", "weight")
-    schema = tuple(ColumnSchema(name=name, kind=Kind.NUMERIC) for name in names)
+    schema = tuple(ColumnSchema(name=name, kind=ColumnKind.NUMERIC) for name in names)
     rows = np.array([[40.0, 40, 40], [50, 50, 50], [60, 60, 60], [45, 90, 70]])
     left = DraftBranch(
         split=Threshold(feature=1, threshold=45.0),

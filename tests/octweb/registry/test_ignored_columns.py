@@ -13,7 +13,7 @@ from django.core.management import call_command
 from octweb.batch.models import BatchPrediction
 from octweb.datasets import actions as datasets
 from octweb.datasets import stored
-from octweb.datasets.choice import Choice
+from octweb.datasets.choice import ColumnChoice
 from octweb.registry import actions as registry
 from octweb.registry.models import TreeModel
 from tests.octweb.batch.conftest import work  # noqa: F401
@@ -29,7 +29,7 @@ RIGHT = [row["class"] for row in ROWS]
 
 @pytest.fixture
 def model(owner, media):
-    choice = Choice(target="class", ignore=["number"])
+    choice = ColumnChoice(target="class", ignore=["number"])
     file = io.BytesIO(TEXT.encode())
     dataset = datasets.create(owner=owner, file=file, source_name="a.csv", name="Numbered", choice=choice)
     table, labels = stored.load(dataset)

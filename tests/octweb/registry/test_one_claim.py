@@ -21,7 +21,7 @@ from trainer.methods.monitor import Monitor
 from trainer.training.claims import read_claim
 from trainer.training.run import TrainRequest
 from trainer.tree.file import from_json
-from trainer.workbench.requests import Session
+from trainer.workbench.requests import WorkbenchSession
 
 pytestmark = pytest.mark.django_db
 WISHES = ("leaf n yes", "ask root height")
@@ -53,7 +53,7 @@ def request_of(dataset):  # noqa: F811
 @pytest.fixture
 def documents(request_of):
     """The model files with the wishes and without any."""
-    session = Session(request_of)
+    session = WorkbenchSession(request_of)
     found = [session.result(session.complete(wishes, session.monitor()), session.monitor()) for wishes in (WISHES, ())]
     return [result.model.to_json() for result in found]
 
@@ -164,7 +164,7 @@ def test_dossier_says_the_claim_with_wishes_in_words(documents, claim, csv_file,
 def test_workbench_badge_is_the_claim_of_its_version(request_of, documents, claim, owner, dataset, client):  # noqa: F811
     bench = workbench.open_for(owner=owner, dataset=dataset, parameters=request_of.parameters, test_share=0.25)
     step = workbench.current(bench)
-    session = Session(request_of)
+    session = WorkbenchSession(request_of)
     result = session.result(session.complete(WISHES, Monitor()), Monitor())
     Step.objects.filter(pk=step.pk).update(
         wishes=list(WISHES), state=StepState.DONE, document=json.dumps(documents[0]), result=result.summary

@@ -17,7 +17,7 @@ from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
 from trainer.data.rows import Note
 from trainer.dossier import dossier as make_dossier
 from trainer.training.run import TrainRequest, train
-from trainer.workbench.requests import Session
+from trainer.workbench.requests import WorkbenchSession
 
 pytestmark = pytest.mark.django_db
 TRAINING = 90
@@ -31,7 +31,7 @@ def document(request, dataset):  # noqa: F811
     given = TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 2}, test_share=0.25, folds=5)
     if request.param == "run":
         return train(given).model.to_json()
-    session = Session(given)
+    session = WorkbenchSession(given)
     found = session.complete(["leaf n yes"], session.monitor())
     return session.result(found, session.monitor()).model.to_json()
 

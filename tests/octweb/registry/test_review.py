@@ -18,7 +18,7 @@ from octweb.registry import actions
 from octweb.registry.audited import audit_models
 from octweb.registry.data import rows_of
 from octweb.registry.difference import difference
-from octweb.registry.models import Family, Level, Share, State, TreeModel
+from octweb.registry.models import Family, Share, ShareLevel, State, TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.remembered import model_by_name
 from tests.octweb.registry.test_pages import dataset  # noqa: F401 (a fixture)
@@ -316,7 +316,7 @@ def test_four_eyes_are_on_with_two_administrators(register, staff, django_user_m
     assert "Four eyes" in page(client, staff, own).content.decode()
 
 
-@pytest.mark.parametrize(("level", "calls"), [(Level.READ, False), (Level.CALL, True)])
+@pytest.mark.parametrize(("level", "calls"), [(ShareLevel.READ, False), (ShareLevel.CALL, True)])
 def test_a_share_opens_a_draft_to_one_person(model, stranger, django_user_model, client, client_of, level, calls):
     other = django_user_model.objects.create_user("zoe", password="a long password")
     Share.objects.create(model=model, user=stranger, level=level)

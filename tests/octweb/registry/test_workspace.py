@@ -15,16 +15,16 @@ import numpy as np
 import pytest
 
 from octweb.datasets import actions as datasets
-from octweb.figures.split.costs import Costs
+from octweb.figures.split.costs import CutCosts
 from octweb.registry import actions
 from octweb.registry.models import TreeModel
 from octweb.registry.pairs import pair
 from octweb.registry.workspace import costs, groups, node, performance, rowsets, thresholds
 from octweb.registry.workspace.modes import MODES
-from octweb.registry.workspace.scene import Scene
+from octweb.registry.workspace.scene import ModelScene
 from octweb.registry.workspace.smaller import smaller
 from octweb.registry.workspace.tabs import TABS
-from trainer.table import ColumnSchema, Kind
+from trainer.table import ColumnKind, ColumnSchema
 from trainer.training.run import TrainRequest, train
 from trainer.tree.splits import Linear, Threshold
 
@@ -45,7 +45,7 @@ def table(owner):
     y = np.where(X[:, 0] + 0.5 * X[:, 1] + rng.normal(0, 3, 400) > 10, "good", "bad")
     lines = [f"{a:g},{b:g},{t},{k}" for (a, b), t, k in zip(X, town, y, strict=True)]
     text = "first,second,town,answer\n" + "\n".join(lines) + "\n"
-    choice = datasets.Choice(target="answer", ignore=["town"])
+    choice = datasets.ColumnChoice(target="answer", ignore=["town"])
     return datasets.create(owner=owner, file=io.BytesIO(text.encode()), source_name="t.csv", name="t", choice=choice)
 
 
@@ -58,7 +58,7 @@ def trained_on(table, owner, *, share=0.25, folds=0, **parameters):
 
 
 def scene_of(model, user, **query):
-    return Scene(model=model, user=user, inside=True, query={k: str(v) for k, v in query.items()})
+    return ModelScene(model=model, user=user, inside=True, query={k: str(v) for k, v in query.items()})
 
 
 @pytest.mark.one_database
@@ -277,7 +277,7 @@ def test_leaves_promise_what_training_rows_say_and_unseen_rows_answer(table, own
 
 
 def test_the_table_of_terms_has_the_digits_of_the_rule():
-    schema = tuple(ColumnSchema(name=name, kind=Kind.NUMERIC) for name in ("u", "v", "w"))
+    schema = tuple(ColumnSchema(name=name, kind=ColumnKind.NUMERIC) for name in ("u", "v", "w"))
     split = Linear(features=(0, 1, 2), coefficients=(1.0, -0.123456, 2.50001), threshold=1.518712, levels=(-1, -1, -1))
     found = node.terms(
         SimpleNamespace(node=SimpleNamespace(split=split), tree=SimpleNamespace(schema=schema), rows=None)
@@ -319,7 +319,7 @@ def test_the_cost_of_every_threshold_is_that_of_the_tree_with_it(table, owner):
 def costs_of(wrong, at, rows=1000):
     """Costs with these counts of wrong rows at the thresholds 0.5, 1.5, …; the tree's own is at place `at`."""
     n = np.arange(len(wrong), dtype=float)
-    return Costs(
+    return CutCosts(
         column="x", low=n, high=n + 1, yes=n.astype(int), wrong=np.array(wrong), own=at + 0.5, nobody=900, everybody=800,
         known=rows, rows=rows,
     )  # fmt: skip
@@ -437,7 +437,7 @@ def test_codes_beside_a_question_lead_to_the_page_that_declares_them(client, own
         assert 'name="special-0" value=""' in client.get(other).content.decode()
     coded.refresh_from_db()
     assert "special" not in coded.columns[0]
-    datasets.update(coded, choice=datasets.Choice(special={"a & b": (-9.0, -8.0)}))
+    datasets.update(coded, choice=datasets.ColumnChoice(special={"a & b": (-9.0, -8.0)}))
     again = client.get(f"/models/{trained_on(coded, owner).pk}/?mode=tree&node=0").content.decode()
     assert "Ask for them separately" not in again
 

@@ -10,7 +10,7 @@ from django.urls import reverse
 from octweb.datasets import actions as datasets
 from octweb.datasets import empty_cells
 from octweb.runs import actions, advice, forms
-from octweb.runs.advice import Answers
+from octweb.runs.advice import AdviceAnswers
 from octweb.runs.constraint_fields import PairsField, RecallField
 from octweb.runs.estimate import questions, range_words
 from octweb.runs.models import RunStatus, TrainingRun
@@ -86,7 +86,7 @@ def test_every_method_is_in_the_table_and_has_words():
 def test_answers_choose_a_method(state, ask, sure, method):
     context = state(ask=ask, sure=sure)
     assert context["method"].id == method
-    assert context["answers"] == Answers(ask=ask, sure=sure)
+    assert context["answers"] == AdviceAnswers(ask=ask, sure=sure)
 
 
 def test_constraints_choose_the_method_that_takes_them(state):
@@ -367,7 +367,7 @@ def test_every_side_constraint_is_on_the_form_and_in_the_summary():
     """A new one is shown by its declaration; its sentence has to be written."""
     names = {p.name for p in CONSTRAINTS}
     assert names <= set(forms.CONSTRAINTS)
-    assert names <= set(advice.wishes(Answers(ask="one", sure="proved")))
+    assert names <= set(advice.wishes(AdviceAnswers(ask="one", sure="proved")))
     assert names - {"fairness_column", "fairness_class", "fairness_delta"} == set(ASKED)
     method = get("bendoct")
     without = method.settings({})

@@ -20,10 +20,10 @@ from octweb.jobs import queue, reaper
 from octweb.jobs import supervisor as supervisors
 from octweb.jobs.child import PROGRESS
 from octweb.jobs.models import RunStatus
-from octweb.jobs.supervisor import PATIENT
+from octweb.jobs.supervisor import USER_STOP_GRACE_FACTOR
 from octweb.registry import actions as registry
 from octweb.runs import actions
-from octweb.runs.child import START, Child
+from octweb.runs.child import START, TrainingProcess
 from octweb.runs.models import ProgressRecord, TrainingRun
 from octweb.runs.training import TrainingSupervisor
 from tests.octweb.small_models import trained
@@ -112,7 +112,7 @@ def test_a_child_that_is_late_is_asked_to_end_and_keeps_its_tree(supervised, mon
 @pytest.mark.one_database
 def test_the_first_report_is_told_at_once(supervised, monkeypatch):
     run, supervisor = supervised
-    monkeypatch.setattr(supervisors, "TICK", 600.0)
+    monkeypatch.setattr(supervisors, "TICK_SECONDS", 600.0)
     seen = []
     real = supervisor.prepare
 
@@ -146,7 +146,9 @@ def make_deaf(supervisor, monkeypatch):
 def test_who_stops_a_run_is_patient_with_it_and_reads_why_nothing_was_kept(supervised, monkeypatch, settings):
     run, supervisor = supervised
     settings.WORKER_GRACE_SECONDS = 0.1
-    assert [supervisor._grace(left) for left in (1000, 0.2, -5)] == pytest.approx([PATIENT * 0.1, 0.3, 0.1])
+    assert [supervisor._grace(left) for left in (1000, 0.2, -5)] == pytest.approx(
+        [USER_STOP_GRACE_FACTOR * 0.1, 0.3, 0.1]
+    )
     make_deaf(supervisor, monkeypatch)
     TrainingRun.objects.filter(pk=run.pk).update(cancel_requested=True)
     assert supervisor.run() == RunStatus.CANCELLED
@@ -228,7 +230,7 @@ def test_the_next_attempt_begins_with_the_best_tree_of_the_one_before(owner, med
         ProgressRecord.objects.create(run=run, attempt=1, line=line, record=record)
     for attempt, wanted in ((1, None), (2, document["nodes"])):
         run.attempt = attempt
-        child = Child.prepare(run)
+        child = TrainingProcess.prepare(run)
         assert any(argument.startswith("--warm-start=") for argument in child.command()) is (wanted is not None)
         if wanted is not None:
             assert json.loads((child.folder / START).read_text())["nodes"] == wanted
@@ -240,7 +242,7 @@ def test_a_tree_that_cannot_be_read_is_left_out(owner, media, dataset):
     run = actions.enqueue(owner=owner, dataset=dataset, method="exact", parameters={"depth": 3})
     ProgressRecord.objects.create(run=run, attempt=1, line=0, record={"tree": [{"odd": 1}], "incumbent": 0.9})
     run.attempt = 2
-    child = Child.prepare(run)
+    child = TrainingProcess.prepare(run)
     assert not (child.folder / START).exists()
     child.clean()
 

@@ -274,11 +274,11 @@ def test_bad_questions_about_good_trees_end_with_status_2(csv_file, arguments):
 
 
 def test_a_count_that_is_stopped_says_what_was_left(csv_file, monkeypatch):
-    from trainer.editing.space import Stopped
+    from trainer.editing.space import SearchStopped
     from trainer.families.exact.rashomon.count import Counter
 
     def stopped(self, limit):
-        raise Stopped
+        raise SearchStopped
 
     monkeypatch.setattr(Counter, "root", stopped)
     record = record_of("good-trees", str(csv_file), "--target=class", "--depth=2", "--slack=0.1")

@@ -17,7 +17,7 @@ from octweb.jobs.models import FINISHED, RunStatus
 from octweb.jobs.reaper import MAX_ATTEMPTS, reap
 from octweb.registry.models import TreeModel
 from octweb.runs import actions
-from octweb.runs.child import Child
+from octweb.runs.child import TrainingProcess
 from octweb.runs.models import TrainingRun
 from tests.processes import start_worker
 
@@ -254,9 +254,9 @@ def test_cleaning_up_leaves_the_next_attempt_alone(enqueue, settings, tmp_path):
     settings.DATA_DIR = tmp_path
     run = enqueue()
     run.attempt = 1
-    first = Child.prepare(run)
+    first = TrainingProcess.prepare(run)
     run.attempt = 2
-    second = Child.prepare(run)
+    second = TrainingProcess.prepare(run)
     run.attempt = 1
     first.clean()
     assert not first.folder.exists()

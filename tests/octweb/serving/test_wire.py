@@ -21,7 +21,7 @@ import pyarrow as pa
 import pytest
 
 from octweb.core.management.commands.serve import WORKER, web_command
-from octweb.serving.coding import Damaged, TooLong, UnknownCoding, compress_body, spooled
+from octweb.serving.coding import DamagedBody, TooLong, UnknownCoding, compress_body, spooled
 from octweb.serving.wire import DROPPED
 from tests.conftest import ROOT
 
@@ -268,7 +268,7 @@ def test_a_bomb_is_stopped_early(coding):
     with pytest.raises(TooLong):
         spooled(bomb, coding, 1_000_000)
     for damaged in (b"", b"x", PACKED[coding](DATA) + b"xyz", PACKED[coding](DATA)[: len(DATA) // 2000]):
-        with pytest.raises(Damaged):
+        with pytest.raises(DamagedBody):
             spooled(io.BytesIO(damaged), coding, 10**6)
     with pytest.raises(UnknownCoding):
         spooled(io.BytesIO(b""), "snappy", 10)

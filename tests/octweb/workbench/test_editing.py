@@ -21,7 +21,7 @@ from octweb.jobs import reaper
 from octweb.jobs.models import RunStatus
 from octweb.jobs.supervisor import LostLease
 from octweb.workbench import actions, work
-from octweb.workbench.models import Kind, Step, StepState, Workbench
+from octweb.workbench.models import Step, StepKind, StepState, Workbench
 from octweb.workbench.work import EditingSupervisor
 from tests.octweb.small_models import trained
 from trainer.check.recount import verdict, verify
@@ -37,8 +37,8 @@ def test_the_first_step_is_the_model_itself_and_edits_follow(model, owner, serve
     first = actions.current(bench)
     assert bench.test_share == 0.25
     edited = actions.edit(bench, add=["leaf y no"])
-    prices = actions.ask(bench, Kind.PRICES, wishes=[], request={"place": "root"})
-    good = actions.ask(bench, Kind.GOOD, wishes=[], request={"slack": "0.2", "listed": 3})
+    prices = actions.ask(bench, StepKind.PRICES, wishes=[], request={"place": "root"})
+    good = actions.ask(bench, StepKind.GOOD, wishes=[], request={"slack": "0.2", "listed": 3})
     assert serve(bench) == RunStatus.SUCCEEDED
     for step in (first, edited, prices, good):
         step.refresh_from_db()
@@ -88,7 +88,7 @@ def test_a_contradiction_and_a_wish_nobody_understands_are_answers(model, owner,
     clash = actions.edit(bench, wishes=["leaf y no", "ask y width", "forbid n colour"])
     with pytest.raises(ParameterError, match="no column 'nothing'"):
         actions.edit(bench, wishes=["ask root nothing"])
-    odd = actions.ask(bench, Kind.COMPLETE, wishes=["ask root nothing"])
+    odd = actions.ask(bench, StepKind.COMPLETE, wishes=["ask root nothing"])
     serve(bench)
     clash.refresh_from_db()
     odd.refresh_from_db()
@@ -287,7 +287,7 @@ def test_other_methods_are_refused_and_limits_on_the_whole_tree_are_taken(owner,
     bench = actions.open_for(owner=owner, dataset=dataset, parameters={"max_leaves": 3, "recall": "no: 0.5"})
     assert (bench.parameters["max_leaves"], bench.parameters["recall"]) == (3, "no: 0.5")
     with pytest.raises(Unprocessable, match="without limits"):
-        actions.ask(bench, Kind.GOOD, wishes=[], request={"slack": "0.2"})
+        actions.ask(bench, StepKind.GOOD, wishes=[], request={"slack": "0.2"})
 
 
 @pytest.mark.one_database
@@ -299,9 +299,9 @@ def test_a_model_over_all_thresholds_is_edited_and_saved(owner, dataset, serve):
         owner=owner, dataset=dataset, method="exact-numeric", parameters={"depth": 2, "leaf_penalty": 0.01}
     )
     edited = actions.edit(bench, add=["ask root width <= 1.625"])
-    prices = actions.ask(bench, Kind.PRICES, wishes=edited.wishes, request={"place": "root"})
+    prices = actions.ask(bench, StepKind.PRICES, wishes=edited.wishes, request={"place": "root"})
     with pytest.raises(Unprocessable, match="method 'exact' only"):
-        actions.ask(bench, Kind.GOOD, wishes=[], request={"slack": "0.2"})
+        actions.ask(bench, StepKind.GOOD, wishes=[], request={"slack": "0.2"})
     serve(bench)
     for step in (edited, prices):
         step.refresh_from_db()
@@ -326,7 +326,7 @@ def test_a_model_over_subsets_is_edited_and_saved(owner, dataset, serve):
     model = registry.register(owner=owner, document=trained("odt", depth=2), dataset=dataset, title="Subsets")
     bench = actions.open_for(owner=owner, model=model)
     edited = actions.edit(bench, add=["together root colour in red|green", "ask y colour"])
-    prices = actions.ask(bench, Kind.PRICES, wishes=edited.wishes, request={"place": "y"})
+    prices = actions.ask(bench, StepKind.PRICES, wishes=edited.wishes, request={"place": "y"})
     with pytest.raises(ParameterError, match="has no categories"):
         actions.edit(bench, add=["together root width in red|green"])
     serve(bench)
@@ -376,7 +376,7 @@ def test_a_saved_version_gets_its_proof_and_is_proved(owner, dataset, serve, tmp
     saved = actions.save_version(bench)
     step = actions.proof_step(bench, saved)
     assert (step.state, proof_of(saved)) == (StepState.WAITING, None)
-    assert actions.current(bench).kind == Kind.COMPLETE
+    assert actions.current(bench).kind == StepKind.COMPLETE
     serve(bench)
     step.refresh_from_db()
     assert (step.state, step.result["made"]) == (StepState.DONE, True), step.error

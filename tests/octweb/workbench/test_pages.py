@@ -10,7 +10,7 @@ import pytest
 from octweb.jobs.models import RunStatus
 from octweb.registry.parsed import model_file
 from octweb.workbench import actions, page
-from octweb.workbench.models import Kind, Step, StepState, Workbench
+from octweb.workbench.models import Step, StepKind, StepState, Workbench
 from tests.octweb.runs.conftest import CSV
 from trainer.editing.words import in_words
 from trainer.tree.file import from_json
@@ -170,23 +170,23 @@ def test_all_good_trees_are_counted_on_their_page(web, model, owner, serve):
     assert "objective" in page
     assert "lost when shuffled" in page
     assert "not known" not in page
-    rows = bench.steps.filter(kind=Kind.GOOD).last().result["rows"]
+    rows = bench.steps.filter(kind=StepKind.GOOD).last().result["rows"]
     assert f"The answer for {rows['depends']} of {rows['of']} rows depends on which good tree was" in " ".join(
         page.split()
     )
     assert f'<td class="num">{rows["listed"][0]["row"]}</td>' in page
     for row in rows["listed"]:  # as a person counts the lines of the uploaded file
         assert CSV.splitlines()[row["row"] - 1].endswith(f",{row['actual']}")
-    assert bench.steps.filter(kind=Kind.GOOD).last().request["must"] == ["width"]
+    assert bench.steps.filter(kind=StepKind.GOOD).last().request["must"] == ["width"]
     assert "Count without: at most 4 leaves" in page
     assert "Count without: asking width" in page
-    left = [line["count"] for line in bench.steps.filter(kind=Kind.GOOD).last().result["filters"]]
+    left = [line["count"] for line in bench.steps.filter(kind=StepKind.GOOD).last().result["filters"]]
     assert f'<td>… and at most 4 leaves</td><td class="num">{left[2]:,}</td>' in page
     for name in ("tolerance", "questions", "good-trees/1", "good-trees/2"):
         assert f"figures/{name}/" in page
         assert web.get(f"/api/v1/workbenches/{bench.pk}/figures/{name}/").json()["data"]
     assert web.get(f"/api/v1/workbenches/{bench.pk}/figures/good-trees/99/").status_code == 404
-    step = bench.steps.filter(kind=Kind.GOOD).last()
+    step = bench.steps.filter(kind=StepKind.GOOD).last()
     differ = step.result["differ"]
     first = step.result["trees"][0]
     first["objective"] = step.result["optimum"] - 0.04 / rows["of"]  # a leaf with a small penalty more is not optimal
@@ -196,7 +196,7 @@ def test_all_good_trees_are_counted_on_their_page(web, model, owner, serve):
     words = f"They answer {differ[1][2]} of" if differ[1][2] else "They give the same answer for every training row"
     assert words in several
     assert web.get(f"{address}?a=0&b=x").status_code == 200
-    every = bench.steps.filter(kind=Kind.GOOD).last().result["count"]
+    every = bench.steps.filter(kind=StepKind.GOOD).last().result["count"]
     more = {
         "difference": "0.3",
         "groups": "colour",
@@ -207,7 +207,7 @@ def test_all_good_trees_are_counted_on_their_page(web, model, owner, serve):
     }
     web.post(address, {"slack": "3"} | more)
     serve(bench)
-    step = bench.steps.filter(kind=Kind.GOOD).last()
+    step = bench.steps.filter(kind=StepKind.GOOD).last()
     assert step.request["agree_step"] == 1
     assert step.request["recalls"] == {"no": "0.1"}
     assert 1 <= step.result["count"] < every or step.result["count"] == 0
@@ -261,7 +261,7 @@ def test_a_wrong_entry_is_refused_beside_its_field_and_kept(web, model, owner, f
     assert page.count('aria-invalid="true"') == 1
     kept = field in ("must", "without") or f'value="{entry}"' in page or f"<option selected>{entry}</option>" in page
     assert kept  # a list of columns cannot show one that does not exist
-    assert not bench.steps.filter(kind=Kind.GOOD).exists()
+    assert not bench.steps.filter(kind=StepKind.GOOD).exists()
 
 
 def test_columns_that_are_asked_and_left_out_at_once_are_refused(web, model, owner):
@@ -346,7 +346,7 @@ def test_each_compute_uses_the_same_workbench(client, model, serve, user, reques
     for node in ("0", "0", "1"):  # the second press finds the search of the first one
         client.post("/workbenches/of-model/", {"model": str(model.pk), "node": node})
     bench = Workbench.objects.get()
-    assert bench.steps.filter(kind=Kind.PRICES).count() == 2
+    assert bench.steps.filter(kind=StepKind.PRICES).count() == 2
     tab = f"/models/{model.pk}/node/?node=0&tab=alternatives"
     assert "hx-get=" in client.get(tab).content.decode()
     serve(bench)
@@ -408,7 +408,7 @@ def test_workbench_with_a_stored_bad_wish_recovers(web, model, serve):
     """Earlier versions stored such a wish, and each further step failed."""
     bench = actions.open_for(owner=model.owner, model=model)
     serve(bench)
-    actions.ask(bench, Kind.COMPLETE, wishes=["forbid root width", TYPO, "hello"])
+    actions.ask(bench, StepKind.COMPLETE, wishes=["forbid root width", TYPO, "hello"])
     serve(bench)
     address = f"/workbenches/{bench.pk}/"
     page = " ".join(web.get(address).content.decode().split())

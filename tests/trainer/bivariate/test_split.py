@@ -10,16 +10,27 @@ import pytest
 from tests.trainer.oracles.bivariate import best_value, impurity
 from trainer.families.bivariate.kernels.explore import LOOKS
 from trainer.families.bivariate.kernels.line import sample_lines
-from trainer.families.bivariate.kernels.points import Columns
+from trainer.families.bivariate.kernels.points import ColumnPair
 from trainer.families.bivariate.kernels.sweep import Turn, sweep
 from trainer.families.bivariate.node import NodeSearch
-from trainer.families.bivariate.pair import C2, C3, C4, C5, STEP, Rule, SearchOptions, Workspace, merged, search_pair
+from trainer.families.bivariate.pair import (
+    C2,
+    C3,
+    C4,
+    C5,
+    STEP,
+    PairRule,
+    SearchOptions,
+    Workspace,
+    merged,
+    search_pair,
+)
 from trainer.families.bivariate.scale import node_points
 from trainer.families.bivariate.search import best_split
 from trainer.growing.coordinates import codes_of, whole_numbers
 from trainer.growing.node_split import SplitData
 from trainer.growing.options import MEASURES
-from trainer.worker_pool import Crew
+from trainer.worker_pool import WorkerPool
 
 MEASURE_NAMES = ("gini", "entropy", "error")
 
@@ -84,7 +95,7 @@ def pair_of(X, y, classes):
     total = np.bincount(y, minlength=classes).astype(np.int64)
     ones = np.ones(len(y), np.int64)
     codes = y.astype(np.int64)
-    columns = Columns(*points.values[:2], *points.ranks[:2], *points.levels[:2])
+    columns = ColumnPair(*points.values[:2], *points.ranks[:2], *points.levels[:2])
     return merged(columns, codes, ones, total)
 
 
@@ -126,7 +137,7 @@ def noisy(seed, n=300, p=5):
 
 def by_threads(threads, data, rows, options):
     """The split that a crew of so many threads finds."""
-    crew = Crew(threads=threads)
+    crew = WorkerPool(threads=threads)
     found = []
 
     def work(job):
@@ -192,7 +203,7 @@ def weighted_pair(X, y, classes, weight):
     total = np.zeros(classes, np.int64)
     np.add.at(total, y, weight)
     return merged(
-        Columns(*points.values, *points.ranks, *points.levels), y.astype(np.int64), weight.astype(np.int64), total
+        ColumnPair(*points.values, *points.ranks, *points.levels), y.astype(np.int64), weight.astype(np.int64), total
     )
 
 
@@ -203,7 +214,7 @@ def swept(points, measure, min_leaf):
     sweep(MEASURES[measure], min_leaf, 10**12, 1e-12, points, Turn(np.zeros(1, np.int64), found, best))
     if math.isinf(best[0]):
         return math.inf, math.inf
-    left = Rule(pivot=tuple(int(x) for x in found)).left(points, points.u, points.v)
+    left = PairRule(pivot=tuple(int(x) for x in found)).left(points, points.u, points.v)
     counts = np.zeros(len(points.total), np.int64)
     for i in np.flatnonzero(left):
         inside = slice(points.first[i], points.first[i + 1])
@@ -327,7 +338,7 @@ def test_points_are_merged_with_the_counts_of_their_rows():
         levels = [len(distinct) for distinct in values]
         dense += levels[0] * levels[1] * classes <= n
         total = np.bincount(y, weight, classes).astype(np.int64)
-        points = merged(Columns(*Z, *R, *levels), y, weight, total)
+        points = merged(ColumnPair(*Z, *R, *levels), y, weight, total)
         expected = {}
         for u, v, c, w in zip(*Z.tolist(), y.tolist(), weight.tolist(), strict=True):
             counts = expected.setdefault((u, v), {})

@@ -19,7 +19,7 @@ from trainer.training.run import TrainRequest, train
 from trainer.tree.nodes import DraftLeaf
 from trainer.tree.prune import alphas, alphas_between, collapses, prune, pruned_errors
 from trainer.tree.splits import goes_left
-from trainer.worker_pool import Crew
+from trainer.worker_pool import WorkerPool
 
 XOR = np.array([[0, 0], [0, 1], [1, 0], [1, 1]], float)
 
@@ -57,7 +57,7 @@ def test_the_same_tree_for_any_number_of_threads(monkeypatch):
 def test_threads_report_one_split_after_the_other():
     X, y = moons(400)
     data = SplitData.of(X, y, 3)
-    crew = Crew(threads=3)
+    crew = WorkerPool(threads=3)
     heard = []
 
     def split(rows, node):
@@ -77,7 +77,7 @@ def test_threads_report_one_split_after_the_other():
 def test_a_run_of_several_threads_ends_with_its_limit():
     X, y = moons(400)
     data = SplitData.of(X, y, 3)
-    crew = Crew(threads=3)
+    crew = WorkerPool(threads=3)
     calls = iter(range(10**9))
 
     def stopped():
@@ -94,7 +94,7 @@ def test_a_run_of_several_threads_ends_with_its_limit():
 def test_an_error_in_any_thread_ends_the_run():
     X, y = moons(200)
     data = SplitData.of(X, y, 3)
-    crew = Crew(threads=3)
+    crew = WorkerPool(threads=3)
     begun = []
 
     def split(rows, node):

@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from trainer.check.recount import verdict, verify
 from trainer.convert import convert, count_rows, fitted_to, form_of, from_sklearn, rival
-from trainer.convert.source import Converted
+from trainer.convert.source import ConvertedTree
 from trainer.data.formats.read_file import read_table
 from trainer.data.reader import build_as_read, reading_of
 from trainer.errors import ConversionError, DataError, TrainerError
@@ -241,5 +241,5 @@ def test_the_columns_of_a_tree_follow_the_source_and_counts_wait_for_rows(frame,
     said = tree.predict(table.matrix())
     assert [tree.classes[k] for k in said] == source.predict(frame[["count", "cap width"]]).tolist()
     assert labels.classes == ("no", "yes")
-    model = count_rows(Converted(tree=from_sklearn(source), target="edible", form="scikit-learn"), raw, reading)
+    model = count_rows(ConvertedTree(tree=from_sklearn(source), target="edible", form="scikit-learn"), raw, reading)
     assert model.method == "converted"

@@ -11,7 +11,7 @@ import pytest
 
 from trainer.convert import from_lightgbm
 from trainer.errors import ConversionError
-from trainer.table import MISSING_CATEGORY, Kind
+from trainer.table import MISSING_CATEGORY, ColumnKind
 from trainer.tree.nodes import Tree
 from trainer.tree.splits import Interval, Subset
 
@@ -49,7 +49,7 @@ def matrix_of(tree: Tree, rows: pd.DataFrame) -> np.ndarray:
     out = np.full((len(rows), len(tree.schema)), np.nan)
     for j, column in enumerate(tree.schema):
         cells = rows.iloc[:, j]
-        if column.kind is Kind.NUMERIC:
+        if column.kind is ColumnKind.NUMERIC:
             out[:, j] = cells.astype(float)
         else:
             place = {word: code for code, word in enumerate(column.categories)}

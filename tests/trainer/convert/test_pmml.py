@@ -17,7 +17,7 @@ from tests.trainer.random_trees import naive_leaf, random_tree
 from trainer.convert import from_pmml
 from trainer.convert.pmml import read_pmml
 from trainer.errors import ConversionError
-from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
+from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, MissingPolicy
 from trainer.tree.export.pmml import to_pmml
 from trainer.tree.nodes import DraftBranch, DraftLeaf, Tree, grow
 from trainer.tree.splits import Interval, Subset, Threshold
@@ -50,7 +50,10 @@ def test_our_own_documents_come_back_leaf_for_leaf(seed):
 
 def test_missing_as_a_category_comes_back():
     column = ColumnSchema(
-        name="odor", kind=Kind.CATEGORICAL, categories=("almond", MISSING_CATEGORY), missing=MissingPolicy.CATEGORY
+        name="odor",
+        kind=ColumnKind.CATEGORICAL,
+        categories=("almond", MISSING_CATEGORY),
+        missing=MissingPolicy.CATEGORY,
     )
     draft = DraftBranch(split=Subset(feature=0, codes=(1,)), left=DraftLeaf(label=1), right=DraftLeaf(label=0))
     tree = grow(draft, np.zeros((1, 1)), np.zeros(1, np.int32), schema=[column], classes=("no", "yes"))

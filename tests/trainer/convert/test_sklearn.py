@@ -11,7 +11,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor, ExtraTre
 
 from tests.seeds import seeds
 from trainer.convert import from_sklearn
-from trainer.convert.single_precision import LARGEST, double_threshold
+from trainer.convert.single_precision import MAX_FLOAT32, double_threshold
 from trainer.errors import ConversionError
 
 TREES = 50
@@ -68,10 +68,10 @@ def test_the_threshold_on_doubles_passes_exactly_what_the_one_on_singles_passes(
         assert (float(np.float32(x)) <= threshold) == (x <= cut), (x.hex(), cut.hex())
 
 
-@pytest.mark.parametrize("threshold", [0.0, -0.0, 1e-46, -1e-46, LARGEST, -LARGEST, 1e300, math.inf])
+@pytest.mark.parametrize("threshold", [0.0, -0.0, 1e-46, -1e-46, MAX_FLOAT32, -MAX_FLOAT32, 1e300, math.inf])
 def test_thresholds_at_the_ends_of_single_precision(threshold):
     cut = double_threshold(threshold)
-    for x in (cut, math.nextafter(cut, math.inf), math.nextafter(cut, -math.inf), 0.0, -0.0, LARGEST, -LARGEST):
+    for x in (cut, math.nextafter(cut, math.inf), math.nextafter(cut, -math.inf), 0.0, -0.0, MAX_FLOAT32, -MAX_FLOAT32):
         with np.errstate(over="ignore"):
             single = np.float32(x)
         if np.isfinite(single):  # scikit-learn refuses others

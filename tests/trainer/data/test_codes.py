@@ -10,7 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from tests.seeds import seeds
-from trainer.check.proof.model import Rows
+from trainer.check.proof.model import ModelTable
 from trainer.check.proof.space.questions import questions
 from trainer.check.recount import verdict, verify
 from trainer.data import encoding as encodings
@@ -20,7 +20,7 @@ from trainer.data.parsing.codes import codes_text, likely_codes, parse_codes
 from trainer.data.parsing.infer import infer
 from trainer.data.reader import load
 from trainer.errors import DataError
-from trainer.table import Column, ColumnSchema, Kind, Labels, Table
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
 from trainer.training.run import TrainRequest, save, train
 from trainer.tree.describe import rules_text
 from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
@@ -74,10 +74,10 @@ def coded(seed: int, n: int = 40) -> tuple[Table, Labels, np.ndarray]:
     x[rng.random(n) < 0.2] = 999.0
     special = ((-8.0, -7.0, 0.5, 999.0), (999.0,), (-8.0, -7.0, 5.0))[seed % 3]
     columns = (
-        Column(schema=ColumnSchema(name="x", kind=Kind.NUMERIC, special=special), values=x),
-        Column(schema=ColumnSchema(name="z", kind=Kind.NUMERIC), values=rng.integers(0, 6, n).astype(float)),
+        Column(schema=ColumnSchema(name="x", kind=ColumnKind.NUMERIC, special=special), values=x),
+        Column(schema=ColumnSchema(name="z", kind=ColumnKind.NUMERIC), values=rng.integers(0, 6, n).astype(float)),
         Column(
-            schema=ColumnSchema(name="c", kind=Kind.CATEGORICAL, categories=("a", "b", "d")),
+            schema=ColumnSchema(name="c", kind=ColumnKind.CATEGORICAL, categories=("a", "b", "d")),
             values=rng.integers(0, 3, n).astype(float),
         ),
     )
@@ -93,7 +93,7 @@ def test_the_checker_makes_the_same_questions(seed, scheme):
     own = weights if seed % 2 else np.ones(len(table), np.int64)
     encoding = encode_binary(table, scheme, 4, own)
     model = {"columns": [c.to_json() for c in table.schema], "parameters": {"binarise": str(scheme), "bins": 4}}
-    rows = Rows(columns=[c.values for c in table.columns], labels=labels.codes, weights=own, plain=own)
+    rows = ModelTable(columns=[c.values for c in table.columns], labels=labels.codes, weights=own, plain=own)
     found = questions(model, rows)
     assert found[0].tolist() == encoding.bits(table).astype(bool).tolist()
     assert found[1] == [f.column for f in encoding.features]
@@ -157,7 +157,7 @@ def test_the_command_declares_them_and_refuses_what_is_not_a_number(tmp_path):
 
 def test_a_card_names_the_only_code_of_an_interval_and_the_rules_keep_its_ends():
     """For every pair of ends: the code is named where exactly one lies between two finite ends, as counted one by one."""
-    schema = (ColumnSchema(name="last_inquiry", kind=Kind.NUMERIC, unit="months", special=(-9.0, -8.0, -7.0)),)
+    schema = (ColumnSchema(name="last_inquiry", kind=ColumnKind.NUMERIC, unit="months", special=(-9.0, -8.0, -7.0)),)
     ends = (-np.inf, -9.5, -9.0, -8.5, -8.0, -7.5, -7.0, 3.0, np.inf)
     for low, high in ((a, b) for a in ends for b in ends if a < b):
         split = Interval(feature=0, low=low, high=high)
@@ -172,7 +172,7 @@ def test_a_card_names_the_only_code_of_an_interval_and_the_rules_keep_its_ends()
 
 
 def test_the_picture_says_the_code_and_its_hover_the_ends():
-    schema = (ColumnSchema(name="last_inquiry", kind=Kind.NUMERIC, special=(-8.0,)),)
+    schema = (ColumnSchema(name="last_inquiry", kind=ColumnKind.NUMERIC, special=(-8.0,)),)
     matrix = np.array([[-8.0], [-8.0], [3.0], [4.0]])
     codes = np.array([0, 0, 1, 1])
     draft = DraftBranch(split=Interval(feature=0, low=-8.5, high=-7.5), left=DraftLeaf(), right=DraftLeaf())

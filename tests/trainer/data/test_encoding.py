@@ -12,7 +12,7 @@ from tests.conftest import bench_data
 from trainer.data.encoding import Scheme, encode_binary, published_names
 from trainer.data.reader import load
 from trainer.errors import DataError
-from trainer.table import Kind, numeric_table
+from trainer.table import ColumnKind, numeric_table
 
 pytestmark = pytest.mark.bench_data
 SCHEMES = {"QB_5": Scheme.QUANTILE_BUCKETS, "QT_5": Scheme.QUANTILE_THRESHOLDS, "": Scheme.NONE}
@@ -38,7 +38,9 @@ def test_published_encoding_is_rebuilt(data_folder, name, scheme):
         name += "-coded"
     entry = manifest_of(data_folder, "car_evaluation-coded" if name == "car_evaluation" else name)
     paper = entry["paper_002"]
-    kinds = dict.fromkeys(paper["numeric"], Kind.NUMERIC) | dict.fromkeys(paper["one_hot"], Kind.CATEGORICAL)
+    kinds = dict.fromkeys(paper["numeric"], ColumnKind.NUMERIC) | dict.fromkeys(
+        paper["one_hot"], ColumnKind.CATEGORICAL
+    )
     # the constant second column of ionosphere was taken out before the columns were counted
     ignore = ["pulse1_im"] if name == "ionosphere" else []
     table, labels, _ = load(data_folder / entry["file"], target="class", kinds=kinds, ignore=ignore)

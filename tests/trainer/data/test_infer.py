@@ -12,7 +12,7 @@ from trainer.data.formats.csv_file import read_csv
 from trainer.data.formats.read_file import read_table
 from trainer.data.parsing.infer import guess_target, infer
 from trainer.errors import DataError
-from trainer.table import Kind
+from trainer.table import ColumnKind
 
 
 def raw_of(**columns):
@@ -28,18 +28,18 @@ def guess(*cells):
 @pytest.mark.parametrize(
     ("cells", "kind", "reason", "missing"),
     [
-        (("1.5", "2", "-3e2", "+.5"), Kind.NUMERIC, "all 4 values are numbers", 0),
-        (("0", "1", "1", "0"), Kind.BINARY, "only 0 and 1", 0),
-        (("true", "FALSE", "", "True"), Kind.BINARY, "true is 1; 1 cell is empty", 1),
-        (("00123", "123", "5", "6"), Kind.CATEGORICAL, "leading zeros such as 00123", 0),
-        (("9007199254740993", "1", "1", "2"), Kind.CATEGORICAL, "2^53", 0),
-        (("9007199254740992", "1", "1", "2"), Kind.NUMERIC, "numbers", 0),
-        (("1", "2", "3", "1"), Kind.NUMERIC, "only 3 values (1, 2, 3)", 0),
-        (("1.5", "NA", "?", "7.25"), Kind.NUMERIC, "2 cells are empty or 'NA' or '?'", 2),
-        (("DE", "NA", "FR", "DE"), Kind.CATEGORICAL, "kept as a value", 0),
-        (("yes", "NA", "no", "no"), Kind.CATEGORICAL, "1 cell is empty or 'NA'", 1),
-        (("2020-01-02", "2020-01-03", "2020-01-03", ""), Kind.CATEGORICAL, "text with 2", 1),
-        (("1", "2", "x", "4"), Kind.CATEGORICAL, "such as 'x' are not", 0),
+        (("1.5", "2", "-3e2", "+.5"), ColumnKind.NUMERIC, "all 4 values are numbers", 0),
+        (("0", "1", "1", "0"), ColumnKind.BINARY, "only 0 and 1", 0),
+        (("true", "FALSE", "", "True"), ColumnKind.BINARY, "true is 1; 1 cell is empty", 1),
+        (("00123", "123", "5", "6"), ColumnKind.CATEGORICAL, "leading zeros such as 00123", 0),
+        (("9007199254740993", "1", "1", "2"), ColumnKind.CATEGORICAL, "2^53", 0),
+        (("9007199254740992", "1", "1", "2"), ColumnKind.NUMERIC, "numbers", 0),
+        (("1", "2", "3", "1"), ColumnKind.NUMERIC, "only 3 values (1, 2, 3)", 0),
+        (("1.5", "NA", "?", "7.25"), ColumnKind.NUMERIC, "2 cells are empty or 'NA' or '?'", 2),
+        (("DE", "NA", "FR", "DE"), ColumnKind.CATEGORICAL, "kept as a value", 0),
+        (("yes", "NA", "no", "no"), ColumnKind.CATEGORICAL, "1 cell is empty or 'NA'", 1),
+        (("2020-01-02", "2020-01-03", "2020-01-03", ""), ColumnKind.CATEGORICAL, "text with 2", 1),
+        (("1", "2", "x", "4"), ColumnKind.CATEGORICAL, "such as 'x' are not", 0),
     ],
 )
 def test_guess(cells, kind, reason, missing):
@@ -67,7 +67,7 @@ def test_target():
 
 def test_build_sorts_categories_and_classes():
     raw = raw_of(k=["10", "9", "2.5", "9"], t=["b", "B", "a", "b"], y=["10", "9", "1.0", "1"])
-    table, labels, _ = build(raw, target="y", kinds={"k": Kind.CATEGORICAL})
+    table, labels, _ = build(raw, target="y", kinds={"k": ColumnKind.CATEGORICAL})
     assert table.columns[0].schema.categories == ("2.5", "9", "10")
     assert table.columns[1].schema.categories == ("B", "a", "b")
     assert labels.classes == ("1", "1.0", "9", "10")
@@ -84,7 +84,7 @@ def test_build_reports_what_it_leaves_out():
     assert report.constant_columns == ("c",)
     assert report.duplicate_columns == (("b", "a"),)
     assert set(report.left_out) == {"n", "e"}
-    assert build(raw, target="y", kinds={"n": Kind.CATEGORICAL}, ignore=["b"])[0].names == ("a", "c", "n")
+    assert build(raw, target="y", kinds={"n": ColumnKind.CATEGORICAL}, ignore=["b"])[0].names == ("a", "c", "n")
 
 
 def test_numbers_are_read_as_python_reads_them():

@@ -11,7 +11,7 @@ from trainer.check.recount import verdict, verify
 from trainer.data.formats.csv_file import read_csv
 from trainer.data.parsing import reading_of
 from trainer.data.parsing.cells import MARKS
-from trainer.data.reader import Given, load
+from trainer.data.reader import ParsingChoices, load
 from trainer.errors import DataError
 from trainer.prediction.predict_file import predict_file
 from trainer.training.run import TrainRequest, save, train
@@ -26,7 +26,7 @@ def judge(messy: Messy) -> str:
     outcome = ""
     try:
         raw = read_csv(messy.content, encoding=messy.encoding)
-        reading = reading_of(raw, Given(encoding=messy.encoding)).for_target("class")
+        reading = reading_of(raw, ParsingChoices(encoding=messy.encoding)).for_target("class")
         reading.ask(raw.names)
         plain = reading.apply(raw, target="class")
     except DataError as error:

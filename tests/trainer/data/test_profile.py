@@ -12,7 +12,7 @@ from tests.seeds import seeds
 from trainer.data.formats.store import load_parquet, save_parquet
 from trainer.data.profile import OTHER, profile
 from trainer.errors import DataError
-from trainer.table import Column, ColumnSchema, Kind, Labels, Table, fingerprint
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table, fingerprint
 
 
 def random_table(seed: int) -> tuple[Table, Labels]:
@@ -21,15 +21,17 @@ def random_table(seed: int) -> tuple[Table, Labels]:
     k = int(rng.integers(1, 4))
     columns = []
     for j in range(int(rng.integers(1, 4))):
-        kind = rng.choice([Kind.NUMERIC, Kind.CATEGORICAL, Kind.BINARY])
-        top = 2 if kind == Kind.BINARY else int(rng.integers(1, 18))
+        kind = rng.choice([ColumnKind.NUMERIC, ColumnKind.CATEGORICAL, ColumnKind.BINARY])
+        top = 2 if kind == ColumnKind.BINARY else int(rng.integers(1, 18))
         values = rng.integers(0, top, n).astype(float)
-        if kind == Kind.NUMERIC:
+        if kind == ColumnKind.NUMERIC:
             values = values / 4 - 1
         if rng.random() < 0.5:
             values[rng.random(n) < 0.2] = np.nan
-        categories = tuple(f"v{c}" for c in range(top)) if kind == Kind.CATEGORICAL else ()
-        columns.append(Column(schema=ColumnSchema(name=f"c{j}", kind=Kind(kind), categories=categories), values=values))
+        categories = tuple(f"v{c}" for c in range(top)) if kind == ColumnKind.CATEGORICAL else ()
+        columns.append(
+            Column(schema=ColumnSchema(name=f"c{j}", kind=ColumnKind(kind), categories=categories), values=values)
+        )
     labels = Labels(name="y", classes=tuple("abc"[:k]), codes=rng.integers(0, k, n).astype(np.int32))
     return Table(columns=tuple(columns), row_numbers=np.arange(1, n + 1)), labels
 
@@ -41,7 +43,7 @@ def best_cut_by_trying(column: Column, y) -> int:
     y = y[~column.missing]
     masks = [np.ones(len(values), bool)]
     for v in set(values.tolist()):
-        masks.append(values == v if column.kind is Kind.CATEGORICAL else values <= v)
+        masks.append(values == v if column.kind is ColumnKind.CATEGORICAL else values <= v)
     return rest + max(sum(max(Counter(y[m].tolist()).values(), default=0) for m in (mask, ~mask)) for mask in masks)
 
 
@@ -72,7 +74,7 @@ def test_profile_agrees_with_counting(seed):
 
 def test_many_categories_are_summed_up():
     values = np.repeat(np.arange(30.0), np.arange(1, 31))
-    schema = ColumnSchema(name="k", kind=Kind.CATEGORICAL, categories=tuple(f"v{i}" for i in range(30)))
+    schema = ColumnSchema(name="k", kind=ColumnKind.CATEGORICAL, categories=tuple(f"v{i}" for i in range(30)))
     labels = Labels(name="y", classes=("a", "b"), codes=(np.arange(len(values)) % 2).astype(np.int32))
     own = profile(Table(columns=(Column(schema=schema, values=values),)), labels).columns[0]
     assert own.bars == (*(f"v{i}" for i in range(29, 17, -1)), OTHER)

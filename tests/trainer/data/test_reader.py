@@ -15,7 +15,7 @@ import pytest
 from tests.seeds import seeds
 from trainer.data.reader import ReadLimits, load, load_for_model, read_table
 from trainer.errors import DataError
-from trainer.table import Kind, MissingPolicy
+from trainer.table import ColumnKind, MissingPolicy
 
 
 @pytest.fixture
@@ -192,12 +192,12 @@ def test_gaps_are_dropped_refused_or_a_category(write):
         ("a,class\n1,p\n1,q\n", {}, "no usable column"),
         ("class\np\nq\n", {}, "no usable column"),
         ("a,class\n1,p\n2,q\n", {"target": "clas"}, "Did you mean 'class'?"),
-        ("a,class\n1,p\n2,q\n", {"kinds": {"A": Kind.NUMERIC}}, "Did you mean 'a'?"),
-        ("a,class\n1,p\nx,q\n", {"kinds": {"a": Kind.NUMERIC}}, "Line 3: column 'a' is numeric, but has 'x'"),
+        ("a,class\n1,p\n2,q\n", {"kinds": {"A": ColumnKind.NUMERIC}}, "Did you mean 'a'?"),
+        ("a,class\n1,p\nx,q\n", {"kinds": {"a": ColumnKind.NUMERIC}}, "Line 3: column 'a' is numeric, but has 'x'"),
         ("a,class\n1,p\ninf,q\n", {}, "Line 3: column 'a' is numeric, but has 'inf'"),
         ("a,class\n1,p\n1e999,q\n", {}, "Line 3"),
-        ("a,class\n1,p\n2,q\n", {"kinds": {"a": Kind.BINARY}}, "Line 3: column 'a' is binary"),
-        ("a,class\n9007199254740993,p\n2,q\n", {"kinds": {"a": Kind.NUMERIC}}, "2^53"),
+        ("a,class\n1,p\n2,q\n", {"kinds": {"a": ColumnKind.BINARY}}, "Line 3: column 'a' is binary"),
+        ("a,class\n9007199254740993,p\n2,q\n", {"kinds": {"a": ColumnKind.NUMERIC}}, "2^53"),
         ("a,class\n,p\n,q\n", {}, "no usable column"),
     ],
 )

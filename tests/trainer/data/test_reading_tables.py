@@ -7,15 +7,15 @@ import json
 import pytest
 
 from trainer.data.formats.csv_file import read_csv
-from trainer.data.parsing import Given, Reading, reading_of
+from trainer.data.parsing import ColumnParsing, ParsingChoices, reading_of
 from trainer.data.reader import load
 from trainer.errors import DataError
 
 
 def read(text: str, target: str | None = None, **said):
     """The reading of a text, and its plain columns by name."""
-    raw = read_csv(text.encode() if isinstance(text, str) else text, **Given(**said).structure)
-    reading = reading_of(raw, Given(**said))
+    raw = read_csv(text.encode() if isinstance(text, str) else text, **ParsingChoices(**said).structure)
+    reading = reading_of(raw, ParsingChoices(**said))
     plain = reading.apply(raw, target=target)
     return reading, {name: cells.to_pylist() for name, cells in zip(plain.names, plain.columns, strict=True)}
 
@@ -95,7 +95,7 @@ def test_what_can_be_read_in_two_ways_is_a_question_with_its_line(cells, words, 
     path.write_text("x\ty\n" + "".join(f"{c}\t{'ab'[i % 2]}\n" for i, c in enumerate(cells)))
     with pytest.raises(DataError, match="Say --kind 'x="):
         load(path, target="y")
-    table, _, _ = load(path, target="y", given=Given(kinds={"x": "text"}))
+    table, _, _ = load(path, target="y", given=ParsingChoices(kinds={"x": "text"}))
     assert table.columns[0].schema.kind == "categorical"
 
 
@@ -120,7 +120,7 @@ def test_a_person_decides_what_is_open():
     own, _ = column("1", "12", kinds={"x": "date"})
     assert own.taken_for == "ask"
     with pytest.raises(DataError, match="not a kind"):
-        Given(kinds={"x": "numbre"})
+        ParsingChoices(kinds={"x": "numbre"})
     with pytest.raises(DataError, match="Did you mean 'x'"):
         column("1", "2", kinds={"xx": "text"})
 
@@ -227,7 +227,7 @@ def test_the_target_stays_as_it_stands_and_a_reading_survives_json(tmp_path):
     assert table.columns[0].values.tolist() == [i + 0.5 for i in range(20)]
     assert list(table.reading["columns"]) == ["w"]
     assert any("Column 'w' is read as numbers, decimal comma, the unit kg" in note for note in report.notes)
-    kept = Reading.from_json(json.loads(json.dumps(table.reading)))
+    kept = ColumnParsing.from_json(json.loads(json.dumps(table.reading)))
     again, _, _ = load(path, target="y", reading=kept)
     assert again.columns[0].values.tolist() == table.columns[0].values.tolist()
     path.write_text("w;y\n1.5 kg;1,5 kg\n2,5 kg;0,5 kg\n")

@@ -13,15 +13,15 @@ from trainer.data.formats.csv_file import read_csv
 from trainer.data.reader import rows_for_model
 from trainer.data.rows import UNKNOWN_CODE, parse_rows
 from trainer.errors import RowError
-from trainer.table import ColumnSchema, Kind, MissingPolicy
+from trainer.table import ColumnKind, ColumnSchema, MissingPolicy
 
 SCHEMA = (
-    ColumnSchema(name="worst area", kind=Kind.NUMERIC),
-    ColumnSchema(name="flag", kind=Kind.BINARY),
+    ColumnSchema(name="worst area", kind=ColumnKind.NUMERIC),
+    ColumnSchema(name="flag", kind=ColumnKind.BINARY),
     ColumnSchema(
-        name="k", kind=Kind.CATEGORICAL, categories=("1", "2.0", "x", "(missing)"), missing=MissingPolicy.CATEGORY
+        name="k", kind=ColumnKind.CATEGORICAL, categories=("1", "2.0", "x", "(missing)"), missing=MissingPolicy.CATEGORY
     ),
-    ColumnSchema(name="s", kind=Kind.CATEGORICAL, categories=("a", "b")),
+    ColumnSchema(name="s", kind=ColumnKind.CATEGORICAL, categories=("a", "b")),
 )
 GOOD = {"worst area": 1.5, "flag": 1, "k": "x", "s": "b"}
 
@@ -122,9 +122,11 @@ def test_any_json_gives_a_matrix_or_a_row_error(seed):
 
 @pytest.mark.parametrize("word", ["", " ", "NA", "?", "null"])
 def test_words_for_missing_mean_the_same_in_a_call_as_in_a_file(word):
-    own = ColumnSchema(name="c", kind=Kind.CATEGORICAL, categories=("(missing)", "a"), missing=MissingPolicy.CATEGORY)
+    own = ColumnSchema(
+        name="c", kind=ColumnKind.CATEGORICAL, categories=("(missing)", "a"), missing=MissingPolicy.CATEGORY
+    )
     assert parse_rows([own], [0], [{"c": word}]).matrix.tolist() == [[0.0]]
     raw = read_csv(f'c,d\n"{word}",1\na,2\n'.encode())
     assert rows_for_model(raw, [own]).table.matrix().tolist() == [[0.0], [1.0]]
-    known = ColumnSchema(name="c", kind=Kind.CATEGORICAL, categories=("NA", "DE"))
+    known = ColumnSchema(name="c", kind=ColumnKind.CATEGORICAL, categories=("NA", "DE"))
     assert parse_rows([known], [0], [{"c": "NA"}]).matrix.tolist() == [[0.0]]

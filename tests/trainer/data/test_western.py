@@ -9,7 +9,7 @@ import pytest
 
 from trainer.data.formats.file_bytes import decode
 from trainer.data.formats.read_file import read_table
-from trainer.data.parsing import Given
+from trainer.data.parsing import ParsingChoices
 from trainer.data.reader import load, load_for_model
 from trainer.errors import DataError
 from trainer.prediction.predict_file import predict_file
@@ -75,7 +75,7 @@ def test_what_was_said_of_the_training_goes_before_a_guess(tmp_path):
     path = tmp_path / "hungarian.csv"
     path.write_bytes("nap;class\nelső;a\nmásodik;b\nelső;a\nmásodik;b\n".encode("cp1250"))
     assert read_table(path).columns[0][0].as_py() == "elsõ"
-    table, labels, _ = load(path, target="class", given=Given(encoding="cp1250"))
+    table, labels, _ = load(path, target="class", given=ParsingChoices(encoding="cp1250"))
     rows = load_for_model(path, table.schema, target="class", classes=labels.classes, reading=table.reading)
     assert not rows.unknown
 

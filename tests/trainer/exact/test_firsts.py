@@ -11,7 +11,7 @@ from trainer.families.exact.instance import build_instance
 from trainer.families.exact.kernels.first_split_bounds import firsts_of, floors_of, learn
 from trainer.families.exact.kernels.node import split_rows
 from trainer.families.exact.search.memo import INFINITE
-from trainer.families.exact.search.search import Search
+from trainer.families.exact.search.search import ExactSearch
 from trainer.solver_common.binary_problem import BinaryProblem
 
 
@@ -22,7 +22,7 @@ def random_search(seed, **other):
     weights = rng.integers(1, 4, 70) if seed % 2 else None
     y = (X[:, 0] ^ X[:, 1] & X[:, 2]) ^ (rng.random(70) < 0.2)
     g = build_instance(BinaryProblem(X, y.astype(int), n_classes=2, weights=weights, leaf_cost=Fraction(3), depth=4))
-    return Search(instance=g, depth=4, **other)
+    return ExactSearch(instance=g, depth=4, **other)
 
 
 def floors_found(search, rows, path):

@@ -17,7 +17,7 @@ from tests.trainer.oracles.workbench import random_table
 from trainer.data.encoding import Scheme
 from trainer.data.problem import Problem
 from trainer.data.reader import load
-from trainer.editing.space import Stopped
+from trainer.editing.space import SearchStopped
 from trainer.errors import ParameterError
 from trainer.families.exact.rashomon import count as counting
 from trainer.families.exact.rashomon.listing import Lister
@@ -231,7 +231,7 @@ def test_rows_that_stand_several_times_count_as_rows_of_that_weight():
 
 
 def test_numbers_beyond_64_bits_stay_exact():
-    a = counting.Entry(3, np.array([1, 2]), np.array([1, 2]), np.array([1 << 40, 3]), (1 << 40) + 3, 9)
+    a = counting.CountedTrees(3, np.array([1, 2]), np.array([1, 2]), np.array([1 << 40, 3]), (1 << 40) + 3, 9)
     bag = counting.Bag((1 << 62) - 1)
     bag.pairs(a, a, 0, 9, np.zeros(1, np.uint8))
     bag.pairs(a, a, 0, 9, np.zeros(1, np.uint8))
@@ -252,7 +252,7 @@ def test_a_stopped_count_says_what_it_has_seen():
     bench.best_trees(1)
     good = bench.good_trees(slack="0.1")
     good.space.begin(0.0, None)
-    with pytest.raises(Stopped):
+    with pytest.raises(SearchStopped):
         _ = good.count
     assert good.at_least() >= 0
 

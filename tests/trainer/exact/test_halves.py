@@ -7,7 +7,7 @@ import numpy as np
 from tests.seeds import seeds
 from tests.trainer.exact.test_sides import node_of
 from trainer.families.exact.kernels.child_counts import both_halves, count_half
-from trainer.families.exact.kernels.count import Layout
+from trainer.families.exact.kernels.count import KeyLayout
 from trainer.families.exact.kernels.count_node import count_place
 from trainer.families.exact.kernels.depth2_signed import differences
 from trainer.families.exact.kernels.equal_rows import groups, members_by_answer
@@ -18,7 +18,7 @@ from trainer.kernels.members import members
 def layout_of(rng, questions, *, unit, leaf):
     """Keys that tell leaves and errors of each class; some questions are marked."""
     low = (1 << 50) - 1
-    return Layout(
+    return KeyLayout(
         unit=unit, leaf=leaf, ends=np.array([1, 2]), row_keys=np.array([[0, 1 << 30], [1 << 10, 0]]), barred=np.zeros((2, 2), np.uint8),
         leaf_key=1, low=low, bits=(rng.random(questions) < 0.3).astype(np.int64) << 50, idle=True,
     )  # fmt: skip

@@ -10,12 +10,12 @@ import numpy as np
 from tests.trainer.oracles.good_trees import instance
 from trainer.data.encoding import Scheme
 from trainer.data.problem import Problem
-from trainer.editing.space import Stopped
+from trainer.editing.space import SearchStopped
 from trainer.families.exact.rashomon.good import GoodTrees
 from trainer.families.exact.workbench import Workbench
 from trainer.table import Labels, numeric_table
 from trainer.training.run import TrainRequest
-from trainer.workbench.requests import GoodRequest, Session
+from trainer.workbench.requests import GoodRequest, WorkbenchSession
 
 
 def lost(every, tree, column):
@@ -102,7 +102,9 @@ def test_the_definition_is_the_mean_over_all_permutations():
 
 def test_the_record_has_the_range_and_comes_without_its_slow_parts_first():
     problem, _, _, _ = instance(3)
-    session = Session(TrainRequest(table=problem.table, labels=problem.labels, method="exact", parameters={"depth": 2}))
+    session = WorkbenchSession(
+        TrainRequest(table=problem.table, labels=problem.labels, method="exact", parameters={"depth": 2})
+    )
     told: list[dict] = []
     record = session.good_trees(GoodRequest(slack="1"), session.monitor(), told=told.append)
     assert [(first["status"], first["count"], first["trees"]) for first in told] == [
@@ -117,10 +119,12 @@ def test_the_record_has_the_range_and_comes_without_its_slow_parts_first():
 
 def test_a_range_that_is_stopped_is_left_out_and_named(monkeypatch):
     problem, _, _, _ = instance(3)
-    session = Session(TrainRequest(table=problem.table, labels=problem.labels, method="exact", parameters={"depth": 2}))
+    session = WorkbenchSession(
+        TrainRequest(table=problem.table, labels=problem.labels, method="exact", parameters={"depth": 2})
+    )
 
     def stopped(self, column, parts):
-        raise Stopped
+        raise SearchStopped
 
     monkeypatch.setattr(GoodTrees, "_importance", stopped)
     record = session.good_trees(GoodRequest(slack="1"), session.monitor())
@@ -130,14 +134,16 @@ def test_a_range_that_is_stopped_is_left_out_and_named(monkeypatch):
 
 def test_the_ranges_that_were_known_when_the_time_was_over_are_kept_the_most_asked_columns_first(monkeypatch):
     problem = next(p for p, *_ in map(instance, range(50)) if len(p.table.columns) > 1)
-    session = Session(TrainRequest(table=problem.table, labels=problem.labels, method="exact", parameters={"depth": 2}))
+    session = WorkbenchSession(
+        TrainRequest(table=problem.table, labels=problem.labels, method="exact", parameters={"depth": 2})
+    )
     whole = session.good_trees(GoodRequest(slack="1"), session.monitor())["columns"]
     ranged = GoodTrees._importance
     done = []
 
     def stopped_later(self, column, parts):
         if done:
-            raise Stopped
+            raise SearchStopped
         done.append(problem.table.names[column])
         return ranged(self, column, parts)
 

@@ -12,7 +12,7 @@ from tests.trainer.exact.test_workbench import INFINITE, Brute, _plain, check_mi
 from tests.trainer.oracles.workbench import coarse_table, is_smallest_conflict, kept, places, plain, random_table
 from trainer.constraints import Constraints
 from trainer.errors import InfeasibleError, ParameterError
-from trainer.families.exact.editing.fronts import Limits
+from trainer.families.exact.editing.fronts import TreeLimits
 from trainer.families.exact.workbench import Workbench
 
 
@@ -34,7 +34,7 @@ def random_limits(rng, problem):
     recalls = [(int(rng.choice(present)), Fraction(int(rng.integers(1, 5)), 4))] if chosen[1] else []
     if chosen[1] and len(present) > 1 and rng.random() < 0.4:
         recalls = [(k, Fraction(int(rng.integers(1, 4)), 4)) for k in present[:2]]
-    return Limits(
+    return TreeLimits(
         constraints=Constraints(
             max_leaves=int(rng.integers(1, 5)) if chosen[0] else None,
             recalls=tuple(recalls),
@@ -167,7 +167,7 @@ def test_price_lists_within_limits_are_those_of_enumeration(seed):
 
 def test_good_trees_are_not_counted_within_limits():
     problem = random_table(3)
-    bench = Workbench(problem, depth=2, limits=Limits(constraints=Constraints(max_leaves=2)))
+    bench = Workbench(problem, depth=2, limits=TreeLimits(constraints=Constraints(max_leaves=2)))
     with pytest.raises(ParameterError, match="filters"):
         bench.good_trees(slack="0.1")
 
@@ -180,7 +180,7 @@ def test_a_stopped_search_within_limits_keeps_a_valid_bound():
     X = rng.integers(0, 2, (300, 40))
     y = rng.integers(0, 2, 300).astype(np.int32)
     problem = Problem(table=numeric_table(X.astype(float)), labels=Labels(name="y", classes=("a", "b"), codes=y))
-    limits = Limits(constraints=Constraints(recalls=((0, Fraction(3, 5)),), max_leaves=6))
+    limits = TreeLimits(constraints=Constraints(recalls=((0, Fraction(3, 5)),), max_leaves=6))
     for patience in (0, 3, 30):
         left = iter(range(patience))
         bench = Workbench(problem, depth=4, limits=limits)

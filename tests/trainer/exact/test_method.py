@@ -16,7 +16,7 @@ from trainer.errors import DataError, InfeasibleError, ParameterError
 from trainer.families.exact.instance import build_instance
 from trainer.families.exact.search.solve import ExactOptions, evaluate, solve_binary
 from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
-from trainer.table import Column, ColumnSchema, Kind, Labels, Table, numeric_table
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table, numeric_table
 from trainer.training.run import TrainRequest, save, train
 
 
@@ -24,9 +24,9 @@ def mixed_table(seed, n=60):
     rng = np.random.default_rng(seed)
     names = ("red", "green", "blue")
     columns = (
-        Column(schema=ColumnSchema(name="length", kind=Kind.NUMERIC), values=rng.normal(size=n).round(1)),
+        Column(schema=ColumnSchema(name="length", kind=ColumnKind.NUMERIC), values=rng.normal(size=n).round(1)),
         Column(
-            schema=ColumnSchema(name="colour", kind=Kind.CATEGORICAL, categories=names),
+            schema=ColumnSchema(name="colour", kind=ColumnKind.CATEGORICAL, categories=names),
             values=rng.integers(0, 3, n).astype(float),
         ),
     )
@@ -207,7 +207,7 @@ def test_balanced_classes_weigh_the_same_and_the_check_agrees(tmp_path):
     n = 70
     table = Table(
         columns=tuple(
-            Column(schema=ColumnSchema(name=name, kind=Kind.NUMERIC), values=rng.integers(0, 6, n).astype(float))
+            Column(schema=ColumnSchema(name=name, kind=ColumnKind.NUMERIC), values=rng.integers(0, 6, n).astype(float))
             for name in "abc"
         ),
         row_numbers=np.arange(n),

@@ -10,7 +10,7 @@ import pytest
 
 from tests.trainer.oracles.exact import random_binary
 from trainer.check.proof.steps.counting import Counting
-from trainer.check.proof.subject import Space
+from trainer.check.proof.subject import ProofSpace
 from trainer.check.recount.search.optima import Optima
 from trainer.families.exact.rashomon.optima import optimal_trees
 from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
@@ -32,7 +32,9 @@ def all_trees(X, y, w, classes, depth, min_leaf):
 def counted_again(X, y, w, classes, depth, min_leaf, leaf_cost):
     """The number of optimal trees by the checker."""
     every = np.ones(X.shape[1], bool)
-    space = Space("questions", X > 0, y, w.astype(np.int64), classes, depth, leaf_cost, min_leaf, None, every, None, "")
+    space = ProofSpace(
+        "questions", X > 0, y, w.astype(np.int64), classes, depth, leaf_cost, min_leaf, None, every, None, ""
+    )
     scale = (1 << depth) + 1
     counting = Counting(space, scale * leaf_cost.denominator, scale * leaf_cost.numerator + 1)
     return Optima(counting, 10_000).of(counting.root(), min(depth, counting.deepest))[1]

@@ -13,7 +13,7 @@ from tests.trainer.oracles.exact import best_cost, random_binary
 from trainer.families.exact.instance import build_instance
 from trainer.families.exact.search import search
 from trainer.families.exact.search.memo import INFINITE, UNKNOWN_PATH
-from trainer.families.exact.search.search import Search
+from trainer.families.exact.search.search import ExactSearch
 from trainer.families.exact.search.solve import ExactOptions, solve_binary
 from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 
@@ -71,7 +71,7 @@ def test_rows_that_no_answers_led_to_leave_the_caches_by_path_alone(depth, one_c
         X = rng.integers(0, 2, (80, 5)).astype(np.uint8)
         y = rng.integers(0, 2, 80).astype(np.int32)
         g = build_instance(BinaryProblem(X, y, n_classes=2, weights=None, leaf_cost=Fraction(1, 3), depth=depth))
-        s = Search(instance=g, depth=depth, options=ExactOptions(dataset_cache=dataset_cache, one_call=one_call))
+        s = ExactSearch(instance=g, depth=depth, options=ExactOptions(dataset_cache=dataset_cache, one_call=one_call))
         s.solve(np.arange(len(g.rows), dtype=np.int32), (), depth, int(INFINITE))
         tables = s.table.copy(), s.known.copy()
         assert tables[0].any()
@@ -110,7 +110,7 @@ def test_the_tree_of_an_incumbent_is_put_together_once_and_not_shown_after_the_e
         over.extend([cost] * (len(set(better)) > stop_at))
 
     monkeypatch.setattr(search, "split", watched)
-    monkeypatch.setattr(Search, "slice_size", lambda self, m, words: 1)  # news after every question at the root
+    monkeypatch.setattr(ExactSearch, "slice_size", lambda self, m, words: 1)  # news after every question at the root
     found = solve_binary(BinaryProblem(X, y, n_classes=2, depth=3), limits=SearchLimits(stop=lambda: bool(over)), report=report, options=ExactOptions(one_call=False), improved=lambda shape: over and pytest.fail("a tree was shown after the end"))  # fmt: skip
     assert over
     assert not found.optimal

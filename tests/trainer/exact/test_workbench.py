@@ -16,10 +16,10 @@ from trainer.errors import ParameterError, SolverError
 from trainer.families.exact.workbench import Workbench
 from trainer.families.numeric.editing.bench import NumericWorkbench
 from trainer.families.odt.editing.bench import SubsetWorkbench
-from trainer.table import Column, ColumnSchema, Kind, Labels, Table, numeric_table
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table, numeric_table
 from trainer.training.run import TrainRequest
 from trainer.tree.nodes import DraftBranch, DraftLeaf
-from trainer.workbench.requests import Session
+from trainer.workbench.requests import WorkbenchSession
 
 INFINITE = 10**9
 
@@ -305,7 +305,7 @@ def test_questions_are_in_the_decimals_of_the_trees_that_training_stores(seed):
     problem = random_table(seed)
     rng = np.random.default_rng(seed)
     values = rng.lognormal(size=len(problem.table)).round(3)
-    column = Column(schema=ColumnSchema(name="long decimals", kind=Kind.NUMERIC), values=values)
+    column = Column(schema=ColumnSchema(name="long decimals", kind=ColumnKind.NUMERIC), values=values)
     problem = replace(problem, table=replace(problem.table, columns=(*problem.table.columns, column)))
     bench = Workbench(problem, depth=2)
     questions = bench.space.questions
@@ -340,9 +340,10 @@ def test_wishes_ask_either_of_two_categories():
     """Rows of category p part by `a`, those of q do not: `ask y a` needs p to be the answer yes."""
     columns = [
         Column(
-            schema=ColumnSchema(name="b", kind=Kind.CATEGORICAL, categories=("p", "q")), values=np.array([0.0, 0, 1, 1])
+            schema=ColumnSchema(name="b", kind=ColumnKind.CATEGORICAL, categories=("p", "q")),
+            values=np.array([0.0, 0, 1, 1]),
         ),
-        Column(schema=ColumnSchema(name="a", kind=Kind.BINARY), values=np.array([0.0, 1, 1, 1])),
+        Column(schema=ColumnSchema(name="a", kind=ColumnKind.BINARY), values=np.array([0.0, 1, 1, 1])),
     ]
     for turn in (0, 1):
         columns[0] = replace(columns[0], values=abs(turn - columns[0].values))
@@ -364,7 +365,7 @@ def test_wishes_ask_either_of_two_categories():
 def session_of(problem, method="exact", **parameters):
     """A session on the rows of a problem."""
     given = {"depth": 2, "leaf_penalty": float(problem.leaf_penalty), **parameters}
-    return Session(TrainRequest(table=problem.table, labels=problem.labels, method=method, parameters=given))
+    return WorkbenchSession(TrainRequest(table=problem.table, labels=problem.labels, method=method, parameters=given))
 
 
 @seeds(60)
@@ -386,7 +387,7 @@ def test_tree_that_is_not_the_best_is_never_called_optimal():
     values = np.array([2.5, 2.5, 0.5, -1.0])
     problem = Problem(
         table=Table(
-            columns=(Column(schema=ColumnSchema(name="a", kind=Kind.NUMERIC), values=values),),
+            columns=(Column(schema=ColumnSchema(name="a", kind=ColumnKind.NUMERIC), values=values),),
             row_numbers=np.arange(1, 5),
         ),
         labels=Labels(name="class", classes=("no", "yes"), codes=np.array([0, 0, 1, 0], np.int32)),

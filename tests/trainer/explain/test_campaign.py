@@ -15,15 +15,15 @@ from trainer.data.column_statistics import statistics
 from trainer.explain.flip import Flipper
 from trainer.explain.least import TOTAL
 from trainer.explain.permission import Permission
-from trainer.table import ColumnSchema, Kind
+from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, Tree, grow
 from trainer.tree.splits import Interval, Linear, Split, Subset, Threshold
 
 SCHEMA = (
-    ColumnSchema(name="whole", kind=Kind.NUMERIC),
-    ColumnSchema(name="tenths", kind=Kind.NUMERIC),
-    ColumnSchema(name="yes or no", kind=Kind.BINARY),
-    ColumnSchema(name="colour", kind=Kind.CATEGORICAL, categories=("red", "green", "blue")),
+    ColumnSchema(name="whole", kind=ColumnKind.NUMERIC),
+    ColumnSchema(name="tenths", kind=ColumnKind.NUMERIC),
+    ColumnSchema(name="yes or no", kind=ColumnKind.BINARY),
+    ColumnSchema(name="colour", kind=ColumnKind.CATEGORICAL, categories=("red", "green", "blue")),
 )
 CHOICES = (
     Permission(),

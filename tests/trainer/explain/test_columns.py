@@ -16,7 +16,7 @@ from tests.octweb.small_models import small_table, trained
 from trainer.data.column_statistics import statistics
 from trainer.errors import ParameterError
 from trainer.explain import columns as module
-from trainer.explain.columns import ExplainedColumns, Wishes
+from trainer.explain.columns import ExplainedColumns, ExplainOptions
 from trainer.explain.flip import Flipper
 from trainer.explain.permission import permissions
 from trainer.explain.record import explained
@@ -43,7 +43,7 @@ def data(tmp_path, gap: int | None = None):
 
 
 def columns_of(**wishes) -> ExplainedColumns:
-    return ExplainedColumns(MODEL.tree, Wishes(statistics=KNOWN, source="all rows", **wishes))
+    return ExplainedColumns(MODEL.tree, ExplainOptions(statistics=KNOWN, source="all rows", **wishes))
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -111,9 +111,9 @@ def test_when_the_time_is_over_rows_are_predicted_without_an_explanation(tmp_pat
 
 
 def test_wishes_survive_json_and_unknown_columns_are_refused():
-    wishes = Wishes(statistics=KNOWN, source="rows", change={"colour": ["red"]}, seconds=2.5)
-    assert Wishes.from_json(json.loads(json.dumps(wishes.to_json()))) == wishes
-    assert Wishes.from_json(Wishes(statistics=KNOWN, source="").to_json()).seconds == np.inf
+    wishes = ExplainOptions(statistics=KNOWN, source="rows", change={"colour": ["red"]}, seconds=2.5)
+    assert ExplainOptions.from_json(json.loads(json.dumps(wishes.to_json()))) == wishes
+    assert ExplainOptions.from_json(ExplainOptions(statistics=KNOWN, source="").to_json()).seconds == np.inf
     with pytest.raises(ParameterError, match="lenght"):
         columns_of(change={"lenght": "up"})
 
@@ -125,7 +125,7 @@ def test_words_that_a_spreadsheet_would_run_get_an_apostrophe(tmp_path):
         def of(self, matrix, usable):
             return [["=1+1"] * len(matrix), *([None] * len(matrix) for _ in NAMES[1:])]
 
-    more = Formula(MODEL.tree, Wishes(statistics=KNOWN, source="rows"))
+    more = Formula(MODEL.tree, ExplainOptions(statistics=KNOWN, source="rows"))
     predict_file(MODEL, data(tmp_path), stream, more=more, for_spreadsheets=True)
     rows = list(csv.DictReader(io.StringIO(stream.getvalue())))
     assert {row["path"] for row in rows} == {"'=1+1"}

@@ -19,15 +19,15 @@ from trainer.data.column_statistics import ColumnStatistics, statistics
 from trainer.explain.flip import Flipper
 from trainer.explain.least import TOTAL
 from trainer.explain.permission import Permission
-from trainer.table import ColumnSchema, Kind
+from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, Tree, grow
 from trainer.tree.splits import Interval, Linear, Split, Subset, Threshold
 
 SCHEMA = (
-    ColumnSchema(name="whole", kind=Kind.NUMERIC),
-    ColumnSchema(name="tenths", kind=Kind.NUMERIC),
-    ColumnSchema(name="yes or no", kind=Kind.BINARY),
-    ColumnSchema(name="colour", kind=Kind.CATEGORICAL, categories=("red", "green", "blue")),
+    ColumnSchema(name="whole", kind=ColumnKind.NUMERIC),
+    ColumnSchema(name="tenths", kind=ColumnKind.NUMERIC),
+    ColumnSchema(name="yes or no", kind=ColumnKind.BINARY),
+    ColumnSchema(name="colour", kind=ColumnKind.CATEGORICAL, categories=("red", "green", "blue")),
 )
 STEPS = (1.0, 0.1, 1.0)
 SCALE = 40  # sums of halves of tenths are even in fortieths; thresholds are odd, so no row lies on a plane
@@ -332,7 +332,7 @@ def solved(table: list[list[Fraction]]) -> list[Fraction] | None:
 
 def test_without_steps_the_smallest_change_reaches_the_least_of_all_vertices(count):
     """Values may be any number: the least size is an infimum, which a row just beyond a plane comes near to."""
-    schema = tuple(ColumnSchema(name=f"x{j}", kind=Kind.NUMERIC) for j in range(3))
+    schema = tuple(ColumnSchema(name=f"x{j}", kind=ColumnKind.NUMERIC) for j in range(3))
     compared = several = proved = sure = cheaper = 0
     for seed in range(max(10, count // 4)):
         rng = np.random.default_rng(seed)

@@ -13,14 +13,14 @@ from trainer.data.column_statistics import statistics
 from trainer.explain import flip as flips
 from trainer.explain.flip import Flipper
 from trainer.explain.permission import Permission
-from trainer.table import ColumnSchema, Kind
+from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, Tree, grow
 from trainer.tree.splits import Linear
 
 LEVELS = ("red", "green", "blue")
 SCHEMA = (
-    *(ColumnSchema(name=f"b{j}", kind=Kind.BINARY) for j in range(4)),
-    ColumnSchema(name="colour", kind=Kind.CATEGORICAL, categories=LEVELS),
+    *(ColumnSchema(name=f"b{j}", kind=ColumnKind.BINARY) for j in range(4)),
+    ColumnSchema(name="colour", kind=ColumnKind.CATEGORICAL, categories=LEVELS),
 )
 VALUES = ((0.0, 1.0),) * 4 + ((0.0, 1.0, 2.0),)
 ROWS = np.array(list(itertools.product(*VALUES)))
@@ -91,7 +91,7 @@ def test_programs_find_what_enumeration_finds(monkeypatch):
     assert asked.count(False) > 10
 
 
-NUMBERS = tuple(ColumnSchema(name=f"x{j}", kind=Kind.NUMERIC) for j in range(3))
+NUMBERS = tuple(ColumnSchema(name=f"x{j}", kind=ColumnKind.NUMERIC) for j in range(3))
 DOWN = Permission(up=False)
 
 
@@ -155,7 +155,7 @@ def test_numbers_that_move_together_also_to_rows_exactly_on_a_threshold():
 
 def fine_tree(*, span: float) -> tuple[Tree, np.ndarray]:
     """x near 1e9 in steps of 1e-6, and z in steps of 0.5: class b needs both to grow, x + `span`·z > 1e9 + 3e-6."""
-    schema = tuple(ColumnSchema(name=name, kind=Kind.NUMERIC) for name in "xz")
+    schema = tuple(ColumnSchema(name=name, kind=ColumnKind.NUMERIC) for name in "xz")
     x, z = np.meshgrid([1e9 + k * 1e-6 for k in range(4)], [0.0, 0.5, 1.0, 1.5])
     matrix = np.column_stack([x.ravel(), z.ravel()])
     split = Linear(features=(0, 1), levels=(-1, -1), coefficients=(1.0, span), threshold=1e9 + 3.5e-6)

@@ -11,7 +11,7 @@ import numpy as np
 
 from trainer.families.mip import instance as instances
 from trainer.families.mip.instance import CUT, LEAF, ArrayTree, Instance
-from trainer.milo import Model, Row
+from trainer.milo import IntegerProgram, Row
 
 KAPPAS = (Fraction(0), Fraction(1, 3), Fraction(1), Fraction(7, 10), Fraction(5, 2))
 
@@ -79,8 +79,8 @@ def excess(rows: Sequence[Row], points: np.ndarray) -> np.ndarray:
     return np.maximum(above, below) / np.maximum(1.0, np.maximum(np.abs(activity), np.abs(side)))
 
 
-def violated(model: Model, points: np.ndarray) -> np.ndarray:
-    """Which points violate a base row or a bound of the model, as `Model.violated` says of one."""
+def violated(model: IntegerProgram, points: np.ndarray) -> np.ndarray:
+    """Which points violate a base row or a bound of the model, as `IntegerProgram.violated` says of one."""
     outside = (points < np.array(model.lower) - 1e-6) | (points > np.array(model.upper) + 1e-6)
     return outside.any(axis=1) | (excess(model.rows, points) > 1e-6).any(axis=1)
 

@@ -19,7 +19,7 @@ from trainer.families.mip.ladders import Ladders, ladders_of
 from trainer.families.mip.oct_model import OCT
 from trainer.families.mip.oct_numeric import NumericOCT
 from trainer.families.mip.tree_mip import Formulation, optimise
-from trainer.milo import BACKENDS, Options, backend
+from trainer.milo import BACKENDS, SolveOptions, backend
 
 
 def alone(inst: Instance) -> Ladders:
@@ -104,9 +104,11 @@ def test_without_o11_a_node_that_does_not_branch_would_send_rows_both_ways():
     """The printed rows (O6) and (O7) alone: two rows of two classes at no price, where the price of a leaf forbids it."""
     inst = instances.build(np.array([[0], [1]], np.uint8), np.array([0, 1], np.int32), depth=1, kappa=Fraction(2))
     form = NumericOCT(inst, alone(inst))
-    assert backend("scip").solve(form.model, form.hooks(), Options()).bound == pytest.approx(float(best_value(inst)))
+    assert backend("scip").solve(form.model, form.hooks(), SolveOptions()).bound == pytest.approx(
+        float(best_value(inst))
+    )
     form.model.rows[:] = [row for row in form.model.rows if row.name != "O11"]
-    assert backend("scip").solve(form.model, form.hooks(), Options()).bound == pytest.approx(0.0)
+    assert backend("scip").solve(form.model, form.hooks(), SolveOptions()).bound == pytest.approx(0.0)
     assert best_value(inst) == -1
 
 

@@ -15,7 +15,7 @@ from trainer.families.mip.bendoct import BendOCT
 from trainer.families.mip.bendoct_accelerated import PAPER, AcceleratedBendOCT
 from trainer.families.mip.instance import Instance
 from trainer.families.mip.tree_mip import optimise
-from trainer.milo import BACKENDS, Ended, Hooks, Options, Point, backend
+from trainer.milo import BACKENDS, Hooks, Point, SolveOptions, Termination, backend
 
 VARIANTS = {
     "plain": {},
@@ -169,8 +169,8 @@ def test_cancel_after_the_first_incumbent_keeps_it(name, formulation):
 
     found = optimise(
         FORMULATIONS[formulation](inst), backend(name), starts=[inst.stump()], news=news,
-        options=Options(stopped=cancelled.is_set),
+        options=SolveOptions(stopped=cancelled.is_set),
     )  # fmt: skip
     assert found.value is not None
     assert found.bound >= best_value(inst) >= found.value
-    assert found.outcome.ended in (Ended.CANCELLED, Ended.OPTIMAL)
+    assert found.outcome.ended in (Termination.CANCELLED, Termination.OPTIMAL)

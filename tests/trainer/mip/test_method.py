@@ -17,7 +17,7 @@ from trainer.certificate import Status
 from trainer.data.encoding import Scheme, encode_binary
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.goal import lowered
-from trainer.table import Column, ColumnSchema, Kind, Labels, Table, numeric_table
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table, numeric_table
 from trainer.training.run import TrainRequest, TrainResult, train
 
 N = 36
@@ -33,9 +33,9 @@ def sample() -> tuple[Table, Labels]:
     r = np.random.default_rng(5)
     values = [r.normal(size=N).round(1), r.normal(size=N).round(1), r.integers(0, 2, N).astype(float)]
     schema = [
-        ColumnSchema(name="length", kind=Kind.NUMERIC),
-        ColumnSchema(name="weight", kind=Kind.NUMERIC),
-        ColumnSchema(name="sex", kind=Kind.BINARY),
+        ColumnSchema(name="length", kind=ColumnKind.NUMERIC),
+        ColumnSchema(name="weight", kind=ColumnKind.NUMERIC),
+        ColumnSchema(name="sex", kind=ColumnKind.BINARY),
     ]
     codes = (values[LENGTH] + 0.8 * values[SEX] - 0.5 * values[WEIGHT] + 0.4 * r.normal(size=N) > 0.1).astype(np.int32)
     columns = tuple(Column(schema=s, values=v) for s, v in zip(schema, values, strict=True))
@@ -263,7 +263,7 @@ def test_a_constraint_that_cannot_be_understood_is_refused(asked, where):
 @pytest.mark.parametrize("method", [*FLOW, "oct", "binoct"])
 def test_columns_that_never_change_leave_one_leaf_with_a_proof(method):
     table = Table(
-        columns=(Column(schema=ColumnSchema(name="flat", kind=Kind.NUMERIC), values=np.ones(5)),),
+        columns=(Column(schema=ColumnSchema(name="flat", kind=ColumnKind.NUMERIC), values=np.ones(5)),),
         row_numbers=np.arange(5),
     )
     labels = Labels(name="y", classes=("no", "yes"), codes=np.array([0, 1, 1, 1, 0], np.int32))
@@ -287,7 +287,7 @@ def test_no_time_gives_the_first_tree_and_a_bound_that_holds(method):
 def test_constraints_speak_of_the_complete_tree_of_binoct_whatever_the_rows(method, values, codes):
     """A flat column, or one class: no question is needed, and binoct still has four leaves."""
     table = Table(
-        columns=(Column(schema=ColumnSchema(name="a", kind=Kind.NUMERIC), values=np.array(values)),),
+        columns=(Column(schema=ColumnSchema(name="a", kind=ColumnKind.NUMERIC), values=np.array(values)),),
         row_numbers=np.arange(4),
     )
     labels = Labels(name="y", classes=("no", "yes")[: max(codes) + 1], codes=np.array(codes, np.int32))
@@ -307,7 +307,8 @@ def test_constraints_speak_of_the_complete_tree_of_binoct_whatever_the_rows(meth
 
 def test_the_complete_tree_asks_a_column_even_where_none_parts_rows():
     table = Table(
-        columns=(Column(schema=ColumnSchema(name="a", kind=Kind.NUMERIC), values=np.ones(4)),), row_numbers=np.arange(4)
+        columns=(Column(schema=ColumnSchema(name="a", kind=ColumnKind.NUMERIC), values=np.ones(4)),),
+        row_numbers=np.arange(4),
     )
     labels = Labels(name="y", classes=("no", "yes"), codes=np.array([0, 1, 1, 1], np.int32))
     for depth, limit, fits in ((2, 0, False), (2, 1, True), (0, 0, True)):
@@ -327,7 +328,7 @@ def test_prices_finer_than_a_solver_sees_are_kept_exactly(method, solver):
     for seed in range(1 if method == "oct" else 3):  # OCT has the slowest models
         r = np.random.default_rng(seed)
         n = int(r.integers(6, 16))
-        schema = [ColumnSchema(name=f"x{j}", kind=Kind.NUMERIC) for j in range(3)]
+        schema = [ColumnSchema(name=f"x{j}", kind=ColumnKind.NUMERIC) for j in range(3)]
         columns = tuple(Column(schema=s, values=r.integers(0, 2, n).astype(float)) for s in schema)
         table = Table(columns=columns, row_numbers=np.arange(n))
         labels = Labels(name="y", classes=("a", "b"), codes=np.append(r.integers(0, 2, n - 2), [0, 1]).astype(np.int32))
@@ -348,7 +349,7 @@ def test_a_gap_that_is_asked_for_goes_with_a_fine_price(method, seed, gap):
     n = int(r.integers(15, 40))
     X = r.integers(0, 2, (n, 5)).astype(float)
     y = r.integers(0, 2, n).astype(np.int32)
-    schema = [ColumnSchema(name=f"x{j}", kind=Kind.NUMERIC) for j in range(5)]
+    schema = [ColumnSchema(name=f"x{j}", kind=ColumnKind.NUMERIC) for j in range(5)]
     table = Table(
         columns=tuple(Column(schema=s, values=v) for s, v in zip(schema, X.T, strict=True)), row_numbers=np.arange(n)
     )

@@ -14,7 +14,7 @@ import pytest
 
 from tests.trainer.check.proof.test_proofs import accepted, cost, never, prices, with_header
 from tests.trainer.check.proof.test_second_checker import page
-from trainer.check.proof.subject import Space
+from trainer.check.proof.subject import ProofSpace
 from trainer.check.recount import Finding, verify
 from trainer.data.reader import load
 from trainer.errors import DataError, ModelFileError
@@ -122,7 +122,7 @@ def test_any_bound_is_proved_up_to_the_optimum(seed):
     }  # fmt: skip
     best = solve_binary(BinaryProblem(X, y, **common)).cost
     heavy = np.ones(n, np.int64) if weights is None else weights
-    space = Space("questions", X > 0, y, heavy, 3, depth, price, least, None, np.ones(m, bool), None, "rows")
+    space = ProofSpace("questions", X > 0, y, heavy, 3, depth, price, least, None, np.ones(m, bool), None, "rows")
     for asked in (Fraction(0), best / 2, best - Fraction(1, 2), best, best + 1):
         proof = prove_binary(BinaryProblem(X, y, **common), asked, stop=never)
         assert proof is not None
@@ -152,14 +152,14 @@ def test_more_questions_than_can_be_counted_do_not_lose_the_tree(tmp_path, monke
 @pytest.mark.parametrize("seed", range(8))
 def test_what_rows_of_equal_answers_and_classes_show_needs_no_search(seed, monkeypatch):
     """Whatever the number of questions: nothing is counted, and both say what the checker's floor says."""
-    monkeypatch.setattr("trainer.families.exact.search.solve.Search", None)
+    monkeypatch.setattr("trainer.families.exact.search.solve.ExactSearch", None)
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 2, (40, 4)).astype(np.uint8)
     y = rng.integers(0, 2 + seed % 3, 40).astype(np.int32)
     weights = rng.integers(0, 3, 40).astype(np.int64)
     price = Fraction(seed % 3, 2)
     depth = 1 + seed % 4
-    space = Space("questions", X > 0, y, weights, 4, depth, price, 1, None, np.ones(4, bool), None, "rows")
+    space = ProofSpace("questions", X > 0, y, weights, 4, depth, price, 1, None, np.ones(4, bool), None, "rows")
     space = replace(space, X=space.X[weights > 0], labels=y[weights > 0], weights=weights[weights > 0])
     common: dict[str, Any] = {"n_classes": 4, "depth": depth, "leaf_cost": price, "weights": weights, "min_leaf": 1}
     proof = prove_binary(BinaryProblem(X, y, **common), Fraction(0), stop=never)

@@ -21,7 +21,7 @@ from trainer.families.mip.first_tree import starting
 from trainer.families.mip.flowoct import FlowOCT
 from trainer.families.mip.instance import Instance
 from trainer.families.mip.oct_model import OCT
-from trainer.families.mip.side import Relaxed, SideConstraint, relaxations
+from trainer.families.mip.side import RelaxedConstraint, SideConstraint, relaxations
 from trainer.families.mip.side.columns import MaxColumns, RelaxedColumns
 from trainer.families.mip.side.fairness import EqualRates, RelaxedRates
 from trainer.families.mip.side.leaves import MaxLeaves, RelaxedLeaves
@@ -29,7 +29,7 @@ from trainer.families.mip.side.monotone import Monotone
 from trainer.families.mip.side.pairs import ForbiddenPair
 from trainer.families.mip.side.recall import ClassRecall, RelaxedRecalls
 from trainer.families.mip.tree_mip import least_price, optimise
-from trainer.milo import BACKENDS, BuildStopped, Options, backend
+from trainer.milo import BACKENDS, BuildStopped, SolveOptions, backend
 from trainer.table import Labels, numeric_table
 from trainer.training.run import TrainRequest, train
 
@@ -243,7 +243,7 @@ def test_what_can_be_reached_beside_rates_of_large_groups(name):
         (relaxed, others), *_ = relaxations([*recalls, *kept])
         assert others == kept
         prices = [relaxed.price(inst, t) for t in trees if kept[0].holds(inst, t)]
-        found = least_price(inst, relaxed, others, lambda s: BendOCT(inst, side=s), backend(name), Options())
+        found = least_price(inst, relaxed, others, lambda s: BendOCT(inst, side=s), backend(name), SolveOptions())
         assert found == min(prices)
 
 
@@ -259,7 +259,7 @@ def test_polishing_keeps_first_trees_that_the_constraints_admit(constraint):
     admitted = [tree for tree in form.first(start.trees) if form.admits(tree)]
     assert max(map(inst.value, admitted)) == start.bound
     found = optimise(
-        form, backend("scip"), starts=form.first(start.trees), known=start.bound, options=Options(time=0.0)
+        form, backend("scip"), starts=form.first(start.trees), known=start.bound, options=SolveOptions(time=0.0)
     )
     assert found.value == start.bound
 
@@ -325,7 +325,7 @@ def test_the_best_complete_tree_of_many_instances(count, name):
 
 
 @cache
-def contradicting(seed: int) -> tuple[Instance, list[tuple[Relaxed, list[SideConstraint], Fraction | None]]]:
+def contradicting(seed: int) -> tuple[Instance, list[tuple[RelaxedConstraint, list[SideConstraint], Fraction | None]]]:
     """Constraints that exclude each other; for each kind that is given up, its least price among the trees that keep the others."""
     inst, _ = constrained(seed)
     side: list[SideConstraint] = [
@@ -352,6 +352,6 @@ def test_what_can_be_reached_where_constraints_contradict_each_other(name, formu
         inst, given_up = contradicting(seed)
         for relaxed, kept, price in given_up:
             kinds.add(type(relaxed))
-            found = least_price(inst, relaxed, kept, lambda s, i=inst: make(i, side=s), backend(name), Options())
+            found = least_price(inst, relaxed, kept, lambda s, i=inst: make(i, side=s), backend(name), SolveOptions())
             assert found == price, (seed, relaxed)
     assert kinds == {RelaxedRecalls, RelaxedRates, RelaxedLeaves, RelaxedColumns}

@@ -12,7 +12,7 @@ from trainer.data.encoding import Scheme, encode_binary
 from trainer.errors import ParameterError
 from trainer.families.mip import instance as instances
 from trainer.families.mip.ladders import ladders, ladders_of
-from trainer.table import Column, ColumnSchema, Kind, Labels, Table, numeric_table
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table, numeric_table
 from trainer.training.run import TrainRequest, save, train
 
 INSIDE = {"oct": "variables", "binoct": "bits"}
@@ -51,7 +51,7 @@ def test_as_good_as_the_exact_search_over_all_thresholds(method, tmp_path):
 def test_categories_and_quantiles_are_ladders_too(method):
     X, labels = rows(7)
     colour = Column(
-        schema=ColumnSchema(name="colour", kind=Kind.CATEGORICAL, categories=("red", "green", "blue")),
+        schema=ColumnSchema(name="colour", kind=ColumnKind.CATEGORICAL, categories=("red", "green", "blue")),
         values=np.arange(10.0) % 3,
     )
     table = Table(columns=(*numeric_table(X).columns, colour), row_numbers=np.arange(1, 11))

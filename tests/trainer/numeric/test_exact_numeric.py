@@ -16,7 +16,7 @@ from trainer.families.numeric.search import solve_numeric
 from trainer.methods.monitor import Monitor
 from trainer.registry import get
 from trainer.solver_common.binary_problem import BinaryProblem
-from trainer.table import Column, ColumnSchema, Kind, Labels, Table
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
 from trainer.training.run import TrainRequest, fit, train
 
 
@@ -106,7 +106,9 @@ def random_mixed(seed):
     columns = []
     for j in range(int(rng.integers(1, 4))):
         levels = ("a", "b", "c")[: int(rng.integers(2, 4))] if rng.random() < 0.5 else ()
-        schema = ColumnSchema(name=f"c{j}", kind=Kind.CATEGORICAL if levels else Kind.NUMERIC, categories=levels)
+        schema = ColumnSchema(
+            name=f"c{j}", kind=ColumnKind.CATEGORICAL if levels else ColumnKind.NUMERIC, categories=levels
+        )
         columns.append(Column(schema=schema, values=rng.integers(0, len(levels) or 4, n).astype(float)))
     return rng, Problem(
         table=Table(columns=tuple(columns), row_numbers=np.arange(1, n + 1)),
@@ -155,9 +157,9 @@ def test_the_method_proves_a_tree_in_the_columns_own_units():
     n = 80
     names = ("red", "green", "blue")
     columns = (
-        Column(schema=ColumnSchema(name="length", kind=Kind.NUMERIC), values=rng.normal(size=n)),
+        Column(schema=ColumnSchema(name="length", kind=ColumnKind.NUMERIC), values=rng.normal(size=n)),
         Column(
-            schema=ColumnSchema(name="colour", kind=Kind.CATEGORICAL, categories=names),
+            schema=ColumnSchema(name="colour", kind=ColumnKind.CATEGORICAL, categories=names),
             values=rng.integers(0, 3, n).astype(float),
         ),
     )

@@ -22,7 +22,7 @@ from trainer.data.problem import Problem
 from trainer.families.numeric.editing import prefix as prefixes
 from trainer.families.numeric.editing.bench import NumericWorkbench
 from trainer.families.numeric.search import solve_numeric
-from trainer.table import Column, ColumnSchema, Kind, Labels, Table, numeric_table
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table, numeric_table
 
 
 def many_values(seed: int) -> Problem:
@@ -30,10 +30,10 @@ def many_values(seed: int) -> Problem:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(8, 12))
     columns = [
-        Column(schema=ColumnSchema(name=f"c {j}", kind=Kind.NUMERIC), values=rng.permutation(n).astype(float))
+        Column(schema=ColumnSchema(name=f"c {j}", kind=ColumnKind.NUMERIC), values=rng.permutation(n).astype(float))
         for j in range(2)
     ]
-    levels = ColumnSchema(name="c 2", kind=Kind.CATEGORICAL, categories=("a", "b", "c d"))
+    levels = ColumnSchema(name="c 2", kind=ColumnKind.CATEGORICAL, categories=("a", "b", "c d"))
     columns.append(Column(schema=levels, values=rng.integers(0, 3, n).astype(float)))
     return Problem(
         table=Table(columns=tuple(columns), row_numbers=np.arange(1, n + 1)),
@@ -158,8 +158,10 @@ def test_shallow_trees(depth):
 @pytest.mark.parametrize("wish", ["ask root c 0 in a", "ask root c 0 in b"])
 def test_a_category_that_all_used_rows_share_is_not_taken_for_another_question(turn, wish):
     columns = [
-        Column(schema=ColumnSchema(name="c 0", kind=Kind.CATEGORICAL, categories=("a", "b")), values=np.eye(4)[3]),
-        Column(schema=ColumnSchema(name="c 1", kind=Kind.NUMERIC), values=np.arange(4.0)),
+        Column(
+            schema=ColumnSchema(name="c 0", kind=ColumnKind.CATEGORICAL, categories=("a", "b")), values=np.eye(4)[3]
+        ),
+        Column(schema=ColumnSchema(name="c 1", kind=ColumnKind.NUMERIC), values=np.arange(4.0)),
     ][::turn]
     problem = Problem(
         table=Table(columns=tuple(columns), row_numbers=np.arange(1, 5)),

@@ -12,7 +12,7 @@ from trainer.families.oblique.instance import ObliqueInstance, mirrored
 from trainer.families.oblique.local import LocalSearch
 from trainer.families.oblique.separable import Separator
 from trainer.families.oblique.shattering import CONNECT, CutHooks, CutModel, CutOptions
-from trainer.milo import Options, Point, backend
+from trainer.milo import Point, SolveOptions, backend
 from trainer.milo.hooks import NodeInfo
 from trainer.milo.lattice import Lattice
 
@@ -29,7 +29,7 @@ def check(name, seed, **changes):
     form = CutModel(instance=inst, options=options(seed))
     hooks = CutHooks(form)
     lattice = Lattice(kappa=inst.kappa, leaves=1 << inst.depth)
-    outcome = backend(name).solve(form.model, hooks, Options(time=60, absolute_gap=lattice.gap))
+    outcome = backend(name).solve(form.model, hooks, SolveOptions(time=60, absolute_gap=lattice.gap))
     best = best_value(X, inst.counts, inst.depth, inst.kappa, complete=inst.complete, most=inst.max_leaves)
     tree = form.read(outcome.values)
     assert lattice.floor(outcome.bound) == best

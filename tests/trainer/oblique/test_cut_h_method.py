@@ -22,7 +22,7 @@ from trainer.training.run import TrainRequest, save, train
 def test_the_method_returns_the_best_tree_and_a_certificate_that_verifies(method, first, tmp_path, monkeypatch):
     for seed in range(first, first + 10):
         monkeypatch.setattr(
-            "trainer.families.oblique.presolve.LARGEST", 200 * (seed % 4 < 2)
+            "trainer.families.oblique.presolve.MAX_SET_POINTS", 200 * (seed % 4 < 2)
         )  # else points in a plane are searched, too
         X, counts, depth, kappa, values, y = rows_of(seed)
         n = int(counts.sum())

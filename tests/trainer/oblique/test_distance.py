@@ -15,7 +15,7 @@ from trainer import make_classifier
 from trainer.families.oblique.distance import DistantSearch, distance, keeps_distance, stripes, widest
 from trainer.families.oblique.oct_h import OCTH
 from trainer.families.oblique.units import distinct_rows, robust_spans
-from trainer.milo import Hooks, Options, backend
+from trainer.milo import Hooks, SolveOptions, backend
 from trainer.milo.lattice import Lattice
 from trainer.training.run import TrainRequest, train
 
@@ -118,7 +118,7 @@ def test_oct_h_has_the_optimum_of_its_class(name, first):
         inst, least = small(seed)
         form = OCTH(inst, least=least)
         lattice = Lattice(kappa=inst.kappa, leaves=1 << inst.depth)
-        outcome = backend(name).solve(form.model, Hooks(), Options(time=60, absolute_gap=lattice.gap))
+        outcome = backend(name).solve(form.model, Hooks(), SolveOptions(time=60, absolute_gap=lattice.gap))
         best = best_in_class(inst.Z, inst.counts, inst.depth, inst.kappa, least=least)
         assert lattice.floor(outcome.bound) == best
         search = DistantSearch(inst, 0, None, least)

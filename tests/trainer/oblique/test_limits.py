@@ -20,7 +20,7 @@ from trainer.families.oblique.local import LocalSearch
 from trainer.families.oblique.oct_h import OCTH
 from trainer.families.oblique.s_oct import SOCT
 from trainer.families.oblique.shattering import CutHooks, CutModel, CutOptions
-from trainer.milo import Hooks, Options, Point, backend
+from trainer.milo import Hooks, Point, SolveOptions, backend
 from trainer.milo.lattice import Lattice
 from trainer.training.run import TrainRequest, save, train
 
@@ -39,7 +39,7 @@ def points(seed, most=6):
 def optimum(name, form, hooks, inst):
     """The proved value, and the best tree that the point of the solver gives."""
     lattice = Lattice(kappa=inst.kappa, leaves=1 << inst.depth, charge=inst.charge, columns=inst.Z.shape[1])
-    outcome = backend(name).solve(form.model, hooks, Options(time=60, absolute_gap=lattice.gap))
+    outcome = backend(name).solve(form.model, hooks, SolveOptions(time=60, absolute_gap=lattice.gap))
     return lattice.floor(outcome.bound), form.read(outcome.values)
 
 

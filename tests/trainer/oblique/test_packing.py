@@ -22,7 +22,7 @@ from trainer.families.oblique.local import LocalSearch
 from trainer.families.oblique.packing import Packing, as_integers, plane_of
 from trainer.families.oblique.s_oct import SOCT
 from trainer.families.oblique.shattering import CutHooks, CutModel, CutOptions
-from trainer.milo import Options, backend
+from trainer.milo import SolveOptions, backend
 from trainer.milo.lattice import Lattice
 from trainer.training.run import TrainRequest, save, train
 
@@ -176,8 +176,8 @@ def test_points_in_one_plane_with_other_settings_keep_the_optimum(parameters, mo
         parameters={"depth": 2, "time_limit": 600, "search_seconds": 0.1} | parameters,
     )
     with_roots = train(request).certificate
-    monkeypatch.setattr("trainer.families.oblique.presolve.LARGEST", 0)
-    monkeypatch.setattr(oblique_packing, "LARGEST", 2)
+    monkeypatch.setattr("trainer.families.oblique.presolve.MAX_SET_POINTS", 0)
+    monkeypatch.setattr(oblique_packing, "MAX_SET_POINTS", 2)
     without = train(request).certificate
     assert with_roots.status == without.status == "optimal"
     assert with_roots.objective == without.objective
@@ -243,7 +243,7 @@ def test_the_rows_of_planes_change_no_optimum(name, first):
         assert best <= inst.ceiling
         for form in (CutModel(instance=inst, options=CutOptions()), SOCT(inst, CutOptions())):
             assert form.model.violated(form.assignment(search.best)) is None
-            outcome = backend(name).solve(form.model, CutHooks(form), Options(time=60, absolute_gap=lattice.gap))
+            outcome = backend(name).solve(form.model, CutHooks(form), SolveOptions(time=60, absolute_gap=lattice.gap))
             assert lattice.floor(outcome.bound) == best
 
 

@@ -22,7 +22,11 @@ def rows(turned: int) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize(
     ("turned", "small", "expected"),
-    [(1, 2_000, tree_search.LESS_PATIENCE), (6, 2_000, tree_search.PATIENCE), (1, 10, tree_search.PATIENCE)],
+    [
+        (1, 2_000, tree_search.MAX_ROUNDS_NEAR_OPTIMUM),
+        (6, 2_000, tree_search.MAX_ROUNDS_WITHOUT_GAIN),
+        (1, 10, tree_search.MAX_ROUNDS_WITHOUT_GAIN),
+    ],
 )
 def test_it_ends_sooner_where_one_row_can_be_won_and_the_model_is_small(monkeypatch, turned, small, expected):
     seen = []

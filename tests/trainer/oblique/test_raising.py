@@ -13,7 +13,7 @@ from tests.trainer.oracles.oblique import best_value
 from tests.trainer.oracles.oblique_class import best_in_class
 from trainer.check.recount import verify
 from trainer.data.reader import load
-from trainer.families.oblique.raising import Raising
+from trainer.families.oblique.raising import BoundRaising
 from trainer.families.oblique.tree_search import Run
 from trainer.training import proof_file
 from trainer.training.run import TrainRequest, save, train
@@ -52,8 +52,10 @@ def test_cases_alone_find_and_prove_the_best_tree(alone, seed):
 @seeds(5)
 def test_no_bound_on_the_way_is_too_good(alone, monkeypatch, seed):
     told = []
-    own = Raising.run
-    monkeypatch.setattr(Raising, "run", lambda self, bound, tell: own(self, bound, lambda b: (told.append(b), tell(b))))
+    own = BoundRaising.run
+    monkeypatch.setattr(
+        BoundRaising, "run", lambda self, bound, tell: own(self, bound, lambda b: (told.append(b), tell(b)))
+    )
     X, counts, depth, kappa, _ = trained(seed, max_leaves=3)
     best = best_value(X, counts, depth, kappa, most=3)
     assert all(bound >= best - Fraction(1, 10**6) for bound in told)

@@ -11,7 +11,7 @@ from trainer.families.oblique.local import LocalSearch
 from trainer.families.oblique.oct_h import OCTH
 from trainer.families.oblique.s_oct import SOCT
 from trainer.families.oblique.shattering import CutHooks, CutOptions
-from trainer.milo import Hooks, Options, Point, backend
+from trainer.milo import Hooks, Point, SolveOptions, backend
 from trainer.milo.lattice import Lattice
 from trainer.training.run import TrainRequest, train
 
@@ -23,7 +23,7 @@ def test_s_oct_has_the_optimum_of_cut_h(name, first):
         X, inst = instance(seed)
         form = SOCT(inst, CutOptions(everywhere=seed % 2 == 0))
         lattice = Lattice(kappa=inst.kappa, leaves=1 << inst.depth)
-        outcome = backend(name).solve(form.model, CutHooks(form), Options(time=60, absolute_gap=lattice.gap))
+        outcome = backend(name).solve(form.model, CutHooks(form), SolveOptions(time=60, absolute_gap=lattice.gap))
         best = best_value(X, inst.counts, inst.depth, inst.kappa)  # what CUT-H finds, by test_cut_h
         assert lattice.floor(outcome.bound) == best
         assert inst.value(inst.pruned(form.read(outcome.values))) == best
@@ -37,7 +37,7 @@ def test_oct_h_has_the_same_optimum_where_its_distance_is_kept(name, first):
         X, inst = instance(seed)
         form = OCTH(inst)
         lattice = Lattice(kappa=inst.kappa, leaves=1 << inst.depth)
-        outcome = backend(name).solve(form.model, Hooks(), Options(time=60, absolute_gap=lattice.gap))
+        outcome = backend(name).solve(form.model, Hooks(), SolveOptions(time=60, absolute_gap=lattice.gap))
         best = best_value(X, inst.counts, inst.depth, inst.kappa)
         assert lattice.floor(outcome.bound) == best
         assert inst.value(inst.pruned(form.read(outcome.values))) == best

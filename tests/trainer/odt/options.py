@@ -21,7 +21,7 @@ from trainer.families.odt.grouping import make_groups
 from trainer.families.odt.topology import NAMED, parse
 from trainer.methods.monitor import Monitor
 from trainer.registry import get
-from trainer.table import Kind
+from trainer.table import ColumnKind
 from trainer.training.run import fit
 from trainer.tree.nodes import Tree
 
@@ -71,7 +71,7 @@ def table(seed: int, classes: int, numeric: bool, weighted: bool) -> Problem:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 10))
     p = int(rng.integers(1, 4))
-    kinds = [Kind.NUMERIC if numeric or rng.random() < 0.4 else Kind.CATEGORICAL for _ in range(p)]
+    kinds = [ColumnKind.NUMERIC if numeric or rng.random() < 0.4 else ColumnKind.CATEGORICAL for _ in range(p)]
     columns = [rng.integers(0, int(rng.integers(1, 5)) * (1 + numeric), n) for _ in range(p)]
     y = [int(k) for k in rng.integers(0, classes, n)]
     y[0], y[1] = 0, classes - 1
@@ -85,7 +85,7 @@ def binned(problem: Problem, bins: int, columns: tuple[int, ...] | None = None) 
     for j, column in enumerate(problem.table.columns):
         if columns is not None and j not in columns:
             continue
-        if column.kind is Kind.NUMERIC:
+        if column.kind is ColumnKind.NUMERIC:
             ranked = sorted(column.values)
             # the smallest value that at least k/bins of the rows do not exceed
             edges = {ranked[-(-k * len(ranked) // bins) - 1] for k in range(1, bins)}

@@ -12,7 +12,7 @@ from trainer.families.odt.grouping import make_groups
 from trainer.families.odt.groups import labels
 from trainer.families.odt.search import SubsetSearch
 from trainer.families.odt.topology import parse
-from trainer.table import Kind
+from trainer.table import ColumnKind
 
 SHAPES = (
     "[[..].]", "depth-2.5", "[[[..][..]][..]]", "depth-3", "imbalanced",
@@ -25,7 +25,7 @@ def groups_of(seed, card, most=14, sizes=5):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, most))
     p = int(rng.integers(1, 5))
-    kinds = [Kind.CATEGORICAL if rng.random() < 0.7 else Kind.NUMERIC for _ in range(p)]
+    kinds = [ColumnKind.CATEGORICAL if rng.random() < 0.7 else ColumnKind.NUMERIC for _ in range(p)]
     columns = [rng.integers(0, int(rng.integers(1, sizes)), n) for _ in range(p)]
     y = [int(c) for c in rng.integers(0, int(rng.integers(1, 3)), n)]
     problem = problem_of(columns, [*y[:-1], 1], kinds)

@@ -18,7 +18,7 @@ from trainer.families.odt.groups import labels
 from trainer.families.odt.search import SubsetSearch
 from trainer.families.odt.topology import NAMED, Shape, parse
 from trainer.methods.monitor import Monitor
-from trainer.table import Column, ColumnSchema, Kind, Labels, MissingPolicy, Table
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, MissingPolicy, Table
 from trainer.training.run import fit
 
 
@@ -26,7 +26,7 @@ def problem_of(columns, codes, kinds):
     made = []
     for j, (values, kind) in enumerate(zip(columns, kinds, strict=True)):
         values = np.asarray(values, float)
-        categories = tuple(f"c{i}" for i in range(int(values.max()) + 1)) if kind is Kind.CATEGORICAL else ()
+        categories = tuple(f"c{i}" for i in range(int(values.max()) + 1)) if kind is ColumnKind.CATEGORICAL else ()
         made.append(Column(schema=ColumnSchema(name=f"g{j}", kind=kind, categories=categories), values=values))
     labels = Labels(name="y", classes=tuple(f"k{k}" for k in range(max(codes) + 1)), codes=np.asarray(codes, np.int32))
     return Problem(table=Table(columns=tuple(made), row_numbers=np.arange(1, len(codes) + 1)), labels=labels)
@@ -38,7 +38,7 @@ def partitions(problem, card):
     n = len(problem.y)
     for column in problem.table.columns:
         values = sorted(set(column.values))
-        if column.kind is Kind.CATEGORICAL:
+        if column.kind is ColumnKind.CATEGORICAL:
             # the limit counts categories that occur
             chosen = [c for r in range(len(values) + 1) for c in combinations(values, r)]
             chosen = [c for c in chosen if not card or min(len(c), len(values) - len(c)) <= card]
@@ -69,7 +69,7 @@ def random_problem(seed, classes=3, categories=4):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 14))
     p = int(rng.integers(1, 4))
-    kinds = [Kind.CATEGORICAL if rng.random() < 0.7 else Kind.NUMERIC for _ in range(p)]
+    kinds = [ColumnKind.CATEGORICAL if rng.random() < 0.7 else ColumnKind.NUMERIC for _ in range(p)]
     columns = [rng.integers(0, int(rng.integers(1, categories + 1)), n) for _ in range(p)]
     classes = int(rng.integers(1, classes + 1))
     return problem_of(columns, [int(c) for c in rng.integers(0, classes, n)], kinds)
@@ -110,7 +110,7 @@ def test_the_first_monks_problem_is_solved_by_the_imbalanced_topology():
         6, -1
     )
     y = ((cases[0] == cases[1]) | (cases[4] == 0)).astype(int)
-    problem = problem_of(cases, list(y), [Kind.CATEGORICAL] * 6)
+    problem = problem_of(cases, list(y), [ColumnKind.CATEGORICAL] * 6)
     tree, certificate, _ = solved(problem, topology="imbalanced")
     assert problem.correct(tree) == 432
     assert certificate.proved_optimal
@@ -119,7 +119,7 @@ def test_the_first_monks_problem_is_solved_by_the_imbalanced_topology():
 def test_a_stopped_search_has_a_gap_and_a_tree():
     rng = np.random.default_rng(5)
     problem = problem_of(
-        [rng.integers(0, 12, 400) for _ in range(10)], list(rng.integers(0, 2, 400)), [Kind.CATEGORICAL] * 10
+        [rng.integers(0, 12, 400) for _ in range(10)], list(rng.integers(0, 2, 400)), [ColumnKind.CATEGORICAL] * 10
     )
     tree, certificate, _ = fit(odt.METHOD, problem, odt.METHOD.settings({"depth": 3}), Monitor(Limits(time=0.5)))
     assert certificate.status is Status.TIME_LIMIT
@@ -157,7 +157,7 @@ def test_the_kernel_for_two_classes_agrees_with_the_one_for_any_number(card):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(5, 120))
         p = int(rng.integers(2, 6))
-        kinds = [Kind.CATEGORICAL if rng.random() < 0.7 else Kind.NUMERIC for _ in range(p)]
+        kinds = [ColumnKind.CATEGORICAL if rng.random() < 0.7 else ColumnKind.NUMERIC for _ in range(p)]
         columns = [rng.integers(0, int(rng.integers(2, 9)), n) for _ in range(p)]
         groups = make_groups(problem_of(columns, [0, 1, *(int(k) for k in rng.integers(0, 2, n - 2))], kinds), 60, card)
         groups = replace(groups, w=rng.integers(1, 4, n))
@@ -177,7 +177,7 @@ def test_trees_of_three_levels_with_large_groups_count_what_they_claim():
         rng = np.random.default_rng(seed)
         n = 60
         columns = [rng.integers(0, size, n) for size in (7, 5, 2, 4)]
-        kinds = [Kind.CATEGORICAL, Kind.CATEGORICAL, Kind.NUMERIC, Kind.CATEGORICAL]
+        kinds = [ColumnKind.CATEGORICAL, ColumnKind.CATEGORICAL, ColumnKind.NUMERIC, ColumnKind.CATEGORICAL]
         groups = make_groups(problem_of(columns, [0, 1, *(int(k) for k in rng.integers(0, 2, n - 2))], kinds), 60, 0)
         rows = np.arange(n)
         smaller = SubsetSearch(groups=groups, root=parse("depth-2.5")).solve(parse("depth-2.5"), rows)[0]

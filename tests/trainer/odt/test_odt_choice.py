@@ -14,7 +14,7 @@ from trainer.families.odt.choice import CANDIDATES, selected
 from trainer.families.odt.grouping import make_groups
 from trainer.families.odt.topology import parse
 from trainer.methods.monitor import Monitor
-from trainer.table import Kind
+from trainer.table import ColumnKind
 from trainer.training.run import fit
 from trainer.tree.nodes import Tree
 
@@ -24,7 +24,7 @@ def noisy(seed, n=200, rule=lambda c: c[0] == c[1]):
     rng = np.random.default_rng(seed)
     columns = [rng.integers(0, 3, n) for _ in range(6)]
     y = rule(columns) ^ (rng.random(n) < 0.1)
-    return problem_of(columns, [int(k) for k in y], [Kind.CATEGORICAL] * 6)
+    return problem_of(columns, [int(k) for k in y], [ColumnKind.CATEGORICAL] * 6)
 
 
 def solved(problem, limit=60, **settings):
@@ -45,9 +45,9 @@ def test_only_chosen_columns_are_tested_and_the_claim_names_them():
 def test_the_tree_is_the_best_over_the_chosen_columns(seed):
     rng = np.random.default_rng(seed)
     columns = [rng.integers(0, 3, 30) for _ in range(4)]
-    problem = problem_of(columns, [0, 1, *(int(k) for k in rng.integers(0, 2, 28))], [Kind.CATEGORICAL] * 4)
+    problem = problem_of(columns, [0, 1, *(int(k) for k in rng.integers(0, 2, 28))], [ColumnKind.CATEGORICAL] * 4)
     kept = selected(make_groups(problem, 10, 0), 0).columns
-    part = problem_of([columns[j] for j in kept], problem.y.tolist(), [Kind.CATEGORICAL] * len(kept))
+    part = problem_of([columns[j] for j in kept], problem.y.tolist(), [ColumnKind.CATEGORICAL] * len(kept))
     for solver in ("search", "gurobi"):
         tree, certificate, _ = solved(problem, select="cart", topology="[[..].]", solver=solver)
         assert certificate.proved_optimal
@@ -68,7 +68,7 @@ def test_the_topology_with_the_best_accuracy_on_other_rows_is_taken():
 
 def test_equal_accuracy_takes_the_smaller_topology():
     problem = noisy(4, rule=lambda c: c[0] == 0)
-    problem = problem_of([c.values for c in problem.table.columns][:1], problem.y.tolist(), [Kind.CATEGORICAL])
+    problem = problem_of([c.values for c in problem.table.columns][:1], problem.y.tolist(), [ColumnKind.CATEGORICAL])
     assert solved(problem, topology="auto")[1].evidence[0]["chosen"] == "depth-2"
 
 

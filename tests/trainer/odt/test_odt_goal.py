@@ -15,10 +15,10 @@ from trainer.errors import InfeasibleError, ParameterError
 from trainer.families.odt import method as odt
 from trainer.families.odt.goals import steps
 from trainer.families.odt.grouping import labels_of
-from trainer.families.odt.pareto import ParetoSearch
+from trainer.families.odt.pareto import RateFrontierSearch
 from trainer.families.odt.topology import parse
 from trainer.methods.monitor import Monitor
-from trainer.table import Kind
+from trainer.table import ColumnKind
 from trainer.training.run import TrainRequest, fit, save, train
 
 TOPOLOGIES = ("depth-1", "depth-2", "depth-2.5", "[.[..]]", "depth-3")
@@ -132,7 +132,7 @@ def test_both_shares_or_the_best_that_can_be_reached(seed):
 
 def test_both_shares_keep_the_tree_of_the_first_search_when_the_second_is_stopped(monkeypatch):
     """Time may run out just after it is known that both shares go together."""
-    solve = ParetoSearch.solve
+    solve = RateFrontierSearch.solve
     checked = 0
     for seed in range(60):
         problem = two_classes(2000 + seed)
@@ -149,7 +149,7 @@ def test_both_shares_keep_the_tree_of_the_first_search_when_the_second_is_stoppe
             solve(search)
             monitor.stop(Status.TIME_LIMIT)
 
-        monkeypatch.setattr(ParetoSearch, "solve", stops_after)
+        monkeypatch.setattr(RateFrontierSearch, "solve", stops_after)
         values = odt.METHOD.settings(
             {"topology": topology, "positive": "k1", "sensitivity": shares[0], "specificity": shares[1]}
         )
@@ -195,7 +195,7 @@ def test_the_first_class_may_be_the_positive_one():
 def test_a_stopped_search_keeps_the_required_share_and_a_bound():
     rng = np.random.default_rng(5)
     problem = problem_of(
-        [rng.integers(0, 12, 400) for _ in range(10)], list(rng.integers(0, 2, 400)), [Kind.CATEGORICAL] * 10
+        [rng.integers(0, 12, 400) for _ in range(10)], list(rng.integers(0, 2, 400)), [ColumnKind.CATEGORICAL] * 10
     )
     values = odt.METHOD.settings({"depth": 3, "sensitivity": 0.9, "positive": "k1"})
     tree, certificate, _ = fit(odt.METHOD, problem, values, Monitor(Limits(time=0.5)))
@@ -224,7 +224,9 @@ def test_a_stopped_frontier_says_only_what_is_proved(card):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(7, 12))
         columns = [rng.integers(0, int(rng.integers(2, 6)), n) for _ in range(2)]
-        problem = problem_of(columns, [0, 1, *(int(k) for k in rng.integers(0, 2, n - 2))], [Kind.CATEGORICAL] * 2)
+        problem = problem_of(
+            columns, [0, 1, *(int(k) for k in rng.integers(0, 2, n - 2))], [ColumnKind.CATEGORICAL] * 2
+        )
         topology = ("depth-2", "depth-2.5", "[.[..]]", "depth-3")[seed % 4]
         monitor = _Patience()
         monitor.questions = (3, 6, 10, 20, 40, 80)[seed // 4 % 6]
@@ -289,7 +291,7 @@ def test_a_bad_goal_is_refused(asked, name):
 
 
 def test_three_classes_have_no_sensitivity():
-    problem = problem_of([[0, 1, 2, 0]], [0, 1, 2, 1], [Kind.CATEGORICAL])
+    problem = problem_of([[0, 1, 2, 0]], [0, 1, 2, 1], [ColumnKind.CATEGORICAL])
     with pytest.raises(ParameterError):
         solved(problem, sensitivity=0.5)
 
@@ -329,7 +331,9 @@ def test_every_stored_subset_keeps_the_limit(tmp_path, solver):
         n = int(rng.integers(10, 25))
         card = 1 + seed % 2
         columns = [rng.integers(0, 8, n) for _ in range(2)]
-        problem = problem_of(columns, [0, 1, *(int(k) for k in rng.integers(0, 2, n - 2))], [Kind.CATEGORICAL] * 2)
+        problem = problem_of(
+            columns, [0, 1, *(int(k) for k in rng.integers(0, 2, n - 2))], [ColumnKind.CATEGORICAL] * 2
+        )
         goals = ({}, {"sensitivity": 0.8}, {"negative_weight": "2"}) + ({"frontier": True},) * (solver == "search")
         asked = goals[seed % len(goals)] | {"max_card": card, "positive": "k1", "solver": solver}
         asked["topology"] = (
@@ -352,7 +356,7 @@ def test_every_stored_subset_keeps_the_limit(tmp_path, solver):
 
 
 def test_the_checker_refutes_a_larger_subset(tmp_path):
-    problem = problem_of([[0, 1, 2, 3, 4, 5] * 2], [0, 1, 0, 1, 0, 1] * 2, [Kind.CATEGORICAL])
+    problem = problem_of([[0, 1, 2, 3, 4, 5] * 2], [0, 1, 0, 1, 0, 1] * 2, [ColumnKind.CATEGORICAL])
     result = train(
         TrainRequest(table=problem.table, labels=problem.labels, method="odt", parameters={"depth": 1, "max_card": 3})
     )

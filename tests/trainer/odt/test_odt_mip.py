@@ -14,12 +14,12 @@ from trainer.certificate import Limits, Status
 from trainer.errors import InfeasibleError, ParameterError
 from trainer.families.odt import method as odt
 from trainer.families.odt.grouping import labels_of, make_groups
-from trainer.families.odt.model import OdtModel, Techniques
+from trainer.families.odt.model import ModelTechniques, OdtModel
 from trainer.families.odt.search import SubsetSearch
 from trainer.families.odt.topology import parse
 from trainer.methods.monitor import Monitor
-from trainer.milo import Hooks, Options, backend
-from trainer.table import Kind
+from trainer.milo import Hooks, SolveOptions, backend
+from trainer.table import ColumnKind
 from trainer.training.run import fit
 
 BACKENDS = ("scip", "gurobi")
@@ -32,7 +32,7 @@ def small(seed, classes=2):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 10))
     p = int(rng.integers(1, 4))
-    kinds = [Kind.CATEGORICAL if rng.random() < 0.6 else Kind.NUMERIC for _ in range(p)]
+    kinds = [ColumnKind.CATEGORICAL if rng.random() < 0.6 else ColumnKind.NUMERIC for _ in range(p)]
     columns = [rng.integers(0, int(rng.integers(1, 5)), n) for _ in range(p)]
     y = [int(c) for c in rng.integers(0, classes, n)]
     y[0], y[1] = 0, classes - 1
@@ -131,7 +131,7 @@ def test_every_tree_has_an_assignment_that_the_rows_accept(seed):
         return
     value, draft = SubsetSearch(groups=groups, root=shape).solve(shape, np.arange(len(problem.y)))
     for anchor, strengthen in ((True, True), (False, True), (True, False)):
-        form = OdtModel(groups, shape, techniques=Techniques(anchor=anchor, strengthen=strengthen))
+        form = OdtModel(groups, shape, techniques=ModelTechniques(anchor=anchor, strengthen=strengthen))
         values = form.assignment(draft)
         assert values is not None
         assert form.model.violated(values) is None
@@ -155,7 +155,7 @@ def test_anchoring_where_subtrees_differ_would_lose_trees():
                 if p.number:
                     column = int(groups.start[g]) + form.anchor[g]
                     form.model.add(form.z[p.number][column] == form.u[p.number][g])
-        outcome = backend("scip").solve(form.model, Hooks(), Options(absolute_gap=0.5))
+        outcome = backend("scip").solve(form.model, Hooks(), SolveOptions(absolute_gap=0.5))
         lost += round(outcome.objective) < brute(problem, parse("depth-2"), 0)
     assert lost > 0
 
@@ -167,7 +167,7 @@ def test_integers_do_not_grow_with_the_rows():
     whole, part = ([c[:n] for c in columns] for n in (300, 60))
     sizes = [
         OdtModel(
-            make_groups(problem_of(c, y[: len(c[0])], [Kind.CATEGORICAL] * 3), 10, 0), parse("depth-2")
+            make_groups(problem_of(c, y[: len(c[0])], [ColumnKind.CATEGORICAL] * 3), 10, 0), parse("depth-2")
         ).model.integers.sum()
         for c in (whole, part)
     ]
@@ -177,7 +177,7 @@ def test_integers_do_not_grow_with_the_rows():
 def test_a_stopped_solver_keeps_its_first_tree():
     rng = np.random.default_rng(7)
     problem = problem_of(
-        [rng.integers(0, 8, 200) for _ in range(6)], list(rng.integers(0, 2, 200)), [Kind.CATEGORICAL] * 6
+        [rng.integers(0, 8, 200) for _ in range(6)], list(rng.integers(0, 2, 200)), [ColumnKind.CATEGORICAL] * 6
     )
     values = odt.METHOD.settings({"solver": "scip", "depth": 3})
     tree, certificate, _ = fit(odt.METHOD, problem, values, Monitor(Limits(time=1)))

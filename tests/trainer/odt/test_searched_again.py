@@ -15,16 +15,16 @@ from tests.trainer.odt.test_odt_goal import reachable
 from trainer.check.proof.space.space import topology_of
 from trainer.check.recount import verdict, verify
 from trainer.check.recount.claims import check_bound
-from trainer.check.recount.search.alone import TooLarge
-from trainer.check.recount.search.assigned import Assigned
-from trainer.check.recount.search.fronts import Fronts
+from trainer.check.recount.search.assigned import GroupedRows
+from trainer.check.recount.search.exhaustive_search import SearchTooLarge
+from trainer.check.recount.search.fronts import TopologyFronts
 from trainer.check.recount.search.subsets import Subsets
 from trainer.check.recount.table.rows import load as rows_of
 from trainer.data.problem import Problem
 from trainer.data.reader import load
 from trainer.errors import TrainerError
 from trainer.families.odt.topology import NAMED, parse
-from trainer.table import Kind
+from trainer.table import ColumnKind
 from trainer.training.run import TrainRequest, save, train
 
 SHAPES = (*NAMED, *TEXTS, "[[[[..].].].]", "[[..].]")
@@ -38,7 +38,8 @@ def shape_of(text: str):
 def posed(problem: Problem):
     """The columns and the weights of the classes as the searches take them."""
     columns = [
-        (np.unique(c.values, return_inverse=True)[1].reshape(-1), c.kind is Kind.NUMERIC) for c in problem.table.columns
+        (np.unique(c.values, return_inverse=True)[1].reshape(-1), c.kind is ColumnKind.NUMERIC)
+        for c in problem.table.columns
     ]
     sizes = np.zeros((len(problem.y), problem.n_classes), np.int64)
     sizes[np.arange(len(problem.y)), problem.y] = problem.row_weights
@@ -68,7 +69,7 @@ def test_fronts_are_those_of_brute_force(seed):
     negatives, positives = sizes.sum(axis=0).tolist()
     pairs = reachable(repeated(problem), parse(text), card)
     cap = positives // (1 + seed % 2)
-    front = Fronts(columns, sizes, card, MOST, cap).front(shape_of(text))
+    front = TopologyFronts(columns, sizes, card, MOST, cap).front(shape_of(text))
     assert front.tolist() == [negatives - max(tn for tp, tn in pairs if positives - tp <= t) for t in range(cap + 1)]
 
 
@@ -77,21 +78,21 @@ def test_what_a_target_excludes_is_not_looked_for(seed):
     problem, text, card = case(seed, 2)
     columns, sizes = posed(problem)
     positives = int(sizes[:, 1].sum())
-    whole = Fronts(columns, sizes, card, MOST, positives).front(shape_of(text))
+    whole = TopologyFronts(columns, sizes, card, MOST, positives).front(shape_of(text))
     target = np.random.default_rng(seed).integers(0, int(sizes.sum()), len(whole))
-    found = Fronts(columns, sizes, card, MOST, positives).front(shape_of(text), target)
+    found = TopologyFronts(columns, sizes, card, MOST, positives).front(shape_of(text), target)
     assert found.tolist() == np.minimum(whole, target).tolist()
 
 
 def test_a_search_that_would_take_long_ends():
     problem, *_ = case(0, 2)
     columns, sizes = posed(problem)
-    with pytest.raises(TooLarge):
+    with pytest.raises(SearchTooLarge):
         Subsets(columns, sizes, 0, 10).least(shape_of("depth-3"), 100)
-    with pytest.raises(TooLarge):
-        Fronts(columns, sizes, 0, 10, 100).front(shape_of("depth-3"))
-    with pytest.raises(TooLarge):
-        Assigned(columns, sizes, 0, 10).spend(11)
+    with pytest.raises(SearchTooLarge):
+        TopologyFronts(columns, sizes, 0, 10, 100).front(shape_of("depth-3"))
+    with pytest.raises(SearchTooLarge):
+        GroupedRows(columns, sizes, 0, 10).spend(11)
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from trainer.families.odt.editing.bench import SubsetWorkbench, subset_bench
 from trainer.families.odt.topology import parse, subtopologies
 from trainer.methods.monitor import Monitor
 from trainer.registry import get
-from trainer.table import Column, ColumnSchema, Kind, Labels, Table
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
 
 NAMES = ("a", "b", "c d", "e")
 
@@ -35,7 +35,9 @@ def table(columns: list[tuple[np.ndarray, tuple[str, ...]]]) -> Table:
     """A table of columns of codes with their categories, of numbers where there are none."""
     made = [
         Column(
-            schema=ColumnSchema(name=f"c {j}", kind=Kind.CATEGORICAL if levels else Kind.NUMERIC, categories=levels),
+            schema=ColumnSchema(
+                name=f"c {j}", kind=ColumnKind.CATEGORICAL if levels else ColumnKind.NUMERIC, categories=levels
+            ),
             values=np.asarray(values, float),
         )
         for j, (values, levels) in enumerate(columns)

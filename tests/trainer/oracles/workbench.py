@@ -8,7 +8,7 @@ import numpy as np
 
 from trainer.data.encoding import Scheme
 from trainer.data.problem import Problem
-from trainer.table import Column, ColumnSchema, Kind, Labels, Table
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
 
 
 def random_table(seed: int, *, max_rows: int = 12, weights: bool = True) -> Problem:
@@ -39,7 +39,7 @@ def random_table(seed: int, *, max_rows: int = 12, weights: bool = True) -> Prob
         questions += 1 if kind == "binary" else 2 if kind == "numeric" else 3
         if questions > 6:
             break
-        schema = ColumnSchema(name=f"c {j}", kind=Kind(kind), categories=levels)
+        schema = ColumnSchema(name=f"c {j}", kind=ColumnKind(kind), categories=levels)
         columns.append(Column(schema=schema, values=values))
     y = rng.integers(0, classes, n).astype(np.int32)
     return Problem(
@@ -59,10 +59,10 @@ def coarse_table(seed: int, *, max_rows: int = 9) -> Problem:
     columns = []
     for j in range(int(rng.integers(1, 3))):
         values = rng.integers(0, 5, n).astype(float)
-        columns.append(Column(schema=ColumnSchema(name=f"c {j}", kind=Kind.NUMERIC), values=values))
+        columns.append(Column(schema=ColumnSchema(name=f"c {j}", kind=ColumnKind.NUMERIC), values=values))
     if rng.random() < 0.5:
         levels = ("a", "b") if rng.random() < 0.5 else ("a", "b", "c d")
-        schema = ColumnSchema(name="kind", kind=Kind.CATEGORICAL, categories=levels)
+        schema = ColumnSchema(name="kind", kind=ColumnKind.CATEGORICAL, categories=levels)
         columns.append(Column(schema=schema, values=rng.integers(0, len(levels), n).astype(float)))
     return Problem(
         table=Table(columns=tuple(columns), row_numbers=np.arange(1, n + 1)),

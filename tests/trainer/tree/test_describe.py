@@ -11,7 +11,7 @@ import pytest
 from tests.seeds import seeds
 from tests.trainer.random_trees import cells, naive_left, random_tree
 from trainer.errors import DataError
-from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
+from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, MissingPolicy
 from trainer.tree.describe import number_text, path_in_words, rules_text, split_text
 from trainer.tree.export.code import to_python, to_sql
 from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
@@ -19,12 +19,12 @@ from trainer.tree.numbers import points_text
 from trainer.tree.splits import Interval, Linear, Subset, Threshold
 
 SCHEMA = (
-    ColumnSchema(name="worst area", kind=Kind.NUMERIC, unit="mm²"),
-    ColumnSchema(name="worst smoothness", kind=Kind.NUMERIC),
-    ColumnSchema(name="odor", kind=Kind.CATEGORICAL, categories=("almond", "anise", "foul", "")),
-    ColumnSchema(name="smoker", kind=Kind.BINARY),
+    ColumnSchema(name="worst area", kind=ColumnKind.NUMERIC, unit="mm²"),
+    ColumnSchema(name="worst smoothness", kind=ColumnKind.NUMERIC),
+    ColumnSchema(name="odor", kind=ColumnKind.CATEGORICAL, categories=("almond", "anise", "foul", "")),
+    ColumnSchema(name="smoker", kind=ColumnKind.BINARY),
 )
-PLAIN = (ColumnSchema(name="worst area", kind=Kind.NUMERIC), *SCHEMA[1:])
+PLAIN = (ColumnSchema(name="worst area", kind=ColumnKind.NUMERIC), *SCHEMA[1:])
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_sql_reaches_the_same_leaf(block):
     for seed in range(30 * block, 30 * (block + 1)):
         tree, matrix = random_tree(seed, rows=30)
         names = ['"' + c.name.replace('"', '""') + '"' for c in tree.schema]
-        kinds = ["TEXT" if c.kind is Kind.CATEGORICAL else "REAL" for c in tree.schema]
+        kinds = ["TEXT" if c.kind is ColumnKind.CATEGORICAL else "REAL" for c in tree.schema]
         columns = ", ".join(f"{name} {kind}" for name, kind in zip(names, kinds, strict=True))
         base = sqlite3.connect(":memory:")
         base.execute(f"CREATE TABLE rows_ ({columns})")
@@ -186,7 +186,10 @@ def test_sql_reaches_the_same_leaf(block):
 
 def test_an_empty_cell_is_its_own_category_in_code():
     column = ColumnSchema(
-        name="odor", kind=Kind.CATEGORICAL, categories=("almond", MISSING_CATEGORY), missing=MissingPolicy.CATEGORY
+        name="odor",
+        kind=ColumnKind.CATEGORICAL,
+        categories=("almond", MISSING_CATEGORY),
+        missing=MissingPolicy.CATEGORY,
     )
     draft = DraftBranch(split=Subset(feature=0, codes=(1,)), left=DraftLeaf(label=1), right=DraftLeaf(label=0))
     tree = grow(draft, np.zeros((1, 1)), np.zeros(1, np.int32), schema=[column], classes=("no", "yes"))
@@ -198,7 +201,7 @@ def test_an_empty_cell_is_its_own_category_in_code():
 
 
 def test_code_for_names_that_cannot_be_written_or_trees_too_deep_is_refused():
-    null = [ColumnSchema(name="a\x00b", kind=Kind.NUMERIC)]
+    null = [ColumnSchema(name="a\x00b", kind=ColumnKind.NUMERIC)]
     draft = DraftBranch(split=Threshold(feature=0, threshold=0.0), left=DraftLeaf(), right=DraftLeaf())
     with pytest.raises(DataError, match="null character"):
         to_sql(grow(draft, np.zeros((1, 1)), np.zeros(1, np.int32), schema=null, classes="a"))

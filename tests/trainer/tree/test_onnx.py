@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.trainer.random_trees import cells, random_tree
-from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
+from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, MissingPolicy
 from trainer.tree.export.onnx import input_names, to_onnx
 from trainer.tree.nodes import DraftBranch, DraftLeaf, Tree, grow
 from trainer.tree.splits import Linear, Subset, Threshold
@@ -31,7 +31,7 @@ def feed(tree: Tree, matrix: np.ndarray) -> dict[str, np.ndarray]:
     """One array a column that the tree reads; missing text is empty, which the random schemas may know as a category."""
     out = {}
     for j, name in input_names(tree).items():
-        if tree.schema[j].kind is Kind.CATEGORICAL:
+        if tree.schema[j].kind is ColumnKind.CATEGORICAL:
             texts = [cells(tree, row)[tree.schema[j].name] for row in matrix]
             out[name] = np.array(["never" if t is None else t for t in texts], dtype=object).reshape(-1, 1)
         else:
@@ -73,7 +73,7 @@ def test_one_row_and_no_rows():
 
 def test_thresholds_keep_double_precision():
     near = np.nextafter(0.1, 1)
-    schema = [ColumnSchema(name="a", kind=Kind.NUMERIC)]
+    schema = [ColumnSchema(name="a", kind=ColumnKind.NUMERIC)]
     draft = DraftBranch(split=Threshold(feature=0, threshold=0.1), left=DraftLeaf(label=0), right=DraftLeaf(label=1))
     matrix = np.array([[0.1], [near]])
     tree = grow(draft, matrix, np.array([0, 1], np.int32), schema=schema, classes="ab")
@@ -82,7 +82,10 @@ def test_thresholds_keep_double_precision():
 
 def test_text_columns_become_inputs_of_their_own_and_an_empty_text_is_not_missing():
     column = ColumnSchema(
-        name="label", kind=Kind.CATEGORICAL, categories=("almond", MISSING_CATEGORY), missing=MissingPolicy.CATEGORY
+        name="label",
+        kind=ColumnKind.CATEGORICAL,
+        categories=("almond", MISSING_CATEGORY),
+        missing=MissingPolicy.CATEGORY,
     )
     draft = DraftBranch(split=Subset(feature=0, codes=(1,)), left=DraftLeaf(label=1), right=DraftLeaf(label=0))
     tree = grow(draft, np.zeros((1, 1)), np.zeros(1, np.int32), schema=[column], classes=("no", "yes"))
@@ -105,7 +108,7 @@ def test_sums_over_wide_ranging_columns_reach_their_leaf_in_a_default_session(bl
         split = Linear(features=tuple(range(width)), coefficients=tuple(factors), threshold=0.0, levels=(-1,) * width)
         row = int(rng.integers(80))
         split = replace(split, threshold=float(split.sums(matrix)[row]))  # the sum of a row
-        schema = [ColumnSchema(name=f"x{j}", kind=Kind.NUMERIC) for j in range(width)]
+        schema = [ColumnSchema(name=f"x{j}", kind=ColumnKind.NUMERIC) for j in range(width)]
         below = DraftBranch(
             split=Threshold(feature=0, threshold=float(matrix[3, 0])), left=DraftLeaf(), right=DraftLeaf()
         )
@@ -120,8 +123,8 @@ def test_sums_over_wide_ranging_columns_reach_their_leaf_in_a_default_session(bl
 
 
 def test_a_sum_of_wide_ranging_columns_below_an_empty_text_reaches_its_leaf_in_a_default_session():
-    text = ColumnSchema(name="kind", kind=Kind.CATEGORICAL, categories=("almond", ""))
-    schema = [text, *(ColumnSchema(name=name, kind=Kind.NUMERIC) for name in "uv")]
+    text = ColumnSchema(name="kind", kind=ColumnKind.CATEGORICAL, categories=("almond", ""))
+    schema = [text, *(ColumnSchema(name=name, kind=ColumnKind.NUMERIC) for name in "uv")]
     matrix = np.array([[k, u, v] for k in (0, 1) for u in (1e12, 1e12 + 1) for v in (1e-12, 2e-12, 1e3)])
     split = Linear(features=(1, 2), coefficients=(1 - 1e-8, 1e12), threshold=0.0, levels=(-1, -1))
     split = replace(split, threshold=float(split.sums(matrix)[1]))  # the sum of a row
@@ -133,7 +136,7 @@ def test_a_sum_of_wide_ranging_columns_below_an_empty_text_reaches_its_leaf_in_a
 
 
 def test_a_coefficient_that_rounds_to_one_stays_what_it_is():
-    schema = [ColumnSchema(name=name, kind=Kind.NUMERIC) for name in "uv"]
+    schema = [ColumnSchema(name=name, kind=ColumnKind.NUMERIC) for name in "uv"]
     split = Linear(features=(0, 1), coefficients=(0.99999999, 0.001), threshold=1e8 - 0.5, levels=(-1, -1))
     draft = DraftBranch(split=split, left=DraftLeaf(label=0), right=DraftLeaf(label=1))
     matrix = np.array([[1e8, 1.0], [1e8, 600.0], [1e8 + 2, 0.0]])

@@ -16,7 +16,7 @@ import pytest
 from tests.seeds import seeds
 from tests.trainer.random_trees import cells, naive_leaf, random_tree
 from trainer.errors import DataError
-from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
+from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, MissingPolicy
 from trainer.tree.export.pmml import NAMESPACE, to_pmml
 from trainer.tree.nodes import DraftBranch, DraftLeaf, Tree, grow
 from trainer.tree.splits import Linear, Subset, Threshold
@@ -62,7 +62,10 @@ def write(folder: Path, name: str, tree: Tree, matrix: np.ndarray) -> str:
 
 def missing_tree() -> Tree:
     column = ColumnSchema(
-        name="odor", kind=Kind.CATEGORICAL, categories=("almond", MISSING_CATEGORY), missing=MissingPolicy.CATEGORY
+        name="odor",
+        kind=ColumnKind.CATEGORICAL,
+        categories=("almond", MISSING_CATEGORY),
+        missing=MissingPolicy.CATEGORY,
     )
     draft = DraftBranch(split=Subset(feature=0, codes=(1,)), left=DraftLeaf(label=1), right=DraftLeaf(label=0))
     return grow(draft, np.zeros((1, 1)), np.zeros(1, np.int32), schema=[column], classes=("no", "yes"))
@@ -95,7 +98,7 @@ def test_names_and_numbers_survive_xml(seed):
 
 
 def test_control_characters_are_refused():
-    schema = [ColumnSchema(name="a\x01", kind=Kind.NUMERIC)]
+    schema = [ColumnSchema(name="a\x01", kind=ColumnKind.NUMERIC)]
     tree = grow(DraftLeaf(), np.zeros((1, 1)), np.zeros(1, np.int32), schema=schema, classes="a")
     with pytest.raises(DataError, match="control character"):
         to_pmml(tree)

@@ -19,7 +19,7 @@ import pytest
 
 from tests.trainer.random_trees import cells, random_matrix, random_tree
 from trainer.errors import DataError
-from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind, MissingPolicy
+from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, MissingPolicy
 from trainer.tree.export import c, dmn, excel, r
 from trainer.tree.export.java import to_java
 from trainer.tree.export.javascript import to_javascript
@@ -200,11 +200,11 @@ def sheet_tree(seed):
     """A tree over columns as a sheet has them: decimals of few digits, and sums that no row comes near."""
     rng = np.random.default_rng(seed)
     schema = (
-        ColumnSchema(name="whole", kind=Kind.NUMERIC),
-        ColumnSchema(name="=tenths", kind=Kind.NUMERIC),
-        ColumnSchema(name="yes or no", kind=Kind.BINARY),
-        ColumnSchema(name='say "hue"', kind=Kind.CATEGORICAL, categories=("red", "Red", 'say "x"', "7", "", MISSING_CATEGORY), missing=MissingPolicy.CATEGORY),
-        ColumnSchema(name="town", kind=Kind.CATEGORICAL, categories=("a", "b", "größe")),
+        ColumnSchema(name="whole", kind=ColumnKind.NUMERIC),
+        ColumnSchema(name="=tenths", kind=ColumnKind.NUMERIC),
+        ColumnSchema(name="yes or no", kind=ColumnKind.BINARY),
+        ColumnSchema(name='say "hue"', kind=ColumnKind.CATEGORICAL, categories=("red", "Red", 'say "x"', "7", "", MISSING_CATEGORY), missing=MissingPolicy.CATEGORY),
+        ColumnSchema(name="town", kind=ColumnKind.CATEGORICAL, categories=("a", "b", "größe")),
     )  # fmt: skip
     rows = np.column_stack(
         [rng.integers(-9, 10, 60), rng.integers(-30, 31, 60) / 10, rng.integers(0, 2, 60), rng.integers(0, 6, 60), rng.integers(0, 3, 60)]
@@ -339,7 +339,7 @@ def test_a_sheet_of_two_lines_with_names_that_are_no_formulas():
 
 def test_what_a_language_cannot_hold_is_refused():
     def one(name="x", threshold=0.5):
-        schema = (ColumnSchema(name=name, kind=Kind.NUMERIC),)
+        schema = (ColumnSchema(name=name, kind=ColumnKind.NUMERIC),)
         draft = DraftBranch(
             split=Threshold(feature=0, threshold=threshold), left=DraftLeaf(label=0), right=DraftLeaf(label=1)
         )
@@ -357,7 +357,11 @@ def test_what_a_language_cannot_hold_is_refused():
     for k in range(95):
         deep = DraftBranch(split=Threshold(feature=0, threshold=float(k)), left=DraftLeaf(label=1), right=deep)
     tree = grow(
-        deep, rows, np.zeros(100, np.int32), schema=(ColumnSchema(name="x", kind=Kind.NUMERIC),), classes=("a", "b")
+        deep,
+        rows,
+        np.zeros(100, np.int32),
+        schema=(ColumnSchema(name="x", kind=ColumnKind.NUMERIC),),
+        classes=("a", "b"),
     )
     for write in (to_javascript, to_java, c.to_c, r.to_r, excel.to_excel):
         with pytest.raises(DataError, match="depth 95"):

@@ -14,7 +14,7 @@ import pytest
 from tests.seeds import seeds
 from tests.trainer.random_trees import cells, random_tree
 from trainer.registry import METHODS
-from trainer.table import Column, ColumnSchema, Kind, Labels, Table
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
 from trainer.training.run import TrainRequest, train
 from trainer.tree.describe import rules_text
 from trainer.tree.numbers import number_text, read_number, shortest_between
@@ -39,12 +39,12 @@ def table(seed: int, classes: int = 2) -> tuple[Table, Labels]:
         "tiny": rng.normal(size=n) * 1e-7,
     }
     chosen = [str(name) for name in rng.choice(list(numbers), 2, replace=False)]
-    columns = [Column(schema=ColumnSchema(name=name, kind=Kind.NUMERIC), values=numbers[name]) for name in chosen]
+    columns = [Column(schema=ColumnSchema(name=name, kind=ColumnKind.NUMERIC), values=numbers[name]) for name in chosen]
     columns.append(
-        Column(schema=ColumnSchema(name="member", kind=Kind.BINARY), values=rng.integers(0, 2, n).astype(float))
+        Column(schema=ColumnSchema(name="member", kind=ColumnKind.BINARY), values=rng.integers(0, 2, n).astype(float))
     )
     colour = rng.integers(0, len(LEVELS), n)
-    schema = ColumnSchema(name="colour", kind=Kind.CATEGORICAL, categories=LEVELS)
+    schema = ColumnSchema(name="colour", kind=ColumnKind.CATEGORICAL, categories=LEVELS)
     columns.append(Column(schema=schema, values=colour.astype(float)))
     score = sum((c.values > np.median(c.values)).astype(float) for c in columns) + rng.normal(size=n)
     codes = np.clip((score - score.min()) / (np.ptp(score) + 1e-9) * classes, 0, classes - 1).astype(np.int32)
@@ -115,7 +115,7 @@ def midpoints(matrix: np.ndarray, schema: tuple[ColumnSchema, ...]) -> np.ndarra
     rows = []
     for j, column in enumerate(schema):
         values = np.unique(matrix[:, j])
-        for low, high in pairwise(values.tolist()) if column.kind is Kind.NUMERIC else ():
+        for low, high in pairwise(values.tolist()) if column.kind is ColumnKind.NUMERIC else ():
             row = matrix[len(rows) % len(matrix)].copy()
             row[j] = (low + high) / 2
             rows.append(row)
@@ -183,7 +183,7 @@ def test_rules_of_random_trees_answer_rows_with_missing_and_unknown_categories(s
     twice = any(len(v.split.used) < v.split.parts() for v in tree.branches if v.split.kind == "linear")
     for row, leaf in zip(matrix, tree.apply(matrix), strict=True):
         record = cells(tree, row)
-        text = [column.kind is Kind.CATEGORICAL for column in tree.schema]
+        text = [column.kind is ColumnKind.CATEGORICAL for column in tree.schema]
         if not np.isfinite(row[np.logical_not(text)]).all():  # a row without a number is refused, it has no answer
             continue
         if not twice:  # a column that appears twice in a sum is one term of a rule

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trainer.table import ColumnSchema, Kind
+from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.nodes import Node
 from trainer.tree.splits import Interval, Linear, Subset, Threshold
 
 SCHEMA = (
-    ColumnSchema(name="age", kind=Kind.NUMERIC),
-    ColumnSchema(name="income", kind=Kind.NUMERIC),
-    ColumnSchema(name="height", kind=Kind.NUMERIC),
-    ColumnSchema(name="colour", kind=Kind.CATEGORICAL, categories=("red", "green", "blue", "white", "black")),
+    ColumnSchema(name="age", kind=ColumnKind.NUMERIC),
+    ColumnSchema(name="income", kind=ColumnKind.NUMERIC),
+    ColumnSchema(name="height", kind=ColumnKind.NUMERIC),
+    ColumnSchema(name="colour", kind=ColumnKind.CATEGORICAL, categories=("red", "green", "blue", "white", "black")),
 )
 CUT = Threshold(feature=0, threshold=2.5)
 BAND = Interval(feature=1, low=1.0, high=3.0)
@@ -66,7 +66,7 @@ def test_a_split_is_proved_where_it_meets_its_bound(impurity, bound, proved):
 
 
 def test_a_category_with_a_comma_is_quoted_among_others():
-    schema = (ColumnSchema(name="town", kind=Kind.CATEGORICAL, categories=("Rome, Italy", "Oslo", "Bonn")),)
+    schema = (ColumnSchema(name="town", kind=ColumnKind.CATEGORICAL, categories=("Rome, Italy", "Oslo", "Bonn")),)
     assert Subset(feature=0, codes=(0, 1)).text(schema) == 'town is one of "Rome, Italy", Oslo'
     assert Subset(feature=0, codes=(0, 1)).text(schema, 1) == 'town is one of "Rome, Italy" + 1 more'
     assert Subset(feature=0, codes=(0,)).text(schema) == "town is Rome, Italy"
@@ -74,7 +74,7 @@ def test_a_category_with_a_comma_is_quoted_among_others():
 
 def test_years_have_no_comma_and_other_numbers_do():
     def question(name, value):
-        return Threshold(feature=0, threshold=value).text([ColumnSchema(name=name, kind=Kind.NUMERIC)])
+        return Threshold(feature=0, threshold=value).text([ColumnSchema(name=name, kind=ColumnKind.NUMERIC)])
 
     for name in (
         "year",

@@ -7,11 +7,11 @@ import pytest
 
 from tests.seeds import seeds
 from tests.trainer.random_trees import naive_leaf, naive_left, random_draft, random_matrix, random_schema, random_tree
-from trainer.table import ColumnSchema, Kind
+from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.nodes import DraftBranch, DraftLeaf, Tree, grow, simplify, to_draft, training_counts
 from trainer.tree.splits import Linear, Subset, Threshold, goes_left, linear, split_from_json, split_to_json
 
-NUMBERS = (ColumnSchema(name="a", kind=Kind.NUMERIC), ColumnSchema(name="b", kind=Kind.NUMERIC))
+NUMBERS = (ColumnSchema(name="a", kind=ColumnKind.NUMERIC), ColumnSchema(name="b", kind=ColumnKind.NUMERIC))
 
 
 @pytest.mark.parametrize("block", range(10))

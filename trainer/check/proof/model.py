@@ -18,7 +18,7 @@ OBLIQUE = {"cut-h", "cutw-h", "s-oct", "oct-h"}
 
 
 @dataclass(frozen=True)
-class Rows:
+class ModelTable:
     """Rows without gaps, in the order of the file.
 
     `columns`: float64 (n,), the values of numeric and binary columns, positions in the list of categories of the others.

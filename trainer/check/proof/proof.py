@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from trainer.check.proof.model import OBLIQUE, Model, Rows
+from trainer.check.proof.model import OBLIQUE, Model, ModelTable
 from trainer.check.proof.space.planes import plane_space
 from trainer.check.proof.space.space import read_space
-from trainer.check.proof.steps.lines import Proved, read_proof
+from trainer.check.proof.steps.lines import ProvedBounds, read_proof
 from trainer.check.proof.steps.planes import check_planes
 from trainer.check.proof.steps.steps import check_proof
 
 
-def proved_bounds(model: Model, rows: Rows, path: Path) -> Proved:
+def proved_bounds(model: Model, rows: ModelTable, path: Path) -> ProvedBounds:
     """What each tree of the model's space costs at least, as the proof at `path` shows it; `rows` are the rows of the training.
 
     Raises BadProof where a step does not hold, NoProof where there are no steps for the space.

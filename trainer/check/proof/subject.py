@@ -30,7 +30,7 @@ def require(holds: object, words: str) -> None:
 
 
 @dataclass(frozen=True)
-class Wish:
+class ProofConstraint:
     """What a wish asks, seen from a place above it: `split` is the question of `ask`, None for any about the column, and names what
     stays `together`.
     """
@@ -46,7 +46,7 @@ class Wish:
     parted: tuple[int, ...] = ()  # numbers of the questions that part what stays together
 
 
-class Rates(NamedTuple):
+class RateLimit(NamedTuple):
     """The shares of the rows of each group that are predicted `label` lie at most `delta` apart.
 
     `group`: int64 (n,), from 0; -1 for rows that are not compared. `sizes`: the weight of each group, above 0.
@@ -59,7 +59,7 @@ class Rates(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Space:
+class ProofSpace:
     """Rows of positive weight, the questions they answer, and the price of errors and leaves: unit * errors + leaf * leaves."""
 
     kind: str  # "questions": X is bool (n, m); "thresholds": X is float64 (n, F)
@@ -77,11 +77,11 @@ class Space:
     columns: np.ndarray | None = None  # int (m,): the column of each question
     yes_left: np.ndarray | None = None  # bool (m,): the answer yes is the side y of places, as it is without this
     listed: np.ndarray = field(default_factory=lambda: np.ones(1, bool))  # bool (m,): not only where a wish asks them
-    wishes: tuple[Wish, ...] = ()
+    wishes: tuple[ProofConstraint, ...] = ()
     recalls: tuple[tuple[int, int], ...] = ()  # classes with the most weight of each that may be classified wrongly
     max_columns: int | None = None
     shape: Shape = None  # the topology, where it is given
-    rates: Rates | None = None
+    rates: RateLimit | None = None
     rising: np.ndarray | None = None  # int (m,): 1 if yes must not predict lower classes than no, -1 if not higher ones
 
     def most_leaves(self, height: int) -> int:

@@ -19,7 +19,7 @@ from trainer.check.recount.restrictions import restrictions
 from trainer.check.recount.scope import scope
 from trainer.check.recount.search.impurity import splits
 from trainer.check.recount.structure import claimless, structure
-from trainer.check.recount.table.rows import Data, load
+from trainer.check.recount.table.rows import TableRows, load
 from trainer.check.recount.trees.counts import count_nodes, metrics, node_counts, objective, tree_objective
 from trainer.check.recount.trees.crossed import crossed
 from trainer.check.recount.trees.members import questions_asked
@@ -73,7 +73,7 @@ def _read_text(path: Path) -> dict[str, Any]:
     return model
 
 
-def _claims_nothing(model: dict[str, Any], data: Data) -> Finding:
+def _claims_nothing(model: dict[str, Any], data: TableRows) -> Finding:
     """Return the line of a file that states no more than a tree; `data` holds all rows of the table."""
     _, counts = count_nodes(model, model["nodes"], data.rows)
     same = node_counts(model["nodes"], counts).verdict == "recounted"
@@ -85,7 +85,7 @@ def _claims_nothing(model: dict[str, Any], data: Data) -> Finding:
     )
 
 
-def _of_tree(model: dict[str, Any], data: Data, proof: Path | None) -> list[Finding]:
+def _of_tree(model: dict[str, Any], data: TableRows, proof: Path | None) -> list[Finding]:
     """What the rows say about every claim of a tree with a valid structure."""
     rows = data.training
     nodes = model["nodes"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.check.proof.model import OBLIQUE, Rows, active_parameter, exact
+from trainer.check.proof.model import OBLIQUE, ModelTable, active_parameter, exact
 from trainer.check.recount.findings import TOLERANCE, Finding, Verdict, proof_finding, recounted, unjudged
 from trainer.check.recount.frontiers import frontier
 from trainer.check.recount.listed import optimal_trees
@@ -157,7 +157,7 @@ def optimal(model: dict[str, Any], bound: list[Finding], value: Fraction) -> lis
     return [proof_finding("optimal", "proved", "It rests on the bound, which the tree meets.")]
 
 
-def check_bound(model: dict[str, Any], rows: Rows, proved: Set[str] = frozenset()) -> list[Finding]:
+def check_bound(model: dict[str, Any], rows: ModelTable, proved: Set[str] = frozenset()) -> list[Finding]:
     """The bound compared with what is known of every tree, with trees that are found here, and with a plain search.
 
     There is no search for what is among the claims `proved` by a proof: it would find nothing better.
@@ -200,7 +200,7 @@ def check_bound(model: dict[str, Any], rows: Rows, proved: Set[str] = frozenset(
     return [_bound_finding("proved", f"A plain search finds no tree above {float(found.value):.12g}.", found.value)]
 
 
-def wishes(model: dict[str, Any], rows: Rows) -> list[Finding]:
+def wishes(model: dict[str, Any], rows: ModelTable) -> list[Finding]:
     """What the file says of the best tree without some of its wishes: searched again if that is small."""
     certificate = model["certificate"]
     own = certificate.get("wishes") or []
@@ -224,7 +224,7 @@ def wishes(model: dict[str, Any], rows: Rows) -> list[Finding]:
     return [proof_finding(c, verdicts[holds], words[holds]) for c, holds in found]
 
 
-def _optimum_without(model: dict[str, Any], rows: Rows, dropped: Sequence[int]) -> Fraction | None:
+def _optimum_without(model: dict[str, Any], rows: ModelTable, dropped: Sequence[int]) -> Fraction | None:
     """The best objective without some wishes, found by a plain search; None where that is too large."""
     wishes = model["certificate"].get("wishes") or []
     if wishes:
@@ -237,7 +237,7 @@ def _bound_finding(verdict: Verdict, detail: str, top: Fraction | None = None) -
     return proof_finding("bound", verdict, detail, top)
 
 
-def evidence(model: dict[str, Any], rows: Rows, errors: Sequence[int] = ()) -> list[Finding]:
+def evidence(model: dict[str, Any], rows: ModelTable, errors: Sequence[int] = ()) -> list[Finding]:
     """One line for each part of the evidence that makes a claim; `errors` of trees with few leaves are what a proof shows."""
     out = []
     told = []
@@ -266,7 +266,7 @@ def _costs(model: dict[str, Any], part: dict[str, Any], kind: str, n: int) -> Fi
     return recounted(kind, holds, f"cost {part['cost']} and bound {part['bound']}, in rows")
 
 
-def _pairs(model: dict[str, Any], part: dict[str, Any], rows: Rows) -> list[Finding]:
+def _pairs(model: dict[str, Any], part: dict[str, Any], rows: ModelTable) -> list[Finding]:
     """Right rows of both classes: of each pair, of what lies between, and whether any is missing."""
     listed = [(int(tp), int(tn), int(top)) for tp, tn, top in part["pairs"]]
     open_ = len(part["proved"]) != len(listed) or any(

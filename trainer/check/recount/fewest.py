@@ -9,7 +9,7 @@ from math import floor, lcm
 from pathlib import Path
 from typing import Any
 
-from trainer.check.proof.model import Rows, active_parameter
+from trainer.check.proof.model import ModelTable, active_parameter
 from trainer.check.proof.space.planes import plane_space
 from trainer.check.proof.steps.lines import Lines, Record, cost_of, read_proof
 from trainer.check.proof.steps.planes import check_planes
@@ -23,7 +23,7 @@ from trainer.check.recount.trees.counts import Counts, penalty, value_of
 CLAIM = "fewest leaves"
 
 
-def check_fewest_leaves(model: dict[str, Any], rows: Rows, counts: Counts, proof: Path | None) -> list[Finding]:
+def check_fewest_leaves(model: dict[str, Any], rows: ModelTable, counts: Counts, proof: Path | None) -> list[Finding]:
     """Whether each tree with fewer leaves has a lower objective; `counts` are the class counts of the nodes."""
     if not active_parameter(model, "then_fewest") or model["certificate"].get("status") != "optimal":
         return []
@@ -43,7 +43,7 @@ def check_fewest_leaves(model: dict[str, Any], rows: Rows, counts: Counts, proof
     return [proof_finding(CLAIM, "cannot be judged", f"Not contradicted; it was not proved again that {words}")]
 
 
-def _proof_shows(model: dict[str, Any], rows: Rows, value: Fraction, most: int, proof: Path) -> bool:
+def _proof_shows(model: dict[str, Any], rows: ModelTable, value: Fraction, most: int, proof: Path) -> bool:
     """Whether the blocks of a proof show that each smaller tree costs more than the tree of `value`."""
     cost = (1 - value) * int(rows.weights.sum())
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from trainer.check.proof.model import Rows
+from trainer.check.proof.model import ModelTable
 from trainer.check.recount.findings import Finding, proof_finding, recounted
 from trainer.check.recount.search import small
 from trainer.check.recount.tree import leaves
@@ -19,7 +19,7 @@ from trainer.check.recount.trees.held import check_tree
 Claims = list[tuple[int, int]]  # numbers of leaves, and the most rows that a tree of at most so many can have right
 
 
-def frontier(model: dict[str, Any], part: dict[str, Any], rows: Rows, errors: Sequence[int]) -> Finding:
+def frontier(model: dict[str, Any], part: dict[str, Any], rows: ModelTable, errors: Sequence[int]) -> Finding:
     """The line on a frontier; `errors` are what trees of at most 1, 2, … leaves make at least, as a proof shows: nothing without one."""
     kind = str(part["kind"])
     points = part["points"]
@@ -61,7 +61,7 @@ def _disorder(part: dict[str, Any]) -> str:
     return ""
 
 
-def _point_trouble(model: dict[str, Any], part: dict[str, Any], p: dict[str, Any], rows: Rows) -> str:
+def _point_trouble(model: dict[str, Any], part: dict[str, Any], p: dict[str, Any], rows: ModelTable) -> str:
     """What is wrong with a point, or with its tree; empty if nothing is."""
     n = int(rows.weights.sum())
     tree = p.get("tree")

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from trainer.check.proof.model import Rows
+from trainer.check.proof.model import ModelTable
 from trainer.check.proof.space.questions import of_column
 from trainer.check.recount.findings import Finding, proof_finding, recounted, unjudged
 from trainer.check.recount.search import small
@@ -20,7 +20,7 @@ LISTED = "listed trees"
 Nodes = Sequence[dict[str, Any]]
 
 
-def optimal_trees(model: dict[str, Any], part: dict[str, Any], rows: Rows) -> list[Finding]:
+def optimal_trees(model: dict[str, Any], part: dict[str, Any], rows: ModelTable) -> list[Finding]:
     """A line on the number of optimal trees, and one on those that are listed."""
     said = part.get("count")
     trees = part.get("listed") or []
@@ -41,7 +41,7 @@ def optimal_trees(model: dict[str, Any], part: dict[str, Any], rows: Rows) -> li
     ]
 
 
-def _check_listed_trees(model: dict[str, Any], trees: Sequence[Any], rows: Rows) -> Finding:
+def _check_listed_trees(model: dict[str, Any], trees: Sequence[Any], rows: ModelTable) -> Finding:
     """Whether each listed tree is as good and as small as the tree of the file, and none is listed too often."""
     if not all(isinstance(tree, list) for tree in trees):
         return unjudged(LISTED, "The listed trees are words, which were not run over the rows.")
@@ -68,7 +68,7 @@ def _splits_text(tree: Nodes) -> str:
     return json.dumps(kept, sort_keys=True)
 
 
-def _ways(model: dict[str, Any], tree: Nodes, rows: Rows) -> int:
+def _ways(model: dict[str, Any], tree: Nodes, rows: ModelTable) -> int:
     """How many optimal trees a listed one may stand for: questions of a column that part the rows of a node alike may be written alike."""
     names = [column["name"] for column in model["columns"]]
     ways = 1

@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from trainer.check.proof.model import Rows, exact
+from trainer.check.proof.model import ModelTable, exact
 from trainer.check.proof.proof import proved_bounds
-from trainer.check.proof.steps.lines import Proved
+from trainer.check.proof.steps.lines import ProvedBounds
 from trainer.check.proof.subject import BadProof, NoProof
 from trainer.check.recount.findings import TOLERANCE, Finding, proof_finding, recounted
 
 Errors = tuple[int, ...]  # of trees with at most 1, 2, … leaves, the least that a proof shows
 
 
-def of_proof(model: dict[str, Any], rows: Rows, proof_path: Path) -> tuple[list[Finding], Errors]:
+def of_proof(model: dict[str, Any], rows: ModelTable, proof_path: Path) -> tuple[list[Finding], Errors]:
     """What the proof shows about the bound of `model`, and about trees of few leaves; `rows` are the rows of the training."""
     try:
         shows = proved_bounds(model, rows, proof_path)
@@ -25,7 +25,7 @@ def of_proof(model: dict[str, Any], rows: Rows, proof_path: Path) -> tuple[list[
     return [_proved_bound(model, shows, int(rows.weights.sum()))], shows.errors
 
 
-def _proved_bound(model: dict[str, Any], shows: Proved, n: int) -> Finding:
+def _proved_bound(model: dict[str, Any], shows: ProvedBounds, n: int) -> Finding:
     claimed = model["certificate"].get("bound")
     best = 1 - shows.cost / n  # the best objective that the proof leaves open
     steps = f"{shows.steps} steps hold" if shows.steps != 1 else "one step holds"

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trainer.check.proof.model import Rows, active_parameter, exact, items, pairs, recalls, ways
+from trainer.check.proof.model import ModelTable, active_parameter, exact, items, pairs, recalls, ways
 from trainer.check.proof.space.limits import rates_of
 from trainer.check.recount.findings import Finding, columns_of, recounted
 from trainer.check.recount.tree import branches, leaves, places, under, used_columns
@@ -21,12 +21,12 @@ Words = Callable[[Model], Sequence[str]]
 Held = tuple[str, bool, str]  # the claim, whether it holds, and what was counted
 
 
-class Seen(NamedTuple):
+class RestrictionData(NamedTuple):
     """The model, the class counts of its nodes, the training rows, and the leaf of each one."""
 
     model: Model
     counts: list[list[int]]
-    rows: Rows
+    rows: ModelTable
     leaf: np.ndarray
 
 
@@ -40,15 +40,15 @@ class Restriction(NamedTuple):
 
     name: str
     words: Words
-    held: Callable[[Seen], Sequence[Held]] = lambda seen: ()
+    held: Callable[[RestrictionData], Sequence[Held]] = lambda seen: ()
     beside: str = ""
     side: bool = False
     searched: bool = True
 
 
-def restrictions(model: Model, counts: list[list[int]], rows: Rows, leaf: np.ndarray) -> list[Finding]:
+def restrictions(model: Model, counts: list[list[int]], rows: ModelTable, leaf: np.ndarray) -> list[Finding]:
     """One finding for each restriction; `counts` are the class counts of the nodes, `leaf` the leaf of each training row."""
-    seen = Seen(model, counts, rows, leaf)
+    seen = RestrictionData(model, counts, rows, leaf)
     return [recounted(*held) for restriction in RESTRICTIONS for held in restriction.held(seen)]
 
 
@@ -106,13 +106,13 @@ def _fairness_words(model: Model) -> list[str]:
 # -- counted again on the tree -----------------------------------------------------------------------------------------
 
 
-def _few_leaves(seen: Seen) -> list[Held]:
+def _few_leaves(seen: RestrictionData) -> list[Held]:
     most = active_parameter(seen.model, "max_leaves")
     own = len(leaves(seen.model["nodes"]))
     return [] if most is None else [("max_leaves", own <= most, f"{own} leaves")]
 
 
-def _large_leaves(seen: Seen) -> list[Held]:
+def _large_leaves(seen: RestrictionData) -> list[Held]:
     least = int(active_parameter(seen.model, "min_leaf") or 1)
     own = leaves(seen.model["nodes"])
     smallest = min(sum(seen.counts[v["id"]]) for v in own)
@@ -120,13 +120,13 @@ def _large_leaves(seen: Seen) -> list[Held]:
     return [("min_leaf", held, f"the smallest leaf has {smallest} rows")] if least > 1 else []
 
 
-def _large_nodes(seen: Seen) -> list[Held]:
+def _large_nodes(seen: RestrictionData) -> list[Held]:
     least = int(active_parameter(seen.model, "min_node") or 2)
     smallest = min((sum(seen.counts[v["id"]]) for v in branches(seen.model["nodes"])), default=least)
     return [("min_node", smallest >= least, f"the smallest question has {smallest} rows")] if least > 2 else []
 
 
-def _small_subsets(seen: Seen) -> list[Held]:
+def _small_subsets(seen: RestrictionData) -> list[Held]:
     most = int(active_parameter(seen.model, "max_card") or 0)
     sizes = {c["name"]: len(c.get("categories") or ()) for c in seen.model["columns"]}
     asks = [v["split"] for v in branches(seen.model["nodes"]) if v["split"]["kind"] == "subset"]
@@ -135,19 +135,19 @@ def _small_subsets(seen: Seen) -> list[Held]:
     return [("max_card", held, "Every subset was counted.")] if most > 0 else []
 
 
-def _few_columns(seen: Seen) -> list[Held]:
+def _few_columns(seen: RestrictionData) -> list[Held]:
     most = active_parameter(seen.model, "max_columns")
     own = len(used_columns(seen.model["nodes"]))
     return [] if most is None else [("max_columns", own <= most, f"{own} columns are used")]
 
 
-def _none_forbidden(seen: Seen) -> list[Held]:
+def _none_forbidden(seen: RestrictionData) -> list[Held]:
     banned = set(items(active_parameter(seen.model, "forbidden")))
     held = not banned & used_columns(seen.model["nodes"])
     return [("forbidden", held, "The columns of every question were checked.")] if banned else []
 
 
-def _pairs_apart(seen: Seen) -> list[Held]:
+def _pairs_apart(seen: RestrictionData) -> list[Held]:
     """Whether no path asks a question about one of two columns below one about the other."""
     found = places(seen.model["nodes"])
     asks = {place: columns_of(v["split"]) for place, v in found.items() if "split" in v}
@@ -159,7 +159,7 @@ def _pairs_apart(seen: Seen) -> list[Held]:
     return [(f"forbidden_pairs {text}", own, "Every path was checked.") for text, own in zip(texts, held, strict=True)]
 
 
-def _recalls(seen: Seen) -> list[Held]:
+def _recalls(seen: RestrictionData) -> list[Held]:
     found = []
     counts = seen.counts
     for text, (name, share) in zip(items(active_parameter(seen.model, "recall")), recalls(seen.model), strict=True):
@@ -170,7 +170,7 @@ def _recalls(seen: Seen) -> list[Held]:
     return found
 
 
-def _fair(seen: Seen) -> list[Held]:
+def _fair(seen: RestrictionData) -> list[Held]:
     """Whether no two groups differ by more than allowed in how often the favoured class is predicted."""
     rates = rates_of(seen.model, seen.rows)
     if rates is None:
@@ -183,7 +183,7 @@ def _fair(seen: Seen) -> list[Held]:
     return [("fairness", apart <= rates.delta, f"the rates of the groups differ by {float(apart):.6g}")]
 
 
-def _is_monotone(seen: Seen) -> list[Held]:
+def _is_monotone(seen: RestrictionData) -> list[Held]:
     """Below each question on a column no leaf on the side of smaller values has a higher class than one opposite."""
     found = places(seen.model["nodes"])
     held = []

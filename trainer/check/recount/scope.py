@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.check.proof.model import OBLIQUE, THRESHOLDS, Rows, active_parameter, distant
+from trainer.check.proof.model import OBLIQUE, THRESHOLDS, ModelTable, active_parameter, distant
 from trainer.check.proof.space.questions import cuts_of_bins, features, questions
 from trainer.check.proof.space.space import topology_of
 from trainer.check.proof.space.subsets import chosen_columns
@@ -19,7 +19,7 @@ from trainer.check.recount.restrictions import words_of
 from trainer.check.recount.structure import METHODS
 from trainer.check.recount.tree import branches
 
-LARGEST = 1 << 26  # beyond which products of two differences may be rounded
+MAX_EXACT_DIFFERENCE = 1 << 26  # beyond which products of two differences may be rounded
 LEAD = {
     "tree": "all trees with",
     "splits": "for each question that is marked as proved, all questions on at most two columns, in a tree with",
@@ -29,7 +29,7 @@ MADE = "one tree, made by another program"
 PLANES = "questions that weigh all columns at once, "
 NEAR = PLANES + "each parting its rows by at least 1e-7 (columns scaled to [0, 1])"
 DISTANT = PLANES + "the rows on the right keeping a distance of 0.005 from their hyperplane "
-FAR = DISTANT + "(columns scaled to [0, 1], coefficients of total size 1)"
+SCALED_DISTANCE_SCOPE = DISTANT + "(columns scaled to [0, 1], coefficients of total size 1)"
 FAR_ROBUST = (
     DISTANT
     + "(each column divided by its range or, where that is less, by four times the inter-quartile range of its values, coefficients "
@@ -48,7 +48,7 @@ ROUNDED = (
 )
 
 
-def scope(model: dict[str, Any], rows: Rows) -> Finding:
+def scope(model: dict[str, Any], rows: ModelTable) -> Finding:
     """Whether the file's claim is about the trees that its parameters ask for, all restrictions named."""
     said = _in_words_of_today(str(model["certificate"].get("scope") or ""))
     if model.get("rows") is None and not said.startswith(tuple(LEAD.values())):
@@ -75,7 +75,7 @@ def _depth(model: dict[str, Any]) -> list[str]:
     return [] if model["method"] == "odt" else [f"depth ≤ {model['parameters']['depth']}"]
 
 
-def _spaces(model: dict[str, Any], rows: Rows, said: str) -> list[list[str]]:
+def _spaces(model: dict[str, Any], rows: ModelTable, said: str) -> list[list[str]]:
     """What may be said of the questions: one text, or the ones that depend on how columns are written or chosen."""
     method = model["method"]
     if METHODS[method][0] == "heuristic":
@@ -88,7 +88,7 @@ def _spaces(model: dict[str, Any], rows: Rows, said: str) -> list[list[str]]:
             head = head.removesuffix(", " + ", ".join(limits))
         return [[head if _topology(model, rows, head) else f"another topology than {head}"]]
     if distant(model):
-        return [[FAR_ROBUST if active_parameter(model, "scaling") == "robust" else FAR]]
+        return [[FAR_ROBUST if active_parameter(model, "scaling") == "robust" else SCALED_DISTANCE_SCOPE]]
     if method in OBLIQUE:
         return [[NEAR]]
     if method in THRESHOLDS:
@@ -106,7 +106,7 @@ TOPOLOGY = re.compile(
 )
 
 
-def _topology(model: dict[str, Any], rows: Rows, head: str) -> bool:
+def _topology(model: dict[str, Any], rows: ModelTable, head: str) -> bool:
     """Whether the tree keeps within the stated topology, and columns and bins are as in the parameters."""
     nodes = model["nodes"]
     found = TOPOLOGY.fullmatch(head)
@@ -148,7 +148,7 @@ def _grows(nodes: Sequence[dict[str, Any]], at: int, shape: Shape) -> bool:
     return any(_grows(nodes, a, one) and _grows(nodes, b, two) for a, b in ways)
 
 
-def _of_questions(model: dict[str, Any], columns: list[int], rows: Rows) -> list[str]:
+def _of_questions(model: dict[str, Any], columns: list[int], rows: ModelTable) -> list[str]:
     sizes = np.bincount(np.array(columns, np.int64), minlength=len(rows.columns)).tolist()
     numeric = list[int]()
     codes = 0
@@ -190,7 +190,7 @@ def _fine(values: np.ndarray) -> bool:
     """Whether a column has numbers that cannot be written as whole numbers below 2^26 of the same decimal place, the eighth at most."""
     written = [Fraction(repr(value)) for value in np.unique(values).tolist()]
     places = next((k for k in range(9) if all((10**k * w).denominator == 1 for w in written)), None)
-    return places is None or max(map(abs, written)) * 10**places >= LARGEST
+    return places is None or max(map(abs, written)) * 10**places >= MAX_EXACT_DIFFERENCE
 
 
 def _special_values(column: dict, values: np.ndarray) -> int:

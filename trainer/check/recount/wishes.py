@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from trainer.check.proof.space.wishes import wishes_of
-from trainer.check.proof.subject import Wish
+from trainer.check.proof.subject import ProofConstraint
 from trainer.check.recount.findings import Finding, columns_of, recounted
 from trainer.check.recount.tree import branches, places, under
 
@@ -16,7 +16,7 @@ def check_wishes(model: dict[str, Any]) -> list[Finding]:
     return [recounted(f"wish '{w.text}'", *_holds(model, w)) for w in wishes_of(model)]
 
 
-def _holds(model: dict[str, Any], wish: Wish) -> tuple[bool, str]:
+def _holds(model: dict[str, Any], wish: ProofConstraint) -> tuple[bool, str]:
     found = places(model["nodes"])
     if wish.place not in found:
         return wish.verb != "ask", "The tree does not have this place."

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from trainer.data.formats import layout as layouts
-from trainer.data.formats.csv_scan import Excess, Scan, Sniffed, scan, sniff
+from trainer.data.formats.csv_scan import DelimiterGuess, Excess, Scan, scan, sniff
 from trainer.data.formats.file_bytes import ReadLimits, decode, refuse_other_formats
-from trainer.data.formats.raw import Detected, RawTable, first_of, flat, too_long
+from trainer.data.formats.raw import DetectedFormat, RawTable, first_of, flat, too_long
 from trainer.errors import DataError
 
 DELIMITER_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
@@ -71,7 +71,7 @@ def read_csv(
     return found
 
 
-def _around(cut: _Cut, said: layouts.Layout | None) -> layouts.Layout | None:
+def _around(cut: _Cut, said: layouts.TableLayout | None) -> layouts.TableLayout | None:
     """Where the table is in a file that also has other lines."""
     if not cut.header:
         return None
@@ -88,7 +88,7 @@ class _Cut:
     header: bool
     limits: ReadLimits
 
-    def table(self, around: layouts.Layout | None, *, look: bool = True) -> RawTable:
+    def table(self, around: layouts.TableLayout | None, *, look: bool = True) -> RawTable:
         """The table of the whole file, or of the part that a layout gives; footers in the shape of rows are cut if `look` says so."""
         body = self.body
         header = self.header
@@ -123,7 +123,7 @@ class _Cut:
         sure, reason = _header_guess(body, found, guess.delimiter, header, columns)
         if hollow:
             reason += f" {_hollow_words(hollow)} no name and no value, so that nothing is read from {'it' if len(hollow) == 1 else 'them'}."
-        detected = Detected(
+        detected = DetectedFormat(
             format="csv",
             encoding=self.encoding[0],
             encoding_reason=self.encoding[1],
@@ -161,17 +161,17 @@ def _plain_breaks(body: bytes) -> bytes:
     return body.replace(b"\r", b"\n") if b"\r" in body else body
 
 
-def _delimiter(body: bytes, delimiter: str | None) -> Sniffed:
+def _delimiter(body: bytes, delimiter: str | None) -> DelimiterGuess:
     if delimiter is None:
         return sniff(body)
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\n\r':
         raise DataError(
             f"The delimiter {delimiter!r} cannot be used: give one ASCII character, such as ',', ';' or a tab."
         )
-    return Sniffed(delimiter=delimiter, sure=1.0, reason="The delimiter was given.")
+    return DelimiterGuess(delimiter=delimiter, sure=1.0, reason="The delimiter was given.")
 
 
-def _check(body: bytes, found: Scan, guess: Sniffed, header: bool, limits: ReadLimits) -> tuple[str, ...]:
+def _check(body: bytes, found: Scan, guess: DelimiterGuess, header: bool, limits: ReadLimits) -> tuple[str, ...]:
     """Refuse what is not a table, with every place; the column names otherwise, "" for a column that has neither name nor value."""
     name = DELIMITER_NAMES.get(guess.delimiter, guess.delimiter)
     if found.excess is not None:

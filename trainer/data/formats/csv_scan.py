@@ -51,7 +51,7 @@ class Scan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sniffed:
+class DelimiterGuess:
     """A delimiter, how sure it is (share of the first lines that it cuts into as many fields as the header), and why."""
 
     delimiter: str
@@ -255,7 +255,7 @@ class _Walk:
         return np.array(structural, np.int64), begins_open, wrong
 
 
-def sniff(body: bytes) -> Sniffed:
+def sniff(body: bytes) -> DelimiterGuess:
     """The delimiter of `body`: the one that cuts the most of the first lines into as many fields as the header."""
     text = body[:SAMPLE_BYTES].decode("utf-8", errors="ignore")
     if len(body) > SAMPLE_BYTES:
@@ -270,13 +270,13 @@ def sniff(body: bytes) -> Sniffed:
         if best is None or (share, wanted) > best[:2]:
             best = (share, wanted, delimiter)
     if best is None:
-        return Sniffed(
+        return DelimiterGuess(
             delimiter=",", sure=0.0, reason="The first line has no comma, semicolon, tab or bar: one column."
         )
     share, wanted, delimiter = best
     word = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}[delimiter]
     same = round(share * len(lines))
-    return Sniffed(
+    return DelimiterGuess(
         delimiter=delimiter,
         sure=round(share, 2),
         reason=f"With the {word}, {same} of the first {len(lines)} lines have {wanted + 1} values, as the header.",

@@ -45,7 +45,7 @@ class ReadLimits:
     line_bytes: int = 10**7
 
 
-class Text(NamedTuple):
+class DecodedText(NamedTuple):
     """Decoded text as UTF-8 bytes without byte order mark, with the encoding of the file, why it was taken, and how sure that is (0 to 1)."""
 
     utf8: bytes
@@ -118,7 +118,7 @@ def refuse_other_formats(content: bytes) -> None:
             raise DataError(f"The file is not a table but {what}.")
 
 
-def decode(content: bytes, encoding: str | None) -> Text:
+def decode(content: bytes, encoding: str | None) -> DecodedText:
     """The text of a file in `encoding`; if it is None, in the one that its first bytes show, in UTF-8, or in cp1252 if it reads well."""
     reason = "The encoding was given."
     sure = 1.0
@@ -149,7 +149,7 @@ def decode(content: bytes, encoding: str | None) -> Text:
     strange = sum(utf8[: 1 << 16].count(bytes([c])) for c in (*range(1, 9), *range(14, 32)))
     if strange * 20 > len(utf8[: 1 << 16]):
         raise DataError("The file is not text: it is full of control characters. Save the table as CSV in UTF-8.")
-    return Text(utf8=utf8, encoding=encoding, reason=reason, sure=sure)
+    return DecodedText(utf8=utf8, encoding=encoding, reason=reason, sure=sure)
 
 
 def _by_first_bytes(content: bytes) -> tuple[str, str]:

@@ -40,7 +40,7 @@ Line = tuple[int, str]  # number from 1, text
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
+class TableLayout:
     """The bytes `start` to `end` of a file that hold the table, the lines around it, and the delimiter that fits it."""
 
     start: int
@@ -50,23 +50,23 @@ class Layout:
     bottom: tuple[Line, ...] = ()
 
 
-def sep_line(body: bytes) -> Layout | None:
+def sep_line(body: bytes) -> TableLayout | None:
     """The layout that a first line such as `sep=;` gives; None without such a line."""
     found = SEP.match(body)
     if found is None or found[1] == b'"':
         return None
     delimiter = found[1].decode("latin-1")
-    return Layout(start=found.end(), end=len(body), delimiter=delimiter, top=((1, f"sep={delimiter}"),))
+    return TableLayout(start=found.end(), end=len(body), delimiter=delimiter, top=((1, f"sep={delimiter}"),))
 
 
-def inside(body: bytes, outer: Layout, delimiter: str | None) -> Layout | None:
+def inside(body: bytes, outer: TableLayout, delimiter: str | None) -> TableLayout | None:
     """The layout of what follows a first line such as `sep=;`, with the lines of the whole file; None without evidence."""
     found = find(body[outer.start :], delimiter or outer.delimiter)
     if found is None:
         return None
     before = body.count(b"\n", 0, outer.start)
     moved = [tuple((line + before, text) for line, text in lines) for lines in (found.top, found.bottom)]
-    return Layout(
+    return TableLayout(
         start=outer.start + found.start,
         end=outer.start + found.end,
         delimiter=found.delimiter,
@@ -75,7 +75,7 @@ def inside(body: bytes, outer: Layout, delimiter: str | None) -> Layout | None:
     )
 
 
-def skipped(body: bytes, top: int, bottom: int) -> Layout:
+def skipped(body: bytes, top: int, bottom: int) -> TableLayout:
     """The layout without the first `top` lines and the last `bottom` lines that are not blank; DataError if none is left."""
     lines = body.split(b"\n")
     start = sum(len(line) + 1 for line in lines[:top])
@@ -88,7 +88,7 @@ def skipped(body: bytes, top: int, bottom: int) -> Layout:
         )
     cut = full[len(full) - bottom] if bottom else len(lines)
     end = sum(len(line) + 1 for line in lines[:cut]) if cut < len(lines) else len(body)
-    return Layout(
+    return TableLayout(
         start=min(start, len(body)),
         end=max(min(start, len(body)), end),
         top=tuple((i + 1, _text(line)) for i, line in enumerate(lines[:top]) if line.strip()),
@@ -96,9 +96,9 @@ def skipped(body: bytes, top: int, bottom: int) -> Layout:
     )
 
 
-def find(body: bytes, delimiter: str | None) -> Layout | None:
+def find(body: bytes, delimiter: str | None) -> TableLayout | None:
     """The layout of a file that is not a plain table of rows; None if there is no evidence for one."""
-    best: tuple[float, int, Layout] | None = None
+    best: tuple[float, int, TableLayout] | None = None
     for one in DELIMITERS if delimiter is None else (delimiter,):
         found = _with(body, one)
         if found is not None and (best is None or found[:2] > best[:2]):
@@ -108,7 +108,7 @@ def find(body: bytes, delimiter: str | None) -> Layout | None:
     return None if best is None else best[2]
 
 
-def _other_delimiter(body: bytes, width: int, best: Layout) -> str | None:
+def _other_delimiter(body: bytes, width: int, best: TableLayout) -> str | None:
     """Another delimiter that cuts nearly all lines, from the first one on, into more values than `best` does: then what looks
     like a title is the header, as in "a;b;c" above "1,5;2,5;x"."""
     guess = sniff(body)
@@ -156,7 +156,7 @@ def _stands_elsewhere(column: pa.Array, cell: str, before: int) -> bool:
     return bool(pc.any(pc.equal(head, cell)).as_py())
 
 
-def _with(body: bytes, delimiter: str) -> tuple[float, int, Layout] | None:
+def _with(body: bytes, delimiter: str) -> tuple[float, int, TableLayout] | None:
     """From the first and the last bytes of a file: share of lines that fit, number of columns, layout. The rows between are
     checked when the table is cut."""
     head = body[:SAMPLE_BYTES]
@@ -175,7 +175,7 @@ def _with(body: bytes, delimiter: str) -> tuple[float, int, Layout] | None:
     if not top and not bottom:
         return None
     start = int(found.starts[first])
-    return share, width, Layout(start=start, end=end, delimiter=delimiter, top=top, bottom=bottom)
+    return share, width, TableLayout(start=start, end=end, delimiter=delimiter, top=top, bottom=bottom)
 
 
 def _usual_width(found: Scan) -> int | None:

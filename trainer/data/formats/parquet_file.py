@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trainer.data.formats.file_bytes import PARQUET_MAGIC, ReadLimits
-from trainer.data.formats.raw import TYPED, Detected, RawTable, first_of, flat, too_long
+from trainer.data.formats.raw import TYPED, DetectedFormat, RawTable, first_of, flat, too_long
 from trainer.errors import DataError
 
-PARQUET = Detected(
+PARQUET = DetectedFormat(
     format="parquet",
     encoding="utf-8",
     encoding_reason="Parquet text is always UTF-8.",

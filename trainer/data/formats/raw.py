@@ -26,7 +26,7 @@ def too_long(names: Sequence[str]) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Detected:
+class DetectedFormat:
     """How a file was read, and why: `*_reason` is a sentence, `encoding_sure`, `delimiter_sure` and `header_sure` are in [0, 1].
 
     `top` and `bottom` are the lines above and below the table, as pairs of line number and text.
@@ -56,7 +56,7 @@ class Detected:
         return {name: value for name, value in record.items() if name not in ("top", "bottom") or value}
 
     @classmethod
-    def from_json(cls, record: dict[str, Any]) -> Detected:
+    def from_json(cls, record: dict[str, Any]) -> DetectedFormat:
         """The inverse of `to_json`; raises TypeError or ValueError."""
         around = {name: tuple((int(n), str(text)) for n, text in record.get(name, ())) for name in ("top", "bottom")}
         return cls(**record | around)
@@ -73,7 +73,7 @@ class RawTable:
     names: tuple[str, ...]
     columns: tuple[pa.Array, ...]
     line_numbers: np.ndarray
-    detected: Detected
+    detected: DetectedFormat
 
     def __len__(self) -> int:
         return len(self.line_numbers)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from trainer.data.formats.raw import Detected, RawTable
+from trainer.data.formats.raw import DetectedFormat, RawTable
 from trainer.errors import DataError
 from trainer.table import Table
 
@@ -35,7 +35,7 @@ def read_raw(path: str | Path) -> RawTable:
             table = file.read(use_threads=False)
         record = json.loads((table.schema.metadata or {})[KEY])
         steps = np.frombuffer(zlib.decompress(base64.b64decode(record["lines"])), "<i8")
-        detected = Detected.from_json(record["detected"])
+        detected = DetectedFormat.from_json(record["detected"])
     except (pa.ArrowException, OSError, KeyError, TypeError, ValueError, zlib.error) as error:
         raise DataError(f"The stored rows are damaged: {error}. Upload the file again.") from error
     columns = tuple(pa.array([], c.type) if not c.num_chunks else c.combine_chunks() for c in table.columns)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from trainer.data.parsing.column import ColumnReading
-from trainer.data.parsing.numbers import Parts, Way
+from trainer.data.parsing.numbers import NumberParts, Way
 
 SAMPLE = 200  # distinct words that tell whether a column is worth a closer look
 SLIPS = 0.1  # the largest share of cells that do not fit a form, where the form is still what was meant
@@ -48,7 +48,7 @@ class Draft:
     reading: ColumnReading
     words: Words | None = None
     ways: frozenset[Way] = frozenset()
-    parts: dict[str, Parts] = field(default_factory=dict)
+    parts: dict[str, NumberParts] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
 
 

@@ -10,14 +10,14 @@ from trainer.data.parsing.column import DATE, NUMBER, TEXT, kind_of
 from trainer.data.parsing.dates import TIME
 from trainer.data.parsing.numbers import DECIMALS, THOUSANDS
 from trainer.errors import DataError
-from trainer.table import Kind
+from trainer.table import ColumnKind
 
 EVERY = ""  # in place of a column's name: every column
 WORDS = {"comma": ",", "point": ".", "dot": ".", "space": " ", "apostrophe": "'", "none": ""}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Given:
+class ParsingChoices:
     """Decimal sign and thousands separator by column ("" for every column), kinds by column, words that mean "missing" by column.
 
     `skip_top` and `skip_bottom` are numbers of lines that are not rows; None, as for `delimiter` and `encoding`, lets them be found.
@@ -67,9 +67,9 @@ class Given:
         """The words that mean "missing" in a column."""
         return (*self.missing.get(EVERY, ()), *self.missing.get(column, ()))
 
-    def schema_kinds(self, names: Iterable[str]) -> dict[str, Kind]:
+    def schema_kinds(self, names: Iterable[str]) -> dict[str, ColumnKind]:
         """The kinds of columns that follow, for the `names` that were given one."""
-        kinds = {TEXT: Kind.CATEGORICAL, NUMBER: Kind.NUMERIC, "binary": Kind.BINARY}
+        kinds = {TEXT: ColumnKind.CATEGORICAL, NUMBER: ColumnKind.NUMERIC, "binary": ColumnKind.BINARY}
         found = {name: kind_of(spec)[0] for name, spec in self.kinds.items() if name in set(names)}
         return {name: kinds[what] for name, what in found.items() if what not in (DATE, TIME)}
 
@@ -81,7 +81,7 @@ class Given:
         return {name: value for name, value in record.items() if value or value == 0}
 
     @classmethod
-    def from_json(cls, record: Mapping[str, Any]) -> Given:
+    def from_json(cls, record: Mapping[str, Any]) -> ParsingChoices:
         """The inverse of `to_json`; raises DataError."""
         missing = {str(name): tuple(map(str, words)) for name, words in dict(record.get("missing", {})).items()}
         return cls(

@@ -18,7 +18,7 @@ from trainer.data.parsing.cells import Cells
 from trainer.data.parsing.column import ASK, DATE, NUMBER, PLAIN, TEXT, ColumnReading, kind_of
 from trainer.data.parsing.dates import FORMATS, GUESSED, TIME, moment_of
 from trainer.data.parsing.draft import SAMPLE, SLIPS, Draft, Words, gaps_reason, how_many, quoted
-from trainer.data.parsing.given import Given
+from trainer.data.parsing.given import ParsingChoices
 from trainer.data.parsing.guess_dates import dates_of, no_dates
 from trainer.data.parsing.numbers import (
     BODIES,
@@ -26,7 +26,7 @@ from trainer.data.parsing.numbers import (
     NAMES,
     NEGATIVE,
     NumberForm,
-    Parts,
+    NumberParts,
     Way,
     account_like,
     parts_of,
@@ -38,7 +38,7 @@ FEW_VALUES = 10  # with so many different numbers or fewer, and a word among the
 MOST_LETTERS = 4  # of a word that looks like a number with a unit or a month beside it
 
 
-def guess_columns(raw: RawTable, given: Given) -> dict[str, ColumnReading]:
+def guess_columns(raw: RawTable, given: ParsingChoices) -> dict[str, ColumnReading]:
     """The columns that are read in another way than a clean file, kept as text though something looks like numbers, or questions."""
     drafts = [_draft(name, column, raw, given) for name, column in zip(raw.names, raw.columns, strict=True)]
     known = _Decimals(raw, drafts)
@@ -52,7 +52,7 @@ def guess_columns(raw: RawTable, given: Given) -> dict[str, ColumnReading]:
     return {own.name: own for own in settled if own.taken_for != PLAIN or own.missing or own.reason}
 
 
-def _draft(name: str, column: pa.Array, raw: RawTable, given: Given) -> Draft:
+def _draft(name: str, column: pa.Array, raw: RawTable, given: ParsingChoices) -> Draft:
     untouched = Draft(ColumnReading(name=name, taken_for=PLAIN))
     spec, how = kind_of(given.kinds[name]) if name in given.kinds else ("", "")
     if spec == TEXT:
@@ -102,7 +102,7 @@ def _like_a_number(word: str) -> bool:
     return begin[:1].isdigit() and sum(c.isalpha() for c in word) <= MOST_LETTERS
 
 
-def _plain_or_missing(name: str, given: Given, taken_for: str, reason: str) -> ColumnReading:
+def _plain_or_missing(name: str, given: ParsingChoices, taken_for: str, reason: str) -> ColumnReading:
     said = bool(given.words(name)) or taken_for == TEXT
     return ColumnReading(
         name=name, taken_for=PLAIN if given.words(name) else taken_for, missing=given.words(name),
@@ -142,7 +142,7 @@ def _worth_a_look(words: Words) -> bool:
 # -- numbers -----------------------------------------------------------------------------------------------------------
 
 
-def _numbers(words: Words, given: Given, how: str, *, said: bool) -> Draft:
+def _numbers(words: Words, given: ParsingChoices, how: str, *, said: bool) -> Draft:
     """Numbers as far as the column alone shows; with `ways` if the other columns may show more."""
     name, extra = words.name, given.words(words.name)
     gaps = tuple(w for w, plain in zip(words.words, words.plain, strict=True) if not plain and is_missing_word(w))
@@ -175,7 +175,7 @@ def _plain_parts(values: Sequence[tuple[str, bool]]) -> bool:
     return all(p or parts_of(w) is None for w, p in values)
 
 
-def _possible(parts: dict[str, Parts], signs: tuple[str | None, str | None], how: str) -> frozenset[Way]:
+def _possible(parts: dict[str, NumberParts], signs: tuple[str | None, str | None], how: str) -> frozenset[Way]:
     """The ways of writing that all cells have, of those that were not ruled out."""
     ways = frozenset(_allowed(signs, how))
     for core in {own.core for own in parts.values()}:
@@ -195,7 +195,13 @@ def _allowed(signs: tuple[str | None, str | None], how: str) -> list[Way]:
 
 
 def _with_odd(
-    words: Words, parts: dict[str, Parts], odd: Sequence[str], given: Given, *, plain_parts: bool, said: bool
+    words: Words,
+    parts: dict[str, NumberParts],
+    odd: Sequence[str],
+    given: ParsingChoices,
+    *,
+    plain_parts: bool,
+    said: bool,
 ) -> ColumnReading:
     """A column with some words that are not numbers: a typing error that a person has to look at, or a column of text."""
     numbers = words.rows(list(parts))
@@ -219,7 +225,7 @@ def _no_numbers(words: Words, odd: Sequence[str]) -> ColumnReading:
     return ColumnReading(name=words.name, taken_for=ASK, question=question, choices=(TEXT,), given=True)
 
 
-def _may_be_codes(words: Words, parts: dict[str, Parts]) -> bool:
+def _may_be_codes(words: Words, parts: dict[str, NumberParts]) -> bool:
     return len(parts) <= FEW_VALUES and words.rows(list(parts)) >= 2 * len(parts)
 
 
@@ -231,7 +237,7 @@ def _codes_beside(words: Words, gaps: Sequence[str]) -> ColumnReading:
     return ColumnReading(name=words.name, taken_for=TEXT, reason=reason, choices=("number",))
 
 
-def _several_units(words: Words, parts: dict[str, Parts]) -> ColumnReading:
+def _several_units(words: Words, parts: dict[str, NumberParts]) -> ColumnReading:
     rows = {
         unit: words.rows([w for w, own in parts.items() if own.unit == unit])
         for unit in {p.unit for p in parts.values()}
@@ -245,7 +251,7 @@ def _several_units(words: Words, parts: dict[str, Parts]) -> ColumnReading:
     return ColumnReading(name=words.name, taken_for=ASK, question=question, choices=(TEXT,))
 
 
-def _doubtful_negatives(words: Words, parts: dict[str, Parts], *, said: bool) -> ColumnReading | None:
+def _doubtful_negatives(words: Words, parts: dict[str, NumberParts], *, said: bool) -> ColumnReading | None:
     """What speaks against numbers such as (5) and 5- that are negative; None if nothing does, or there are none."""
     marked = {word: own for word, own in parts.items() if own.negative}
     styles = {own.negative for own in marked.values()}
@@ -266,7 +272,7 @@ def _doubtful_negatives(words: Words, parts: dict[str, Parts], *, said: bool) ->
 
 
 def _no_common_way(
-    words: Words, parts: dict[str, Parts], signs: tuple[str | None, str | None], how: str
+    words: Words, parts: dict[str, NumberParts], signs: tuple[str | None, str | None], how: str
 ) -> ColumnReading:
     """No way fits all cells: the first one that does not fit the way of most, or the way that was said."""
     fit = {way: words.rows([w for w, own in parts.items() if way in ways_of(own.core)]) for way in BODIES}
@@ -322,7 +328,7 @@ def _uses_signs(draft: Draft) -> bool:
     return any("," in own.core or "." in own.core for own in draft.parts.values())
 
 
-def _settle(draft: Draft, known: _Decimals, given: Given) -> ColumnReading:
+def _settle(draft: Draft, known: _Decimals, given: ParsingChoices) -> ColumnReading:
     """The reading of a column of numbers: its decimal sign is known from its own cells, from other columns, or not at all."""
     own = draft.reading
     words = draft.words
@@ -382,7 +388,7 @@ def _other_ways(draft: Draft, form: NumberForm | None) -> tuple[str, ...]:
     return tuple(f"number:{decimal}{thousands}" for decimal, thousands in simplest.values())
 
 
-def _as_elsewhere(own: ColumnReading, draft: Draft, thousands: set[str], given: Given) -> ColumnReading:
+def _as_elsewhere(own: ColumnReading, draft: Draft, thousands: set[str], given: ParsingChoices) -> ColumnReading:
     """A column too small for thousands takes the separator that the other columns have, for the rows to come."""
     if own.number is None or own.number.thousands or len(thousands) != 1 or own.given:
         return own
@@ -412,7 +418,7 @@ def _points_are_thousands(own: ColumnReading, raw: RawTable, known: _Decimals) -
     )
 
 
-def _maybe_thousands(settled: Sequence[ColumnReading], raw: RawTable, given: Given) -> list[ColumnReading]:
+def _maybe_thousands(settled: Sequence[ColumnReading], raw: RawTable, given: ParsingChoices) -> list[ColumnReading]:
     """Plain columns where every point stands before three digits, in a file where no point is surely a decimal sign, get a note."""
     pointed = {
         own.name for own in settled if own.taken_for == PLAIN and not own.missing and _has_points(raw.column(own.name))

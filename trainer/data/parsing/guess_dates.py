@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from trainer.data.parsing.column import ASK, DATE, TEXT, ColumnReading
 from trainer.data.parsing.dates import TIME, DateForm, form_for, moment_of
 from trainer.data.parsing.draft import SAMPLE, SLIPS, Words, gaps_reason, how_many
-from trainer.data.parsing.given import Given
+from trainer.data.parsing.given import ParsingChoices
 from trainer.data.parsing.words import is_missing_word
 
 
-def dates_of(words: Words, forms: Sequence[str], given: Given, *, said: bool) -> ColumnReading | None:
+def dates_of(words: Words, forms: Sequence[str], given: ParsingChoices, *, said: bool) -> ColumnReading | None:
     """The dates or times that a column holds, or the question which; None if it does not seem to hold any."""
     gaps = tuple(word for word in words.words if is_missing_word(word))
     values = tuple(word for word in words.words if word not in gaps)

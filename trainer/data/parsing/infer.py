@@ -11,7 +11,7 @@ import pyarrow as pa
 from trainer.data.formats.raw import RawTable
 from trainer.data.parsing.cells import Cells
 from trainer.data.parsing.codes import codes_text, likely_codes
-from trainer.table import ColumnSchema, Kind
+from trainer.table import ColumnKind, ColumnSchema
 
 FEW_VALUES = 10
 EXAMPLES = 5
@@ -57,7 +57,7 @@ def guess(name: str, cells: Cells, raw: RawTable) -> GuessedColumn:
     missing = int(cells.counts[cells.missing].sum())
     n = len(cells.index) - missing
     kind, reason, identifier = _kind(cells, n, distinct)
-    if kind is Kind.NUMERIC and distinct == n > FEW_VALUES and _counts_rows(cells):
+    if kind is ColumnKind.NUMERIC and distinct == n > FEW_VALUES and _counts_rows(cells):
         identifier = True
         reason = reason + "; it numbers the rows, which says nothing about a new row: ignore it?"
     marks = tuple(w for w in (cells.word(i) for i in np.flatnonzero(cells.missing)) if w)
@@ -67,15 +67,15 @@ def guess(name: str, cells: Cells, raw: RawTable) -> GuessedColumn:
     if (cells.marks & values).any():
         reason += "; 'NA' appears among other two-letter codes and is kept as a value"
     special: tuple[float, ...] = ()
-    if kind is Kind.NUMERIC:
+    if kind is ColumnKind.NUMERIC:
         likely = likely_codes(np.where(cells.numbers, cells.floats(), np.nan), cells.counts)
         special = tuple(likely)
         if likely:
             reason += f"; {codes_text(likely)} {'stands' if len(likely) == 1 else 'stand'} apart and may be codes, not numbers"
-    infinite = cells.infinite if kind is Kind.NUMERIC else np.zeros(len(cells.array), bool)
+    infinite = cells.infinite if kind is ColumnKind.NUMERIC else np.zeros(len(cells.array), bool)
     return GuessedColumn(
         schema=ColumnSchema(
-            name=name, kind=kind, categories=sorted_words(cells, values) if kind is Kind.CATEGORICAL else ()
+            name=name, kind=kind, categories=sorted_words(cells, values) if kind is ColumnKind.CATEGORICAL else ()
         ),
         reason=reason,
         missing=missing,
@@ -89,13 +89,13 @@ def guess(name: str, cells: Cells, raw: RawTable) -> GuessedColumn:
     )
 
 
-def _kind(cells: Cells, n: int, distinct: int) -> tuple[Kind, str, bool]:
+def _kind(cells: Cells, n: int, distinct: int) -> tuple[ColumnKind, str, bool]:
     """Kind, reason, and whether the column names the rows."""
     values = ~cells.missing
     if not distinct:
-        return Kind.CATEGORICAL, "there is no value at all", False
+        return ColumnKind.CATEGORICAL, "there is no value at all", False
     if cells.truths[values].all():
-        return Kind.BINARY, "only true and false: true is 1", False
+        return ColumnKind.BINARY, "only true and false: true is 1", False
     numeric = cells.numbers | cells.infinite
     if numeric[values].all() and cells.numbers[values].any():
         # in a column of numbers every mark means missing
@@ -105,13 +105,13 @@ def _kind(cells: Cells, n: int, distinct: int) -> tuple[Kind, str, bool]:
         ):
             if odd[values].any():
                 word = cells.word(int(np.flatnonzero(odd & values)[0]))
-                return Kind.CATEGORICAL, why.format(_short(word)), distinct == n > 1
+                return ColumnKind.CATEGORICAL, why.format(_short(word)), distinct == n > 1
         return (*_numeric(cells, values, n, distinct), False)
     if (share := int(cells.counts[numeric & values].sum())) > n / 2:
         # such a column is never left out as an identifier: one slip of the pen would cost a whole column of numbers
         word = cells.word(np.flatnonzero(~numeric & values)[0])
         return (
-            Kind.CATEGORICAL,
+            ColumnKind.CATEGORICAL,
             f"{share} of {n} values are numbers, but others such as {_short(word)!r} are not: kept as text",
             False,
         )
@@ -119,20 +119,20 @@ def _kind(cells: Cells, n: int, distinct: int) -> tuple[Kind, str, bool]:
     reason = f"text with {distinct} different values" if distinct > 1 else "the same text everywhere"
     if identifier:
         reason = f"all {n} texts are different: a name or number of the row, useless for new rows"
-    return Kind.CATEGORICAL, reason, identifier
+    return ColumnKind.CATEGORICAL, reason, identifier
 
 
-def _numeric(cells: Cells, values: np.ndarray, n: int, distinct: int) -> tuple[Kind, str]:
+def _numeric(cells: Cells, values: np.ndarray, n: int, distinct: int) -> tuple[ColumnKind, str]:
     found = np.unique(cells.floats()[values & cells.numbers])
     if np.isin(found, (0.0, 1.0)).all() and not cells.infinite[values].any():
-        return Kind.BINARY, "only 0 and 1" if len(found) == 2 else f"only the number {found[0]:g}"
+        return ColumnKind.BINARY, "only 0 and 1" if len(found) == 2 else f"only the number {found[0]:g}"
     if cells.whole[values].all() and len(found) <= FEW_VALUES:
         shown = ", ".join(f"{v:.0f}" for v in found)
         only = (
             f"whole numbers with only {len(found)} values ({shown})" if len(found) > 1 else f"only the number {shown}"
         )
-        return Kind.NUMERIC, f"{only}: kept as numbers; choose categorical if they are codes"
-    return Kind.NUMERIC, f"all {n} values are numbers"
+        return ColumnKind.NUMERIC, f"{only}: kept as numbers; choose categorical if they are codes"
+    return ColumnKind.NUMERIC, f"all {n} values are numbers"
 
 
 def _counts_rows(cells: Cells) -> bool:

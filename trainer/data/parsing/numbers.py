@@ -37,7 +37,7 @@ def fold_characters(word: str) -> str:
 
 
 @dataclass(frozen=True)
-class Parts:
+class NumberParts:
     """A word cut into sign, core and unit ("" for none); `negative` is "()" for (5), "-" for 5-, "" for a sign in front or none."""
 
     sign: str
@@ -46,7 +46,7 @@ class Parts:
     negative: str = ""
 
 
-def parts_of(word: str) -> Parts | None:
+def parts_of(word: str) -> NumberParts | None:
     """Sign, core and unit of a word; None if it is not one number with at most one known unit beside it."""
     text, negative = _positive(fold_characters(word))
     found = PARTS.fullmatch(text)
@@ -61,7 +61,7 @@ def parts_of(word: str) -> Parts | None:
     known = unit_of(unit) if unit else ""
     if known is None or (known and not _may_stand(known, before, after)):
         return None
-    return Parts("-" if negative else first or second, core, known, negative)
+    return NumberParts("-" if negative else first or second, core, known, negative)
 
 
 def _positive(text: str) -> tuple[str, str]:
@@ -99,7 +99,7 @@ def ways_of(core: str) -> frozenset[Way]:
 
 @dataclass(frozen=True, kw_only=True)
 class NumberForm:
-    """A way of writing numbers, with the unit beside every one of them ("" for none); `negative` as in `Parts`."""
+    """A way of writing numbers, with the unit beside every one of them ("" for none); `negative` as in `NumberParts`."""
 
     decimal: str = "."
     thousands: str = ""

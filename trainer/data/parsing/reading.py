@@ -12,7 +12,7 @@ import pyarrow as pa
 from trainer.data.formats.layout import Line
 from trainer.data.formats.raw import RawTable
 from trainer.data.parsing.column import ASK, PLAIN, TEXT, ColumnReading
-from trainer.data.parsing.given import Given
+from trainer.data.parsing.given import ParsingChoices
 from trainer.data.parsing.guess import guess_columns
 from trainer.data.parsing.infer import places
 from trainer.errors import DataError, closest, list_names
@@ -21,7 +21,7 @@ MAX_PLACES = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class ColumnParsing:
     """How a table is read: `columns` that are not plain, by name, and what was found around the table.
 
     `delimiter`, `encoding`, lines above and below the table (`top`, `bottom`: line number and text) describe the file that was
@@ -33,7 +33,7 @@ class Reading:
     encoding: str = ""
     top: tuple[tuple[int, str], ...] = ()
     bottom: tuple[tuple[int, str], ...] = ()
-    given: Given = field(default_factory=Given)
+    given: ParsingChoices = field(default_factory=ParsingChoices)
 
     @property
     def special(self) -> bool:
@@ -79,7 +79,7 @@ class Reading:
             more = f" ({len(problems)} columns are open.)" if len(problems) > 1 else ""
             raise DataError(problems[0] + more, problems=problems)
 
-    def for_target(self, target: str | None) -> Reading:
+    def for_target(self, target: str | None) -> ColumnParsing:
         """The same where `target` is predicted: its cells are classes as they stand, but for words that were said to be missing."""
         if target is None or target not in self.columns or self.columns[target].taken_for == PLAIN:
             return self
@@ -91,7 +91,7 @@ class Reading:
             )
         return replace(self, columns=others)
 
-    def without(self, names: Iterable[str]) -> Reading:
+    def without(self, names: Iterable[str]) -> ColumnParsing:
         """The same with the columns `names` as they stand: they were chosen to be categories."""
         gone = {name for name in names if name in self.columns and self.columns[name].taken_for != PLAIN}
         return (
@@ -148,7 +148,7 @@ class Reading:
             name: replace(column, choices=(), question="") for name, column in own.columns.items()
             if column.special and (name == target or not set(column.names).isdisjoint(names))
         }  # fmt: skip
-        small = replace(own, columns=kept, given=Given(**own.given.structure))
+        small = replace(own, columns=kept, given=ParsingChoices(**own.given.structure))
         return small.to_json() if small.special else None
 
     def to_json(self) -> dict[str, Any]:
@@ -160,7 +160,7 @@ class Reading:
         return {name: value for name, value in record.items() if value}
 
     @classmethod
-    def from_json(cls, record: Mapping[str, Any] | None) -> Reading:
+    def from_json(cls, record: Mapping[str, Any] | None) -> ColumnParsing:
         """The inverse of `to_json`; raises DataError."""
         record = record or {}
         try:
@@ -170,22 +170,22 @@ class Reading:
                 encoding=str(record.get("encoding", "")),
                 top=tuple((int(line), str(text)) for line, text in record.get("top", ())),
                 bottom=tuple((int(line), str(text)) for line, text in record.get("bottom", ())),
-                given=Given.from_json(record.get("given", {})),
+                given=ParsingChoices.from_json(record.get("given", {})),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(f"The reading of the table is damaged: {error}.") from error
 
 
-def reading_of(raw: RawTable, given: Given | None = None) -> Reading:
+def reading_of(raw: RawTable, given: ParsingChoices | None = None) -> ColumnParsing:
     """How the columns of `raw` are to be read, with reasons; raises DataError for names that are not there."""
-    given = given or Given()
+    given = given or ParsingChoices()
     for name in given.columns():
         if name not in raw.names:
             raise DataError(
                 f"There is no column '{name}' in the file.{closest(name, raw.names)} Its columns are: {list_names(raw.names, 12)}."
             )
     found = raw.detected
-    return Reading(
+    return ColumnParsing(
         columns=guess_columns(raw, given), delimiter=found.delimiter, encoding=found.encoding, top=tuple(found.top),
         bottom=tuple(found.bottom), given=given,
     )  # fmt: skip
@@ -213,7 +213,7 @@ def _say(own: ColumnReading) -> str:
     return f" Say {said}, or correct the file." if own.taken_for == ASK else f" To change that: {said}." if said else ""
 
 
-def _refuse_twins(names: Sequence[str], reading: Reading) -> None:
+def _refuse_twins(names: Sequence[str], reading: ColumnParsing) -> None:
     for own in reading.columns.values():
         if own.date is not None:
             for name in own.names:

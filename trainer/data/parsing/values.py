@@ -8,7 +8,7 @@ from typing import Any
 
 from trainer.data.parsing.cells import MARKS, WHOLE_WORD
 from trainer.data.parsing.column import ColumnReading
-from trainer.data.parsing.reading import Reading
+from trainer.data.parsing.reading import ColumnParsing
 from trainer.errors import RowError
 
 WEEKDAY = " weekday"
@@ -19,7 +19,7 @@ def plain_values(reading: Mapping[str, Any] | None, rows: Sequence[Any]) -> Sequ
 
     JSON numbers stay as they are. Without a reading the rows are given back untouched.
     """
-    columns = [own for own in Reading.from_json(reading).columns.values() if own.special]
+    columns = [own for own in ColumnParsing.from_json(reading).columns.values() if own.special]
     if not columns or not isinstance(rows, list | tuple):
         return rows
     return [_plain_row(columns, i, row) if type(row) is dict else row for i, row in enumerate(rows)]
@@ -31,7 +31,7 @@ def sources_named(reading: Mapping[str, Any] | None) -> Iterator[None]:
     try:
         yield
     except RowError as error:
-        own = next((c for c in Reading.from_json(reading).columns.values() if error.column in c.names), None)
+        own = next((c for c in ColumnParsing.from_json(reading).columns.values() if error.column in c.names), None)
         if own is None or own.name == error.column:
             raise
         words = f"{error} It is made from '{own.name}': send that column."

@@ -19,9 +19,9 @@ from trainer.growing.node_split import NodeSplit, SplitData
 from trainer.growing.split_units import known_splits
 from trainer.methods.base import COMMON, Method, Parameter, Settings, Solution
 from trainer.methods.capabilities import Asks, Candidate, Example, Group, Penalty, Role
-from trainer.methods.cost import CostModel, Size
+from trainer.methods.cost import CostModel, ProblemSize
 from trainer.methods.monitor import Monitor
-from trainer.worker_pool import Crew
+from trainer.worker_pool import WorkerPool
 
 ROUNDED = (
     "some columns with more digits than can be compared exactly: lines that pass the rows by less than 1e-14 of a column's range "
@@ -41,7 +41,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     )
     limit = settings["split_time_limit"]
 
-    def make(data: SplitData, monitor: Monitor, crew: Crew[Any]) -> Splitter:
+    def make(data: SplitData, monitor: Monitor, crew: WorkerPool[Any]) -> Splitter:
         known = known_splits(problem, data, options)
 
         def split(rows: CountArray, node: int) -> NodeSplit | None:
@@ -66,11 +66,11 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     return grow_and_prune(problem, settings, monitor, make, rounded=ROUNDED, threads=settings["threads"])
 
 
-def _seconds(size: Size) -> float:
+def _seconds(size: ProblemSize) -> float:
     return 1.5e-7 * size.n * size.p**2 * max(1, size.d) + 2e-6 * size.n * size.p
 
 
-def _pair_bytes(size: Size) -> float:
+def _pair_bytes(size: ProblemSize) -> float:
     """Return the bytes that the search keeps of pairs of columns."""
     return 60.0 * size.p**2
 

@@ -18,12 +18,12 @@ import numpy as np
 from trainer.dtypes import CountArray, FloatArray
 from trainer.families.bivariate.kernels import brief
 from trainer.families.bivariate.kernels.bounds import lower_bound
-from trainer.families.bivariate.kernels.brief import Pairs, Rows, brief_pairs
+from trainer.families.bivariate.kernels.brief import BivariateRows, Pairs, brief_pairs
 from trainer.families.bivariate.kernels.line import sample_pairs
-from trainer.families.bivariate.kernels.points import Columns, Points
+from trainer.families.bivariate.kernels.points import ColumnPair, Points
 from trainer.families.bivariate.pair import (
     BOUNDS,
-    Rule,
+    PairRule,
     SearchOptions,
     Workspace,
     brief_search,
@@ -147,10 +147,10 @@ class NodeSearch:
                     if self._sampled == self._parts:
                         self._all_sampled.set()
 
-    def start(self, rank: int) -> Rule:
+    def start(self, rank: int) -> PairRule:
         """The best sampled line of the pair at this position."""
         order, a, b = self.starts[rank].tolist()
-        return Rule(order=int(order), a=a, b=b)
+        return PairRule(order=int(order), a=a, b=b)
 
     def merge(self, rank: int) -> Points:
         """The distinct points of the pair at this position."""
@@ -158,7 +158,7 @@ class NodeSearch:
         Z = self.points.values
         R = self.points.ranks
         levels = self.points.levels
-        return merged(Columns(Z[i], Z[j], R[i], R[j], levels[i], levels[j]), self.y, self.weight, self.total)
+        return merged(ColumnPair(Z[i], Z[j], R[i], R[j], levels[i], levels[j]), self.y, self.weight, self.total)
 
     def cap(self, rank: int) -> Callable[[float], float]:
         """Values below which the pair at `rank` looks for rules; it may also tie with a later pair."""
@@ -218,7 +218,7 @@ class NodeSearch:
         workspace.reserve(len(self.rows), self.data.classes)
         search = brief_search(options_of(self.options), self.tol, self.options.gap, workspace)
         pairs = Pairs(self.pairs, self.starts)
-        rows = Rows(self.points.values, self.points.ranks, self.levels, self.y, self.weight, self.total)
+        rows = BivariateRows(self.points.values, self.points.ranks, self.levels, self.y, self.weight, self.total)
         with self.lock:
             incumbent = np.array([self.value, self.rank], np.float64)
         end, longer = brief_pairs(
@@ -268,7 +268,7 @@ class NodeSearch:
             return min(pair_floor(self.merge(rank), measure, self.options.bound) for rank in waiting.tolist())
         return float(lower_bound(measure, BOUNDS[self.options.bound], none, none, self.total))
 
-    def rule(self, rank: int, value: float) -> Rule | None:
+    def rule(self, rank: int, value: float) -> PairRule | None:
         """The rule of the pair at `rank` that has this value, if all are searched found without regard to what threads did."""
         found = None
         if self.complete():

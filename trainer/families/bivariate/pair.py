@@ -16,7 +16,7 @@ from trainer.families.bivariate.kernels import both
 from trainer.families.bivariate.kernels import brief as short
 from trainer.families.bivariate.kernels import tables as kernel
 from trainer.families.bivariate.kernels.brief import brief_pair, search_budget
-from trainer.families.bivariate.kernels.points import Columns, Points
+from trainer.families.bivariate.kernels.points import ColumnPair, Points
 from trainer.families.bivariate.kernels.points import merged as merged_into
 from trainer.families.bivariate.kernels.sweep import Turn, sweep
 from trainer.growing.options import MEASURES, SplitOptions
@@ -95,7 +95,7 @@ class Workspace:
         self.state[kernel.FREE] = used + old
 
 
-def merged(columns: Columns, y: CountArray, weight: CountArray, total: CountArray) -> Points:
+def merged(columns: ColumnPair, y: CountArray, weight: CountArray, total: CountArray) -> Points:
     """The distinct points of two columns of a node."""
     n = len(y)
     first = np.empty(n + 1, np.int64)
@@ -106,7 +106,7 @@ def merged(columns: Columns, y: CountArray, weight: CountArray, total: CountArra
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rule:
+class PairRule:
     """A rule on a pair: which order (0: as given, 1: exchanged), slope and offset, or a partition of the points found by the sweep."""
 
     order: int = 0
@@ -141,7 +141,7 @@ class PairResult:
     """Best value below the cap (infinity if none), its rule, a bound on every rule of the pair that beats the cap, and counts."""
 
     value: float
-    rule: Rule | None
+    rule: PairRule | None
     bound: float
     finished: bool
     boxes: int = 0
@@ -149,12 +149,14 @@ class PairResult:
     swept: bool = False
 
 
-def rule_of(row: FloatArray) -> Rule | None:
+def rule_of(row: FloatArray) -> PairRule | None:
     """The rule of a pair's result, float64 (COLUMNS,)."""
     order, a, b, cut = (float(row[k]) for k in (short.ORDER, short.A, short.B, short.CUT))
     if order == short.NO_RULE:
         return None
-    return Rule(pivot=(int(a), int(b), int(cut))) if order == short.BY_SWEEP else Rule(order=int(order), a=a, b=b)
+    return (
+        PairRule(pivot=(int(a), int(b), int(cut))) if order == short.BY_SWEEP else PairRule(order=int(order), a=a, b=b)
+    )
 
 
 def row_of(result: PairResult) -> FloatArray:
@@ -194,7 +196,7 @@ def search_pair(
     *,
     cap: Callable[[float], float],
     stopped: Callable[[], bool],
-    start: Rule | None = None,
+    start: PairRule | None = None,
     first_only: bool = False,
     brief: bool = True,
 ) -> PairResult:
@@ -208,14 +210,16 @@ def search_pair(
     ws = workspace
     N = len(points.u)
     ws.reserve(N, len(points.total))
-    ended = _single_call_result(points, options, ws, cap(math.inf), tol, start or Rule(), first_only) if brief else None
+    ended = (
+        _single_call_result(points, options, ws, cap(math.inf), tol, start or PairRule(), first_only) if brief else None
+    )
     if ended is not None:
         return ended
     best_value = math.inf
     best_rule = None
     budget = search_budget(N, len(points.total)) if options.switch else math.inf
     how = options_of(options, first_only=first_only)
-    value, floor = both.opening(how, _start(start or Rule()), points)
+    value, floor = both.opening(how, _start(start or PairRule()), points)
     if start is not None and value < cap(math.inf) - tol:
         best_value = value
         best_rule = start
@@ -227,13 +231,15 @@ def search_pair(
     limits = np.array([math.inf, tol, options.gap, 8 * 2.0**-52 * reach])
     best = np.array([best_value, 0.0, 0.0, math.inf])
     at = np.array([0, 0, -1, 0, 0], np.int64)
-    code, spent = _advanced(kernel.Search(how, limits, best, ws.counts), floor, at, points, ws, cap, budget, stopped)
+    code, spent = _advanced(
+        kernel.PairSearch(how, limits, best, ws.counts), floor, at, points, ws, cap, budget, stopped
+    )
     boxes = int(at[both.ALL_BOXES] + ws.counts[kernel.BOXES])
     classified = int(at[both.ALL_CLASSIFIED] + ws.counts[kernel.CLASSIFIED])
     given_up = float(best[kernel.GIVEN_UP])
     if at[both.WINNER] >= 0:
         best_value = float(best[kernel.VALUE])
-        best_rule = Rule(order=int(at[both.WINNER]), a=float(best[kernel.SLOPE]), b=float(best[kernel.OFFSET]))
+        best_rule = PairRule(order=int(at[both.WINNER]), a=float(best[kernel.SLOPE]), b=float(best[kernel.OFFSET]))
     if first_only and best_rule is not None:
         return PairResult(value=best_value, rule=best_rule, bound=0.0, finished=True, boxes=boxes)
     if code == kernel.DONE:
@@ -253,7 +259,7 @@ def search_pair(
 
 
 def _advanced(
-    search: kernel.Search,
+    search: kernel.PairSearch,
     floor: float,
     at: CountArray,
     points: Points,
@@ -278,18 +284,24 @@ def _advanced(
     return code, spent
 
 
-def _start(rule: Rule) -> FloatArray:
+def _start(rule: PairRule) -> FloatArray:
     """A first rule as the kernels take it, float64 (3,)."""
     return np.array([rule.order, rule.a, rule.b], np.float64)
 
 
-def brief_search(how: CountArray, tol: float, gap: float, workspace: Workspace) -> kernel.Search:
+def brief_search(how: CountArray, tol: float, gap: float, workspace: Workspace) -> kernel.PairSearch:
     """What the kernels of brief pairs are told; they write the rest."""
-    return kernel.Search(how, np.array([math.inf, tol, gap, 0.0]), np.zeros(4), workspace.counts)
+    return kernel.PairSearch(how, np.array([math.inf, tol, gap, 0.0]), np.zeros(4), workspace.counts)
 
 
 def _single_call_result(
-    points: Points, options: SearchOptions, workspace: Workspace, cap: float, tol: float, start: Rule, first_only: bool
+    points: Points,
+    options: SearchOptions,
+    workspace: Workspace,
+    cap: float,
+    tol: float,
+    start: PairRule,
+    first_only: bool,
 ) -> PairResult | None:
     """The result of a pair that one call ends, or None."""
     row = np.empty(short.COLUMNS)
@@ -308,7 +320,7 @@ def _swept(
     cap: Callable[[float], float],
     stopped: Callable[[], bool],
     best_value: float,
-    best_rule: Rule | None,
+    best_rule: PairRule | None,
     boxes: int,
     classified: int,
     first_only: bool,
@@ -325,7 +337,7 @@ def _swept(
         finished = bool(sweep(measure, options.min_leaf, STEP, tol, points, turn))
         if found[0] >= 0 and best[0] < best_value:
             best_value = float(best[0])
-            best_rule = Rule(pivot=(int(found[0]), int(found[1]), int(found[2])))
+            best_rule = PairRule(pivot=(int(found[0]), int(found[1]), int(found[2])))
             finished = finished or first_only
         if not finished and stopped():
             break

@@ -16,7 +16,7 @@ from trainer.families.bivariate.pair import SearchOptions
 from trainer.families.bivariate.scale import node_points
 from trainer.families.bivariate.store import stored
 from trainer.growing.node_split import NodeSplit, SplitData, class_counts, univariate_split
-from trainer.worker_pool import Crew
+from trainer.worker_pool import WorkerPool
 
 SMALL = 20_000  # rows times pairs below which threads cost more than they save
 
@@ -26,7 +26,7 @@ def best_split(
     rows: CountArray,
     options: SearchOptions,
     *,
-    crew: Crew[Any] | None = None,
+    crew: WorkerPool[Any] | None = None,
     stopped: Callable[[], bool] = lambda: False,
     seed: int = 0,
     known: NodeSplit | None = None,
@@ -53,7 +53,7 @@ def best_split(
         threads=crew.threads if crew is not None and shared else 1, value=math.inf if start is None else start.value,
     )  # fmt: skip
     if crew is not None and shared:
-        with crew.helped(search.help):
+        with crew.share_work(search.help):
             search.begin()
             search.work()
     else:

@@ -10,7 +10,7 @@ import numpy as np
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.families.bivariate.kernels.line import widest_slope
 from trainer.families.bivariate.kernels.points import Points
-from trainer.families.bivariate.pair import Rule
+from trainer.families.bivariate.pair import PairRule
 from trainer.families.bivariate.scale import NodePoints
 from trainer.growing.node_split import NodeSplit, SplitData, class_counts
 from trainer.growing.options import MEASURES
@@ -19,7 +19,7 @@ from trainer.tree.numbers import middle
 
 
 def stored(
-    data: SplitData, rows: CountArray, points: NodePoints, pair: tuple[int, int], distinct: Points, rule: Rule, measure: str
+    data: SplitData, rows: CountArray, points: NodePoints, pair: tuple[int, int], distinct: Points, rule: PairRule, measure: str
 ) -> NodeSplit | None:  # fmt: skip
     """The widest line of a rule's partition of a pair of usable features; None if no line separates in double precision.
 

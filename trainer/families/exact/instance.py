@@ -13,7 +13,7 @@ import numpy as np
 
 from trainer.dtypes import CodeArray, CountArray
 from trainer.errors import DataError, ParameterError
-from trainer.families.exact.kernels.node import Data
+from trainer.families.exact.kernels.node import DataRows
 from trainer.kernels.bits import pack_bits
 from trainer.solver_common.binary_problem import BinaryProblem
 
@@ -49,9 +49,9 @@ class ExactInstance:
         return 2 * self.features
 
     @property
-    def data(self) -> Data:
+    def data(self) -> DataRows:
         """The rows as the kernels take them."""
-        return Data(self.rows, self.segment_of, self.segments, self.equal, int(self.n_classes))
+        return DataRows(self.rows, self.segment_of, self.segments, self.equal, int(self.n_classes))
 
     def true_cost(self, cost: int) -> Fraction:
         """The largest value of errors + P/Q * leaves that no tree of integer cost ≥ `cost` falls below."""

@@ -13,7 +13,7 @@ from trainer.certificate import Evidence, Guarantee
 from trainer.constraints import CONSTRAINTS
 from trainer.constraints.leaves import LEAVES
 from trainer.constraints.text import items
-from trainer.data.problem import Names, Problem
+from trainer.data.problem import Problem, SettingNames
 from trainer.dtypes import BitArray
 from trainer.errors import ParameterError, SolverError
 from trainer.families.exact.proofs.editing import constrained_bench, restricted_proof
@@ -25,7 +25,7 @@ from trainer.families.exact.search.constrained import solve_constrained
 from trainer.families.exact.search.constraints import KEEP, LIMITS, exact_constraints
 from trainer.families.exact.search.frontier import FrontierPoint, cheapest_point, count_leaves, solve_frontier
 from trainer.families.exact.search.pareto import Constraints
-from trainer.families.exact.search.search import Search
+from trainer.families.exact.search.search import ExactSearch
 from trainer.families.exact.search.solve import ExactOptions, ExactResult, solve_binary
 from trainer.families.exact.workbench import exact_bench
 from trainer.methods.base import (
@@ -38,14 +38,14 @@ from trainer.methods.base import (
     MIN_LEAF,
     Method,
     Parameter,
-    Proof,
+    ProofSteps,
     Settings,
     Solution,
     having,
     unsettled,
 )
 from trainer.methods.capabilities import Candidate, Example, Group, Penalty, ProofKind, Role, WorkbenchSupport
-from trainer.methods.cost import CostModel, Size
+from trainer.methods.cost import CostModel, ProblemSize
 from trainer.methods.monitor import Monitor
 from trainer.methods.scope import binary_space
 from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
@@ -93,11 +93,11 @@ def _limited(
     constraints: Constraints | None,
     found: ExactResult,
     points: list[FrontierPoint],
-) -> Callable[[Callable[[], bool]], Proof | None]:
+) -> Callable[[Callable[[], bool]], ProofSteps | None]:
     """The proof of the frontier, or of its best tree, or of the best tree within limits of leaves and columns, and pairs of columns."""
     binary = _binary_problem(problem, settings)
 
-    def made(stop: Callable[[], bool]) -> Proof | None:
+    def made(stop: Callable[[], bool]) -> ProofSteps | None:
         errors = [p.bound for p in points]
         most = settings["max_leaves"]
         whole = frontier_proof(binary, errors, most=most, stop=stop) if points else None
@@ -119,7 +119,7 @@ def _limited(
 
 def _of_cases(
     problem: Problem, settings: Settings, constraints: Constraints | None, found: ExactResult, stop: Callable[[], bool]
-) -> Proof | None:
+) -> ProofSteps | None:
     """The proof of a limit of columns that the search leaves behind; None if it needs more than that."""
     if found.cases is None or constraints is None or constraints.recalls:  # the checker counts a case without recalls
         return None
@@ -128,7 +128,7 @@ def _of_cases(
     binary = _binary_problem(problem, settings)
     columns = np.array([f.column for f in problem.binary.features])
 
-    def search(usable: frozenset[int]) -> Search:
+    def search(usable: frozenset[int]) -> ExactSearch:
         among = binary.allowed_features * np.isin(columns, list(usable)).astype(np.uint8)
         again = solve_binary(replace(binary, allowed=among), limits=SearchLimits(stop=stop), options=_options(settings))
         assert again.search is not None
@@ -180,7 +180,7 @@ def _allowed(problem: Problem, settings: Settings) -> BitArray:
     return np.array([names[f.column] not in banned for f in problem.binary.features], np.uint8)
 
 
-def _forbidden_features(settings: Settings, names: Names) -> set[str]:
+def _forbidden_features(settings: Settings, names: SettingNames) -> set[str]:
     return {names.column(name, "forbidden") for name in items(settings["forbidden"])}
 
 
@@ -324,7 +324,7 @@ def _evidence(found: ExactResult) -> dict[str, object]:
     }
 
 
-def _seconds(size: Size) -> float:
+def _seconds(size: ProblemSize) -> float:
     """Return the seconds of a fit.
 
     The last three levels cost about as much as pairs of questions. Each level above asks a part of the questions again.
@@ -333,7 +333,7 @@ def _seconds(size: Size) -> float:
     return 1.8e-10 * (size.n + 350 * size.K) * size.F * size.F * above
 
 
-def _pair_bytes(size: Size) -> float:
+def _pair_bytes(size: ProblemSize) -> float:
     """Return the bytes that the search keeps of pairs of questions."""
     return 8.0 * size.K * size.F**2
 

@@ -12,12 +12,12 @@ from trainer.data.problem import Problem
 from trainer.editing.bench import Bench, cache_bytes
 from trainer.editing.complete import Completer
 from trainer.editing.prefix import Prefix
-from trainer.editing.space import NONE_BANNED, Stopped
+from trainer.editing.space import NONE_BANNED, SearchStopped
 from trainer.errors import ParameterError
-from trainer.families.exact.editing.fronts import Limits
+from trainer.families.exact.editing.fronts import TreeLimits
 from trainer.families.exact.editing.limited import LimitedCompleter
-from trainer.families.exact.editing.space import Space
-from trainer.families.exact.rashomon.chosen import Choice, amount, filters_of
+from trainer.families.exact.editing.space import ExactSpace
+from trainer.families.exact.rashomon.chosen import GoodTreeFilter, amount, filters_of
 from trainer.families.exact.rashomon.good import GoodTrees, first_trees, limit_of
 from trainer.families.exact.search.constraints import column_pairs, exact_constraints
 from trainer.methods.base import Settings
@@ -45,18 +45,18 @@ class Workbench(Bench):
         depth: int = 3,
         min_leaf: int = 1,
         without: Sequence[str] = (),
-        limits: Limits | None = None,
+        limits: TreeLimits | None = None,
         memory: int = 1 << 30,
     ) -> None:
         if not 0 <= depth <= MOST_DEPTH:
             raise ParameterError({"depth": f"it must lie between 0 and {MOST_DEPTH}; it is {depth}."})
         banned = frozenset(problem.names.columns.index(problem.names.column(name, "without")) for name in without)
-        space = Space(problem, depth=depth, min_leaf=min_leaf, banned=banned, memory=memory)
+        space = ExactSpace(problem, depth=depth, min_leaf=min_leaf, banned=banned, memory=memory)
         prefix = Prefix(space)
         super().__init__(
             problem, space, Completer(prefix) if limits is None else LimitedCompleter(prefix, space, limits)
         )
-        self.space: Space = space
+        self.space: ExactSpace = space
         self.limits = limits
 
     def good_trees(
@@ -66,12 +66,12 @@ class Workbench(Bench):
         slack_rows: Fraction | str | int | None = None,
         time_limit: float | None = None,
         stop: Callable[[], bool] | None = None,
-        **choice: Unpack[Choice],
+        **choice: Unpack[GoodTreeFilter],
     ) -> GoodTrees:
         """All trees whose cost is within a share `slack` of the least cost, or within `slack_rows` rows of it.
 
         Decimals are taken as written (texts or fractions, no floats). `choice` says which of these trees are meant, by the names of
-        `Choice`: must, without, max_leaves, recalls, difference, groups, rate, favoured, agrees, agree_rows. Raises ParameterError, and
+        `GoodTreeFilter`: must, without, max_leaves, recalls, difference, groups, rate, favoured, agrees, agree_rows. Raises ParameterError, and
         Stopped where the time is over.
         """
         if (slack is None) == (slack_rows is None):
@@ -91,7 +91,7 @@ class Workbench(Bench):
     def best_trees(
         self, most: int, *, time_limit: float | None = None, stop: Callable[[], bool] | None = None
     ) -> list[tuple[Fraction, Shape]]:
-        """The `most` best trees with their costs in rows, in order of cost. Raises Stopped."""
+        """The `most` best trees with their costs in rows, in order of cost. Raises SearchStopped."""
         self.space.begin(time_limit, stop)
         Q = self.space.instance.Q
         found = first_trees(self.space, least=self._least(), most=most, limit=None)
@@ -114,7 +114,7 @@ class Workbench(Bench):
         finally:
             search.room = before
         if not known.exact:
-            raise Stopped
+            raise SearchStopped
         return known.lower // self.space.instance.scale
 
 
@@ -126,7 +126,7 @@ def exact_bench(problem: Problem, settings: Settings) -> Workbench:
     pairs = column_pairs(problem, settings)
     limits = None
     if constraints is not None or pairs:
-        limits = Limits(constraints=constraints or Constraints(), pairs=pairs)
+        limits = TreeLimits(constraints=constraints or Constraints(), pairs=pairs)
     return Workbench(
         problem,
         depth=settings["depth"],

@@ -18,16 +18,16 @@ from trainer.growing.node_split import NodeSplit, SplitData, univariate_split
 from trainer.growing.options import SplitOptions
 from trainer.methods.base import COMMON, Method, Settings, Solution
 from trainer.methods.capabilities import Candidate, Example, Group, Penalty, Role
-from trainer.methods.cost import CostModel, Size
+from trainer.methods.cost import CostModel, ProblemSize
 from trainer.methods.monitor import Monitor
-from trainer.worker_pool import Crew
+from trainer.worker_pool import WorkerPool
 
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     """Grow the tree with the best threshold of every node and prune it."""
     options = SplitOptions(measure=settings["impurity"], min_leaf=settings["min_leaf"])
 
-    def make(data: SplitData, monitor: Monitor, crew: Crew[Any]) -> Splitter:
+    def make(data: SplitData, monitor: Monitor, crew: WorkerPool[Any]) -> Splitter:
         def split(rows: CountArray, node: int) -> NodeSplit | None:
             found = univariate_split(data, rows, options)
             # a best threshold claims nothing about the tree
@@ -38,7 +38,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     return grow_and_prune(problem, settings, monitor, make)
 
 
-def _seconds(size: Size) -> float:
+def _seconds(size: ProblemSize) -> float:
     return 4e-8 * size.n * math.log2(size.n + 2) * size.p * max(1, size.d)
 
 

@@ -13,9 +13,9 @@ from trainer.growing.method import GROWN, grow_and_prune
 from trainer.growing.node_split import NodeSplit, SplitData
 from trainer.methods.base import COMMON, Method, Parameter, Settings, Solution
 from trainer.methods.capabilities import Asks, Candidate, Example, Penalty, Role
-from trainer.methods.cost import CostModel, Size
+from trainer.methods.cost import CostModel, ProblemSize
 from trainer.methods.monitor import Monitor
-from trainer.worker_pool import Crew
+from trainer.worker_pool import WorkerPool
 
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
@@ -28,7 +28,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         cycle=settings["cycle"],
     )
 
-    def make(data: SplitData, monitor: Monitor, crew: Crew[Any]) -> Splitter:
+    def make(data: SplitData, monitor: Monitor, crew: WorkerPool[Any]) -> Splitter:
         def split(rows: CountArray, node: int) -> NodeSplit | None:
             return oc1_split(data, rows, options, seed=settings["seed"] + node, flag=monitor.flag)
 
@@ -37,7 +37,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     return grow_and_prune(problem, settings, monitor, make)
 
 
-def _seconds(size: Size) -> float:
+def _seconds(size: ProblemSize) -> float:
     return 2e-5 * size.n * size.p * min(2 ** max(1, size.d), 32)
 
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trainer.dtypes import BoolArray, CountArray, FloatArray
-from trainer.families.greedy.kernels.oc1 import Rows, climb
+from trainer.families.greedy.kernels.oc1 import HyperplaneRows, climb
 from trainer.growing.impurity import impurity
 from trainer.growing.node_split import NodeSplit, SplitData, class_counts, univariate_split
 from trainer.growing.options import MEASURES, SplitOptions
 from trainer.tree.numbers import middle
 
 IDLE = 30  # cycles without an improvement; the stagnation probability is used up after ten acceptances
-FAR = 400  # powers of two
+MAX_EXPONENT = 400  # powers of two
 CYCLES = {"sequential": 0, "best": 1, "random": 2}
 
 
@@ -98,14 +98,14 @@ class _Search:
     def climb(self, a: FloatArray) -> float:
         """Improve `a` in place until neither cycles nor jumps help; its impurity in rows."""
         options = self.options
-        rows = Rows(self.flat, self.y, self.weight, self.total, MEASURES[options.measure], options.min_leaf)
+        rows = HyperplaneRows(self.flat, self.y, self.weight, self.total, MEASURES[options.measure], options.min_leaf)
         return float(climb(rows, a, CYCLES[options.cycle], options.jumps, IDLE, self.random, self.flag))
 
 
 def _powers(X: FloatArray) -> CountArray:
     """By which power of two a column (n, p) is divided, int64 (p,), so that squares of huge numbers stay finite; 0 for others."""
     exponents = np.frexp(np.abs(X).max(axis=0))[1].astype(np.int64)
-    return np.where(np.abs(exponents) > FAR, exponents, 0)
+    return np.where(np.abs(exponents) > MAX_EXPONENT, exponents, 0)
 
 
 def _stored(

@@ -16,7 +16,7 @@ import numpy as np
 from trainer.dtypes import BoolArray, CodeArray, CountArray, FloatArray
 from trainer.families.mip.instance import LEAF, ArrayTree, Instance
 from trainer.families.mip.tree_mip import Formulation
-from trainer.milo import Expression, Model, Point, Variables, total
+from trainer.milo import Expression, IntegerProgram, Point, Variables, total
 
 
 class Assignment(Formulation):
@@ -75,7 +75,9 @@ class Assignment(Formulation):
 class AssignedScores:
     """The scores of rows, each written into the model when it is first asked for."""
 
-    def __init__(self, instance: Instance, model: Model, zeta: Variables, w: Variables, *, exact: bool) -> None:
+    def __init__(
+        self, instance: Instance, model: IntegerProgram, zeta: Variables, w: Variables, *, exact: bool
+    ) -> None:
         self.instance = instance
         self.model = model
         self.zeta = zeta

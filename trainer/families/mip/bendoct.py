@@ -24,7 +24,7 @@ from trainer.families.mip.structure import Structure
 from trainer.families.mip.tree_mip import MIP_DEPTH, Formulation, solve_problem
 from trainer.methods.base import LEAF_PENALTY, PAPER_LAMBDA, Parameter, Settings, Solution
 from trainer.methods.monitor import Monitor
-from trainer.milo import Hooks, Model, NodeInfo, Point, Row
+from trainer.milo import Hooks, IntegerProgram, NodeInfo, Point, Row
 
 ROOT_ROUNDS = 10
 
@@ -39,7 +39,7 @@ class BendOCT(Formulation):
         self.instance = instance
         self.root_cuts = root_cuts
         self.repair = repair
-        self.model = Model()
+        self.model = IntegerProgram()
         self.model.halted = halted
         self.keep_labels = any(c.labels for c in side)
         self.exact_scores = any(c.exact_scores for c in side)

@@ -26,7 +26,7 @@ from trainer.families.mip.side import SideConstraint
 from trainer.families.mip.tree_mip import MIP_DEPTH, solve_problem
 from trainer.methods.base import LEAF_PENALTY, Parameter, Settings, Solution, having
 from trainer.methods.capabilities import Role
-from trainer.methods.cost import INTEGER_PROGRAM, Size
+from trainer.methods.cost import INTEGER_PROGRAM, ProblemSize
 from trainer.methods.monitor import Monitor
 from trainer.milo import USER_VIOLATION, Hooks, NodeInfo, Point, Row
 
@@ -289,7 +289,7 @@ SWITCHES = (
 )  # fmt: skip
 
 
-def _seconds(size: Size) -> float:
+def _seconds(size: ProblemSize) -> float:
     return 1e-5 * size.n * size.F * 3 ** (2 * max(1, size.d) - 3)
 
 

@@ -20,7 +20,7 @@ from trainer.families.mip.assignment import AssignedScores, Assignment
 from trainer.families.mip.first_tree import Halted, never
 from trainer.families.mip.instance import LEAF, ArrayTree, Instance
 from trainer.families.mip.side import SideConstraint
-from trainer.milo import Expression, Model, Point, Variables, total, weighted
+from trainer.milo import Expression, IntegerProgram, Point, Variables, total, weighted
 
 
 class BinOCT(Assignment):
@@ -29,7 +29,7 @@ class BinOCT(Assignment):
     def __init__(self, instance: Instance, *, halted: Halted = never, side: Sequence[SideConstraint] = ()) -> None:
         self.instance = instance
         self.keep_labels = any(c.labels for c in side)
-        self.model = model = Model()
+        self.model = model = IntegerProgram()
         self.model.halted = halted
         B = instance.tree.branch_nodes
         T = instance.tree.terminal_nodes

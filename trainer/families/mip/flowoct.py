@@ -26,7 +26,7 @@ from trainer.families.mip.structure import Structure
 from trainer.families.mip.tree_mip import MIP_DEPTH, Formulation, solve_problem
 from trainer.methods.base import LEAF_PENALTY, PAPER_LAMBDA, Parameter, Settings, Solution
 from trainer.methods.monitor import Monitor
-from trainer.milo import Expression, Hooks, Model, NodeInfo, Point, Row, at_most, total, weighted
+from trainer.milo import Expression, Hooks, IntegerProgram, NodeInfo, Point, Row, at_most, total, weighted
 
 
 class FlowOCT(Formulation):
@@ -43,7 +43,7 @@ class FlowOCT(Formulation):
         self.instance = instance
         self.strengthen = strengthen
         self.keep_labels = any(c.labels for c in side)
-        self.model = model = Model()
+        self.model = model = IntegerProgram()
         self.model.halted = halted
         V = instance.tree.nodes
         rows = range(instance.n)

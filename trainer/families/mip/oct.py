@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trainer.data.problem import Names, Problem
+from trainer.data.problem import Problem, SettingNames
 from trainer.errors import ParameterError
 from trainer.families.mip.declared import over_questions
 from trainer.families.mip.first_tree import Halted
@@ -30,7 +30,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     return solve_problem(problem, settings, monitor, make)
 
 
-def _check_rows(settings: Settings, names: Names) -> None:
+def _check_rows(settings: Settings, names: SettingNames) -> None:
     if settings["single_features"] and settings["thresholds"] == "variables":
         raise ParameterError({"single_features": "Thresholds as variables have no questions to write rows for."})
 

@@ -22,7 +22,7 @@ from trainer.families.mip.assignment import AssignedScores, Assignment
 from trainer.families.mip.first_tree import Halted, never
 from trainer.families.mip.instance import ArrayTree, Instance
 from trainer.families.mip.side import SideConstraint
-from trainer.milo import Expression, Model, Point, Variables, total, weighted
+from trainer.milo import Expression, IntegerProgram, Point, Variables, total, weighted
 
 
 class OCT(Assignment):
@@ -39,7 +39,7 @@ class OCT(Assignment):
         self.instance = instance
         self.single_features = single_features
         self.keep_labels = any(c.labels for c in side)
-        self.model = model = Model()
+        self.model = model = IntegerProgram()
         self.model.halted = halted
         B = instance.tree.branch_nodes
         T = instance.tree.terminal_nodes

@@ -11,13 +11,13 @@ import numpy as np
 
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.families.mip.instance import CUT, LEAF, ArrayTree, Instance
-from trainer.milo import Expression, Model, Variables, total, weighted
+from trainer.milo import Expression, IntegerProgram, Variables, total, weighted
 
 
 class Structure:
     """The variables b, p, w of a tree in a model; `whole_labels` makes w binary."""
 
-    def __init__(self, instance: Instance, model: Model, *, whole_labels: bool) -> None:
+    def __init__(self, instance: Instance, model: IntegerProgram, *, whole_labels: bool) -> None:
         V = instance.tree.nodes
         B = instance.tree.branch_nodes
         F = instance.F
@@ -35,7 +35,7 @@ class Structure:
         self.columns = range(first, model.size)
         self._rows(instance, model)
 
-    def _rows(self, instance: Instance, model: Model) -> None:
+    def _rows(self, instance: Instance, model: IntegerProgram) -> None:
         b = self.b
         p = self.p
         w = self.w

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainer.constraints import active_constraints
-from trainer.data.problem import Names, Problem
+from trainer.data.problem import Problem, SettingNames
 from trainer.errors import ParameterError
 from trainer.families.mip.instance import Instance
 from trainer.families.mip.ladders import Ladders, ladders
@@ -21,7 +21,7 @@ def thresholds(inside: str, instead: str) -> Parameter:
     )  # fmt: skip
 
 
-def _without_constraints(settings: Settings, names: Names) -> None:
+def _without_constraints(settings: Settings, names: SettingNames) -> None:
     if settings["thresholds"] != "questions" and active_constraints(settings):
         words = "Constraints need one variable per question; leave this at 'questions', or drop the constraints."
         raise ParameterError({"thresholds": words})

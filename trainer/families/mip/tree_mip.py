@@ -22,27 +22,27 @@ from trainer.errors import InfeasibleError, SolverError
 from trainer.families.mip import instance as instances
 from trainer.families.mip.first_tree import EXACT_SECONDS, WARM_START, Halted, known_trees, starting
 from trainer.families.mip.instance import LEAF, ArrayTree, Instance
-from trainer.families.mip.side import Relaxed, SideConstraint, relaxations, side_constraints
+from trainer.families.mip.side import RelaxedConstraint, SideConstraint, relaxations, side_constraints
 from trainer.families.mip.side.base import View
 from trainer.methods.base import BINARISE, BINS, COMMON, DEPTH, MIP_GAP, SOLVER, Settings, Solution, having
 from trainer.methods.monitor import Monitor
 from trainer.milo import (
     Backend,
     BuildStopped,
-    Ended,
     Expression,
     Hooks,
-    Model,
-    Options,
+    IntegerProgram,
     Outcome,
     Row,
+    SolveOptions,
+    Termination,
     Variables,
     backend,
     total,
     weighted,
 )
 from trainer.milo.lattice import Lattice, Prices
-from trainer.solver_common.tree_model import TreeModel, Watching, drive, options_of, record, strike
+from trainer.solver_common.tree_model import TreeHooks, TreeProgram, drive, options_of, record, strike
 from trainer.tree.nodes import Draft, DraftLeaf
 
 NOTHING_FOUND = (
@@ -57,7 +57,7 @@ class Formulation(ABC):
     """A tree model over an instance; subclasses build it in `__init__`."""
 
     instance: Instance
-    model: Model
+    model: IntegerProgram
 
     @abstractmethod
     def assignment(self, tree: ArrayTree) -> FloatArray:
@@ -120,7 +120,7 @@ class Formulation(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class MipResult:
     """A tree with its exact value and a proved upper bound, in rows; `tree` is None if none was found in time."""
 
     tree: ArrayTree | None
@@ -138,7 +138,7 @@ class Found:
 News = Callable[[Fraction | None, float, int, ArrayTree | None], bool]
 
 
-class InstanceModel(TreeModel[ArrayTree]):
+class InstanceModel(TreeProgram[ArrayTree]):
     """A formulation under the driver: an integral point is a tree, whatever its scores claim; values are counted over the rows."""
 
     every_point = True
@@ -197,11 +197,11 @@ def optimise(
     formulation: Formulation,
     solver: Backend,
     *,
-    options: Options | None = None,
+    options: SolveOptions | None = None,
     starts: Sequence[ArrayTree] = (),
     news: News = lambda *_: False,
     known: Fraction | None = None,
-) -> Found:
+) -> MipResult:
     """Solve a formulation; `known` is an upper bound from elsewhere, in rows, which ends the search once it is met.
 
     Raises InfeasibleError if no tree satisfies the constraints and SolverError if the claims contradict each other.
@@ -212,8 +212,8 @@ def optimise(
         kind.consider(tree)
     first = kind.tree
     points = [formulation.assignment(tree) for tree in usable]
-    driven = drive(kind, solver, options or Options(), absolute_gap=kind.lattice.gap, starts=points)
-    return Found(tree=kind.tree, value=kind.value, bound=driven.bound, outcome=driven.outcome, start=first)
+    driven = drive(kind, solver, options or SolveOptions(), absolute_gap=kind.lattice.gap, starts=points)
+    return MipResult(tree=kind.tree, value=kind.value, bound=driven.bound, outcome=driven.outcome, start=first)
 
 
 def to_instance(problem: Problem, depth: int, group: np.ndarray | None = None) -> Instance:
@@ -279,7 +279,7 @@ def _reachable(
     side: Sequence[SideConstraint],
     make: Callable[[Sequence[SideConstraint]], Formulation],
     solver: Backend,
-    options: Options,
+    options: SolveOptions,
     monitor: Monitor,
 ) -> InfeasibleError:
     """The error with what can be reached when one kind of constraint is given up; `best` belongs to the first kind."""
@@ -302,17 +302,17 @@ def _reachable(
 
 def least_price(
     instance: Instance,
-    relaxed: Relaxed,
+    relaxed: RelaxedConstraint,
     kept: Sequence[SideConstraint],
     make: Callable[[Sequence[SideConstraint]], Formulation],
     solver: Backend,
-    options: Options,
+    options: SolveOptions,
 ) -> Fraction | None:
     """The least price of a relaxed kind among the trees that satisfy the rest; None if there is none or it was not found out."""
     form = make([*kept, relaxed])
-    watching = Watching(InstanceModel(form))
+    watching = TreeHooks(InstanceModel(form))
     outcome = solver.solve(form.model, watching, replace(options, gap=0.0, absolute_gap=1e-7, starts=()))
-    if outcome.ended is not Ended.OPTIMAL or outcome.values is None:
+    if outcome.ended is not Termination.OPTIMAL or outcome.values is None:
         return None
     return relaxed.price(instance, form.read(outcome.values))
 
@@ -342,17 +342,17 @@ def _solution(
     instance: Instance,
     prices: Prices,
     formulation: Formulation,
-    found: Found,
+    found: MipResult,
     monitor: Monitor,
 ) -> Solution:
     outcome = found.outcome
     if found.tree is None and formulation.side:
-        raise SolverError(GAVE_UP if outcome.ended is Ended.FAILED else NOTHING_FOUND)
+        raise SolverError(GAVE_UP if outcome.ended is Termination.FAILED else NOTHING_FOUND)
     strike(monitor, outcome, proved=found.optimal)
     return Solution(
         draft=to_draft(problem, instance, found.tree or instance.stump()),
         bound=float(prices.bound(found.bound) / instance.total),
-        finished=outcome.ended is Ended.OPTIMAL or found.optimal,
+        finished=outcome.ended is Termination.OPTIMAL or found.optimal,
         nodes=outcome.nodes,
         cuts=outcome.rows,
         encoded_features=len(problem.binary.features),

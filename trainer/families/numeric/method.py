@@ -25,7 +25,7 @@ from trainer.methods.base import (
     having,
 )
 from trainer.methods.capabilities import Candidate, Example, Group, Penalty, ProofKind, Role, WorkbenchSupport
-from trainer.methods.cost import CostModel, Size
+from trainer.methods.cost import CostModel, ProblemSize
 from trainer.methods.monitor import Monitor
 from trainer.methods.scope import numeric_space
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
@@ -86,7 +86,7 @@ def _draft(problem: Problem, shape: NumericShape) -> Draft:
     return problem.numeric.branch(shape[0], low, high)
 
 
-def _seconds(size: Size) -> float:
+def _seconds(size: ProblemSize) -> float:
     return 1e-10 * size.n * (size.n * size.p) ** max(0, size.d - 1) * size.p**0.5
 
 

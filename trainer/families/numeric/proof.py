@@ -12,34 +12,34 @@ from typing import Any
 
 import numpy as np
 
-from trainer.families.numeric.search import Looks, NumericSearch, Prepared, Stopped, _Found
-from trainer.methods.base import Proof
+from trainer.families.numeric.search import Looks, NumericSearch, PreparedSearch, TimeOver, _NodeResult
+from trainer.methods.base import ProofSteps
 
 Step = dict[str, Any]
 MOST_STEPS = 2_000_000
 
 
-class ProofTooLarge(Exception):
+class NumericProofTooLarge(Exception):
     """The proof has more steps than are written."""
 
 
-def build_proof(prepared: Prepared, depth: int, stop: Callable[[], bool]) -> Proof | None:
+def build_proof(prepared: PreparedSearch, depth: int, stop: Callable[[], bool]) -> ProofSteps | None:
     """The proof of the bound of a search that has been run; None if it has too many steps or is stopped."""
     if prepared.lower <= prepared.search.leaf:  # every tree has a leaf; a search that ended early has not all columns
-        return Proof(scale=prepared.scale, goal=prepared.lower, steps=[])
+        return ProofSteps(scale=prepared.scale, goal=prepared.lower, steps=[])
     try:
         looks = prepared.looks if depth <= 2 or prepared.looks is not None else _looked_at(prepared, depth, stop)
         writer = _Writer(prepared.search)
         writer.write([], depth, prepared.lower, looks)
-    except (ProofTooLarge, Stopped):
+    except (NumericProofTooLarge, TimeOver):
         return None
-    return Proof(scale=prepared.scale, goal=prepared.lower, steps=writer.steps)
+    return ProofSteps(scale=prepared.scale, goal=prepared.lower, steps=writer.steps)
 
 
-def _looked_at(prepared: Prepared, depth: int, stop: Callable[[], bool]) -> Looks:
+def _looked_at(prepared: PreparedSearch, depth: int, stop: Callable[[], bool]) -> Looks:
     """What a search for a tree below the bound, of which there is none, looks at.
 
-    Raises ProofTooLarge where that is more than a proof may hold, and Stopped.
+    Raises NumericProofTooLarge where that is more than a proof may hold, and Stopped.
     """
     search = prepared.search
     search.flag = np.zeros(1, np.int64)
@@ -47,9 +47,9 @@ def _looked_at(prepared: Prepared, depth: int, stop: Callable[[], bool]) -> Look
     search.looks = []
     search.looked = 0
     search.most_looks = MOST_STEPS // 2
-    found = search.search(prepared.order, depth, _Found(prepared.lower, None, False), 0)
+    found = search.search(prepared.order, depth, _NodeResult(prepared.lower, None, False), 0)
     if search.looked > search.most_looks or found.looks is None:
-        raise ProofTooLarge
+        raise NumericProofTooLarge
     return found.looks
 
 
@@ -66,7 +66,7 @@ class _Writer:
                 if side is not None:
                     self.write([*path, literal + yes], height - 1, *side)
         if len(self.steps) >= MOST_STEPS:
-            raise ProofTooLarge
+            raise NumericProofTooLarge
         self.steps.append(
             {"path": path, "height": height, "bound": int(bound), "by": "count" if height <= 2 else "split"}
         )

@@ -36,7 +36,7 @@ Looks = list[tuple[int, int, list[Any]]]
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedSearch:
     """A search with what a proof of its bound needs: rows in the order of each column, and integer costs."""
 
     search: NumericSearch
@@ -54,7 +54,7 @@ class NumericResult:
     cost: Fraction
     bound: Fraction
     nodes: int  # depth-two subtrees and larger ones that were searched
-    prepared: Prepared = field(repr=False, compare=False)
+    prepared: PreparedSearch = field(repr=False, compare=False)
 
     @property
     def optimal(self) -> bool:
@@ -62,7 +62,7 @@ class NumericResult:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _NodeResult:
     cost: int  # exact where a tree is given, else a lower bound
     tree: Any  # (feature, rank, left, right), or None for a leaf
     exact: bool
@@ -70,7 +70,7 @@ class _Found:
     looks: Looks | None = None  # that show it; None where nothing was looked at, or none are kept
 
 
-class Stopped(Exception):
+class TimeOver(Exception):
     """The time is over."""
 
 
@@ -102,9 +102,9 @@ class NumericSearch:
         """Raise if the search has to end."""
         if self.flag[0] or self.stop():
             self.flag[0] = 1
-            raise Stopped
+            raise TimeOver
 
-    def solve(self, order: np.ndarray, height: int, ub: int, first: np.ndarray | None = None) -> _Found:
+    def solve(self, order: np.ndarray, height: int, ub: int, first: np.ndarray | None = None) -> _NodeResult:
         """The best tree below `ub` for the rows of order, or the proof that there is none.
 
         `first`: lower bounds of the trees with each first question, where they are known.
@@ -115,7 +115,7 @@ class NumericSearch:
             return self._small(order, height, ub, first)
         totals = class_weights(order, self.y, self.weight, self.classes)
         as_leaf = int(totals.sum() - totals.max()) * self.unit + self.leaf
-        best = _Found(as_leaf, None, True) if as_leaf < ub else _Found(ub, None, False)
+        best = _NodeResult(as_leaf, None, True) if as_leaf < ub else _NodeResult(ub, None, False)
         if as_leaf == self.leaf or best.cost <= 2 * self.leaf or int(totals.sum()) * self.unit <= 2 * self.leaf:
             return best
         below = self.solve(order, height - 1, best.cost)
@@ -123,25 +123,25 @@ class NumericSearch:
             best = below
         return self.search(order, height, best, 0)
 
-    def _small(self, order: np.ndarray, height: int, ub: int, first: np.ndarray | None) -> _Found:
+    def _small(self, order: np.ndarray, height: int, ub: int, first: np.ndarray | None) -> _NodeResult:
         if height < 2:
             return self._one(order, height, ub)
         answer = np.empty(6, np.int64)
         first = np.zeros(len(order), np.int64) if first is None else first
         cost = int(depth_two(order, self.rows, self.classes, self.costs, ub, self.flag, answer, first))
         if cost < 0:
-            raise Stopped
+            raise TimeOver
         if cost >= ub:
             totals = class_weights(order, self.y, self.weight, self.classes)
             as_leaf = int(totals.sum() - totals.max()) * self.unit + self.leaf
-            return _Found(max(ub, min(as_leaf, int(first.min()))), None, False, first)
+            return _NodeResult(max(ub, min(as_leaf, int(first.min()))), None, False, first)
         a = [int(v) for v in answer]
         if a[0] < 0:
-            return _Found(cost, None, True, first)
+            return _NodeResult(cost, None, True, first)
         sides = [None if f < 0 else (f, t, None, None) for f, t in ((a[2], a[3]), (a[4], a[5]))]
-        return _Found(cost, (a[0], a[1], *sides), True, first)
+        return _NodeResult(cost, (a[0], a[1], *sides), True, first)
 
-    def _one(self, order: np.ndarray, height: int, ub: int) -> _Found:
+    def _one(self, order: np.ndarray, height: int, ub: int) -> _NodeResult:
         totals = class_weights(order, self.y, self.weight, self.classes)
         cost = int(totals.sum() - totals.max()) * self.unit + self.leaf
         tree = None
@@ -156,9 +156,9 @@ class NumericSearch:
             if places[f] >= 0 and int(errors[f]) * self.unit + 2 * self.leaf < cost:
                 cost = int(errors[f]) * self.unit + 2 * self.leaf
                 tree = (f, int(self.rank[f, order[f, E[f, places[f]]]]), None, None)
-        return _Found(cost, tree, True) if cost < ub else _Found(ub, None, False)
+        return _NodeResult(cost, tree, True) if cost < ub else _NodeResult(ub, None, False)
 
-    def search(self, order: np.ndarray, height: int, best: _Found, slack: int, news: bool = False) -> _Found:
+    def search(self, order: np.ndarray, height: int, best: _NodeResult, slack: int, news: bool = False) -> _NodeResult:
         """A tree of full height that costs less than best.cost - slack, or the proof that there is none."""
         E = np.empty(order.shape, np.int32)
         sizes = np.zeros(len(order), np.int64)
@@ -191,8 +191,8 @@ class NumericSearch:
         return replace(best, looks=looks)
 
     def _threshold(
-        self, order: np.ndarray, height: int, line: _Line, a: int, b: int, c: int, best: _Found, news: bool
-    ) -> _Found:
+        self, order: np.ndarray, height: int, line: _Line, a: int, b: int, c: int, best: _NodeResult, news: bool
+    ) -> _NodeResult:
         """Solve both sides of threshold c as far as the upper bound asks, and keep what was learned."""
         target = best.cost
         unit = self.unit
@@ -218,7 +218,7 @@ class NumericSearch:
         line.low[c], line.high[c] = bounds
         line.first_low[c], line.first_high[c] = firsts
         if all(part is not None and part.exact for part in found) and sum(bounds) < target:
-            best = _Found(sum(bounds), (line.f, t, found[0].tree, found[1].tree), True)
+            best = _NodeResult(sum(bounds), (line.f, t, found[0].tree, found[1].tree), True)
             if news:
                 self.on_better(best.cost, best.tree)
         return best
@@ -319,7 +319,7 @@ def solve_numeric(
     # without all columns nothing is known but that a tree has a leaf
     floor = _floor_of(rank, levels, y, weight, n_classes, costs, over) if whole else int(costs[1])
     counts = np.bincount(y, weight, minlength=n_classes).astype(np.int64)
-    best = _Found(int(counts.sum() - counts.max()) * int(costs[0]) + int(costs[1]), None, True)
+    best = _NodeResult(int(counts.sum() - counts.max()) * int(costs[0]) + int(costs[1]), None, True)
     slack = int(tolerance * Q) * scale
 
     def better(cost: int, tree: Any) -> None:
@@ -330,7 +330,9 @@ def solve_numeric(
     cost = value(best.cost)
     lower = best.cost - (slack if depth > 2 else 0) if finished else floor
     bound = cost if finished and not (slack and depth > 2) else min(cost, max(value(max(lower, floor)), Fraction(0)))
-    prepared = Prepared(search, order, scale, min(best.cost, max(lower, floor)), best.looks if lower >= floor else None)
+    prepared = PreparedSearch(
+        search, order, scale, min(best.cost, max(lower, floor)), best.looks if lower >= floor else None
+    )
     return NumericResult(shape=shape(best.tree), cost=cost, bound=bound, nodes=search.nodes, prepared=prepared)
 
 
@@ -347,14 +349,19 @@ def _weighing(X: FloatArray, y: CodeArray, weights: CountArray | None) -> tuple[
 
 
 def _deepen(
-    search: NumericSearch, order: np.ndarray, depth: int, best: _Found, slack: int, better: Callable[[int, Any], None]
-) -> tuple[_Found, bool]:
+    search: NumericSearch,
+    order: np.ndarray,
+    depth: int,
+    best: _NodeResult,
+    slack: int,
+    better: Callable[[int, Any], None],
+) -> tuple[_NodeResult, bool]:
     """The best tree of the heights up to `depth`, one height after the other, and whether the search ended by itself."""
     heights = depth if len(order) else 0
 
     def keep(cost: int, tree: Any) -> None:
         nonlocal best
-        best = _Found(cost, tree, True)  # a stop within the search keeps it
+        best = _NodeResult(cost, tree, True)  # a stop within the search keeps it
         better(cost, tree)
 
     try:
@@ -368,7 +375,7 @@ def _deepen(
             search.looks = []
             search.looked = 0
             best = search.search(order, height, best, slack if height == depth else 0, news=True)
-    except Stopped:
+    except TimeOver:
         return replace(best, looks=None), False  # those of a smaller height
     return best if search.looked <= search.most_looks else replace(best, looks=None), True
 

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from trainer.dtypes import BoolArray, CountArray, FloatArray
-from trainer.families.oblique.store import Columns, Labels, Step, Store, Undecided
+from trainer.families.oblique.store import Columns, Labels, Step, Store, UndecidedCases
 
 Named = tuple[Columns, int]  # a vector: the columns of its store, and its place there
 FIRST_SETS = 40  # random sets of points that are tried before the cases begin
@@ -24,7 +24,7 @@ FEW = 4  # points that a vector may lack to count in the choice of a point
 DEEPEST = 300  # points that are sent both ways on the path to a case
 
 
-class Fewer(Undecided):
+class FewerErrors(UndecidedCases):
     """A tree makes fewer errors: `at` int64 (points,) is the leaf of each point, 0 for points outside the block."""
 
     def __init__(self, at: CountArray) -> None:
@@ -97,7 +97,7 @@ class Cases:
             self._number(2 * v + 1, labels[1])
 
     def solve(self) -> list[Step]:
-        """The steps; raises Undecided."""
+        """The steps; raises UndecidedCases."""
         if self.cost >= self.bound:
             return []
         self._first_sets()
@@ -148,7 +148,7 @@ class Cases:
             if meeting is not None:
                 self._move(p, v)
                 if not self._at(v).sides[:, meeting[1], p].any():
-                    raise Undecided  # rounding: the points before it were said to be parted
+                    raise UndecidedCases  # rounding: the points before it were said to be parted
                 continue  # the vector is known from now on, so that both sides of the point end
             placed.append((p, v))
             other = ends.get(u ^ 1, [])
@@ -166,7 +166,7 @@ class Cases:
         v = int(self.at[p])
         self.deep += 1
         if self.deep > DEEPEST:
-            raise Undecided
+            raise UndecidedCases
         steps: list[Step] = [{"by": "side", "point": p}]
         for u in self._sides(v):
             self._move(p, u)
@@ -213,7 +213,7 @@ class Cases:
         """Both cases of a column at a place."""
         self.deep += 1
         if self.deep > DEEPEST:
-            raise Undecided
+            raise UndecidedCases
         steps: list[Step] = [{"by": "weigh", "at": v, "column": column}]
         for on in (False, True):
             self.weighed[v, column] = on
@@ -343,7 +343,7 @@ class Cases:
         return int(whole[weight.argmin()])
 
     def _choice(self) -> int:
-        """The point that is sent to a side next: above the last questions first. Raises Fewer where every point has its leaf."""
+        """The point that is sent to a side next: above the last questions first. Raises FewerErrors where every point has its leaf."""
         free = {v: self.here[v] & (self.at == v) for v in self.inner}
         upper = [v for v in self.inner if v not in self.last and free[v].any()]
         if upper:
@@ -355,7 +355,7 @@ class Cases:
         if not weight.any():  # points that cost the same on both sides may still be in the way of a plane
             weight = np.any([*free.values()], axis=0).astype(np.float64)
         if not weight.any():
-            raise Fewer(self.at.copy())
+            raise FewerErrors(self.at.copy())
         return int((weight * (1.0 + self._frequency())).argmax())
 
     def _frequency(self) -> FloatArray:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from trainer.certificate import Guarantee
 from trainer.constraints.leaves import LEAVES
-from trainer.data.problem import Names, Problem
+from trainer.data.problem import Problem, SettingNames
 from trainer.errors import ParameterError
 from trainer.families.oblique.frontier import solve_frontier
 from trainer.families.oblique.instance import ObliqueInstance
-from trainer.families.oblique.plan import HEAD, SCOPE, TAIL, Plan
+from trainer.families.oblique.plan import HEAD, SCOPE, TAIL, SolvePlan
 from trainer.families.oblique.shattering import CONNECT, CutHooks, CutModel, CutOptions
 from trainer.families.oblique.tree_search import solve_oblique
 from trainer.methods.base import Method, Parameter, Settings, Solution
@@ -34,7 +34,7 @@ def solve_with(problem: Problem, settings: Settings, monitor: Monitor, *, weak: 
     def make(instance: ObliqueInstance, halted: Callable[[], bool]) -> CutModel:
         return CutModel(instance=instance, options=options, halted=halted)
 
-    plan = Plan(make=make, hooks=CutHooks, complete=settings["balanced"])
+    plan = SolvePlan(make=make, hooks=CutHooks, complete=settings["balanced"])
     if settings["pareto"]:
         return solve_frontier(problem, settings, monitor, plan)
     return solve_oblique(problem, settings, monitor, plan)
@@ -45,7 +45,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     return solve_with(problem, settings, monitor, weak=False)
 
 
-def _check_balanced(settings: Settings, names: Names) -> None:
+def _check_balanced(settings: Settings, names: SettingNames) -> None:
     if not settings["balanced"]:
         return
     same = "Balanced trees of a depth all have the same size; leave one of the two out."
@@ -58,7 +58,7 @@ def _check_balanced(settings: Settings, names: Names) -> None:
         raise ParameterError(errors)
 
 
-def _full_proof(settings: Settings, names: Names) -> None:
+def _full_proof(settings: Settings, names: SettingNames) -> None:
     if settings["then_fewest"] and settings["mip_gap"] and not settings["pareto"]:  # which proves every size by itself
         raise ParameterError({"then_fewest": "The fewest leaves need a full proof; leave mip_gap at 0."})
 

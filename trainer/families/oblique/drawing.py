@@ -11,7 +11,7 @@ from trainer.errors import SolverError
 from trainer.families.oblique.distance import keeps_distance
 from trainer.families.oblique.instance import ObliqueTree
 from trainer.families.oblique.local import LocalSearch
-from trainer.families.oblique.plan import Plan
+from trainer.families.oblique.plan import SolvePlan
 from trainer.families.oblique.refit import refitted
 from trainer.families.oblique.separable import Separator
 from trainer.families.oblique.sparse import thinned
@@ -34,7 +34,7 @@ def kept_for_drawing(style: str, monitor: Monitor) -> float:
 class Drawing:
     """Draws the best tree of a search; a drawn tree that would be worse is not used."""
 
-    def __init__(self, target: Target, plan: Plan, search: LocalSearch, monitor: Monitor) -> None:
+    def __init__(self, target: Target, plan: SolvePlan, search: LocalSearch, monitor: Monitor) -> None:
         self.target = target
         self.plan = plan
         self.search = search

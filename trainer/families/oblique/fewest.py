@@ -9,10 +9,12 @@ from fractions import Fraction
 from trainer.data.problem import Problem
 from trainer.families.oblique.proving import build_proof
 from trainer.families.oblique.store import Step
-from trainer.methods.base import NotProved, Proof, Settings
+from trainer.methods.base import NotProved, ProofSteps, Settings
 
 
-def with_smaller(problem: Problem, settings: Settings, proof: Proof, leaves: int, stop: Callable[[], bool]) -> Proof:
+def with_smaller(
+    problem: Problem, settings: Settings, proof: ProofSteps, leaves: int, stop: Callable[[], bool]
+) -> ProofSteps:
     """A proof of the optimum, with blocks which show that trees of fewer than `leaves` leaves cost more; as it is if they are not found."""
     if leaves < 2 or problem.coefficient_penalty:
         return proof

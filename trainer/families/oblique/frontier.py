@@ -21,7 +21,7 @@ from trainer.certificate import Evidence, Status
 from trainer.data.problem import Problem
 from trainer.families.oblique.instance import ObliqueInstance, ObliqueTree
 from trainer.families.oblique.local import LocalSearch
-from trainer.families.oblique.plan import LEAVES_OPEN, Plan
+from trainer.families.oblique.plan import LEAVES_OPEN, SolvePlan
 from trainer.families.oblique.proving import analysis
 from trainer.families.oblique.refit import refitted
 from trainer.families.oblique.separable import Separator
@@ -30,7 +30,7 @@ from trainer.families.oblique.starts import Inner, first_trees
 from trainer.families.oblique.store import Store
 from trainer.families.oblique.tree_search import Run
 from trainer.families.oblique.units import Units, draft_of
-from trainer.methods.base import Proof, Settings, Solution, unsettled
+from trainer.methods.base import ProofSteps, Settings, Solution, unsettled
 from trainer.methods.monitor import Monitor
 from trainer.tree.nodes import Draft, Tree
 
@@ -40,7 +40,7 @@ THINNING = 10.0  # seconds for leaving out coefficients, at most half of what is
 
 
 @dataclass(frozen=True, kw_only=True)
-class Size:
+class SizeOptimum:
     """The best tree with at most `leaves` leaves, and a proved largest number of correct rows."""
 
     leaves: int
@@ -51,11 +51,11 @@ class Size:
     run: Run
 
 
-def solve_frontier(problem: Problem, settings: Settings, monitor: Monitor, plan: Plan) -> Solution:
+def solve_frontier(problem: Problem, settings: Settings, monitor: Monitor, plan: SolvePlan) -> Solution:
     """The best tree by the objective, with the whole frontier as evidence; the time is shared by the numbers of leaves."""
     most = settings["max_leaves"] or 1 << settings["depth"]
     most = min(most, 1 << settings["depth"])
-    sizes: list[Size] = []
+    sizes: list[SizeOptimum] = []
     plain = replace(problem, leaf_penalty=Fraction(0))
     asked = Settings(dict(settings) | {"then_fewest": False, "mip_gap": 0.0})
     first = Settings(dict(asked) | {"max_leaves": most})
@@ -64,7 +64,7 @@ def solve_frontier(problem: Problem, settings: Settings, monitor: Monitor, plan:
     for t in range(1, most + 1):
         monitor.report(phase=f"at most {t} {'leaf' if t == 1 else 'leaves'}")
         share = max(0.0, monitor.remaining() - kept) / (most + 1 - t)
-        with Passing(monitor, share if math.isfinite(share) else 1e9, problem.leaf_penalty) as inner:
+        with SizeMonitor(monitor, share if math.isfinite(share) else 1e9, problem.leaf_penalty) as inner:
             run = Run(plain, Settings(dict(asked) | {"max_leaves": t}), inner, plan)
             run.extra = list(known)
             if sizes:
@@ -77,7 +77,7 @@ def solve_frontier(problem: Problem, settings: Settings, monitor: Monitor, plan:
         correct = problem.correct(tree)
         bound = max(correct, math.floor(run.bound + Fraction(1, 10**6)))
         sizes.append(
-            Size(
+            SizeOptimum(
                 leaves=tree.n_leaves, correct=correct, bound=bound, draft=solution.draft, tree=run.search.best, run=run
             )
         )
@@ -90,10 +90,10 @@ def solve_frontier(problem: Problem, settings: Settings, monitor: Monitor, plan:
     return _solution(problem, settings, monitor, plan, _exchanged(problem, sizes), most)
 
 
-def _exchanged(problem: Problem, sizes: list[Size]) -> list[Size]:
+def _exchanged(problem: Problem, sizes: list[SizeOptimum]) -> list[SizeOptimum]:
     """Each size with the best tree that any solve has shown for it."""
     shown = [(s.run, tree) for s in sizes for tree in s.run.trees.values()]
-    found: list[Size] = []
+    found: list[SizeOptimum] = []
     for t, s in enumerate(sizes, start=1):
         best = s
         for run, tree in shown:
@@ -111,7 +111,7 @@ def _exchanged(problem: Problem, sizes: list[Size]) -> list[Size]:
     return found
 
 
-class Passing(Inner):
+class SizeMonitor(Inner):
     """The monitor of a search at no price of leaves: its trees count for the whole run, at the price that leaves have there."""
 
     def __init__(self, outer: Monitor, seconds: float, price: Fraction) -> None:
@@ -127,11 +127,11 @@ class Passing(Inner):
 
 
 def _first(
-    problem: Problem, settings: Settings, monitor: Monitor, plan: Plan, price: Fraction
+    problem: Problem, settings: Settings, monitor: Monitor, plan: SolvePlan, price: Fraction
 ) -> tuple[list[ObliqueTree], int]:
     """The trees of other methods, which every number of leaves begins with, and the rows that no tree exceeds."""
     monitor.report(phase="first trees")
-    run = Run(problem, settings, Passing(monitor, min(monitor.remaining(), 1e9), price), plan)
+    run = Run(problem, settings, SizeMonitor(monitor, min(monitor.remaining(), 1e9), price), plan)
     run.report()
     monitor.report(bound=float((run.target.everything - price * problem.n) / problem.n))
     if not run.instance.depth or not run.instance.Z.shape[1]:
@@ -143,7 +143,7 @@ def _first(
 
 
 def _solution(
-    problem: Problem, settings: Settings, monitor: Monitor, plan: Plan, sizes: list[Size], most: int
+    problem: Problem, settings: Settings, monitor: Monitor, plan: SolvePlan, sizes: list[SizeOptimum], most: int
 ) -> Solution:
     kappa = problem.kappa
     best = max(sizes, key=lambda s: (s.correct - kappa * s.leaves, -s.leaves))
@@ -179,13 +179,15 @@ def _solution(
     )
 
 
-def _store(sizes: list[Size]) -> Store | None:
+def _store(sizes: list[SizeOptimum]) -> Store | None:
     """What the last case analysis learnt of the points."""
     found = [s.run.raising.proof.store for s in sizes if s.run.raising is not None]
     return found[-1] if found else None
 
 
-def _proof(problem: Problem, plan: Plan, sizes: list[Size], most: int, stop: Callable[[], bool]) -> Proof | None:
+def _proof(
+    problem: Problem, plan: SolvePlan, sizes: list[SizeOptimum], most: int, stop: Callable[[], bool]
+) -> ProofSteps | None:
     """That no tree of any number of leaves has more rows right than its bound says; None if that is not found in time."""
     target = sizes[0].run.target
     instance = replace(target.instance, max_leaves=most)
@@ -195,10 +197,10 @@ def _proof(problem: Problem, plan: Plan, sizes: list[Size], most: int, stop: Cal
     steps = proof.frontier(goals)
     kappa = problem.kappa
     cost = min(errors + t * kappa for t, errors in enumerate(goals, start=1)) * kappa.denominator
-    return None if steps is None else Proof(scale=1, goal=int(cost), steps=steps, goals=goals)
+    return None if steps is None else ProofSteps(scale=1, goal=int(cost), steps=steps, goals=goals)
 
 
-def _by_leaves(problem: Problem, sizes: list[Size]) -> list[dict[str, Any]]:
+def _by_leaves(problem: Problem, sizes: list[SizeOptimum]) -> list[dict[str, Any]]:
     """The sizes that are better than all smaller ones, the smallest first; a search that was stopped may find a small tree late."""
     points: list[dict[str, Any]] = []
     for s in sorted(sizes, key=lambda s: (s.leaves, -s.correct)):
@@ -218,7 +220,7 @@ def _by_leaves(problem: Problem, sizes: list[Size]) -> list[dict[str, Any]]:
     return points
 
 
-def _by_coefficients(problem: Problem, sizes: list[Size], monitor: Monitor, most: int) -> list[dict[str, Any]]:
+def _by_coefficients(problem: Problem, sizes: list[SizeOptimum], monitor: Monitor, most: int) -> list[dict[str, Any]]:
     """Coefficients other than 0 and rows correct: each tree as it is, drawn with few columns, and thinned; and the first trees."""
     found: list[tuple[int, int, Tree]] = []
     seconds = min(THINNING, 0.5 * monitor.remaining()) / len(sizes)
@@ -253,7 +255,7 @@ def _by_coefficients(problem: Problem, sizes: list[Size], monitor: Monitor, most
     return points
 
 
-def _thin(size: Size, sparse: ObliqueTree, stopped: Callable[[], bool], seconds: float) -> list[ObliqueTree]:
+def _thin(size: SizeOptimum, sparse: ObliqueTree, stopped: Callable[[], bool], seconds: float) -> list[ObliqueTree]:
     """What is left of the tree and of its sparse form when coefficients are left out, one after the other."""
     end = time.perf_counter() + seconds
 

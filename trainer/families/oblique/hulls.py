@@ -34,7 +34,7 @@ class Meeting:
 
 
 @dataclass(frozen=True, eq=False)
-class Parting:
+class Separation:
     """A hyperplane: the points that it has on its left and on its right; those too near to it are on neither side."""
 
     left: BoolArray
@@ -51,7 +51,7 @@ class Hulls:
         self.stop = stop
         self.tests = self.work = 0
 
-    def test(self, left: CountArray, right: CountArray) -> Meeting | Parting | None:
+    def test(self, left: CountArray, right: CountArray) -> Meeting | Separation | None:
         """What is true of two sets (indices, not empty); None where floating point leaves it open."""
         self.tests += 1
         self.work += (len(left) + len(right)) * (self.Z.shape[1] + 2)
@@ -88,7 +88,7 @@ class Hulls:
         normal = dual[:m] - dual[m : 2 * m] if self.least else dual[:m]
         return np.array(solution.col_value)[:size], normal, float(solver.getInfo().objective_function_value)
 
-    def _parting(self, left: CountArray, right: CountArray, normal: FloatArray) -> Parting | None:
+    def _parting(self, left: CountArray, right: CountArray, normal: FloatArray) -> Separation | None:
         """Every point on its side of the stripe in the middle between the two sets."""
         for a in (normal, -normal):
             size = float(np.abs(a).sum())
@@ -97,7 +97,7 @@ class Hulls:
             high = float(scores[right].min())
             if high - low > self.least + 1e-11:
                 middle = (low + high) / 2
-                return Parting(scores <= middle - self.least / 2, scores > middle + self.least / 2)
+                return Separation(scores <= middle - self.least / 2, scores > middle + self.least / 2)
         return None
 
     def _meeting(self, left: CountArray, right: CountArray, weights: FloatArray) -> Meeting | None:

@@ -22,7 +22,7 @@ NEVER = Fraction(-(1 << 62))  # the worth of what may not be
 
 
 @dataclass(frozen=True, eq=False)
-class Packed:
+class DepthTwoErrors:
     """`points` int64, and in `errors[t - 1]` the least errors on them of trees of depth two with at most t <= 4 leaves.
 
     `nodes[t - 2]`, where they were asked for: the node at which each point ends in such a tree of two, three or four leaves.
@@ -75,7 +75,7 @@ class ObliqueInstance:
     max_leaves: int | None = None
     min_leaf: int = 1
     charge: Fraction = Fraction(0)
-    packed: tuple[Packed, ...] = ()  # disjoint sets of points on which errors were counted
+    packed: tuple[DepthTwoErrors, ...] = ()  # disjoint sets of points on which errors were counted
 
     @cached_property
     def total(self) -> int:
@@ -241,7 +241,7 @@ class ObliqueInstance:
         most = int(self.counts.max(axis=1).sum())
         return most - sum(self.further(packed, leaves) for packed in self.packed)
 
-    def further(self, packed: Packed, leaves: int) -> int:
+    def further(self, packed: DepthTwoErrors, leaves: int) -> int:
         """Errors on a set beyond those of equal points; four leaves may need more than two levels, which were not counted."""
         if leaves > (4 if self.depth <= 2 else 3):
             return 0

@@ -107,14 +107,14 @@ def _wrong(counts: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Least:
+class LeastErrors:
     """`errors[t - 1]`: the least errors with at most t leaves; `roots[t - 2]`: a way for the root of such a tree, t = 2, 3, 4."""
 
     errors: tuple[int, int, int, int]
     roots: tuple[int, int, int]
 
 
-def least_errors(roots: Roots, stopped: Callable[[], bool] = lambda: False) -> Least | None:
+def least_errors(roots: Roots, stopped: Callable[[], bool] = lambda: False) -> LeastErrors | None:
     """The least errors of trees with at most one, two, three and four leaves of depth two; None if it was stopped.
 
     Rows that change sides at the root change the errors by their number at most, so that a root far worse than needed rules out its
@@ -151,4 +151,4 @@ def least_errors(roots: Roots, stopped: Callable[[], bool] = lambda: False) -> L
                 where[t] = block[int(errors[block, t].argmin())]
                 best[t] = errors[where[t], t]
     three = min(two, int(best[0]))
-    return Least((one, two, three, min(three, int(best[1]))), (first, int(where[0]), int(where[1])))
+    return LeastErrors((one, two, three, min(three, int(best[1]))), (first, int(where[0]), int(where[1])))

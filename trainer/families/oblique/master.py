@@ -12,10 +12,10 @@ from trainer.families.oblique.local import LocalSearch
 from trainer.families.oblique.plan import Master
 from trainer.families.oblique.target import Target
 from trainer.milo import Hooks, Point
-from trainer.solver_common.tree_model import TreeModel
+from trainer.solver_common.tree_model import TreeProgram
 
 
-class PlaneModel(TreeModel[ObliqueTree]):
+class PlaneModel(TreeProgram[ObliqueTree]):
     """A point whose rows are accepted is a tree; the local search keeps the best one. `tell` hears the rounded bound."""
 
     def __init__(

@@ -17,14 +17,14 @@ from trainer.certificate import Guarantee
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
 from trainer.families.oblique.instance import BRANCH, LEAF, ObliqueInstance, ObliqueTree
-from trainer.families.oblique.plan import HEAD, TAIL, Plan
+from trainer.families.oblique.plan import HEAD, TAIL, SolvePlan
 from trainer.families.oblique.planes import CONSTANTS, DISTANCE, ROBUST_SCOPE, SCOPE, Planes, smallest_leaves
 from trainer.families.oblique.tree_search import solve_oblique
 from trainer.methods.base import COEFFICIENT_PENALTY, Method, Parameter, Settings, Solution
 from trainer.methods.capabilities import Asks, Group, ProofKind
 from trainer.methods.cost import HYPERPLANE_PROGRAM
 from trainer.methods.monitor import Monitor
-from trainer.milo import Expression, Hooks, Model, Row, total, weighted
+from trainer.milo import Expression, Hooks, IntegerProgram, Row, total, weighted
 
 
 class OCTH:
@@ -43,7 +43,7 @@ class OCTH:
         self.B = range(1, size >> 1)
         self.T = range(size >> 1, size)
         self.K = range(inst.counts.shape[1])
-        self.model = model = Model()
+        self.model = model = IntegerProgram()
         model.halted = halted
         self.b = model.binary("b", self.B, priority=20)
         self.w = model.binary("w", self.T, self.K, priority=10)
@@ -129,7 +129,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     def make(instance: ObliqueInstance, halted: Callable[[], bool]) -> OCTH:
         return OCTH(instance, halted, constants=settings["big_m"])
 
-    plan = Plan(
+    plan = SolvePlan(
         make=make, hooks=lambda form, improve: Hooks(), scope=space(problem, settings), least=DISTANCE,
         robust=settings["scaling"] == "robust",
     )  # fmt: skip

@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from trainer.dtypes import BoolArray, CountArray, FloatArray
-from trainer.families.oblique.instance import Packed
+from trainer.families.oblique.instance import DepthTwoErrors
 from trainer.families.oblique.lines import Roots, least_errors, ways
 
-PATIENCE = 5.0  # seconds without any set that helps
+PACKING_SECONDS = 5.0  # seconds without any set that helps
 LEAST = 3  # points of a set: fewer are never parted wrongly
-LARGEST = 200  # points of one set; larger ones are dealt out into several
+MAX_SET_POINTS = 200  # points of one set; larger ones are dealt out into several
 RANGE = 1 << 20
 BESIDE = 1e-9  # of the range; a hundredth of the margin that planes keep
 DECIMALS = 4
@@ -95,22 +95,22 @@ class Packing:
             stopped() or (not self.gained and time.perf_counter() > self.patience)
         )
         self.gained = False
-        self.patience = time.perf_counter() + PATIENCE
+        self.patience = time.perf_counter() + PACKING_SECONDS
         self.units = as_integers(X)
         self.codes = np.column_stack([np.unique(column, return_inverse=True)[1].ravel() for column in X.T])
         self.own = counts.sum(axis=1) - counts.max(axis=1)
-        self.known: dict[bytes, Packed | None] = {}
+        self.known: dict[bytes, DepthTwoErrors | None] = {}
 
-    def everything(self) -> Packed | None:
+    def everything(self) -> DepthTwoErrors | None:
         """All points as one set with the best trees, or None if they are too many or in no plane."""
-        return self._solve(np.arange(len(self.X)), trees=True) if LEAST <= len(self.X) <= LARGEST else None
+        return self._solve(np.arange(len(self.X)), trees=True) if LEAST <= len(self.X) <= MAX_SET_POINTS else None
 
-    def best(self) -> tuple[Packed, ...]:
+    def best(self) -> tuple[DepthTwoErrors, ...]:
         """Sets that give more errors than equal rows do: the best choice of columns first, then others for the rows left over."""
-        chosen: list[Packed] = []
+        chosen: list[DepthTwoErrors] = []
         free = np.ones(len(self.X), bool)
         while not self.stopped():
-            best: list[Packed] = []
+            best: list[DepthTwoErrors] = []
             for columns in self._choices():
                 best = max(best, self._sets(columns, free), key=self._gain)
                 if self.stopped():
@@ -122,7 +122,7 @@ class Packing:
                 free[packed.points] = False
         return tuple(chosen)
 
-    def _gain(self, sets: list[Packed]) -> int:
+    def _gain(self, sets: list[DepthTwoErrors]) -> int:
         return sum(s.errors[self.leaves - 1] - int(self.own[s.points].sum()) for s in sets)
 
     def _choices(self) -> Iterator[tuple[int, ...]]:
@@ -131,11 +131,11 @@ class Packing:
         every = itertools.chain.from_iterable(itertools.combinations(range(m), k) for k in range(m - 1))
         return itertools.islice(every, MOST_CHOICES)
 
-    def _sets(self, held: tuple[int, ...], free: BoolArray) -> list[Packed]:
+    def _sets(self, held: tuple[int, ...], free: BoolArray) -> list[DepthTwoErrors]:
         """The sets of free points that agree in the held columns, lie in a plane, and gain something."""
-        found: list[Packed] = []
+        found: list[DepthTwoErrors] = []
         for members in self._agreeing(np.flatnonzero(free), held):
-            parts = -(-len(members) // LARGEST)
+            parts = -(-len(members) // MAX_SET_POINTS)
             for part in range(parts):
                 if self.stopped():
                     return found
@@ -157,14 +157,14 @@ class Packing:
         for g in np.flatnonzero(size >= LEAST).tolist():
             yield points[order[ends[g] - size[g] : ends[g]]]
 
-    def _solved(self, points: CountArray) -> Packed | None:
+    def _solved(self, points: CountArray) -> DepthTwoErrors | None:
         """The set with its least errors, or None if it is not a plane."""
         key = points.tobytes()
         if key not in self.known:
             self.known[key] = self._solve(points)
         return self.known[key]
 
-    def _solve(self, points: CountArray, trees: bool = False) -> Packed | None:
+    def _solve(self, points: CountArray, trees: bool = False) -> DepthTwoErrors | None:
         axes = plane_of(self.units, self.X, points)
         if axes is None:
             return None
@@ -176,4 +176,4 @@ class Packing:
         if least is None:
             return None
         nodes = tuple(roots.nodes(root, t) for t, root in enumerate(least.roots, start=2)) if trees else ()
-        return Packed(points, least.errors, nodes)
+        return DepthTwoErrors(points, least.errors, nodes)

@@ -20,7 +20,7 @@ from trainer.methods.base import (
     Parameter,
     having,
 )
-from trainer.milo import Hooks, Model
+from trainer.milo import Hooks, IntegerProgram
 
 SCOPE = "questions that weigh all columns at once, each parting its rows by at least 1e-7 (columns scaled to [0, 1])"
 LEAVES_OPEN = "that no tree of the same objective has fewer leaves"
@@ -29,7 +29,7 @@ LEAVES_OPEN = "that no tree of the same objective has fewer leaves"
 class Master(Protocol):
     """A master model: its rows, trees written into it, trees read out of it."""
 
-    model: Model
+    model: IntegerProgram
 
     def assignment(self, tree: ObliqueTree) -> FloatArray | None:
         """The values of all variables for a tree, or None if the model does not know the tree."""
@@ -44,7 +44,7 @@ MakeHooks = Callable[[Any, Improve], Hooks]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class SolvePlan:
     """How a method solves: its model, its hooks, the distance that its planes keep, and its scope."""
 
     make: Make

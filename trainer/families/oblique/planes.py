@@ -14,7 +14,7 @@ import numpy as np
 
 from trainer.dtypes import CountArray, FloatArray
 from trainer.families.oblique.instance import ObliqueInstance, ObliqueTree
-from trainer.milo import Model, Row, Variables, total
+from trainer.milo import IntegerProgram, Row, Variables, total
 
 DISTANCE = 0.005  # rows on the right keep this from their hyperplane, Σ|a| <= 1 (public code of Alston, Validi & Hicks)
 _WORDS = (
@@ -33,7 +33,7 @@ class Planes:
     """The variables and rows of the planes at the places B; `b` says where there is one."""
 
     def __init__(
-        self, instance: ObliqueInstance, model: Model, b: Variables, *, least: float, constants: str = "data"
+        self, instance: ObliqueInstance, model: IntegerProgram, b: Variables, *, least: float, constants: str = "data"
     ) -> None:
         self.instance = instance
         self.model = model
@@ -129,7 +129,7 @@ def reach(instance: ObliqueInstance, constants: str) -> FloatArray:
 
 
 def smallest_leaves(
-    instance: ObliqueInstance, model: Model, terminal: Sequence[int], routes: CountArray
+    instance: ObliqueInstance, model: IntegerProgram, terminal: Sequence[int], routes: CountArray
 ) -> Variables | None:
     """(N1), (N2): a terminal node is empty or has its least weight; `routes` int64 (P, T) are the columns of z[g,t]."""
     if instance.min_leaf <= 1:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from trainer.families.oblique.instance import BRANCH, LEAF, ObliqueTree, Packed
-from trainer.families.oblique.packing import LARGEST, Packing
+from trainer.families.oblique.instance import BRANCH, LEAF, DepthTwoErrors, ObliqueTree
+from trainer.families.oblique.packing import MAX_SET_POINTS, Packing
 from trainer.families.oblique.refit import drawn_tree
 from trainer.families.oblique.separable import Separator
-from trainer.families.oblique.target import Clock, Target
+from trainer.families.oblique.target import SearchClock, Target
 
 PACKING = 30.0  # seconds for the bound of planes, at most two fifths of what is left
 MOST_PARTED = 2_000_000  # cells; one linear program over more takes too long for a presolve
 
 
-def one_plane(target: Target, clock: Clock) -> ObliqueTree | None:
+def one_plane(target: Target, clock: SearchClock) -> ObliqueTree | None:
     """The tree of one hyperplane that separates two classes, if there is one: it needs no search."""
     inst = target.instance
     if inst.counts.shape[1] != 2 or inst.most_leaves < 2 or inst.Z.size > MOST_PARTED:
@@ -31,7 +31,7 @@ def one_plane(target: Target, clock: Clock) -> ObliqueTree | None:
     return inst.completed(tree) if inst.complete else tree
 
 
-def packing(target: Target, clock: Clock) -> Packing | None:
+def packing(target: Target, clock: SearchClock) -> Packing | None:
     """The search for rows that lie in planes, if the numbers of leaves that it covers are all that count."""
     inst = target.instance
     known = inst.depth <= 2 or inst.most_leaves <= 3 or inst.kappa > 0
@@ -42,19 +42,21 @@ def packing(target: Target, clock: Clock) -> Packing | None:
     return Packing(X, inst.counts, clock.until(min(PACKING, 0.4 * clock.remaining())), leaves)
 
 
-def decomposed(target: Target, clock: Clock, packed: tuple[Packed, ...] | None) -> tuple[Packed, ...] | None:
+def decomposed(
+    target: Target, clock: SearchClock, packed: tuple[DepthTwoErrors, ...] | None
+) -> tuple[DepthTwoErrors, ...] | None:
     """Few points in one plane: the best halves below each way to separate them at the root, unless `packed` has them already.
 
     None if the rows in planes do not count for this target.
     """
-    search = packing(target, clock) if packed or len(target.instance.Z) <= LARGEST else None
+    search = packing(target, clock) if packed or len(target.instance.Z) <= MAX_SET_POINTS else None
     if search is None or packed is not None:
         return None if search is None else packed
     found = search.everything()
     return None if found is None else (found,)
 
 
-def trees_of(target: Target, packed: tuple[Packed, ...]) -> list[ObliqueTree]:
+def trees_of(target: Target, packed: tuple[DepthTwoErrors, ...]) -> list[ObliqueTree]:
     """The trees that separate the packed rows as their counts require, if planes for them exist."""
     inst = target.instance
     separator = Separator(target.instance.Z)

@@ -14,13 +14,13 @@ from threadpoolctl import threadpool_limits
 
 from trainer.data.problem import Problem
 from trainer.dtypes import CountArray, FloatArray
-from trainer.families.oblique.cases import PLAIN, Cases, Fewer, Named, Terms, predicts
+from trainer.families.oblique.cases import PLAIN, Cases, FewerErrors, Named, Terms, predicts
 from trainer.families.oblique.hulls import Hulls
 from trainer.families.oblique.instance import ObliqueInstance
 from trainer.families.oblique.planes import DISTANCE
-from trainer.families.oblique.store import Labels, Step, Store, Undecided, lemma_steps
+from trainer.families.oblique.store import Labels, Step, Store, UndecidedCases, lemma_steps
 from trainer.families.oblique.units import Units, instance_of
-from trainer.methods.base import NotProved, Proof, Settings
+from trainer.methods.base import NotProved, ProofSteps, Settings
 
 NOISE = Fraction(1, 10**6)  # what rounding may have added to a cost
 LARGEST_NUMBER = (1 << 53) - 1  # that every reader of JSON reads exactly
@@ -31,7 +31,7 @@ NEAR = (
 MOST_TREES = 20_000  # ways to label the leaves; a checker looks at no more
 
 
-def build_proof(problem: Problem, settings: Settings, bound: Fraction, stop: Callable[[], bool]) -> Proof | None:
+def build_proof(problem: Problem, settings: Settings, bound: Fraction, stop: Callable[[], bool]) -> ProofSteps | None:
     """The proof that no tree of the method has a better objective than `bound`; None if it is not found in time.
 
     Raises NotProved where the cases end at a better tree, which only the distance from the rows forbids.
@@ -49,7 +49,7 @@ def build_proof(problem: Problem, settings: Settings, bound: Fraction, stop: Cal
         steps = proof.all_steps(Fraction(cost, unit))
     if steps is None and proof.fewer is not None:
         raise NotProved(NEAR)
-    return None if steps is None else Proof(scale=1, goal=cost, steps=steps)
+    return None if steps is None else ProofSteps(scale=1, goal=cost, steps=steps)
 
 
 def cost_in_units(problem: Problem, bound: Fraction) -> tuple[int, int]:
@@ -145,10 +145,10 @@ class PlaneProof:
         try:
             for t, errors in needed:
                 self._all(t, errors, terms)
-        except Fewer as found:
+        except FewerErrors as found:
             self.fewer = found.at
             return None
-        except Undecided:
+        except UndecidedCases:
             return None
         return self._assembled(charged=terms.charge > 0)
 
@@ -176,12 +176,12 @@ class PlaneProof:
         every = np.ones(len(self.counts), bool)
         for number, labels in enumerate(labelled(self.depth, leaves, self.counts.shape[1])):
             if number > MOST_TREES:
-                raise Undecided
+                raise UndecidedCases
             self.store.pause()
             wrong = self.counts.sum(axis=1) - self.counts[:, predicts(labels)].max(axis=1)
             if int(wrong.sum()) < needed:
                 if isinstance(labels, int):
-                    raise Undecided
+                    raise UndecidedCases
                 self.blocks.append((labels, needed, Cases(self.store, labels, every, needed, terms).solve()))
 
     def _assembled(self, *, charged: bool) -> list[Step]:

@@ -19,22 +19,22 @@ from trainer.families.oblique.proving import PlaneProof, analysis, cost_in_units
 from trainer.families.oblique.refit import drawn_tree
 from trainer.families.oblique.separable import Separator
 from trainer.families.oblique.store import Step, Store
-from trainer.families.oblique.target import Clock, Target
-from trainer.methods.base import Proof
+from trainer.families.oblique.target import SearchClock, Target
+from trainer.methods.base import ProofSteps
 
 SHARE = 0.5  # of the time that is left
 LONGEST = 60.0  # seconds
 MOST_CASES = 1_000_000
 
 
-class Raising:
+class BoundRaising:
     """The case analysis of one training. `bound` is the best value that it leaves open, None at first.
 
     `store` is what is known from an analysis of the same points.
     """
 
     def __init__(
-        self, target: Target, search: LocalSearch, least: float, clock: Clock, store: Store | None = None
+        self, target: Target, search: LocalSearch, least: float, clock: SearchClock, store: Store | None = None
     ) -> None:
         self.target = target
         self.search = search
@@ -74,7 +74,7 @@ class Raising:
         bound = None if self.bound is None else str(self.bound)
         return {"cases": {"bound": bound, "cases": store.cases, "sets": len(store.vectors)}}
 
-    def kept(self, objective: Fraction, stop: Callable[[], bool]) -> Proof | None:
+    def kept(self, objective: Fraction, stop: Callable[[], bool]) -> ProofSteps | None:
         """The steps as the proof that no tree has a better objective, at the prices that were asked for; None if they show less."""
         if self.bound is None or stop():
             return None
@@ -86,4 +86,4 @@ class Raising:
             errors <= max((most for s, most in self.errors.items() if s >= t), default=0)
             for t, errors in plain.needed(Fraction(cost, unit))
         )
-        return Proof(scale=1, goal=cost, steps=self.steps) if shown else None
+        return ProofSteps(scale=1, goal=cost, steps=self.steps) if shown else None

@@ -9,7 +9,7 @@ import numpy as np
 
 from trainer.dtypes import CountArray, FloatArray
 from trainer.families.oblique.instance import BRANCH, LEAF, ObliqueInstance, ObliqueTree
-from trainer.families.oblique.separable import Plane, Separator
+from trainer.families.oblique.separable import SeparatingPlane, Separator
 
 STYLES = ("margin", "svm", "sparse")
 LARGE = 100_000  # points times columns of a program that may take seconds
@@ -86,14 +86,14 @@ def candidate_planes(
     Z: FloatArray,
     L: CountArray,
     R: CountArray,
-    widest: Plane,
+    widest: SeparatingPlane,
     style: str,
     separator: Separator,
     columns: CountArray,
     stopped: Callable[[], bool] = never,
-) -> list[Plane]:
+) -> list[SeparatingPlane]:
     """Planes that part L from R, the preferred one first, the one of widest margin last."""
-    found: list[Plane | None] = []
+    found: list[SeparatingPlane | None] = []
     if style == "svm":
         a = soft_margin(Z, L, R, stopped)
         found = [None if a is None else separator.between(a, L, R)]
@@ -135,12 +135,12 @@ def fewest_columns(
     Z: FloatArray,
     L: CountArray,
     R: CountArray,
-    widest: Plane,
+    widest: SeparatingPlane,
     separator: Separator,
     columns: CountArray,
     stopped: Callable[[], bool] = never,
     seconds: float = 5.0,
-) -> Plane | None:
+) -> SeparatingPlane | None:
     """The plane of widest margin over the fewest columns that separate the sides; of all if the small program ends in time.
 
     Binary z[column] allows |a_j| <= z; a program of HiGHS, so that the count is the least one for these sides. Columns that separate them

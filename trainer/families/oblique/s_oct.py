@@ -19,7 +19,7 @@ from trainer.dtypes import FloatArray
 from trainer.families.oblique.cut_h import CUTS
 from trainer.families.oblique.instance import BRANCH, LEAF, ObliqueInstance, ObliqueTree
 from trainer.families.oblique.local import logistic
-from trainer.families.oblique.plan import HEAD, TAIL, Plan
+from trainer.families.oblique.plan import HEAD, TAIL, SolvePlan
 from trainer.families.oblique.plan import SCOPE as NEAR
 from trainer.families.oblique.planes import CONSTANTS, DISTANCE, SCOPE, Planes, smallest_leaves
 from trainer.families.oblique.separable import Separator
@@ -29,7 +29,7 @@ from trainer.methods.base import Method, Parameter, Settings, Solution
 from trainer.methods.capabilities import Asks, Group, ProofKind
 from trainer.methods.cost import HYPERPLANE_PROGRAM
 from trainer.methods.monitor import Monitor
-from trainer.milo import Expression, Hooks, Model, Row, at_most, total
+from trainer.milo import Expression, Hooks, IntegerProgram, Row, at_most, total
 
 
 class SOCT:
@@ -53,7 +53,7 @@ class SOCT:
         self.point, self.item_class = (x.astype(np.int64) for x in np.nonzero(inst.counts))
         self.items = [np.flatnonzero(self.point == g) for g in range(len(inst.Z))]
         self.separator = Separator(inst.Z)
-        self.model = model = Model()
+        self.model = model = IntegerProgram()
         model.halted = halted
         self.b = model.binary("b", self.B, priority=20)
         self.w = model.binary("w", self.T, range(inst.counts.shape[1]), priority=10)
@@ -147,9 +147,9 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     def make(instance: ObliqueInstance, halted: Callable[[], bool]) -> SOCT:
         return SOCT(instance, options, halted, constants=settings["big_m"])
 
-    plan = Plan(make=make, hooks=CutHooks)
+    plan = SolvePlan(make=make, hooks=CutHooks)
     if settings["big_m"] != "none":
-        plan = Plan(make=make, hooks=lambda form, improve: Hooks(), scope=SCOPE, least=DISTANCE)
+        plan = SolvePlan(make=make, hooks=lambda form, improve: Hooks(), scope=SCOPE, least=DISTANCE)
     return solve_oblique(problem, settings, monitor, plan)
 
 

@@ -37,7 +37,7 @@ CACHED = 20_000
 
 
 @dataclass(frozen=True, eq=False)
-class Plane:
+class SeparatingPlane:
     """Points with `a @ z <= c` go left; `margin` is the distance that it keeps, in scaled units."""
 
     a: FloatArray
@@ -126,7 +126,7 @@ class _Program:
 class Verdict:
     """A plane that separates two sets, or none; `proved` says that none separates them, and not only that none was found."""
 
-    plane: Plane | None
+    plane: SeparatingPlane | None
     proved: bool
 
 
@@ -139,7 +139,7 @@ class Separator:
         self.used = np.zeros(len(Z))  # how often a point was in a support: seldom used points are preferred
         self._cache: OrderedDict[tuple[bytes, bytes], Verdict] = OrderedDict()
 
-    def plane(self, L: Sequence[int] | CountArray, R: Sequence[int] | CountArray) -> Plane | None:
+    def plane(self, L: Sequence[int] | CountArray, R: Sequence[int] | CountArray) -> SeparatingPlane | None:
         """The hyperplane of largest margin with L left and R right, or None if their hulls meet or none was found.
 
         A side without points gives the plane that sends every point the other way.
@@ -151,7 +151,7 @@ class Separator:
         left = np.unique(np.asarray(L, np.int64))
         right = np.unique(np.asarray(R, np.int64))
         if not len(left) or not len(right):
-            return Verdict(Plane(np.zeros(self.Z.shape[1]), -1.0 if len(right) else 1.0, 1.0), False)
+            return Verdict(SeparatingPlane(np.zeros(self.Z.shape[1]), -1.0 if len(right) else 1.0, 1.0), False)
         key = (left.tobytes(), right.tobytes())
         if key in self._cache:
             self.hits += 1
@@ -163,7 +163,7 @@ class Separator:
             self._cache.popitem(last=False)
         return found
 
-    def within(self, stopped: Callable[[], bool], left: CountArray, right: CountArray) -> Plane | None:
+    def within(self, stopped: Callable[[], bool], left: CountArray, right: CountArray) -> SeparatingPlane | None:
         """As `plane`, for two sets of different points, but None if that is not known when it is stopped."""
         program = _Program(self.Z, left, right)
         program.solver.cbSimplexInterrupt.subscribe(lambda event: event.interrupt() if stopped() else None)
@@ -200,12 +200,12 @@ class Separator:
         difference = sides[0] @ self.Z[left] / sides[0].sum() - sides[1] @ self.Z[right] / sides[1].sum()
         return float(np.abs(difference).sum()) <= 2 * MARGIN + ROUNDING
 
-    def between(self, a: FloatArray, left: CountArray, right: CountArray) -> Plane | None:
+    def between(self, a: FloatArray, left: CountArray, right: CountArray) -> SeparatingPlane | None:
         """The plane with normal `a` halfway between the sets, or None if it does not separate them."""
         low = float((self.Z[left] @ a).max())
         high = float((self.Z[right] @ a).min())
         c = low + (high - low) / 2
-        return Plane(a, c, (high - low) / 2) if low <= c < high and high - low > 1e-12 else None
+        return SeparatingPlane(a, c, (high - low) / 2) if low <= c < high and high - low > 1e-12 else None
 
     def supports(self, L: Sequence[int] | CountArray, R: Sequence[int] | CountArray, most: int = 5) -> list[Support]:
         """Up to `most` minimal sets of L and R that no hyperplane separates; empty if one separates L from R.

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from trainer.dtypes import CountArray, FloatArray
-from trainer.families.oblique.instance import BRANCH, LEAF, ObliqueInstance, ObliqueTree, Packed, mirrored
+from trainer.families.oblique.instance import BRANCH, LEAF, DepthTwoErrors, ObliqueInstance, ObliqueTree, mirrored
 from trainer.families.oblique.local import logistic
 from trainer.families.oblique.separable import Separator, Support
-from trainer.milo import Expression, Hooks, Model, Point, Row, at_most
+from trainer.milo import Expression, Hooks, IntegerProgram, Point, Row, at_most
 from trainer.milo.hooks import NodeInfo
 
 CONNECT = ("all", "lazy", "I", "II", "III")
@@ -64,7 +64,7 @@ class CutModel:
         self.below = {v: np.array(subtree(v, inst.size)) - 1 for v in self.V}
         self.full = self.options.full or inst.min_leaf > 1
         self.separator = Separator(inst.Z)
-        self.model = model = Model()
+        self.model = model = IntegerProgram()
         model.halted = self.halted
         self.b = model.binary("b", self.B, priority=20)
         self.w = model.binary("w", self.V, self.K, priority=10)
@@ -349,7 +349,7 @@ class CutHooks(Hooks):
         return Row(columns, np.ones(len(columns)), upper=len(columns) - 1.0, name="shattering")
 
 
-def set_row(instance: ObliqueInstance, packed: Packed, s: CountArray, weight: CountArray) -> Row:
+def set_row(instance: ObliqueInstance, packed: DepthTwoErrors, s: CountArray, weight: CountArray) -> Row:
     """(M12): a set on which every tree errs has no more correct rows; `s` (items, nodes) columns of its items."""
     here = instance.counts[packed.points]
     most = int(here.max(axis=1).sum()) - instance.further(packed, instance.most_leaves)

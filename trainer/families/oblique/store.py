@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from trainer.dtypes import BoolArray, CountArray
-from trainer.families.oblique.hulls import Hulls, Meeting, Parting
+from trainer.families.oblique.hulls import Hulls, Meeting, Separation
 
 Labels = int | tuple["Labels", "Labels"]  # a class, or the two sides of a question
 Step = dict[str, Any]  # as in the file; vectors and sets that add up are named by their place in the store
@@ -22,7 +22,7 @@ MOST_WORK = 50_000_000  # points times columns of all linear programs, and what 
 MOST_HELD = 50_000_000  # points times vectors and hyperplanes that are kept
 
 
-class Undecided(Exception):
+class UndecidedCases(Exception):
     """The cases cannot be completed: a tree makes fewer errors, or rounding leaves a set open, or time is over."""
 
 
@@ -75,23 +75,23 @@ class Store:
         return self
 
     def cannot(self, left: BoolArray, right: BoolArray) -> int | None:
-        """The place of a vector within these sets, or None if a hyperplane parts them; raises Undecided."""
+        """The place of a vector within these sets, or None if a hyperplane parts them; raises UndecidedCases."""
         if not left.any() or not right.any() or self._seen(left, right):
             return None
         self.pause()
         found = self.hulls.test(np.flatnonzero(left), np.flatnonzero(right))
         if found is None:
-            raise Undecided
-        if isinstance(found, Parting):
+            raise UndecidedCases
+        if isinstance(found, Separation):
             self._keep(found)
             return None
         return self._place(found)
 
     def pause(self) -> None:
-        """Raises Undecided if time is over, or too much was done or is kept."""
+        """Raises UndecidedCases if time is over, or too much was done or is kept."""
         held = (len(self.vectors) + self.parted) * len(self.counts)
         if self.stop() or held > MOST_HELD or self.cases > self.most_cases or self.hulls.work > MOST_WORK:
-            raise Undecided
+            raise UndecidedCases
 
     def _seen(self, left: BoolArray, right: BoolArray) -> bool:
         one, two = self.partings[:, : self.parted]
@@ -101,7 +101,7 @@ class Store:
         )
         return not all(way.all() for way in outside)
 
-    def _keep(self, parting: Parting) -> None:
+    def _keep(self, parting: Separation) -> None:
         if self.parted == self.partings.shape[1]:
             self.partings = np.concatenate([self.partings, np.zeros_like(self.partings)], axis=1)
         self.partings[0, self.parted], self.partings[1, self.parted] = parting.left, parting.right

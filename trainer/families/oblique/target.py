@@ -9,8 +9,8 @@ from fractions import Fraction
 
 from trainer.certificate import relative_gap
 from trainer.data.problem import Problem
-from trainer.families.oblique.instance import ObliqueInstance, ObliqueTree, Packed
-from trainer.families.oblique.plan import Plan
+from trainer.families.oblique.instance import DepthTwoErrors, ObliqueInstance, ObliqueTree
+from trainer.families.oblique.plan import SolvePlan
 from trainer.families.oblique.units import instance_of
 from trainer.methods.base import Settings
 from trainer.methods.monitor import Monitor
@@ -20,7 +20,7 @@ from trainer.milo.lattice import NOISE, Lattice, Prices, same_order, tie_price
 class Target:
     """Instance, units and prices; values inside are in rows at the price that is searched with, outside in the objective's unit."""
 
-    def __init__(self, problem: Problem, settings: Settings, plan: Plan) -> None:
+    def __init__(self, problem: Problem, settings: Settings, plan: SolvePlan) -> None:
         self.problem = problem
         self.settings = settings
         instance, self.units = instance_of(problem, settings["depth"], complete=plan.complete, robust=plan.robust)
@@ -75,12 +75,12 @@ class Target:
         wanted = self.settings["mip_gap"]
         return wanted > 0 and gap is not None and gap <= wanted
 
-    def pack(self, packed: tuple[Packed, ...]) -> None:
+    def pack(self, packed: tuple[DepthTwoErrors, ...]) -> None:
         """Let sets of rows with counted errors lower the instance's own bound."""
         self.instance = replace(self.instance, packed=packed)
 
 
-class Clock:
+class SearchClock:
     """The time of the search: the time of the run, less `kept` seconds for drawing."""
 
     def __init__(self, monitor: Monitor, kept: float) -> None:

@@ -19,15 +19,15 @@ from trainer.certificate import Evidence, Status
 from trainer.data.problem import Problem
 from trainer.families.oblique.distance import DistantSearch
 from trainer.families.oblique.drawing import Drawing, kept_for_drawing
-from trainer.families.oblique.instance import ObliqueInstance, ObliqueTree, Packed
+from trainer.families.oblique.instance import DepthTwoErrors, ObliqueInstance, ObliqueTree
 from trainer.families.oblique.local import LocalSearch
 from trainer.families.oblique.master import PlaneModel
-from trainer.families.oblique.plan import LEAVES_OPEN, Master, Plan
+from trainer.families.oblique.plan import LEAVES_OPEN, Master, SolvePlan
 from trainer.families.oblique.presolve import decomposed, one_plane, packing, trees_of
-from trainer.families.oblique.raising import Raising
+from trainer.families.oblique.raising import BoundRaising
 from trainer.families.oblique.starts import first_trees
 from trainer.families.oblique.store import Store
-from trainer.families.oblique.target import Clock, Target
+from trainer.families.oblique.target import SearchClock, Target
 from trainer.families.oblique.units import Units, draft_of
 from trainer.methods.base import Settings, Solution
 from trainer.methods.monitor import Monitor
@@ -35,8 +35,8 @@ from trainer.milo import BuildStopped, Outcome, backend
 from trainer.solver_common.tree_model import STRUCK, drive, options_of, record
 
 MOST_CELLS = 30_000  # items times nodes; the relaxation of a larger master model does not end in reasonable time
-PATIENCE = 500  # rounds of local search without a better tree, after which only the solver can help
-LESS_PATIENCE = (
+MAX_ROUNDS_WITHOUT_GAIN = 500  # rounds of local search without a better tree, after which only the solver can help
+MAX_ROUNDS_NEAR_OPTIMUM = (
     100  # where one row is all that can be won, and the model is so small that the solver soon says whether it can be
 )
 FEW_CELLS = 2_000  # of such a model
@@ -45,12 +45,12 @@ FEW_CELLS = 2_000  # of such a model
 class Run:
     """One training. The target says what is sought, the search has the best tree, `bound` what is proved so far."""
 
-    def __init__(self, problem: Problem, settings: Settings, monitor: Monitor, plan: Plan) -> None:
+    def __init__(self, problem: Problem, settings: Settings, monitor: Monitor, plan: SolvePlan) -> None:
         self.settings = settings
         self.monitor = monitor
         self.plan = plan
         self.target = Target(problem, settings, plan)
-        self.clock = Clock(monitor, kept_for_drawing(settings["hyperplanes"], monitor))
+        self.clock = SearchClock(monitor, kept_for_drawing(settings["hyperplanes"], monitor))
         instance = self.target.instance
         seed = settings["seed"]
         self.search = (
@@ -59,13 +59,13 @@ class Run:
             else LocalSearch(instance, seed, monitor.flag)
         )
         self.bound = instance.ceiling
-        self.packed: tuple[Packed, ...] | None = None
+        self.packed: tuple[DepthTwoErrors, ...] | None = None
         self.extra: list[ObliqueTree] = []  # trees that are known already; then no other method is asked
         self.starts: list[ObliqueTree] = []
         self.trees: dict[int, ObliqueTree] = {}  # the best one that was reported with so many leaves
         self.shown: Fraction | None = None  # the value of the tree that was reported last
         self.first: float | None = None  # objective of the first tree
-        self.raising: Raising | None = None
+        self.raising: BoundRaising | None = None
         self.store: Store | None = None  # sets that nothing parts, if some are known
         self.form: Master | None = None
         self.outcome: Outcome | None = None
@@ -145,7 +145,7 @@ class Run:
     def _patience(self) -> int:
         """Rounds of local search without a better tree before the solver begins."""
         near = self.bound - self.search.value <= 1 and self._cells() <= FEW_CELLS
-        return min(PATIENCE, LESS_PATIENCE) if near else PATIENCE
+        return min(MAX_ROUNDS_WITHOUT_GAIN, MAX_ROUNDS_NEAR_OPTIMUM) if near else MAX_ROUNDS_WITHOUT_GAIN
 
     def _presolve(self) -> None:
         """One plane, or few points decomposed by the root."""
@@ -173,7 +173,7 @@ class Run:
             self.packed = search.best()
         self._bounded(self.packed)
 
-    def _bounded(self, packed: tuple[Packed, ...]) -> None:
+    def _bounded(self, packed: tuple[DepthTwoErrors, ...]) -> None:
         self.target.pack(packed)
         self.bound = min(self.bound, self.instance.ceiling)
         self.report()
@@ -181,7 +181,7 @@ class Run:
     def _raise(self) -> None:
         """A better bound by cases, and perhaps a better tree."""
         self.monitor.report(phase="bound of cases")
-        self.raising = Raising(self.target, self.search, self.plan.least, self.clock, self.store)
+        self.raising = BoundRaising(self.target, self.search, self.plan.least, self.clock, self.store)
         self.raising.run(self.bound, self._raised)
 
     def _raised(self, bound: Fraction) -> None:
@@ -325,7 +325,7 @@ class Run:
         )
 
 
-def solve_oblique(problem: Problem, settings: Settings, monitor: Monitor, plan: Plan) -> Solution:
+def solve_oblique(problem: Problem, settings: Settings, monitor: Monitor, plan: SolvePlan) -> Solution:
     """Train a tree of hyperplanes as the plan says, and say what is proved."""
     with threadpool_limits(limits=settings["threads"], user_api="blas"):  # small systems: more threads only wait
         return Run(problem, settings, monitor, plan).solve()

@@ -15,7 +15,7 @@ import numpy as np
 from trainer.dtypes import BitArray
 from trainer.families.odt.groups import Groups
 from trainer.families.odt.topology import Shape
-from trainer.methods.base import NotProved, Proof
+from trainer.methods.base import NotProved, ProofSteps
 
 MOST = 1000  # questions; the checker counts their pairs
 SEARCHED = "A check searches these trees by itself, as far as that takes seconds."
@@ -48,7 +48,7 @@ def questions(groups: Groups) -> BitArray:
     return np.ascontiguousarray(np.concatenate(found, axis=1))
 
 
-def topology_proof(groups: Groups, shape: Shape, bound: float, total: int) -> Proof:
+def topology_proof(groups: Groups, shape: Shape, bound: float, total: int) -> ProofSteps:
     """The proof that no tree of the topology has a larger share of the `total` weight right than `bound`.
 
     Raises NotProved where no checker looks.
@@ -58,7 +58,7 @@ def topology_proof(groups: Groups, shape: Shape, bound: float, total: int) -> Pr
     if shape.depth > 4 or (shape.depth == 4 and (small > 2 or count(groups) > FEW)):
         raise NotProved(f"A topology of this depth has no step that is checked in short time. {SEARCHED}")
     goal = max(0, math.ceil((1 - Fraction(bound)) * total - NOISE))
-    return Proof(scale=1, goal=goal, steps=[{"path": [], "height": shape.depth, "bound": goal, "by": "topology"}])
+    return ProofSteps(scale=1, goal=goal, steps=[{"path": [], "height": shape.depth, "bound": goal, "by": "topology"}])
 
 
 def check_number(groups: Groups) -> None:

@@ -13,7 +13,7 @@ from trainer.data.problem import Problem
 from trainer.families.odt.grouping import labels_of, make_groups
 from trainer.families.odt.groups import Groups
 from trainer.families.odt.plan import used_groups
-from trainer.families.odt.search import Stopped, SubsetSearch
+from trainer.families.odt.search import LevelLimitReached, SubsetSearch
 from trainer.families.odt.topology import Shape, parse
 from trainer.methods.base import Settings
 from trainer.methods.monitor import Monitor
@@ -104,5 +104,5 @@ def _search(groups: Groups, shape: Shape, monitor: Monitor, until: float) -> Dra
     try:
         draft = search.solve(shape, np.arange(len(groups.y)))[1]
         return found[-1] if draft is None else draft
-    except Stopped:
+    except LevelLimitReached:
         return found[-1]

@@ -11,8 +11,8 @@ import numpy as np
 
 from trainer.families.odt.groups import Groups
 from trainer.families.odt.kernels import depth3 as kernel
-from trainer.families.odt.kernels.records import Budget
-from trainer.families.odt.levels import Stopped
+from trainer.families.odt.kernels.records import NodeBudget
+from trainer.families.odt.levels import LevelLimitReached
 
 
 def three_levels(
@@ -42,7 +42,7 @@ def three_levels(
             slice_ = limit
             while True:
                 check()
-                budget = Budget(slice_, flag)
+                budget = NodeBudget(slice_, flag)
                 if own is not None:
                     value, mask, used = kernel.nominal_three(T, size, cats, own, deep, spans, best, budget)
                 else:
@@ -55,7 +55,7 @@ def three_levels(
                     nodes += int(used)
                     break
                 if flag[0]:
-                    raise Stopped
+                    raise LevelLimitReached
                 slice_ *= 4
     return nodes
 
@@ -80,10 +80,10 @@ def _single_category_values(
         while used < 0:
             check()
             known = np.full(len(groups.sizes), weight)
-            budget = Budget(slice_, flag)
+            budget = NodeBudget(slice_, flag)
             out[t], used = kernel.bounded(T[a], size[a], spans, -1, int(weight), known, budget)
             if used < 0 and flag[0]:
-                raise Stopped
+                raise LevelLimitReached
             slice_ *= 4
     return out
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from trainer.certificate import Evidence, Status
-from trainer.data.problem import Names, Problem
+from trainer.data.problem import Problem, SettingNames
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.families.odt.grouping import labels_of, relabelled
 from trainer.families.odt.groups import Groups
-from trainer.families.odt.pareto import Pair, ParetoSearch
+from trainer.families.odt.pareto import RateFrontierSearch, RatePoint
 from trainer.families.odt.topology import Shape
 from trainer.goal import Goal, Maximised, downwards, needed, required_text, share
 from trainer.methods.base import Parameter, Restricts, Sentences, Settings, exact_fraction
@@ -25,7 +25,7 @@ from trainer.tree.numbers import percent_text
 MAX_POSITIVE = 100_000  # entries of a frontier
 
 
-def parse_goal(settings: Settings, names: Names) -> tuple[str, dict[str, str], Fraction | None] | None:
+def parse_goal(settings: Settings, names: SettingNames) -> tuple[str, dict[str, str], Fraction | None] | None:
     """The positive class, the required shares, and the weight of the other class (None: balanced), as far as accuracy is not all.
 
     Raises ParameterError if that cannot be, whatever the rows are.
@@ -156,20 +156,20 @@ class Reach:
         single = goal.maximise != "accuracy" and not whole
         # whether two required shares go together is one entry of the frontier, and often known long before all of it
         self.both = not whole and goal.sensitivity is not None and goal.specificity is not None
-        self.search = ParetoSearch(
+        self.search = RateFrontierSearch(
             groups=own, root=shape, predict=lambda draft: labels_of(draft, problem.matrix),
             wanted=least if single or self.both else None, stopped=monitor.stopped, flag=monitor.flag,
             on_progress=self._news,
         )  # fmt: skip
 
-    def _counts(self, pair: Pair, tn: int | None = None) -> tuple[int, int, int, int]:
+    def _counts(self, pair: RatePoint, tn: int | None = None) -> tuple[int, int, int, int]:
         """tp, positives, tn, negatives of the goal's positive class."""
         own = pair.tn if tn is None else tn
         if self.mirrored:
             return own, self.negatives, pair.tp, self.positives
         return pair.tp, self.positives, own, self.negatives
 
-    def best(self) -> Pair | None:
+    def best(self) -> RatePoint | None:
         """The best pair found that the goal admits; ties go to the larger other share."""
         admitted = [p for p in self.search.pairs() if self.goal.admits(*self._counts(p))]
         return max(admitted, key=lambda p: (self.goal.value(*self._counts(p)), p.tp + p.tn), default=None)
@@ -178,13 +178,13 @@ class Reach:
         """No tree that the goal admits has a larger value; None if none is possible."""
         top: Fraction | None = None
         for t, tn in enumerate(self.search.bound.tolist()):
-            pair = Pair(tp=t, tn=max(tn, 0), bound=max(tn, 0))
+            pair = RatePoint(tp=t, tn=max(tn, 0), bound=max(tn, 0))
             if tn >= 0 and self.goal.admits(*self._counts(pair)):
                 value = self.goal.value(*self._counts(pair))
                 top = value if top is None else max(top, value)
         return top
 
-    def _news(self, search: ParetoSearch) -> None:
+    def _news(self, search: RateFrontierSearch) -> None:
         pair = self.best()
         bound = self.bound()
         draft = None if pair is None else search.at_hand(pair.tp)
@@ -261,7 +261,7 @@ def steps(most: np.ndarray, limit: int = 2000) -> list[list[int]]:
     return [[int(t), int(most[s])] for s, t in zip(starts, ends, strict=True)]
 
 
-def thinned(pairs: Sequence[Pair], most: int = 2000) -> list[Pair]:
+def thinned(pairs: Sequence[RatePoint], most: int = 2000) -> list[RatePoint]:
     """At most about `most` of the pairs, evenly, both ends kept."""
     step = len(pairs) // most + 1
     return [p for i, p in enumerate(pairs) if i % step == 0 or i == len(pairs) - 1]

@@ -11,7 +11,7 @@ from trainer.errors import DataError
 from trainer.families.odt.groups import Groups
 from trainer.families.odt.topology import Shape
 from trainer.methods.base import Settings
-from trainer.table import Kind
+from trainer.table import ColumnKind
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
 from trainer.tree.splits import Split, Subset, Threshold, goes_left
 
@@ -29,7 +29,7 @@ def make_groups(problem: Problem, bins: int, card: int) -> Groups:
     ordered: list[int] = []
     meaning: list[np.ndarray] = []
     for j, column in enumerate(problem.table.columns):
-        nominal = column.kind is Kind.CATEGORICAL
+        nominal = column.kind is ColumnKind.CATEGORICAL
         values = np.unique(column.values) if nominal else _edges(column.values, bins)
         size = len(values) if nominal else len(values) + 1
         if size < 2:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trainer.families.odt.kernels.records import Rows, Spans
+from trainer.families.odt.kernels.records import CategoryRows, Spans
 from trainer.tree.nodes import Draft, DraftLeaf
 from trainer.tree.splits import Split
 
@@ -43,9 +43,9 @@ class Groups:
         """Where the groups are, as the kernels take it."""
         return Spans(self.start, self.ordered, self.card)
 
-    def chosen(self, rows: np.ndarray) -> Rows:
+    def chosen(self, rows: np.ndarray) -> CategoryRows:
         """Some of the rows, as the kernels take them."""
-        return Rows(self.cat, self.y, self.w, rows)
+        return CategoryRows(self.cat, self.y, self.w, rows)
 
 
 def split(groups: Groups, rows: np.ndarray, g: int, mask: int) -> tuple[np.ndarray, np.ndarray]:

@@ -8,24 +8,24 @@ from trainer.families.odt.topology import Shape
 from trainer.tree.nodes import Draft
 
 
-class Stopped(Exception):
+class LevelLimitReached(Exception):
     """A limit was reached."""
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
+class TopologyLevel:
     """A shape of the topology; equal shapes are one object."""
 
     key: int
     shape: Shape | None
-    below: tuple[Level, ...] = ()
+    below: tuple[TopologyLevel, ...] = ()
 
     @property
-    def left(self) -> Level:
+    def left(self) -> TopologyLevel:
         return self.below[0]
 
     @property
-    def right(self) -> Level:
+    def right(self) -> TopologyLevel:
         return self.below[1]
 
     @property
@@ -53,7 +53,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Known:
+class RowSetValue:
     """What is known about a row set: V itself if exact, else an upper bound; recipe (group, mask) of the root, group -1 or -2: a trivial test."""
 
     value: int

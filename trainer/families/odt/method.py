@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from trainer.certificate import Evidence, Guarantee
-from trainer.data.problem import Names, Problem
+from trainer.data.problem import Problem, SettingNames
 from trainer.errors import ParameterError
 from trainer.families.odt.as_questions import MOST, count, questions, topology_proof
 from trainer.families.odt.choice import AUTO, choose_topology, selected
@@ -22,12 +22,12 @@ from trainer.families.odt.goals import GOALS, Reach, goal_of, oriented, weighted
 from trainer.families.odt.grouping import make_groups, relabelled, scope, within_limit
 from trainer.families.odt.groups import Groups
 from trainer.families.odt.mip import MIP, solve_mip
-from trainer.families.odt.search import Stopped, SubsetSearch
+from trainer.families.odt.search import LevelLimitReached, SubsetSearch
 from trainer.families.odt.topology import Shape, complete, parse
 from trainer.goal import Goal
 from trainer.methods.base import COMMON, DEPTH, MIP_GAP, SOLVER, Method, Parameter, Settings, Solution, having
 from trainer.methods.capabilities import Asks, Candidate, Example, Group, ProofKind, Role, WorkbenchSupport
-from trainer.methods.cost import CostModel, Size
+from trainer.methods.cost import CostModel, ProblemSize
 from trainer.methods.monitor import Monitor
 from trainer.methods.scope import count_noun
 from trainer.milo import BACKENDS
@@ -78,11 +78,11 @@ def _space(problem: Problem, settings: Settings) -> str:
     return scope(problem, _topology(settings), make_groups(problem, settings["bins"], settings["max_card"]), settings)
 
 
-def _check_topology(settings: Settings, names: Names) -> None:
+def _check_topology(settings: Settings, names: SettingNames) -> None:
     _topology(settings)
 
 
-def _check_solver(settings: Settings, names: Names) -> None:
+def _check_solver(settings: Settings, names: SettingNames) -> None:
     if settings["frontier"] and settings["solver"] not in ("auto", "search"):
         raise ParameterError({"frontier": "Only solver=search finds the whole frontier."})
 
@@ -140,7 +140,7 @@ def _search(
         value, draft = search.solve(shape, rows)
         if draft is not None:
             found[0] = relabelled(draft, classes)
-    except Stopped:
+    except LevelLimitReached:
         finished = False
         value = search.bound
     monitor.report(bound=value / total, nodes=search.nodes)
@@ -172,7 +172,7 @@ def _majority(problem: Problem, goal: Goal | None) -> float:
     return float(max(weights) / sum(weights))
 
 
-def _seconds(size: Size) -> float:
+def _seconds(size: ProblemSize) -> float:
     return 2e-7 * size.n * size.F * 4 ** min(max(1, size.d), 8)
 
 

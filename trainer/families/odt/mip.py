@@ -10,36 +10,36 @@ from typing import Any
 
 import numpy as np
 
-from trainer.data.problem import Names, Problem
+from trainer.data.problem import Problem, SettingNames
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.families.odt.goals import oriented
 from trainer.families.odt.grouping import labels_of, relabelled
 from trainer.families.odt.groups import Groups
-from trainer.families.odt.model import OdtModel, Techniques
+from trainer.families.odt.model import ModelTechniques, OdtModel
 from trainer.families.odt.plan import greedy
-from trainer.families.odt.search import Stopped, SubsetSearch
+from trainer.families.odt.search import LevelLimitReached, SubsetSearch
 from trainer.families.odt.topology import Shape
 from trainer.goal import Goal, downwards, needed, required_text, share
 from trainer.methods.base import Parameter, Settings, Solution
 from trainer.methods.monitor import Monitor
-from trainer.milo import Ended, Hooks, backend
-from trainer.solver_common.tree_model import TreeModel, drive, options_of, record, strike
+from trainer.milo import Hooks, Termination, backend
+from trainer.solver_common.tree_model import TreeProgram, drive, options_of, record, strike
 from trainer.tree.nodes import Draft, DraftLeaf
 
 WHOLE_UNITS = 0.5  # the gap at which values in whole units are told apart
 MAX_CELLS = 3_000_000  # rows of the model before it is refused
 
 
-def techniques(text: str) -> Techniques:
+def techniques(text: str) -> ModelTechniques:
     """The techniques that are left when those named in `text` are taken out; raises ParameterError for an unknown name."""
     out = [word.strip() for word in text.split(",") if word.strip()]
     unknown = [word for word in out if word not in ("anchor", "relax", "strengthen")]
     if unknown:
         raise ParameterError({"without": f"'{unknown[0]}' is not a technique. Known: anchor, relax, strengthen."})
-    return Techniques(**dict.fromkeys(out, False))
+    return ModelTechniques(**dict.fromkeys(out, False))
 
 
-def _check_techniques(settings: Settings, names: Names) -> None:
+def _check_techniques(settings: Settings, names: SettingNames) -> None:
     techniques(settings["without"])
 
 
@@ -60,7 +60,7 @@ MIP = (
 )  # fmt: skip
 
 
-class Task:
+class SolverTask:
     """What a solver maximises: weights of rows by class, required weights, and the value of a tree in the unit of the goal."""
 
     def __init__(self, problem: Problem, groups: Groups, goal: Goal | None) -> None:
@@ -95,10 +95,10 @@ class Task:
         return float(share(units, self.top))
 
 
-class GroupModel(TreeModel[Draft]):
+class GroupModel(TreeProgram[Draft]):
     """The model over groups of equal rows under the driver; values are whole units of the goal."""
 
-    def __init__(self, task: Task, form: OdtModel, monitor: Monitor) -> None:
+    def __init__(self, task: SolverTask, form: OdtModel, monitor: Monitor) -> None:
         self.task = task
         self.form = form
         self.monitor = monitor
@@ -154,7 +154,7 @@ def solve_mip(
 ) -> Solution:  # fmt: skip
     """Solve the model by the solver of the settings; raises InfeasibleError if the required shares cannot be kept together."""
     solver = backend(settings["solver"])
-    task = Task(problem, groups, goal)
+    task = SolverTask(problem, groups, goal)
     _check_size(task.groups, shape)
     monitor.report(phase="model")
     form = OdtModel(task.groups, shape, least=task.least, value=task.value, techniques=techniques(settings["without"]))
@@ -178,7 +178,7 @@ def solve_mip(
     return Solution(
         draft=kind.draft,
         bound=task.share(int(driven.bound)),
-        finished=outcome.ended is Ended.OPTIMAL or optimal,
+        finished=outcome.ended is Termination.OPTIMAL or optimal,
         nodes=outcome.nodes,
         solver=outcome.solver,
         solver_version=outcome.version,
@@ -188,7 +188,7 @@ def solve_mip(
     )
 
 
-def first_trees(task: Task, shape: Shape, settings: Settings, monitor: Monitor) -> list[Draft]:
+def first_trees(task: SolverTask, shape: Shape, settings: Settings, monitor: Monitor) -> list[Draft]:
     """Trees to start from; a constant one is right if a share is required."""
     if settings["first_tree"] == "none":
         return []
@@ -206,12 +206,12 @@ def first_trees(task: Task, shape: Shape, settings: Settings, monitor: Monitor) 
             draft = search.solve(shape, np.arange(len(g.y)))[1]
             if draft is not None:
                 found.append(draft)
-        except Stopped:
+        except LevelLimitReached:
             pass
     return found
 
 
-def _assignments(form: OdtModel, task: Task, draft: Draft | None) -> tuple[np.ndarray, ...]:
+def _assignments(form: OdtModel, task: SolverTask, draft: Draft | None) -> tuple[np.ndarray, ...]:
     if draft is None:
         return ()
     back = tuple(int(np.flatnonzero(np.asarray(task.classes) == k)[0]) for k in range(len(task.classes)))
@@ -219,7 +219,7 @@ def _assignments(form: OdtModel, task: Task, draft: Draft | None) -> tuple[np.nd
     return () if values is None else (values,)
 
 
-def _best_share(task: Task, shape: Shape, settings: Settings, monitor: Monitor) -> int | None:
+def _best_share(task: SolverTask, shape: Shape, settings: Settings, monitor: Monitor) -> int | None:
     """The best value of a task, or None if it was not found out."""
     form = OdtModel(task.groups, shape, least=task.least, value=task.value)
     kind = GroupModel(task, form, Monitor(monitor.limits))
@@ -227,14 +227,14 @@ def _best_share(task: Task, shape: Shape, settings: Settings, monitor: Monitor) 
         driven = drive(kind, backend(settings["solver"]), options_of(settings, monitor), absolute_gap=WHOLE_UNITS)
     except InfeasibleError:
         return None
-    return kind.best if driven.outcome.ended is Ended.OPTIMAL else None
+    return kind.best if driven.outcome.ended is Termination.OPTIMAL else None
 
 
-def _unreachable(task: Task, best_of: Callable[[Task], int | None]) -> InfeasibleError:
+def _unreachable(task: SolverTask, best_of: Callable[[SolverTask], int | None]) -> InfeasibleError:
     """What can be reached instead: the best specificity under the required sensitivity."""
     goal = task.goal
     assert goal is not None
-    one = Task(task.problem, task.groups, None)
+    one = SolverTask(task.problem, task.groups, None)
     one.groups = task.groups
     one.classes = task.classes
     one.rows = task.rows

@@ -24,14 +24,14 @@ import numpy as np
 
 from trainer.dtypes import FloatArray
 from trainer.families.odt.groups import Groups
-from trainer.families.odt.plan import Place, Plan, Planner, greedy, places
+from trainer.families.odt.plan import DecisionNode, Planner, TreePlan, greedy, places
 from trainer.families.odt.topology import Shape
-from trainer.milo import Expression, Model, Point, total
+from trainer.milo import Expression, IntegerProgram, Point, total
 from trainer.tree.nodes import Draft, DraftLeaf
 
 
 @dataclass(frozen=True, kw_only=True)
-class Techniques:
+class ModelTechniques:
     """What of the paper's Sections 3.2 to 3.4 is used; each changes the model, none the optimum."""
 
     anchor: bool = True
@@ -52,11 +52,11 @@ class OdtModel:
         *,
         least: tuple[int, ...] = (),
         value: tuple[int, ...] = (),
-        techniques: Techniques | None = None,
+        techniques: ModelTechniques | None = None,
     ) -> None:
         self.groups = groups
         self.root = root
-        self.techniques = techniques or Techniques()
+        self.techniques = techniques or ModelTechniques()
         self.least = least or (0,) * groups.n_classes
         self.value = value or (1,) * groups.n_classes
         # rows weighted as the objective does, for tests that are chosen by counting
@@ -64,7 +64,7 @@ class OdtModel:
         self.places, self.n_leaves = places(root)
         self._merge()
         self._structure()
-        self.model = Model()
+        self.model = IntegerProgram()
         self._variables()
         self._branching()
         self._rows()
@@ -258,7 +258,7 @@ class OdtModel:
                 values[self.c[i, t]] = 1.0
         return values
 
-    def _turn(self, values: FloatArray, p: Place, g: int, chosen: frozenset[int]) -> None:
+    def _turn(self, values: FloatArray, p: DecisionNode, g: int, chosen: frozenset[int]) -> None:
         side = self.o[p.number]
         if side is None:
             return
@@ -269,7 +269,7 @@ class OdtModel:
                 upper = h != g or len(chosen) <= self.groups.card
             values[side.column(h)] = float(upper)
 
-    def _leaf_of(self, i: int, plan: Plan) -> int:
+    def _leaf_of(self, i: int, plan: TreePlan) -> int:
         v = 0
         while v >= 0:
             g, chosen = plan.tests[v]

@@ -16,16 +16,16 @@ import numpy as np
 
 from trainer.families.odt.groups import Groups
 from trainer.families.odt.kernels import pareto as kernel
-from trainer.families.odt.kernels.pareto import Front
-from trainer.families.odt.kernels.records import Budget
+from trainer.families.odt.kernels.pareto import EntryFront
+from trainer.families.odt.kernels.records import NodeBudget
 from trainer.families.odt.kernels.subset import count, last_level_of
-from trainer.families.odt.search import Stopped, SubsetSearch
+from trainer.families.odt.search import LevelLimitReached, SubsetSearch
 from trainer.families.odt.topology import Shape
 from trainer.tree.nodes import Draft, DraftLeaf
 
 MEMORY = 50_000  # frontiers kept
 SLICE = 4_000  # joins of a kernel call
-# how an entry of `Front.groups` was reached without a test
+# how an entry of `EntryFront.groups` was reached without a test
 LEAF = -1
 LEFT = -2
 RIGHT = -3
@@ -33,7 +33,7 @@ GIVEN = -4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pair:
+class RatePoint:
     """A reachable pair: `tp` correct positives and `tn` correct negatives, in row weight; no tree with as many `tp` has more than `bound`."""
 
     tp: int
@@ -43,7 +43,7 @@ class Pair:
 
 
 @dataclass(kw_only=True)
-class ParetoSearch:
+class RateFrontierSearch:
     """The frontier of one problem; class 1 of `groups` is the positive one.
 
     After `solve` (also one that was stopped), `pairs`, `bound` and `tree` say what is known.
@@ -54,11 +54,11 @@ class ParetoSearch:
     predict: Callable[[Draft], np.ndarray]  # labels 0 and 1 of all rows
     wanted: int | None = None  # only trees with so many correct positives matter
     stopped: Callable[[], bool] = lambda: False
-    on_progress: Callable[[ParetoSearch], None] = lambda search: None
+    on_progress: Callable[[RateFrontierSearch], None] = lambda search: None
     flag: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
     nodes: int = 0
     finished: bool = False
-    _memo: dict[tuple[Shape | None, bytes], Front] = field(default_factory=dict)
+    _memo: dict[tuple[Shape | None, bytes], EntryFront] = field(default_factory=dict)
     _given: dict[int, Draft] = field(default_factory=dict)  # trees of the hull by correct positives
     _corners: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)  # what `_weighted` has proved
     _patient: bool = False
@@ -71,7 +71,7 @@ class ParetoSearch:
         self._front = self._leaf(self._rows)
         self.bound = np.full(self.positives + 1, self.negatives, np.int64)
 
-    def widened(self) -> ParetoSearch:
+    def widened(self) -> RateFrontierSearch:
         """A search for every entry that starts from the trees and bounds of this one."""
         search = replace(self, wanted=None, finished=False)
         search._front = self._front
@@ -83,7 +83,7 @@ class ParetoSearch:
     # -- the two phases
 
     def solve(self) -> None:
-        """Run to the end or until stopped; never raises Stopped."""
+        """Run to the end or until stopped; never raises LevelLimitReached."""
         try:
             self._hull()
             if not self._met():
@@ -93,7 +93,7 @@ class ParetoSearch:
                 # a tree with more correct positives is also one with fewer
                 self.bound = np.minimum.accumulate(self.bound)
             self.finished = True
-        except Stopped:
+        except LevelLimitReached:
             self.finished = self._met()
 
     def _met(self) -> bool:
@@ -141,13 +141,13 @@ class ParetoSearch:
             )  # fmt: skip
             try:
                 value, found = search.solve(self.root, self._rows)
-            except Stopped:
+            except LevelLimitReached:
                 # what was proved by then still is a line
                 self._line(search.bound, a, b)
                 raise
             self.nodes += search.nodes
             if found is None:
-                raise Stopped
+                raise LevelLimitReached
             draft = found
             tp, tn = self._note(draft)
         self._line(value, a, b)
@@ -178,7 +178,7 @@ class ParetoSearch:
 
     # -- the recurrence over frontiers
 
-    def _solve(self, shape: Shape | None, rows: np.ndarray) -> Front:
+    def _solve(self, shape: Shape | None, rows: np.ndarray) -> EntryFront:
         key = (shape, rows.tobytes())
         if key in self._memo:
             return self._memo[key]
@@ -196,12 +196,12 @@ class ParetoSearch:
         self._memo[key] = front
         return front
 
-    def _leaf(self, rows: np.ndarray) -> Front:
+    def _leaf(self, rows: np.ndarray) -> EntryFront:
         y = self.groups.y[rows]
         w = self.groups.w[rows]
         best = np.zeros(int(w[y == 1].sum()) + 1, np.int64)
         best[0] = int(w[y == 0].sum())
-        return Front(best, np.full(len(best), LEAF, np.int64), np.zeros(len(best), np.int64))
+        return EntryFront(best, np.full(len(best), LEAF, np.int64), np.zeros(len(best), np.int64))
 
     def _counts(self, rows: np.ndarray) -> np.ndarray:
         g = self.groups
@@ -209,7 +209,7 @@ class ParetoSearch:
         count(g.cat, g.y, g.w, rows, self._start, 2, counts)
         return counts
 
-    def _last(self, front: Front, rows: np.ndarray) -> None:
+    def _last(self, front: EntryFront, rows: np.ndarray) -> None:
         """One test and two leaves; the subset is found again when a tree is asked for."""
         g = self.groups
         counts = self._counts(rows)
@@ -222,7 +222,7 @@ class ParetoSearch:
             kernel.settle(reached)
             kernel.take(reached, front, h, -1)
 
-    def _branch(self, shape: Shape, rows: np.ndarray, front: Front, whole: bool) -> None:
+    def _branch(self, shape: Shape, rows: np.ndarray, front: EntryFront, whole: bool) -> None:
         for child, mark in ((shape.left, LEFT), (shape.right, RIGHT)):
             below = self._solve(child, rows)
             kernel.take(below.best, front, mark, 0)
@@ -245,18 +245,18 @@ class ParetoSearch:
         worth = [last_level_of(counts, start[h], start[h + 1], g.ordered[h], g.card) for h in range(len(g.sizes))]
         return sorted(range(len(worth)), key=lambda h: -worth[h])
 
-    def _two_levels(self, rows: np.ndarray, h: int, front: Front, whole: bool) -> None:
+    def _two_levels(self, rows: np.ndarray, h: int, front: EntryFront, whole: bool) -> None:
         g = self.groups
         limit = SLICE
         while True:
             self._check()
-            budget = Budget(limit, np.zeros(1, np.int64) if self._patient else self.flag)
+            budget = NodeBudget(limit, np.zeros(1, np.int64) if self._patient else self.flag)
             beat = self._open(front, whole).copy()
             if kernel.two_levels(g.chosen(rows), g.spans, h, front, beat, budget):
                 return
             limit *= 4
 
-    def _assign(self, shape: Shape, rows: np.ndarray, h: int, front: Front, whole: bool) -> None:
+    def _assign(self, shape: Shape, rows: np.ndarray, h: int, front: EntryFront, whole: bool) -> None:
         """Tests of group h at the root of `shape`: categories go left or right one after the other, the largest first."""
         g = self.groups
         here = g.cat[rows, h]
@@ -297,7 +297,7 @@ class ParetoSearch:
             stack.append((decided + 1, mask, size))
             stack.append((decided + 1, mask | 1 << order[decided], size + 1))
 
-    def _open(self, front: Front, whole: bool) -> np.ndarray:
+    def _open(self, front: EntryFront, whole: bool) -> np.ndarray:
         """The frontier to beat; entries that are proved, or do not matter, count as beyond reach."""
         if not whole:
             return front.best
@@ -310,7 +310,7 @@ class ParetoSearch:
         left, right = self._parts(rows, h, mask)
         return kernel.join(self._solve(shape.left, left).best, self._solve(shape.right, right).best)
 
-    def _take(self, shape: Shape, rows: np.ndarray, h: int, mask: int, front: Front) -> None:
+    def _take(self, shape: Shape, rows: np.ndarray, h: int, mask: int, front: EntryFront) -> None:
         kernel.take(self._joined(shape, rows, h, mask), front, h, mask)
 
     def _parts(self, rows: np.ndarray, h: int, mask: int) -> tuple[np.ndarray, np.ndarray]:
@@ -320,7 +320,7 @@ class ParetoSearch:
     def _check(self) -> None:
         if not self._patient and self.stopped():
             self.flag[0] = 1
-            raise Stopped
+            raise LevelLimitReached
 
     # -- what was found
 
@@ -328,7 +328,7 @@ class ParetoSearch:
         """For each number of correct positives: no tree with at least as many has more correct negatives."""
         return np.maximum(np.minimum.accumulate(self.bound), self._front.best)
 
-    def pairs(self) -> list[Pair]:
+    def pairs(self) -> list[RatePoint]:
         """The reachable pairs that no other one found beats in both, by rising tp."""
         best = self._front.best
         most = self.most()
@@ -336,11 +336,11 @@ class ParetoSearch:
         beyond = np.append(most[1:], -1)
         corners = [t for t in range(len(best)) if t + 1 == len(best) or best[t + 1] < best[t]]
         return [
-            Pair(tp=t, tn=int(best[t]), bound=int(most[t]), proved=bool(beyond[t] < best[t] == most[t]))
+            RatePoint(tp=t, tn=int(best[t]), bound=int(most[t]), proved=bool(beyond[t] < best[t] == most[t]))
             for t in corners
         ]
 
-    def at(self, tp: int) -> Pair:
+    def at(self, tp: int) -> RatePoint:
         """Among the pairs with at least `tp` correct positives the one with the most correct negatives; bound and proof are about it."""
         found = next(pair for pair in self.pairs() if pair.tp >= tp)
         most = int(self.most()[tp])
@@ -358,7 +358,7 @@ class ParetoSearch:
         finally:
             self._patient = False
 
-    def _tree(self, shape: Shape | None, rows: np.ndarray, t: int, front: Front | None = None) -> Draft:
+    def _tree(self, shape: Shape | None, rows: np.ndarray, t: int, front: EntryFront | None = None) -> Draft:
         front = front or self._solve(shape, rows)
         h = int(front.groups[t])
         mask = int(front.masks[t])

@@ -18,7 +18,7 @@ from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
+class DecisionNode:
     """A decision node of a topology: its number in breadth-first order, children (negative: leaf -1 - t), and leaves on either side."""
 
     number: int
@@ -27,7 +27,7 @@ class Place:
     leaves: tuple[tuple[int, ...], tuple[int, ...]]
 
 
-def places(root: Shape) -> tuple[list[Place], int]:
+def places(root: Shape) -> tuple[list[DecisionNode], int]:
     """The decision nodes in breadth-first order, and the number of leaves, which are numbered from left to right."""
     order: list[Shape] = [root]
     children: list[list[Shape | None]] = []
@@ -58,12 +58,14 @@ def places(root: Shape) -> tuple[list[Place], int]:
     def link(v: int, side: int) -> int:
         return links[v][side] if links[v][side] >= 0 else -1 - named[v, side]
 
-    found = [Place(number=v, shape=s, children=(link(v, 0), link(v, 1)), leaves=below[v]) for v, s in enumerate(order)]
+    found = [
+        DecisionNode(number=v, shape=s, children=(link(v, 0), link(v, 1)), leaves=below[v]) for v, s in enumerate(order)
+    ]
     return found, len(named)
 
 
 @dataclass(kw_only=True)
-class Plan:
+class TreePlan:
     """`tests[v]` = (group, categories that go left) for every decision node, `labels[t]` for every leaf."""
 
     tests: dict[int, tuple[int, frozenset[int]]] = field(default_factory=dict)
@@ -80,12 +82,12 @@ class Planner:
         self.anchor = anchor
         self.places, self.n_leaves = places(root)
 
-    def plan(self, draft: Draft) -> Plan | None:
+    def plan(self, draft: Draft) -> TreePlan | None:
         """The plan of a draft, or None if it does not fit."""
-        plan = Plan()
+        plan = TreePlan()
         return plan if self._lay(draft, 0, plan) else None
 
-    def _lay(self, draft: Draft, v: int, plan: Plan) -> bool:
+    def _lay(self, draft: Draft, v: int, plan: TreePlan) -> bool:
         if v < 0:
             if isinstance(draft, DraftLeaf):
                 plan.labels[-1 - v] = draft.label or 0

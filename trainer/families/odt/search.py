@@ -21,9 +21,9 @@ import numpy as np
 from trainer.families.odt.depth3 import three_levels
 from trainer.families.odt.groups import Groups, best_subset, better_test, labels, random_test, sent_left, split
 from trainer.families.odt.kernels import signed
-from trainer.families.odt.kernels.records import Budget, Spans
+from trainer.families.odt.kernels.records import NodeBudget, Spans
 from trainer.families.odt.kernels.subset import count, last_level, last_level_of, two_levels_of
-from trainer.families.odt.levels import Known, Level, Stopped
+from trainer.families.odt.levels import LevelLimitReached, RowSetValue, TopologyLevel
 from trainer.families.odt.topology import Shape
 from trainer.kernels.members import members
 from trainer.tree.nodes import Draft, DraftLeaf
@@ -49,8 +49,8 @@ class SubsetSearch:
     flag: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
     nodes: int = 0
     bound: int = field(init=False)  # no tree of all rows is better
-    _known: dict[tuple[int, bytes], Known] = field(default_factory=dict)
-    _levels: dict[Shape | None, Level] = field(default_factory=dict)
+    _known: dict[tuple[int, bytes], RowSetValue] = field(default_factory=dict)
+    _levels: dict[Shape | None, TopologyLevel] = field(default_factory=dict)
     _start: np.ndarray = field(init=False)
     _spans: Spans = field(init=False)
     _identical: np.ndarray = field(init=False)
@@ -72,10 +72,10 @@ class SubsetSearch:
         self._top = self._level(self.root)
         self.bound = self.ceiling(np.arange(len(g.y)))
 
-    def _level(self, shape: Shape | None) -> Level:
+    def _level(self, shape: Shape | None) -> TopologyLevel:
         if shape not in self._levels:
             below = () if shape is None else (self._level(shape.left), self._level(shape.right))
-            self._levels[shape] = Level(len(self._levels), shape, below)
+            self._levels[shape] = TopologyLevel(len(self._levels), shape, below)
         return self._levels[shape]
 
     # -- what others ask
@@ -95,14 +95,14 @@ class SubsetSearch:
         return self._value(self._level(shape), rows, lower)[0]
 
     def solve(self, shape: Shape | None, rows: np.ndarray, lower: int = -1) -> tuple[int, Draft | None]:
-        """(V, draft) where V > lower, else (lower, None). Raises Stopped."""
+        """(V, draft) where V > lower, else (lower, None). Raises LevelLimitReached."""
         level = self._level(shape)
         value, above = self._value(level, rows, lower)
         return value, self._draft(level, rows) if above else None
 
     # -- the recurrence
 
-    def _value(self, level: Level, rows: np.ndarray, lower: int) -> tuple[int, bool]:
+    def _value(self, level: TopologyLevel, rows: np.ndarray, lower: int) -> tuple[int, bool]:
         """(V, True) where V > lower, else (lower, False)."""
         self._check()
         if level.is_leaf or len(rows) == 0 or not self.groups.cat.shape[1]:
@@ -118,7 +118,7 @@ class SubsetSearch:
         self.nodes += 1
         if level.shape is not None and level.shape.is_last:
             value, group = self.best_last(rows)
-            found = Known(value, True, group)
+            found = RowSetValue(value, True, group)
         else:
             found = self._branch(level, rows, lower, top)
         if len(self._known) * self._entry > MEMORY:
@@ -126,7 +126,7 @@ class SubsetSearch:
         self._known[key] = found
         return (found.value, True) if found.exact and found.value > lower else (lower, False)
 
-    def _key(self, level: Level, rows: np.ndarray) -> tuple[int, bytes]:
+    def _key(self, level: TopologyLevel, rows: np.ndarray) -> tuple[int, bytes]:
         return level.key, members(rows, len(self.groups.y)).tobytes()
 
     def _majority(self, rows: np.ndarray) -> int:
@@ -146,13 +146,13 @@ class SubsetSearch:
         count(G.cat, G.y, G.w, rows, self._start, G.n_classes, counts)
         return counts
 
-    def _branch(self, level: Level, rows: np.ndarray, lower: int, top: int) -> Known:
+    def _branch(self, level: TopologyLevel, rows: np.ndarray, lower: int, top: int) -> RowSetValue:
         """Every test at the root of the level; the trivial ones first."""
-        best = Known(lower, False)
+        best = RowSetValue(lower, False)
         for mark, child in ((-1, level.left), (-2, level.right)):
             value, above = self._value(child, rows, best.value)
             if above:
-                best = self._take(level, rows, Known(value, True, mark))
+                best = self._take(level, rows, RowSetValue(value, True, mark))
         if level.is_two and self._signed:
             return self._two_signed(level, rows, best)
         whole = level is self._top and len(rows) == len(self.groups.y) and self._signed
@@ -178,7 +178,7 @@ class SubsetSearch:
             self.bound = bound
             self.on_bound(bound)
 
-    def _take(self, level: Level, rows: np.ndarray, found: Known) -> Known:
+    def _take(self, level: TopologyLevel, rows: np.ndarray, found: RowSetValue) -> RowSetValue:
         """Keep what was found; a better tree of the whole problem is news."""
         if level is self._top and len(rows) == len(self.groups.y):
             self._known[self._key(level, rows)] = found
@@ -197,7 +197,7 @@ class SubsetSearch:
         ]
         return sorted(range(len(G.sizes)), key=lambda g: -worth[g])
 
-    def _two_signed(self, level: Level, rows: np.ndarray, best: Known) -> Known:
+    def _two_signed(self, level: TopologyLevel, rows: np.ndarray, best: RowSetValue) -> RowSetValue:
         """Two levels for two classes: s = 2 V - w in the kernel's units."""
         G = self.groups
         limit = SLICE
@@ -208,14 +208,14 @@ class SubsetSearch:
             self._check()
             lower = int(max(2 * best.value - weight, -1))
             value, group, mask, finished = signed.two_levels(
-                self._T, self._size, self._spans, lower, done, Budget(limit, self.flag)
+                self._T, self._size, self._spans, lower, done, NodeBudget(limit, self.flag)
             )
             if group >= 0:
-                best = self._take(level, rows, Known((int(value) + weight) // 2, True, int(group), int(mask)))
+                best = self._take(level, rows, RowSetValue((int(value) + weight) // 2, True, int(group), int(mask)))
             if finished:
                 return best
             if self.flag[0]:
-                raise Stopped
+                raise LevelLimitReached
             limit *= 4
 
     def _count_pairs(self, rows: np.ndarray) -> None:
@@ -231,7 +231,9 @@ class SubsetSearch:
             self._check()
             signed.tables(G.cat, self._s, G.w, rows[first : first + step], self._start, self._T, self._size)
 
-    def _three_signed(self, level: Level, rows: np.ndarray, order: list[int], best: Known, top: int) -> Known:
+    def _three_signed(
+        self, level: TopologyLevel, rows: np.ndarray, order: list[int], best: RowSetValue, top: int
+    ) -> RowSetValue:
         """Three levels for two classes, in the units of `_two_signed`."""
         G = self.groups
         weight = int(self.groups.w[rows].sum())
@@ -241,7 +243,7 @@ class SubsetSearch:
 
         def take(value: int, g: int, mask: int) -> None:
             sent = (1 << int(G.sizes[g])) - 1 ^ mask if mirrored else mask
-            found[0] = self._take(level, rows, Known((value + weight) // 2, True, g, sent))
+            found[0] = self._take(level, rows, RowSetValue((value + weight) // 2, True, g, sent))
 
         self.nodes += three_levels(
             G, self._s, rows, level.left.is_two and level.right.is_two, order, 2 * best.value - weight,
@@ -249,24 +251,26 @@ class SubsetSearch:
         )  # fmt: skip
         return found[0]
 
-    def _two_levels(self, level: Level, rows: np.ndarray, g: int, best: Known) -> Known:
+    def _two_levels(self, level: TopologyLevel, rows: np.ndarray, g: int, best: RowSetValue) -> RowSetValue:
         G = self.groups
         limit = SLICE
         while True:
             self._check()
             value, mask, finished = two_levels_of(
-                G.chosen(rows), self._spans, G.n_classes, g, best.value, Budget(limit, self.flag)
+                G.chosen(rows), self._spans, G.n_classes, g, best.value, NodeBudget(limit, self.flag)
             )
             self.nodes += 1
             if finished:
                 break
             if self.flag[0]:
-                raise Stopped
+                raise LevelLimitReached
             # start again with a larger slice: the work lost is at most a third
             limit *= 4
-        return best if mask < 0 else self._take(level, rows, Known(int(value), True, g, int(mask)))
+        return best if mask < 0 else self._take(level, rows, RowSetValue(int(value), True, g, int(mask)))
 
-    def _climb(self, level: Level, rows: np.ndarray, best: Known, top: int, rng: np.random.Generator) -> Known:
+    def _climb(
+        self, level: TopologyLevel, rows: np.ndarray, best: RowSetValue, top: int, rng: np.random.Generator
+    ) -> RowSetValue:
         """First trees by local search: subtrees for a test, then the best test for these subtrees, until nothing improves."""
         groups = len(self.groups.sizes)
         for climb in range(CLIMBS):
@@ -279,10 +283,12 @@ class SubsetSearch:
                 reached, (g, mask) = value, tests[""]
                 value, draft, _ = self._polish(level, rows, tests, "", rng)
                 if value > best.value:
-                    best = self._take(level, rows, Known(value, True, g, mask, draft))
+                    best = self._take(level, rows, RowSetValue(value, True, g, mask, draft))
         return best
 
-    def _squeeze(self, level: Level, rows: np.ndarray, order: list[int], best: Known, top: int) -> Known:
+    def _squeeze(
+        self, level: TopologyLevel, rows: np.ndarray, order: list[int], best: RowSetValue, top: int
+    ) -> RowSetValue:
         """More than three levels: whether a value is exceeded is settled from above.
 
         The search is the faster the more must be reached, so each step proves a bound or ends with the optimum.
@@ -291,7 +297,7 @@ class SubsetSearch:
         best = self._climb(level, rows, best, top, rng)
         while best.value < top:
             least = best.value + int(SQUEEZE * (top - best.value))
-            found = self._tests(level, rows, order, Known(least, False), top)
+            found = self._tests(level, rows, order, RowSetValue(least, False), top)
             if found.exact:
                 return found
             top = least
@@ -300,7 +306,9 @@ class SubsetSearch:
                 best = self._climb(level, rows, best, top, rng)
         return best
 
-    def _tests(self, level: Level, rows: np.ndarray, order: list[int], best: Known, top: int) -> Known:
+    def _tests(
+        self, level: TopologyLevel, rows: np.ndarray, order: list[int], best: RowSetValue, top: int
+    ) -> RowSetValue:
         """All tests of all groups."""
         tests = [_Assignment(self, level, rows, g) for g in order]
         for place, test in enumerate(tests):
@@ -312,7 +320,12 @@ class SubsetSearch:
         return best
 
     def _polish(
-        self, level: Level, rows: np.ndarray, tests: dict[str, tuple[int, int]], path: str, rng: np.random.Generator
+        self,
+        level: TopologyLevel,
+        rows: np.ndarray,
+        tests: dict[str, tuple[int, int]],
+        path: str,
+        rng: np.random.Generator,
     ) -> tuple[int, Draft, np.ndarray]:
         """Value, tree and labels with the tests at the nodes above two levels, random where not given; better ones take their place."""
         G = self.groups
@@ -334,7 +347,7 @@ class SubsetSearch:
 
     # -- trees
 
-    def _draft(self, level: Level, rows: np.ndarray) -> Draft:
+    def _draft(self, level: TopologyLevel, rows: np.ndarray) -> Draft:
         """An optimal tree of a row set."""
         G = self.groups
         if level.is_leaf or len(rows) == 0 or not G.cat.shape[1]:
@@ -370,18 +383,18 @@ class SubsetSearch:
     def _check(self) -> None:
         if self.stopped():
             self.flag[0] = 1
-            raise Stopped
+            raise LevelLimitReached
 
 
 class _Assignment:
     """All tests of one group at the root of a level: categories are sent left or right, the largest first, the better side first."""
 
-    def __init__(self, search: SubsetSearch, level: Level, rows: np.ndarray, g: int) -> None:
+    def __init__(self, search: SubsetSearch, level: TopologyLevel, rows: np.ndarray, g: int) -> None:
         self.search = search
         self.level = level
         self.rows = rows
         self.g = g
-        self.best = Known(-1, False)
+        self.best = RowSetValue(-1, False)
         assert level.shape is not None
         self.sides = (level.left, level.right)
         self.symmetric = level.shape.is_symmetric
@@ -407,7 +420,7 @@ class _Assignment:
         """No test of the group is worth more."""
         return int(self.rest[0])
 
-    def run(self, best: Known) -> Known:
+    def run(self, best: RowSetValue) -> RowSetValue:
         """The best test, if it exceeds the best so far."""
         self.best = best
         if len(self.parts) < 2 or self.top <= best.value:
@@ -427,7 +440,7 @@ class _Assignment:
                 self._assign(1, rows[0], rows[1], values, mask, 1 - side)
         return self.best
 
-    def _different(self) -> tuple[Level, ...]:
+    def _different(self) -> tuple[TopologyLevel, ...]:
         return self.sides[:1] if self.sides[0] is self.sides[1] else self.sides
 
     def _side(self, side: int, rows: np.ndarray, lower: int) -> tuple[int, bool]:
@@ -439,7 +452,7 @@ class _Assignment:
         """Send the t-th category and all after it."""
         if t == len(self.parts):
             if values[0] + values[1] > self.best.value:
-                found = Known(values[0] + values[1], True, self.g, mask)
+                found = RowSetValue(values[0] + values[1], True, self.g, mask)
                 self.best = self.search._take(self.level, self.rows, found)
             return
         self.search.nodes += 1
@@ -483,7 +496,7 @@ class _Assignment:
                 chosen = self.order[cut:] if flip else self.order[:cut]
                 mask = sum(1 << a for a in chosen)
                 self.best = self.search._take(
-                    self.level, self.rows, Known(one + two, True, self.g, self._closed(mask, flip))
+                    self.level, self.rows, RowSetValue(one + two, True, self.g, self._closed(mask, flip))
                 )
         self._thresholds(low, cut, left, errors_above, flip)
         self._thresholds(cut, high, errors_below, right, flip)

@@ -16,7 +16,7 @@ from itertools import pairwise
 from xml.etree import ElementTree as ET
 
 from trainer.errors import DataError
-from trainer.table import Kind
+from trainer.table import ColumnKind
 from trainer.tree.export.pmml import FORBIDDEN
 from trainer.tree.literals import missing_category
 from trainer.tree.nodes import Tree
@@ -44,7 +44,7 @@ def to_dmn(tree: Tree, *, target: str = "class", name: str = "octweb tree") -> s
     )
     for j in tree.used_columns:
         data = ET.SubElement(root, "inputData", {"id": f"input_{variable(j)}", "name": tree.schema[j].name})
-        kind = "string" if tree.schema[j].kind is Kind.CATEGORICAL else "number"
+        kind = "string" if tree.schema[j].kind is ColumnKind.CATEGORICAL else "number"
         ET.SubElement(data, "variable", {"id": f"variable_{j}", "name": variable(j), "typeRef": kind})
     decision = ET.SubElement(root, "decision", {"id": "decision", "name": target})
     ET.SubElement(decision, "variable", {"id": "answer", "name": "answer", "typeRef": "string"})

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 
 from trainer.errors import DataError
-from trainer.table import Kind
+from trainer.table import ColumnKind
 from trainer.tree.literals import missing_category
 from trainer.tree.nodes import Tree
 from trainer.tree.splits.base import Term
@@ -21,8 +21,8 @@ MAX_LENGTH = 8_192
 MAX_DEPTH = 60
 MAX_TEXT = 255
 DIGITS = 15
-LARGEST = 9.99999999999999e307
-SMALLEST = 2.2250738585072014e-308
+MAX_EXCEL_NUMBER = 9.99999999999999e307
+MIN_EXCEL_NUMBER = 2.2250738585072014e-308
 
 
 def to_excel(tree: Tree, *, target: str = "class") -> str:
@@ -88,7 +88,7 @@ class Sheet:
     def _category(self, column: int, code: int) -> str:
         own = self.tree.schema[column]
         cell = self.cells[column]
-        if own.kind is not Kind.CATEGORICAL:
+        if own.kind is not ColumnKind.CATEGORICAL:
             raise DataError(f"The column '{own.name}' has no categories.")
         name = own.categories[code]
         test = f"EXACT({cell},{quoted(name)})"
@@ -100,7 +100,7 @@ class Sheet:
 def number(value: float) -> str:
     """A number of at most 15 digits; raises DataError for others."""
     text = f"{value:.{DIGITS}G}"
-    if float(text) != value or (value and not SMALLEST <= abs(value) <= LARGEST):
+    if float(text) != value or (value and not MIN_EXCEL_NUMBER <= abs(value) <= MAX_EXCEL_NUMBER):
         raise DataError(f"Spreadsheets keep {DIGITS} digits; the number {value!r} needs more.")
     return text
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from trainer.errors import DataError
-from trainer.table import ColumnSchema, Kind
+from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.literals import missing_category
 from trainer.tree.nodes import Tree
 from trainer.tree.splits.base import Schema, Term
@@ -50,7 +50,7 @@ class Braces:
         return self.sure(f"{' + '.join(parts)} <= {self.literal(threshold)}")
 
     def _value(self, column: int) -> str:
-        if self.schema[column].kind is Kind.CATEGORICAL:
+        if self.schema[column].kind is ColumnKind.CATEGORICAL:
             name = self.schema[column].name
             raise DataError(f"A linear split reads the categorical column '{name}' as a number.")
         return self.number(column)

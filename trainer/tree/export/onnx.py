@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from trainer.errors import DataError
-from trainer.table import Kind
+from trainer.table import ColumnKind
 from trainer.tree.nodes import Tree
 from trainer.version import VERSION
 
@@ -76,7 +76,7 @@ def input_names(tree: Tree) -> dict[int, str]:
 def _by_column(tree: Tree, inputs: Inputs) -> bool:
     if not tree.schema or inputs == "tensor":
         return False
-    text = any(tree.schema[j].kind is Kind.CATEGORICAL for j in tree.used_columns)
+    text = any(tree.schema[j].kind is ColumnKind.CATEGORICAL for j in tree.used_columns)
     return inputs == "columns" or text
 
 
@@ -128,7 +128,7 @@ class _Builder:
 
         if self.by_column:
             kinds = {
-                j: TensorProto.STRING if self.tree.schema[j].kind is Kind.CATEGORICAL else TensorProto.DOUBLE
+                j: TensorProto.STRING if self.tree.schema[j].kind is ColumnKind.CATEGORICAL else TensorProto.DOUBLE
                 for j in self.names
             }
             inputs = [helper.make_tensor_value_info(name, kinds[j], ["n", 1]) for j, name in self.names.items()]

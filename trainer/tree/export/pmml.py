@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from xml.etree import ElementTree as ET
 
 from trainer.errors import DataError
-from trainer.table import MISSING_CATEGORY, Kind, MissingPolicy
+from trainer.table import MISSING_CATEGORY, ColumnKind, MissingPolicy
 from trainer.tree.nodes import Node, Tree
 from trainer.tree.splits.base import Term
 from trainer.version import VERSION
@@ -83,7 +83,7 @@ def _data_dictionary(root: ET.Element, tree: Tree, target: str) -> None:
     dictionary = ET.SubElement(root, "DataDictionary")
     for j in tree.used_columns:
         column = tree.schema[j]
-        if column.kind is Kind.CATEGORICAL:
+        if column.kind is ColumnKind.CATEGORICAL:
             field = ET.SubElement(
                 dictionary, "DataField", {"name": column.name, "optype": "categorical", "dataType": "string"}
             )

@@ -18,7 +18,7 @@ from trainer.tree.render.layout import (
     SWATCH,
     Box,
     Notes,
-    Placed,
+    PlacedBoxes,
     Point,
     Room,
     band,
@@ -95,7 +95,7 @@ def tree_figure(
 # ---- bands: each as wide as its rows, the rows of each class beside each other
 
 
-def _bands(placed: Placed, groups: Sequence[tuple[ClassStyle, list[int]]]) -> list[dict[str, Any]]:
+def _bands(placed: PlacedBoxes, groups: Sequence[tuple[ClassStyle, list[int]]]) -> list[dict[str, Any]]:
     whole = placed.tree.nodes[0].rows
     outlines: list[list[list[Point]]] = [[] for _ in groups]
     steps = STEPS if len(placed.boxes) <= MANY else MANY_STEPS
@@ -149,7 +149,7 @@ def _curve(start: Point, end: Point, t: float) -> Point:
     return x, y
 
 
-def _lit(placed: Placed, lit: set[int]) -> dict[str, Any]:
+def _lit(placed: PlacedBoxes, lit: set[int]) -> dict[str, Any]:
     """The way of one row, as an ink line through the bands."""
     xs: list[float | None] = []
     ys: list[float | None] = []
@@ -168,7 +168,7 @@ def _lit(placed: Placed, lit: set[int]) -> dict[str, Any]:
 # ---- cards and bars
 
 
-def _cards(placed: Placed, lit: set[int], chosen: int | None) -> list[dict[str, Any]]:
+def _cards(placed: PlacedBoxes, lit: set[int], chosen: int | None) -> list[dict[str, Any]]:
     kinds: dict[str, tuple[str, float, list[list[Point]]]] = {
         "leaves": ("var(--line)", 1, []),
         "questions": ("var(--line-strong)", 1, []),
@@ -208,7 +208,7 @@ def _card_outline(box: Box, r: float = 4.0) -> list[Point]:
     ]  # fmt: skip
 
 
-def _bars(placed: Placed, groups: Sequence[tuple[ClassStyle, list[int]]]) -> list[dict[str, Any]]:
+def _bars(placed: PlacedBoxes, groups: Sequence[tuple[ClassStyle, list[int]]]) -> list[dict[str, Any]]:
     """One trace for each class: its part of each class bar, the squares of its leaves, its leaves in closed cards."""
     found: list[list[list[Point]]] = [[] for _ in groups]
     group_of = {k: g for g, (_, codes) in enumerate(groups) for k in codes}
@@ -227,7 +227,7 @@ def _bars(placed: Placed, groups: Sequence[tuple[ClassStyle, list[int]]]) -> lis
     return [_filled_shapes(f, style, opacity=1, name=style.name) for (style, _), f in zip(groups, found, strict=True)]
 
 
-def _strip(placed: Placed, box: Box, found: list[list[list[Point]]], group_of: Mapping[int, int]) -> None:
+def _strip(placed: PlacedBoxes, box: Box, found: list[list[list[Point]]], group_of: Mapping[int, int]) -> None:
     """The leaves below a closed card in their order: width = rows, colour = answer."""
     at = box.left + PAD
     leaves = leaves_below(placed.tree, box.node.id)
@@ -275,7 +275,7 @@ def _outline(outlines: Iterable[list[Point]]) -> dict[str, list[float | None]]:
 # ---- what the page needs to know
 
 
-def _centres(placed: Placed) -> dict[str, Any]:
+def _centres(placed: PlacedBoxes) -> dict[str, Any]:
     boxes = placed.boxes.values()
     return {
         "type": "scatter",
@@ -299,7 +299,7 @@ def _hover(tree: Tree, v: Node) -> list[str]:
     return [*lines, f"{rows_text(v.rows)} in all"]
 
 
-def _record(placed: Placed, box: Box) -> dict[str, Any]:
+def _record(placed: PlacedBoxes, box: Box) -> dict[str, Any]:
     v = box.node
     tree = placed.tree
     words = leaf_text(tree, v) if v.split is None else v.split.brief(tree.schema)

@@ -85,7 +85,7 @@ class Box:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Placed:
+class PlacedBoxes:
     """The boxes of the open nodes by node id, parents before children, and the size of the whole."""
 
     tree: Tree
@@ -131,7 +131,9 @@ class _Plan:
         return words + 4 + LINE + 5 + (2 + STRIP + 3 + LINE if v.id in self.closed else 0)
 
 
-def place(tree: Tree, *, closed: Collection[int] = (), room: Room | None = None, notes: Notes | None = None) -> Placed:
+def place(
+    tree: Tree, *, closed: Collection[int] = (), room: Room | None = None, notes: Notes | None = None
+) -> PlacedBoxes:
     """Boxes of the nodes that no node of `closed` hides; spread over `room` (width, height) where that is larger.
 
     `notes` are words for the cards of open questions, which are shown where there are few cards.
@@ -166,7 +168,7 @@ def place(tree: Tree, *, closed: Collection[int] = (), room: Room | None = None,
         )
         for v in open_nodes
     }
-    return Placed(tree=tree, brief=brief, boxes=boxes, closed=plan.closed, width=2 * middle, height=height)
+    return PlacedBoxes(tree=tree, brief=brief, boxes=boxes, closed=plan.closed, width=2 * middle, height=height)
 
 
 def first_view(tree: Tree, room: Room) -> frozenset[int]:

@@ -11,7 +11,7 @@ from html import escape
 from trainer.tree.describe import leaf_text, split_text
 from trainer.tree.nodes import Node, Tree
 from trainer.tree.numbers import points_text
-from trainer.tree.render.layout import BAR, FONT, LINE, PAD, SMALL, Box, Placed, band, bar_top, first_view, place
+from trainer.tree.render.layout import BAR, FONT, LINE, PAD, SMALL, Box, PlacedBoxes, band, bar_top, first_view, place
 from trainer.tree.render.palette import MAX_CLASSES, fit
 from trainer.tree.render.tokens import CLASSES, LIGHT
 
@@ -82,7 +82,7 @@ def hover_text(tree: Tree, v: Node) -> str:
     return "\n".join([head, *(f"{n:,} {c}" for n, c in present), f"{v.rows:,} training rows in all"])
 
 
-def _svg(placed: Placed, ids: list[int], whole: int) -> str:
+def _svg(placed: PlacedBoxes, ids: list[int], whole: int) -> str:
     scale = min(1.0, PAPER / placed.width)
     size = f'width="{scale * placed.width:.0f}" height="{scale * placed.height:.0f}"'
     said = f"Tree from node {ids[0]} down: {len(placed.boxes)} nodes. The rules in words follow in the text."
@@ -100,7 +100,7 @@ def _svg(placed: Placed, ids: list[int], whole: int) -> str:
     return "".join([*parts, "</svg>"])
 
 
-def _bands(placed: Placed, box: Box, child: Box, start: float, whole: int) -> str:
+def _bands(placed: PlacedBoxes, box: Box, child: Box, start: float, whole: int) -> str:
     """The band from a card to one below it, one ribbon for each class."""
     out = []
     classes = len(placed.tree.classes)
@@ -125,7 +125,7 @@ def _answer(answer: str, child: Box) -> str:
     return f'<text x="{x:.1f}" y="{child.top - 6:.1f}" font-size="{SMALL}" fill="{INK2}" text-anchor="{anchor}">{answer}</text>'
 
 
-def _card(placed: Placed, box: Box, number: int) -> str:
+def _card(placed: PlacedBoxes, box: Box, number: int) -> str:
     v = box.node
     brief = placed.brief
     edge = FAINT if v.is_leaf else EDGE

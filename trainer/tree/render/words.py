@@ -19,7 +19,7 @@ from trainer.tree.render.layout import (
     STRIP,
     SWATCH,
     Box,
-    Placed,
+    PlacedBoxes,
     band,
     band_text,
     bar_top,
@@ -71,7 +71,7 @@ class _Text:
         }
 
 
-def words_trace(placed: Placed, lit: set[int], unseen: Unseen) -> dict[str, Any]:
+def words_trace(placed: PlacedBoxes, lit: set[int], unseen: Unseen) -> dict[str, Any]:
     words = _Text()
     whole = placed.tree.nodes[0].rows
     for box in placed.boxes.values():
@@ -92,7 +92,7 @@ def words_trace(placed: Placed, lit: set[int], unseen: Unseen) -> dict[str, Any]
     return words.trace()
 
 
-def _branch_words(words: _Text, placed: Placed, box: Box) -> None:
+def _branch_words(words: _Text, placed: PlacedBoxes, box: Box) -> None:
     start = box.left + PAD
     for i, line in enumerate(box.lines):
         words.add(f"<b>{escape(line)}</b>", start, box.top + 8 + LINE * (i + 0.5), size=FONT, colour="var(--ink)")
@@ -108,7 +108,7 @@ def _branch_words(words: _Text, placed: Placed, box: Box) -> None:
     words.add("<b>+</b>", box.left + box.width - PAD, bottom, at="left", size=FONT, colour="var(--ink)")
 
 
-def _leaf_words(words: _Text, placed: Placed, box: Box, unseen: Unseen) -> None:
+def _leaf_words(words: _Text, placed: PlacedBoxes, box: Box, unseen: Unseen) -> None:
     v = box.node
     start = box.left + PAD
     end = box.left + box.width - PAD
@@ -126,7 +126,7 @@ def _leaf_words(words: _Text, placed: Placed, box: Box, unseen: Unseen) -> None:
         words.add(escape(_below_leaf(placed, box, unseen)), start, bar_top(box) + BAR + 4 + LINE / 2)
 
 
-def _class_name(placed: Placed, label: int, room: float) -> str:
+def _class_name(placed: PlacedBoxes, label: int, room: float) -> str:
     """The name of a class in this room: where it is too long, what it shares with others goes first ("…10" of "species 10")."""
     name = placed.brief.classes[label]
     for length in range(CLASS_NAME, 2, -1):
@@ -141,14 +141,14 @@ def _names(classes: tuple[str, ...], length: int) -> tuple[str, ...]:
     return tuple(short_names(classes, length))
 
 
-def _below_leaf(placed: Placed, box: Box, unseen: Unseen) -> str:
+def _below_leaf(placed: PlacedBoxes, box: Box, unseen: Unseen) -> str:
     right, n = unseen.get(box.node.id, (0, 0))
     if n:
         return f"unseen {_percent(right, n)} of {n:,}"
     return _counts(placed, box)
 
 
-def _counts(placed: Placed, box: Box) -> str:
+def _counts(placed: PlacedBoxes, box: Box) -> str:
     """The rows of each class, or how many there are in all where that is too long."""
     counts = counts_text(placed.brief, box.node)
     return counts if text_width(counts, SMALL) <= 1.15 * box.inner else rows_text(box.node.rows)

@@ -11,7 +11,7 @@ import numpy as np
 
 from trainer.dtypes import BoolArray, FloatArray
 from trainer.errors import ModelFileError
-from trainer.table import MISSING_CATEGORY, ColumnSchema, Kind
+from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema
 from trainer.tree.literals import missing_category, python_category, python_text, sql_category, sql_text
 from trainer.tree.numbers import category_text, in_list, label
 from trainer.tree.splits.base import (
@@ -73,7 +73,7 @@ class Subset(Split):
     @classmethod
     def from_json(cls, record: Mapping[str, Any], schema: Schema) -> Subset:
         feature = column_index(record["feature"], schema)
-        if schema[feature].kind is not Kind.CATEGORICAL:
+        if schema[feature].kind is not ColumnKind.CATEGORICAL:
             raise ModelFileError(f"A subset split needs a categorical column; '{schema[feature].name}' is not one.")
         codes = (category_code(feature, name, schema) for name in record["categories"])
         return cls(feature=feature, codes=tuple(sorted(codes)))

@@ -9,7 +9,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from trainer.dtypes import BoolArray, FloatArray
-from trainer.table import Kind
+from trainer.table import ColumnKind
 from trainer.tree.literals import python_text, sql_name
 from trainer.tree.numbers import column_number, decimal_text, label, shortest_between, unit
 from trainer.tree.splits.base import (
@@ -64,7 +64,7 @@ class Threshold(Split):
 
     def text(self, schema: Schema, most: int | None = None) -> str:
         column = schema[self.feature]
-        if column.kind is Kind.BINARY and 0 <= self.threshold < 1:
+        if column.kind is ColumnKind.BINARY and 0 <= self.threshold < 1:
             return f"{label(column.name)} is 0"
         return f"{label(column.name)} ≤ {column_number(column.name, self.threshold)}{unit(column)}"
 

@@ -18,7 +18,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from octweb.core.files import protect_stored
-from octweb.core.parts import MOST_STARTS, START_WINDOW, Part, end
+from octweb.core.parts import MOST_STARTS, START_WINDOW, ServicePart, end
 from octweb.environment import boolean
 from octweb.places import INSTALLED
 
@@ -73,7 +73,7 @@ class Command(BaseCommand):
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda n, frame: stop.append(n))
         parts = [
-            Part(name="web server" if i == 0 else f"worker {i}", command=command, environment=environment)
+            ServicePart(name="web server" if i == 0 else f"worker {i}", command=command, environment=environment)
             for i, command in enumerate(commands)
         ]
         for part in parts:
@@ -93,7 +93,7 @@ class Command(BaseCommand):
         finally:
             end([part.process for part in (*parts, *warming)])
 
-    def _look_after(self, part: Part) -> None:
+    def _look_after(self, part: ServicePart) -> None:
         """Start a part again that ended by itself; raises CommandError for one that does so again and again."""
         status = part.process.poll()
         if status is None:
@@ -116,12 +116,12 @@ def web_command(application: str, *, host: str, port: int, threads: int) -> list
     ]  # fmt: skip
 
 
-def _warming(environment: dict[str, str]) -> list[Part]:
+def _warming(environment: dict[str, str]) -> list[ServicePart]:
     """What compiles kernels beside the others, unless OCTWEB_WARM says no: when it has ended, nothing is missing."""
     if not boolean("OCTWEB_WARM", True):
         return []
     command = ["nice", "-n", "15", sys.executable, "-c", WARM]
-    return [Part(name="warming", command=command, environment=environment | {"OCTWEB_WARM": "1"})]
+    return [ServicePart(name="warming", command=command, environment=environment | {"OCTWEB_WARM": "1"})]
 
 
 def _collect_static() -> None:

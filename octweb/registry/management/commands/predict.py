@@ -19,7 +19,7 @@ from octweb.datasets.reading_flags import add_file_flags, file_options
 from trainer.data.formats.file_bytes import ReadLimits
 from trainer.data.training_set import TrainingSet, read_training_set
 from trainer.errors import DataError, TrainerError
-from trainer.prediction.predict_file import Predicted, Report, predict_file
+from trainer.prediction.predict_file import PredictionSummary, Report, predict_file
 from trainer.tree.file import ModelFile, read_model
 
 OWN_FILES = ReadLimits(bytes=10**11, unpacked_bytes=10**11, rows=10**9, columns=10**5, cells=10**11)
@@ -115,7 +115,7 @@ class Command(BaseCommand):
         if options["json"]:
             self.stdout.write(json.dumps(found.to_json()))
 
-    def _predict(self, options: dict[str, Any]) -> Predicted:
+    def _predict(self, options: dict[str, Any]) -> PredictionSummary:
         model = read_model(options["model"])
         limits = ReadLimits(
             bytes=OWN_FILES.bytes,

@@ -18,7 +18,7 @@ from trainer.registry import editable_ids, get, method_for
 from trainer.training.claims import price_words, read_claim
 from trainer.training.run import TrainRequest, save
 from trainer.tree.describe import rules_text
-from trainer.workbench.requests import ConflictError, Session
+from trainer.workbench.requests import ConflictError, WorkbenchSession
 
 
 class Command(TrainingCommand):
@@ -69,7 +69,7 @@ class Command(TrainingCommand):
             test_share=options["test_share"],
             name=options["name"],
         )
-        session = Session(request)
+        session = WorkbenchSession(request)
         session.bench.wishes(options["wishes"])
         reasons = checked_reasons(dict(options["reasons"]), options["wishes"])
         monitor = session.monitor()

@@ -12,11 +12,11 @@ from octweb.core.command_line import sentence
 from octweb.datasets.reading_flags import add_reading_flags, given_of, reading_of_file
 from octweb.runs.command import FAILED, USAGE
 from octweb.runs.interrupts import Cancelled, Interrupts
-from trainer.convert import FORMS, Converted, convert, count_rows, fitted_to, form_of, rival, uncounted
+from trainer.convert import FORMS, ConvertedTree, convert, count_rows, fitted_to, form_of, rival, uncounted
 from trainer.convert.source import MOST_BYTES
 from trainer.data.formats.raw import RawTable
 from trainer.data.formats.read_file import read_table
-from trainer.data.parsing import Reading
+from trainer.data.parsing import ColumnParsing
 from trainer.data.reader import reading_of
 from trainer.errors import ConversionError, ParameterError, TrainerError
 from trainer.tree.describe import rules_text
@@ -99,7 +99,7 @@ class Command(BaseCommand):
         if options["json"]:
             self.stdout.write(json.dumps(record, allow_nan=False))
 
-    def _source(self, options: dict[str, Any]) -> Converted:
+    def _source(self, options: dict[str, Any]) -> ConvertedTree:
         path = Path(options["source"])
         if path.stat().st_size > MOST_BYTES:
             raise ConversionError(f"{path} is larger than {MOST_BYTES // 10**6} MB and is not read.")
@@ -108,7 +108,7 @@ class Command(BaseCommand):
         return convert(content, options["form"] or form_of(content), classes=classes)
 
 
-def _rows(options: dict[str, Any]) -> tuple[RawTable, Reading]:
+def _rows(options: dict[str, Any]) -> tuple[RawTable, ColumnParsing]:
     """The rows of --data, and how their cells are read."""
     given = given_of(options)
     raw = read_table(options["data"], **given.structure)

@@ -21,11 +21,11 @@ from octweb.runs.command import with_schema
 from octweb.runs.options import add_parameter_flags, parameters_of
 from trainer.data.reader import load
 from trainer.errors import DataError, ParameterError, TrainerError
-from trainer.evaluate import Dataset, Record, Study, Variant, report, run_study
+from trainer.evaluate import FoldRecord, Study, StudyDataset, Variant, report, run_study
 from trainer.evaluate.folded import with_folds
 from trainer.methods.base import Method
 from trainer.registry import METHODS, get
-from trainer.table import Kind
+from trainer.table import ColumnKind
 from trainer.training.run import TrainRequest, save, train
 from trainer.tree.file import write_atomically
 from trainer.tree.numbers import points_text
@@ -135,12 +135,12 @@ class Command(BaseCommand):
         if len(failed) == len(found.cells):
             raise CommandError("no fold of any method ended with a tree", returncode=FAILED)
 
-    def _news(self, record: Record, done: int, total: int) -> None:
+    def _news(self, record: FoldRecord, done: int, total: int) -> None:
         end = record.error or f"{points_text(record.accuracy)} %, {record.leaves} leaves, {record.seconds:.2f} s"
         self.stderr.write(f"{done}/{total} {record.dataset}, {record.variant}, fold {record.fold + 1}: {end}")
 
 
-def _train_on_all(study: Study, records: list[Record], options: dict[str, Any]) -> dict[str, Any]:
+def _train_on_all(study: Study, records: list[FoldRecord], options: dict[str, Any]) -> dict[str, Any]:
     """The tree of the one variant on all rows that are not held out; what `train --json` says about it, as `whole`.
 
     Its file also has what the folds said, if they had all rows.
@@ -219,7 +219,7 @@ def _parse_value(method: Method, name: str, text: str) -> dict[str, Any]:
     return {name: method.settings({name: text}).to_json()[name]}
 
 
-def _datasets(options: dict[str, Any]) -> list[Dataset]:
+def _datasets(options: dict[str, Any]) -> list[StudyDataset]:
     if options["manifest"]:
         return _from_manifest(options)
     found = []
@@ -228,17 +228,17 @@ def _datasets(options: dict[str, Any]) -> list[Dataset]:
         "default_missing": policy_of(options),
         "given": given_of(options),
         "reading": reading_of_file(options),
-        "kinds": dict.fromkeys(options["categorical"], Kind.CATEGORICAL),
+        "kinds": dict.fromkeys(options["categorical"], ColumnKind.CATEGORICAL),
     }
     if options["schema"]:
         reading = with_schema(reading, options["schema"])
     for path in options["data"]:
         table, labels, _ = load(path, **reading)
-        found.append(Dataset(name=Path(path).name.split(".")[0], table=table, labels=labels))
+        found.append(StudyDataset(name=Path(path).name.split(".")[0], table=table, labels=labels))
     return found
 
 
-def _from_manifest(options: dict[str, Any]) -> list[Dataset]:
+def _from_manifest(options: dict[str, Any]) -> list[StudyDataset]:
     """Data sets by their names in a manifest, which says where each is and which columns are categories."""
     path = Path(options["manifest"])
     try:
@@ -254,10 +254,10 @@ def _from_manifest(options: dict[str, Any]) -> list[Dataset]:
             path.parent / entry["file"],
             target=entry.get("target") or options["target"],
             default_missing=policy_of(options),
-            kinds=dict.fromkeys(entry.get("categorical_features", []), Kind.CATEGORICAL)
-            | dict.fromkeys(entry.get("numeric_features", []), Kind.NUMERIC),
+            kinds=dict.fromkeys(entry.get("categorical_features", []), ColumnKind.CATEGORICAL)
+            | dict.fromkeys(entry.get("numeric_features", []), ColumnKind.NUMERIC),
         )
-        found.append(Dataset(name=name, table=table, labels=labels))
+        found.append(StudyDataset(name=name, table=table, labels=labels))
     return found
 
 

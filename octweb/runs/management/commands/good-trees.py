@@ -12,7 +12,7 @@ from trainer.families.exact.rashomon.chosen import RATES
 from trainer.registry import get
 from trainer.training.run import TrainRequest
 from trainer.tree.file import read_model
-from trainer.workbench.requests import GoodRequest, Session, good_trees_method
+from trainer.workbench.requests import GoodRequest, WorkbenchSession, good_trees_method
 
 
 class Command(TrainingCommand):
@@ -97,7 +97,7 @@ class Command(TrainingCommand):
         )
         raw = self.parameters(get(options["method"]), options)
         table, labels = self.data(options)
-        session = Session(TrainRequest(table=table, labels=labels, method=options["method"], parameters=raw))
+        session = WorkbenchSession(TrainRequest(table=table, labels=labels, method=options["method"], parameters=raw))
         monitor = session.monitor()
         self.interrupts.on_start(monitor)
         agrees = read_model(options["agrees_with"]).tree if options["agrees_with"] else None

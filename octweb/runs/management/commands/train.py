@@ -18,7 +18,7 @@ from trainer.methods.monitor import Monitor
 from trainer.registry import METHODS, get
 from trainer.training.claims import splits_words
 from trainer.training.proof_file import ProofLimits
-from trainer.training.recovery import Left, left_in
+from trainer.training.recovery import RecoveredRun, left_in
 from trainer.training.run import TrainRequest, TrainResult, progress_writer, save, train, training_problem
 from trainer.tree.describe import rules_text
 from trainer.tree.file import read_model
@@ -147,7 +147,7 @@ class Command(TrainingCommand):
             )
 
 
-def _stand(left: Left, ended: Status, monitor: Monitor) -> None:
+def _stand(left: RecoveredRun, ended: Status, monitor: Monitor) -> None:
     """Put the clock where that of the killed training stood, and say why it ended."""
     monitor.started -= left.seconds
     monitor.stop(ended)

@@ -25,7 +25,7 @@ from trainer.table import Labels, Table
 from trainer.training.run import TrainRequest
 from trainer.training.warm_up import warm_workbench
 from trainer.tree.file import read_model
-from trainer.workbench.requests import Session
+from trainer.workbench.requests import WorkbenchSession
 
 LOOK = 0.02  # seconds between looks at the file of requests
 
@@ -62,16 +62,16 @@ class Command(TrainingCommand):
             table=table, labels=labels, method=options["method"], parameters=raw, test_share=options["test_share"],
             name=options["name"],
         )  # fmt: skip
-        session = Session(request)
+        session = WorkbenchSession(request)
         base = read_model(options["base"]).tree if options["base"] else None
         with Path(options["progress"]).open("a", encoding="utf-8") as stream:
-            Answering(session, base, Path(options["requests"]), stream, self.interrupts).serve()
+            RequestLoop(session, base, Path(options["requests"]), stream, self.interrupts).serve()
 
 
-class Answering:
+class RequestLoop:
     """Reads requests, answers them one by one in a thread, and looks for stops meanwhile."""
 
-    def __init__(self, session: Session, base: Any, requests: Path, stream: Any, interrupts: Any) -> None:
+    def __init__(self, session: WorkbenchSession, base: Any, requests: Path, stream: Any, interrupts: Any) -> None:
         self.session = session
         self.base = base
         self.requests = requests

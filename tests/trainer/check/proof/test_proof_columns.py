@@ -12,7 +12,7 @@ from tests.seeds import seeds
 from tests.trainer.check.proof.test_proof_limits import Least
 from trainer.check.proof.steps.counting import Counting
 from trainer.check.proof.steps.steps import _Check
-from trainer.check.proof.subject import Space
+from trainer.check.proof.subject import ProofSpace
 from trainer.check.recount import verdict, verify
 from trainer.data.reader import load
 from trainer.families.exact import method as exact
@@ -78,7 +78,7 @@ def test_nothing_is_searched_again(tmp_path, monkeypatch, depth):
 @pytest.mark.parametrize("depth", [COUNTED, COUNTED + 1])
 def test_without_room_for_searches_the_proof_is_the_same(tmp_path, monkeypatch, depth):
     kept, _ = proved(tmp_path, 5, depth=depth)
-    monkeypatch.setattr("trainer.families.exact.search.search.Search.size", 1 << 40)
+    monkeypatch.setattr("trainer.families.exact.search.search.ExactSearch.size", 1 << 40)
     again, found = proved(tmp_path, 5, depth=depth)
     proofs = [next(e for e in d["certificate"]["evidence"] if e["kind"] == "proof") for d in (kept, again)]
     assert proofs[0]["sha256"] == proofs[1]["sha256"]
@@ -106,7 +106,7 @@ def test_a_step_holds_with_fewer_questions_too(seed):
     rng = np.random.default_rng(seed)
     X = rng.integers(0, 2, (12, 4)) > 0
     labels = rng.integers(0, 2, 12).astype(np.int32)
-    space = Space(
+    space = ProofSpace(
         "questions", X, labels, np.ones(12, np.int64), 2, 2, Fraction(1, 7), 1, None, np.ones(4, bool), None, "rows",
         columns=np.arange(4), max_columns=1,
     )  # fmt: skip

@@ -17,7 +17,7 @@ import pytest
 from tests.trainer.check.proof.test_proofs import mutations
 from tests.trainer.check.proof.test_second_checker import page, table
 from trainer.check.proof.steps.steps import check_proof
-from trainer.check.proof.subject import BadProof, Space
+from trainer.check.proof.subject import BadProof, ProofSpace
 from trainer.check.recount import verify
 from trainer.check.recount.search import small
 from trainer.data.reader import load
@@ -33,7 +33,7 @@ def never() -> bool:
     return False
 
 
-def fewest(space: Space, depth: int, most: int) -> list[int]:
+def fewest(space: ProofSpace, depth: int, most: int) -> list[int]:
     """The fewest errors of trees with at most 1, 2, … leaves, by plain recursion over everything."""
 
     @lru_cache(None)
@@ -57,7 +57,7 @@ def fewest(space: Space, depth: int, most: int) -> list[int]:
 
 
 @cache
-def questions(seed: int) -> tuple[Space, Lines, list[int]]:
+def questions(seed: int) -> tuple[ProofSpace, Lines, list[int]]:
     """A random table, the proof of its frontier, and the frontier by brute force."""
     rng = np.random.default_rng(seed)
     depth = 2 + seed % 3 if seed < 20 else 5 + seed % 2
@@ -76,12 +76,12 @@ def questions(seed: int) -> tuple[Space, Lines, list[int]]:
     errors = [p.bound for p in points]
     proof = frontier_proof(BinaryProblem(X, y, n_classes=classes, depth=depth, weights=weights, min_leaf=least, allowed=allowed, leaf_cost=penalty), errors, most=most, stop=never)  # fmt: skip
     assert proof is not None
-    space = Space("questions", X > 0, y, weights, classes, depth, penalty, least, most, allowed > 0, None, "rows")
+    space = ProofSpace("questions", X > 0, y, weights, classes, depth, penalty, least, most, allowed > 0, None, "rows")
     header = {"format": "octweb-proof", "version": 4, "rows": "rows", "scale": 1, "goals": proof.goals}
     return space, [header, *proof.steps], fewest(space, depth, most)
 
 
-def shown(space: Space, lines: Lines) -> tuple[int, ...] | None:
+def shown(space: ProofSpace, lines: Lines) -> tuple[int, ...] | None:
     try:
         return check_proof(iter(list(enumerate(lines))), space).errors
     except BadProof:
@@ -116,7 +116,9 @@ def test_five_levels_of_more_than_twenty_questions_are_proved():
     proof = frontier_proof(BinaryProblem(X, y, n_classes=2, depth=5, weights=None, min_leaf=1, allowed=every, leaf_cost=Fraction(0)), [p.bound for p in points], most=most, stop=never)  # fmt: skip
     assert proof is not None
     assert proof.goals is not None
-    space = Space("questions", X > 0, y, np.ones(40, np.int64), 2, 5, Fraction(0), 1, most, every > 0, None, "rows")
+    space = ProofSpace(
+        "questions", X > 0, y, np.ones(40, np.int64), 2, 5, Fraction(0), 1, most, every > 0, None, "rows"
+    )
     header = {"format": "octweb-proof", "version": 4, "rows": "rows", "scale": 1, "goals": proof.goals}
     assert shown(space, [header, *proof.steps]) == tuple(p.errors for p in points)
     more = {**header, "goals": [goal + 1 for goal in proof.goals]}

@@ -10,19 +10,19 @@ import numpy as np
 
 from tests.seeds import seeds
 from tests.trainer.check.proof.test_proofs import accepted, never, with_header
-from trainer.check.proof.subject import Space
+from trainer.check.proof.subject import ProofSpace
 from trainer.constraints import Constraints
 from trainer.families.exact.proofs.limits import limited_proof
 from trainer.families.exact.search.constrained import solve_constrained
 from trainer.families.exact.search.solve import solve_binary
-from trainer.methods.base import Proof
+from trainer.methods.base import ProofSteps
 from trainer.solver_common.binary_problem import BinaryProblem
 
 
 class Least:
     """The least costs of a table, by plain recursion; what is known of some rows holds below every path that leads to them."""
 
-    def __init__(self, space: Space, unit: int, leaf: int) -> None:
+    def __init__(self, space: ProofSpace, unit: int, leaf: int) -> None:
         self.space = space
         self.unit = unit
         self.leaf = leaf
@@ -56,11 +56,11 @@ class Least:
         return self.best(rows, allowed, height, leaves)
 
 
-def no_vectors() -> Proof:
+def no_vectors() -> ProofSteps:
     raise AssertionError("limits of leaves and pairs have steps of their own")
 
 
-def table(seed: int) -> tuple[Space, list[dict[str, Any]], int]:
+def table(seed: int) -> tuple[ProofSpace, list[dict[str, Any]], int]:
     """A random table with limits, the proof of its optimum, and the optimum."""
     rng = np.random.default_rng(seed)
     m = int(rng.integers(3, 6))
@@ -78,7 +78,7 @@ def table(seed: int) -> tuple[Space, list[dict[str, Any]], int]:
     held = apart if apart.any() else None
     one = np.ones(n, np.int64)
     every = np.ones(m, bool)
-    space = Space("questions", X > 0, y, one, classes, depth, penalty, smallest, leaves, every, held, "rows")
+    space = ProofSpace("questions", X > 0, y, one, classes, depth, penalty, smallest, leaves, every, held, "rows")
     unit = penalty.denominator
     leaf = penalty.numerator
     optimum = Least(space, unit, leaf).below([], depth, leaves or 1 << depth)
@@ -110,7 +110,7 @@ def test_what_recalls_cost_is_left_to_the_steps_over_vectors():
     X = rng.integers(0, 2, (30, 4)).astype(np.uint8)
     y = rng.integers(0, 2, 30).astype(np.int32)
     limits = Constraints(recalls=((0, Fraction(1)),))
-    other = Proof(scale=1, goal=29, steps=[])
+    other = ProofSteps(scale=1, goal=29, steps=[])
     assert other is limited_proof(BinaryProblem(X, y, n_classes=2, depth=2, leaf_cost=Fraction(0), weights=None, min_leaf=1, allowed=np.ones(4, np.uint8)), limits, Fraction(29), stop=never, vectors=lambda: other)  # fmt: skip
 
 
@@ -120,7 +120,7 @@ def test_a_bound_that_is_not_met_needs_no_more_than_it_says():
     X = rng.integers(0, 2, (60, 9)).astype(np.uint8)
     y = rng.integers(0, 2, 60).astype(np.int32)
     best = solve_binary(BinaryProblem(X, y, n_classes=2, depth=4)).cost
-    space = Space(
+    space = ProofSpace(
         "questions", X > 0, y, np.ones(60, np.int64), 2, 4, Fraction(0), 1, 16, np.ones(9, bool), None, "rows"
     )
     sizes = []
@@ -148,7 +148,7 @@ def test_pairs_are_proved_beyond_256_features():
     bound = solve_constrained(problem, limits).bound
     proof = limited_proof(problem, limits, bound, stop=never, vectors=no_vectors)
     assert proof is not None
-    space = Space(
+    space = ProofSpace(
         "questions", X > 0, y, np.ones(24, np.int64), 2, 4, Fraction(0), 1, None, allowed > 0, conflict > 0, "rows"
     )
     assert accepted(space, with_header(proof)) == bound

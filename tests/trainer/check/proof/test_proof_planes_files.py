@@ -17,7 +17,7 @@ import pytest
 from tests.trainer.check.proof.test_proof_planes import changes
 from tests.trainer.check.proof.test_second_checker import page, proved_alone
 from trainer.check.bundle import bundle
-from trainer.check.proof.model import Rows
+from trainer.check.proof.model import ModelTable
 from trainer.check.proof.space.planes import plane_space
 from trainer.check.proof.subject import NoProof
 from trainer.check.recount import verdict, verify
@@ -135,8 +135,8 @@ def test_numbers_that_cannot_be_told_apart_are_left_unproved():
         "columns": [{"name": "x", "kind": "numeric"}],
     }  # fmt: skip
     with pytest.raises(NoProof, match="cannot be told"):
-        plane_space(model, Rows([near], np.array([0, 1]), one, one))
-    far = plane_space(model, Rows([near * 0 + [0.1, 0.3]], np.array([0, 1]), one, one))
+        plane_space(model, ModelTable([near], np.array([0, 1]), one, one))
+    far = plane_space(model, ModelTable([near * 0 + [0.1, 0.3]], np.array([0, 1]), one, one))
     assert [far.exactly(x) for x in (0.1, 0.3)] == [Fraction(1, 10), Fraction(3, 10)]
 
 
@@ -147,7 +147,7 @@ def test_the_unit_of_a_column_is_its_range_or_less_if_few_values_lie_far_from_al
         "method": "oct-h", "parameters": {"depth": 1, "scaling": "robust"}, "classes": ["a", "b"], "certificate": {},
         "columns": [{"name": "x", "kind": "numeric"}],
     }  # fmt: skip
-    rows = Rows([values], np.array([0, 1] * 3), one, one)
+    rows = ModelTable([values], np.array([0, 1] * 3), one, one)
     assert plane_space(model, rows).near[0] == 4 * (4 - 1) * (Fraction(5, 1000) - Fraction(1, 10**9))
     model["parameters"]["scaling"] = "range"
     assert plane_space(model, rows).near[0] == 1000 * (Fraction(5, 1000) - Fraction(1, 10**9))

@@ -14,7 +14,7 @@ from tests.seeds import seeds
 from tests.trainer.check.proof.test_proof_within import judge_changes
 from tests.trainer.check.proof.test_proofs import Lines, accepted
 from tests.trainer.check.proof.test_second_checker import table as csv_table
-from trainer.check.proof.subject import Rates, Space
+from trainer.check.proof.subject import ProofSpace, RateLimit
 from trainer.check.recount import verdict, verify
 from trainer.check.recount.restrictions import words_of
 from trainer.check.recount.search import small
@@ -26,7 +26,7 @@ from trainer.training.run import TrainRequest, train
 Tree = tuple[int, tuple[int, ...], int]  # cost, the class that each row is predicted (-1: it is elsewhere), leaves
 
 
-def table(seed: int) -> Space:
+def table(seed: int) -> ProofSpace:
     """A random table with groups, and other restrictions beside them."""
     rng = np.random.default_rng(seed)
     m = int(rng.integers(2, 5))
@@ -42,9 +42,9 @@ def table(seed: int) -> Space:
     _, codes = np.unique(group[group >= 0], return_inverse=True)
     group[group >= 0] = codes
     sizes = tuple(int(weights[group == g].sum()) for g in range(int(group.max()) + 1))
-    rates = Rates(label, Fraction(int(rng.integers(0, 4)), int(rng.integers(4, 12))), group, sizes)
+    rates = RateLimit(label, Fraction(int(rng.integers(0, 4)), int(rng.integers(4, 12))), group, sizes)
     recalls = ((int(rng.integers(classes)), int(rng.integers(0, n // 2))),) if seed % 7 == 0 else ()
-    return Space(
+    return ProofSpace(
         "questions", X, labels, weights, classes, 3 if m < 4 and n < 9 else 2, Fraction(int(rng.integers(0, 3)), 3), 1 + (seed % 6 == 0),
         int(rng.integers(2, 4)) if seed % 5 == 1 else None, np.ones(m, bool), None, "rows", columns=np.arange(m), recalls=recalls,
         rates=rates, rising=np.eye(m, dtype=int)[0] if seed % 11 == 0 else None,
@@ -54,7 +54,7 @@ def table(seed: int) -> Space:
 class Brute:
     """All trees of a space, which are listed once, whatever the rates of groups that they have to keep."""
 
-    def __init__(self, space: Space) -> None:
+    def __init__(self, space: ProofSpace) -> None:
         self.space = space
         self.unit = space.penalty.denominator
         self.leaf = space.penalty.numerator
@@ -81,7 +81,7 @@ class Brute:
                     found.append((a[0] + b[0], said, a[2] + b[2]))
         return list(set(found))
 
-    def admitted(self, rates: Rates) -> np.ndarray:
+    def admitted(self, rates: RateLimit) -> np.ndarray:
         """Which trees are within all restrictions, with these rates; shares are compared as whole numbers."""
         s = self.space
         chosen = self.said == rates.label
@@ -96,7 +96,7 @@ class Brute:
             kept &= (self.said != k)[:, s.labels == k] @ s.weights[s.labels == k] <= most
         return kept & (np.array([t[2] for t in self.every]) <= (s.max_leaves or 1 << s.depth))
 
-    def least(self, rates: Rates | None = None) -> int | None:
+    def least(self, rates: RateLimit | None = None) -> int | None:
         kept = self.admitted(rates or self.space.rates)
         return min((t[0] for t, holds in zip(self.every, kept, strict=True) if holds), default=None)
 

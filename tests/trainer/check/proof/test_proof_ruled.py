@@ -18,9 +18,9 @@ from tests.seeds import seeds
 from tests.trainer.check.proof.test_proof_within import judge_changes
 from tests.trainer.check.proof.test_proofs import Lines, accepted, never
 from tests.trainer.check.proof.test_second_checker import page
-from trainer.check.proof.model import Rows
+from trainer.check.proof.model import ModelTable
 from trainer.check.proof.space.space import read_space
-from trainer.check.proof.subject import Space
+from trainer.check.proof.subject import ProofSpace
 from trainer.check.recount import verdict, verify
 from trainer.data import encoding
 from trainer.data.encoding import Scheme
@@ -30,7 +30,7 @@ from trainer.families.exact.proofs import rule_fronts
 from trainer.families.exact.proofs.rule_proof import ruled_proof
 from trainer.methods.base import NotProved, Settings, Solution
 from trainer.registry import METHODS
-from trainer.table import Column, ColumnSchema, Kind, Labels, Table
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
 from trainer.training.proof_file import ProofLimits, write_proof
 from trainer.training.run import TrainRequest, save, train
 from trainer.tree.nodes import DraftLeaf
@@ -124,7 +124,7 @@ def table(rng: np.random.Generator, rows: int) -> Problem:
     for j, kind in enumerate(kinds):
         values = rng.integers(0, 2 if kind == "binary" else 3, n).astype(float)
         schema = ColumnSchema(
-            name=f"c {j}", kind=Kind(kind), categories=("a", "b", "c d") if kind == "categorical" else ()
+            name=f"c {j}", kind=ColumnKind(kind), categories=("a", "b", "c d") if kind == "categorical" else ()
         )
         columns.append(Column(schema=schema, values=values))
     y = (columns[0].values + columns[1].values + (rng.random(n) < 0.35)).astype(int) % classes
@@ -166,14 +166,14 @@ def restrictions(rng: np.random.Generator, problem: Problem, depth: int) -> dict
     return asked
 
 
-def space_of(problem: Problem, asked: dict[str, Any]) -> Space:
+def space_of(problem: Problem, asked: dict[str, Any]) -> ProofSpace:
     """As the checker makes it of a model file."""
     columns = [
         {"name": c.schema.name, "kind": str(c.schema.kind), "categories": list(c.schema.categories)}
         for c in problem.table.columns
     ]
     values = [np.asarray(c.values, float) for c in problem.table.columns]
-    rows = Rows(values, problem.y, problem.row_weights, problem.row_weights)
+    rows = ModelTable(values, problem.y, problem.row_weights, problem.row_weights)
     document = {
         "method": "bendoct", "classes": list(problem.labels.classes), "columns": columns,
         "parameters": asked | {"binarise": "all-thresholds", "bins": 5},
@@ -196,7 +196,7 @@ def proof_lines(problem: Problem, asked: dict[str, Any], best: Fraction) -> Line
         return [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
 
 
-def written(seed: int, depth: int, rows: int) -> tuple[Space, Lines, Fraction] | None:
+def written(seed: int, depth: int, rows: int) -> tuple[ProofSpace, Lines, Fraction] | None:
     """The space of the checker, the proof, and the least cost in rows; None where no tree is possible."""
     rng = np.random.default_rng(seed)
     problem = table(rng, rows)

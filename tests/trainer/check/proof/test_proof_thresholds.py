@@ -13,7 +13,7 @@ from tests.trainer.check.proof.test_proof_within import document
 from tests.trainer.check.proof.test_proofs import accepted, never
 from tests.trainer.exact.test_workbench import Brute, random_wishes
 from tests.trainer.oracles.workbench import random_table
-from trainer.check.proof.model import Rows
+from trainer.check.proof.model import ModelTable
 from trainer.check.proof.space.space import read_space
 from trainer.check.recount import verdict, verify
 from trainer.data.reader import load
@@ -24,7 +24,7 @@ from trainer.families.numeric.editing.bench import NumericWorkbench
 from trainer.families.numeric.editing.proof import as_questions, numeric_proof
 from trainer.methods.base import NotProved
 from trainer.training.run import TrainRequest
-from trainer.workbench.requests import Session
+from trainer.workbench.requests import WorkbenchSession
 
 
 @seeds(90)
@@ -43,7 +43,7 @@ def test_deep_trees_with_wishes_are_proved_and_nothing_more(seed):
     proof = restricted_proof(same, same.wishes([w.text for w in asked]), found.bound, 4, never)
     model = document(problem, 4, None, [w.text for w in asked]) | {"method": "exact-numeric"}
     values = [np.asarray(c.values, float) for c in problem.table.columns]
-    space = read_space(model, Rows(values, problem.y, problem.row_weights, problem.row_weights))
+    space = read_space(model, ModelTable(values, problem.y, problem.row_weights, problem.row_weights))
     head = {"format": "octweb-proof", "version": 2, "rows": space.digest, "scale": proof.scale, "goal": proof.goal}
     assert accepted(space, [head, *proof.steps]) == found.cost
     assert accepted(space, [head | {"goal": proof.goal + proof.scale}, *proof.steps]) is None
@@ -69,7 +69,9 @@ def wished(tmp_path_factory):
     proof = folder / "proof.jsonl.gz"
     data.write_text("\n".join(["x,z,kind", *(f"{a},{b},{k}" for a, b, k in zip(x, z, kind, strict=True))]) + "\n")
     table, labels, _ = load(data, target="kind", special={"z": (3.0,)})
-    session = Session(TrainRequest(table=table, labels=labels, method="exact-numeric", parameters={"depth": 4}))
+    session = WorkbenchSession(
+        TrainRequest(table=table, labels=labels, method="exact-numeric", parameters={"depth": 4})
+    )
     monitor = session.monitor()
     found = session.complete(["ask n x between 0.3 and 0.6", "avoid root x"], monitor)
     return json.loads(json.dumps(session.result(found, monitor, proof).model.to_json())), data, proof

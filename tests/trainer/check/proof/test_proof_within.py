@@ -18,22 +18,22 @@ from tests.trainer.exact.test_limited_wishes import Limited, random_limits
 from tests.trainer.exact.test_workbench import Brute as Wished
 from tests.trainer.exact.test_workbench import random_wishes
 from tests.trainer.oracles.workbench import random_table
-from trainer.check.proof.model import Rows
+from trainer.check.proof.model import ModelTable
 from trainer.check.proof.space.space import read_space
 from trainer.check.proof.steps.counting import Counting
 from trainer.check.proof.steps.steps import check_proof
-from trainer.check.proof.subject import BadProof, Space, Wish
+from trainer.check.proof.subject import BadProof, ProofConstraint, ProofSpace
 from trainer.check.recount import verdict, verify
-from trainer.check.recount.search.alone import Alone
+from trainer.check.recount.search.exhaustive_search import ExhaustiveSearch
 from trainer.check.recount.search.small import optimum_without
 from trainer.data.problem import Problem
 from trainer.data.reader import load
 from trainer.errors import InfeasibleError
-from trainer.families.exact.editing.fronts import Limits
+from trainer.families.exact.editing.fronts import TreeLimits
 from trainer.families.exact.proofs.editing import restricted_proof
 from trainer.families.exact.workbench import Workbench
 from trainer.training.run import TrainRequest
-from trainer.workbench.requests import Session
+from trainer.workbench.requests import WorkbenchSession
 
 FAR = 1 << 60
 
@@ -41,7 +41,7 @@ FAR = 1 << 60
 class Brute:
     """All trees of a space, one by one: their cost, errors by class, leaves, columns; no bound, no table of results."""
 
-    def __init__(self, space: Space, unit: int, leaf: int) -> None:
+    def __init__(self, space: ProofSpace, unit: int, leaf: int) -> None:
         self.space = space
         self.unit = unit
         self.leaf = leaf
@@ -107,24 +107,26 @@ class Brute:
         return min(kept, default=FAR)
 
 
-def some_wishes(rng: np.random.Generator, m: int, held: int, column: np.ndarray, classes: int) -> tuple[Wish, ...]:
+def some_wishes(
+    rng: np.random.Generator, m: int, held: int, column: np.ndarray, classes: int
+) -> tuple[ProofConstraint, ...]:
     found = [
-        Wish("", "ask", str(rng.choice(["", "y", "n"])), int(column[q]), ("<=", q), number=q)
+        ProofConstraint("", "ask", str(rng.choice(["", "y", "n"])), int(column[q]), ("<=", q), number=q)
         for q in range(m - held, m)
     ]
     for _ in range(int(rng.integers(0, 3))):
         place = str(rng.choice(["", "y", "n", "yn"]))
         verb = str(rng.choice(["ask", "forbid", "leaf", "depth"]))
         if verb == "leaf":
-            found.append(Wish("", "leaf", place or "n", label=int(rng.integers(-1, classes))))
+            found.append(ProofConstraint("", "leaf", place or "n", label=int(rng.integers(-1, classes))))
         elif verb == "depth":
-            found.append(Wish("", "depth", place, height=int(rng.integers(0, 3))))
+            found.append(ProofConstraint("", "depth", place, height=int(rng.integers(0, 3))))
         else:
-            found.append(Wish("", verb, place, int(column[rng.integers(m)])))
+            found.append(ProofConstraint("", verb, place, int(column[rng.integers(m)])))
     return tuple(found)
 
 
-def table(seed: int, depth: int = 2) -> Space:
+def table(seed: int, depth: int = 2) -> ProofSpace:
     """A random table with any mixture of restrictions."""
     rng = np.random.default_rng(seed)
     m = int(rng.integers(3, 5))
@@ -143,7 +145,7 @@ def table(seed: int, depth: int = 2) -> Space:
     if kind in (1, 3, 4):
         sizes = np.bincount(y, weights, classes).astype(int)
         recalls = tuple((k, int(sizes[k] * rng.random() * 0.7)) for k in range(int(rng.integers(1, 3))))
-    return Space(
+    return ProofSpace(
         "questions", X, y, weights, classes, depth, Fraction(int(rng.integers(0, 3)), int(rng.integers(1, 4))),
         1 + (seed % 6 == 0), int(rng.integers(2, 4)) if kind in (2, 4) else None, np.ones(m, bool),
         apart if kind in (0, 3) and apart.any() else None, "rows", columns=column, yes_left=rng.random(m) < 0.5, listed=np.arange(m) < m - held,
@@ -161,7 +163,7 @@ def test_classes_bind_also_where_nothing_else_does(height):
     y = rng.integers(0, 3, 20).astype(np.int32)
     one = np.ones(20, np.int64)
     every = np.ones(4, bool)
-    space = Space("questions", X, y, one, 3, 3, Fraction(0), 1, None, every, None, "rows", columns=np.arange(4))
+    space = ProofSpace("questions", X, y, one, 3, 3, Fraction(0), 1, None, every, None, "rows", columns=np.arange(4))
     wrong = int((y < 2).sum())
     step = {"path": [], "height": height, "classes": [2, 2], "bound": wrong, "by": "within"}
     assert accepted(space, lines(space, [step], 0)) is not None
@@ -169,7 +171,7 @@ def test_classes_bind_also_where_nothing_else_does(height):
     assert accepted(space, lines(space, [step | {"classes": [1, 2]}], 0)) is None
 
 
-def lines(space: Space, steps: list[dict[str, Any]], goal: int) -> list[dict[str, Any]]:
+def lines(space: ProofSpace, steps: list[dict[str, Any]], goal: int) -> list[dict[str, Any]]:
     return [{"format": "octweb-proof", "version": 2, "rows": "rows", "scale": 1, "goal": goal}, *steps]
 
 
@@ -200,7 +202,7 @@ def test_one_step_shows_the_optimum_within_restrictions_and_nothing_more(seed):
 # -- what the search writes, read by the checker from a document ---------------------------------------------------------
 
 
-def document(problem: Problem, depth: int, limits: Limits | None, texts: list[str]) -> dict[str, Any]:
+def document(problem: Problem, depth: int, limits: TreeLimits | None, texts: list[str]) -> dict[str, Any]:
     """As much of a model file as the checker makes its space from."""
     names = problem.table.names
     given: dict[str, Any] = {"depth": depth, "binarise": "all-thresholds", "bins": 5}
@@ -220,7 +222,7 @@ def document(problem: Problem, depth: int, limits: Limits | None, texts: list[st
     }  # fmt: skip
 
 
-def written(seed: int, *, wishes: bool, limited: bool, deep: bool = False) -> tuple[Space, Lines, Fraction] | None:
+def written(seed: int, *, wishes: bool, limited: bool, deep: bool = False) -> tuple[ProofSpace, Lines, Fraction] | None:
     """The space that the checker reads, the proof of the best tree, and its cost in rows; None where no tree is possible."""
     rng = np.random.default_rng(seed)
     problem = random_table(seed, max_rows=16 if deep else 10)
@@ -240,7 +242,7 @@ def written(seed: int, *, wishes: bool, limited: bool, deep: bool = False) -> tu
         assert found.cost == brute.best(asked)
     proof = restricted_proof(bench, asked, found.cost, depth, lambda: False)
     assert proof is not None
-    rows = Rows(
+    rows = ModelTable(
         [np.asarray(c.values, float) for c in problem.table.columns],
         problem.y,
         problem.row_weights,
@@ -302,7 +304,7 @@ def test_of_steps_about_all_rows_the_one_that_shows_most_counts():
     X = np.array(list(itertools.product((False, True), repeat=3)))
     y = X.sum(axis=1).astype(np.int32) % 2
     one = np.ones(8, np.int64)
-    space = Space(
+    space = ProofSpace(
         "questions", X, y, one, 2, 1, Fraction(0), 1, None, np.ones(3, bool), None, "rows", columns=np.arange(3)
     )
     low = [{"path": [], "height": height, "bound": bound, "by": "within"} for height, bound in ((2, 4), (1, 1))]
@@ -311,7 +313,7 @@ def test_of_steps_about_all_rows_the_one_that_shows_most_counts():
         assert (accepted(space, lines(space, low[::-1], goal)) is not None) == holds
 
 
-def judge_changes(space: Space, proof: Lines, optimum: Fraction, most: int = 100) -> None:
+def judge_changes(space: ProofSpace, proof: Lines, optimum: Fraction, most: int = 100) -> None:
     """Whatever is changed in a proof, it shows no more than is true."""
     scale = proof[0]["scale"]
     assert accepted(space, [{**proof[0], "goal": proof[0]["goal"] + scale}, *proof[1:]]) is None
@@ -367,7 +369,7 @@ def test_prices_and_the_optimum_without_wishes_are_those_of_the_workbench(seed):
         return
     if not found.found:
         return
-    rows = Rows(
+    rows = ModelTable(
         [np.asarray(c.values, float) for c in problem.table.columns],
         problem.y,
         problem.row_weights,
@@ -385,7 +387,9 @@ def test_false_prices_and_a_false_optimum_are_refuted(tmp_path):
     data = tmp_path / "rows.csv"
     data.write_text(csv_text())
     table, labels, _ = load(data, target="class")
-    session = Session(TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 3, "bins": 3}))
+    session = WorkbenchSession(
+        TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 3, "bins": 3})
+    )
     monitor = session.monitor()
     proof = tmp_path / "proof.jsonl.gz"
     result = session.result(session.complete(["ask root flag", "leaf yy"], monitor), monitor, proof)
@@ -412,15 +416,17 @@ def test_a_step_about_rows_holds_on_any_path_to_them():
     a, b, c, d, e, f, g = rows.T
     X = np.vstack([np.column_stack([rows, np.full(128, side)]) for side in (True, False)])
     y = np.append(np.where(a, b ^ c ^ g, d ^ e ^ f), np.zeros(128, bool)).astype(np.int32)
-    wish = Wish("forbid yy g", "forbid", "yy", column=6)
+    wish = ProofConstraint("forbid yy g", "forbid", "yy", column=6)
     every = np.ones(8, bool)
     one = np.ones(256, np.int64)
-    space = Space("questions", X, y, one, 2, 5, Fraction(0), 1, None, every, None, "", np.arange(8), wishes=(wish,))
+    space = ProofSpace(
+        "questions", X, y, one, 2, 5, Fraction(0), 1, None, every, None, "", np.arange(8), wishes=(wish,)
+    )
     # the rows with labels, of which a tree of four questions has none wrong
     counting = Counting(space, 1, 0)
     path = [15]
     sides = [[*path, 2 * q + yes] for q in range(7) for yes in (0, 1)]
-    costs = [Alone(counting, 10**6).optimum(counting.follow(side), 3) for side in sides]
+    costs = [ExhaustiveSearch(counting, 10**6).optimum(counting.follow(side), 3) for side in sides]
     assert costs[:2] == [0, 32]  # without g, which the wish forbids there
     steps = [{"path": p, "height": 3, "bound": cost, "by": "split"} for p, cost in zip(sides, costs, strict=True)]
     header = {"format": "octweb-proof", "version": 2, "rows": "", "scale": 1, "goal": 0}

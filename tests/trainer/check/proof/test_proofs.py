@@ -15,7 +15,7 @@ import pytest
 from tests.seeds import seeds
 from trainer.check.proof.steps.lines import read_proof
 from trainer.check.proof.steps.steps import check_proof
-from trainer.check.proof.subject import BadProof, Space
+from trainer.check.proof.subject import BadProof, ProofSpace
 from trainer.families.exact.search.solve import solve_binary
 from trainer.families.numeric import proof as numeric_proof
 from trainer.families.numeric import search
@@ -31,7 +31,7 @@ def never() -> bool:
     return False
 
 
-def answers(space: Space) -> np.ndarray:
+def answers(space: ProofSpace) -> np.ndarray:
     """The questions of a space as yes/no columns, in the numbering of the format."""
     if space.kind == "questions":
         return space.X.astype(bool)
@@ -39,7 +39,7 @@ def answers(space: Space) -> np.ndarray:
     return np.array(made, bool).reshape(len(made), len(space.X)).T
 
 
-def cost(space: Space, unit: int, leaf: int, path: list[int], height: int) -> int:
+def cost(space: ProofSpace, unit: int, leaf: int, path: list[int], height: int) -> int:
     """The least cost below a path, by plain recursion over everything."""
     X = answers(space)
 
@@ -59,7 +59,7 @@ def cost(space: Space, unit: int, leaf: int, path: list[int], height: int) -> in
     return best(frozenset(rows), height)
 
 
-def questions(seed: int, depth: int) -> tuple[Space, Lines, Fraction]:
+def questions(seed: int, depth: int) -> tuple[ProofSpace, Lines, Fraction]:
     """A random table of yes/no questions with ties, duplicates, constant columns and weights, its proof, and its optimum."""
     rng = np.random.default_rng(seed)
     m = int(rng.integers(3, 6))
@@ -74,11 +74,13 @@ def questions(seed: int, depth: int) -> tuple[Space, Lines, Fraction]:
     found = solve_binary(BinaryProblem(X, y, n_classes=classes, depth=depth, leaf_cost=penalty, weights=weights, min_leaf=least))  # fmt: skip
     proof = found.proof(never)
     assert proof is not None
-    space = Space("questions", X > 0, y, weights, classes, depth, penalty, least, None, np.ones(m, bool), None, "rows")
+    space = ProofSpace(
+        "questions", X > 0, y, weights, classes, depth, penalty, least, None, np.ones(m, bool), None, "rows"
+    )
     return space, with_header(proof), found.cost
 
 
-def thresholds(seed: int, depth: int) -> tuple[Space, Lines, Fraction]:
+def thresholds(seed: int, depth: int) -> tuple[ProofSpace, Lines, Fraction]:
     """The same over columns of numbers."""
     rng = np.random.default_rng(seed)
     columns = int(rng.integers(1, 4))
@@ -91,7 +93,7 @@ def thresholds(seed: int, depth: int) -> tuple[Space, Lines, Fraction]:
     proof = build_proof(found.prepared, depth, never)
     assert proof is not None
     one = np.ones(n, np.int64)
-    space = Space("thresholds", X, y, one, classes, depth, penalty, 1, None, np.ones(columns, bool), None, "rows")
+    space = ProofSpace("thresholds", X, y, one, classes, depth, penalty, 1, None, np.ones(columns, bool), None, "rows")
     return space, with_header(proof), found.cost
 
 
@@ -100,7 +102,7 @@ def with_header(proof: Any) -> Lines:
     return [header, *proof.steps]
 
 
-def accepted(space: Space, lines: Lines) -> Fraction | None:
+def accepted(space: ProofSpace, lines: Lines) -> Fraction | None:
     """What a proof shows; None where it is refused."""
     try:
         return check_proof(iter(list(enumerate(lines))), space).cost
@@ -154,7 +156,7 @@ def mutations(step: dict[str, Any]) -> Lines:
     return changed + [{**step, "by": by} for by in ("floor", "count", "split") if by != step["by"]]
 
 
-def prices(space: Space, lines: Lines) -> tuple[int, int]:
+def prices(space: ProofSpace, lines: Lines) -> tuple[int, int]:
     scale = lines[0]["scale"]
     return scale * space.penalty.denominator, scale * space.penalty.numerator + (scale > 1)
 
@@ -169,7 +171,7 @@ def test_a_search_over_thresholds_that_ends_at_any_moment_leaves_a_proof_of_its_
     proof = build_proof(found.prepared, depth, never)
     assert proof is not None
     one = np.ones(14, np.int64)
-    space = Space("thresholds", X, y, one, 2, depth, Fraction(0), 1, None, np.ones(3, bool), None, "rows")
+    space = ProofSpace("thresholds", X, y, one, 2, depth, Fraction(0), 1, None, np.ones(3, bool), None, "rows")
     assert accepted(space, with_header(proof)) == found.bound
 
 
@@ -185,7 +187,9 @@ def test_what_a_search_over_thresholds_has_looked_at_shows_its_bound_and_so_does
     weights = rng.integers(1, 4, n).astype(np.int64) if seed % 3 == 0 else np.ones(n, np.int64)
     price = Fraction(int(rng.integers(0, 3)), 2)
     tolerance = Fraction(int(rng.integers(0, 6)) * (seed % 5 == 0), 2)
-    space = Space("thresholds", X, y, weights, classes, depth, price, 1, None, np.ones(columns, bool), None, "rows")
+    space = ProofSpace(
+        "thresholds", X, y, weights, classes, depth, price, 1, None, np.ones(columns, bool), None, "rows"
+    )
     for most in (search.MOST_LOOKS, 0):
         monkeypatch.setattr(search, "MOST_LOOKS", most)
         found = solve_numeric(
@@ -287,7 +291,7 @@ def test_the_prices_of_as_many_leaves_as_there_are_classes_fit():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, (40, 4)) > 0
     y = (np.arange(40) % 20).astype(np.int32)
-    space = Space(
+    space = ProofSpace(
         "questions", X, y, np.ones(40, np.int64), 20, 1, Fraction(1000), 1, None, np.ones(4, bool), None, "rows"
     )
     scale = (1 << 61) // 2100

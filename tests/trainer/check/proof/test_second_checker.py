@@ -25,7 +25,7 @@ from trainer.check.recount.table.rows import load as read_rows
 from trainer.data.reader import load
 from trainer.errors import TrainerError
 from trainer.training.run import TrainRequest, save, train
-from trainer.workbench.requests import Session
+from trainer.workbench.requests import WorkbenchSession
 
 ROOT = Path(__file__).parents[4]
 SPACES: list[tuple[str, dict[str, Any]]] = [
@@ -116,7 +116,7 @@ def files(request, tmp_path_factory) -> tuple[Path, Path, Path]:
         table=rows, labels=labels, method=method, parameters=parameters, test_share=share, proof=proof,
     )  # fmt: skip
     if wishes := WISHES.get(request.param):
-        session = Session(asked)
+        session = WorkbenchSession(asked)
         monitor = session.monitor()
         result = session.result(session.complete(wishes, monitor), monitor, proof)
     else:

@@ -16,7 +16,7 @@ from trainer.data.reader import load
 from trainer.registry import METHODS
 from trainer.training.run import TrainRequest
 from trainer.tree.file import ModelFile
-from trainer.workbench.requests import Session
+from trainer.workbench.requests import WorkbenchSession
 
 TOLD = "how it was made"
 SCOPE = "scope"
@@ -145,7 +145,7 @@ def test_steps_and_units_of_columns_are_counted_again(folder, tmp_path):
 def test_no_claim_of_the_workbench_is_without_a_line(folder, tmp_path, method):
     _, data = trained(folder, "exact", test_share=0.0)
     table, labels, *_ = load(data, target="class")
-    session = Session(TrainRequest(table=table, labels=labels, method=method, parameters={"depth": 2}))
+    session = WorkbenchSession(TrainRequest(table=table, labels=labels, method=method, parameters={"depth": 2}))
     monitor = session.monitor()
     asked = ["ask root width <= 2", "forbid y flag", "leaf n"] if method == "exact-numeric" else ["ask root width"]
     result = session.result(session.complete(asked, monitor), monitor, tmp_path / "proof.jsonl.gz")

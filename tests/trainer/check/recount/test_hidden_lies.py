@@ -11,7 +11,7 @@ import pytest
 from tests.trainer.check.recount.files import findings, trained
 from trainer.check.recount import verdict, verify
 from trainer.check.recount.table import rows
-from trainer.data.parsing import Given
+from trainer.data.parsing import ParsingChoices
 from trainer.data.reader import load
 from trainer.errors import ModelFileError
 from trainer.training.run import TrainRequest, save, train
@@ -205,7 +205,7 @@ def test_rows_that_a_word_makes_empty_are_named(tmp_path, column, word):
     model = tmp_path / "m.json"
     lines = [f"{i % 10},{'pqr'[i % 3]},{'third' if i % 5 == 0 else ['no', 'yes'][i % 10 > 4]}" for i in range(60)]
     path.write_text("x,w,class\n" + "\n".join(lines) + "\n")
-    table, labels, _ = load(path, target="class", given=Given(missing={column: (word,)}))
+    table, labels, _ = load(path, target="class", given=ParsingChoices(missing={column: (word,)}))
     request = TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 2})
     save(train(request).model, model)
     cells = sum(word in row.split(",") for row in lines)

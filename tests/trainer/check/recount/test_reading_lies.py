@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from trainer.check.recount import verdict, verify
-from trainer.data.parsing import Given
+from trainer.data.parsing import ParsingChoices
 from trainer.data.reader import load, load_for_model
 from trainer.errors import DataError, TrainerError
 from trainer.training.run import TrainRequest, save, train
@@ -122,7 +122,7 @@ def test_a_value_that_somebody_declared_to_be_missing_is_told_and_no_lie(tmp_pat
         for i in range(40)
     ]
     path.write_text("x;d;y\n" + "\n".join(rows) + "\n")
-    given = Given(missing={"x": ("999",), "d": ("1.01.1900",)})
+    given = ParsingChoices(missing={"x": ("999",), "d": ("1.01.1900",)})
     table, labels, report = load(path, target="y", given=given)
     assert any(note.startswith("Column 'x'") and "'999' means missing, as you said." in note for note in report.notes)
     save(train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 2})).model, model)

@@ -10,7 +10,7 @@ from tests.seeds import seeds
 from tests.trainer.check.proof.test_proof_within import document
 from tests.trainer.exact.test_workbench import INFINITE
 from tests.trainer.odt.test_workbench import UNEVEN, uneven
-from trainer.check.proof.model import Rows
+from trainer.check.proof.model import ModelTable
 from trainer.check.recount.search import small
 
 
@@ -23,7 +23,7 @@ def claim(seed):
     model["certificate"]["leaf_penalty"] = "0"
     model["certificate"]["scope"] = "all trees with this topology"
     values = [np.asarray(c.values, float) for c in problem.table.columns]
-    return model, Rows(values, problem.y, problem.row_weights, problem.row_weights), brute, asked
+    return model, ModelTable(values, problem.y, problem.row_weights, problem.row_weights), brute, asked
 
 
 def objective(cost, rows):

@@ -8,7 +8,7 @@ import pytest
 from tests.octweb.small_models import small_table
 from tests.trainer.check.recount.files import TWO_CLASSES, csv_text, findings, trained
 from tests.trainer.check.recount.search_settings import OF_THE_SEARCH
-from trainer.check.proof.model import Rows
+from trainer.check.proof.model import ModelTable
 from trainer.check.recount import verify
 from trainer.check.recount.scope import scope
 from trainer.data.reader import load
@@ -19,7 +19,7 @@ from trainer.families.odt.topology import complete
 from trainer.methods.scope import scope_of
 from trainer.registry import METHODS, get
 from trainer.solver_common.problem_setup import pose
-from trainer.table import Column, ColumnSchema, Kind, Labels, Table
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
 from trainer.training.run import TrainRequest, save, train
 
 # values that restrict on the small table, and the words that the scope must have
@@ -98,7 +98,7 @@ def judged(folder, method, **asked):
         "parameters": settings.to_json(), "certificate": {"scope": sentence},
     }  # fmt: skip
     ones = np.ones(len(table), np.int64)
-    rows = Rows([c.values for c in table.columns], labels.codes, ones, ones)
+    rows = ModelTable([c.values for c in table.columns], labels.codes, ones, ones)
 
     def check(text):
         return scope(model | {"certificate": {"scope": text}}, rows).verdict
@@ -174,7 +174,7 @@ def test_the_summary_has_the_scope():
 
 @pytest.mark.parametrize("method", [m.id for m in METHODS])
 def test_rows_of_one_class_have_a_scope_that_the_checker_makes_again(method, tmp_path):
-    column = Column(schema=ColumnSchema(name="x", kind=Kind.NUMERIC), values=np.array([1.0, 2.0, 3.0]))
+    column = Column(schema=ColumnSchema(name="x", kind=ColumnKind.NUMERIC), values=np.array([1.0, 2.0, 3.0]))
     table = Table(columns=(column,), row_numbers=np.arange(1, 4))
     labels = Labels(name="y", classes=("a",), codes=np.zeros(3, np.int32))
     save(train(TrainRequest(table=table, labels=labels, method=method)).model, tmp_path / "m.json")

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from trainer.check.proof.model import Model, Rows, active_parameter, exact, pairs, recalls, ways
-from trainer.check.proof.subject import NoProof, Rates
+from trainer.check.proof.model import Model, ModelTable, active_parameter, exact, pairs, recalls, ways
+from trainer.check.proof.subject import NoProof, RateLimit
 
 
-def rates_of(model: Model, rows: Rows) -> Rates | None:
+def rates_of(model: Model, rows: ModelTable) -> RateLimit | None:
     """The groups that the parameters compare; None if they ask for no fairness."""
     if not active_parameter(model, "fairness"):
         return None
@@ -26,15 +26,15 @@ def rates_of(model: Model, rows: Rows) -> Rates | None:
     group = np.full(len(rows), -1, np.int64)
     group[among] = np.unique(values[among], return_inverse=True)[1].reshape(-1)
     sizes = np.bincount(group[among], rows.weights[among]).astype(np.int64)  # below 2^53, and so exact
-    return Rates(label, exact(model["parameters"]["fairness_delta"]), group, tuple(sizes.tolist()))
+    return RateLimit(label, exact(model["parameters"]["fairness_delta"]), group, tuple(sizes.tolist()))
 
 
-def recalls_of(model: Model, rows: Rows) -> tuple[tuple[int, int], ...]:
+def recalls_of(model: Model, rows: ModelTable) -> tuple[tuple[int, int], ...]:
     found = [(model["classes"].index(name), 1 - exact(share)) for name, share in recalls(model)]
     return tuple((k, math.floor(int(rows.weights[rows.labels == k].sum()) * wrong)) for k, wrong in found)
 
 
-def rising(model: Model, rows: Rows, X: np.ndarray, columns: np.ndarray) -> np.ndarray | None:
+def rising(model: Model, rows: ModelTable, X: np.ndarray, columns: np.ndarray) -> np.ndarray | None:
     """Raises NoProof where a monotone column is not asked by thresholds."""
     names = [c["name"] for c in model["columns"]]
     found = np.zeros(len(columns), np.int64)

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from trainer.check.proof.model import Model, Rows, active_parameter, distant, exact
+from trainer.check.proof.model import Model, ModelTable, active_parameter, distant, exact
 from trainer.check.proof.space.questions import features
 from trainer.check.proof.space.space import digest
 from trainer.check.proof.subject import NoProof, PlaneSpace
@@ -27,7 +27,7 @@ FARTHEST = 1000
 DEEPEST = 8
 
 
-def plane_space(model: Model, rows: Rows) -> PlaneSpace:
+def plane_space(model: Model, rows: ModelTable) -> PlaneSpace:
     """The space of a model of hyperplanes over its training rows; raises NoProof where its numbers are not decimals."""
     depth = int(model["parameters"]["depth"])
     if depth > DEEPEST:

@@ -9,13 +9,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from trainer.check.proof.model import Model, Rows
+from trainer.check.proof.model import Model, ModelTable
 
 Questions = tuple[np.ndarray, list[int]]
 SCHEMES = ("quantile-thresholds", "quantile-buckets", "all-thresholds", "none")
 
 
-def questions(model: Model, rows: Rows) -> Questions:
+def questions(model: Model, rows: ModelTable) -> Questions:
     """The answers bool (n, m) and the columns of the encoding that the parameters ask for.
 
     A row of weight w counts w times in quantiles.
@@ -24,12 +24,12 @@ def questions(model: Model, rows: Rows) -> Questions:
     return matrix([yes for _, yes in found], rows), [j for j, _ in found]
 
 
-def matrix(answers: Sequence[np.ndarray], rows: Rows, kind: type = bool) -> np.ndarray:
+def matrix(answers: Sequence[np.ndarray], rows: ModelTable, kind: type = bool) -> np.ndarray:
     """The answers of all questions, (n, m), from those of each."""
     return np.array(answers, kind).reshape(len(answers), len(rows)).T
 
 
-def of_column(model: Model, rows: Rows, j: int) -> Iterator[np.ndarray]:
+def of_column(model: Model, rows: ModelTable, j: int) -> Iterator[np.ndarray]:
     """The answers to the questions about one column, bool (n,) each, as `questions` takes them; each is made when it is asked for."""
     given = model.get("parameters") or {}
     column = model["columns"][j]
@@ -52,7 +52,7 @@ def of_column(model: Model, rows: Rows, j: int) -> Iterator[np.ndarray]:
         yield from (values == code for code in np.unique(values[codes]))
 
 
-def features(model: Model, rows: Rows) -> Iterator[tuple[int, np.ndarray]]:
+def features(model: Model, rows: ModelTable) -> Iterator[tuple[int, np.ndarray]]:
     """The columns of numbers with more than one value, and one of 0 and 1 for each category that occurs, each with its column of the model.
 
     Two categories have one, for the second of them.

@@ -12,12 +12,12 @@ from itertools import chain
 
 import numpy as np
 
-from trainer.check.proof.model import QUESTIONS, THRESHOLDS, Model, Rows, active_parameter, exact, items
+from trainer.check.proof.model import QUESTIONS, THRESHOLDS, Model, ModelTable, active_parameter, exact, items
 from trainer.check.proof.space.limits import forbidden_pairs, rates_of, recalls_of, rising
 from trainer.check.proof.space.questions import features, matrix, questions
 from trainer.check.proof.space.subsets import MOST_SUBSETS, subsets
 from trainer.check.proof.space.wishes import answers, numbered, wishes_of, with_parted
-from trainer.check.proof.subject import NoProof, Shape, Space, depth_of
+from trainer.check.proof.subject import NoProof, ProofSpace, Shape, depth_of
 
 LONGEST = 500  # text of a topology
 LIMITS = ("max_leaves", "max_columns")
@@ -29,7 +29,7 @@ NAMED = {
 CHOSEN = ("depth-2", "depth-2.5", "depth-3", "imbalanced")  # one of these, where the data decide
 
 
-def read_space(model: Model, rows: Rows) -> Space:
+def read_space(model: Model, rows: ModelTable) -> ProofSpace:
     """The space of a model over its training rows; raises NoProof if no step of the format fits its method."""
     method = model["method"]
     if model["certificate"].get("goal"):
@@ -40,7 +40,7 @@ def read_space(model: Model, rows: Rows) -> Space:
     return space_of(model, rows, *_answers(model, rows), penalty)
 
 
-def space_of(model: Model, rows: Rows, X: np.ndarray, asks: list[int], penalty: Fraction) -> Space:
+def space_of(model: Model, rows: ModelTable, X: np.ndarray, asks: list[int], penalty: Fraction) -> ProofSpace:
     """The space of the trees over these answers (n, m), about these columns, with all that restricts them."""
     wishes, named = numbered(wishes_of(model), X.shape[1])
     right = [_yes_goes_right(model, rows, X[:, q], j) for q, j in enumerate(asks)] if wishes else []
@@ -57,7 +57,7 @@ def space_of(model: Model, rows: Rows, X: np.ndarray, asks: list[int], penalty: 
     shape = topology_of(model)
     rates = rates_of(model, rows)
     banned = set(items(active_parameter(model, "forbidden")))
-    return Space(
+    return ProofSpace(
         kind="thresholds" if wide else "questions",
         X=X if kept.all() else X[kept],
         labels=rows.labels[kept],
@@ -117,13 +117,13 @@ def _mirrored(model: Model, asks: list[int]) -> list[int]:
     return [q for q, j in enumerate(asks) if model["columns"][j]["kind"] == "categorical" and asks.count(j) == 1]
 
 
-def _yes_goes_right(model: Model, rows: Rows, yes: np.ndarray, column: int) -> bool:
+def _yes_goes_right(model: Model, rows: ModelTable, yes: np.ndarray, column: int) -> bool:
     """Whether the answer yes goes right: in a column of numbers, if it has the largest value."""
     values = rows.columns[column]
     return model["columns"][column]["kind"] != "categorical" and bool(yes[values == values.max()].any())
 
 
-def _answers(model: Model, rows: Rows) -> tuple[np.ndarray, list[int]]:
+def _answers(model: Model, rows: ModelTable) -> tuple[np.ndarray, list[int]]:
     """What the questions ask of all rows, and the column of each."""
     method = model["method"]
     if method == "odt":
@@ -142,7 +142,7 @@ def _answers(model: Model, rows: Rows) -> tuple[np.ndarray, list[int]]:
     return questions(model, rows)
 
 
-def _threshold_questions(X: np.ndarray, columns: list[int], rows: Rows) -> tuple[np.ndarray, list[int]]:
+def _threshold_questions(X: np.ndarray, columns: list[int], rows: ModelTable) -> tuple[np.ndarray, list[int]]:
     """All thresholds as yes/no questions."""
     cuts = [(f, cut) for f, x in enumerate(X.T) for cut in np.unique(x[rows.weights > 0])[:-1]]
     if len(cuts) > MOST_SUBSETS:
@@ -150,7 +150,7 @@ def _threshold_questions(X: np.ndarray, columns: list[int], rows: Rows) -> tuple
     return matrix([X[:, f] > cut for f, cut in cuts], rows), [columns[f] for f, _ in cuts]
 
 
-def digest(rows: Rows) -> str:
+def digest(rows: ModelTable) -> str:
     """SHA-256 of the columns (float64), the class numbers (int32) and the weights (int64), all little-endian."""
     sha = hashlib.sha256()
     values = ((own + 0.0).astype("<f8") for own in rows.columns)

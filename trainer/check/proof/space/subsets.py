@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from trainer.check.proof.model import Model, Rows, active_parameter
+from trainer.check.proof.model import Model, ModelTable, active_parameter
 from trainer.check.proof.space.questions import cuts_of_bins, matrix
 from trainer.check.proof.subject import NoProof
 
@@ -48,7 +48,7 @@ def chosen_columns(model: Model) -> list[bool] | None:
     return [j in listed[0] for j in range(len(names))] if listed else None
 
 
-def subsets(model: Model, rows: Rows, most: int = MOST_SUBSETS) -> tuple[np.ndarray, list[int]]:
+def subsets(model: Model, rows: ModelTable, most: int = MOST_SUBSETS) -> tuple[np.ndarray, list[int]]:
     """The subsets of categories without the first one that occurs, in the order of their bits, and the ends of bins.
 
     With wishes the subsets with the first one as well, since it matters which side is called yes. Raises NoProof if there are more than `most`.

@@ -12,13 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from trainer.check.proof.model import Model, Rows
-from trainer.check.proof.subject import Wish
+from trainer.check.proof.model import Model, ModelTable
+from trainer.check.proof.subject import ProofConstraint
 
 
-def numbered(wishes: Sequence[Wish], encoded: int) -> tuple[tuple[Wish, ...], list[Wish]]:
+def numbered(
+    wishes: Sequence[ProofConstraint], encoded: int
+) -> tuple[tuple[ProofConstraint, ...], list[ProofConstraint]]:
     """The wishes with the numbers of their questions, and one wish for each such question."""
-    named: dict[Any, Wish] = {}
+    named: dict[Any, ProofConstraint] = {}
     for w in wishes:
         if w.verb == "ask" and w.split is not None:
             named.setdefault((w.verb, w.column, w.split), w)
@@ -26,21 +28,21 @@ def numbered(wishes: Sequence[Wish], encoded: int) -> tuple[tuple[Wish, ...], li
     return tuple(replace(w, number=place.get((w.verb, w.column, w.split), -1)) for w in wishes), list(named.values())
 
 
-def with_parted(wish: Wish, X: np.ndarray, columns: np.ndarray, rows: np.ndarray) -> Wish:
+def with_parted(wish: ProofConstraint, X: np.ndarray, columns: np.ndarray, rows: np.ndarray) -> ProofConstraint:
     """The wish with the questions about its column that give `rows` (bool) both answers; X bool (n, m)."""
     parts = X[rows].any(axis=0) & ~X[rows].all(axis=0) & (columns == wish.column)
     return replace(wish, parted=tuple(np.flatnonzero(parts).tolist()))
 
 
-def wishes_of(model: Model) -> list[Wish]:
+def wishes_of(model: Model) -> list[ProofConstraint]:
     """The wishes of the certificate; raises ValueError or LookupError if one cannot be read."""
     return [_parse_wish(str(record["wish"]), model) for record in model["certificate"].get("wishes") or ()]
 
 
-def _parse_wish(text: str, model: Model) -> Wish:
+def _parse_wish(text: str, model: Model) -> ProofConstraint:
     verb, place, tail = (*text.split(None, 2), "")[:3]
     tail = tail.strip()
-    own = Wish(text, verb, "" if place == "root" else place)
+    own = ProofConstraint(text, verb, "" if place == "root" else place)
     names = [c["name"] for c in model["columns"]]
     classes = model["classes"]
     if set(own.place) - {"y", "n"}:
@@ -71,7 +73,7 @@ def _split(tail: str, column: Model) -> tuple[str, Any] | None:
     return ("in", frozenset(parts)) if tail.startswith("in ") else None
 
 
-def answers(wish: Wish, model: Model, rows: Rows) -> np.ndarray:
+def answers(wish: ProofConstraint, model: Model, rows: ModelTable) -> np.ndarray:
     """The answers of the rows to the question that a wish names."""
     assert wish.split is not None
     values, (kind, value) = rows.columns[wish.column], wish.split

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from trainer.check.proof.steps.parts import ANY, FAR, Known, Part, Span, Table
-from trainer.check.proof.subject import Space, Wish, require
+from trainer.check.proof.steps.parts import ANY, INFINITE_COST, CountTable, Known, ProofPart, Span
+from trainer.check.proof.subject import ProofConstraint, ProofSpace, require
 
 
-class Counting(Table):
+class Counting(CountTable):
     """The rows of a space by class, with what each of them adds to the unavoidable errors."""
 
-    def __init__(self, space: Space, unit: int, leaf: int) -> None:
+    def __init__(self, space: ProofSpace, unit: int, leaf: int) -> None:
         self.min_leaf = space.min_leaf
         self.apart = space.apart
         self.allowed = space.allowed
@@ -41,12 +41,12 @@ class Counting(Table):
         if rates is not None:
             self.compared = np.where(rates.group[first] == np.arange(len(rates.sizes))[:, None], weight, 0)
 
-    def root(self, columns: Sequence[int] | None = None, span: Span = ANY) -> Part:
+    def root(self, columns: Sequence[int] | None = None, span: Span = ANY) -> ProofPart:
         """All rows, and the trees that ask these columns and predict classes of the span."""
         allowed = self.allowed if columns is None else self.allowed & np.isin(self.space.column_of, columns)
-        return self._settled(np.ones(len(self.X), bool), allowed, self.space.wishes, FAR, span)
+        return self._settled(np.ones(len(self.X), bool), allowed, self.space.wishes, INFINITE_COST, span)
 
-    def follow(self, path: Sequence[int], columns: Sequence[int] | None = None, span: Span = ANY) -> Part:
+    def follow(self, path: Sequence[int], columns: Sequence[int] | None = None, span: Span = ANY) -> ProofPart:
         """The part that a path leads to; literals are 2 q for no and 2 q + 1 for yes."""
         part = self.root(columns, span)
         for literal in path:
@@ -55,17 +55,19 @@ class Counting(Table):
             part = self.below(part, q, yes, part.rows & (self.X[:, q] == bool(yes)))
         return part
 
-    def below(self, part: Part, q: int, yes: int, rows: np.ndarray) -> Part:
+    def below(self, part: ProofPart, q: int, yes: int, rows: np.ndarray) -> ProofPart:
         """The side of a question, with what binds on it."""
         allowed = part.allowed if self.apart is None else part.allowed & ~self.apart[q]
-        if not part.wishes and part.room == FAR:
-            return Part(rows, allowed, (), FAR, part.span)
+        if not part.wishes and part.room == INFINITE_COST:
+            return ProofPart(rows, allowed, (), INFINITE_COST, part.span)
         turned = self.space.yes_left is not None and not self.space.yes_left[q]
         letter = "n" if bool(yes) == turned else "y"
         wishes = tuple(replace(w, place=w.place[1:]) for w in part.wishes if w.place[:1] == letter)
-        return self._settled(rows, allowed, wishes, part.room - (part.room < FAR), part.span)
+        return self._settled(rows, allowed, wishes, part.room - (part.room < INFINITE_COST), part.span)
 
-    def _settled(self, rows: np.ndarray, allowed: np.ndarray, wishes: tuple[Wish, ...], room: int, span: Span) -> Part:
+    def _settled(
+        self, rows: np.ndarray, allowed: np.ndarray, wishes: tuple[ProofConstraint, ...], room: int, span: Span
+    ) -> ProofPart:
         """Forbidden columns and depths at this place are applied; held questions are kept that a wish asks here or below."""
         here = [w for w in wishes if not w.place]
         room = min([room, *(w.height for w in here if w.verb == "depth")])
@@ -76,46 +78,48 @@ class Counting(Table):
         named = [w.number for w in wishes]
         allowed = allowed & ~np.isin(self.space.column_of, banned) & ~np.isin(numbers, parted)
         allowed &= self.space.listed | np.isin(numbers, named)
-        return Part(rows, allowed, wishes, room, span)
+        return ProofPart(rows, allowed, wishes, room, span)
 
     # -- counting --------------------------------------------------------------------------------------------------------
 
-    def count(self, part: Part, height: int, leaves: int, bound: int) -> int:
+    def count(self, part: ProofPart, height: int, leaves: int, bound: int) -> int:
         """The cost of the best tree of depth at most two; `bound` is not needed for it."""
         return int(self.counts(part, height)[min(leaves, 1 << height) - 1])
 
-    def counts(self, part: Part, height: int) -> np.ndarray:
+    def counts(self, part: ProofPart, height: int) -> np.ndarray:
         """The same with at most 1, 2, 3 and 4 leaves: int64 (4,)."""
-        frame = Frame(self, part)
+        frame = PairFrame(self, part)
         return frame.two(frame.pairs, frame.totals, height)
 
     def cost(self, errors: np.ndarray, leaves: Any) -> np.ndarray:
         """The cost of so many errors, infinite ones of no tree, with so many leaves: int64."""
         found = np.isfinite(errors)
-        return np.where(found, leaves * self.leaf + self.unit * np.where(found, errors, 0).astype(np.int64), FAR)
+        return np.where(
+            found, leaves * self.leaf + self.unit * np.where(found, errors, 0).astype(np.int64), INFINITE_COST
+        )
 
     # -- splits ----------------------------------------------------------------------------------------------------------
 
-    def split(self, part: Part, height: int, leaves: int, bound: int, known: Known) -> None:
+    def split(self, part: ProofPart, height: int, leaves: int, bound: int, known: Known) -> None:
         """Raise BadProof unless the leaf and every split cost `bound` at least."""
         require(self.leaf_cost(part) >= bound, "a single leaf costs less")
-        frame = Frame(self, part)
+        frame = PairFrame(self, part)
         most = min(1 << (height - 1), self.groups)
         leaves = min(leaves, 2 * most)
         plans = [(a, leaves - a) for a in range(max(1, leaves - most), min(most, leaves - 1) + 1)]  # of dealing leaves
         if not len(frame.columns) or not plans:
             return
-        sides = Sides(self, frame, height - 1, plans)
+        sides = FrameSides(self, frame, height - 1, plans)
         if height > 3:
             sides.look_up(known)
         short = sides.short(bound, countable=height <= 3)
         require(short is None, f"the two sides of question {frame.columns[short or 0]} are not proved to cost {bound}")
 
 
-class Frame:
+class PairFrame:
     """The columns that part a set of rows, each partition once, and the counts of their pairs by class."""
 
-    def __init__(self, c: Counting, part: Part, *, alike: bool = False) -> None:
+    def __init__(self, c: Counting, part: ProofPart, *, alike: bool = False) -> None:
         self.c = c
         self.part = part
         index = self.index = np.flatnonzero(part.rows)
@@ -206,10 +210,10 @@ class Frame:
         return np.where(small, np.inf, one), np.where(small, np.inf, two)
 
 
-class Sides:
+class FrameSides:
     """What is proved of the two sides of each question of a frame, for each number of leaves that a plan gives them."""
 
-    def __init__(self, counting: Counting, frame: Frame, height: int, plans: list[tuple[int, int]]) -> None:
+    def __init__(self, counting: Counting, frame: PairFrame, height: int, plans: list[tuple[int, int]]) -> None:
         self.c = counting
         self.frame = frame
         self.height = height
@@ -241,11 +245,11 @@ class Sides:
         rows[self.frame.index] = (self.frame.X[:, q] != 0) == bool(yes)
         return rows
 
-    def part(self, q: int, yes: int) -> Part:
+    def part(self, q: int, yes: int) -> ProofPart:
         """The side of question q; wishes further down are left out, since a step about these rows must hold on any path to them."""
         allowed = self.frame.part.allowed
         apart = self.c.apart
-        return Part(self.rows(q, yes), allowed if apart is None else allowed & ~apart[self.frame.columns[q]])
+        return ProofPart(self.rows(q, yes), allowed if apart is None else allowed & ~apart[self.frame.columns[q]])
 
     def look_up(self, known: Known) -> None:
         """Bounds of the sides that steps have proved, and what they say of the others."""

@@ -23,7 +23,7 @@ Record = dict[str, Any]
 Lines = Iterator[tuple[int, Record]]
 
 
-class Proved(NamedTuple):
+class ProvedBounds(NamedTuple):
     """What a proof shows: errors + penalty * leaves of each tree of the space is `cost` at least, in rows."""
 
     cost: Fraction

@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trainer.check.proof.subject import Wish
+from trainer.check.proof.subject import ProofConstraint
 
-FAR = 1 << 61
+INFINITE_COST = 1 << 61
 Span = tuple[int, int]  # the first and the last class that leaves may predict
-ANY: Span = (0, FAR)
-Known = Callable[["Part", int, int], int]  # a part, height and leaves: the best bound that is proved, or 0
+ANY: Span = (0, INFINITE_COST)
+Known = Callable[["ProofPart", int, int], int]  # a part, height and leaves: the best bound that is proved, or 0
 
 
-class Part(NamedTuple):
+class ProofPart(NamedTuple):
     """A subproblem without its height: rows (bool) and the questions that may be asked (bool).
 
     The rest concerns trees within the restrictions: the wishes that bind here or below, their largest height, the classes of leaves.
@@ -24,8 +24,8 @@ class Part(NamedTuple):
 
     rows: np.ndarray
     allowed: np.ndarray
-    wishes: tuple[Wish, ...] = ()
-    room: int = FAR
+    wishes: tuple[ProofConstraint, ...] = ()
+    room: int = INFINITE_COST
     span: Span = ANY
 
     @property
@@ -39,7 +39,7 @@ class Part(NamedTuple):
         return self.key, np.packbits(self.allowed).tobytes(), self.wishes, self.room, self.span
 
 
-class Table:
+class CountTable:
     """Rows with classes and weights, and what errors and leaves cost.
 
     `prices` of an error and of a leaf; `sizes`: the numbers of questions and of classes; `rows`: their labels, weights, and the group of
@@ -58,10 +58,10 @@ class Table:
     def weight_of(self, rows: np.ndarray) -> int:
         return int(self.weight[rows].sum())
 
-    def totals(self, part: Part) -> np.ndarray:
+    def totals(self, part: ProofPart) -> np.ndarray:
         return np.bincount(self.label[part.rows], self.weight[part.rows], self.classes).astype(np.int64)
 
-    def leaf_cost(self, part: Part) -> int:
+    def leaf_cost(self, part: ProofPart) -> int:
         totals = self.totals(part)
         return self.leaf + self.unit * int(totals.sum() - totals.max())
 
@@ -69,12 +69,14 @@ class Table:
         """Lower bounds by classes and equal rows: sizes (K, ...) weights, excess (...) unavoidable errors."""
         top = np.cumsum(-np.sort(-sizes, axis=0), axis=0)
         total = sizes.sum(axis=0)
-        best = np.full(excess.shape, FAR, np.int64)
-        for t in range(1, min(leaves, len(sizes), FAR // max(1, self.leaf)) + 1):  # more leaves cost more than that
+        best = np.full(excess.shape, INFINITE_COST, np.int64)
+        for t in range(
+            1, min(leaves, len(sizes), INFINITE_COST // max(1, self.leaf)) + 1
+        ):  # more leaves cost more than that
             best = np.minimum(best, t * self.leaf + self.unit * np.maximum(excess, total - top[t - 1]))
         return best
 
-    def floor(self, part: Part, height: int, leaves: int) -> int:
+    def floor(self, part: ProofPart, height: int, leaves: int) -> int:
         """The bound that any part has without a step."""
         excess = np.asarray(self.excess[part.rows].sum())
         return int(self.floors(self.totals(part), excess, min(leaves, 1 << height)))

@@ -18,7 +18,7 @@ import numpy as np
 from trainer.check.proof.steps.labels import MOST, Tree, holds, labels, read_tree, trees
 from trainer.check.proof.steps.lines import (
     Lines,
-    Proved,
+    ProvedBounds,
     Record,
     check_lines,
     cost_of,
@@ -40,7 +40,7 @@ class Vector(NamedTuple):
     beside: frozenset[int]
 
 
-class Shown(NamedTuple):
+class ShownBound(NamedTuple):
     """Each tree with these labels makes errors of at least `bound` on these points.
 
     `alone`: errors and, where they are charged, further coefficients, of trees with just these labels and no smaller ones.
@@ -52,13 +52,13 @@ class Shown(NamedTuple):
     alone: bool
 
 
-class Block:
+class CaseBlock:
     """Cases that are being checked: where the points of the block are, and what that costs; `open` until every case has ended.
 
     Places are numbered 1 for the root, 2 v and 2 v + 1 for the sides of v.
     """
 
-    def __init__(self, space: PlaneSpace, shown: Shown) -> None:
+    def __init__(self, space: PlaneSpace, shown: ShownBound) -> None:
         self.shown = shown
         self.trees = dict(_places(1, shown.tree))
         self.space = space
@@ -132,7 +132,7 @@ class Block:
         require(not weighed, "the question may weigh a coordinate in which the means of the vector differ")
         self.next()
 
-    def adds(self, parts: list[tuple[Shown, Any]]) -> None:
+    def adds(self, parts: list[tuple[ShownBound, Any]]) -> None:
         """End the open case: errors on disjoint sets of points add up. Raises BadProof."""
         used = frozenset[int]()
         total = self.further()
@@ -158,7 +158,7 @@ def _places(v: int, tree: Tree) -> Iterator[tuple[int, Tree]]:
         yield from (*_places(2 * v, tree[0]), *_places(2 * v + 1, tree[1]))
 
 
-def check_planes(lines: Lines, space: PlaneSpace) -> Proved:
+def check_planes(lines: Lines, space: PlaneSpace) -> ProvedBounds:
     """The bound that a proof shows for a space of hyperplanes; raises BadProof, which names the first line that does not hold."""
     header, goals = read_header(lines, VERSIONS, "about hyperplanes, version 3, 4 or 7", space.digest, space.leaves)
     require(whole_number(header, "scale", 1) == 1, "the scale of a proof about hyperplanes is 1")
@@ -170,10 +170,10 @@ def check_planes(lines: Lines, space: PlaneSpace) -> Proved:
     if not goals:
         # the errors that a tree of so many leaves must make to cost at least the goal, in rows
         check.finish(lambda t: max(Fraction(0), goal - space.penalty * t - space.charge * (t - 1)))
-        return Proved(goal, steps)
+        return ProvedBounds(goal, steps)
     check.finish(lambda t: Fraction(goals[min(t, len(goals)) - 1]))
     # a narrow block says nothing of trees with fewer leaves
-    return Proved(cost_of(goals, space.penalty, space.charge), steps, tuple(accumulate(goals, min)))
+    return ProvedBounds(cost_of(goals, space.penalty, space.charge), steps, tuple(accumulate(goals, min)))
 
 
 class _Check:
@@ -184,8 +184,8 @@ class _Check:
         self.space = space
         self.unit = unit
         self.vectors: dict[int, Vector] = {}
-        self.shown: dict[int, Shown] = {}
-        self.block: Block | None = None
+        self.shown: dict[int, ShownBound] = {}
+        self.block: CaseBlock | None = None
         self.number = 0  # line of the block
 
     def add(self, number: int, record: Record) -> None:
@@ -226,7 +226,7 @@ class _Check:
         require(good and len(found) == len(pairs), f"'{name}' has a point twice, or one or a weight that is none")
         return found
 
-    def _begun(self, record: Record) -> Block:
+    def _begun(self, record: Record) -> CaseBlock:
         size = len(self.space.counts)
         listed = numbers(record, "points")
         every = range(size) if listed is None else listed
@@ -234,7 +234,9 @@ class _Check:
         tree = read_tree(record.get("tree"), self.space.depth, self.space.counts.shape[1])
         bound = whole_number(record, "bound", 0)
         parts = self.unit if record.get("charged") is True else 0
-        return Block(self.space, Shown(tree, frozenset(every), Fraction(bound, parts) if parts else bound, parts > 0))
+        return CaseBlock(
+            self.space, ShownBound(tree, frozenset(every), Fraction(bound, parts) if parts else bound, parts > 0)
+        )
 
     def finish(self, needed_of: Callable[[int], Fraction]) -> None:
         """Raises BadProof unless trees with each number of leaves make so many errors."""

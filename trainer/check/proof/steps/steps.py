@@ -18,7 +18,7 @@ from trainer.check.proof.steps.counting import Counting
 from trainer.check.proof.steps.lines import (
     MOST_COST,
     Lines,
-    Proved,
+    ProvedBounds,
     Record,
     check_lines,
     cost_of,
@@ -26,11 +26,11 @@ from trainer.check.proof.steps.lines import (
     read_header,
     whole_number,
 )
-from trainer.check.proof.steps.parts import ANY, FAR, Part, Span
+from trainer.check.proof.steps.parts import ANY, INFINITE_COST, ProofPart, Span
 from trainer.check.proof.steps.sweep import Sweep
 from trainer.check.proof.steps.topology import holds
-from trainer.check.proof.steps.within import Cover, Within
-from trainer.check.proof.subject import BadProof, Space, require
+from trainer.check.proof.steps.within import Cover, VectorRecursion
+from trainer.check.proof.subject import BadProof, ProofSpace, require
 
 VERSIONS = (1, 2, 4, 5, 6)
 MOST_VECTORS = 100_000
@@ -39,13 +39,13 @@ Columns = tuple[int, ...] | None
 
 
 class _Step(NamedTuple):
-    follow: Callable[[], Part]  # what the step is about, made again
+    follow: Callable[[], ProofPart]  # what the step is about, made again
     height: int
     leaves: int
     bound: int
 
 
-def check_proof(lines: Lines, space: Space) -> Proved:
+def check_proof(lines: Lines, space: ProofSpace) -> ProvedBounds:
     """The bound that a proof shows for a space; raises BadProof, which names the first line that does not hold."""
     most = space.most_leaves(space.depth)
     header, goals = read_header(lines, VERSIONS, "of version 1, 2, 4, 5 or 6", space.digest, most)
@@ -61,14 +61,14 @@ def check_proof(lines: Lines, space: Space) -> Proved:
         shown = max(check.known(engine.root(), height, last), engine.floor(engine.root(), height, last))
         require(shown >= goal, f"nothing proves {goal} errors of trees with at most {last} leaves")
     if goals:
-        return Proved(cost_of(goals, space.penalty), steps, tuple(goals))
+        return ProvedBounds(cost_of(goals, space.penalty), steps, tuple(goals))
     require(check.case(None, (), height) >= goal, f"no step proves the goal {goal} for all rows")
     # unit * errors + leaf * leaves >= goal, less the one that each leaf costs above the penalty
     paid = Fraction(goal - (largest if scale > 1 else 0), scale)
-    return Proved(Fraction(-(-paid.numerator // paid.denominator), unit // scale), steps)
+    return ProvedBounds(Fraction(-(-paid.numerator // paid.denominator), unit // scale), steps)
 
 
-def _prices(header: Record, space: Space, errors: bool) -> tuple[int, int, int]:
+def _prices(header: Record, space: ProofSpace, errors: bool) -> tuple[int, int, int]:
     """Unit, leaf and scale, where only `errors` count those of errors; raises BadProof if they are too large."""
     scale = whole_number(header, "scale", 1)
     penalty = Fraction(0) if errors else space.penalty
@@ -82,7 +82,7 @@ def _prices(header: Record, space: Space, errors: bool) -> tuple[int, int, int]:
 class _Check:
     """The steps that hold so far."""
 
-    def __init__(self, space: Space, engine: Counting | Sweep) -> None:
+    def __init__(self, space: ProofSpace, engine: Counting | Sweep) -> None:
         self.space = space
         self.engine = engine
         self.steps: dict[int, _Step] = {}  # about trees without the restrictions
@@ -90,15 +90,15 @@ class _Check:
         # covers of trees within the restrictions, and bounds of cases of columns, both with their heights
         self.covers: defaultdict[tuple[object, ...], list[tuple[int, Cover]]] = defaultdict(list)
         self.cases: defaultdict[tuple[Columns, Columns], list[tuple[int, int]]] = defaultdict(list)
-        self.within = Within(engine) if isinstance(engine, Counting) else None
+        self.within = VectorRecursion(engine) if isinstance(engine, Counting) else None
         self.columns = frozenset(space.column_of.tolist())  # that have a question
 
-    def known(self, part: Part, height: int, leaves: int) -> int:
+    def known(self, part: ProofPart, height: int, leaves: int) -> int:
         """The best bound of a step for the same rows, questions or more, at least this height and this many leaves."""
         found = [(own, s) for own, s in self.held.get(part.key, ()) if s.height >= height and s.leaves >= leaves]
         return max((s.bound for own, s in found if (own >= part.allowed).all()), default=0)
 
-    def covered(self, part: Part, height: int) -> Cover:
+    def covered(self, part: ProofPart, height: int) -> Cover:
         """The best cover of a step within the restrictions; without one, one that says nothing."""
         found = [(-own, *cover) for own, cover in self.covers.get(part.within, ()) if own >= min(height, part.room)]
         nothing = (0, 0, np.zeros((0, self.within.entries if self.within else 1), np.int64))
@@ -146,7 +146,7 @@ class _Check:
         self.steps[number] = _Step(follow, far, leaves if leaves < most else MOST_COST, bound)
         return self.held[part.key].append((part.allowed, self.steps[number]))
 
-    def _proved(self, record: Record, part: Part, height: int, leaves: int, bound: int) -> int:
+    def _proved(self, record: Record, part: ProofPart, height: int, leaves: int, bound: int) -> int:
         """What the reason of a step proves; no more than the bound need be looked for."""
         reason = record.get("by")
         engine = self.engine
@@ -160,7 +160,7 @@ class _Check:
         engine.split(part, height, leaves, bound, self.known)
         return bound
 
-    def _similar(self, record: Record, part: Part, height: int, leaves: int) -> int:
+    def _similar(self, record: Record, part: ProofPart, height: int, leaves: int) -> int:
         """The bound of an earlier step less what its further rows can cost."""
         other = self.steps.get(whole_number(record, "of", 1))
         if other is None:
@@ -181,9 +181,9 @@ class _Check:
         if found is None:
             return ANY
         require(len(found) == 2 and found[0] <= found[1], "'classes' are not a first and a last class")
-        return found[0], found[1] if found[1] < self.space.classes - 1 else FAR
+        return found[0], found[1] if found[1] < self.space.classes - 1 else INFINITE_COST
 
-    def _within(self, record: Record, part: Part, height: int, far: int, bound: int) -> None:
+    def _within(self, record: Record, part: ProofPart, height: int, far: int, bound: int) -> None:
         if self.within is None or "leaves" in record:
             raise BadProof("there are no restrictions that this reason could keep")
         rows = record.get("vectors", [])

@@ -11,16 +11,16 @@ from functools import reduce
 
 import numpy as np
 
-from trainer.check.proof.steps.parts import ANY, Known, Part, Span, Table
-from trainer.check.proof.subject import Space, require
+from trainer.check.proof.steps.parts import ANY, CountTable, Known, ProofPart, Span
+from trainer.check.proof.subject import ProofSpace, require
 
 SPARSE = 8  # a column with so many more values than rows are left is sorted, and not counted by value
 
 
-class Sweep(Table):
+class Sweep(CountTable):
     """For each column the rank of the value of each row and its class in one number, rank * classes + class; weights of the rows."""
 
-    def __init__(self, space: Space, unit: int, leaf: int) -> None:
+    def __init__(self, space: ProofSpace, unit: int, leaf: int) -> None:
         free = space.min_leaf == 1 and space.max_leaves is None
         require(free, "the steps over thresholds allow no smallest leaf and no limit of leaves")
         (n, columns), K = space.X.shape, space.classes
@@ -41,11 +41,11 @@ class Sweep(Table):
         self.seen: set[int] = set()  # weights of the rows of steps
         super().__init__((unit, leaf), (int(self.starts[-1]), K), (space.labels, space.weights, group.reshape(-1)))
 
-    def root(self, columns: Sequence[int] | None = None, span: Span = ANY) -> Part:
+    def root(self, columns: Sequence[int] | None = None, span: Span = ANY) -> ProofPart:
         require(columns is None and span == ANY, "the steps over thresholds are about all columns and classes")
-        return Part(np.ones(len(self.weight), bool), self.allowed)
+        return ProofPart(np.ones(len(self.weight), bool), self.allowed)
 
-    def follow(self, path: Sequence[int], columns: Sequence[int] | None = None, span: Span = ANY) -> Part:
+    def follow(self, path: Sequence[int], columns: Sequence[int] | None = None, span: Span = ANY) -> ProofPart:
         """The part that a path leads to; literals are 2 q for no and 2 q + 1 for yes."""
         part = self.root(columns, span)
         for literal in path:
@@ -56,9 +56,9 @@ class Sweep(Table):
         self.seen.add(self.weight_of(part.rows))
         return part
 
-    def side(self, part: Part, f: int, value: int, yes: int) -> Part:
+    def side(self, part: ProofPart, f: int, value: int, yes: int) -> ProofPart:
         """The rows of a part above a value (yes) or not."""
-        return Part(part.rows & ((self.code[f] >= (value + 1) * self.classes) == bool(yes)), self.allowed)
+        return ProofPart(part.rows & ((self.code[f] >= (value + 1) * self.classes) == bool(yes)), self.allowed)
 
     def counts(self, f: int, rows: np.ndarray, *weights: np.ndarray | None) -> tuple[np.ndarray, ...]:
         """The values of column f that rows have, the weights (K, values) of their classes, and the sums of the further weights."""
@@ -74,7 +74,7 @@ class Sweep(Table):
         sums = np.array([np.bincount(own // K, w, len(present))[held] for w in others], np.int64)
         return present[held], sizes[:, held], sums
 
-    def count(self, part: Part, height: int, leaves: int, bound: int) -> int:
+    def count(self, part: ProofPart, height: int, leaves: int, bound: int) -> int:
         """The cost of the best tree of depth one, or `bound` if no tree of depth two costs less."""
         if height < 2:
             return self.one(part) if height else self.leaf_cost(part)
@@ -89,7 +89,7 @@ class Sweep(Table):
                 line.learn(place, found)
         return bound
 
-    def one(self, part: Part) -> int:
+    def one(self, part: ProofPart) -> int:
         """The cost of the best tree of depth one."""
         totals = self.totals(part)
         weights = None if self.plain else self.weight[part.rows]
@@ -103,7 +103,7 @@ class Sweep(Table):
                 right = max(right, int((reduce(np.maximum, below) + reduce(np.maximum, above)).max()))
         return leaf if right < 0 else min(leaf, 2 * self.leaf + self.unit * (int(totals.sum()) - right))
 
-    def split(self, part: Part, height: int, leaves: int, bound: int, known: Known) -> None:
+    def split(self, part: ProofPart, height: int, leaves: int, bound: int, known: Known) -> None:
         """Raise BadProof unless the leaf and every split cost `bound` at least, by the bounds of steps and of neighbours."""
         require(self.leaf_cost(part) >= bound, "a single leaf costs less")
         whole = self.weight_of(part.rows)
@@ -120,7 +120,7 @@ class Sweep(Table):
 class _Line:
     """The thresholds of one column that part the rows of a part, and bounds (2, t) of both sides of each; trees of this height above."""
 
-    def __init__(self, sweep: Sweep, part: Part, f: int, height: int) -> None:
+    def __init__(self, sweep: Sweep, part: ProofPart, f: int, height: int) -> None:
         rows = part.rows
         leaves = 1 << min(height - 1, 30)
         self.unit = sweep.unit

@@ -13,19 +13,19 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from trainer.check.proof.steps.counting import Counting, Frame, Sides
-from trainer.check.proof.steps.parts import ANY, FAR, Known, Part, Span
-from trainer.check.proof.subject import Rates, require
+from trainer.check.proof.steps.counting import Counting, FrameSides, PairFrame
+from trainer.check.proof.steps.parts import ANY, INFINITE_COST, Known, ProofPart, Span
+from trainer.check.proof.subject import RateLimit, require
 
 Cover = tuple[int, np.ndarray]  # a cost, and the vectors of the trees that cost less
-Covers = Callable[[Part, int], Cover]  # a part and a height: the best cover that a step has proved
-LARGEST = 1 << 60
+Covers = Callable[[ProofPart, int], Cover]  # a part and a height: the best cover that a step has proved
+MAX_EXACT_COST = 1 << 60
 SUMS_A_VISIT = 1 << 12  # take as long as another subproblem
 MOST_SUMS = 1 << 20  # vectors that are added at once
 Spans = tuple[Span, Span]
 
 
-class Within:
+class VectorRecursion:
     """The recursion over vectors, led by steps or, below height three, by itself."""
 
     def __init__(self, counting: Counting) -> None:
@@ -89,11 +89,11 @@ class Within:
 
     def admitted(self, cover: Cover) -> int:
         """The least cost that a cover of all rows leaves open."""
-        return min([cover[0], *self.kept(cover[1], FAR)[:, 0].tolist()])
+        return min([cover[0], *self.kept(cover[1], INFINITE_COST)[:, 0].tolist()])
 
     # -- a subproblem ----------------------------------------------------------------------------------------------------
 
-    def cover(self, part: Part, height: int, cost: int) -> np.ndarray:
+    def cover(self, part: ProofPart, height: int, cost: int) -> np.ndarray:
         """The vectors of all trees that cost less, found without steps."""
         if cost <= 0:
             return np.zeros((0, self.entries), np.int64)
@@ -101,19 +101,21 @@ class Within:
         key = (height, *part.within)
         if self.plain and 0 <= height <= 2 and key not in self.memo and (part.wishes, part.span) == ((), ANY):
             counted = np.column_stack([self.c.counts(part, height), np.arange(1, 5)])
-            self.memo[key] = FAR, self.kept(counted[:, : self.entries], FAR)
+            self.memo[key] = INFINITE_COST, self.kept(counted[:, : self.entries], INFINITE_COST)
         if key not in self.memo or self.memo[key][0] < cost:
             self.visit(1)
             self.memo[key] = cost, self.vectors(part, height, cost, None, None)
         return self.kept(self.memo[key][1], cost)
 
-    def vectors(self, part: Part, height: int, cost: int, covers: Covers | None, known: Known | None) -> np.ndarray:
+    def vectors(
+        self, part: ProofPart, height: int, cost: int, covers: Covers | None, known: Known | None
+    ) -> np.ndarray:
         """The vectors of all trees that may cost less; larger sides as the steps have proved them, or searched where there are none."""
         found = self._leaf(part, cost)
         height = min(height, part.room)
         if height <= 0 or any(w.verb == "leaf" and not w.place for w in part.wishes):
             return found
-        frame = Frame(self.c, part, alike=bool(part.wishes) or self.monotone)
+        frame = PairFrame(self.c, part, alike=bool(part.wishes) or self.monotone)
         usable = self._admitted(part)[frame.columns]
         if not usable.any():
             return found
@@ -139,7 +141,7 @@ class Within:
                     cost = int(found[0, 0]) + 1
         return found
 
-    def _leaf(self, part: Part, cost: int) -> np.ndarray:
+    def _leaf(self, part: ProofPart, cost: int) -> np.ndarray:
         """The vectors of a single leaf: of the class that a wish names, or of any; none where a wish asks here or below."""
         named = {w.label for w in part.wishes if w.verb == "leaf" and not w.place} - {-1}
         labels = np.array([k for k in range(self.c.classes) if part.span[0] <= k <= part.span[1] and named <= {k}])
@@ -148,7 +150,7 @@ class Within:
         own = np.append(self.c.totals(part), self.c.compared[:, part.rows].sum(axis=1))
         return self.kept(self.made(np.repeat(own[:, None], len(labels), axis=1), labels), cost)
 
-    def _admitted(self, part: Part) -> np.ndarray:
+    def _admitted(self, part: ProofPart) -> np.ndarray:
         """The questions that may stand here: bool over all questions."""
         here = [w for w in part.wishes if not w.place]
         numbers = np.arange(len(part.allowed))
@@ -161,7 +163,7 @@ class Within:
                 found &= (self.space.column_of == w.column) == (w.verb == "ask")
         return found
 
-    def _stumps(self, frame: Frame, part: Part, usable: np.ndarray) -> Iterator[np.ndarray]:
+    def _stumps(self, frame: PairFrame, part: ProofPart, usable: np.ndarray) -> Iterator[np.ndarray]:
         """The vectors of the trees of one question."""
         compared = self.c.compared[:, frame.index]
         own = (compared.astype(self.c.float) @ frame.X[:, usable]).astype(np.int64)
@@ -173,7 +175,7 @@ class Within:
             fits = (rising == 0) | (k == other) | ((rising > 0) == (k < other))
             if fits.any():
                 a, b = (self.made(s[:, fits], np.full(int(fits.sum()), label)) for s, label in ((no, k), (yes, other)))
-                yield self.kept(a + b, FAR)
+                yield self.kept(a + b, INFINITE_COST)
 
     def _spans(self, q: int, span: Span) -> list[Spans]:
         """The classes that leaves may predict on the no and on the yes side."""
@@ -185,10 +187,10 @@ class Within:
 
     # -- sides -----------------------------------------------------------------------------------------------------------
 
-    def _sides(self, frame: Frame, height: int, known: Known | None) -> Sides:
+    def _sides(self, frame: PairFrame, height: int, known: Known | None) -> FrameSides:
         """Bounds of the sides of each question, which hold without the restrictions and so with them."""
         most = 1 << min(height, 30)
-        sides = Sides(self.c, frame, height, [(2 * most, 2 * most)])
+        sides = FrameSides(self.c, frame, height, [(2 * most, 2 * most)])
         if height == 1:
             sides.bounds[:, 0] = np.maximum(sides.bounds[:, 0], frame.side_costs())
         elif height > 2 and known is not None:
@@ -198,7 +200,7 @@ class Within:
                 sides.bounds[yes, 0, a] = max(int(sides.bounds[yes, 0, a]), found)
         return sides
 
-    def _side(self, part: Part, height: int, cost: int, low: int, covers: Covers | None) -> np.ndarray:
+    def _side(self, part: ProofPart, height: int, cost: int, low: int, covers: Covers | None) -> np.ndarray:
         """The vectors of a side that costs less, and where that is open a vector of lower bounds."""
         if covers is None or min(height, part.room) <= 2:
             return self.cover(part, height, cost)
@@ -208,7 +210,7 @@ class Within:
 
     # -- a step ----------------------------------------------------------------------------------------------------------
 
-    def check(self, part: Part, height: int, cover: Cover, covers: Covers, known: Known) -> None:
+    def check(self, part: ProofPart, height: int, cover: Cover, covers: Covers, known: Known) -> None:
         """Raise BadProof unless each tree that costs less than the cover says has one of its vectors."""
         cost, listed = cover
         for v in self.vectors(part, height, cost, covers, known):
@@ -216,13 +218,13 @@ class Within:
             require(covered, f"a tree with cost, errors, leaves and groups {v.tolist()} is not excluded")
 
 
-def _limits(rates: Rates) -> list[tuple[int, int, int, int, int]]:
+def _limits(rates: RateLimit) -> list[tuple[int, int, int, int, int]]:
     """For two groups g and h (g, h, a, b, most): a times the weight of g that is predicted the label and b times the weight of h
     that is not are `most` together, at most. Pairs of groups whose numbers do not fit 64 bits are left out: less is ruled out.
     """
     found = []
     for (g, m), (h, n) in itertools.permutations(enumerate(rates.sizes), 2):
         d = math.gcd(m, n)
-        if 2 * m * n // d < LARGEST:
+        if 2 * m * n // d < MAX_EXACT_COST:
             found.append((g, h, n // d, m // d, math.floor((1 + rates.delta) * (m * n // d))))
     return found

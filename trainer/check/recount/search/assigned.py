@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 
 from trainer.check.proof.subject import Shape
-from trainer.check.recount.search.alone import TooLarge
+from trainer.check.recount.search.exhaustive_search import SearchTooLarge
 
 VISIT = 1 << 16  # another part of the rows takes as long as so many numbers
 JOIN = 1 << 14  # and so do two sides that are added
@@ -18,8 +18,8 @@ Sides = list[list[np.ndarray]]  # the parts of the rows that are assigned to eac
 Branch = tuple[Shape, Shape]
 
 
-class Assigned:
-    """Rows of equal answers together, with the weight of each class. Raises TooLarge beyond `most` numbers that are looked at.
+class GroupedRows:
+    """Rows of equal answers together, with the weight of each class. Raises SearchTooLarge beyond `most` numbers that are looked at.
 
     `columns`: for each column the category of each row, from 0, and whether its questions are thresholds; `sizes` int64 (n, K): the weight of
     each row in each class; `card`: the most categories on the smaller side of a question, 0 for any number.
@@ -46,10 +46,10 @@ class Assigned:
         return np.arange(len(self.codes))
 
     def spend(self, numbers: float) -> None:
-        """Raises TooLarge beyond what the search may look at."""
+        """Raises SearchTooLarge beyond what the search may look at."""
         self.left -= numbers
         if self.left < 0:
-            raise TooLarge
+            raise SearchTooLarge
 
     def counts(self, rows: np.ndarray, by: np.ndarray | None = None) -> np.ndarray:
         """The weights int64 (M, cells, K) of the rows, those of each number of `by` for themselves."""

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from trainer.check.proof.subject import Shape
-from trainer.check.recount.search.assigned import JOIN, VISIT, Assigned, Branch, Sides, join_rows, key
+from trainer.check.recount.search.assigned import JOIN, VISIT, Branch, GroupedRows, Sides, join_rows, key
 
-FAR = 1 << 60
+INFINITE_COST = 1 << 60
 HELD = 200  # an entry that is held counts as so many numbers
 
 
-class Fronts(Assigned):
+class TopologyFronts(GroupedRows):
     """The front of the trees of a topology; entries beyond `cap` are not looked at."""
 
     def __init__(
@@ -72,7 +72,7 @@ class Fronts(Assigned):
         high = low[-1] - low
         wrong = np.append(low[:, 1], high[:, 1])
         others = np.append(high[:, 0], low[:, 0])
-        found = np.full(length, FAR)
+        found = np.full(length, INFINITE_COST)
         fits = wrong < length
         np.minimum.at(found, wrong[fits], others[fits])
         return np.minimum.accumulate(found)
@@ -85,13 +85,13 @@ class Fronts(Assigned):
 
     def _rarely(self, own: np.ndarray, length: int, rare: int, most: int) -> np.ndarray:
         """At most so many categories of the label `rare`; 0: any number. States tell apart how many there are."""
-        states = np.full((most + 1, length), FAR)
+        states = np.full((most + 1, length), INFINITE_COST)
         states[0] = 0
         for n, p in own.tolist():
-            labelled = [np.full_like(states, FAR), states + n]
+            labelled = [np.full_like(states, INFINITE_COST), states + n]
             labelled[0][:, p:] = states[:, : max(0, length - p)]
             if most:
-                labelled[rare] = np.concatenate([np.full((1, length), FAR), labelled[rare][:-1]])
+                labelled[rare] = np.concatenate([np.full((1, length), INFINITE_COST), labelled[rare][:-1]])
             states = np.minimum(*labelled)
         return np.asarray(states.min(axis=0))
 
@@ -116,7 +116,7 @@ class Fronts(Assigned):
     def _added(self, one: np.ndarray, other: np.ndarray, length: int) -> np.ndarray:
         """The sums of two fronts, up to so many entries; behind its last entry a front stays as it is."""
         one, other = sorted((one, other), key=len)
-        found = np.full(length, FAR)
+        found = np.full(length, INFINITE_COST)
         falls = np.flatnonzero(np.append(True, one[1:] < one[:-1])[:length]).tolist()
         self.spend(JOIN + length * len(falls))
         for t in falls:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.check.proof.model import Rows, active_parameter, exact
+from trainer.check.proof.model import ModelTable, active_parameter, exact
 from trainer.check.proof.space.questions import features
 from trainer.check.recount.findings import TOLERANCE, Finding, proof_finding, recounted
 from trainer.check.recount.search.lines import as_integers, sides
@@ -24,7 +24,7 @@ WORK = 300_000_000  # squares of points in a plane, over all pairs of features a
 SLACK = float(TOLERANCE)
 
 
-def splits(model: dict[str, Any], rows: Rows, counts: Counts) -> list[Finding]:
+def splits(model: dict[str, Any], rows: ModelTable, counts: Counts) -> list[Finding]:
     """The lines on impurities and on splits that are said to be proved."""
     certificate = model["certificate"]
     found = branches(model["nodes"])
@@ -92,7 +92,7 @@ def phi(measure: str, counts: np.ndarray) -> np.ndarray:
     return np.maximum(0.0, logs[0] - logs[1].sum(axis=1))
 
 
-def _bounds(model: dict[str, Any], rows: Rows, bounded: list[dict[str, Any]], met: int) -> list[Finding]:
+def _bounds(model: dict[str, Any], rows: ModelTable, bounded: list[dict[str, Any]], met: int) -> list[Finding]:
     left = WORK
     proved = 0
     reach = {v: own for v, own, _ in split_rows(model["nodes"], model["columns"], rows)}
@@ -120,7 +120,7 @@ def _bounds(model: dict[str, Any], rows: Rows, bounded: list[dict[str, Any]], me
 class _Sweep:
     """The best split of the rows of a node on one feature, and on two; features are numbers, and categories as 0 and 1."""
 
-    def __init__(self, model: dict[str, Any], rows: Rows) -> None:
+    def __init__(self, model: dict[str, Any], rows: ModelTable) -> None:
         self.measure = str(active_parameter(model, "impurity") or "gini")
         self.least = int(active_parameter(model, "min_leaf") or 1)
         self.work = 0  # what `pairs` has spent

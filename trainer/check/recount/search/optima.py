@@ -9,36 +9,36 @@ import math
 
 import numpy as np
 
-from trainer.check.proof.steps.counting import Counting, Frame, Sides
-from trainer.check.proof.steps.parts import Part
-from trainer.check.recount.search.alone import TooLarge
+from trainer.check.proof.steps.counting import Counting, FrameSides, PairFrame
+from trainer.check.proof.steps.parts import ProofPart
+from trainer.check.recount.search.exhaustive_search import SearchTooLarge
 
 
 class Optima:
-    """The cheapest trees of a part and their number. Raises TooLarge beyond so many parts."""
+    """The cheapest trees of a part and their number. Raises SearchTooLarge beyond so many parts."""
 
     def __init__(self, counting: Counting, most: int) -> None:
         self.c = counting
         self.left = most
         self.memo: dict[tuple[object, ...], tuple[int, int]] = {}
 
-    def of(self, part: Part, height: int) -> tuple[int, int]:
+    def of(self, part: ProofPart, height: int) -> tuple[int, int]:
         """The least cost of trees of this height, and how many have it."""
         key = height, *part.within
         if key not in self.memo:
             self.left -= 1
             if self.left < 0:
-                raise TooLarge
+                raise SearchTooLarge
             self.memo[key] = self._of(part, height)
         return self.memo[key]
 
-    def _of(self, part: Part, height: int) -> tuple[int, int]:
+    def _of(self, part: ProofPart, height: int) -> tuple[int, int]:
         best = self.c.leaf_cost(part)
         number = 1
-        frame = Frame(self.c, part, alike=True)
+        frame = PairFrame(self.c, part, alike=True)
         if height == 0 or not len(frame.columns):
             return best, number
-        sides = Sides(self.c, frame, height - 1, [(1 << height, 1 << height)])
+        sides = FrameSides(self.c, frame, height - 1, [(1 << height, 1 << height)])
         if height == 2:
             sides.bounds[:, 0] = frame.side_costs()
         for a in np.argsort(sides.sums(), kind="stable").tolist():

@@ -13,18 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from trainer.check.proof.model import Rows
+from trainer.check.proof.model import ModelTable
 from trainer.check.proof.space.questions import features
 from trainer.check.recount.search.lines import as_integers
 
-LARGEST = 200
+MAX_SET_POINTS = 200
 RANGE = 1 << 28  # products of differences are exact in int64
 
 
 Counted = tuple[list[int], dict[int, list[int]]]  # rows of sets, and errors of each set for one to four leaves
 
 
-def ceiling(model: dict[str, Any], rows: Rows, penalty: Fraction, counted: Counted | None) -> Fraction:
+def ceiling(model: dict[str, Any], rows: ModelTable, penalty: Fraction, counted: Counted | None) -> Fraction:
     """An objective that no tree exceeds, from equal rows, the sizes of the classes, and errors counted again in planes."""
     n = int(rows.weights.sum())
     classes = len(model["classes"])
@@ -57,7 +57,7 @@ def groups(model: dict[str, Any]) -> list[dict[str, Any]]:
     return [group for e in evidence if e.get("kind") == "planes" for group in e["groups"]]
 
 
-def _grouped_weight(rows: Rows, chosen: np.ndarray, classes: int) -> int:
+def _grouped_weight(rows: ModelTable, chosen: np.ndarray, classes: int) -> int:
     """The weight of the chosen rows that can be right when equal rows go together."""
     tally: dict[tuple[float, ...], list[int]] = {}
     cells = np.column_stack(rows.columns)[chosen].tolist()
@@ -66,7 +66,7 @@ def _grouped_weight(rows: Rows, chosen: np.ndarray, classes: int) -> int:
     return sum(max(counts) for counts in tally.values())
 
 
-def errors_in_planes(model: dict[str, Any], data: Rows) -> Counted | None:
+def errors_in_planes(model: dict[str, Any], data: ModelTable) -> Counted | None:
     """The rows of all sets, and for one to four leaves the least weight of errors of each; None if a set is not as it must be."""
     weighed = [x for _, x in features(model, data)]
     used = set[int]()
@@ -83,7 +83,7 @@ def errors_in_planes(model: dict[str, Any], data: Rows) -> Counted | None:
         where = [place.setdefault(point, len(place)) for point in points]
         counts = np.zeros((len(place), len(model["classes"])), np.int64)
         np.add.at(counts, (np.array(where), data.labels[rows]), data.weights[rows])
-        if len(place) > LARGEST:
+        if len(place) > MAX_SET_POINTS:
             return None
         for t, least in enumerate(_least_errors(list(place), counts), start=1):
             errors[t].append(least)

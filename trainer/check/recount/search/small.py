@@ -13,18 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from trainer.check.proof.model import OBLIQUE, QUESTIONS, THRESHOLDS, Rows, active_parameter, distant, exact
+from trainer.check.proof.model import OBLIQUE, QUESTIONS, THRESHOLDS, ModelTable, active_parameter, distant, exact
 from trainer.check.proof.space.questions import cuts_of_bins, matrix, questions
 from trainer.check.proof.space.space import read_space, space_of
 from trainer.check.proof.space.subsets import chosen_columns, subsets
 from trainer.check.proof.steps.counting import Counting
-from trainer.check.proof.steps.parts import FAR
-from trainer.check.proof.subject import NoProof, Space
+from trainer.check.proof.steps.parts import INFINITE_COST
+from trainer.check.proof.subject import NoProof, ProofSpace
 from trainer.check.recount.restrictions import not_searched
 from trainer.check.recount.search import subset_trees
-from trainer.check.recount.search.alone import Alone, TooLarge
+from trainer.check.recount.search.exhaustive_search import ExhaustiveSearch, SearchTooLarge
 from trainer.check.recount.search.optima import Optima
-from trainer.check.recount.search.rooms import Rooms
+from trainer.check.recount.search.topology_search import TopologySearch
 from trainer.check.recount.trees.counts import goal_value, penalty
 
 WORK = 2e8  # rows times questions that a search may look at
@@ -39,17 +39,17 @@ SAME_OBJECTIVE = QUESTIONS - {"binoct"}
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """The best objective among the trees that were searched; `whole`: they are all of the space."""
 
     value: Fraction
     whole: bool
 
 
-def best(model: dict[str, Any], rows: Rows) -> tuple[Found | None, str]:
+def best(model: dict[str, Any], rows: ModelTable) -> tuple[SearchResult | None, str]:
     """What a plain search finds, or None and the reason why there was none."""
     if (value := subset_trees.top(model, rows)) is not None:
-        return Found(value, True), ""
+        return SearchResult(value, True), ""
     if goal := model["certificate"].get("goal"):
         return _best_pair(model, rows, goal), "something other than accuracy was maximised, and the space is too large"
     if name := not_searched(model):
@@ -73,10 +73,10 @@ def best(model: dict[str, Any], rows: Rows) -> tuple[Found | None, str]:
     if cost is None and not (wishes and all_of_it):
         return None, "no tree within the restrictions was found in the part of the space that can be searched"
     value = Fraction(-1) if cost is None else 1 + extra - cost / n
-    return Found(value, whole and all_of_it), "it is too large for a plain search"
+    return SearchResult(value, whole and all_of_it), "it is too large for a plain search"
 
 
-def optimum_without(model: dict[str, Any], rows: Rows, dropped: Sequence[int]) -> Fraction | None:
+def optimum_without(model: dict[str, Any], rows: ModelTable, dropped: Sequence[int]) -> Fraction | None:
     """The best objective if some wishes are dropped, whose questions stay at their places; None where that is too large."""
     try:
         space = _wished(model, rows)
@@ -90,23 +90,23 @@ def optimum_without(model: dict[str, Any], rows: Rows, dropped: Sequence[int]) -
     return 1 - cost / int(rows.weights.sum()) if whole and cost is not None else None
 
 
-def _wished(model: dict[str, Any], rows: Rows) -> Space:
+def _wished(model: dict[str, Any], rows: ModelTable) -> ProofSpace:
     """The space of trees with wishes; raises NoProof where these are not searched. There are no steps for those of a topology."""
     if model["method"] == "odt" and active_parameter(model, "topology"):
         return space_of(model, rows, *subsets(model, rows), penalty(model))
     return read_space(model, rows)
 
 
-def _best_pair(model: dict[str, Any], rows: Rows, goal: dict[str, Any]) -> Found | None:
+def _best_pair(model: dict[str, Any], rows: ModelTable, goal: dict[str, Any]) -> SearchResult | None:
     found = _listed_pairs(model, rows, goal["positive"])  # the search by categories has given up
     if found is None:
         return None
     positives, negatives, reached = found
     values = [goal_value(goal, tp, positives, tn, negatives) for tp, tn in reached]
-    return Found(max((value for value, kept in values if kept), default=Fraction(-1)), True)
+    return SearchResult(max((value for value, kept in values if kept), default=Fraction(-1)), True)
 
 
-def pairs(model: dict[str, Any], rows: Rows, positive: str) -> tuple[int, int, list[tuple[int, int]]] | None:
+def pairs(model: dict[str, Any], rows: ModelTable, positive: str) -> tuple[int, int, list[tuple[int, int]]] | None:
     """The weights of positives and negatives, and how many of both trees have right; no pair that another one beats is needed.
 
     None if the space is not searched whole.
@@ -115,7 +115,9 @@ def pairs(model: dict[str, Any], rows: Rows, positive: str) -> tuple[int, int, l
     return _listed_pairs(model, rows, positive) if found is None else found
 
 
-def _listed_pairs(model: dict[str, Any], rows: Rows, positive: str) -> tuple[int, int, list[tuple[int, int]]] | None:
+def _listed_pairs(
+    model: dict[str, Any], rows: ModelTable, positive: str
+) -> tuple[int, int, list[tuple[int, int]]] | None:
     """The same by a search over listed questions."""
     space = _full_space(model, rows, Fraction(0))
     if space is None or len(model["classes"]) != 2:
@@ -126,7 +128,7 @@ def _listed_pairs(model: dict[str, Any], rows: Rows, positive: str) -> tuple[int
     return None if vectors is None else (p, n, [(p - v[1], n - v[2]) for v in vectors])
 
 
-def optimal_trees(model: dict[str, Any], rows: Rows) -> int | None:
+def optimal_trees(model: dict[str, Any], rows: ModelTable) -> int | None:
     """How many trees have the best objective and, among these, the fewest leaves; None if the space is not searched whole."""
     space = _full_space(model, rows, penalty(model))
     if space is None:
@@ -135,11 +137,11 @@ def optimal_trees(model: dict[str, Any], rows: Rows) -> int | None:
     counting = Counting(space, scale * space.penalty.denominator, scale * space.penalty.numerator + 1)
     try:
         return Optima(counting, VISITS).of(counting.root(), _height(space, counting))[1]
-    except TooLarge:
+    except SearchTooLarge:
         return None
 
 
-def frontier(model: dict[str, Any], rows: Rows) -> list[int] | None:
+def frontier(model: dict[str, Any], rows: ModelTable) -> list[int] | None:
     """For 1, 2, … leaves the most rows that a tree of at most so many has right; None if the space is not searched whole."""
     space = _full_space(model, rows, Fraction(0))
     if space is None or space.max_columns is not None:
@@ -152,7 +154,7 @@ def frontier(model: dict[str, Any], rows: Rows) -> list[int] | None:
     return [n - min(v[0] for v in vectors if v[-1] <= t) for t in range(1, most + 1)]
 
 
-def _full_space(model: dict[str, Any], rows: Rows, price: Fraction) -> Space | None:
+def _full_space(model: dict[str, Any], rows: ModelTable, price: Fraction) -> ProofSpace | None:
     """The space with this price of a leaf, if all of its questions are asked and all of its restrictions kept; else None."""
     found = _space(model, rows)
     if found is None or not found[3] or not_searched(model):
@@ -163,12 +165,14 @@ def _full_space(model: dict[str, Any], rows: Rows, price: Fraction) -> Space | N
         return None
 
 
-def _vectors(space: Space) -> list[list[int]] | None:
+def _vectors(space: ProofSpace) -> list[list[int]] | None:
     """The vectors of all trees, errors first; None where they are too many."""
     counting = Counting(space, 1, 0)
     try:
-        return Alone(counting, VISITS).cover(counting.root(), _height(space, counting), FAR).tolist()
-    except TooLarge:
+        return (
+            ExhaustiveSearch(counting, VISITS).cover(counting.root(), _height(space, counting), INFINITE_COST).tolist()
+        )
+    except SearchTooLarge:
         return None
 
 
@@ -179,7 +183,7 @@ def _best_questions(X: np.ndarray, Y: np.ndarray, most: int) -> np.ndarray:
     return np.argsort(-right, kind="stable")[:most]
 
 
-def _searched(space: Space) -> tuple[Fraction | None, bool]:
+def _searched(space: ProofSpace) -> tuple[Fraction | None, bool]:
     """The least cost, None if no tree keeps the restrictions, and whether all trees were searched; of a large space a part is."""
     columns = sorted(set(space.column_of.tolist()))
     few = space.max_columns
@@ -187,15 +191,15 @@ def _searched(space: Space) -> tuple[Fraction | None, bool]:
     groups: list[tuple[int, ...] | None] = list(itertools.islice(sets, MOST_SETS + 1))
     try:
         return _least_cost(space, groups[:MOST_SETS]), len(groups) <= MOST_SETS
-    except TooLarge:
+    except SearchTooLarge:
         pass
     try:
         return _least_cost(_part(space), groups[:MOST_SETS]), False
-    except TooLarge:
+    except SearchTooLarge:
         return None, False
 
 
-def _part(space: Space) -> Space:
+def _part(space: ProofSpace) -> ProofSpace:
     """The questions that leave the fewest errors by themselves, and those that wishes name."""
     depth = min(PART_DEPTH, space.depth)
     n = len(space.X)
@@ -215,31 +219,33 @@ def _part(space: Space) -> Space:
     )  # fmt: skip
 
 
-def _least_cost(space: Space, groups: Sequence[tuple[int, ...] | None]) -> Fraction | None:
+def _least_cost(space: ProofSpace, groups: Sequence[tuple[int, ...] | None]) -> Fraction | None:
     unit = space.penalty.denominator
     leaf = space.penalty.numerator
     if space.X.size > CELLS:
-        raise TooLarge
+        raise SearchTooLarge
     counting = Counting(space, unit, leaf)
     if space.shape is not None:
         _height(space, counting)
-        least = Rooms(counting, VISITS).least(counting.root(), space.shape)
-        return None if least == FAR else Fraction(least, unit)
-    costs = [Alone(counting, VISITS).optimum(counting.root(some), _height(space, counting)) for some in groups]
+        least = TopologySearch(counting, VISITS).least(counting.root(), space.shape)
+        return None if least == INFINITE_COST else Fraction(least, unit)
+    costs = [
+        ExhaustiveSearch(counting, VISITS).optimum(counting.root(some), _height(space, counting)) for some in groups
+    ]
     return min((Fraction(cost, unit) for cost in costs if cost is not None), default=None)
 
 
-def _height(space: Space, counting: Counting) -> int:
-    """How deep the trees are. Raises TooLarge where they are too many, or their costs too large for 64 bits."""
+def _height(space: ProofSpace, counting: Counting) -> int:
+    """How deep the trees are. Raises SearchTooLarge where they are too many, or their costs too large for 64 bits."""
     depth = min(space.depth, counting.deepest)
-    if counting.unit * int(space.weights.sum()) + (counting.leaf << min(depth, 62)) >= FAR:
-        raise TooLarge
+    if counting.unit * int(space.weights.sum()) + (counting.leaf << min(depth, 62)) >= INFINITE_COST:
+        raise SearchTooLarge
     if float(space.X.shape[1]) ** max(0, depth - 1) * len(counting.X) > WORK:
-        raise TooLarge
+        raise SearchTooLarge
     return depth
 
 
-def _space(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, list[int], int, bool] | None:
+def _space(model: dict[str, Any], rows: ModelTable) -> tuple[np.ndarray, list[int], int, bool] | None:
     """Answers, their columns, the depth, and whether these are all questions of the space."""
     method = model["method"]
     depth = int(model["parameters"]["depth"])
@@ -257,7 +263,7 @@ def _space(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, list[int], in
     return None
 
 
-def _encoded(model: dict[str, Any], rows: Rows, scheme: str, bins: int) -> tuple[np.ndarray, list[int]]:
+def _encoded(model: dict[str, Any], rows: ModelTable, scheme: str, bins: int) -> tuple[np.ndarray, list[int]]:
     return questions(model | {"parameters": model["parameters"] | {"binarise": scheme, "bins": bins}}, rows)
 
 
@@ -267,7 +273,7 @@ def _separates_values(model: dict[str, Any], values: np.ndarray) -> bool:
     return not len(steps) or bool(steps.min() > (0.0051 if distant(model) else 1e-5) * np.ptp(values))
 
 
-def _subsets(model: dict[str, Any], rows: Rows, depth: int) -> tuple[np.ndarray, list[int], int, bool] | None:
+def _subsets(model: dict[str, Any], rows: ModelTable, depth: int) -> tuple[np.ndarray, list[int], int, bool] | None:
     """The questions of ODT: subsets of categories, thresholds between bins; within a topology the one question at its root."""
     plain = active_parameter(model, "negative_weight") in (None, "1", 1)
     if chosen_columns(model) is None or not (plain or model["certificate"].get("goal")):
@@ -280,7 +286,7 @@ def _subsets(model: dict[str, Any], rows: Rows, depth: int) -> tuple[np.ndarray,
         return None if X.shape[1] > 5 * MOST else (X, columns, depth if whole else 1, False)
 
 
-def _single(model: dict[str, Any], rows: Rows) -> tuple[np.ndarray, list[int]]:
+def _single(model: dict[str, Any], rows: ModelTable) -> tuple[np.ndarray, list[int]]:
     """The questions about single categories and bins of the columns that the claim is about."""
     made = list[tuple[int, np.ndarray]]()
     chosen = chosen_columns(model) or ()

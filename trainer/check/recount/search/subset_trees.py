@@ -9,26 +9,26 @@ from typing import Any
 
 import numpy as np
 
-from trainer.check.proof.model import Rows, active_parameter, exact
+from trainer.check.proof.model import ModelTable, active_parameter, exact
 from trainer.check.proof.space.questions import cuts_of_bins
 from trainer.check.proof.space.space import topology_of
 from trainer.check.proof.space.subsets import chosen_columns
 from trainer.check.proof.subject import NoProof, Shape
 from trainer.check.recount.findings import TOLERANCE
 from trainer.check.recount.restrictions import RESTRICTIONS
-from trainer.check.recount.search.alone import TooLarge
-from trainer.check.recount.search.fronts import Fronts
+from trainer.check.recount.search.exhaustive_search import SearchTooLarge
+from trainer.check.recount.search.fronts import TopologyFronts
 from trainer.check.recount.search.subsets import Subsets
 from trainer.check.recount.trees.counts import goal_value, penalty
 
 NUMBERS = 3e9  # that a search may look at: about ten seconds
-LARGEST = 1 << 53  # of sums of weights
+MAX_WEIGHT_SUM = 1 << 53  # of sums of weights
 KEPT = {"max_card", "sensitivity", "specificity"}  # restrictions that these searches know
 Columns = list[tuple[np.ndarray, bool]]
 Pairs = tuple[int, int, list[tuple[int, int]]]
 
 
-def top(model: dict[str, Any], rows: Rows) -> Fraction | None:
+def top(model: dict[str, Any], rows: ModelTable) -> Fraction | None:
     """The best objective, or what the bound of the file allows if no tree exceeds it; None if these trees are not searched whole."""
     goal = model["certificate"].get("goal") or {}
     bound = model["certificate"].get("bound")
@@ -46,7 +46,9 @@ def top(model: dict[str, Any], rows: Rows) -> Fraction | None:
     return None if least is None else 1 - Fraction(least, total)
 
 
-def _top_within(model: dict[str, Any], rows: Rows, goal: dict[str, Any], high: Fraction | None) -> Fraction | None:
+def _top_within(
+    model: dict[str, Any], rows: ModelTable, goal: dict[str, Any], high: Fraction | None
+) -> Fraction | None:
     """The same for trees that keep required shares; -1 if no tree does."""
     sizes = _by_class(model, rows, goal["positive"])
     mirrored = goal.get("sensitivity") is None
@@ -55,7 +57,7 @@ def _top_within(model: dict[str, Any], rows: Rows, goal: dict[str, Any], high: F
     cap = _most_wrong(goal.get("specificity" if mirrored else "sensitivity"), limited)
     target = None if high is None else _target(goal, high, free, limited, cap)
     front = _searched(
-        model, rows, lambda columns, card, shape: Fronts(columns, own, card, NUMBERS, cap).front(shape, target)
+        model, rows, lambda columns, card, shape: TopologyFronts(columns, own, card, NUMBERS, cap).front(shape, target)
     )
     if front is None:
         return None
@@ -77,18 +79,20 @@ def _target(goal: dict[str, Any], high: Fraction, free: int, limited: int, cap: 
     return np.array([0 if r <= 0 else min(most, math.ceil(r / weight)) if weight else most for r in left], np.int64)
 
 
-def pairs(model: dict[str, Any], rows: Rows, positive: str) -> Pairs | None:
+def pairs(model: dict[str, Any], rows: ModelTable, positive: str) -> Pairs | None:
     """The weights of positives and negatives, and how many of both trees have right that no other one beats; None if not searched whole."""
     sizes = _by_class(model, rows, positive)
     n, p = sizes.sum(axis=0).tolist()
-    front = _searched(model, rows, lambda columns, card, shape: Fronts(columns, sizes, card, NUMBERS, p).front(shape))
+    front = _searched(
+        model, rows, lambda columns, card, shape: TopologyFronts(columns, sizes, card, NUMBERS, p).front(shape)
+    )
     if front is None or len(model["classes"]) != 2:
         return None
     falls = np.flatnonzero(np.append(True, front[1:] < front[:-1])).tolist()
     return p, n, [(p - t, n - int(front[t])) for t in falls]
 
 
-def _by_class(model: dict[str, Any], rows: Rows, positive: str) -> np.ndarray:
+def _by_class(model: dict[str, Any], rows: ModelTable, positive: str) -> np.ndarray:
     """The weight of each row as a negative and as a positive one, int64 (n, 2)."""
     yes = rows.labels == model["classes"].index(positive)
     return np.stack([np.where(own, rows.weights, 0) for own in (~yes, yes)], axis=1).astype(np.int64)
@@ -99,20 +103,20 @@ def _most_wrong(share: str | None, size: int) -> int:
     return size if share is None else min(size, max(0, math.floor(size * (1 - exact(share) + TOLERANCE))))
 
 
-def _sizes(model: dict[str, Any], rows: Rows, goal: dict[str, Any]) -> np.ndarray:
+def _sizes(model: dict[str, Any], rows: ModelTable, goal: dict[str, Any]) -> np.ndarray:
     """The weight of each row in its class int64 (n, K), as the goal counts it; none where that is too large."""
     factor = np.ones(len(model["classes"]), object)
     if goal:
         weight = exact(goal.get("weight") or 1)
         factor[:] = weight.numerator
         factor[model["classes"].index(goal["positive"])] = weight.denominator
-    if int(max(factor)) * int(rows.weights.sum()) >= LARGEST:
+    if int(max(factor)) * int(rows.weights.sum()) >= MAX_WEIGHT_SUM:
         return np.zeros((0, len(factor)), np.int64)
     own = rows.labels[:, None] == np.arange(len(factor))
     return np.where(own, rows.weights[:, None] * factor.astype(np.int64), 0)
 
 
-def _searched(model: dict[str, Any], rows: Rows, search: Callable[[Columns, int, Shape], Any]) -> Any:
+def _searched(model: dict[str, Any], rows: ModelTable, search: Callable[[Columns, int, Shape], Any]) -> Any:
     """What a search finds for the columns, the largest subset and the topology; None if that is too large, or not what these searches know."""
     if model["method"] != "odt" or any(active_parameter(model, r.name) for r in RESTRICTIONS if r.name not in KEPT):
         return None
@@ -124,11 +128,11 @@ def _searched(model: dict[str, Any], rows: Rows, search: Callable[[Columns, int,
         if shape is None and not active_parameter(model, "topology"):
             shape = _complete(int(model["parameters"]["depth"]))
         return search(columns, int(active_parameter(model, "max_card") or 0), shape)
-    except (NoProof, TooLarge):
+    except (NoProof, SearchTooLarge):
         return None
 
 
-def _columns(model: dict[str, Any], rows: Rows) -> Columns:
+def _columns(model: dict[str, Any], rows: ModelTable) -> Columns:
     """For each column the category or the bin of each row, and whether it has bins. Raises NoProof if it is not clear which may be asked."""
     if (chosen := chosen_columns(model)) is None:
         raise NoProof("the scope does not say in one way only which columns the trees may ask")

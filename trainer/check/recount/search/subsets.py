@@ -14,12 +14,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from trainer.check.proof.subject import Shape, leaves_of
-from trainer.check.recount.search.assigned import JOIN, VISIT, Assigned, Branch, Sides, height, join_rows, key
+from trainer.check.recount.search.assigned import JOIN, VISIT, Branch, GroupedRows, Sides, height, join_rows, key
 
 SLICE = 1 << 22  # numbers that are looked at in one go
 
 
-class Subsets(Assigned):
+class Subsets(GroupedRows):
     """The least errors of the trees of a topology."""
 
     def __init__(self, columns: Sequence[tuple[np.ndarray, bool]], sizes: np.ndarray, card: int, most: float) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainer.check.recount.findings import Finding, recounted
-from trainer.check.recount.table.tables import Around, Piece
+from trainer.check.recount.table.tables import Piece, SkippedLines
 from trainer.errors import DataError
 
 BLANKS = "\u00a0\u2007\u2009\u202f"
@@ -33,7 +33,7 @@ Gone = Counter[tuple[str, str]]  # cells by the column of the file and the word
 
 
 @dataclass(frozen=True)
-class Source:
+class ColumnSource:
     """A column of the file, the columns of the model that are made of it, and how a cell becomes their plain texts."""
 
     name: str
@@ -42,17 +42,19 @@ class Source:
     missing: frozenset[str] = frozenset()  # words that mean that a cell is empty, beside those of every table
 
 
-def sources(model: dict[str, Any], wanted: Sequence[str]) -> list[Source]:
+def sources(model: dict[str, Any], wanted: Sequence[str]) -> list[ColumnSource]:
     """The columns of the file that the columns `wanted` of the model are made of."""
     columns = (model.get("reading") or {}).get("columns") or {}
     made = {
         own: source for name, record in columns.items() for source in [_source(name, record)] for own in source.made
     }
-    found = {source.name: source for name in wanted for source in [made.get(name) or Source(name, (name,))]}
+    found = {source.name: source for name in wanted for source in [made.get(name) or ColumnSource(name, (name,))]}
     return list(found.values())
 
 
-def plain_pieces(pieces: Iterable[Piece], own: Sequence[Source], wanted: Sequence[str], gone: Gone) -> Iterator[Piece]:
+def plain_pieces(
+    pieces: Iterable[Piece], own: Sequence[ColumnSource], wanted: Sequence[str], gone: Gone
+) -> Iterator[Piece]:
     """The pieces of the columns `wanted`, from those of the columns of the file; `gone` counts the cells that are empty by a word."""
     for piece in pieces:
         texts: dict[str, Sequence[str]] = {}
@@ -74,7 +76,7 @@ def skipped_lines(model: dict[str, Any]) -> frozenset[int]:
     return frozenset(int(line) for side in ("top", "bottom") for line, _ in reading.get(side) or ())
 
 
-def reading_findings(model: dict[str, Any], around: Around | None, gone: Gone) -> list[Finding]:
+def reading_findings(model: dict[str, Any], around: SkippedLines | None, gone: Gone) -> list[Finding]:
     """What is to be said of the reading; `around` tells of the lines that were left out here, None if none was, `gone` of cells."""
     reading = model.get("reading")
     if reading is None:
@@ -111,11 +113,11 @@ def _values_gone(record: dict[str, Any]) -> list[str]:
     return [word for word in words if read is None or read(word, record) is not None]
 
 
-def _source(name: str, record: dict[str, Any]) -> Source:
+def _source(name: str, record: dict[str, Any]) -> ColumnSource:
     missing = frozenset(str(word) for word in record.get("missing") or ())
     kind = record["taken_for"]
     if kind == "plain":
-        return Source(name, (name,), lambda word: ("" if word in missing else word,), missing)
+        return ColumnSource(name, (name,), lambda word: ("" if word in missing else word,), missing)
     if kind not in FORMS:
         raise DataError(f"The model reads column '{name}' in a way that is not known: {str(kind)[:40]}.")
     read = FORMS[kind]
@@ -130,7 +132,7 @@ def _source(name: str, record: dict[str, Any]) -> Source:
             raise DataError(f"Column '{name}' holds {form} in the model; the file has '{word[:60]}' there.")
         return found
 
-    return Source(name, made, texts, missing)
+    return ColumnSource(name, made, texts, missing)
 
 
 def _tidy(word: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.check.proof.model import Rows
+from trainer.check.proof.model import ModelTable
 from trainer.check.recount.findings import Finding, recounted, unjudged
 from trainer.check.recount.table.reading import GAPS, Gone, plain_pieces, reading_findings, skipped_lines, sources
 from trainer.check.recount.table.tables import Piece, readings
@@ -27,40 +27,40 @@ MISSING = "(missing)"
 FINGERPRINTED = frozenset(
     ["name", "kind", "missing", "categories", "unit", "special"]
 )  # the members of a column, as training hashes them
-LARGEST = 1 << 53  # sums of weights stay below it, so that doubles hold them
+MAX_WEIGHT_SUM = 1 << 53  # sums of weights stay below it, so that doubles hold them
 
 
-def take_rows(rows: Rows, chosen: np.ndarray) -> Rows:
+def take_rows(rows: ModelTable, chosen: np.ndarray) -> ModelTable:
     """The chosen rows (indices or a mask)."""
     if chosen.dtype == bool and chosen.all():
         return rows
-    return Rows([c[chosen] for c in rows.columns], rows.labels[chosen], rows.weights[chosen], rows.plain[chosen])
+    return ModelTable([c[chosen] for c in rows.columns], rows.labels[chosen], rows.weights[chosen], rows.plain[chosen])
 
 
-def unweighted(rows: Rows) -> Rows:
+def unweighted(rows: ModelTable) -> ModelTable:
     """The same without the weights of classes."""
     return replace(rows, weights=rows.plain)
 
 
 @dataclass(frozen=True)
-class Data:
+class TableRows:
     """All usable rows of the file; `held_out` bool (n,); `fold` int64 (n,), -1 without cross-validation; findings on them."""
 
-    rows: Rows
+    rows: ModelTable
     held_out: np.ndarray
     fold: np.ndarray
     findings: list[Finding]
 
     @property
-    def training(self) -> Rows:
+    def training(self) -> ModelTable:
         """The rows that the tree was trained on."""
         return take_rows(self.rows, ~self.held_out)
 
 
-def load(path: Path, model: dict[str, Any]) -> Data:
+def load(path: Path, model: dict[str, Any]) -> TableRows:
     """The rows under the model's schema, read in the way that gives the fingerprint of the model, or else in the first way."""
     wanted = [c["name"] for c in model["columns"]] + [model["target"]]
-    first: Data | None = None
+    first: TableRows | None = None
     trouble: DataError | None = None
     own = sources(model, wanted)
     encoding = str((model.get("reading") or {}).get("encoding") or "")
@@ -82,7 +82,7 @@ def load(path: Path, model: dict[str, Any]) -> Data:
     )
 
 
-def _data(model: dict[str, Any], pieces: Iterable[Piece]) -> Data:
+def _data(model: dict[str, Any], pieces: Iterable[Piece]) -> TableRows:
     values, target = _values(model, pieces)
     full = ~np.isnan(target)
     for own in values:
@@ -99,8 +99,8 @@ def _data(model: dict[str, Any], pieces: Iterable[Piece]) -> Data:
     strange += [model["target"]] * bool((target < 0).any())
     labels = np.maximum(target, 0).astype(np.int32)
     held_out, fold, plain, said = _roles(model, labels, whole)
-    rows = Rows(values, labels, weighed(model, labels, plain, ~held_out), plain)
-    data = Data(rows, held_out, fold, [])
+    rows = ModelTable(values, labels, weighed(model, labels, plain, ~held_out), plain)
+    data = TableRows(rows, held_out, fold, [])
     data.findings.extend(
         [
             _fingerprint(model, data.training),
@@ -184,7 +184,7 @@ def _kinds(model: dict[str, Any], values: Sequence[np.ndarray], gaps: dict[str, 
     return []
 
 
-def _steps_and_units(model: dict[str, Any], rows: Rows) -> list[Finding]:
+def _steps_and_units(model: dict[str, Any], rows: ModelTable) -> list[Finding]:
     """Refute decimals and units of change that are not those of the training rows."""
     for column, values in zip(model["columns"], rows.columns, strict=True):
         for name, count in (("decimals", _decimals), ("change_unit", _change_unit)):
@@ -203,9 +203,9 @@ def _decimals(distinct: np.ndarray, _: np.ndarray) -> int:
     largest = float(np.abs(distinct).max())
     exponents = (int(Decimal(repr(v)).normalize().as_tuple().exponent) for v in distinct.tolist() if v)
     finest = max(0, -min(exponents, default=0))
-    if largest >= LARGEST:
+    if largest >= MAX_WEIGHT_SUM:
         return 0
-    return 13 if finest > 12 or largest * 10.0**finest >= LARGEST else finest
+    return 13 if finest > 12 or largest * 10.0**finest >= MAX_WEIGHT_SUM else finest
 
 
 def _change_unit(distinct: np.ndarray, values: np.ndarray) -> float:
@@ -221,7 +221,7 @@ def _change_unit(distinct: np.ndarray, values: np.ndarray) -> float:
     return min(usable, key=lambda unit: abs(math.log(unit) - math.log(size)), default=size)
 
 
-def _fingerprint(model: dict[str, Any], rows: Rows) -> Finding:
+def _fingerprint(model: dict[str, Any], rows: ModelTable) -> Finding:
     digest = hashlib.sha256()
     for column, values in zip(model["columns"], rows.columns, strict=True):
         own = {name: value for name, value in column.items() if name in FINGERPRINTED}
@@ -262,7 +262,7 @@ def _roles(
         words = f"The model lists {kept['used']} rows, the file has {n} without gaps."
         blank = np.zeros(n, bool), np.full(n, -1), np.ones(n, np.int64)
         return *blank, [recounted("rows", False, words, "basis")]
-    if (weights < 0).any() or not weights.sum(dtype=np.float64) < LARGEST:
+    if (weights < 0).any() or not weights.sum(dtype=np.float64) < MAX_WEIGHT_SUM:
         return held_out, fold, weights, [recounted("weights", False, "They are below 0, or too large.", "basis")]
     said = [recounted("rows", True, f"{n} of {whole} rows have no gaps, as listed.", "basis")]
     if kept.get("weights"):
@@ -322,7 +322,7 @@ def weighed(model: dict[str, Any], labels: np.ndarray, plain: np.ndarray, traini
         return plain
     sizes = [int(plain[training & (labels == k)].sum()) for k in range(len(model["classes"]))]
     whole = math.lcm(*(size for size in sizes if size))
-    if whole * len(sizes) >= LARGEST:
+    if whole * len(sizes) >= MAX_WEIGHT_SUM:
         raise ValueError("the weights of balanced classes are too large")
     found = plain * np.array([whole // size if size else 0 for size in sizes], np.int64)[labels]
     return found // max(1, int(np.gcd.reduce(found[training])))

@@ -27,7 +27,7 @@ Piece = list[Sequence[str]]  # the cells of some rows, column by column
 
 
 @dataclass(frozen=True)
-class Around:
+class SkippedLines:
     """Lines of a file that were left out: how many, those with a value for every column, and the first one that is neither above
     nor below all rows (0: none)."""
 
@@ -38,7 +38,7 @@ class Around:
 
 def readings(
     path: Path, wanted: Sequence[str], skipped: frozenset[int] = frozenset(), named: str = ""
-) -> Iterator[tuple[Iterator[Piece], Around | None]]:
+) -> Iterator[tuple[Iterator[Piece], SkippedLines | None]]:
     """The ways in which the file can be read so that it has the `wanted` columns, each as pieces of these columns; first without
     the lines `skipped`, then with all lines, and first in the encoding that is `named`."""
     with path.open("rb") as stream:
@@ -84,7 +84,7 @@ def _drop_lines(lines: Iterable[str], skipped: frozenset[int]) -> Iterable[str]:
     return (line for number, line in enumerate(lines, 1) if number not in skipped) if skipped else lines
 
 
-def _around(path: Path, encoding: str, delimiter: str, skipped: frozenset[int], width: int) -> Around:
+def _around(path: Path, encoding: str, delimiter: str, skipped: frozenset[int], width: int) -> SkippedLines:
     rows = []
     inside = False
     apart = 0
@@ -99,7 +99,7 @@ def _around(path: Path, encoding: str, delimiter: str, skipped: frozenset[int], 
             elif line.strip():
                 inside = True
                 apart = apart or last
-    return Around(len(skipped), tuple(number for number in rows if number >= (last or number + 1)), apart)
+    return SkippedLines(len(skipped), tuple(number for number in rows if number >= (last or number + 1)), apart)
 
 
 def _records(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:

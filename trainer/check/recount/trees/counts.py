@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from trainer.check.proof.model import Rows, exact
+from trainer.check.proof.model import ModelTable, exact
 from trainer.check.recount.findings import TOLERANCE, Finding, recounted
-from trainer.check.recount.table.rows import Data, take_rows, unweighted
+from trainer.check.recount.table.rows import TableRows, take_rows, unweighted
 from trainer.check.recount.tree import branches, leaves, places
 
 Counts = list[list[int]]  # of each node the weight of each class
 
 
-def route(nodes: Sequence[dict], columns: Sequence[dict], rows: Rows) -> np.ndarray:
+def route(nodes: Sequence[dict], columns: Sequence[dict], rows: ModelTable) -> np.ndarray:
     """The leaf of each row, int64 (n,)."""
     at = np.zeros(len(rows), np.int64)
     for i, own, left in split_rows(nodes, columns, rows):
@@ -26,7 +26,7 @@ def route(nodes: Sequence[dict], columns: Sequence[dict], rows: Rows) -> np.ndar
 
 
 def split_rows(
-    nodes: Sequence[dict], columns: Sequence[dict], rows: Rows
+    nodes: Sequence[dict], columns: Sequence[dict], rows: ModelTable
 ) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
     """Each question: its node, the numbers of the rows that come to it, and for each of them whether it goes to the left."""
     here = {0: np.arange(len(rows))}
@@ -61,7 +61,7 @@ def _goes_left(split: dict, columns: Sequence[dict], values: Sequence[np.ndarray
     return np.isin(value, [names.index(word) for word in split["categories"]])
 
 
-def count_nodes(model: dict[str, Any], nodes: Sequence[dict], rows: Rows) -> tuple[np.ndarray, Counts]:
+def count_nodes(model: dict[str, Any], nodes: Sequence[dict], rows: ModelTable) -> tuple[np.ndarray, Counts]:
     """The leaf of each row, and the class counts of every node."""
     leaf = route(nodes, model["columns"], rows)
     counts = np.zeros((len(nodes), len(model["classes"])), np.int64)
@@ -163,7 +163,7 @@ def terms(model: dict[str, Any], nodes: Sequence[dict]) -> int:
 # -- metrics -----------------------------------------------------------------------------------------------------------
 
 
-def metrics(model: dict[str, Any], data: Data, counts: Counts) -> list[Finding]:
+def metrics(model: dict[str, Any], data: TableRows, counts: Counts) -> list[Finding]:
     """The accuracies on the rows that trained, which `counts` are of, and on those held out."""
     given = model.get("metrics") or {}
     unseen = take_rows(data.rows, data.held_out)

@@ -11,7 +11,7 @@ import numpy as np
 
 from trainer.check.proof.model import exact
 from trainer.check.recount.findings import TOLERANCE, Finding, recounted, unjudged
-from trainer.check.recount.table.rows import Data, take_rows, unweighted, weighed
+from trainer.check.recount.table.rows import TableRows, take_rows, unweighted, weighed
 from trainer.check.recount.tree import leaves
 from trainer.check.recount.trees.counts import confusion_of, count_nodes, metric
 from trainer.check.recount.trees.held import check_tree
@@ -19,7 +19,7 @@ from trainer.check.recount.trees.held import check_tree
 CLAIM = "metrics cross_validation"
 
 
-def crossed(model: dict[str, Any], data: Data) -> list[Finding]:
+def crossed(model: dict[str, Any], data: TableRows) -> list[Finding]:
     """The line on the cross-validation, if the file has one."""
     given = (model.get("metrics") or {}).get("cross_validation") or {}
     trees = (model.get("rows") or {}).get("fold_trees")
@@ -38,7 +38,7 @@ def crossed(model: dict[str, Any], data: Data) -> list[Finding]:
     return [recounted(CLAIM, False, trouble) if trouble else _fold_means(given, trees, tables, words)]
 
 
-def _fold(model: dict[str, Any], data: Data, f: int, nodes: list[dict[str, Any]]) -> np.ndarray | str:
+def _fold(model: dict[str, Any], data: TableRows, f: int, nodes: list[dict[str, Any]]) -> np.ndarray | str:
     """The confusion matrix of the rows of a fold, or what is wrong with its tree: what must hold of the tree of the file, but no bound."""
     seen = take_rows(data.rows, data.fold != f)
     rows = replace(seen, weights=weighed(model, seen.labels, seen.plain, np.ones(len(seen), bool)))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from trainer.check.proof.model import Rows
+from trainer.check.proof.model import ModelTable
 from trainer.check.recount.restrictions import restrictions
 from trainer.check.recount.structure import structure
 from trainer.check.recount.trees.counts import Counts, count_nodes, node_counts
 from trainer.check.recount.trees.members import questions_asked
 
 
-def check_tree(model: dict[str, Any], nodes: Sequence[dict[str, Any]], rows: Rows) -> tuple[str, Counts]:
+def check_tree(model: dict[str, Any], nodes: Sequence[dict[str, Any]], rows: ModelTable) -> tuple[str, Counts]:
     """What is wrong with such a tree, empty if nothing is, and the class counts of its nodes; `rows` are those that it was trained on."""
     # the columns that the data chose may be others here, so that the scope says nothing of them
     own = model | {"nodes": nodes, "certificate": model["certificate"] | {"scope": ""}}

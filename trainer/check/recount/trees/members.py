@@ -7,7 +7,7 @@ from itertools import chain
 
 import numpy as np
 
-from trainer.check.proof.model import QUESTIONS, THRESHOLDS, Rows
+from trainer.check.proof.model import QUESTIONS, THRESHOLDS, ModelTable
 from trainer.check.proof.space.questions import cuts_of_bins, of_column
 from trainer.check.proof.space.subsets import chosen_columns
 from trainer.check.proof.space.wishes import answers, numbered, wishes_of
@@ -16,7 +16,7 @@ from trainer.check.recount.restrictions import Model
 from trainer.check.recount.trees.counts import split_rows
 
 
-def questions_asked(model: Model, rows: Rows) -> list[Finding]:
+def questions_asked(model: Model, rows: ModelTable) -> list[Finding]:
     """One line, for methods that ask listed questions: each question of the tree parts its rows as one of these does."""
     if model["method"] not in QUESTIONS | THRESHOLDS | {"odt"}:
         return []
@@ -38,7 +38,7 @@ def _split_alike(one: np.ndarray, other: np.ndarray) -> bool:
     return bool((one == other).all() or (one != other).all())
 
 
-def _column_answers(model: Model, rows: Rows, j: int, kind: str) -> Iterator[np.ndarray] | None:
+def _column_answers(model: Model, rows: ModelTable, j: int, kind: str) -> Iterator[np.ndarray] | None:
     """The answers to the questions about a column, bool (n,) each, one after the other; None if every question of its kind is one."""
     values = rows.columns[j]
     method = model["method"]

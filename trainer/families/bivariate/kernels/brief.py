@@ -9,7 +9,7 @@ import numpy as np
 
 from trainer.families.bivariate.kernels.both import ALL_BOXES, ALL_CLASSIFIED, WINNER, advance, opening
 from trainer.families.bivariate.kernels.bounds import EXACT_CLASSES
-from trainer.families.bivariate.kernels.points import Columns, Points, merged
+from trainer.families.bivariate.kernels.points import ColumnPair, Points, merged
 from trainer.families.bivariate.kernels.sweep import PER_POINT, Turn, sweep
 from trainer.families.bivariate.kernels.tables import (
     BOXES,
@@ -46,7 +46,7 @@ NO_RULE = -1
 BY_SWEEP = -2
 
 
-class Rows(NamedTuple):
+class BivariateRows(NamedTuple):
     """The rows of a node: values float64 and ranks int64 of the features (p, n), levels int64 (p,), classes y, weights, total of each class."""
 
     values: np.ndarray
@@ -149,7 +149,7 @@ def brief_pairs(search, rank, until, pairs, rows, incumbent, queue, out):
     while rank < until and taken < CALL_WORK:
         i = pairs.features[rank, 0]
         j = pairs.features[rank, 1]
-        points = merged(Columns(Z[i], Z[j], R[i], R[j], levels[i], levels[j]), rows.y, rows.weight, space)
+        points = merged(ColumnPair(Z[i], Z[j], R[i], R[j], levels[i], levels[j]), rows.y, rows.weight, space)
         row = out[rank - first_rank]
         if not brief_pair(search, rank, pairs.starts[rank], points, incumbent, queue, row):
             return rank, True

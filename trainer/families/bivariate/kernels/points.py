@@ -25,7 +25,7 @@ class Points(NamedTuple):
     total: np.ndarray
 
 
-class Columns(NamedTuple):
+class ColumnPair(NamedTuple):
     """Two columns of a node: values float64 (n,), their ranks among the distinct ones int64 (n,), and how many are distinct."""
 
     u: np.ndarray

@@ -35,7 +35,7 @@ class Turn(NamedTuple):
     best: np.ndarray
 
 
-class Goal(NamedTuple):
+class SplitGoal(NamedTuple):
     """What is sought: the measure, rows of the smallest leaf, comparisons in rows, rows, drift of the sums, x log x (or empty)."""
 
     measure: int
@@ -273,7 +273,7 @@ def sweep(measure, min_leaf, work, tol, points, turn):
         table[x] = _term(1, x)
     # running sums drift by less than this
     slack = 1e-15 * (N + K) * rows * (math.log(rows + 1.0) if measure == 1 else 1.0)
-    goal = Goal(measure, min_leaf, tol, rows, slack, table)
+    goal = SplitGoal(measure, min_leaf, tol, rows, slack, table)
     keys = np.empty(N, np.int64)
     spare = np.empty(N, np.int64)
     count = np.empty((2, (1 << BITS) + 1), np.int32)

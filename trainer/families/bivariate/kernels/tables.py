@@ -24,7 +24,7 @@ RUNNING = 1
 GROW = 2
 
 
-class Search(NamedTuple):
+class PairSearch(NamedTuple):
     """What a pair is searched for, and what was found: `how`, `limits`, `best` and `counts` as listed above."""
 
     how: np.ndarray

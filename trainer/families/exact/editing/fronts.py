@@ -16,8 +16,8 @@ import numpy as np
 from trainer.constraints import Constraints
 from trainer.editing.prefix import Prefix, Spot
 from trainer.editing.questions import asked_questions, leaves_of
-from trainer.editing.space import FAR
-from trainer.families.exact.editing.space import MOST_SEARCHES, Space
+from trainer.editing.space import INFINITE_COST
+from trainer.families.exact.editing.space import MOST_SEARCHES, ExactSpace
 from trainer.families.exact.kernels import pareto as dp_pareto
 from trainer.families.exact.search.frontier import FrontierSearch
 from trainer.families.exact.search.pareto import NO_LIMIT, ParetoSearch, recall_limit
@@ -27,7 +27,7 @@ MOST_BYTES = 1 << 28  # vectors that are kept
 
 
 @dataclass(frozen=True, kw_only=True)
-class Limits:
+class TreeLimits:
     """Limits on the whole tree; `pairs`: for a column those that no path asks beside it.
 
     `constraints` are over the questions of the encoding; held questions are known by their columns alone.
@@ -52,10 +52,10 @@ class Vectors:
     common: Callable[[int], LabelledShape] | None = None
 
 
-class Fronts:
+class VectorSearch:
     """The search for vectors over the places of one prefix search, whose values bound it from below."""
 
-    def __init__(self, prefix: Prefix, space: Space, limits: Limits) -> None:
+    def __init__(self, prefix: Prefix, space: ExactSpace, limits: TreeLimits) -> None:
         self.prefix = prefix
         self.space = space
         self.limits = limits
@@ -204,7 +204,7 @@ class Fronts:
             given = self.space.search(spot.banned, paths=False)
             search = ParetoSearch(given, replace(c, max_columns=None), g.unit, g.leaf)
             self._searches[spot.banned] = search
-        front = search.solve(spot.rows, spot.height, search.allowed, min(ub, FAR))
+        front = search.solve(spot.rows, spot.height, search.allowed, min(ub, INFINITE_COST))
         return Vectors(front.vectors, front.aux, ub, common=partial(search.tree, front))
 
     def _fewest(self, spot: Spot, most: int) -> Vectors:
@@ -224,7 +224,9 @@ class Fronts:
         vectors = vectors[np.diff(np.minimum.accumulate(vectors[:, 0]), prepend=np.iinfo(np.int64).max) < 0]
         aux = np.full((len(vectors), dp_pareto.AUX), -1, np.int64)
         leaves = vectors[:, 1].tolist()
-        return Vectors(vectors, aux, FAR, common=lambda at: search.tree(spot.rows, spot.height, found, leaves[at]))
+        return Vectors(
+            vectors, aux, INFINITE_COST, common=lambda at: search.tree(spot.rows, spot.height, found, leaves[at])
+        )
 
     # -- trees ---------------------------------------------------------------------------------------------------------
 

@@ -14,13 +14,13 @@ from fractions import Fraction
 
 from trainer.editing.complete import Completer, Completion, QuestionPrice
 from trainer.editing.conflict import minimal_conflict
-from trainer.editing.prefix import Found, Prefix, Spot
+from trainer.editing.prefix import Prefix, PrefixBound, Spot
 from trainer.editing.questions import asked_questions, leaves_of, path_to, subtree
-from trainer.editing.space import FAR, NONE_BANNED, Stopped
-from trainer.editing.wishes import Item, Items, Wish, held_questions
+from trainer.editing.space import INFINITE_COST, NONE_BANNED, SearchStopped
+from trainer.editing.wishes import EditConstraint, Item, Items, held_questions
 from trainer.errors import InfeasibleError
-from trainer.families.exact.editing.fronts import Fronts, Limits
-from trainer.families.exact.editing.space import Space
+from trainer.families.exact.editing.fronts import TreeLimits, VectorSearch
+from trainer.families.exact.editing.space import ExactSpace
 from trainer.tree.shapes import LabelledShape
 
 NONE = "No tree satisfies the limits, even without wishes. Relax one of them or allow a deeper tree."
@@ -42,14 +42,14 @@ class Best:
 class LimitedCompleter(Completer):
     """Answers about wishes over one space within limits."""
 
-    def __init__(self, prefix: Prefix, space: Space, limits: Limits) -> None:
+    def __init__(self, prefix: Prefix, space: ExactSpace, limits: TreeLimits) -> None:
         super().__init__(prefix)
         self.limits = limits
-        self.fronts = Fronts(prefix, space, limits)
+        self.fronts = VectorSearch(prefix, space, limits)
 
     # -- the best tree -------------------------------------------------------------------------------------------------
 
-    def best(self, items: Items, ub: int = FAR, *, first: bool = False) -> Best:
+    def best(self, items: Items, ub: int = INFINITE_COST, *, first: bool = False) -> Best:
         """The best tree below `ub` within wishes and limits; with `first` any tree, whose cost then need not be the least."""
         most = self.limits.constraints.max_columns
         if most is None:
@@ -58,26 +58,26 @@ class LimitedCompleter(Completer):
         columns = self.space.questions.columns
         ids = itertools.count()
         # closed: what is proved of nodes without a tree below the cost that was asked for
-        best = Best(FAR, 0)
-        closed = FAR
+        best = Best(INFINITE_COST, 0)
+        closed = INFINITE_COST
         left: list[tuple[int, int, frozenset[int], frozenset[int]]] = [(0, next(ids), frozenset(), every)]
         while left:
             bound, _, required, usable = left[0]
             limit = min(ub, best.cost)
-            if bound >= limit or self.space.stopped() or (first and best.cost < FAR):
+            if bound >= limit or self.space.stopped() or (first and best.cost < INFINITE_COST):
                 break
             heapq.heappop(left)
             usable = required if len(required) == most else usable
             found = self._within(items, every - usable, limit, False)
             bound = max(bound, found.lower)
             asked = {columns[q] for q in asked_questions(found.tree)}
-            if found.cost < FAR and len(asked) <= most:
+            if found.cost < INFINITE_COST and len(asked) <= most:
                 best = Best(found.cost, 0, found.tree)
-            elif found.cost < FAR and len(required) < most:
+            elif found.cost < INFINITE_COST and len(required) < most:
                 column = min(asked - required)
                 heapq.heappush(left, (bound, next(ids), required | {column}, usable))
                 heapq.heappush(left, (bound, next(ids), required, usable - {column}))
-            elif found.cost >= FAR:
+            elif found.cost >= INFINITE_COST:
                 closed = min(closed, bound)
             if self.space.stopped():
                 heapq.heappush(left, (bound, next(ids), required, usable))
@@ -92,8 +92,8 @@ class LimitedCompleter(Completer):
             if self.fronts.keeps(tree):
                 return Best(free.lower, free.lower, tree)
         if free.lower >= ub or self.space.stopped():
-            return Best(FAR, free.lower)
-        best = Best(FAR, 0)
+            return Best(INFINITE_COST, free.lower)
+        best = Best(INFINITE_COST, 0)
         limit = ub
         # shallow trees first, so that there is one early and the search of the last height is below its cost
         for height in range(min(2, whole.height), whole.height + 1):
@@ -103,21 +103,21 @@ class LimitedCompleter(Completer):
                 place = int(found.vectors[:, 0].argmin())
                 limit = int(found.vectors[place, 0])
                 best = Best(limit, 0, self.fronts.tree(found, place))
-            if self.space.stopped() or (first and best.cost < FAR):
+            if self.space.stopped() or (first and best.cost < INFINITE_COST):
                 return replace(best, lower=min(free.lower, limit))
         return replace(best, lower=limit)
 
-    def _best(self, items: Items) -> tuple[Found, LabelledShape, int]:
+    def _best(self, items: Items) -> tuple[PrefixBound, LabelledShape, int]:
         best = self.best(items)
-        return Found(best.lower, best.exact, upper=best.cost), best.tree, best.lower
+        return PrefixBound(best.lower, best.exact, upper=best.cost), best.tree, best.lower
 
-    def _least(self, items: Items, ub: int) -> Found:
+    def _least(self, items: Items, ub: int) -> PrefixBound:
         best = self.best(items, ub)
-        return Found(best.lower, best.exact, upper=best.cost)
+        return PrefixBound(best.lower, best.exact, upper=best.cost)
 
     # -- conflicts -----------------------------------------------------------------------------------------------------
 
-    def complete(self, wishes: Sequence[Wish], *, prices: bool = True) -> Completion:
+    def complete(self, wishes: Sequence[EditConstraint], *, prices: bool = True) -> Completion:
         """The best tree within wishes and limits. Raises InfeasibleError where no tree is within the limits alone."""
         done = super().complete(wishes, prices=prices)
         if done.found or self.space.stopped():
@@ -127,24 +127,24 @@ class LimitedCompleter(Completer):
             conflict = minimal_conflict(self._possible, done.conflict or wishes, stay)
             if not conflict and not self._possible(stay):
                 raise InfeasibleError(NONE)
-        except Stopped:
+        except SearchStopped:
             return replace(done, reason="stopped")
         if conflict == done.conflict and not self.feasible(frozenset(w.item for w in conflict) | stay):
             return done
         return replace(done, conflict=conflict, reason="Together with the limits on the whole tree no tree is left.")
 
     def _possible(self, items: Items) -> bool:
-        """Whether a tree is within wishes and limits. Raises Stopped."""
+        """Whether a tree is within wishes and limits. Raises SearchStopped."""
         if not self.feasible(items):
             return False
         found = self.best(items, first=True)
-        if found.cost >= FAR and self.space.stopped():
-            raise Stopped
-        return found.cost < FAR
+        if found.cost >= INFINITE_COST and self.space.stopped():
+            raise SearchStopped
+        return found.cost < INFINITE_COST
 
     # -- price lists ---------------------------------------------------------------------------------------------------
 
-    def price_list(self, wishes: Sequence[Wish], tree: LabelledShape, place: str) -> Iterator[QuestionPrice]:
+    def price_list(self, wishes: Sequence[EditConstraint], tree: LabelledShape, place: str) -> Iterator[QuestionPrice]:
         """As without limits, but the whole tree is completed for each question: a limit reaches from one side to the other."""
         questions = self.space.questions
         spot = self.spot(wishes, tree, place)
@@ -154,22 +154,22 @@ class LimitedCompleter(Completer):
         held_there = [replace(i, verb="held") for i in asked if i.number >= questions.encoded]
         items = frozenset([*others, *asked, *held_there]) | held_questions(wishes, questions)
         least = self.best(items)
-        base = min(least.cost, FAR - 1)
+        base = min(least.cost, INFINITE_COST - 1)
         left = []
         for question in self.prefix.candidates(spot, alike=True):
-            bound = min(FAR, self.prefix._sides(spot, question).lower)
+            bound = min(INFINITE_COST, self.prefix._sides(spot, question).lower)
             left.append((bound, question))
         left.sort()
         # those that cost little more first: a search below a cost that is near ends early
         near = base + max(base // 4, self.space.leaf) + 1
-        for ub in (near, FAR):
+        for ub in (near, INFINITE_COST):
             rest = []
             for bound, question in left:
                 item = Item("ask", place, question, questions.columns[question])
-                found = Best(FAR, base) if self.space.stopped() else self.best(items | {item}, ub)
-                if found.cost < FAR and found.exact:
+                found = Best(INFINITE_COST, base) if self.space.stopped() else self.best(items | {item}, ub)
+                if found.cost < INFINITE_COST and found.exact:
                     yield self._whole(question, found, base, least.exact, spot, place)
-                elif found.lower < FAR:
+                elif found.lower < INFINITE_COST:
                     rest.append((max(bound, found.lower), question))
             left = sorted(rest)
         for bound, question in left:

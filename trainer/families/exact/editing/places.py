@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from trainer.editing.space import Stopped
-from trainer.families.exact.editing.space import Space
-from trainer.families.exact.search.proof import ProofTooLarge, part_steps
+from trainer.editing.space import SearchStopped
+from trainer.families.exact.editing.space import ExactSpace
+from trainer.families.exact.search.proof import ExactProofTooLarge, part_steps
 
 Step = dict[str, Any]
 Pairs = Mapping[int, frozenset[int]]  # for a column those that no path asks beside it
@@ -23,7 +23,7 @@ COUNTED = 2  # height of sides that the checker counts by itself
 
 
 @dataclass(frozen=True)
-class Place:
+class RowPlace:
     """Rows, the height of their trees, and the columns that these do not ask."""
 
     rows: np.ndarray
@@ -36,13 +36,13 @@ class Place:
         return self.height, self.rows.tobytes(), self.banned
 
 
-P = TypeVar("P", bound=Place)
+P = TypeVar("P", bound=RowPlace)
 
 
 class Places:
-    """What the search without restrictions knows of places and of their sides, no and yes. Raises Stopped."""
+    """What the search without restrictions knows of places and of their sides, no and yes. Raises SearchStopped."""
 
-    def __init__(self, space: Space, pairs: Pairs, *, alike: bool = False) -> None:
+    def __init__(self, space: ExactSpace, pairs: Pairs, *, alike: bool = False) -> None:
         """`alike`: questions that part rows alike are not the same."""
         self.space = space
         self.pairs = pairs
@@ -57,22 +57,22 @@ class Places:
             one, other = (replace(place, rows=rows, height=place.height - 1, banned=banned) for rows in (no, yes))
             yield question, (one, other)
 
-    def floor(self, place: Place) -> int:
+    def floor(self, place: RowPlace) -> int:
         """What the classes alone cost."""
         return self.space.floor(self.space.counts(place.rows), place.height)
 
-    def floors(self, sides: tuple[Place, Place]) -> tuple[int, int]:
+    def floors(self, sides: tuple[RowPlace, RowPlace]) -> tuple[int, int]:
         """The same of both sides."""
         return self.floor(sides[0]), self.floor(sides[1])
 
-    def least(self, place: Place, ub: int) -> int:
+    def least(self, place: RowPlace, ub: int) -> int:
         """The least cost if it is below `ub`, else a bound of at least `ub`."""
         found = self.space.solve(place.rows, None, place.height, place.banned, ub).lower
         if self.space.stopped():
-            raise Stopped
+            raise SearchStopped
         return found
 
-    def lows(self, sides: tuple[Place, Place], floors: tuple[int, int], ub: int) -> tuple[int, int]:
+    def lows(self, sides: tuple[RowPlace, RowPlace], floors: tuple[int, int], ub: int) -> tuple[int, int]:
         """Bounds of both sides, which are their least costs if these add up to less than `ub`."""
         low = list(floors)
         for k in (0, 1):
@@ -93,12 +93,12 @@ def shared(known: tuple[int, int], floors: tuple[int, int], cost: int) -> tuple[
 class FreeSteps:
     """The steps for bounds that hold without restrictions other than pairs of columns."""
 
-    def __init__(self, space: Space, pairs: Pairs, stop: Callable[[], bool]) -> None:
+    def __init__(self, space: ExactSpace, pairs: Pairs, stop: Callable[[], bool]) -> None:
         self.places = Places(space, pairs)
         self.stop = stop
 
-    def of(self, place: Place, cost: int) -> list[Step]:
-        """What proves that no tree costs less, which must be true; paths begin at the place. Raises ProofTooLarge and Stopped."""
+    def of(self, place: RowPlace, cost: int) -> list[Step]:
+        """What proves that no tree costs less, which must be true; paths begin at the place. Raises ExactProofTooLarge and Stopped."""
         if not self.places.pairs:
             return part_steps(
                 self.places.space.search(place.banned, paths=False), place.rows, place.height, cost, self.stop
@@ -107,7 +107,7 @@ class FreeSteps:
         self._prove(place, [], cost, {}, steps)
         return steps
 
-    def _prove(self, place: Place, path: list[int], cost: int, held: dict[Any, int], steps: list[Step]) -> None:
+    def _prove(self, place: RowPlace, path: list[int], cost: int, held: dict[Any, int], steps: list[Step]) -> None:
         if held.get(place.key, 0) >= cost:
             return
         held[place.key] = cost
@@ -115,10 +115,10 @@ class FreeSteps:
         if by == "split" and place.height > COUNTED + 1:
             self._sides(place, path, cost, held, steps)
         if len(steps) >= MOST_STEPS or self.stop():
-            raise ProofTooLarge
+            raise ExactProofTooLarge
         steps.append({"path": path, "height": place.height, "bound": cost, "by": by})
 
-    def _sides(self, place: Place, path: list[int], cost: int, held: dict[Any, int], steps: list[Step]) -> None:
+    def _sides(self, place: RowPlace, path: list[int], cost: int, held: dict[Any, int], steps: list[Step]) -> None:
         for question, sides in self.places.questions(place):
             floors = self.places.floors(sides)
             if floors[0] + floors[1] < cost:

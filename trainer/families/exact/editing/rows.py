@@ -25,7 +25,7 @@ def same_rows(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return first, same
 
 
-class Rows(NamedTuple):
+class WorkbenchRows(NamedTuple):
     """The rows of the workbench: the instance, a row of the table for each of its rows, and marks that hold for whole groups only."""
 
     instance: ExactInstance
@@ -35,7 +35,7 @@ class Rows(NamedTuple):
     )  # uint8, see `ExactInstance.equal`, of rows that answer all questions of the encoding alike
 
 
-def rows_of(problem: Problem, bits: BitArray, depth: int) -> Rows:
+def rows_of(problem: Problem, bits: BitArray, depth: int) -> WorkbenchRows:
     """Make the instance over `bits` (rows, questions).
 
     Its own marks of unavoidable errors compare rows with the same values, which no question separates. `encoded_errors` compares rows
@@ -61,7 +61,7 @@ def rows_of(problem: Problem, bits: BitArray, depth: int) -> Rows:
     groups_of = order[g.rows[:, 0].astype(np.int64)]
     held = np.ascontiguousarray(packed[groups_of])
     errors = _unavoidable(held, g.classes, np.int64(1) << g.shifts.astype(np.int64), g.n_classes)
-    return Rows(replace(g, rows=held), first[groups_of], errors)
+    return WorkbenchRows(replace(g, rows=held), first[groups_of], errors)
 
 
 def _merged(problem: Problem, same: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:

@@ -16,20 +16,20 @@ import numpy as np
 from trainer.data.problem import Problem
 from trainer.editing import space as editing
 from trainer.editing.questions import Questions
-from trainer.editing.space import FAR, NONE_BANNED, Asked
+from trainer.editing.space import INFINITE_COST, NONE_BANNED, DemandedQuestion
 from trainer.families.exact.editing.rows import rows_of
 from trainer.families.exact.instance import ExactInstance
 from trainer.families.exact.kernels import node as dp_node
-from trainer.families.exact.search.frame import Learned
-from trainer.families.exact.search.memo import UNKNOWN_PATH, ExactOptions, Known
-from trainer.families.exact.search.search import Search
+from trainer.families.exact.search.frame import RootBounds
+from trainer.families.exact.search.memo import UNKNOWN_PATH, ExactOptions, MemoEntry
+from trainer.families.exact.search.search import ExactSearch
 from trainer.families.exact.search.tree_reader import extract
 from trainer.tree.shapes import Shape
 
 MOST_SEARCHES = 64  # sets of banned columns for which searches are kept
 
 
-class Space(editing.Space):
+class ExactSpace(editing.EditingSpace):
     """Rows of a problem with the searches over its questions."""
 
     def __init__(
@@ -59,7 +59,7 @@ class Space(editing.Space):
         self.leaf = g.leaf
         self.leaf_rows = Fraction(g.P, g.Q)
         self._options = ExactOptions(memory=memory)
-        self._searches: dict[tuple[frozenset[int], bool], Search] = {}
+        self._searches: dict[tuple[frozenset[int], bool], ExactSearch] = {}
         self._held: dict[int, np.ndarray] = {}
 
     # -- rows ----------------------------------------------------------------------------------------------------------
@@ -72,7 +72,9 @@ class Space(editing.Space):
         answers = self._answers(question)[rows]
         return rows[answers], rows[~answers]
 
-    def candidates(self, rows: np.ndarray, banned: frozenset[int], asks: list[Asked], *, alike: bool) -> list[int]:
+    def candidates(
+        self, rows: np.ndarray, banned: frozenset[int], asks: list[DemandedQuestion], *, alike: bool
+    ) -> list[int]:
         mask = self.mask(banned)
         for ask in asks:
             for q in np.flatnonzero(mask).tolist():
@@ -97,13 +99,13 @@ class Space(editing.Space):
         out = self.banned | banned
         return np.array([c not in out for c in self.questions.columns[: self.questions.encoded]], np.uint8)
 
-    def search(self, banned: frozenset[int], *, paths: bool) -> Search:
+    def search(self, banned: frozenset[int], *, paths: bool) -> ExactSearch:
         """The search over what is not banned; with `paths` it also keeps small subtrees by their path."""
         key = (banned, paths)
         if key not in self._searches:
             if len(self._searches) >= 2 * MOST_SEARCHES:
                 self._searches.clear()
-            self._searches[key] = Search(
+            self._searches[key] = ExactSearch(
                 instance=self._unheld if paths else self.instance,
                 depth=self.depth if paths else 2,
                 min_leaf=self.min_leaf,
@@ -118,20 +120,25 @@ class Space(editing.Space):
         return self._searches[key]
 
     @property
-    def root(self) -> Learned | None:
+    def root(self) -> RootBounds | None:
         """What is known of the questions at the root, once they were searched; costs in the search's integers."""
         search = self._searches.get((NONE_BANNED, True))
         return None if search is None else search.root
 
     def solve(
-        self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, banned: frozenset[int], ub: int = FAR
-    ) -> Known:
+        self,
+        rows: np.ndarray,
+        path: tuple[int, ...] | None,
+        height: int,
+        banned: frozenset[int],
+        ub: int = INFINITE_COST,
+    ) -> MemoEntry:
         """E(rows, height, banned) if below `ub`, else a lower bound of at least `ub`, less only if the search was stopped.
 
         path: the answers that lead here, sorted, 2 q + 1 for yes; None if a held question is among them.
         """
         search, path = self._suited(path, height, banned)
-        return search.solve(rows, path, height, min(ub, FAR))
+        return search.solve(rows, path, height, min(ub, INFINITE_COST))
 
     def tree(
         self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, banned: frozenset[int], cost: int
@@ -142,7 +149,7 @@ class Space(editing.Space):
 
     def _suited(
         self, path: tuple[int, ...] | None, height: int, banned: frozenset[int]
-    ) -> tuple[Search, tuple[int, ...]]:
+    ) -> tuple[ExactSearch, tuple[int, ...]]:
         """The tables by path are for places that are as deep as their height says."""
         if path is not None and len(path) == self.depth - height:
             return self.search(banned, paths=True), path
@@ -151,13 +158,13 @@ class Space(editing.Space):
     @property
     def nodes(self) -> int:
         """Subproblems searched so far."""
-        return sum(s.nodes + s.twos for s in self._searches.values())
+        return sum(s.nodes + s.depth_two_solves for s in self._searches.values())
 
     def exact_cost(self, cost: int) -> Fraction:
         return self.instance.true_cost(cost)
 
 
-def _asking(space: Space) -> Callable[[], bool]:
+def _asking(space: ExactSpace) -> Callable[[], bool]:
     """`stopped` of a space that need not stay for it: a search that held its space would keep both until memory is searched for circles."""
     held = weakref.ref(space)
 

@@ -13,7 +13,7 @@ from trainer.families.exact.kernels.node import MIRRORED
 from trainer.kernels.compiled import kernel
 
 
-class Sides(NamedTuple):
+class SideBounds(NamedTuple):
     """What is known of both sides of every split: lower bounds of their cost int64 (2, p), and uint8 (2, p), 1 where exact."""
 
     lower: np.ndarray

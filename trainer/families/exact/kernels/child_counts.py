@@ -13,7 +13,7 @@ import numpy as np
 
 from trainer.families.exact.kernels.count import add_count, emptied, leaf_of, new_bag
 from trainer.families.exact.kernels.depth2_signed import child_differences, count_pairs, count_weighted, furthest
-from trainer.families.exact.kernels.packed_bits import Packed, packed_side
+from trainer.families.exact.kernels.packed_bits import PackedRows, packed_side
 from trainer.kernels.bits import ctpop
 from trainer.kernels.compiled import kernel
 
@@ -30,15 +30,15 @@ class Half(NamedTuple):
     smaller: bool  # whether it is the side whose rows are packed
 
 
-class Split(NamedTuple):
+class PairSplit(NamedTuple):
     """What is needed to count pairs at both sides."""
 
     features: np.ndarray  # of the node
     pairs: np.ndarray  # P of the node
-    packed: Packed  # rows of the smaller side, classes mixed
+    packed: PackedRows  # rows of the smaller side, classes mixed
 
 
-class Hanging(NamedTuple):
+class ChildTrees(NamedTuple):
     """What may hang where a question is 0, and where it is 1: keys, costs and numbers, int64 (2, m + 1), and how many there are, int64 (2,)."""
 
     keys: np.ndarray
@@ -63,7 +63,7 @@ def both_halves(node, P, differ, p):
     packed = packed_side(node, differ.columns, p, s, True)
     near, far = _reach(differ.whole, packed, p, s, totals)
     zero = Half(ones[0], totals[0], far if s else near, s == 0)
-    return zero, Half(ones[1], totals[1], near if s else far, s == 1), Split(node.features, P, packed)
+    return zero, Half(ones[1], totals[1], near if s else far, s == 1), PairSplit(node.features, P, packed)
 
 
 @kernel
@@ -198,7 +198,7 @@ def count_half(half, split, layout, budget):
         bag = add_count(bag, key, cost, 1)
     size = half.totals[0] + half.totals[1]
     row = np.empty((2, m), np.int64)
-    hanging = Hanging(
+    hanging = ChildTrees(
         np.empty((2, m + 1), np.int64),
         np.empty((2, m + 1), np.int64),
         np.empty((2, m + 1), np.int64),

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trainer.families.exact.kernels.count import FAR, _floors, _no_options, _options, _place_of, _widen
+from trainer.families.exact.kernels.count import INFINITE_COST, _floors, _no_options, _options, _place_of, _widen
 from trainer.families.exact.kernels.count_node import place_of
 from trainer.kernels.compiled import kernel
 
 
-class Asked(NamedTuple):
+class KeyUsage(NamedTuple):
     """With each key, ascending: least and largest weight of rows that meet each column, and the trees that do not ask it.
 
     int64 (keys,), and three times (keys, columns).
@@ -136,7 +136,7 @@ def asked_place(given, height, layout, budget, column_of, out, first):
             continue
         least0 = _options(node, P, f, 0, height, min_leaf, layout, options)
         least1 = _options(node, P, f, 1, height, min_leaf, layout, options)
-        if least0 >= FAR or least1 >= FAR or least0 + least1 > budget:
+        if least0 >= INFINITE_COST or least1 >= INFINITE_COST or least0 + least1 > budget:
             continue
         zeros = _side(options.costs[0], options.keys[0], budget - least1, own, no)
         ones = _side(options.costs[1], options.keys[1], budget - least0, own, yes)

@@ -19,11 +19,11 @@ from trainer.families.exact.kernels.depth2 import best_children, price, side_as_
 from trainer.families.exact.kernels.depth3 import look_up
 from trainer.kernels.compiled import kernel
 
-FAR = np.int64(1) << np.int64(61)
+INFINITE_COST = np.int64(1) << np.int64(61)
 EMPTY = np.int64(-1)
 
 
-class Layout(NamedTuple):
+class KeyLayout(NamedTuple):
     """What the key of a tree is made of."""
 
     unit: int  # cost of one error
@@ -53,7 +53,7 @@ class Shares(NamedTuple):
     hi: np.ndarray
 
 
-class Options(NamedTuple):
+class ChildOptions(NamedTuple):
     """What may hang at both sides of a question: costs and keys int64 (2, m + 1), tops int64 (2,), the majority of each side.
 
     At position m the leaf of the side, at g the question g with two leaves; a cost of FAR where nothing may.
@@ -174,14 +174,14 @@ def leaf_of(counts, layout):
     for v in range(len(counts)):
         key += counts[v] * layout.row_keys[top, v]
         if layout.barred[top, v] and counts[v]:
-            cost = FAR
+            cost = INFINITE_COST
     return top, cost, key
 
 
 @kernel
 def _no_options(m):
     """Room for the options of m questions."""
-    return Options(np.empty((2, m + 1), np.int64), np.empty((2, m + 1), np.int64), np.empty(2, np.int64))
+    return ChildOptions(np.empty((2, m + 1), np.int64), np.empty((2, m + 1), np.int64), np.empty(2, np.int64))
 
 
 @kernel
@@ -199,7 +199,7 @@ def _options(node, P, f, s, height, min_leaf, layout, options):
     tops[s], costs[m], keys[m] = leaf_of(side, layout)
     least = costs[m]
     for g in range(m):
-        costs[g] = FAR
+        costs[g] = INFINITE_COST
         if g == f or height < 2:
             continue
         inside = np.int64(0)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from trainer.families.exact.kernels.bounds import Sides, child_bounds, count_bounds, inherit
+from trainer.families.exact.kernels.bounds import SideBounds, child_bounds, count_bounds, inherit
 from trainer.families.exact.kernels.child_counts import both_halves, count_half
 from trainer.families.exact.kernels.count import (
     Trees,
@@ -88,7 +88,7 @@ def viable(given, height, costs, kept, budget, flag):
 def _bounds(node, costs, height):
     """What the counts of a node tell of both sides of each split."""
     m = len(node.features)
-    sides = Sides(np.zeros((2, m), np.int64), np.zeros((2, m), np.uint8))
+    sides = SideBounds(np.zeros((2, m), np.int64), np.zeros((2, m), np.uint8))
     if m:
         count_bounds(node, costs[0], costs[1], height - 1, np.ones(3, np.uint8), sides)
     return sides

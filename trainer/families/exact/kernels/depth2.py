@@ -12,7 +12,7 @@ import numpy as np
 from trainer.kernels.compiled import kernel
 
 i32 = np.int32
-FAR = np.int64(1) << np.int64(40)  # an error count that no data set reaches
+INFINITE_ERRORS = np.int64(1) << np.int64(40)  # an error count that no data set reaches
 
 
 @kernel
@@ -118,7 +118,7 @@ def values(a, t, left, right, min_leaf, e):
         total += t[k]
         top = max(top, t[k])
     e[0] = total - top
-    e[1] = e[2] = e[3] = FAR
+    e[1] = e[2] = e[3] = INFINITE_ERRORS
     for f in range(m):
         one = np.int64(0)
         top1 = i32(0)
@@ -143,7 +143,7 @@ def price(e, unit, leaf, most):
     """Smallest cost over 1..most leaves: `unit` for each error, `leaf` for each leaf."""
     best = e[0] * unit + leaf
     for t in range(1, most):
-        if e[t] < FAR:
+        if e[t] < INFINITE_ERRORS:
             best = min(best, e[t] * unit + (t + 1) * leaf)
     return best
 
@@ -194,7 +194,7 @@ def side_as_leaf(node, f, s):
 def one_split_of_side(node, P, f, s, size, min_leaf):
     """Fewest errors of one split of the `size` rows with x_f = s, and the first position that has so few; FAR and -1: none."""
     classes, m = node.ones.shape
-    fewest = FAR
+    fewest = INFINITE_ERRORS
     position = -1
     for q in range(m):
         if q == f:

@@ -16,7 +16,7 @@ from trainer.families.exact.kernels.depth2 import price
 from trainer.kernels.compiled import kernel
 
 
-class Kept(NamedTuple):
+class PairCache(NamedTuple):
     """The cache of depth-two subtrees: cost + 1 of the rows of a path, by `place`; table int64, 0 unknown, empty for no cache.
 
     path int64: the ascending literals of the node; binomials as `binomial_table` gives them.
@@ -27,7 +27,7 @@ class Kept(NamedTuple):
     table: np.ndarray
 
 
-class Budget(NamedTuple):
+class PairBudget(NamedTuple):
     """How many depth-two pairs a call may solve; flag int64 (1,): anything but 0 ends the call."""
 
     pairs: int
@@ -64,7 +64,7 @@ def look_up(kept, feature, p, scale, sides):
             sides.exact[s, p] = 1
 
 
-class Found(NamedTuple):
+class NodeState(NamedTuple):
     """What is found of a node; a call goes on from there.
 
     state int64 (5,): best cost so far (an upper bound to beat), chosen position, next position, depth-two solves, whether the budget ended it.
@@ -79,7 +79,7 @@ class Found(NamedTuple):
 BEST = 0
 CHOICE = 1
 NEXT = 2
-TWOS = 3
+DEPTH_TWO_SOLVES = 3
 STOPPED = 4
 
 
@@ -124,7 +124,7 @@ def three(node, P, D, costs, kept, sides, found, budget):
                 lb[0, p], lb[1, p] = price(e0, unit, leaf, 4), price(e1, unit, leaf, 4)
                 exact[0, p] = exact[1, p] = 1
                 done += 1
-                state[TWOS] += 2
+                state[DEPTH_TWO_SOLVES] += 2
                 if cached:
                     table[at0], table[at1] = lb[0, p] + 1, lb[1, p] + 1
             if similar:

@@ -10,10 +10,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trainer.families.exact.kernels.bounds import Sides, inherit, share
-from trainer.families.exact.kernels.depth3 import BEST, CHOICE, NEXT, STOPPED, TWOS, Budget, Kept, place
-from trainer.families.exact.kernels.first_split_bounds import Firsts, firsts_of, floors_of, learn
-from trainer.families.exact.kernels.node import Node, pair_counts, split_rows
+from trainer.families.exact.kernels.bounds import SideBounds, inherit, share
+from trainer.families.exact.kernels.depth3 import (
+    BEST,
+    CHOICE,
+    DEPTH_TWO_SOLVES,
+    NEXT,
+    STOPPED,
+    PairBudget,
+    PairCache,
+    place,
+)
+from trainer.families.exact.kernels.first_split_bounds import FirstSplitBounds, firsts_of, floors_of, learn
+from trainer.families.exact.kernels.node import NodeView, pair_counts, split_rows
 from trainer.families.exact.kernels.solve_subtree import (
     ANSWERS,
     COST,
@@ -23,7 +32,7 @@ from trainer.families.exact.kernels.solve_subtree import (
     NODES,
     ROOT,
     SOLVED,
-    Asked,
+    NodeQuery,
     bound_children,
     open_node,
     three_of,
@@ -51,13 +60,13 @@ class Caches(NamedTuple):
     starts: np.ndarray
 
 
-class Frame(NamedTuple):
+class Depth4Frame(NamedTuple):
     """A node of height four, and what is known of its splits."""
 
-    node: Node
+    node: NodeView
     P: np.ndarray
-    sides: Sides
-    firsts: Firsts
+    sides: SideBounds
+    firsts: FirstSplitBounds
     roots: np.ndarray  # int64 (2, p), of sides that were searched: ROOT of their answer
 
 
@@ -108,9 +117,9 @@ def _solve_children(given, rows, path, frame, p, caches, state, flag):
     for s in (first, 1 - first):
         if not exact[s, p]:
             floors = floors_of(node, P, p, s, unit, firsts)
-            asked = Asked(state[MOST] - lb[1 - s, p], floors, flag)
+            asked = NodeQuery(state[MOST] - lb[1 - s, p], floors, flag)
             _side(given, parts[s], path, 2 * feature + s, caches, asked, answer)
-            state[TWOS] += answer[SOLVED]
+            state[DEPTH_TWO_SOLVES] += answer[SOLVED]
             state[THREES] += answer[NODES]
             learn(firsts, 2 * p + s, floors)
             if answer[EXACT] or answer[COST] > lb[s, p]:
@@ -130,10 +139,10 @@ def four(given, rows, path, frame, caches, state, budget):
     """
     lb, exact = frame.sides
     m = lb.shape[1]
-    begin = state[TWOS] + 2 * state[THREES]
+    begin = state[DEPTH_TWO_SOLVES] + 2 * state[THREES]
     while state[NEXT] < m:
         # a subtree of height three takes as long as a pair of depth two before it solves any
-        if budget.flag[0] or state[TWOS] + 2 * state[THREES] - begin >= 2 * budget.pairs:
+        if budget.flag[0] or state[DEPTH_TWO_SOLVES] + 2 * state[THREES] - begin >= 2 * budget.pairs:
             state[STOPPED] = 1
             return
         p = state[NEXT]
@@ -155,7 +164,7 @@ def _framed(given, node):
     P = np.empty((given.data.classes, m, m), i32)
     pair_counts(node, P)
     firsts = firsts_of(m, len(given.allowed), given.costs[3] != 0)
-    return Frame(node, P, bound_children(given, node, 4), firsts, np.full((2, m), NO_SPLIT, np.int64))
+    return Depth4Frame(node, P, bound_children(given, node, 4), firsts, np.full((2, m), NO_SPLIT, np.int64))
 
 
 @kernel
@@ -163,7 +172,7 @@ def _shallower(given, frame, as_leaf, path, caches, asked, answer):
     """The best tree of height three of the node itself, which bounds its sides."""
     firsts = frame.firsts
     floors = asked.floors
-    three_of(given, frame.node, frame.P, as_leaf, Kept(path, given.binomials, caches.table[:0]), asked, answer)
+    three_of(given, frame.node, frame.P, as_leaf, PairCache(path, given.binomials, caches.table[:0]), asked, answer)
     learn(firsts, len(firsts.highest) - 1, floors)
     if given.costs[3]:
         inherit(frame.node, answer[COST], given.costs[0], frame.sides.lower)
@@ -183,8 +192,8 @@ def whole_four(given, rows, path, caches, ub, flag, answer):
     if given.deepen:
         sub = np.empty(ANSWERS, np.int64)
         floors = np.zeros(len(given.allowed), np.int64)
-        _shallower(given, frame, as_leaf, path, caches, Asked(state[BEST], floors, flag), sub)
-        state[TWOS] = sub[SOLVED]
+        _shallower(given, frame, as_leaf, path, caches, NodeQuery(state[BEST], floors, flag), sub)
+        state[DEPTH_TWO_SOLVES] = sub[SOLVED]
         state[THREES] = 1
         if sub[EXACT] and sub[COST] < state[BEST]:
             state[BEST] = sub[COST]
@@ -192,8 +201,8 @@ def whole_four(given, rows, path, caches, ub, flag, answer):
     state[CHOICE] = -1
     while not flag[0] and state[NEXT] < len(node.features):
         state[MOST] = state[BEST]
-        four(given, rows, path, frame, caches, state, Budget(1 << 40, flag))
+        four(given, rows, path, frame, caches, state, PairBudget(1 << 40, flag))
     if state[CHOICE] >= 0:
         root = node.features[state[CHOICE]]
-    answer[SOLVED], answer[NODES] = state[TWOS], state[THREES]
+    answer[SOLVED], answer[NODES] = state[DEPTH_TWO_SOLVES], state[THREES]
     write_result(state[BEST], root, ub, flag[0] != 0, as_leaf, frame.sides.lower, answer)

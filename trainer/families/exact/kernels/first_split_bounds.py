@@ -18,7 +18,7 @@ from trainer.kernels.compiled import kernel
 MOST_NUMBERS = 1 << 23  # of a node; one with more has no bounds of this kind
 
 
-class Firsts(NamedTuple):
+class FirstSplitBounds(NamedTuple):
     """Least costs of the trees that ask a question first, for both sides of each split of a node and for the node itself.
 
     Two threads may write to it: what the one does not see yet of the other is 0, which is a bound.
@@ -36,7 +36,7 @@ def firsts_of(splits, features, kept):
     lines = 2 * splits + 1
     if not kept or lines * features > MOST_NUMBERS:
         lines = 0
-    return Firsts(np.zeros((lines, features), np.int64), np.zeros(lines, np.int64))
+    return FirstSplitBounds(np.zeros((lines, features), np.int64), np.zeros(lines, np.int64))
 
 
 @kernel

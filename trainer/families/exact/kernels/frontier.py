@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from trainer.families.exact.kernels.child_bounds import both_sides
-from trainer.families.exact.kernels.depth2 import FAR, one_split_of_side, side_as_leaf
+from trainer.families.exact.kernels.depth2 import INFINITE_ERRORS, one_split_of_side, side_as_leaf
 from trainer.kernels.compiled import kernel
 
 NEXT = 0
-TWOS = 1
+DEPTH_TWO_SOLVES = 1
 STOPPED = 2
 
 
@@ -127,7 +127,7 @@ def three_frontier(node, P, D, costs, lb, frontier, state, budget):
             lb[0, p] = e0
             lb[1, p] = e1
             done += 1
-            state[TWOS] += 2
+            state[DEPTH_TWO_SOLVES] += 2
             combine(e0, e1, p, best, choice, most)
             if similar:
                 share_all(node, P, p, 0, e0, lb)
@@ -141,13 +141,13 @@ def two_frontier(node, P, min_leaf, height, best, choice, inner):
     """best[t] and choice[t] of a node of height one or two; inner[t] = positions of the splits of both children, or -1."""
     m = node.ones.shape[1]
     best[0] = np.int64(node.totals.sum()) - node.totals.max()
-    best[1:] = FAR
+    best[1:] = INFINITE_ERRORS
     error = np.empty((2, 2), np.int64)
     child = np.empty(2, np.int64)
     for f in range(m):
         for s in range(2):
             size, error[s, 0] = side_as_leaf(node, f, s)
-            error[s, 1] = FAR
+            error[s, 1] = INFINITE_ERRORS
             child[s] = -1
             if height > 1:
                 error[s, 1], child[s] = one_split_of_side(node, P, f, s, size, min_leaf)

@@ -20,7 +20,7 @@ u64 = np.uint64
 MIRRORED = 256  # questions up to which both halves of the pair counts are kept, so that loops may run along whole rows
 
 
-class Data(NamedTuple):
+class DataRows(NamedTuple):
     """The rows of a data set, as `ExactInstance` builds them."""
 
     R: np.ndarray  # uint64 (n, words)
@@ -30,7 +30,7 @@ class Data(NamedTuple):
     classes: int
 
 
-class Node(NamedTuple):
+class NodeView(NamedTuple):
     """Compact view of the rows of a subproblem; columns are the admissible, distinct features in search order."""
 
     features: np.ndarray  # int32 (p,), index in the whole data set
@@ -198,7 +198,7 @@ def prepare(data, rows, allowed, min_leaf, reduce, sort):
     for c in range(count):
         ones_c[:, c] = ones[:, candidates[c]]
         equal_c[c] = equal_ones[0, candidates[c]]
-    return Node(candidates.astype(i32), compact, valid, segment, ones_c, equal_c, totals, int(equal))
+    return NodeView(candidates.astype(i32), compact, valid, segment, ones_c, equal_c, totals, int(equal))
 
 
 @kernel

@@ -17,7 +17,7 @@ i32 = np.int32
 u64 = np.uint64
 
 
-class Packed(NamedTuple):
+class PackedRows(NamedTuple):
     """Rows in words, as those of a node."""
 
     columns: np.ndarray  # uint64 (words, p)
@@ -75,7 +75,7 @@ def _empty(numbers, shifts, m):
     for k in range(len(numbers)):
         for w in range(place[k] >> 6, (place[k] + numbers[k] + 63) >> 6):
             segment[w, 0], segment[w, 1] = k // shifts, k % shifts
-    return Packed(np.zeros((used, m), u64), segment, np.zeros(used, u64), shifts == 1), place
+    return PackedRows(np.zeros((used, m), u64), segment, np.zeros(used, u64), shifts == 1), place
 
 
 @kernel

@@ -19,7 +19,7 @@ from trainer.kernels.compiled import kernel
 AUX = 7
 
 
-class Entries(NamedTuple):
+class VectorEntries(NamedTuple):
     """What a vector holds: costs int64 (unit, leaf), the classes `bounded` int64 (r,), and the limits of all entries, int64."""
 
     costs: np.ndarray

@@ -9,11 +9,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trainer.families.exact.kernels.bounds import Sides, child_bounds, count_bounds, inherit, node_bounds
+from trainer.families.exact.kernels.bounds import SideBounds, child_bounds, count_bounds, inherit, node_bounds
 from trainer.families.exact.kernels.depth2 import own_values, price
 from trainer.families.exact.kernels.depth2_signed import differences
-from trainer.families.exact.kernels.depth3 import BEST, CHOICE, STOPPED, TWOS, Budget, Found, Kept, three
-from trainer.families.exact.kernels.node import Data, pair_counts, prepare
+from trainer.families.exact.kernels.depth3 import (
+    BEST,
+    CHOICE,
+    DEPTH_TWO_SOLVES,
+    STOPPED,
+    NodeState,
+    PairBudget,
+    PairCache,
+    three,
+)
+from trainer.families.exact.kernels.node import DataRows, pair_counts, prepare
 from trainer.kernels.compiled import kernel
 
 i32 = np.int32
@@ -30,10 +39,10 @@ NO_SPLIT = -1
 LESS_DEEP = -2
 
 
-class Given(NamedTuple):
+class SearchContext(NamedTuple):
     """What all nodes of a search share."""
 
-    data: Data
+    data: DataRows
     allowed: np.ndarray  # uint8 (features,)
     reduce: bool
     deepen: bool  # the best tree of height three first
@@ -42,12 +51,12 @@ class Given(NamedTuple):
     binomials: np.ndarray
 
 
-class Asked(NamedTuple):
+class NodeQuery(NamedTuple):
     """What is asked of a node of height three."""
 
     ub: int  # what a tree has to cost less than
-    floors: np.ndarray  # of `Found`
-    flag: np.ndarray  # of `Budget`
+    floors: np.ndarray  # of `NodeState`
+    flag: np.ndarray  # of `PairBudget`
 
 
 @kernel
@@ -76,7 +85,7 @@ def open_node(given, rows, height, ub, answer):
 def bound_children(given, node, height):
     """What the bounds tell of both sides of each split of a node."""
     m = len(node.features)
-    sides = Sides(np.zeros((2, m), np.int64), np.zeros((2, m), np.uint8))
+    sides = SideBounds(np.zeros((2, m), np.int64), np.zeros((2, m), np.uint8))
     count_bounds(node, given.costs[0], given.costs[1], height - 1, given.bounds, sides)
     return sides
 
@@ -123,10 +132,10 @@ def three_of(given, node, P, as_leaf, kept, asked, answer):
     state[BEST] = best
     state[CHOICE] = -1
     D = differences(node, P, min_leaf)
-    found = Found(state, floors)
-    budget = Budget(1 << 40, flag)
+    found = NodeState(state, floors)
+    budget = PairBudget(1 << 40, flag)
     three(node, P, D, given.costs, kept, sides, found, budget)
-    answer[SOLVED] = state[TWOS]
+    answer[SOLVED] = state[DEPTH_TWO_SOLVES]
     if state[CHOICE] >= 0:
         root = node.features[state[CHOICE]]
     write_result(state[BEST], root, ub, state[STOPPED] != 0, as_leaf, sides.lower, answer)
@@ -141,4 +150,4 @@ def whole_three(given, rows, path, table, asked, answer):
     m = len(node.features)
     P = np.empty((given.data.classes, m, m), i32)
     pair_counts(node, P)
-    three_of(given, node, P, answer[COST], Kept(path, given.binomials, table), asked, answer)
+    three_of(given, node, P, answer[COST], PairCache(path, given.binomials, table), asked, answer)

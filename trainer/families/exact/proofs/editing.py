@@ -17,23 +17,23 @@ from trainer.constraints import Constraints
 from trainer.data.problem import Problem
 from trainer.editing.prefix import Prefix, Spot
 from trainer.editing.questions import asked_questions
-from trainer.editing.space import FAR, Stopped
-from trainer.editing.wishes import Wish, held_questions
-from trainer.families.exact.editing.fronts import Limits
+from trainer.editing.space import INFINITE_COST, SearchStopped
+from trainer.editing.wishes import EditConstraint, held_questions
+from trainer.families.exact.editing.fronts import TreeLimits
 from trainer.families.exact.editing.limited import LimitedCompleter
-from trainer.families.exact.editing.places import COUNTED, MOST_STEPS, FreeSteps, Place
-from trainer.families.exact.editing.space import Space
+from trainer.families.exact.editing.places import COUNTED, MOST_STEPS, FreeSteps, RowPlace
+from trainer.families.exact.editing.space import ExactSpace
 from trainer.families.exact.search.constraints import column_pairs, exact_constraints
-from trainer.families.exact.search.proof import ProofTooLarge
+from trainer.families.exact.search.proof import ExactProofTooLarge
 from trainer.families.exact.workbench import Workbench
-from trainer.methods.base import NotProved, Proof, Settings
+from trainer.methods.base import NotProved, ProofSteps, Settings
 
 Step = dict[str, Any]
 
 
 def restricted_proof(
-    bench: Workbench, wishes: Sequence[Wish], bound: Fraction, depth: int, stop: Callable[[], bool]
-) -> Proof | None:
+    bench: Workbench, wishes: Sequence[EditConstraint], bound: Fraction, depth: int, stop: Callable[[], bool]
+) -> ProofSteps | None:
     """The proof that no tree within the limits of the bench and with these wishes costs less than `bound`, in rows.
 
     None if it is stopped or has too many steps. Raises NotProved if the bound is not true.
@@ -46,14 +46,14 @@ def restricted_proof(
     writer = _Writer(bench, wishes, min(depth, bench.space.depth), stop)
     try:
         writer.cases(frozenset(), writer.every, goal)
-    except (Stopped, ProofTooLarge):
+    except (SearchStopped, ExactProofTooLarge):
         return None
-    return Proof(scale=g.scale, goal=goal, steps=writer.steps)
+    return ProofSteps(scale=g.scale, goal=goal, steps=writer.steps)
 
 
 def constrained_bench(problem: Problem, settings: Settings) -> Workbench:
     """The trees of a method with the constraints of its settings, to prove their bound."""
-    limits = Limits(
+    limits = TreeLimits(
         constraints=exact_constraints(problem, settings) or Constraints(max_leaves=settings["max_leaves"]),
         pairs=column_pairs(problem, settings),
     )
@@ -68,8 +68,10 @@ def constrained_bench(problem: Problem, settings: Settings) -> Workbench:
 
 
 class _Writer:
-    def __init__(self, bench: Workbench, wishes: Sequence[Wish], depth: int, stop: Callable[[], bool]) -> None:
-        self.space: Space = bench.space
+    def __init__(
+        self, bench: Workbench, wishes: Sequence[EditConstraint], depth: int, stop: Callable[[], bool]
+    ) -> None:
+        self.space: ExactSpace = bench.space
         self.prefix: Prefix = bench.prefix
         self.depth = depth
         self.stop = stop
@@ -95,8 +97,8 @@ class _Writer:
         if self.completer is not None and self.most is not None:
             found = self.completer._within(self.items, self.every - within, goal, False)
             if self.stop():
-                raise Stopped
-            if found.cost < FAR:
+                raise SearchStopped
+            if found.cost < INFINITE_COST:
                 left = {self.space.questions.columns[q] for q in asked_questions(found.tree)} - asked
                 if full or not left:
                     raise NotProved("The search found a better tree than the bound allows.")
@@ -115,7 +117,7 @@ class _Writer:
     def prove(self, spot: Spot, path: list[int], height: int, cost: int) -> None:
         """Write what covers the trees of a settled subproblem that cost less than `cost`."""
         if self.stop():
-            raise Stopped
+            raise SearchStopped
         key = (min(spot.height, height), spot.rows.tobytes(), spot.banned, spot.items)
         if self.done.get(key, -1) >= cost:
             return
@@ -123,12 +125,12 @@ class _Writer:
         named = any(i.verb == "held" for i in spot.items)  # by itself a question of the encoding is no more than that
         free = not named and (not spot.items or spot.height <= COUNTED + 1)
         if free and self.space.solve(spot.rows, None, spot.height, spot.banned, cost).lower >= cost:
-            for step in self.free.of(Place(spot.rows, spot.height, spot.banned), cost):
+            for step in self.free.of(RowPlace(spot.rows, spot.height, spot.banned), cost):
                 self._add(step | {"path": [*path, *map(self.literal, step["path"])]}, self.columns)
             return
         vectors = self.cover(spot, cost)
         if self.stop():
-            raise Stopped
+            raise SearchStopped
         if spot.height > COUNTED + 1:
             self.sides(spot, path, height, cost)
         step = {"path": path, "height": height, "bound": cost, "by": "within"}
@@ -163,11 +165,11 @@ class _Writer:
 
     def _add(self, step: Step, columns: list[int] | None) -> None:
         if len(self.steps) >= MOST_STEPS:
-            raise Stopped
+            raise SearchStopped
         self.steps.append(step if columns is None else step | {"columns": columns})
 
 
-def _literals(space: Space, wishes: Sequence[Wish]) -> Callable[[int], int]:
+def _literals(space: ExactSpace, wishes: Sequence[EditConstraint]) -> Callable[[int], int]:
     """Answers in the numbering of the format: questions that wishes name follow those of the encoding, and mirrored ones these."""
     questions = space.questions
     problem = space.problem

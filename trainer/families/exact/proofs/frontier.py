@@ -15,7 +15,7 @@ import numpy as np
 from trainer.dtypes import BoolArray, CountArray
 from trainer.families.exact.search.frontier import solve_frontier
 from trainer.families.exact.search.row_bounds import excess_of
-from trainer.methods.base import Proof
+from trainer.methods.base import ProofSteps
 from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 
 COUNTED = 3  # height up to which the checker counts by itself
@@ -24,7 +24,9 @@ MOST_PATHS = 1000  # of others: ways to ask questions down to what the checker c
 Step = dict[str, Any]
 
 
-def frontier_proof(problem: BinaryProblem, errors: list[int], *, most: int, stop: Callable[[], bool]) -> Proof | None:
+def frontier_proof(
+    problem: BinaryProblem, errors: list[int], *, most: int, stop: Callable[[], bool]
+) -> ProofSteps | None:
     """Prove that trees with at most t leaves make `errors[t - 1]` errors, and all up to `most` leaves the last number.
 
     None if the proof is too large or was stopped.
@@ -48,7 +50,7 @@ def frontier_proof(problem: BinaryProblem, errors: list[int], *, most: int, stop
             steps.append({"path": [], "height": depth, "bound": goal, "by": "split" if depth > 2 else "count"} | leaves)
     paid = min(goal + t * problem.leaf_cost for t, goal in enumerate(goals, start=1))
     goal = paid * problem.leaf_cost.denominator
-    return Proof(scale=1, goal=int(goal), steps=steps, goals=goals)
+    return ProofSteps(scale=1, goal=int(goal), steps=steps, goals=goals)
 
 
 class _Sides:

@@ -18,17 +18,17 @@ from trainer.constraints import Constraints
 from trainer.dtypes import BoolArray
 from trainer.families.exact.search.constrained import solve_constrained
 from trainer.families.exact.search.solve import prove_binary
-from trainer.methods.base import Proof
+from trainer.methods.base import ProofSteps
 from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 
 DEEPEST = 4
 Step = dict[str, Any]
-MakeProof = Callable[[], Proof | None]
+MakeProof = Callable[[], ProofSteps | None]
 
 
 def limited_proof(
     problem: BinaryProblem, constraints: Constraints, bound: Fraction, *, stop: Callable[[], bool], vectors: MakeProof
-) -> Proof | None:
+) -> ProofSteps | None:
     """Prove `bound`, in rows, for all trees within the constraints; None if it is stopped.
 
     `vectors` makes a proof of what these steps do not prove.
@@ -54,7 +54,7 @@ def limited_proof(
     if problem.depth == DEEPEST:
         writer.write_sides(goal)
     writer.write([], problem.depth, limits.max_leaves, goal)
-    return None if stop() else Proof(scale=1, goal=goal, steps=writer.steps)
+    return None if stop() else ProofSteps(scale=1, goal=goal, steps=writer.steps)
 
 
 class _Writer:

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trainer.constraints import Constraints
-from trainer.editing.space import Stopped
-from trainer.families.exact.editing.places import Pairs, Place, Places
-from trainer.families.exact.editing.space import Space
+from trainer.editing.space import SearchStopped
+from trainer.families.exact.editing.places import Pairs, Places, RowPlace
+from trainer.families.exact.editing.space import ExactSpace
 from trainer.families.exact.proofs.rules import Rules
 from trainer.families.exact.search.pareto import recall_limit
 
@@ -26,12 +26,12 @@ MOST_PLACES = 1_000_000  # the checker takes some tenths of a millisecond for ea
 Span = tuple[int, int]
 
 
-class TooMany(Exception):
+class ProofPlacesExceeded(Exception):
     """More places were searched than a checker would search again in some minutes."""
 
 
 @dataclass(frozen=True)
-class Ruled(Place):
+class RulePlace(RowPlace):
     """A place, and the first and the last class of its leaves."""
 
     span: Span
@@ -43,7 +43,7 @@ class Ruled(Place):
 
 
 @dataclass(frozen=True)
-class Front:
+class RuleFront:
     """The vectors int64 (size, entries) of cost below `below`, and the columns that their trees ask, bool (size, columns)."""
 
     vectors: np.ndarray
@@ -59,7 +59,7 @@ class Front:
 class RuledFronts:
     """The recursion, with the optima of the search without rules as bounds."""
 
-    def __init__(self, space: Space, constraints: Constraints, pairs: Pairs, rules: Rules) -> None:
+    def __init__(self, space: ExactSpace, constraints: Constraints, pairs: Pairs, rules: Rules) -> None:
         self.space = space
         self.rules = rules
         self.free = Places(space, pairs, alike=bool(rules.rising.any()))
@@ -74,11 +74,11 @@ class RuledFronts:
         self.answers = (space.questions.bits[space.origin] > 0).astype(np.float64)
         classes = np.arange(space.n_classes)[:, None]
         self.weights = np.concatenate([np.where(space.classes == classes, space.weights, 0), rules.compared])
-        self.memo: dict[tuple[object, ...], Front] = {}
+        self.memo: dict[tuple[object, ...], RuleFront] = {}
         self.bytes = self.places = 0
 
-    def front(self, place: Ruled, ub: int) -> Front:
-        """All vectors of cost below `ub`. Raises Stopped and TooMany."""
+    def front(self, place: RulePlace, ub: int) -> RuleFront:
+        """All vectors of cost below `ub`. Raises SearchStopped and TooMany."""
         known = self.memo.get(place.key)
         if known is None or known.below < ub:
             known = self._searched(place, ub)
@@ -89,12 +89,12 @@ class RuledFronts:
             self.memo[place.key] = known
         return known if known.below == ub else self._kept(known.vectors, known.asked, ub)
 
-    def _searched(self, place: Ruled, ub: int) -> Front:
+    def _searched(self, place: RulePlace, ub: int) -> RuleFront:
         self.places += 1
         if self.places > MOST_PLACES:
-            raise TooMany
+            raise ProofPlacesExceeded
         if self.space.stopped():
-            raise Stopped
+            raise SearchStopped
         found = self._leaf(place, ub)
         if place.height == 1:
             return self._joined([found, *self._stumps(place, ub)], ub)
@@ -109,7 +109,7 @@ class RuledFronts:
 
     # -- questions -----------------------------------------------------------------------------------------------------
 
-    def open(self, place: Ruled, ub: int) -> list[tuple[int, tuple[Ruled, Ruled], tuple[int, int]]]:
+    def open(self, place: RulePlace, ub: int) -> list[tuple[int, tuple[RulePlace, RulePlace], tuple[int, int]]]:
         """The questions whose sides cost less than `ub` without rules, with these costs; the cheapest first."""
         found = []
         for question, sides in self.free.questions(place):
@@ -118,7 +118,7 @@ class RuledFronts:
                 found.append((question, sides, low))
         return sorted(found, key=lambda one: (sum(one[2]), one[0]))
 
-    def parted(self, question: int, sides: tuple[Ruled, Ruled]) -> Iterator[tuple[Ruled, Ruled]]:
+    def parted(self, question: int, sides: tuple[RulePlace, RulePlace]) -> Iterator[tuple[RulePlace, RulePlace]]:
         """The sides with the classes that their leaves may predict, for each way that the rules leave."""
         way, (first, last) = int(self.rules.rising[question]), sides[0].span
         if not way:
@@ -141,19 +141,19 @@ class RuledFronts:
             own += [weight, none] if label == self.rules.favoured else [none, weight]
         return np.stack(own, axis=-1)
 
-    def _front(self, vectors: np.ndarray, columns: np.ndarray | None, ub: int) -> Front:
+    def _front(self, vectors: np.ndarray, columns: np.ndarray | None, ub: int) -> RuleFront:
         """Those of trees of one leaf, or of one question about these columns, that are kept."""
         asked = np.zeros((len(vectors), self.width), bool)
         if columns is not None:
             asked[np.arange(len(vectors)), columns] = True
         return self._kept(vectors, asked, ub)
 
-    def _leaf(self, place: Ruled, ub: int) -> Front:
+    def _leaf(self, place: RulePlace, ub: int) -> RuleFront:
         totals = self.weights[:, place.rows].sum(axis=1)[:, None]
         first, last = place.span
         return self._front(np.concatenate([self._made(totals, k) for k in range(first, last + 1)]), None, ub)
 
-    def _stumps(self, place: Ruled, ub: int) -> Iterator[Front]:
+    def _stumps(self, place: RulePlace, ub: int) -> Iterator[RuleFront]:
         """The vectors of the trees of one question."""
         weights = self.weights[:, place.rows]
         yes = (weights.astype(np.float64) @ self.answers[place.rows]).astype(np.int64)
@@ -169,7 +169,7 @@ class RuledFronts:
                 vectors = self._made(no[:, fits], k) + self._made(yes[:, fits], other)
                 yield self._front(vectors, self.columns[: len(fits)][fits], ub)
 
-    def _sums(self, question: int, sides: tuple[Ruled, Ruled], low: tuple[int, int], ub: int) -> Front:
+    def _sums(self, question: int, sides: tuple[RulePlace, RulePlace], low: tuple[int, int], ub: int) -> RuleFront:
         """The sums of vectors of both sides that cost less; the smaller side first."""
         one = 0 if len(sides[0].rows) <= len(sides[1].rows) else 1
         a = self.front(sides[one], ub - low[1 - one])
@@ -185,13 +185,13 @@ class RuledFronts:
             parts.append(self._kept(a.vectors[some][i] + b.vectors[j], asked, ub))
         return self._joined(parts, ub)
 
-    def _joined(self, fronts: list[Front], ub: int) -> Front:
+    def _joined(self, fronts: list[RuleFront], ub: int) -> RuleFront:
         if len(fronts) == 1:
             return fronts[0]
         vectors, asked = (np.concatenate(some) for some in zip(*((f.vectors, f.asked) for f in fronts), strict=True))
         return self._kept(vectors, asked, ub)
 
-    def _kept(self, vectors: np.ndarray, asked: np.ndarray, ub: int) -> Front:
+    def _kept(self, vectors: np.ndarray, asked: np.ndarray, ub: int) -> RuleFront:
         """Those below the cost and within all limits that no other one beats."""
         first = 1 + len(self.caps)
         fits = (vectors[:, 0] < ub) & (vectors[:, 1:first] <= np.array(self.caps, np.int64)).all(axis=1)
@@ -203,7 +203,7 @@ class RuledFronts:
             chosen = cheapest(vectors) if len(self.rules.compared) else unbeaten(vectors)
             vectors = vectors[chosen]
             asked = asked[chosen]
-        return Front(vectors, asked, ub)
+        return RuleFront(vectors, asked, ub)
 
 
 def cheapest(vectors: np.ndarray) -> np.ndarray:

@@ -12,24 +12,24 @@ from typing import Any
 
 from trainer.constraints import Constraints
 from trainer.data.problem import Problem
-from trainer.editing.space import Stopped
+from trainer.editing.space import SearchStopped
 from trainer.families.exact.editing.places import COUNTED, MOST_STEPS, FreeSteps, shared
-from trainer.families.exact.editing.space import Space
-from trainer.families.exact.proofs.rule_fronts import Ruled, RuledFronts, TooMany
+from trainer.families.exact.editing.space import ExactSpace
+from trainer.families.exact.proofs.rule_fronts import ProofPlacesExceeded, RuledFronts, RulePlace
 from trainer.families.exact.proofs.rules import rules_of
 from trainer.families.exact.search.constraints import column_pairs, exact_constraints
-from trainer.families.exact.search.proof import ProofTooLarge
-from trainer.methods.base import NotProved, Proof, Settings
+from trainer.families.exact.search.proof import ExactProofTooLarge
+from trainer.methods.base import NotProved, ProofSteps, Settings
 
 Step = dict[str, Any]
 
 
-def ruled_proof(problem: Problem, settings: Settings, bound: Fraction, stop: Callable[[], bool]) -> Proof | None:
+def ruled_proof(problem: Problem, settings: Settings, bound: Fraction, stop: Callable[[], bool]) -> ProofSteps | None:
     """The proof that no tree within the restrictions of the settings costs less than `bound`, in rows; None if it is stopped.
 
     Raises NotProved if the bound is not true, or if a check of the proof would take too long.
     """
-    space = Space(problem, depth=settings["depth"])
+    space = ExactSpace(problem, depth=settings["depth"])
     limits = exact_constraints(problem, settings) or Constraints(max_leaves=settings["max_leaves"])
     fronts = RuledFronts(space, limits, column_pairs(problem, settings), rules_of(problem, settings, space))
     g = space.instance
@@ -39,18 +39,18 @@ def ruled_proof(problem: Problem, settings: Settings, bound: Fraction, stop: Cal
     writer = _Writer(space, fronts, limits.max_columns, stop)
     try:
         writer.cases(frozenset(), writer.every, goal)
-    except (Stopped, ProofTooLarge):
+    except (SearchStopped, ExactProofTooLarge):
         return None
-    except TooMany:
+    except ProofPlacesExceeded:
         words = (
             f"{space.questions.encoded} questions are too many for depth {settings['depth']} within these restrictions"
         )
         raise NotProved(f"A check of the proof would take too long: {words}.") from None
-    return Proof(scale=g.scale, goal=goal, steps=writer.steps)
+    return ProofSteps(scale=g.scale, goal=goal, steps=writer.steps)
 
 
 class _Writer:
-    def __init__(self, space: Space, fronts: RuledFronts, most: int | None, stop: Callable[[], bool]) -> None:
+    def __init__(self, space: ExactSpace, fronts: RuledFronts, most: int | None, stop: Callable[[], bool]) -> None:
         self.space = space
         self.fronts = fronts
         self.most = most
@@ -69,7 +69,7 @@ class _Writer:
         """No tree that asks all of `asked` and only `usable` columns costs less than the goal."""
         full = self.most is not None and len(asked) >= self.most
         within = asked if full else usable
-        top = Ruled(self.space.all_rows, self.space.depth, self.every - within, self.span)
+        top = RulePlace(self.space.all_rows, self.space.depth, self.every - within, self.span)
         found = self.fronts.front(top, goal)
         if len(found.vectors):
             own = {int(c) for c in found.asked[found.vectors[:, 0].argmin()].nonzero()[0]}
@@ -87,7 +87,7 @@ class _Writer:
         step = {"path": [], "height": self.space.depth, "bound": goal, "by": "cases", "column": column}
         self._add(step | {"with": sorted(asked)})
 
-    def prove(self, place: Ruled, path: list[int], cost: int) -> None:
+    def prove(self, place: RulePlace, path: list[int], cost: int) -> None:
         """Write what covers the trees of a place that cost less than `cost`."""
         if self.done.get(place.key, -1) >= cost:
             return
@@ -102,7 +102,7 @@ class _Writer:
         step |= {} if place.span == self.span else {"classes": list(place.span)}
         self._add(step | ({"vectors": vectors.tolist()} if len(vectors) else {}))
 
-    def _sides(self, place: Ruled, path: list[int], cost: int) -> None:
+    def _sides(self, place: RulePlace, path: list[int], cost: int) -> None:
         """Steps for the sides of the questions that may stand here, as far as their floors fall short."""
         for question, sides in self.places.questions(place):
             floors = self.places.floors(sides)
@@ -118,14 +118,14 @@ class _Writer:
                     if needed > low[k]:
                         self.prove(both[k], paths[k], needed)
 
-    def _needed(self, sides: tuple[Ruled, Ruled], low: tuple[int, int], cost: int) -> tuple[int, int]:
+    def _needed(self, sides: tuple[RulePlace, RulePlace], low: tuple[int, int], cost: int) -> tuple[int, int]:
         """Costs for both sides whose vectors below them, and themselves, add up to the cost of each tree, or to `cost`."""
         least = [self.fronts.front(side, cost - low[1 - k]).least for k, side in enumerate(sides)]
         if least[0] + least[1] >= cost:
             return shared((least[0], least[1]), low, cost)
         return cost - least[1], cost - least[0]
 
-    def _free(self, place: Ruled, path: list[int], cost: int) -> None:
+    def _free(self, place: RulePlace, path: list[int], cost: int) -> None:
         """Steps for a bound that holds without rules, and so for leaves of any class."""
         key = (*place.key[:-1], None)
         if self.done.get(key, -1) < cost:
@@ -139,5 +139,5 @@ class _Writer:
 
     def _add(self, step: Step) -> None:
         if len(self.steps) >= MOST_STEPS or self.stop():
-            raise Stopped
+            raise SearchStopped
         self.steps.append(step if self.columns is None else step | {"columns": self.columns})

@@ -16,7 +16,7 @@ import numpy as np
 
 from trainer.constraints import directions, favoured, groups
 from trainer.data.problem import Problem
-from trainer.families.exact.editing.space import Space
+from trainer.families.exact.editing.space import ExactSpace
 from trainer.methods.base import Settings, exact_fraction
 
 Apart = tuple[int, int, int, int, int]  # g, h, a, b, most: a f[g] + b o[h] ≤ most
@@ -35,7 +35,7 @@ class Rules:
     apart: tuple[Apart, ...]
 
 
-def rules_of(problem: Problem, settings: Settings, space: Space) -> Rules:
+def rules_of(problem: Problem, settings: Settings, space: ExactSpace) -> Rules:
     """The rules that the settings ask for."""
     compared, label, delta = _compared(problem, settings, space)
     return Rules(
@@ -44,7 +44,7 @@ def rules_of(problem: Problem, settings: Settings, space: Space) -> Rules:
     )  # fmt: skip
 
 
-def _rising(problem: Problem, settings: Settings, space: Space) -> np.ndarray:
+def _rising(problem: Problem, settings: Settings, space: ExactSpace) -> np.ndarray:
     """The questions are thresholds, or the method would have refused them; their sides may be called either way."""
     questions, found = space.questions, np.zeros(space.questions.encoded, np.int64)
     for name, falls in directions(settings, problem.names):
@@ -57,7 +57,7 @@ def _rising(problem: Problem, settings: Settings, space: Space) -> np.ndarray:
     return found
 
 
-def _compared(problem: Problem, settings: Settings, space: Space) -> tuple[np.ndarray, int, Fraction]:
+def _compared(problem: Problem, settings: Settings, space: ExactSpace) -> tuple[np.ndarray, int, Fraction]:
     asked = favoured(settings, problem.names)
     group = groups(problem, settings)
     if asked is None or group is None:

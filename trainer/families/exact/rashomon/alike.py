@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trainer.families.exact.kernels.node import Node
+from trainer.families.exact.kernels.node import NodeView
 
 
 class Credit(NamedTuple):
@@ -26,7 +26,7 @@ def required_sets(must: int) -> list[frozenset[int]]:
     return [frozenset(s) for n in range(2, must + 1) for s in itertools.combinations(range(must), n)]
 
 
-def alike_columns(node: Node, columns: list[int]) -> dict[int, set[int]]:
+def alike_columns(node: NodeView, columns: list[int]) -> dict[int, set[int]]:
     """Return for the first of each group of alike questions of a node the columns that the group asks."""
     turned = (node.columns[:1] & np.uint64(1)).astype(bool)
     same = np.where(turned, node.columns ^ node.valid[:, None], node.columns)

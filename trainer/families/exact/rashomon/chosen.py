@@ -9,16 +9,16 @@ from typing import TypedDict
 import numpy as np
 
 from trainer.constraints import MAX_GROUPS
-from trainer.data.problem import Names, Problem
+from trainer.data.problem import Problem, SettingNames
 from trainer.errors import ParameterError
-from trainer.families.exact.rashomon.filters import Filters, Rates
+from trainer.families.exact.rashomon.filters import Filters, RateFilter
 from trainer.methods.base import exact_fraction
 from trainer.tree.nodes import Tree
 
 RATES = ("parity", "opportunity")
 
 
-class Choice(TypedDict, total=False):
+class GoodTreeFilter(TypedDict, total=False):
     """Which of the good trees are meant; what is left out, or None, leaves out no tree.
 
     `must`, `without`: columns to ask and not to ask. `recalls`: least share of right rows by class. `difference`: how much the shares
@@ -39,7 +39,7 @@ class Choice(TypedDict, total=False):
     agree_rows: Sequence[int] | None
 
 
-def check_choice(names: Names, choice: Choice) -> None:
+def check_choice(names: SettingNames, choice: GoodTreeFilter) -> None:
     """Check columns, classes and numbers of a choice without the rows.
 
     Raises
@@ -71,7 +71,7 @@ def check_choice(names: Names, choice: Choice) -> None:
     amount(difference, "difference")
 
 
-def filters_of(problem: Problem, choice: Choice) -> Filters:
+def filters_of(problem: Problem, choice: GoodTreeFilter) -> Filters:
     """The filters that a choice expresses. Raises ParameterError."""
     names = problem.names
     check_choice(names, choice)
@@ -100,7 +100,7 @@ def amount(value: Fraction | str | int, name: str) -> Fraction:
     return found
 
 
-def _rates(problem: Problem, choice: Choice) -> Rates | None:
+def _rates(problem: Problem, choice: GoodTreeFilter) -> RateFilter | None:
     groups = choice.get("groups")
     difference = choice.get("difference")
     if groups is None or difference is None:
@@ -113,7 +113,7 @@ def _rates(problem: Problem, choice: Choice) -> Rates | None:
         words = f"'{groups}' has {len(values)} values; groups must be at most {MAX_GROUPS}. Choose another column."
         raise ParameterError({"groups": words})
     last = int(problem.y[problem.row_weights > 0].max())
-    return Rates(
+    return RateFilter(
         groups=codes.reshape(-1).astype(np.int64),
         favoured=names.classes.index(favoured) if favoured else last,
         among=choice.get("rate", RATES[0]) == "opportunity",

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from trainer.editing.space import NONE_BANNED, Stopped, literal
-from trainer.families.exact.editing.space import Space
+from trainer.editing.space import NONE_BANNED, SearchStopped, literal
+from trainer.families.exact.editing.space import ExactSpace
 from trainer.families.exact.kernels import count as kc
 from trainer.families.exact.kernels import count_node
 from trainer.families.exact.kernels import node as dp_node
-from trainer.families.exact.kernels.column_usage import Asked
-from trainer.families.exact.kernels.depth3 import Kept
+from trainer.families.exact.kernels.column_usage import KeyUsage
+from trainer.families.exact.kernels.depth3 import PairCache
 from trainer.families.exact.rashomon.alike import Credit, alike_columns
 from trainer.families.exact.rashomon.filters import Filters, Keys
 from trainer.families.exact.search.frame import NOTHING
@@ -30,7 +30,7 @@ KEY_ROOM = 1 << 26  # keys that all kept lists may hold together, some 24 bytes 
 
 
 @dataclass
-class Entry:
+class CountedTrees:
     """The trees of a subproblem by key, ascending by cost, complete up to `budget`."""
 
     height: int
@@ -43,7 +43,7 @@ class Entry:
     opened: Opened | None = None
     open: Callable[[], Opened] | None = None
     choices: dict[int, Any] | None = None  # filled in by those who list trees
-    ranges: Asked | None = None
+    ranges: KeyUsage | None = None
 
     @property
     def leaf(self) -> tuple[int, int] | None:
@@ -51,8 +51,8 @@ class Entry:
         return self._parts()[0]
 
     @property
-    def parts(self) -> list[tuple[int, Entry, Entry]]:
-        """The pairs below each question (question, yes, no); counted when they are first asked for. Raises Stopped."""
+    def parts(self) -> list[tuple[int, CountedTrees, CountedTrees]]:
+        """The pairs below each question (question, yes, no); counted when they are first asked for. Raises SearchStopped."""
         return self._parts()[1]
 
     def _parts(self) -> Opened:
@@ -61,7 +61,7 @@ class Entry:
         return self.opened
 
 
-Opened = tuple[tuple[int, int] | None, list[tuple[int, Entry, Entry]]]
+Opened = tuple[tuple[int, int] | None, list[tuple[int, CountedTrees, CountedTrees]]]
 
 
 class Counter:
@@ -72,7 +72,7 @@ class Counter:
 
     def __init__(
         self,
-        space: Space,
+        space: ExactSpace,
         filters: Filters | None = None,
         *,
         idle: bool = True,
@@ -92,31 +92,31 @@ class Counter:
         self.mask = space.mask(self.banned)
         self.similar = space.min_leaf <= 1
         self.partial = 0  # trees that were accepted before the count was stopped
-        self.memo: dict[tuple[int, bytes], Entry] = {}
+        self.memo: dict[tuple[int, bytes], CountedTrees] = {}
         g = space.instance
         self._costs = np.array([g.Q, g.P, space.min_leaf, self.similar, g.scale], np.int64)
         self._base = base
 
-    def root(self, limit: int) -> Entry:
-        """All trees with Q errors + P leaves ≤ limit. Raises Stopped."""
+    def root(self, limit: int) -> CountedTrees:
+        """All trees with Q errors + P leaves ≤ limit. Raises SearchStopped."""
         return self.entry(self.space.all_rows, (), self.space.depth, limit)
 
-    def entry(self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, budget: int) -> Entry:
+    def entry(self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, budget: int) -> CountedTrees:
         """The trees of a subproblem up to its budget."""
         key = (height, self._key(rows))
         known = self.memo.get(key)
         if known is not None and known.budget >= budget:
             return known
         if self.space.stopped():
-            raise Stopped
+            raise SearchStopped
         found = self._counted(rows, path, height, budget)
         self.memo[key] = found
         self.held += len(found.keys) - (0 if known is None else len(known.keys))
         if self.held > KEY_ROOM:
-            raise Stopped
+            raise SearchStopped
         return found
 
-    def _counted(self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, budget: int) -> Entry:
+    def _counted(self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, budget: int) -> CountedTrees:
         if height <= self.counted and not (height and self.credited):
             return self._small(rows, height, budget)
         if height == 3 and path and self._plain:
@@ -130,7 +130,7 @@ class Counter:
         """Whether rows are counted by class, and every question by itself."""
         return self.keys.layout.idle and not self.reduce and self.kinds.places is None
 
-    def _three(self, rows: np.ndarray, path: tuple[int, ...], budget: int) -> Entry | None:
+    def _three(self, rows: np.ndarray, path: tuple[int, ...], budget: int) -> CountedTrees | None:
         """A place of height three in one call; None where 64 bits might not hold its counts. Its parts are counted when they are needed."""
         keys, costs, counts, most = count_node.count_three(
             self.given(rows),
@@ -143,10 +143,10 @@ class Counter:
             self.space.flag,
         )
         if len(keys) > KEY_ROOM or self.space.stopped():
-            raise Stopped
+            raise SearchStopped
         if most >= MOST_INT64:
             return None
-        found = Entry(3, keys, costs, counts, int(counts.sum()), budget)
+        found = CountedTrees(3, keys, costs, counts, int(counts.sum()), budget)
         found.open = self._opener(rows, path, budget)
         return found
 
@@ -164,19 +164,19 @@ class Counter:
     def _key(self, rows: np.ndarray) -> bytes:
         return members(rows, len(self.space.instance.rows)).tobytes()
 
-    def node(self, rows: np.ndarray) -> dp_node.Node:
+    def node(self, rows: np.ndarray) -> dp_node.NodeView:
         """The node of some rows with every question that separates them, and counts by class."""
         return dp_node.prepare(self.space.instance.data, rows, self.mask, self.space.min_leaf, self.reduce, False)
 
-    def detailed(self, rows: np.ndarray) -> dp_node.Node:
+    def detailed(self, rows: np.ndarray) -> dp_node.NodeView:
         """The same with counts by kind."""
         return self.kinds.node(rows, self.mask, self.space.min_leaf, self.reduce)
 
-    def given(self, rows: np.ndarray) -> tuple[dp_node.Data, np.ndarray, np.ndarray, int, bool]:
+    def given(self, rows: np.ndarray) -> tuple[dp_node.DataRows, np.ndarray, np.ndarray, int, bool]:
         """What kernels take for some rows to be counted by kind."""
         return self.kinds.given(rows, self.mask, self.space.min_leaf, self.reduce)
 
-    def pairs(self, node: dp_node.Node) -> np.ndarray:
+    def pairs(self, node: dp_node.NodeView) -> np.ndarray:
         """Pair counts of a node, int32 (classes or kinds, p, p)."""
         m = len(node.features)
         P = np.empty((len(node.totals), m, m), np.int32)
@@ -188,11 +188,11 @@ class Counter:
         label, cost, key = kc.leaf_of(self.kinds.counts(rows), self.keys.layout)
         return int(label), int(cost), int(key)
 
-    def _small(self, rows: np.ndarray, height: int, budget: int) -> Entry:
+    def _small(self, rows: np.ndarray, height: int, budget: int) -> CountedTrees:
         keys, costs, counts = count_node.count_place(self.given(rows), height, self.keys.layout, budget)
-        return Entry(height, keys, costs, counts, int(counts.sum()), budget)
+        return CountedTrees(height, keys, costs, counts, int(counts.sum()), budget)
 
-    def _large(self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, budget: int) -> Entry:
+    def _large(self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, budget: int) -> CountedTrees:
         bag = Bag(int(self.keys.layout.low))
         parts = []
         label, cost, key = self.leaf(rows)
@@ -206,7 +206,7 @@ class Counter:
                 for side, other, letter in ((yes, lows[1], True), (no, lows[0], False)):
                     inner = literal(path, question, letter, self.space.questions.encoded)
                     pair.append(self.entry(side, inner, height - 1, budget - other))
-            except Stopped:
+            except SearchStopped:
                 if path == ():
                     self.partial = accepted_number(_part(bag, height, budget), self.keys, budget)
                 raise
@@ -216,12 +216,12 @@ class Counter:
             credit = credits.get(question) or Credit(int(self.keys.layout.bits[question]), 0)
             bag.pairs(_shifted(pair[0], credit.places), pair[1], credit.bit, budget, self.space.flag)
             if bag.full or self.space.stopped():
-                raise Stopped
+                raise SearchStopped
             if not self.keys.layout.idle:
                 self._without_idle(bag, yes, no, question, budget)
         keys, costs, counts, total = bag.emptied()
         leaf = (key, label) if cost <= budget else None
-        return Entry(height, keys, costs, counts, total, budget, (leaf, parts))
+        return CountedTrees(height, keys, costs, counts, total, budget, (leaf, parts))
 
     def _credits(self, rows: np.ndarray) -> dict[int, Credit]:
         """What questions add to keys if they represent all that separate the rows alike; empty if each counts as itself."""
@@ -250,7 +250,7 @@ class Counter:
             given, height, self._costs, self._kept(path, height), budget, self.space.flag
         )
         if self.space.stopped():
-            raise Stopped
+            raise SearchStopped
         found = []
         scale = self.space.instance.scale
         root = self.space.root if path == () else None
@@ -272,12 +272,12 @@ class Counter:
         root = self.space.root
         return NOTHING if root is None or len(path) != 1 else root.floors(path[0])
 
-    def _kept(self, path: tuple[int, ...] | None, height: int) -> Kept:
+    def _kept(self, path: tuple[int, ...] | None, height: int) -> PairCache:
         """The search's table of depth-two subtrees, where it is about the same questions and reaches this place."""
         search = self.space.search(NONE_BANNED, paths=True)
         suited = not self.banned and height == 3 and path is not None and len(path) == search.depth - 3
         literals = np.array(path if suited else (), np.int64)
-        return Kept(literals, search.binomials, search.table if suited else search.no_table)
+        return PairCache(literals, search.binomials, search.table if suited else search.no_table)
 
     def _least(
         self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, question: int, low: list[int], budget: int
@@ -290,7 +290,7 @@ class Counter:
             ub = (budget - low[1 - s] + 1) * scale
             known = self.space.solve(side, inner, height - 1, NONE_BANNED, ub)  # a bound that every filter shares
             if self.space.stopped():
-                raise Stopped
+                raise SearchStopped
             low[s] = max(low[s], known.lower // scale)
             if low[0] + low[1] > budget:
                 break
@@ -319,7 +319,7 @@ class Bag:
         """Whether it holds more keys than there is room for."""
         return (self.bag[4] if self.large is None else len(self.large)) > KEY_ROOM
 
-    def pairs(self, a: Entry, b: Entry, bit: int, budget: int, flag: np.ndarray) -> None:
+    def pairs(self, a: CountedTrees, b: CountedTrees, bit: int, budget: int, flag: np.ndarray) -> None:
         """All pairs of a tree of one list and one of the other, below a question; not all where the flag is up, or where it is full."""
         most = a.total * b.total
         if self.large is None and (
@@ -351,33 +351,33 @@ class Bag:
         return keys, np.array([c for c, _, _ in rows], np.int64), counts, sum(n for _, _, n in rows)
 
 
-def accepted(entry: Entry, keys: Keys, limit: int) -> list[tuple[int, int, int]]:
+def accepted(entry: CountedTrees, keys: Keys, limit: int) -> list[tuple[int, int, int]]:
     """(cost, key, count) of the keys within the limit that pass the filters, ascending by cost."""
     costs, held, counts = _accepted(entry, keys, limit)
     return list(zip(costs.tolist(), held.tolist(), counts.tolist(), strict=True))
 
 
-def accepted_number(entry: Entry, keys: Keys, limit: int) -> int:
+def accepted_number(entry: CountedTrees, keys: Keys, limit: int) -> int:
     """How many trees the keys of `accepted` have."""
     return int(_accepted(entry, keys, limit)[2].sum())
 
 
-def _accepted(entry: Entry, keys: Keys, limit: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _accepted(entry: CountedTrees, keys: Keys, limit: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     passes = (entry.costs <= limit) & keys.admitted(entry.keys)
     return entry.costs[passes], entry.keys[passes], entry.counts[passes]
 
 
-def _shifted(entry: Entry, places: int) -> Entry:
+def _shifted(entry: CountedTrees, places: int) -> CountedTrees:
     """The same trees with something added to their keys."""
     return replace(entry, keys=entry.keys + places) if places else entry
 
 
-def _part(bag: Bag, height: int, budget: int) -> Entry:
+def _part(bag: Bag, height: int, budget: int) -> CountedTrees:
     keys, costs, counts, total = bag.emptied()
-    return Entry(height, keys, costs, counts, total, budget)
+    return CountedTrees(height, keys, costs, counts, total, budget)
 
 
-def first_counts(counter: Counter, entry: Entry, limit: int) -> dict[int, int]:
+def first_counts(counter: Counter, entry: CountedTrees, limit: int) -> dict[int, int]:
     """How many of the accepted trees ask each question first; the tree of one leaf asks none."""
     out: dict[int, int] = {}
     for question, yes, no in _root_parts(counter, entry, limit):
@@ -392,7 +392,7 @@ def first_counts(counter: Counter, entry: Entry, limit: int) -> dict[int, int]:
     return out
 
 
-def _root_parts(counter: Counter, entry: Entry, limit: int) -> Sequence[tuple[int, Entry, Entry]]:
+def _root_parts(counter: Counter, entry: CountedTrees, limit: int) -> Sequence[tuple[int, CountedTrees, CountedTrees]]:
     if entry.height > 2:
         return entry.parts
     parts = []

@@ -16,7 +16,7 @@ import numpy as np
 
 from trainer.editing.space import NONE_BANNED
 from trainer.errors import ParameterError
-from trainer.families.exact.editing.space import Space
+from trainer.families.exact.editing.space import ExactSpace
 from trainer.families.exact.kernels import count as kc
 from trainer.families.exact.rashomon.alike import Credit, required_sets
 from trainer.families.exact.rashomon.kinds import ANY, answers_of, kinds_of
@@ -25,7 +25,7 @@ KEY_BITS = 62
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rates:
+class RateFilter:
     """Between groups, the shares of rows with the answer `favoured` differ by at most `most`.
 
     `groups`: of each row of the table, from 0. `among`: only rows of the class `favoured` are looked at (equal opportunity), else all
@@ -49,7 +49,7 @@ class Filters:
     without: frozenset[int] = NONE_BANNED
     max_leaves: int | None = None
     recalls: tuple[tuple[int, Fraction], ...] = ()
-    rates: Rates | None = None
+    rates: RateFilter | None = None
     answers: tuple[tuple[int, int], ...] = ()
 
 
@@ -59,7 +59,7 @@ class Keys:
     alike: one question represents all that separate the rows of a place alike (see `workbench.alike`).
     """
 
-    def __init__(self, space: Space, filters: Filters, *, idle: bool, alike: bool = False) -> None:
+    def __init__(self, space: ExactSpace, filters: Filters, *, idle: bool, alike: bool = False) -> None:
         self.space = space
         self.filters = filters
         self.required = required_sets(len(filters.must)) if alike else []
@@ -83,7 +83,7 @@ class Keys:
         encoded = space.questions.columns[: space.questions.encoded]
         self.wanted = sum(marks.values())
         kinds = self.kinds
-        self.layout = kc.Layout(
+        self.layout = kc.KeyLayout(
             unit=g.Q,
             leaf=g.P,
             ends=np.searchsorted(kinds.classes, np.arange(g.n_classes), side="right").astype(np.int64),

@@ -13,18 +13,18 @@ from random import Random
 
 import numpy as np
 
-from trainer.editing.space import NONE_BANNED, Stopped
+from trainer.editing.space import NONE_BANNED, SearchStopped
 from trainer.errors import ParameterError
 from trainer.families.exact.editing.rows import rows_with_values
-from trainer.families.exact.editing.space import Space
-from trainer.families.exact.kernels.column_usage import Asked
-from trainer.families.exact.rashomon.count import Counter, Entry, accepted, accepted_number, first_counts
-from trainer.families.exact.rashomon.filters import Filters, Rates
+from trainer.families.exact.editing.space import ExactSpace
+from trainer.families.exact.kernels.column_usage import KeyUsage
+from trainer.families.exact.rashomon.count import CountedTrees, Counter, accepted, accepted_number, first_counts
+from trainer.families.exact.rashomon.filters import Filters, RateFilter
 from trainer.families.exact.rashomon.importance import Importance
 from trainer.families.exact.rashomon.levels import FirstColumn, first_columns
-from trainer.families.exact.rashomon.listing import Answers, Lister, TooMany
+from trainer.families.exact.rashomon.listing import AnswerVectors, Lister, ListTooLong
 from trainer.families.exact.rashomon.ranges import Ranges
-from trainer.families.exact.rashomon.small import Parts
+from trainer.families.exact.rashomon.small import SideTrees
 from trainer.families.exact.rashomon.votes import Votes
 from trainer.tree.shapes import Shape
 
@@ -35,10 +35,12 @@ class GoodTrees:
     """The trees with cost ≤ limit that pass the filters; two trees differ if their shape or a question does.
 
     Costs count 1/Q of a row. `limit` applies to all trees, whatever the filters choose. Whatever is asked for is counted then, and
-    raises Stopped if the space was told to stop.
+    raises SearchStopped if the space was told to stop.
     """
 
-    def __init__(self, space: Space, *, least: int, limit: int, filters: Filters, base: Counter | None = None) -> None:
+    def __init__(
+        self, space: ExactSpace, *, least: int, limit: int, filters: Filters, base: Counter | None = None
+    ) -> None:
         """`base`: a count of the same trees and more, with the same filters."""
         self.space = space
         self.least = least
@@ -49,7 +51,7 @@ class GoodTrees:
         self.rows = space.all_rows
 
     @cached_property
-    def root(self) -> Entry:
+    def root(self) -> CountedTrees:
         """The counts of the whole."""
         return self.counter.root(self.limit)
 
@@ -72,12 +74,12 @@ class GoodTrees:
     def distinct(self) -> int:
         """How many there are if questions that separate the rows at a place alike count once.
 
-        Raises Stopped for so many required columns that a key cannot hold what is needed of them.
+        Raises SearchStopped for so many required columns that a key cannot hold what is needed of them.
         """
         try:
             counter = Counter(self.space, self.filters, reduce=True)
         except ParameterError:  # the same filters without it did fit
-            raise Stopped from None
+            raise SearchStopped from None
         return self._counted(counter)
 
     def _counted(self, counter: Counter) -> int:
@@ -131,7 +133,7 @@ class GoodTrees:
         return Ranges(self.counter)
 
     @cached_property
-    def _asked(self) -> Asked:
+    def _asked(self) -> KeyUsage:
         return self._ranges.of(self.root, self.rows)
 
     def _accepted(self, by_key: np.ndarray) -> np.ndarray:
@@ -145,12 +147,12 @@ class GoodTrees:
         return [found[column] for column in range(len(self.space.problem.table.columns))]
 
     def importances(self) -> Iterator[tuple[int, tuple[int, int]]]:
-        """Each column with its range as it is known, those first that some tree asks for the most rows. Raises Stopped."""
-        parts: dict[int, Parts | None] = {}
+        """Each column with its range as it is known, those first that some tree asks for the most rows. Raises SearchStopped."""
+        parts: dict[int, SideTrees | None] = {}
         for column in np.argsort(-self.asked[1], kind="stable").tolist() if self.count else range(len(self.asked[1])):
             yield column, self._importance(column, parts)
 
-    def _importance(self, column: int, parts: dict[int, Parts | None]) -> tuple[int, int]:
+    def _importance(self, column: int, parts: dict[int, SideTrees | None]) -> tuple[int, int]:
         if not self.count or not self.asked[1][column]:
             return 0, 0
         shuffled = Importance(self.lister, column, parts)
@@ -162,8 +164,8 @@ class GoodTrees:
         if not self.count:
             return 0, True
         try:
-            by_key = Answers(self.lister, most=most).of(self.root, self.rows)
-        except TooMany:
+            by_key = AnswerVectors(self.lister, most=most).of(self.root, self.rows)
+        except ListTooLong:
             return self._sampled_answers()
         return len(set().union(*(by_key[k] for _, k, _ in self.levels))), True
 
@@ -247,7 +249,7 @@ class GoodTrees:
         return np.array(self.votes / max(1, self.count), float)
 
 
-def first_trees(space: Space, *, least: int, most: int, limit: int | None) -> Iterator[tuple[int, Shape]]:
+def first_trees(space: ExactSpace, *, least: int, most: int, limit: int | None) -> Iterator[tuple[int, Shape]]:
     """The `most` best trees, (cost, tree) in order of cost, up to `limit` if there is one; the limit of the count grows as far as it must."""
     slack = max(1, least // 200)
     before = (0, 1)
@@ -270,7 +272,7 @@ def _wider(before: tuple[int, int], now: tuple[int, int], most: int) -> int:
     return now[0] + max(1, int(min(now[0], max(now[0] / 5, wanted))))
 
 
-def _limit_exceeds_all(space: Space, good: GoodTrees) -> bool:
+def _limit_exceeds_all(space: ExactSpace, good: GoodTrees) -> bool:
     """Whether the limit is above the cost of every tree."""
     g = space.instance
     return good.limit >= g.Q * g.total + (g.P << space.depth)
@@ -283,4 +285,4 @@ def limit_of(least: int, Q: int, *, slack: Fraction | None, slack_rows: Fraction
     return int((1 + (slack or Fraction(0))) * least)
 
 
-__all__ = ["NONE_BANNED", "Filters", "GoodTrees", "Rates", "Stopped", "first_trees", "limit_of"]
+__all__ = ["NONE_BANNED", "Filters", "GoodTrees", "RateFilter", "SearchStopped", "first_trees", "limit_of"]

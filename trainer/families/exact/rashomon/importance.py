@@ -20,11 +20,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trainer.editing.space import Stopped
+from trainer.editing.space import SearchStopped
 from trainer.families.exact.kernels import count as kc
-from trainer.families.exact.rashomon.count import Entry
+from trainer.families.exact.rashomon.count import CountedTrees
 from trainer.families.exact.rashomon.listing import Lister
-from trainer.families.exact.rashomon.small import Parts, Sums, parts_of, sums_of
+from trainer.families.exact.rashomon.small import SideTrees, Sums, parts_of, sums_of
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,14 @@ class Met:
     rows: np.ndarray
     values: np.ndarray
 
-    def key(self, entry: Entry) -> tuple[int, bytes, bytes]:
+    def key(self, entry: CountedTrees) -> tuple[int, bytes, bytes]:
         return id(entry), self.rows.tobytes(), self.values.tobytes()
 
 
 class Importance:
     """Least and largest n² importance of one column with each key; `parts` of small trees are shared by all columns."""
 
-    def __init__(self, lister: Lister, column: int, parts: dict[int, Parts | None]) -> None:
+    def __init__(self, lister: Lister, column: int, parts: dict[int, SideTrees | None]) -> None:
         self.lister = lister
         self.counter = lister.counter
         self.space = lister.space
@@ -65,25 +65,25 @@ class Importance:
         """Every row with every value."""
         return Met(self.space.all_rows, np.ones(len(self.mass), bool))
 
-    def of(self, entry: Entry, rows: np.ndarray, met: Met) -> tuple[np.ndarray, np.ndarray]:
-        """(least, largest), int64 (keys in ascending order, 1), of the trees below a place. Raises Stopped."""
+    def of(self, entry: CountedTrees, rows: np.ndarray, met: Met) -> tuple[np.ndarray, np.ndarray]:
+        """(least, largest), int64 (keys in ascending order, 1), of the trees below a place. Raises SearchStopped."""
         if self._untouched(entry, rows, met):
             return np.zeros((len(entry.keys), 1), np.int64), np.zeros((len(entry.keys), 1), np.int64)
         known = self.memo.get(met.key(entry))
         if known is None:
             if self.space.stopped():
-                raise Stopped
+                raise SearchStopped
             keys = np.sort(entry.keys)
             out = kc.Shares(keys, np.zeros((len(keys), 1), np.int64), np.zeros((len(keys), 1), np.int64))
             first = np.ones(len(keys), np.uint8)
             self._leaf(entry, rows, met, out, first)
             (self._small if entry.height <= 2 else self._large)(entry, rows, met, out, first)
             if self.space.stopped():
-                raise Stopped
+                raise SearchStopped
             known = self.memo[met.key(entry)] = out.lo, out.hi
         return known
 
-    def _untouched(self, entry: Entry, rows: np.ndarray, met: Met) -> bool:
+    def _untouched(self, entry: CountedTrees, rows: np.ndarray, met: Met) -> bool:
         """Whether nothing asks the column on the way here and below, so that shuffling changes no answer."""
         asked = entry.ranges
         return (
@@ -93,7 +93,7 @@ class Importance:
             and not asked.hi[:, self.column].any()
         )
 
-    def _leaf(self, entry: Entry, rows: np.ndarray, met: Met, out: kc.Shares, first: np.ndarray) -> None:
+    def _leaf(self, entry: CountedTrees, rows: np.ndarray, met: Met, out: kc.Shares, first: np.ndarray) -> None:
         label, cost, key = self.counter.leaf(rows)
         if cost > entry.budget:
             return
@@ -113,7 +113,7 @@ class Importance:
         yes, no = self.space.split(met.rows, question)
         return Met(yes, met.values), Met(no, met.values)
 
-    def _large(self, entry: Entry, rows: np.ndarray, met: Met, out: kc.Shares, first: np.ndarray) -> None:
+    def _large(self, entry: CountedTrees, rows: np.ndarray, met: Met, out: kc.Shares, first: np.ndarray) -> None:
         for question, yes, no in entry.parts:
             sides = self.space.split(rows, question)
             mets = self._sides(met, question)
@@ -128,19 +128,19 @@ class Importance:
         bits = int(layout.bits[question]), int(layout.low)
         kc.range_pairs(a, b, bits, out, first, self.space.flag)
 
-    def _small(self, entry: Entry, rows: np.ndarray, met: Met, out: kc.Shares, first: np.ndarray) -> None:
+    def _small(self, entry: CountedTrees, rows: np.ndarray, met: Met, out: kc.Shares, first: np.ndarray) -> None:
         parts = self._parts(entry, rows)
         if parts is None:
             return
         for question, no, yes in parts.by_question(self._after(parts, met) - self.n * parts.errors):
             self._pairs(question, yes, no, out, first)
 
-    def _parts(self, entry: Entry, rows: np.ndarray) -> Parts | None:
+    def _parts(self, entry: CountedTrees, rows: np.ndarray) -> SideTrees | None:
         if id(entry) not in self.parts:
             self.parts[id(entry)] = parts_of(self.counter, entry, rows)
         return self.parts[id(entry)]
 
-    def _after(self, parts: Parts, met: Met) -> np.ndarray:
+    def _after(self, parts: SideTrees, met: Met) -> np.ndarray:
         """Weight of the shuffled rows that each part answers wrongly, int64 (parts,)."""
         own = self.asks[parts.names]
         node = self.counter.node(met.rows)

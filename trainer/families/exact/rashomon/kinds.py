@@ -16,7 +16,7 @@ from trainer.families.exact.editing.rows import same_rows
 from trainer.families.exact.instance import ExactInstance
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.kernels.count_node import weigh
-from trainer.families.exact.kernels.node import Data
+from trainer.families.exact.kernels.node import DataRows
 
 ANY = -1  # no answer is asked for
 
@@ -30,20 +30,20 @@ class Kinds:
     answers: np.ndarray
     codes: np.ndarray  # of each row of the instance
     weights: np.ndarray
-    data: Data
+    data: DataRows
     places: np.ndarray | None  # where each row of the instance is in `data`; None: at its own place
 
     def counts(self, rows: np.ndarray) -> np.ndarray:
         """The weight of each kind among some rows, int64."""
         return np.asarray(weigh(self.codes, self.weights, rows, len(self.classes)))
 
-    def node(self, rows: np.ndarray, mask: np.ndarray, min_leaf: int, reduce: bool) -> dp_node.Node:
+    def node(self, rows: np.ndarray, mask: np.ndarray, min_leaf: int, reduce: bool) -> dp_node.NodeView:
         """The node of some rows with its counts by kind."""
         return dp_node.prepare(*self.given(rows, mask, min_leaf, reduce), False)
 
     def given(
         self, rows: np.ndarray, mask: np.ndarray, min_leaf: int, reduce: bool
-    ) -> tuple[Data, np.ndarray, np.ndarray, int, bool]:
+    ) -> tuple[DataRows, np.ndarray, np.ndarray, int, bool]:
         """What `prepare` takes for some rows to be counted by kind."""
         if self.places is not None:
             rows = np.sort(self.places[rows])
@@ -71,14 +71,14 @@ def kinds_of(g: ExactInstance, groups: np.ndarray | None, answers: np.ndarray | 
     )  # fmt: skip
 
 
-def _sorted(g: ExactInstance, codes: np.ndarray, kinds: int) -> tuple[Data, np.ndarray]:
+def _sorted(g: ExactInstance, codes: np.ndarray, kinds: int) -> tuple[DataRows, np.ndarray]:
     """The rows in segments of one kind and one power of two, as the kernels expect them, and the new place of each row."""
     order = np.lexsort((g.shifts, codes))
     marks = np.column_stack((codes, g.shifts))[order]
     segments, segment_of = np.unique(marks, axis=0, return_inverse=True)
     places = np.empty(len(order), np.int32)
     places[order] = np.arange(len(order), dtype=np.int32)
-    data = Data(
+    data = DataRows(
         np.ascontiguousarray(g.rows[order]), segment_of.reshape(-1).astype(np.int32), segments.astype(np.int32),
         np.zeros(len(order), np.uint8), kinds,  # nothing is bounded here, so that no error is marked as unavoidable
     )  # fmt: skip

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from trainer.editing.space import Stopped
-from trainer.families.exact.rashomon.count import Bag, Entry, _part, _root_parts, accepted_number
+from trainer.editing.space import SearchStopped
+from trainer.families.exact.rashomon.count import Bag, CountedTrees, _part, _root_parts, accepted_number
 from trainer.families.exact.rashomon.listing import Lister
 
 Sides = tuple[dict[int | None, int], dict[int | None, int]]
@@ -22,14 +22,14 @@ class FirstColumn:
     no: dict[int | None, int] = field(default_factory=dict)
 
 
-def first_columns(lister: Lister, root: Entry, limit: int) -> dict[int, FirstColumn]:
-    """By the column of the first question. Raises Stopped."""
+def first_columns(lister: Lister, root: CountedTrees, limit: int) -> dict[int, FirstColumn]:
+    """By the column of the first question. Raises SearchStopped."""
     counter = lister.counter
     space = lister.space
     out: dict[int, FirstColumn] = {}
     for question, yes, no in _root_parts(counter, root, limit):
         if space.stopped():
-            raise Stopped
+            raise SearchStopped
         bit = int(counter.keys.layout.bits[question])
         below = _below(lister, question, (yes, no), bit, limit)
         trees = sum(below[0].values())
@@ -42,7 +42,7 @@ def first_columns(lister: Lister, root: Entry, limit: int) -> dict[int, FirstCol
     return out
 
 
-def _below(lister: Lister, question: int, sides: tuple[Entry, Entry], bit: int, limit: int) -> Sides:
+def _below(lister: Lister, question: int, sides: tuple[CountedTrees, CountedTrees], bit: int, limit: int) -> Sides:
     """How many trees with this question first ask each column then, on the side yes and on the side no."""
     counter = lister.counter
     found: Sides = ({}, {})
@@ -57,7 +57,7 @@ def _below(lister: Lister, question: int, sides: tuple[Entry, Entry], bit: int, 
     return found
 
 
-def _tops(lister: Lister, entry: Entry, rows: np.ndarray) -> dict[int | None, Entry]:
+def _tops(lister: Lister, entry: CountedTrees, rows: np.ndarray) -> dict[int | None, CountedTrees]:
     """The trees of a subproblem by the column of their first question, None for its leaf."""
     bags: dict[int | None, Bag] = {}
     layout = lister.counter.keys.layout

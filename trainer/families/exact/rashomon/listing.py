@@ -15,34 +15,34 @@ from typing import cast
 
 import numpy as np
 
-from trainer.editing.space import Stopped
+from trainer.editing.space import SearchStopped
 from trainer.families.exact.kernels import count as kc
 from trainer.families.exact.kernels.count_node import options_place
-from trainer.families.exact.rashomon.count import Counter, Entry
+from trainer.families.exact.rashomon.count import CountedTrees, Counter
 from trainer.tree.shapes import Shape
 
 WORD = (1 << 64) - 1
 
 
-class TooMany(Exception):
+class ListTooLong(Exception):
     """More than was allowed."""
 
 
 @dataclass(frozen=True)
-class Pair:
+class SidePair:
     """Trees (question, yes, no) whose sides have these keys; `flat` sides are listed at once."""
 
     weight: int
     question: int
-    yes: tuple[Entry, int] | tuple[Shape, ...]
-    no: tuple[Entry, int] | tuple[Shape, ...]
+    yes: tuple[CountedTrees, int] | tuple[Shape, ...]
+    no: tuple[CountedTrees, int] | tuple[Shape, ...]
     flat: bool
     idle: bool = True  # whether both sides may be leaves
 
     @property
-    def entries(self) -> tuple[tuple[Entry, int], tuple[Entry, int]]:
+    def entries(self) -> tuple[tuple[CountedTrees, int], tuple[CountedTrees, int]]:
         """The entries and keys of yes and no; of pairs that are not flat."""
-        return cast("tuple[tuple[Entry, int], tuple[Entry, int]]", (self.yes, self.no))
+        return cast("tuple[tuple[CountedTrees, int], tuple[CountedTrees, int]]", (self.yes, self.no))
 
     @property
     def shapes(self) -> tuple[tuple[Shape, ...], tuple[Shape, ...]]:
@@ -60,8 +60,8 @@ class Lister:
 
     # -- the choices of a subproblem -----------------------------------------------------------------------------------
 
-    def choices(self, entry: Entry, rows: np.ndarray) -> dict[int, list[Pair | None]]:
-        """For each key, what may be at the top: None for a leaf, or pairs below a question. Raises Stopped."""
+    def choices(self, entry: CountedTrees, rows: np.ndarray) -> dict[int, list[SidePair | None]]:
+        """For each key, what may be at the top: None for a leaf, or pairs below a question. Raises SearchStopped."""
         if entry.choices is None:
             entry.choices = {}
             try:
@@ -69,7 +69,7 @@ class Lister:
                     self._expand_small(entry, rows)
                 else:
                     self._expand(entry, rows)
-            except Stopped:
+            except SearchStopped:
                 entry.choices = None
                 raise
         return entry.choices
@@ -78,11 +78,11 @@ class Lister:
         bit = int(self.counter.keys.layout.bits[question])
         return ((a & self.low) + (b & self.low)) | ((a | b) & ~self.low) | bit
 
-    def _add(self, entry: Entry, key: int, choice: Pair | None) -> None:
+    def _add(self, entry: CountedTrees, key: int, choice: SidePair | None) -> None:
         assert entry.choices is not None
         entry.choices.setdefault(key, []).append(choice)
 
-    def _expand(self, entry: Entry, rows: np.ndarray) -> None:
+    def _expand(self, entry: CountedTrees, rows: np.ndarray) -> None:
         if entry.leaf is not None:
             self._add(entry, entry.leaf[0], None)
         held = set(entry.keys.tolist())
@@ -92,7 +92,7 @@ class Lister:
             ns = list(zip(no.keys.tolist(), no.costs.tolist(), no.counts.tolist(), strict=True))
             for ky, cy, ny in ys:
                 if self.space.stopped():
-                    raise Stopped
+                    raise SearchStopped
                 for kn, cn, nn in ns:
                     if cy + cn > entry.budget:
                         break
@@ -100,16 +100,16 @@ class Lister:
                     idle = mixed is None or (ky, kn) != mixed
                     weight = ny * nn - (not idle)
                     if key in held and weight:
-                        self._add(entry, key, Pair(weight, question, (yes, ky), (no, kn), False, idle))
+                        self._add(entry, key, SidePair(weight, question, (yes, ky), (no, kn), False, idle))
 
     def _leaf_pair(self, rows: np.ndarray, question: int) -> tuple[int, int] | None:
         """The keys of both leaves below a question if they answer alike and such pairs are left out."""
         if self.counter.keys.layout.idle:
             return None
         yes, no = (self.counter.leaf(side) for side in self.space.split(rows, question))
-        return (yes[2], no[2]) if yes[0] == no[0] and max(yes[1], no[1]) < kc.FAR else None
+        return (yes[2], no[2]) if yes[0] == no[0] and max(yes[1], no[1]) < kc.INFINITE_COST else None
 
-    def _expand_small(self, entry: Entry, rows: np.ndarray) -> None:
+    def _expand_small(self, entry: CountedTrees, rows: np.ndarray) -> None:
         _, cost, key = self.counter.leaf(rows)
         if cost <= entry.budget:
             self._add(entry, key, None)
@@ -124,9 +124,9 @@ class Lister:
                     idle = mixed is None or None not in yes or None not in no
                     weight = len(yes) * len(no) - (not idle)
                     if weight:
-                        self._add(entry, key, Pair(weight, question, tuple(yes), tuple(no), True, idle))
+                        self._add(entry, key, SidePair(weight, question, tuple(yes), tuple(no), True, idle))
 
-    def options(self, entry: Entry, rows: np.ndarray) -> dict[int, tuple[dict, dict]]:
+    def options(self, entry: CountedTrees, rows: np.ndarray) -> dict[int, tuple[dict, dict]]:
         """For each question of a subproblem of height two at most: the parts of its sides (no, yes) by key, with their cost."""
         if not entry.height:
             return {}
@@ -142,7 +142,7 @@ class Lister:
 
     # -- one after the other -------------------------------------------------------------------------------------------
 
-    def trees(self, entry: Entry, rows: np.ndarray, key: int) -> Iterator[Shape]:
+    def trees(self, entry: CountedTrees, rows: np.ndarray, key: int) -> Iterator[Shape]:
         """Every tree of a key."""
         for choice in self.choices(entry, rows).get(key, ()):
             if choice is None:
@@ -159,7 +159,7 @@ class Lister:
 
     # -- drawn ---------------------------------------------------------------------------------------------------------
 
-    def draw(self, entry: Entry, rows: np.ndarray, key: int, random: Random) -> Shape:
+    def draw(self, entry: CountedTrees, rows: np.ndarray, key: int, random: Random) -> Shape:
         """A tree of a key, each as likely as any other."""
         choices = self.choices(entry, rows)[key]
         ends = list(itertools.accumulate(1 if c is None else c.weight for c in choices))
@@ -177,7 +177,7 @@ class Lister:
         return side[random.randrange(len(side))] if flat else self.draw(side[0], rows, side[1], random)
 
 
-class Answers:
+class AnswerVectors:
     """Different vectors of answers, by sums of random numbers, one of 128 bits for each row and class."""
 
     def __init__(self, lister: Lister, *, most: int) -> None:
@@ -190,8 +190,8 @@ class Answers:
         self.left = most
         self.memo: dict[int, dict[int, set[int]]] = {}
 
-    def of(self, entry: Entry, rows: np.ndarray) -> dict[int, set[int]]:
-        """For each key the answers of its trees. Raises TooMany."""
+    def of(self, entry: CountedTrees, rows: np.ndarray) -> dict[int, set[int]]:
+        """For each key the answers of its trees. Raises ListTooLong."""
         if id(entry) not in self.memo:
             self.memo[id(entry)] = self._small(entry, rows) if entry.height <= 2 else self._large(entry, rows)
         return self.memo[id(entry)]
@@ -200,7 +200,7 @@ class Answers:
         k = int(self.space.counts(rows).argmax())
         return int(self.high[rows, k].sum(dtype=np.uint64)) << 64 | int(self.low[rows, k].sum(dtype=np.uint64))
 
-    def _large(self, entry: Entry, rows: np.ndarray) -> dict[int, set[int]]:
+    def _large(self, entry: CountedTrees, rows: np.ndarray) -> dict[int, set[int]]:
         out: dict[int, set[int]] = {key: set() for key in entry.keys.tolist()}
         if entry.leaf is not None:
             out[entry.leaf[0]].add(self._leaf(rows))
@@ -218,10 +218,10 @@ class Answers:
                 if key in out:
                     self.left -= len(a) * len(b)
                     if self.left < 0 or self.space.stopped():
-                        raise TooMany
+                        raise ListTooLong
                     out[key].update(_sum(x, y) for x in a for y in b)
 
-    def _small(self, entry: Entry, rows: np.ndarray) -> dict[int, set[int]]:
+    def _small(self, entry: CountedTrees, rows: np.ndarray) -> dict[int, set[int]]:
         out: dict[int, set[int]] = {key: set() for key in entry.keys.tolist()}
         _, cost, key = self.counter.leaf(rows)
         if cost <= entry.budget and key in out:

@@ -15,7 +15,7 @@ import numpy as np
 
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.search.memo import DEFAULT_OPTIONS, INFINITE, UNKNOWN_PATH, ExactOptions
-from trainer.families.exact.search.search import UNLIMITED, Search, begin_search, useful_depth
+from trainer.families.exact.search.search import UNLIMITED, ExactSearch, begin_search, useful_depth
 from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 from trainer.tree.shapes import Shape
 
@@ -34,7 +34,7 @@ class _Stopped(Exception):
 
 
 class _Optima:
-    def __init__(self, search: Search) -> None:
+    def __init__(self, search: ExactSearch) -> None:
         self.search = search
         self.counts: dict[tuple[int, bytes], int] = {}
         self.splits: dict[tuple[int, bytes], tuple[bool, list[int]]] = {}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from trainer.editing.space import Stopped
-from trainer.families.exact.kernels.column_usage import Asked, asked_pairs, asked_place
-from trainer.families.exact.rashomon.count import Counter, Entry
+from trainer.editing.space import SearchStopped
+from trainer.families.exact.kernels.column_usage import KeyUsage, asked_pairs, asked_place
+from trainer.families.exact.rashomon.count import CountedTrees, Counter
 
 
 class Ranges:
@@ -20,25 +20,25 @@ class Ranges:
 
     @property
     def exact(self) -> bool:
-        """Whether numbers of trees fit into 64 bits everywhere, so that those of `Asked` are right."""
+        """Whether numbers of trees fit into 64 bits everywhere, so that those of `KeyUsage` are right."""
         return all(entry.counts.dtype != object for entry in self.counter.memo.values())
 
-    def of(self, entry: Entry, rows: np.ndarray) -> Asked:
-        """What the trees of a place ask, keys ascending. Raises Stopped."""
+    def of(self, entry: CountedTrees, rows: np.ndarray) -> KeyUsage:
+        """What the trees of a place ask, keys ascending. Raises SearchStopped."""
         if entry.ranges is None:
             if self.space.stopped():
-                raise Stopped
+                raise SearchStopped
             keys = np.sort(entry.keys)
-            out = Asked(keys, *(np.zeros((len(keys), self.columns), np.int64) for _ in range(3)))
+            out = KeyUsage(keys, *(np.zeros((len(keys), self.columns), np.int64) for _ in range(3)))
             first = np.ones(len(keys), np.uint8)
             self._leaf(entry, rows, out, first)
             (self._small if entry.height <= 2 else self._large)(entry, rows, out, first)
             if self.space.stopped():
-                raise Stopped
+                raise SearchStopped
             entry.ranges = out
         return entry.ranges
 
-    def _leaf(self, entry: Entry, rows: np.ndarray, out: Asked, first: np.ndarray) -> None:
+    def _leaf(self, entry: CountedTrees, rows: np.ndarray, out: KeyUsage, first: np.ndarray) -> None:
         _, cost, key = self.counter.leaf(rows)
         if cost <= entry.budget:
             at = np.searchsorted(out.keys, key)
@@ -46,7 +46,7 @@ class Ranges:
                 first[at] = 0  # a leaf asks nothing, and the arrays hold zeros
                 out.free[at] += 1
 
-    def _large(self, entry: Entry, rows: np.ndarray, out: Asked, first: np.ndarray) -> None:
+    def _large(self, entry: CountedTrees, rows: np.ndarray, out: KeyUsage, first: np.ndarray) -> None:
         layout = self.counter.keys.layout
         weight = self.space.weight(rows)
         for question, yes, no in entry.parts:
@@ -57,7 +57,7 @@ class Ranges:
                 self.of(yes, sides[0]), self.of(no, sides[1]), bits, column, weight, out, first, self.space.flag
             )
 
-    def _small(self, entry: Entry, rows: np.ndarray, out: Asked, first: np.ndarray) -> None:
+    def _small(self, entry: CountedTrees, rows: np.ndarray, out: KeyUsage, first: np.ndarray) -> None:
         if entry.height:
             given = self.counter.given(rows)
             asked_place(given, entry.height, self.counter.keys.layout, entry.budget, self.column_of, out, first)

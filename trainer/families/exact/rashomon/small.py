@@ -9,7 +9,7 @@ import numpy as np
 
 from trainer.families.exact.kernels import count as kc
 from trainer.families.exact.kernels import node as dp_node
-from trainer.families.exact.rashomon.count import Counter, Entry
+from trainer.families.exact.rashomon.count import CountedTrees, Counter
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Sums:
 
 
 @dataclass(frozen=True)
-class Parts:
+class SideTrees:
     """What may hang at both sides of each question of a subproblem: positions of the question, its side, the question below (m:
     a leaf), and the key; `names` are the questions. `labels` (parts, 2): the answers of the leaves for no and yes, `errors` their sum.
     """
@@ -83,7 +83,7 @@ class Parts:
             yield int(self.names[position]), no, yes
 
 
-def sums_of(counter: Counter, node: dp_node.Node, places: np.ndarray, active: np.ndarray) -> Sums:
+def sums_of(counter: Counter, node: dp_node.NodeView, places: np.ndarray, active: np.ndarray) -> Sums:
     """The weights by class at a node; `places`: where the questions are among those of the node, for active ones."""
     P = counter.pairs(node).astype(np.int64)
     places = np.minimum(places, max(0, len(node.features) - 1))
@@ -91,7 +91,7 @@ def sums_of(counter: Counter, node: dp_node.Node, places: np.ndarray, active: np
     return Sums(node.totals.astype(np.int64), ones, P[:, places][:, :, places], active)
 
 
-def parts_of(counter: Counter, entry: Entry, rows: np.ndarray) -> Parts | None:
+def parts_of(counter: Counter, entry: CountedTrees, rows: np.ndarray) -> SideTrees | None:
     """The parts of the trees of an entry of height two at most, with the answers and errors of their leaves; None if there are none."""
     if not entry.height:
         return None
@@ -108,4 +108,4 @@ def parts_of(counter: Counter, entry: Entry, rows: np.ndarray) -> Parts | None:
     held = sums_of(counter, node, np.arange(m), np.arange(m + 1) < m).leaves(f, s, g)
     wrong = held.sum(axis=0) - held.max(axis=0)
     errors = np.where(g == m, wrong[:, 0], wrong.sum(axis=1))
-    return Parts(f, s, g, found[:, 3], kinds.features, held.argmax(axis=0), errors)
+    return SideTrees(f, s, g, found[:, 3], kinds.features, held.argmax(axis=0), errors)

@@ -10,12 +10,12 @@ from collections import defaultdict
 
 import numpy as np
 
-from trainer.editing.space import Stopped
-from trainer.families.exact.rashomon.count import MOST_INT64, Entry
-from trainer.families.exact.rashomon.listing import Lister, Pair
+from trainer.editing.space import SearchStopped
+from trainer.families.exact.rashomon.count import MOST_INT64, CountedTrees
+from trainer.families.exact.rashomon.listing import Lister, SidePair
 
 Outside = dict[int, int]  # by key
-Layer = dict[int, tuple[Entry, np.ndarray, Outside]]
+Layer = dict[int, tuple[CountedTrees, np.ndarray, Outside]]
 
 
 class Votes:
@@ -25,10 +25,10 @@ class Votes:
         self.lister = lister
         self.space = lister.space
 
-    def of(self, entry: Entry, rows: np.ndarray, levels: list[tuple[int, int, int]]) -> np.ndarray:
+    def of(self, entry: CountedTrees, rows: np.ndarray, levels: list[tuple[int, int, int]]) -> np.ndarray:
         """How many trees of the keys in `levels` (cost, key, count) answer each class, int64 or Python integers (rows, classes).
 
-        Raises Stopped.
+        Raises SearchStopped.
         """
         large = sum(n for _, _, n in levels) >= MOST_INT64
         self.votes = np.zeros((len(rows), self.space.instance.n_classes), object if large else np.int64)
@@ -40,14 +40,14 @@ class Votes:
             layer = below
         return self.votes
 
-    def _expand(self, entry: Entry, rows: np.ndarray, outside: Outside, below: Layer) -> None:
+    def _expand(self, entry: CountedTrees, rows: np.ndarray, outside: Outside, below: Layer) -> None:
         """Share out the trees that hold a part over what is at its top."""
         if self.space.stopped():
-            raise Stopped
+            raise SearchStopped
         choices = self.lister.choices(entry, rows)
         leaf = 0
         small: dict[tuple[int, int], dict[int | None, int]] = defaultdict(lambda: defaultdict(int))
-        deep: dict[int, list[tuple[Pair, int]]] = defaultdict(list)
+        deep: dict[int, list[tuple[SidePair, int]]] = defaultdict(list)
         for key, number in outside.items():
             for choice in choices.get(key, ()):
                 if choice is None:
@@ -63,7 +63,7 @@ class Votes:
         for question, pairs in deep.items():
             self._deep(self.space.split(rows, question), pairs, below)
 
-    def _deep(self, sides: tuple[np.ndarray, np.ndarray], pairs: list[tuple[Pair, int]], below: Layer) -> None:
+    def _deep(self, sides: tuple[np.ndarray, np.ndarray], pairs: list[tuple[SidePair, int]], below: Layer) -> None:
         counts = [
             dict(zip(e.keys.tolist(), e.counts.tolist(), strict=True))
             for e in (pair[0] for pair in pairs[0][0].entries)
@@ -85,7 +85,7 @@ class Votes:
         self.votes[rows, int(self.space.counts(rows).argmax())] += number
 
 
-def _spread(pair: Pair, number: int, small: dict[tuple[int, int], dict[int | None, int]]) -> None:
+def _spread(pair: SidePair, number: int, small: dict[tuple[int, int], dict[int | None, int]]) -> None:
     sides = pair.shapes
     for s in (0, 1):
         times = number * len(sides[1 - s])

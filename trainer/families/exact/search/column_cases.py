@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import Any
 
 from trainer.families.exact.search.proof import build_proof
-from trainer.families.exact.search.search import Search
-from trainer.methods.base import Proof
+from trainer.families.exact.search.search import ExactSearch
+from trainer.methods.base import ProofSteps
 
 Step = dict[str, Any]
 Columns = frozenset[int]
@@ -29,7 +29,7 @@ class Case:
     bound: Fraction = Fraction(0)
     column: int = -1  # the one that its sides tell apart
     sides: tuple[Case, Case] | None = None
-    search: Search | None = None  # with what it has learned, where there is room for it
+    search: ExactSearch | None = None  # with what it has learned, where there is room for it
 
     def part(self, column: int) -> tuple[Case, Case]:
         """Its sides: the column is asked, or may not be asked."""
@@ -52,10 +52,10 @@ class CasesProof:
     depth: int
     leaves: int | None
     Q: int  # costs are whole multiples of 1/Q
-    search: Callable[[Columns], Search]
+    search: Callable[[Columns], ExactSearch]
     stop: Callable[[], bool]
 
-    def made(self) -> Proof | None:
+    def made(self) -> ProofSteps | None:
         """None if it is stopped, or if the cases do not show the bound by themselves."""
         cost = -(-self.bound.numerator * self.Q // self.bound.denominator)
         scale = 1
@@ -68,7 +68,7 @@ class CasesProof:
             if step is None or self.stop():
                 return None
             steps.append(step)
-        return Proof(scale=scale, goal=goal, steps=steps)
+        return ProofSteps(scale=scale, goal=goal, steps=steps)
 
     def _steps(self, case: Case, goal: int) -> Iterator[Step | None]:
         """The steps of a case, None in place of what is missing."""

@@ -21,7 +21,7 @@ from trainer.families.exact.search.column_cases import COUNTED, Case, Columns
 from trainer.families.exact.search.frontier import cheapest_point, solve_frontier
 from trainer.families.exact.search.memo import DEFAULT_OPTIONS, INFINITE, ExactOptions
 from trainer.families.exact.search.pareto import Constraints, ParetoSearch
-from trainer.families.exact.search.search import UNLIMITED, Search, begin_search, useful_depth
+from trainer.families.exact.search.search import UNLIMITED, ExactSearch, begin_search, useful_depth
 from trainer.families.exact.search.solve import solve_binary
 from trainer.goal import lowered
 from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
@@ -45,7 +45,7 @@ class ConstrainedResult:
     nodes: int
     infeasible: bool = False
     shortfall: Fraction | None = None
-    search: Search | None = field(default=None, repr=False, compare=False)  # of a tree found without constraints
+    search: ExactSearch | None = field(default=None, repr=False, compare=False)  # of a tree found without constraints
     cases: Case | None = field(default=None, repr=False, compare=False)  # of a limit of columns
 
     @property
@@ -78,7 +78,7 @@ class _Task:
             constraints=replace(self.constraints, max_columns=None),
         )
 
-    def begin_search(self) -> Search:
+    def begin_search(self) -> ExactSearch:
         """Return the search without constraints that bounds from below."""
         return begin_search(
             self.problem,
@@ -162,7 +162,11 @@ def _solve_without_column_limit(task: _Task, report: Report | None) -> Constrain
     if stopped:
         bound = min(value, instance.true_cost(max(floor, pareto.root_bound)))
     return ConstrainedResult(
-        shape=pareto.tree(front, place), found=True, cost=value, bound=bound, nodes=search.nodes + search.twos
+        shape=pareto.tree(front, place),
+        found=True,
+        cost=value,
+        bound=bound,
+        nodes=search.nodes + search.depth_two_solves,
     )
 
 
@@ -179,7 +183,7 @@ def _solve_unconstrained(task: _Task) -> ConstrainedResult:
     return ConstrainedResult(shape=best_point.shape, found=True, cost=cost, bound=bound, nodes=0)
 
 
-def _shortfall(search: Search, constraints: Constraints, depth: int) -> Fraction | None:
+def _shortfall(search: ExactSearch, constraints: Constraints, depth: int) -> Fraction | None:
     """Return the least amount by which all recalls must be lowered so that some tree satisfies the rest."""
     if not constraints.recalls:
         return None

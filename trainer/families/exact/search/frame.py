@@ -9,20 +9,20 @@ import numpy as np
 
 from trainer.families.exact.kernels import depth4 as dp_four
 from trainer.families.exact.kernels import node as dp_node
-from trainer.families.exact.kernels.bounds import Sides
-from trainer.families.exact.kernels.first_split_bounds import Firsts
+from trainer.families.exact.kernels.bounds import SideBounds
+from trainer.families.exact.kernels.first_split_bounds import FirstSplitBounds
 
 NOTHING = np.zeros(0, np.int64)  # floors of which none is known
 
 
 @dataclass(frozen=True)
-class Learned:
+class RootBounds:
     """What a search has learned of the questions at the root; costs in its integers."""
 
     features: np.ndarray
     lower: np.ndarray  # int64 (2, p)
     exact: np.ndarray  # uint8 (2, p)
-    least: np.ndarray  # of `Firsts`
+    least: np.ndarray  # of `FirstSplitBounds`
 
     @property
     def size(self) -> int:
@@ -46,21 +46,21 @@ class Learned:
 
 
 @dataclass
-class Frame:
+class SearchFrame:
     """A node of height above two with what is known of both sides of each split."""
 
-    node: dp_node.Node
+    node: dp_node.NodeView
     P: np.ndarray
     lower: np.ndarray  # int64 (2, p)
     exact: np.ndarray  # uint8 (2, p)
     leaf: int
-    firsts: Firsts  # without lines except for nodes of height four
+    firsts: FirstSplitBounds  # without lines except for nodes of height four
     roots: np.ndarray  # int64 (2, p), ROOT of the sides that `kernels.four` has searched
 
     @property
-    def compiled(self) -> dp_four.Frame:
+    def compiled(self) -> dp_four.Depth4Frame:
         """The same as kernels take it."""
-        return dp_four.Frame(self.node, self.P, Sides(self.lower, self.exact), self.firsts, self.roots)
+        return dp_four.Depth4Frame(self.node, self.P, SideBounds(self.lower, self.exact), self.firsts, self.roots)
 
     def bound(self) -> int:
         """Valid whatever was searched: a leaf, or a split with sides that cost no less than their bounds."""
@@ -69,6 +69,6 @@ class Frame:
         return min(self.leaf, int((self.lower[0] + self.lower[1]).min()))
 
     @property
-    def learned(self) -> Learned:
+    def learned(self) -> RootBounds:
         """What stays after the search."""
-        return Learned(self.node.features, self.lower, self.exact, self.firsts.least)
+        return RootBounds(self.node.features, self.lower, self.exact, self.firsts.least)

@@ -14,9 +14,9 @@ import numpy as np
 from trainer.families.exact.kernels import frontier as dp_frontier
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.kernels.depth2_signed import differences
-from trainer.families.exact.kernels.depth3 import Budget
+from trainer.families.exact.kernels.depth3 import PairBudget
 from trainer.families.exact.search.memo import DEFAULT_OPTIONS, ExactOptions
-from trainer.families.exact.search.search import UNLIMITED, Search, begin_search, useful_depth
+from trainer.families.exact.search.search import UNLIMITED, ExactSearch, begin_search, useful_depth
 from trainer.kernels.members import members
 from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 from trainer.tree.shapes import Shape
@@ -45,7 +45,7 @@ class _Vector:
 class FrontierSearch:
     """The recurrence with equivalent-point, class and similarity bounds, and a cache by rows."""
 
-    def __init__(self, search: Search, most: int) -> None:
+    def __init__(self, search: ExactSearch, most: int) -> None:
         self.search = search
         self.most = most
         self.memo: dict[tuple[int, bytes], _Vector] = {}
@@ -65,7 +65,7 @@ class FrontierSearch:
             self.memo[key] = found
         return found
 
-    def _small(self, node: dp_node.Node, height: int) -> _Vector:
+    def _small(self, node: dp_node.NodeView, height: int) -> _Vector:
         g = self.search.instance
         m = len(node.features)
         size = 1 << height
@@ -84,7 +84,7 @@ class FrontierSearch:
         inner[below] = node.features[inner[below]]
         return _Vector(best, best, choice, inner)
 
-    def _large(self, rows: np.ndarray, node: dp_node.Node, height: int, stoppable: bool) -> _Vector:
+    def _large(self, rows: np.ndarray, node: dp_node.NodeView, height: int, stoppable: bool) -> _Vector:
         g = self.search.instance
         m = len(node.features)
         size = 1 << height
@@ -109,7 +109,7 @@ class FrontierSearch:
         dp_frontier.settle(best, positions)
         return _Vector(best, self._bound(node, lb, best, stoppable), positions, below=below)
 
-    def _bound(self, node: dp_node.Node, lb: np.ndarray, best: np.ndarray, stoppable: bool) -> np.ndarray:
+    def _bound(self, node: dp_node.NodeView, lb: np.ndarray, best: np.ndarray, stoppable: bool) -> np.ndarray:
         if not (stoppable and self.search.stopped()):
             return best
         bound = np.full(len(best), int(node.totals.sum()) - int(node.totals.max()), np.int64)
@@ -120,7 +120,13 @@ class FrontierSearch:
         return np.minimum(bound, best)
 
     def _three(
-        self, node: dp_node.Node, P: np.ndarray, lb: np.ndarray, best: np.ndarray, choice: np.ndarray, stoppable: bool
+        self,
+        node: dp_node.NodeView,
+        P: np.ndarray,
+        lb: np.ndarray,
+        best: np.ndarray,
+        choice: np.ndarray,
+        stoppable: bool,
     ) -> None:
         s = self.search
         state = np.zeros(3, np.int64)
@@ -128,16 +134,16 @@ class FrontierSearch:
         before = 0
         frontier = dp_frontier.Frontier(best, choice, self.most)
         pairs = s.slice_size(node.columns.shape[1], len(node.valid))
-        budget = Budget(pairs, s.flag if stoppable else s.no_flag)
+        budget = PairBudget(pairs, s.flag if stoppable else s.no_flag)
         while True:
             dp_frontier.three_frontier(node, P, D, s.costs, lb, frontier, state, budget)
-            s.twos += int(state[dp_frontier.TWOS]) - before
-            before = int(state[dp_frontier.TWOS])
+            s.depth_two_solves += int(state[dp_frontier.DEPTH_TWO_SOLVES]) - before
+            before = int(state[dp_frontier.DEPTH_TWO_SOLVES])
             if not state[dp_frontier.STOPPED] or (stoppable and s.stopped()):
                 return
 
     def _branch(
-        self, rows: np.ndarray, node: dp_node.Node, P: np.ndarray, lb: np.ndarray, best: np.ndarray, choice: np.ndarray,
+        self, rows: np.ndarray, node: dp_node.NodeView, P: np.ndarray, lb: np.ndarray, best: np.ndarray, choice: np.ndarray,
         height: int, stoppable: bool,
     ) -> None:  # fmt: skip
         s = self.search

@@ -36,7 +36,7 @@ DEFAULT_OPTIONS = ExactOptions()
 
 
 @dataclass(frozen=True)
-class Known:
+class MemoEntry:
     """What is known of E(D, h): a lower bound, whether it is exact, and the feature of the best root if so."""
 
     lower: int

@@ -18,26 +18,26 @@ from trainer.families.exact.instance import ExactInstance
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.kernels import pareto as dp_pareto
 from trainer.families.exact.search.memo import INFINITE, UNKNOWN_PATH
-from trainer.families.exact.search.search import Search
+from trainer.families.exact.search.search import ExactSearch
 from trainer.tree.shapes import LabelledShape
 
 NO_LIMIT = int(INFINITE) - 1
 
 
 @dataclass(frozen=True)
-class Front:
+class VectorFront:
     vectors: np.ndarray  # int64 (size, D)
     aux: np.ndarray  # int64 (size, AUX)
     below: int  # all vectors of smaller cost are here
     terminal: bool
     features: np.ndarray  # features of the positions in aux, where terminal
-    children: dict[int, tuple[Front, Front]] = field(default_factory=dict)
+    children: dict[int, tuple[VectorFront, VectorFront]] = field(default_factory=dict)
 
 
 class ParetoSearch:
     """The recurrence over non-dominated vectors, for one instance and one set of allowed features."""
 
-    def __init__(self, search: Search, constraints: Constraints, unit: int, leaf: int) -> None:
+    def __init__(self, search: ExactSearch, constraints: Constraints, unit: int, leaf: int) -> None:
         self.depth = self.full_depth = -1  # of the root
         self.search = search
         self.constraints = constraints
@@ -50,16 +50,16 @@ class ParetoSearch:
             self.caps.append(constraints.max_leaves)
         self.conflict = constraints.conflict
         self.allowed = np.ones(g.features, np.uint8) if search.allowed is None else search.allowed
-        self.memo: dict[Any, Front] = {}
+        self.memo: dict[Any, VectorFront] = {}
         self.bytes = 0
-        self.best: tuple[int, Front, int] | None = None  # cost, front, place of the incumbent
+        self.best: tuple[int, VectorFront, int] | None = None  # cost, front, place of the incumbent
         self.root_bound = 0
 
     def limits(self, ub: int) -> np.ndarray:
         """Largest admissible vector below the cost `ub`."""
         return np.array([ub - 1, *self.caps], np.int64)
 
-    def solve(self, rows: np.ndarray, height: int, allowed: np.ndarray, ub: int) -> Front:
+    def solve(self, rows: np.ndarray, height: int, allowed: np.ndarray, ub: int) -> VectorFront:
         """The vectors of cost below `ub` for `rows`; incomplete if the search was stopped."""
         key = (
             height,
@@ -88,30 +88,30 @@ class ParetoSearch:
         member[rows] = 1
         return member
 
-    def _prepare(self, rows: np.ndarray, allowed: np.ndarray) -> dp_node.Node:
+    def _prepare(self, rows: np.ndarray, allowed: np.ndarray) -> dp_node.NodeView:
         s = self.search
         # equal columns of different conflicts are not the same question
         reduce = self.conflict is None
         return dp_node.prepare(s.given.data, rows, allowed, s.min_leaf, reduce, True)
 
-    def _small(self, node: dp_node.Node, height: int, ub: int) -> Front:
+    def _small(self, node: dp_node.NodeView, height: int, ub: int) -> VectorFront:
         m = len(node.features)
-        entries = dp_pareto.Entries(self.costs, self.bounded, self.limits(ub))
+        entries = dp_pareto.VectorEntries(self.costs, self.bounded, self.limits(ub))
         if height == 0 or m == 0:
             vectors, aux = dp_pareto.leaf_front(node.totals, entries)
-            return Front(vectors, aux, ub, True, node.features)
+            return VectorFront(vectors, aux, ub, True, node.features)
         P = np.empty((self.search.instance.n_classes, m, m), np.int32)
         dp_node.pair_counts(node, P)
         vectors, aux = dp_pareto.small_front(node, P, self._conflict(node), height, self.search.min_leaf, entries)
-        return Front(vectors, aux, ub, True, node.features)
+        return VectorFront(vectors, aux, ub, True, node.features)
 
-    def _conflict(self, node: dp_node.Node) -> np.ndarray:
+    def _conflict(self, node: dp_node.NodeView) -> np.ndarray:
         m = len(node.features)
         if self.conflict is None:
             return np.zeros((m, m), np.uint8)
         return np.ascontiguousarray(self.conflict[np.ix_(node.features, node.features)])
 
-    def _bounds(self, node: dp_node.Node, height: int, ub: int) -> np.ndarray:
+    def _bounds(self, node: dp_node.NodeView, height: int, ub: int) -> np.ndarray:
         """Lower bounds (2, p) of the costs of both sides of each split, from the search without constraints."""
         if not self.costs[0]:
             return np.zeros((2, len(node.features)), np.int64)
@@ -121,14 +121,16 @@ class ParetoSearch:
             self.search._run_three(frame, UNKNOWN_PATH, state, True)
         return frame.lower
 
-    def _large(self, rows: np.ndarray, node: dp_node.Node, height: int, allowed: np.ndarray, ub: int) -> Front:
+    def _large(
+        self, rows: np.ndarray, node: dp_node.NodeView, height: int, allowed: np.ndarray, ub: int
+    ) -> VectorFront:
         s = self.search
         root = height == self.depth and len(rows) == len(self.search.instance.rows)
         given = ub
         lower = self._bounds(node, height, ub)
-        entries = dp_pareto.Entries(self.costs, self.bounded, self.limits(ub))
+        entries = dp_pareto.VectorEntries(self.costs, self.bounded, self.limits(ub))
         vectors, aux = dp_pareto.leaf_front(node.totals, entries)
-        children: dict[int, tuple[Front, Front]] = {}
+        children: dict[int, tuple[VectorFront, VectorFront]] = {}
         open_bound = int(INFINITE)
         for p in np.argsort(lower.sum(axis=0), kind="stable").tolist():
             total = int(lower[0, p] + lower[1, p])
@@ -149,17 +151,17 @@ class ParetoSearch:
             if len(vectors) and (root or vectors.shape[1] == 1):
                 ub = min(ub, int(vectors[:, 0].min()))
                 if root:
-                    self._news(Front(vectors, aux, ub, False, node.features, children))
+                    self._news(VectorFront(vectors, aux, ub, False, node.features, children))
         if root and height == self.full_depth:
             # ascending bounds: what comes after the one at which the search stopped costs no less
             self.root_bound = max(self.root_bound, min(open_bound, ub))
         used = {int(f) for f in aux[:, 0]} if len(aux) else set()
         children = {f: pair for f, pair in children.items() if f in used}
-        return Front(vectors, aux, given, False, node.features, children)
+        return VectorFront(vectors, aux, given, False, node.features, children)
 
     def _sides(
         self, rows: np.ndarray, f: int, height: int, allowed: np.ndarray, ub: int, lower: np.ndarray
-    ) -> tuple[Front, Front] | None:
+    ) -> tuple[VectorFront, VectorFront] | None:
         s = self.search
         parts = dp_node.split_rows(s.instance.rows, rows, f)
         inner = allowed if self.conflict is None else (allowed & (1 - self.conflict[f])).astype(np.uint8)
@@ -176,7 +178,7 @@ class ParetoSearch:
         b = self.solve(parts[1 - first], height - 1, inner, ub - int(a.vectors[:, 0].min()))
         return (a, b) if first == 0 else (b, a)
 
-    def _news(self, front: Front) -> None:
+    def _news(self, front: VectorFront) -> None:
         place = int(front.vectors[:, 0].argmin())
         cost = int(front.vectors[place, 0])
         if self.best is None or cost < self.best[0]:
@@ -199,7 +201,7 @@ class ParetoSearch:
                 return
         self.root_bound = max(self.root_bound, int(INFINITE) if self.best is None else self.best[0])
 
-    def tree(self, front: Front, place: int) -> LabelledShape:
+    def tree(self, front: VectorFront, place: int) -> LabelledShape:
         """The tree behind a vector."""
         a = [int(x) for x in front.aux[place]]
         if a[0] < 0:

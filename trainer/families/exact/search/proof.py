@@ -16,18 +16,18 @@ import numpy as np
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.kernels.bounds import share
 from trainer.families.exact.search.memo import INFINITE, UNKNOWN_PATH
-from trainer.families.exact.search.search import Search
-from trainer.methods.base import Proof
+from trainer.families.exact.search.search import ExactSearch
+from trainer.methods.base import ProofSteps
 
 Step = dict[str, Any]
 MOST_STEPS = 2_000_000
 
 
-class ProofTooLarge(Exception):
+class ExactProofTooLarge(Exception):
     """The proof has more steps than are written."""
 
 
-def build_proof(search: Search, bound: int, stop: Callable[[], bool]) -> Proof | None:
+def build_proof(search: ExactSearch, bound: int, stop: Callable[[], bool]) -> ProofSteps | None:
     """The proof of the integer cost `bound` of a search that has been run; None if it has too many steps or is stopped."""
     search.flag = np.zeros(1, np.int64)
     search.stop = stop
@@ -35,15 +35,15 @@ def build_proof(search: Search, bound: int, stop: Callable[[], bool]) -> Proof |
     search.report = lambda cost, lower, nodes: None
     try:
         steps, proved = prove(search, bound, stop)
-    except ProofTooLarge:
+    except ExactProofTooLarge:
         return None
-    return Proof(scale=search.instance.scale, goal=proved, steps=steps) if proved >= bound else None
+    return ProofSteps(scale=search.instance.scale, goal=proved, steps=steps) if proved >= bound else None
 
 
-def prove(search: Search, bound: int, stop: Callable[[], bool] = lambda: False) -> tuple[list[Step], int]:
+def prove(search: ExactSearch, bound: int, stop: Callable[[], bool] = lambda: False) -> tuple[list[Step], int]:
     """The steps that prove the integer cost `bound` for all rows, and the bound that they do prove: less where `stop` ended the pass.
 
-    `search` has been run.  Raises ProofTooLarge beyond two million steps.
+    `search` has been run.  Raises ExactProofTooLarge beyond two million steps.
     """
     writer = _Writer(search, stop)
     rows = np.arange(len(search.instance.rows), dtype=np.int32)
@@ -51,15 +51,15 @@ def prove(search: Search, bound: int, stop: Callable[[], bool] = lambda: False) 
     return writer.steps, proved
 
 
-def part_steps(search: Search, rows: np.ndarray, height: int, bound: int, stop: Callable[[], bool]) -> list[Step]:
-    """The steps that prove `bound` for some rows, with paths from there. Raises ProofTooLarge."""
+def part_steps(search: ExactSearch, rows: np.ndarray, height: int, bound: int, stop: Callable[[], bool]) -> list[Step]:
+    """The steps that prove `bound` for some rows, with paths from there. Raises ExactProofTooLarge."""
     writer = _Writer(search, stop)
     writer.prove(rows, UNKNOWN_PATH, height, bound)
     return [step | {"path": step["path"][1:]} for step in writer.steps]
 
 
 class _Writer:
-    def __init__(self, search: Search, stop: Callable[[], bool]) -> None:
+    def __init__(self, search: ExactSearch, stop: Callable[[], bool]) -> None:
         self.search = search
         self.stop = stop
         self.steps = list[Step]()
@@ -140,5 +140,5 @@ class _Writer:
 
     def _write(self, path: tuple[int, ...], height: int, bound: int, by: str) -> None:
         if len(self.steps) >= MOST_STEPS:
-            raise ProofTooLarge
+            raise ExactProofTooLarge
         self.steps.append({"path": list(path), "height": height, "bound": int(bound), "by": by})

@@ -12,35 +12,35 @@ import numpy as np
 from trainer.families.exact.instance import ExactInstance
 from trainer.families.exact.kernels import depth4 as dp_four
 from trainer.families.exact.kernels import solve_subtree as dp_whole
-from trainer.families.exact.kernels.depth3 import BEST, CHOICE, NEXT, TWOS, Budget
+from trainer.families.exact.kernels.depth3 import BEST, CHOICE, DEPTH_TWO_SOLVES, NEXT, PairBudget
 from trainer.families.exact.kernels.equal_rows import members_by_answer
-from trainer.families.exact.search.frame import Frame
-from trainer.families.exact.search.memo import SHALLOWER, Known
+from trainer.families.exact.search.frame import SearchFrame
+from trainer.families.exact.search.memo import SHALLOWER, MemoEntry
 
 NEWS_SECONDS = 0.02  # the bound of a root takes longer than a brief side of it
 
 
-class Rooted(Protocol):
+class RootSearch(Protocol):
     """What is asked of a search."""
 
     instance: ExactInstance
-    given: dp_whole.Given
+    given: dp_whole.SearchContext
     threads: int
     lock: threading.Lock
     flag: np.ndarray
     no_flag: np.ndarray
     no_table: np.ndarray
     starts: np.ndarray
-    heard: float
+    last_bound_reported_at: float
     nodes: int
-    twos: int
+    depth_two_solves: int
 
     @property
     def room(self) -> Callable[[int], int]:
         """Up to which costs splits are searched, by the cost of the best tree."""
 
     def attempt(
-        self, frame: Frame, rows: np.ndarray, path: tuple[int, ...], height: int, p: int,
+        self, frame: SearchFrame, rows: np.ndarray, path: tuple[int, ...], height: int, p: int,
         best: Callable[[], int], stoppable: bool,
     ) -> int:  # fmt: skip
         """The cost of the best tree with split p if it is below best(), else something that is not."""
@@ -48,7 +48,7 @@ class Rooted(Protocol):
     def stopped(self) -> bool:
         """True once the search has to end."""
 
-    def root_news(self, frame: Frame, cost: int, choice: int | None, height: int) -> None:
+    def root_news(self, frame: SearchFrame, cost: int, choice: int | None, height: int) -> None:
         """Keep a better tree and tell the listeners."""
 
     def slice_size(self, m: int, words: int) -> int:
@@ -57,12 +57,12 @@ class Rooted(Protocol):
     def table_of(self, path: tuple[int, ...], height: int) -> np.ndarray:
         """The cache of depth-two subtrees below a node."""
 
-    def remember_side(self, members: np.ndarray, literal: int, known: Known) -> None:
+    def remember_side(self, members: np.ndarray, literal: int, known: MemoEntry) -> None:
         """Keep what is known of a side of height three below the root."""
 
 
 def in_slices(
-    search: Rooted, frame: Frame, rows: np.ndarray, best: int, choice: int | None, stoppable: bool
+    search: RootSearch, frame: SearchFrame, rows: np.ndarray, best: int, choice: int | None, stoppable: bool
 ) -> tuple[int, int | None]:
     """The best split of a root of height four whose sides are brief, if it costs less than `best`; its cost and feature."""
     m = len(frame.node.features)
@@ -72,7 +72,7 @@ def in_slices(
     caches = dp_four.Caches(search.table_of((), 4), search.no_table, search.starts)
     # what one slice takes is told of before the next one
     pairs = max(1, search.slice_size(m, len(frame.node.valid)) // 2)
-    budget = Budget(pairs, search.flag if stoppable else search.no_flag)
+    budget = PairBudget(pairs, search.flag if stoppable else search.no_flag)
     given = search.given
     path = np.zeros(0, np.int64)
     compiled = frame.compiled
@@ -80,19 +80,19 @@ def in_slices(
         state[dp_four.MOST] = search.room(best)
         before = state.tolist()
         dp_four.four(given, rows, path, compiled, caches, state, budget)
-        search.twos += int(state[TWOS]) - before[TWOS]
+        search.depth_two_solves += int(state[DEPTH_TWO_SOLVES]) - before[DEPTH_TWO_SOLVES]
         search.nodes += int(state[dp_four.THREES]) - before[dp_four.THREES]
         better = int(state[BEST]) < best
         if better:
             best = int(state[BEST])
             choice = int(frame.node.features[state[CHOICE]])
-        if better or time.perf_counter() - search.heard >= NEWS_SECONDS:
+        if better or time.perf_counter() - search.last_bound_reported_at >= NEWS_SECONDS:
             search.root_news(frame, best, choice, 4)
     _keep(search, frame)
     return best, choice
 
 
-def _keep(search: Rooted, frame: Frame) -> None:
+def _keep(search: RootSearch, frame: SearchFrame) -> None:
     """Keep what is known of the sides as subproblems of their own."""
     features = frame.node.features
     names = members_by_answer(search.instance.rows, features)
@@ -101,12 +101,12 @@ def _keep(search: Rooted, frame: Frame) -> None:
             root = int(frame.roots[s, p])
             exact = bool(frame.exact[s, p])
             choice = None if root == dp_whole.NO_SPLIT else SHALLOWER if root == dp_whole.LESS_DEEP else root
-            known = Known(int(frame.lower[s, p]), exact, choice if exact else None)
+            known = MemoEntry(int(frame.lower[s, p]), exact, choice if exact else None)
             search.remember_side(names[p, s], 2 * feature + s, known)
 
 
 def in_parallel(
-    search: Rooted, frame: Frame, rows: np.ndarray, height: int, best: int, choice: int | None
+    search: RootSearch, frame: SearchFrame, rows: np.ndarray, height: int, best: int, choice: int | None
 ) -> tuple[int, int | None]:
     """Splits of the root dealt to threads that share the incumbent; then the first split that reaches the optimum."""
     start = best

@@ -23,23 +23,23 @@ from trainer.families.exact.instance import ExactInstance, build_instance
 from trainer.families.exact.kernels import depth4 as dp_four
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.kernels import solve_subtree as dp_whole
-from trainer.families.exact.kernels.bounds import Sides, child_bounds, count_bounds, inherit, node_bounds
+from trainer.families.exact.kernels.bounds import SideBounds, child_bounds, count_bounds, inherit, node_bounds
 from trainer.families.exact.kernels.depth2 import best_two, own_values, price
 from trainer.families.exact.kernels.depth2_signed import differences
 from trainer.families.exact.kernels.depth3 import (
     BEST,
     CHOICE,
+    DEPTH_TWO_SOLVES,
     STOPPED,
-    TWOS,
-    Budget,
-    Found,
-    Kept,
+    NodeState,
+    PairBudget,
+    PairCache,
     binomial_table,
     three,
 )
 from trainer.families.exact.kernels.first_split_bounds import firsts_of, floors_of, learn, update_similar_bounds
-from trainer.families.exact.search.frame import Frame, Learned
-from trainer.families.exact.search.memo import INFINITE, SHALLOWER, ExactOptions, Known, known_path
+from trainer.families.exact.search.frame import RootBounds, SearchFrame
+from trainer.families.exact.search.memo import INFINITE, SHALLOWER, ExactOptions, MemoEntry, known_path
 from trainer.families.exact.search.root_splits import NEWS_SECONDS, in_parallel, in_slices
 from trainer.families.exact.search.tree_reader import split
 from trainer.kernels.members import members
@@ -62,7 +62,7 @@ def _check_pairs(classes: int, features: int, depth: int, memory: int) -> None:
 
 
 @dataclass
-class Search:
+class ExactSearch:
     """One search; `stop` is asked about every 50 ms, `flag[0] != 0` ends a kernel at once."""
 
     instance: ExactInstance
@@ -87,18 +87,18 @@ class Search:
         similar = o.similarity and self.min_leaf <= 1  # with a smallest leaf a tree need not fit fewer rows
         self.similar = similar
         self.costs = np.array([g.unit, g.leaf, self.min_leaf, similar], np.int64)
-        self.memo: dict[Any, Known] = {}
+        self.memo: dict[Any, MemoEntry] = {}
         self.memo_bytes = 0
         self.evictions = 0
         self.nodes = 0
-        self.twos = 0
+        self.depth_two_solves = 0
         self.incumbent: tuple[int, int | None, int] = (int(INFINITE), None, 0)  # cost, root feature, height
         self.root_lower = 0
-        self.root: Learned | None = None  # of the whole, once its splits have been searched
+        self.root: RootBounds | None = None  # of the whole, once its splits have been searched
         self.lock = threading.Lock()
-        self.told = -math.inf  # when a tree was last passed on
-        self.heard = -math.inf  # when costs and bounds were last told
-        self.untold = False
+        self.last_tree_reported_at = -math.inf  # when a tree was last passed on
+        self.last_bound_reported_at = -math.inf  # when costs and bounds were last told
+        self.tree_pending = False
         self.drawn: tuple[tuple[int, int, int], Shape] | None = None  # an incumbent and its tree
         self.root_shapes: dict[int, Shape] = {}  # trees of one and two levels for all rows
         self.no_flag = np.zeros(1, np.int64)
@@ -130,7 +130,7 @@ class Search:
         self.known = np.zeros(self.starts[-1] if wanted else 0, np.int64)
         g = self.instance
         o = self.options
-        self.given = dp_whole.Given(
+        self.given = dp_whole.SearchContext(
             data=g.data, allowed=allowed, reduce=bool(o.reduce), deepen=bool(o.deepening), bounds=self.bounds,
             costs=self.costs, binomials=self.binomials,
         )  # fmt: skip
@@ -147,11 +147,11 @@ class Search:
 
     # -- subproblems ---------------------------------------------------------------------------------------------------
 
-    def prepare(self, rows: np.ndarray, sort: bool = True) -> dp_node.Node:
+    def prepare(self, rows: np.ndarray, sort: bool = True) -> dp_node.NodeView:
         """The compact node of `rows`."""
         return dp_node.prepare(self.given.data, rows, self.allowed, self.min_leaf, self.options.reduce, sort)
 
-    def pairs(self, node: dp_node.Node, stoppable: bool) -> np.ndarray | None:
+    def pairs(self, node: dp_node.NodeView, stoppable: bool) -> np.ndarray | None:
         """The weights of each class in pairs of questions, int32 (K, m, m) as the kernels fill it; None if the search was stopped."""
         m = len(node.features)
         P = np.empty((self.instance.n_classes, m, m), np.int32)
@@ -169,7 +169,7 @@ class Search:
         """Floors of which nothing is known yet."""
         return np.zeros(self.instance.features, np.int64)
 
-    def frame(self, node: dp_node.Node, height: int, P: np.ndarray | None = None) -> Frame:
+    def frame(self, node: dp_node.NodeView, height: int, P: np.ndarray | None = None) -> SearchFrame:
         """A node of which its counts are known."""
         g = self.instance
         m = len(node.features)
@@ -178,25 +178,25 @@ class Search:
             dp_node.pair_counts(node, P)
         lower = np.zeros((2, m), np.int64)
         exact = np.zeros((2, m), np.uint8)
-        count_bounds(node, g.unit, g.leaf, height - 1, self.bounds, Sides(lower, exact))
+        count_bounds(node, g.unit, g.leaf, height - 1, self.bounds, SideBounds(lower, exact))
         firsts = firsts_of(m, g.features, height == 4 and self.similar)
         roots = np.full((2, m), dp_whole.NO_SPLIT, np.int64)
-        return Frame(node, P, lower, exact, self._leaf(node), firsts, roots)
+        return SearchFrame(node, P, lower, exact, self._leaf(node), firsts, roots)
 
-    def _leaf(self, node: dp_node.Node) -> int:
+    def _leaf(self, node: dp_node.NodeView) -> int:
         total = int(node.totals.sum())
         return (total - int(node.totals.max())) * self.instance.unit + self.instance.leaf
 
-    def node_bounds(self, node: dp_node.Node, height: int) -> tuple[int, int]:
+    def node_bounds(self, node: dp_node.NodeView, height: int) -> tuple[int, int]:
         """Cost of the node as a leaf, and a lower bound of what it costs."""
         leaf, floor = node_bounds(node, self.instance.unit, self.instance.leaf, height, self.bounds)
         return int(leaf), int(floor)
 
-    def kept(self, rows: np.ndarray, path: tuple[int, ...], height: int) -> Known | None:
+    def kept(self, rows: np.ndarray, path: tuple[int, ...], height: int) -> MemoEntry | None:
         """What it keeps of a subproblem."""
         return self.memo.get(self._key(rows, path, height))
 
-    def remember_side(self, members: np.ndarray, literal: int, known: Known) -> None:
+    def remember_side(self, members: np.ndarray, literal: int, known: MemoEntry) -> None:
         """Keep what is known of a side of height three below the root."""
         self._remember((3, members.tobytes() if self.options.dataset_cache else (literal,)), known)
 
@@ -205,7 +205,7 @@ class Search:
             return height, members(rows, len(self.instance.rows)).tobytes()
         return height, path
 
-    def _remember(self, key: Any, known: Known) -> Known:
+    def _remember(self, key: Any, known: MemoEntry) -> MemoEntry:
         size = 220 + (len(key[1]) if isinstance(key[1], bytes) else 36 * len(key[1]))
         with self.lock:
             if self.memo_bytes > self.options.memory // 2:
@@ -219,7 +219,7 @@ class Search:
     def solve(
         self, rows: np.ndarray, path: tuple[int, ...], height: int, ub: int, stoppable: bool = True,
         floors: np.ndarray | None = None,
-    ) -> Known:  # fmt: skip
+    ) -> MemoEntry:  # fmt: skip
         """E(rows, height) if below `ub`, else a lower bound of at least `ub` (less only if the search was stopped).
 
         path: the literals that all of these rows, and no others, keep, ascending; UNKNOWN_PATH for any other rows.
@@ -236,12 +236,12 @@ class Search:
         node = self.prepare(rows)
         leaf, floor = self.node_bounds(node, height)
         if len(node.features) == 0 or height == 0 or floor >= leaf:
-            return self._remember(key, Known(leaf, True))
+            return self._remember(key, MemoEntry(leaf, True))
         if floor >= ub:
-            return self._remember(key, Known(floor, False))
+            return self._remember(key, MemoEntry(floor, False))
         P = self.pairs(node, stoppable) if height > 1 else np.empty((self.instance.n_classes, 0, 0), np.int32)
         if P is None:
-            return self._remember(key, Known(floor, False))
+            return self._remember(key, MemoEntry(floor, False))
         if height <= 2:
             return self._remember(key, self._small(node, P, rows, height))
         frame = self.frame(node, height, P)
@@ -249,13 +249,13 @@ class Search:
             return self._remember(key, self._three(frame, path, ub, stoppable, floors))
         return self._remember(key, self._branch(frame, rows, path, height, ub, stoppable))
 
-    def _small(self, node: dp_node.Node, P: np.ndarray, rows: np.ndarray, height: int) -> Known:
+    def _small(self, node: dp_node.NodeView, P: np.ndarray, rows: np.ndarray, height: int) -> MemoEntry:
         shape, cost = self._two(node, P, height)
         if len(rows) == len(self.instance.rows):
             self.root_shapes[height] = shape
-        return Known(cost, True, shape[0] if isinstance(shape, tuple) else None)
+        return MemoEntry(cost, True, shape[0] if isinstance(shape, tuple) else None)
 
-    def _two(self, node: dp_node.Node, P: np.ndarray, height: int) -> tuple[Shape, int]:
+    def _two(self, node: dp_node.NodeView, P: np.ndarray, height: int) -> tuple[Shape, int]:
         """A cheapest tree of one or two levels, and its cost."""
         g = self.instance
         positions, cost = best_two(node, P, g.unit, g.leaf, self.min_leaf, 1 << height)
@@ -263,38 +263,40 @@ class Search:
         below = None if zero < 0 else (zero, None, None), None if one < 0 else (one, None, None)
         return (None if root < 0 else (root, *below)), int(cost)
 
-    def _own_two(self, frame: Frame) -> int:
+    def _own_two(self, frame: SearchFrame) -> int:
         e = np.empty(4, np.int64)
         children = own_values(frame.node, frame.P, self.min_leaf, e)
-        child_bounds(frame.node, children, self.costs, self.bounds, Sides(frame.lower, frame.exact))
+        child_bounds(frame.node, children, self.costs, self.bounds, SideBounds(frame.lower, frame.exact))
         return int(price(e, self.instance.unit, self.instance.leaf, 4))
 
     def _whole(
         self, rows: np.ndarray, path: tuple[int, ...], height: int, ub: int, stoppable: bool, floors: np.ndarray
-    ) -> Known:
+    ) -> MemoEntry:
         """A node of height three or four in one call."""
         answer = np.empty(dp_whole.ANSWERS, np.int64)
         literals = np.array(path, np.int64)
         table = self.table_of(path, height)
         flag = self.flag if stoppable else self.no_flag
         if height == 3:
-            asked = dp_whole.Asked(ub, floors, flag)
+            asked = dp_whole.NodeQuery(ub, floors, flag)
             dp_whole.whole_three(self.given, rows, literals, table, asked, answer)
         else:
             within = known_path(path) and len(path) <= self.depth - height
             caches = dp_four.Caches(table, self.known if within else self.no_table, self.starts)
             dp_four.whole_four(self.given, rows, literals, caches, ub, flag, answer)
         cost, exact, root, solved, nodes = answer.tolist()
-        self.twos += solved
+        self.depth_two_solves += solved
         self.nodes += nodes
         choice = None if root == dp_whole.NO_SPLIT else SHALLOWER if root == dp_whole.LESS_DEEP else root
-        return Known(cost, bool(exact), choice)
+        return MemoEntry(cost, bool(exact), choice)
 
     def slice_size(self, m: int, words: int) -> int:
         """Depth-two pairs over m questions and 64 * words rows that take about 50 ms."""
         return max(1, int(SLICE_NS / (m * m * (0.8 + 0.12 * words) * self.instance.n_classes / 2 + 2000)))
 
-    def _three(self, frame: Frame, path: tuple[int, ...], ub: int, stoppable: bool, floors: np.ndarray) -> Known:
+    def _three(
+        self, frame: SearchFrame, path: tuple[int, ...], ub: int, stoppable: bool, floors: np.ndarray
+    ) -> MemoEntry:
         own = self._own_two(frame)
         self._inherit(frame, own)
         best, choice = (own, SHALLOWER) if own < ub else (ub, None)
@@ -304,41 +306,46 @@ class Search:
         state = np.array([best, -2, 0, 0, 0], np.int64)
         self._run_three(frame, path, state, stoppable, floors)
         if state[STOPPED]:
-            return Known(frame.bound(), False)
+            return MemoEntry(frame.bound(), False)
         if state[CHOICE] >= 0:
-            return Known(int(state[BEST]), True, int(frame.node.features[state[CHOICE]]))
+            return MemoEntry(int(state[BEST]), True, int(frame.node.features[state[CHOICE]]))
         if best < ub:
-            return Known(best, True, choice)
-        return Known(max(ub, frame.bound()), False)
+            return MemoEntry(best, True, choice)
+        return MemoEntry(max(ub, frame.bound()), False)
 
-    def _inherit(self, frame: Frame, lower: int) -> None:
+    def _inherit(self, frame: SearchFrame, lower: int) -> None:
         """A lower bound of a node at the height of its sides bounds these, too."""
         if self.similar:
             inherit(frame.node, lower, self.instance.unit, frame.lower)
 
     def _run_three(
-        self, frame: Frame, path: tuple[int, ...], state: np.ndarray, stoppable: bool, floors: np.ndarray | None = None
+        self,
+        frame: SearchFrame,
+        path: tuple[int, ...],
+        state: np.ndarray,
+        stoppable: bool,
+        floors: np.ndarray | None = None,
     ) -> None:
         floors = self._none_known() if floors is None else floors
         literals = np.array(path, np.int64)
         D = differences(frame.node, frame.P, self.min_leaf)
-        kept = Kept(literals, self.binomials, self.table_of(path, 3))
-        sides = Sides(frame.lower, frame.exact)
-        found = Found(state, floors)
+        kept = PairCache(literals, self.binomials, self.table_of(path, 3))
+        sides = SideBounds(frame.lower, frame.exact)
+        found = NodeState(state, floors)
         pairs = self.slice_size(frame.node.columns.shape[1], len(frame.node.valid))
-        budget = Budget(pairs, self.flag if stoppable else self.no_flag)
+        budget = PairBudget(pairs, self.flag if stoppable else self.no_flag)
         before = 0
         while True:
             three(frame.node, frame.P, D, self.costs, kept, sides, found, budget)
-            self.twos += int(state[TWOS]) - before
-            before = int(state[TWOS])
+            self.depth_two_solves += int(state[DEPTH_TWO_SOLVES]) - before
+            before = int(state[DEPTH_TWO_SOLVES])
             if not path:
                 p = state[CHOICE]
                 self.root_news(frame, int(state[BEST]), int(frame.node.features[p]) if p >= 0 else None, 3)
             if not state[STOPPED] or (stoppable and self.stopped()):
                 return
 
-    def root_news(self, frame: Frame, cost: int, choice: int | None, height: int) -> None:
+    def root_news(self, frame: SearchFrame, cost: int, choice: int | None, height: int) -> None:
         """Keep a better tree and, at the full height, a better bound; tell the listeners.
 
         Several threads may call it. The listeners are called without the lock: what they ask for may need it.
@@ -346,27 +353,29 @@ class Search:
         with self.lock:
             if choice is not None and choice >= 0 and cost < self.incumbent[0]:
                 self.incumbent = (cost, choice, height)
-                self.untold = True
+                self.tree_pending = True
             if height == self.depth:
                 self.root_lower = max(self.root_lower, frame.bound())
             least = min(cost, self.incumbent[0])
             lower = self.root_lower
-        self.report(least, lower, self.nodes + self.twos)
-        self.heard = time.perf_counter()
+        self.report(least, lower, self.nodes + self.depth_two_solves)
+        self.last_bound_reported_at = time.perf_counter()
         self._show()
 
     def _show(self) -> None:
         """Pass the incumbent tree on: its subtrees are in the caches, so it takes only a few small searches."""
-        if self.improved is None or not self.untold:
+        if self.improved is None or not self.tree_pending:
             return
         if self.stopped():  # the tree is put together at the end anyway
             return
         with self.lock:
             now = time.perf_counter()
-            due = self.untold and self.incumbent[1] is not None and now - self.told >= TREE_SECONDS
+            due = (
+                self.tree_pending and self.incumbent[1] is not None and now - self.last_tree_reported_at >= TREE_SECONDS
+            )
             if due:
-                self.told = now
-                self.untold = False
+                self.last_tree_reported_at = now
+                self.tree_pending = False
         if due:
             self.improved(self.incumbent_shape())
 
@@ -388,8 +397,8 @@ class Search:
         return bool(self.flag[0])
 
     def _branch(
-        self, frame: Frame, rows: np.ndarray, path: tuple[int, ...], height: int, ub: int, stoppable: bool
-    ) -> Known:
+        self, frame: SearchFrame, rows: np.ndarray, path: tuple[int, ...], height: int, ub: int, stoppable: bool
+    ) -> MemoEntry:
         best, choice = (frame.leaf, None) if frame.leaf < ub else (ub, None)
         if self.options.deepening:
             floors = self._none_known()
@@ -412,13 +421,13 @@ class Search:
         if not path and height == self.depth:
             self.root = frame.learned
         if stoppable and self.stopped():
-            return Known(frame.bound(), False)
+            return MemoEntry(frame.bound(), False)
         if best < ub:
-            return Known(best, True, choice)
-        return Known(max(ub, frame.bound()), False)
+            return MemoEntry(best, True, choice)
+        return MemoEntry(max(ub, frame.bound()), False)
 
     def _one_by_one(
-        self, frame: Frame, rows: np.ndarray, path: tuple[int, ...], height: int, best: int, choice: int | None, stoppable: bool
+        self, frame: SearchFrame, rows: np.ndarray, path: tuple[int, ...], height: int, best: int, choice: int | None, stoppable: bool
     ) -> tuple[int, int | None]:  # fmt: skip
         """The best split of a node, if it costs less than `best`; its cost and feature."""
         for p in range(len(frame.node.features)):
@@ -429,12 +438,12 @@ class Search:
             if better:
                 best = found
                 choice = int(frame.node.features[p])
-            if not path and (better or time.perf_counter() - self.heard >= NEWS_SECONDS):
+            if not path and (better or time.perf_counter() - self.last_bound_reported_at >= NEWS_SECONDS):
                 self.root_news(frame, best, choice, height)
         return best, choice
 
     def attempt(
-        self, frame: Frame, rows: np.ndarray, path: tuple[int, ...], height: int, p: int,
+        self, frame: SearchFrame, rows: np.ndarray, path: tuple[int, ...], height: int, p: int,
         best: Callable[[], int], stoppable: bool,
     ) -> int:  # fmt: skip
         """The cost of the best tree with split p if it is below best(), else something that is not."""
@@ -488,14 +497,14 @@ def useful_depth(problem: BinaryProblem, instance: ExactInstance) -> int:
 
 def begin_search(
     problem: BinaryProblem, *, limits: SearchLimits, options: ExactOptions, depth: int | None = None
-) -> Search:
+) -> ExactSearch:
     """Return the search of a problem; its clock runs from now.
 
     `depth` is that of the table of subtrees of depth two: 2 for no table, the whole depth by default.
     """
     instance = build_instance(problem)
     running = limits.start_clock()
-    return Search(
+    return ExactSearch(
         instance=instance,
         depth=useful_depth(problem, instance) if depth is None else depth,
         min_leaf=problem.min_leaf,

@@ -12,12 +12,12 @@ import numpy as np
 from trainer.families.exact.instance import ExactInstance, build_instance
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.search.column_cases import Case
-from trainer.families.exact.search.memo import DEFAULT_OPTIONS, INFINITE, ExactOptions, Known
+from trainer.families.exact.search.memo import DEFAULT_OPTIONS, INFINITE, ExactOptions, MemoEntry
 from trainer.families.exact.search.proof import build_proof
 from trainer.families.exact.search.row_bounds import least_cost
-from trainer.families.exact.search.search import UNLIMITED, Search, begin_search, useful_depth
+from trainer.families.exact.search.search import UNLIMITED, ExactSearch, begin_search, useful_depth
 from trainer.families.exact.search.tree_reader import extract
-from trainer.methods.base import Proof
+from trainer.methods.base import ProofSteps
 from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 from trainer.tree.shapes import LabelledShape, Shape
 
@@ -39,11 +39,11 @@ class ExactResult:
     cache_entries: int
     evictions: int
     start: Fraction | None = None  # cost of the tree that was given to begin with
-    search: Search | None = field(default=None, repr=False, compare=False)
+    search: ExactSearch | None = field(default=None, repr=False, compare=False)
     lower: int = 0  # the bound in the search's own integers
     cases: Case | None = field(default=None, repr=False, compare=False)  # of a limit of columns
 
-    def proof(self, stop: Callable[[], bool]) -> Proof | None:
+    def proof(self, stop: Callable[[], bool]) -> ProofSteps | None:
         """The steps that prove the bound, with the caches of the search."""
         return None if self.search is None else build_proof(self.search, self.lower, stop)
 
@@ -86,7 +86,7 @@ def solve_binary(
     return _finish(search, start)
 
 
-def prove_binary(problem: BinaryProblem, cost: Fraction, *, stop: Callable[[], bool]) -> Proof | None:
+def prove_binary(problem: BinaryProblem, cost: Fraction, *, stop: Callable[[], bool]) -> ProofSteps | None:
     """Prove that no tree costs less than `cost` rows, or the optimum if that is less.
 
     A bound far below the optimum often needs no step: equal rows and the classes alone cost so much.
@@ -101,8 +101,8 @@ def prove_binary(problem: BinaryProblem, cost: Fraction, *, stop: Callable[[], b
     target = g.scale * needed + (g.scale > 1)  # a tree has a leaf
     floor = least_cost(problem.X, problem.y, problem.row_weights, problem.n_classes, 1 << problem.depth, g.unit, g.leaf)
     if floor >= target:
-        return Proof(scale=g.scale, goal=floor, steps=[])
-    search = Search(
+        return ProofSteps(scale=g.scale, goal=floor, steps=[])
+    search = ExactSearch(
         instance=g, depth=useful_depth(problem, g), min_leaf=problem.min_leaf, allowed=problem.allowed, stop=stop
     )
     known = search.solve(np.arange(len(g.rows), dtype=np.int32), (), search.depth, g.scale * (needed + 1))
@@ -111,7 +111,7 @@ def prove_binary(problem: BinaryProblem, cost: Fraction, *, stop: Callable[[], b
     return build_proof(search, target, stop) if known.lower >= target else None
 
 
-def _finish(search: Search, start: Shape) -> ExactResult:
+def _finish(search: ExactSearch, start: Shape) -> ExactResult:
     g = search.instance
     rows = np.arange(len(g.rows), dtype=np.int32)
     first = None
@@ -131,8 +131,8 @@ def _finish(search: Search, start: Shape) -> ExactResult:
         cost=cost,
         bound=bound,
         optimal=bound == cost,
-        nodes=search.nodes + search.twos,
-        depth_two=search.twos,
+        nodes=search.nodes + search.depth_two_solves,
+        depth_two=search.depth_two_solves,
         cache_entries=len(search.memo),
         evictions=search.evictions,
         start=first,
@@ -141,7 +141,7 @@ def _finish(search: Search, start: Shape) -> ExactResult:
     )
 
 
-def _solve_from(search: Search, rows: np.ndarray, start: Shape, cost: int) -> tuple[Known, Shape]:
+def _solve_from(search: ExactSearch, rows: np.ndarray, start: Shape, cost: int) -> tuple[MemoEntry, Shape]:
     """A tree that costs less than `start`, or the proof that there is none, or whichever is better when the search is stopped."""
     search.root_lower = search.node_bounds(search.prepare(rows), search.depth)[1]
     search.incumbent = (cost, None, 0)
@@ -150,14 +150,14 @@ def _solve_from(search: Search, rows: np.ndarray, start: Shape, cost: int) -> tu
     if known.exact and known.lower < cost:
         return known, extract(search, rows, (), search.depth, known.lower)
     if known.exact or known.lower >= cost:
-        return Known(cost, True), start
+        return MemoEntry(cost, True), start
     better, feature, _ = search.incumbent
     if feature is not None and better < cost:
-        return Known(search.root_lower, False), search.incumbent_shape()
-    return Known(max(known.lower, search.root_lower), False), start
+        return MemoEntry(search.root_lower, False), search.incumbent_shape()
+    return MemoEntry(max(known.lower, search.root_lower), False), start
 
 
-def _solve_root(search: Search, rows: np.ndarray) -> tuple[Known, Shape]:
+def _solve_root(search: ExactSearch, rows: np.ndarray) -> tuple[MemoEntry, Shape]:
     """The optimum, or the incumbent and the best bound if the search is stopped; a tree of depth two comes first.
 
     One that is stopped before there is any has the best tree of one question.
@@ -167,11 +167,11 @@ def _solve_root(search: Search, rows: np.ndarray) -> tuple[Known, Shape]:
     leaf, search.root_lower = search.node_bounds(node, depth)
     search.report(leaf, search.root_lower, 0)
     if search.stopped():
-        return Known(search.root_lower, search.root_lower == leaf), None
+        return MemoEntry(search.root_lower, search.root_lower == leaf), None
     known = search.solve(rows, (), min(2, depth), int(INFINITE))
     if not known.exact:  # one question needs no counts of pairs
         one = search.solve(rows, (), 1, int(INFINITE))
-        return Known(search.root_lower, False), extract(search, rows, (), 1, one.lower)
+        return MemoEntry(search.root_lower, False), extract(search, rows, (), 1, one.lower)
     search.report(known.lower, search.root_lower, search.nodes)
     if depth > 2:
         two = known.lower
@@ -182,8 +182,8 @@ def _solve_root(search: Search, rows: np.ndarray) -> tuple[Known, Shape]:
         if not known.exact:
             cost, feature, _ = search.incumbent
             if feature is not None and cost < two:
-                return Known(search.root_lower, False), search.incumbent_shape()
-            return Known(search.root_lower, False), shape
+                return MemoEntry(search.root_lower, False), search.incumbent_shape()
+            return MemoEntry(search.root_lower, False), shape
     return known, extract(search, rows, (), depth, known.lower)
 
 

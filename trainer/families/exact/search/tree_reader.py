@@ -8,28 +8,28 @@ import numpy as np
 
 from trainer.families.exact.instance import ExactInstance
 from trainer.families.exact.kernels import node as dp_node
-from trainer.families.exact.search.memo import INFINITE, SHALLOWER, Known
+from trainer.families.exact.search.memo import INFINITE, SHALLOWER, MemoEntry
 from trainer.tree.shapes import Shape
 
 
-class Searched(Protocol):
+class MemoSource(Protocol):
     """What is asked of a search."""
 
     instance: ExactInstance
 
-    def kept(self, rows: np.ndarray, path: tuple[int, ...], height: int) -> Known | None:
+    def kept(self, rows: np.ndarray, path: tuple[int, ...], height: int) -> MemoEntry | None:
         """What it keeps of a subproblem."""
 
     def solve(
         self, rows: np.ndarray, path: tuple[int, ...], height: int, ub: int, stoppable: bool = ...
-    ) -> Known:  # fmt: skip
+    ) -> MemoEntry:  # fmt: skip
         """What it finds of a subproblem."""
 
     def small(self, rows: np.ndarray, height: int) -> Shape:
         """A cheapest tree of one or two levels."""
 
 
-def extract(search: Searched, rows: np.ndarray, path: tuple[int, ...], height: int, cost: int) -> Shape:
+def extract(search: MemoSource, rows: np.ndarray, path: tuple[int, ...], height: int, cost: int) -> Shape:
     """The first tree in search order of the known optimal `cost`."""
     known = search.kept(rows, path, height)
     if known is None or not known.exact:
@@ -43,7 +43,7 @@ def extract(search: Searched, rows: np.ndarray, path: tuple[int, ...], height: i
     return split(search, rows, path, height, known.choice)
 
 
-def split(search: Searched, rows: np.ndarray, path: tuple[int, ...], height: int, feature: int) -> Shape:
+def split(search: MemoSource, rows: np.ndarray, path: tuple[int, ...], height: int, feature: int) -> Shape:
     """The best tree whose root tests `feature`."""
     parts = dp_node.split_rows(search.instance.rows, rows, feature)
     below = []

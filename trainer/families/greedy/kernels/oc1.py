@@ -16,7 +16,7 @@ from trainer.kernels.compiled import kernel
 from trainer.kernels.impurity import of_parts
 
 
-class Rows(NamedTuple):
+class HyperplaneRows(NamedTuple):
     """The rows of a node: `flat` as above, class and weight int64 (n,), the total of each class; and how a split of them is judged."""
 
     flat: np.ndarray
@@ -27,7 +27,7 @@ class Rows(NamedTuple):
     min_leaf: int
 
 
-class Plane(NamedTuple):
+class PlaneState(NamedTuple):
     """A hyperplane on its way: the state as above."""
 
     a: np.ndarray
@@ -217,7 +217,7 @@ def climb(rows, a, mode, jumps, idle, random, flag):
     m = a.shape[0]
     V = np.dot(rows.flat.T, a)
     status = np.array([hyperplane_value(V, rows.y, rows.weight, rows.total, rows.measure, rows.min_leaf), 1.0])
-    plane = Plane(a, V, status)
+    plane = PlaneState(a, V, status)
     best = status[0]
     kept = a.copy()
     waited = 0

@@ -20,7 +20,7 @@ import numpy as np
 from trainer.dtypes import CountArray, FloatArray
 from trainer.families.mip.first_tree import Halted, never
 from trainer.families.mip.instance import Instance
-from trainer.milo import Expression, Model, Variables, total, weighted
+from trainer.milo import Expression, IntegerProgram, Variables, total, weighted
 
 PAIRS = 1 << 22  # of rows that are compared at a time
 
@@ -130,7 +130,7 @@ class EquivalentPoints:
     """Adds the inequalities of some sets to a master problem."""
 
     instance: Instance
-    model: Model
+    model: IntegerProgram
     b: Variables
     theta: Variables
     form: Form = "recursive"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from trainer.data.problem import Problem
 from trainer.families.mip.instance import Instance
-from trainer.families.mip.side.base import Names, Relaxed, SideConstraint
+from trainer.families.mip.side.base import NamedIndices, RelaxedConstraint, SideConstraint
 from trainer.families.mip.side.columns import max_columns
 from trainer.families.mip.side.fairness import fairness
 from trainer.families.mip.side.leaves import max_leaves
@@ -16,7 +16,7 @@ from trainer.families.mip.side.recall import recall
 from trainer.methods.base import Settings
 
 # the constraints that settings ask for, by the name of their parameter
-KEEP: dict[str, Callable[[Names, Settings], Iterator[SideConstraint]]] = {
+KEEP: dict[str, Callable[[NamedIndices, Settings], Iterator[SideConstraint]]] = {
     "max_leaves": max_leaves,
     "max_columns": max_columns,
     "recall": recall,
@@ -28,11 +28,11 @@ KEEP: dict[str, Callable[[Names, Settings], Iterator[SideConstraint]]] = {
 
 def side_constraints(problem: Problem, settings: Settings, instance: Instance) -> tuple[SideConstraint, ...]:
     """The constraints that the settings ask for; raises ParameterError for names that do not exist."""
-    at = Names(problem=problem, instance=instance)
+    at = NamedIndices(problem=problem, instance=instance)
     return tuple(found for keep in KEEP.values() for found in keep(at, settings))
 
 
-def relaxations(side: Sequence[SideConstraint]) -> list[tuple[Relaxed, list[SideConstraint]]]:
+def relaxations(side: Sequence[SideConstraint]) -> list[tuple[RelaxedConstraint, list[SideConstraint]]]:
     """For each limit that can be given up: what takes its place, and the constraints that stay. Those given up together come first."""
     together = dict.fromkeys(type(c) for c in side if c.together)
     groups = [[c for c in side if type(c) is kind] for kind in together]

@@ -28,11 +28,11 @@ from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
 from trainer.errors import ParameterError
 from trainer.families.mip.instance import ArrayTree, Instance
-from trainer.milo import Expression, Model, Variables
+from trainer.milo import Expression, IntegerProgram, Variables
 
 
 @dataclass(frozen=True, kw_only=True)
-class Names:
+class NamedIndices:
     """Columns and classes by name, as places of an instance."""
 
     problem: Problem
@@ -61,7 +61,7 @@ class View:
     """What constraints refer to: the branchings of a formulation, and its leaves and labels as variables or expressions."""
 
     instance: Instance
-    model: Model
+    model: IntegerProgram
     b: Variables
     p: Mapping[int, Expression]
     w: Mapping[tuple[int, int], Expression]
@@ -92,7 +92,7 @@ class SideConstraint(ABC):
         return False
 
     @classmethod
-    def relaxed(cls, given_up: Sequence[SideConstraint]) -> Relaxed | None:
+    def relaxed(cls, given_up: Sequence[SideConstraint]) -> RelaxedConstraint | None:
         """What takes the place of constraints of this class; None if they have no limit to move."""
         return None
 
@@ -101,7 +101,7 @@ class SideConstraint(ABC):
         return kept
 
 
-class Relaxed(SideConstraint):
+class RelaxedConstraint(SideConstraint):
     """A kind of constraint that every tree satisfies, at a price; `of` says what the price is for."""
 
     of: ClassVar[str]

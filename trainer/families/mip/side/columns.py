@@ -12,7 +12,7 @@ import numpy as np
 from trainer.constraints import Constraints
 from trainer.dtypes import FloatArray
 from trainer.families.mip.instance import ArrayTree, Instance
-from trainer.families.mip.side.base import Names, Relaxed, SideConstraint, View
+from trainer.families.mip.side.base import NamedIndices, RelaxedConstraint, SideConstraint, View
 from trainer.methods.base import Settings
 from trainer.methods.scope import count_noun
 from trainer.milo import Expression, total, weighted
@@ -55,7 +55,7 @@ class MaxColumns(SideConstraint):
         return len({self.columns[f] for f in tree.feature.tolist() if f >= 0})
 
     @classmethod
-    def relaxed(cls, given_up: Sequence[SideConstraint]) -> Relaxed | None:
+    def relaxed(cls, given_up: Sequence[SideConstraint]) -> RelaxedConstraint | None:
         """As few columns as possible."""
         return next((RelaxedColumns(columns=c) for c in given_up if isinstance(c, cls)), None)
 
@@ -67,7 +67,7 @@ class MaxColumns(SideConstraint):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RelaxedColumns(Relaxed):
+class RelaxedColumns(RelaxedConstraint):
     """As few columns as possible."""
 
     of: ClassVar[str] = "columns"
@@ -91,6 +91,6 @@ class RelaxedColumns(Relaxed):
         return f"Everything else can be satisfied with {count_noun(int(price), 'column')}."
 
 
-def max_columns(at: Names, settings: Settings) -> Iterator[SideConstraint]:
+def max_columns(at: NamedIndices, settings: Settings) -> Iterator[SideConstraint]:
     if settings["max_columns"] is not None:
         yield MaxColumns(limit=settings["max_columns"], columns=at.columns)

@@ -14,7 +14,7 @@ import numpy as np
 from trainer.constraints import favoured
 from trainer.dtypes import FloatArray
 from trainer.families.mip.instance import ArrayTree, Instance
-from trainer.families.mip.side.base import Names, Relaxed, SideConstraint, View, scores
+from trainer.families.mip.side.base import NamedIndices, RelaxedConstraint, SideConstraint, View, scores
 from trainer.goal import upwards
 from trainer.methods.base import Settings, exact_fraction
 from trainer.milo import Expression
@@ -90,13 +90,13 @@ class EqualRates(SideConstraint):
         return self.difference(instance, tree) <= self.delta
 
     @classmethod
-    def relaxed(cls, given_up: Sequence[SideConstraint]) -> Relaxed | None:
+    def relaxed(cls, given_up: Sequence[SideConstraint]) -> RelaxedConstraint | None:
         """The smallest difference that is possible."""
         return next((RelaxedRates(rates=c) for c in given_up if isinstance(c, cls)), None)
 
 
 @dataclass(frozen=True, kw_only=True)
-class RelaxedRates(Relaxed):
+class RelaxedRates(RelaxedConstraint):
     """Rates of groups that may differ by `gap`, the smallest that is possible."""
 
     of: ClassVar[str] = "difference of rates"
@@ -124,7 +124,7 @@ class RelaxedRates(Relaxed):
         return f"Everything else can be satisfied if the rates of groups may differ by {upwards(price)}."
 
 
-def fairness(at: Names, settings: Settings) -> Iterator[SideConstraint]:
+def fairness(at: NamedIndices, settings: Settings) -> Iterator[SideConstraint]:
     asked = favoured(settings, at.problem.names)
     if asked is not None:
         name = asked[1] or at.problem.names.classes[int(at.instance.labels[-1])]

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from trainer.constraints import Constraints
 from trainer.families.mip.instance import ArrayTree, Instance
-from trainer.families.mip.side.base import Names, Relaxed, SideConstraint, View
+from trainer.families.mip.side.base import NamedIndices, RelaxedConstraint, SideConstraint, View
 from trainer.methods.base import Settings
 from trainer.methods.scope import count_noun
 from trainer.milo import total
@@ -30,7 +30,7 @@ class MaxLeaves(SideConstraint):
         return len(tree.leaves) <= self.limit
 
     @classmethod
-    def relaxed(cls, given_up: Sequence[SideConstraint]) -> Relaxed:
+    def relaxed(cls, given_up: Sequence[SideConstraint]) -> RelaxedConstraint:
         """As few leaves as possible."""
         return RelaxedLeaves()
 
@@ -40,7 +40,7 @@ class MaxLeaves(SideConstraint):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RelaxedLeaves(Relaxed):
+class RelaxedLeaves(RelaxedConstraint):
     """As few leaves as possible."""
 
     of: ClassVar[str] = "leaves"
@@ -58,6 +58,6 @@ class RelaxedLeaves(Relaxed):
         return f"Everything else can be satisfied with {count_noun(int(price), 'leaf', 'leaves')}."
 
 
-def max_leaves(at: Names, settings: Settings) -> Iterator[SideConstraint]:
+def max_leaves(at: NamedIndices, settings: Settings) -> Iterator[SideConstraint]:
     if settings["max_leaves"] is not None:
         yield MaxLeaves(limit=settings["max_leaves"])

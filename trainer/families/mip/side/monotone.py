@@ -13,7 +13,7 @@ from trainer.constraints import directions
 from trainer.data.encoding import Test
 from trainer.errors import ParameterError
 from trainer.families.mip.instance import ArrayTree, Instance
-from trainer.families.mip.side.base import Names, SideConstraint, View
+from trainer.families.mip.side.base import NamedIndices, SideConstraint, View
 from trainer.methods.base import Settings
 from trainer.milo import total, weighted
 
@@ -54,7 +54,7 @@ class Monotone(SideConstraint):
         return True
 
 
-def monotone(at: Names, settings: Settings) -> Iterator[SideConstraint]:
+def monotone(at: NamedIndices, settings: Settings) -> Iterator[SideConstraint]:
     for name, falls in directions(settings, at.problem.names):
         mine = at.features(name)
         tests = {at.problem.binary.features[int(at.instance.features[f])].test for f in mine}

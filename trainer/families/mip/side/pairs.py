@@ -9,7 +9,7 @@ import numpy as np
 
 from trainer.constraints import Constraints, forbidden_pairs
 from trainer.families.mip.instance import ArrayTree, Instance
-from trainer.families.mip.side.base import Names, SideConstraint, View
+from trainer.families.mip.side.base import NamedIndices, SideConstraint, View
 from trainer.methods.base import Settings
 from trainer.milo import weighted
 
@@ -51,6 +51,6 @@ class ForbiddenPair(SideConstraint):
         return replace(kept, conflict=conflict)
 
 
-def pairs(at: Names, settings: Settings) -> Iterator[SideConstraint]:
+def pairs(at: NamedIndices, settings: Settings) -> Iterator[SideConstraint]:
     for first, second in forbidden_pairs(settings, at.problem.names):
         yield ForbiddenPair(first=at.features(first), second=at.features(second))

@@ -12,7 +12,7 @@ import numpy as np
 from trainer.constraints import Constraints, recalls
 from trainer.dtypes import FloatArray
 from trainer.families.mip.instance import ArrayTree, Instance
-from trainer.families.mip.side.base import Names, Relaxed, SideConstraint, View, correct_rows, scores
+from trainer.families.mip.side.base import NamedIndices, RelaxedConstraint, SideConstraint, View, correct_rows, scores
 from trainer.goal import lowered
 from trainer.methods.base import Settings
 
@@ -41,7 +41,7 @@ class ClassRecall(SideConstraint):
         )
 
     @classmethod
-    def relaxed(cls, given_up: Sequence[SideConstraint]) -> Relaxed:
+    def relaxed(cls, given_up: Sequence[SideConstraint]) -> RelaxedConstraint:
         """All recalls fall short by the same amount."""
         return RelaxedRecalls(recalls=tuple(c for c in given_up if isinstance(c, cls)))
 
@@ -51,7 +51,7 @@ class ClassRecall(SideConstraint):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RelaxedRecalls(Relaxed):
+class RelaxedRecalls(RelaxedConstraint):
     """Recalls that may all fall short by the same amount, the variable `short`."""
 
     of: ClassVar[str] = "shortfall of the recalls"
@@ -87,6 +87,6 @@ class RelaxedRecalls(Relaxed):
         return lowered(price, len(self.recalls))
 
 
-def recall(at: Names, settings: Settings) -> Iterator[SideConstraint]:
+def recall(at: NamedIndices, settings: Settings) -> Iterator[SideConstraint]:
     for name, share in recalls(settings, at.problem.names):
         yield ClassRecall(label=at.label(name, "recall"), share=share)

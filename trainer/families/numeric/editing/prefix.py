@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trainer.editing.prefix import OPEN, Found, Prefix, Spot
-from trainer.editing.space import FAR
+from trainer.editing.prefix import OPEN, Prefix, PrefixBound, Spot
+from trainer.editing.space import INFINITE_COST
 from trainer.families.numeric.editing.space import NumericSpace
 
 FEW = 8  # questions that are tried one by one
@@ -20,7 +20,7 @@ POSSIBLE = 1 << 60  # above every cost
 
 
 @dataclass
-class Line:
+class ThresholdLine:
     """The thresholds of one feature at a place: questions, weight of the lower side, lower bounds (2, m) of both sides."""
 
     questions: np.ndarray
@@ -47,7 +47,7 @@ class NumericPrefix(Prefix):
         super().__init__(space)
         self.numeric = space
 
-    def _questions(self, spot: Spot, ub: int, lower: int, best: Found, asks: bool) -> Found:
+    def _questions(self, spot: Spot, ub: int, lower: int, best: PrefixBound, asks: bool) -> PrefixBound:
         numbers = self.candidates(spot)
         if len(numbers) <= FEW:
             return super()._questions(spot, ub, lower, best, asks)
@@ -59,11 +59,11 @@ class NumericPrefix(Prefix):
         ends = np.cumsum([0, *(len(line.questions) for line in lines)])
         done = np.full(len(sums), False)
         for side in sorted(loose, key=lambda side: side.lower):
-            cost = self._attempt(side, best.upper) if side.lower < best.upper else FAR
+            cost = self._attempt(side, best.upper) if side.lower < best.upper else INFINITE_COST
             if cost < best.upper:
-                best = Found(cost, True, side.question, upper=cost)
+                best = PrefixBound(cost, True, side.question, upper=cost)
         while len(sums) and not space.stopped():
-            at = int(np.where(done, FAR, sums).argmin())
+            at = int(np.where(done, INFINITE_COST, sums).argmin())
             if done[at] or sums[at] >= best.upper or best.upper <= lower or sums[at] >= POSSIBLE:
                 break
             done[at] = True
@@ -75,25 +75,25 @@ class NumericPrefix(Prefix):
             side.bounds = [max(a, int(b)) for a, b in zip(side.bounds, line.bounds[::turn, place], strict=True)]
             cost = self._attempt(side, best.upper)
             if cost < best.upper:
-                best = Found(cost, True, side.question, upper=cost)
+                best = PrefixBound(cost, True, side.question, upper=cost)
             free = [space.known(s.rows, s.height, s.banned) if self._relaxed(s) else 0 for s in side.spots]
             line.learn(place, space.unit, side.bounds[::turn], free[::turn])
             sums[ends[k] : ends[k + 1]] = line.bounds.sum(axis=0)
-        leaf = FAR if asks else space.leaf_cost(space.counts(spot.rows))
-        least = int(sums.min()) if len(sums) else FAR
-        floor = max(lower, min([leaf, least if least < POSSIBLE else FAR, *(s.lower for s in loose)]))
+        leaf = INFINITE_COST if asks else space.leaf_cost(space.counts(spot.rows))
+        least = int(sums.min()) if len(sums) else INFINITE_COST
+        floor = max(lower, min([leaf, least if least < POSSIBLE else INFINITE_COST, *(s.lower for s in loose)]))
         if space.stopped():
-            return Found(min(floor, best.upper), False, best.choice, best.label, best.upper, best.height)
+            return PrefixBound(min(floor, best.upper), False, best.choice, best.label, best.upper, best.height)
         if best.choice != OPEN:
             return best
-        return Found(max(ub, floor) if floor < FAR else FAR, floor >= FAR)
+        return PrefixBound(max(ub, floor) if floor < INFINITE_COST else INFINITE_COST, floor >= INFINITE_COST)
 
     @staticmethod
     def _relaxed(spot: Spot) -> bool:
         """Whether the place asks questions of the encoding only, so that its bound without wishes is one."""
         return not any(i.verb == "held" for i in spot.items)
 
-    def _lines(self, spot: Spot, numbers: np.ndarray) -> list[Line]:
+    def _lines(self, spot: Spot, numbers: np.ndarray) -> list[ThresholdLine]:
         """The thresholds by feature, with the bounds that the classes of both sides give."""
         space = self.numeric
         questions = self.numeric.questions
@@ -107,7 +107,7 @@ class NumericPrefix(Prefix):
             low = np.cumsum(counts, axis=0)
             high = low[-1] - low
             bounds = np.array([self._floors(side[ranks], spot.height - 1) for side in (low, high)])
-            lines.append(Line(own, low[ranks].sum(axis=1), bounds, questions.flipped[f]))
+            lines.append(ThresholdLine(own, low[ranks].sum(axis=1), bounds, questions.flipped[f]))
         return lines
 
     def _floors(self, counts: np.ndarray, height: int) -> np.ndarray:

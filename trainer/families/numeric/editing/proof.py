@@ -8,14 +8,14 @@ from fractions import Fraction
 from trainer.data.encoding import Scheme
 from trainer.data.problem import Problem
 from trainer.families.numeric.editing.bench import NumericWorkbench
-from trainer.methods.base import NotProved, Proof
+from trainer.methods.base import NotProved, ProofSteps
 
 # trees of one step, and thresholds of any proof
 DEEPEST = 3
 MOST_QUESTIONS = 300
 
 
-def numeric_proof(bench: NumericWorkbench, bound: Fraction, depth: int) -> Proof | None:
+def numeric_proof(bench: NumericWorkbench, bound: Fraction, depth: int) -> ProofSteps | None:
     """The proof that no tree with the wishes of the model costs less than `bound`, in rows; None if it needs steps for the sides of questions.
 
     Raises NotProved if it would be too long.
@@ -29,7 +29,7 @@ def numeric_proof(bench: NumericWorkbench, bound: Fraction, depth: int) -> Proof
     if depth > DEEPEST:
         return None
     goal = -(-bound.numerator * space.leaf_rows.denominator // bound.denominator)
-    return Proof(scale=1, goal=goal, steps=[{"path": [], "height": depth, "bound": goal, "by": "within"}])
+    return ProofSteps(scale=1, goal=goal, steps=[{"path": [], "height": depth, "bound": goal, "by": "within"}])
 
 
 def as_questions(problem: Problem) -> Problem:

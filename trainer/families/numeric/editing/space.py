@@ -11,17 +11,17 @@ import numpy as np
 
 from trainer.data.problem import Problem
 from trainer.editing import space as editing
-from trainer.editing.space import FAR, NONE_BANNED, Asked
+from trainer.editing.space import INFINITE_COST, NONE_BANNED, DemandedQuestion
 from trainer.errors import DataError
 from trainer.families.numeric.editing.questions import ThresholdQuestions
-from trainer.families.numeric.search import INFINITE, MOST_WEIGHT, NumericSearch, Stopped
+from trainer.families.numeric.search import INFINITE, MOST_WEIGHT, NumericSearch, TimeOver
 from trainer.tree.shapes import Shape
 
 ENTRY = 300  # bytes of a subproblem that is kept, besides its rows
 
 
 @dataclass(frozen=True)
-class Kept:
+class SubproblemTree:
     """What is known of a subproblem; `tree` has (question, yes, no) where it is exact."""
 
     lower: int
@@ -29,7 +29,7 @@ class Kept:
     tree: Shape = None
 
 
-class NumericSpace(editing.Space):
+class NumericSpace(editing.EditingSpace):
     """Trees of height ≤ `depth` over all thresholds; a search for each set of banned columns."""
 
     questions: ThresholdQuestions
@@ -63,7 +63,7 @@ class NumericSpace(editing.Space):
         self.order = np.argsort(self.rank, axis=1, kind="stable").astype(np.int32)
         self.memory = memory
         self.bytes = 0
-        self._memo: dict[tuple[int, frozenset[int], bytes], Kept] = {}
+        self._memo: dict[tuple[int, frozenset[int], bytes], SubproblemTree] = {}
         self._searches: dict[frozenset[int], tuple[NumericSearch, np.ndarray]] = {}
 
     # -- questions -----------------------------------------------------------------------------------------------------
@@ -78,7 +78,9 @@ class NumericSpace(editing.Space):
             yes = self.questions.answers(question)[self.origin[rows]]
         return rows[yes], rows[~yes]
 
-    def candidates(self, rows: np.ndarray, banned: frozenset[int], asks: list[Asked], *, alike: bool) -> list[int]:
+    def candidates(
+        self, rows: np.ndarray, banned: frozenset[int], asks: list[DemandedQuestion], *, alike: bool
+    ) -> list[int]:
         named = {a.number for a in asks} - {-1}
         if named:
             question = min(named)
@@ -109,8 +111,13 @@ class NumericSpace(editing.Space):
         return kept.lower if kept is not None else 0
 
     def solve(
-        self, rows: np.ndarray, path: tuple[int, ...] | None, height: int, banned: frozenset[int], ub: int = FAR
-    ) -> Kept:
+        self,
+        rows: np.ndarray,
+        path: tuple[int, ...] | None,
+        height: int,
+        banned: frozenset[int],
+        ub: int = INFINITE_COST,
+    ) -> SubproblemTree:
         key = (height, banned, rows.tobytes())
         kept = self._memo.get(key)
         if kept is not None and (kept.exact or kept.lower >= ub):
@@ -123,24 +130,26 @@ class NumericSpace(editing.Space):
         self._memo[key] = found
         return found
 
-    def _search(self, rows: np.ndarray, height: int, banned: frozenset[int], ub: int) -> Kept:
+    def _search(self, rows: np.ndarray, height: int, banned: frozenset[int], ub: int) -> SubproblemTree:
         counts = self.counts(rows)
         leaf = self.leaf_cost(counts)
         floor = self.floor(counts, height)
         search, chosen = self._search_of(banned)
         if height == 0 or not len(chosen) or floor >= leaf:
-            return Kept(leaf, True)
+            return SubproblemTree(leaf, True)
         if floor >= ub:
-            return Kept(floor, False)
+            return SubproblemTree(floor, False)
         member = np.zeros(len(self.weights), bool)
         member[rows] = True
         order = self.order[chosen]
         order = np.ascontiguousarray(order[member[order]].reshape(len(chosen), len(rows)))
         try:
             found = search.solve(order, height, ub)
-        except Stopped:
-            return Kept(floor, False)
-        return Kept(max(found.cost, floor), found.exact, self._shape(found.tree, chosen) if found.exact else None)
+        except TimeOver:
+            return SubproblemTree(floor, False)
+        return SubproblemTree(
+            max(found.cost, floor), found.exact, self._shape(found.tree, chosen) if found.exact else None
+        )
 
     def _search_of(self, banned: frozenset[int]) -> tuple[NumericSearch, np.ndarray]:
         if banned not in self._searches:

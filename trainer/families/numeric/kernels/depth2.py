@@ -22,7 +22,7 @@ from trainer.families.numeric.kernels.orders import (
     smallest,
     weight_and_errors,
 )
-from trainer.families.numeric.kernels.records import FAR, Node, Tables, Task
+from trainer.families.numeric.kernels.records import INFINITE_COST, CostTask, NodeRows, Tables
 from trainer.families.numeric.kernels.scan import best_one, scan_many, scan_two
 from trainer.kernels.compiled import kernel
 
@@ -113,7 +113,7 @@ def _thresholds(node, tables, task, best, flag, answer):
     _begin(Z[f], E[f], weight, line, G, good, errors, task)
     # rows before `seated` in the order of f are on the left
     depth = 1
-    floor = FAR
+    floor = INFINITE_COST
     seated = 0
     while depth:
         depth -= 1
@@ -221,7 +221,7 @@ def depth_two(Z, rows, classes, costs, ub, flag, answer, LB):
     changes(Z, E, sizes, y, C, changing)
     S = prefixes(Z, inc) if two else np.empty((F, 1), np.int64)
     D = signed(S, C, changing) if two else np.empty((F, 1), np.int64)
-    node = Node(Z, E, C, S, D, y, weight, inc, errors)
+    node = NodeRows(Z, E, C, S, D, y, weight, inc, errors)
     most = largest(sizes) + 2
     tables = Tables(
         np.empty((5, most), np.int64), np.empty((2, most, F), np.int32), np.empty((most, 2), np.int64), np.empty(F + 4, np.int64),
@@ -237,7 +237,7 @@ def depth_two(Z, rows, classes, costs, ub, flag, answer, LB):
             LB[f] = max(LB[f], one_split)
         if sizes[f] == 0 or LB[f] >= best:
             continue
-        task = Task(unit, leaf, two, total, one_split, f, sizes[f], places[f])
+        task = CostTask(unit, leaf, two, total, one_split, f, sizes[f], places[f])
         best, floor = _thresholds(node, tables, task, best, flag, answer)
         if best < 0:
             return best

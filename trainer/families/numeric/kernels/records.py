@@ -12,14 +12,14 @@ from typing import NamedTuple
 import numpy as np
 
 LOW = np.int64(0xFFFFFFFF)
-FAR = np.int64(1) << np.int64(61)
+INFINITE_COST = np.int64(1) << np.int64(61)
 # unsigned positions: an index that may be negative costs a test for each row
 NONE = np.uint64(0)
 ONE = np.uint64(1)
 BLOCK = np.uint64(32)
 
 
-class Node(NamedTuple):
+class NodeRows(NamedTuple):
     """The rows of a node: Z, E and C int32 (F, m); S, D of `prefixes` and `signed`; y, weight, inc; errors of one split."""
 
     Z: np.ndarray
@@ -55,7 +55,7 @@ class Tables(NamedTuple):
     found: np.ndarray
 
 
-class Task(NamedTuple):
+class CostTask(NamedTuple):
     """Costs of an error and of a leaf, two classes or not, all weight, cost of one split; the feature, its thresholds, the best single one (-1: none)."""
 
     unit: int

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from trainer.families.numeric.kernels.orders import class_weights, weight_and_errors
-from trainer.families.numeric.kernels.records import BLOCK, FAR, LOW, NONE, ONE
+from trainer.families.numeric.kernels.records import BLOCK, INFINITE_COST, LOW, NONE, ONE
 from trainer.kernels.compiled import kernel
 
 
@@ -36,8 +36,8 @@ def scan_two(order, marks, prefix, signed, left, whole, sums, out):
     high_l = np.int64(0)
     low_r = np.int64(0)
     high_r = np.int64(0)
-    rest_l = FAR
-    rest_r = FAR
+    rest_l = INFINITE_COST
+    rest_r = INFINITE_COST
     while np.uint64(marks[e]) < m:
         block = min(j + BLOCK, m)
         while j < block:
@@ -98,8 +98,8 @@ def scan_many(order, marks, y, weight, left, whole, seen, out):
     top_r = np.int64(0)
     sum_l = np.int64(0)
     sum_r = np.int64(0)
-    rest_l = FAR
-    rest_r = FAR
+    rest_l = INFINITE_COST
+    rest_r = INFINITE_COST
     j = NONE
     e = NONE
     while np.uint64(marks[e]) < np.uint64(len(order)):

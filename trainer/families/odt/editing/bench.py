@@ -8,10 +8,10 @@ from fractions import Fraction
 from trainer.data.problem import Problem
 from trainer.editing.bench import Bench
 from trainer.editing.complete import ColumnCompleter, QuestionPrice
-from trainer.editing.prefix import Found
+from trainer.editing.prefix import PrefixBound
 from trainer.editing.questions import path_to
-from trainer.editing.space import FAR
-from trainer.editing.wishes import Item, Wish, held_questions
+from trainer.editing.space import INFINITE_COST
+from trainer.editing.wishes import EditConstraint, Item, held_questions
 from trainer.errors import ParameterError
 from trainer.families.odt.choice import AUTO
 from trainer.families.odt.editing.prefix import SubsetPrefix
@@ -29,25 +29,25 @@ ACCURACY = "wishes are about the number of right rows; leave '{}' out."
 class TopologyCompleter(ColumnCompleter):
     """Answers about wishes where the sides of a question share out a topology: what one of them takes, the other has not."""
 
-    def price_list(self, wishes: Sequence[Wish], tree: LabelledShape, place: str) -> Iterator[QuestionPrice]:
+    def price_list(self, wishes: Sequence[EditConstraint], tree: LabelledShape, place: str) -> Iterator[QuestionPrice]:
         """One line for each column: its cheapest question at the place in the best whole tree with the questions above it."""
         stay = held_questions(wishes, self.space.questions)
         kept = frozenset(w.item for w in wishes if w.place != place or w.item.verb not in ("ask", "leaf")) | stay
         path = path_to(tree, place)
         columns = self.space.questions.columns
         kept |= {Item("ask", place[:k], q, columns[q]) for k, q in enumerate(path)}
-        least = self._least(kept, FAR)
-        base = self.space.exact_cost(least.lower if least.exact else min(least.upper, FAR - 1))
+        least = self._least(kept, INFINITE_COST)
+        base = self.space.exact_cost(least.lower if least.exact else min(least.upper, INFINITE_COST - 1))
         for column in range(len(self.space.problem.table.names)):
             items = kept | {Item("ask", place, -1, column)}
-            found = self._least(items, FAR)
-            if found.exact and found.upper < FAR:
+            found = self._least(items, INFINITE_COST)
+            if found.exact and found.upper < INFINITE_COST:
                 yield self._line(self._tree(self.prefix.top(items), found), place, found, base, least.exact)
-            elif found.lower < FAR and (some := self._some(column)) is not None:
+            elif found.lower < INFINITE_COST and (some := self._some(column)) is not None:
                 price = max(Fraction(0), self.space.exact_cost(found.lower) - base)
                 yield QuestionPrice(question=some, price=price, proved=False)
 
-    def _line(self, tree: LabelledShape, place: str, found: Found, base: Fraction, proved: bool) -> QuestionPrice:
+    def _line(self, tree: LabelledShape, place: str, found: PrefixBound, base: Fraction, proved: bool) -> QuestionPrice:
         part = tree
         rows = self.space.all_rows
         for letter in place:

@@ -11,10 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from trainer.editing.prefix import NO_ROOMS, OPEN, Found, Prefix, Room, Spot
-from trainer.editing.space import FAR, Asked
+from trainer.editing.prefix import NO_ROOMS, OPEN, Prefix, PrefixBound, Spot, Topology
+from trainer.editing.space import INFINITE_COST, DemandedQuestion
 from trainer.editing.wishes import Items, below
-from trainer.families.odt.editing.space import Kept, SubsetSpace
+from trainer.families.odt.editing.space import MemoBound, SubsetSpace
 from trainer.families.odt.topology import Shape, complete, grows, rooms_below, subtopologies
 from trainer.tree.shapes import Shape as TreeShape
 
@@ -43,7 +43,7 @@ class SubsetPrefix(Prefix):
 
     # -- topologies ----------------------------------------------------------------------------------------------------
 
-    def fitted(self, height: int, room: Room | None) -> tuple[int, Room | None]:
+    def fitted(self, height: int, room: Topology | None) -> tuple[int, Topology | None]:
         if not isinstance(room, Shape):
             return 0 if room == NOTHING else height, None
         parts = subtopologies(room, height)
@@ -51,14 +51,14 @@ class SubsetPrefix(Prefix):
         left = parts[0] if len(parts) == 1 else room
         return height, None if not parts or left == complete(height) else left
 
-    def ways(self, spot: Spot) -> Sequence[tuple[Room | None, Room | None]]:
+    def ways(self, spot: Spot) -> Sequence[tuple[Topology | None, Topology | None]]:
         """A side without room for a question has the room NOTHING."""
         if not isinstance(spot.room, Shape):
             return NO_ROOMS
         return [(a or NOTHING, b or NOTHING) for a, b in rooms_below(spot.room)]
 
-    def solved(self, spot: Spot, ub: int) -> Kept:
-        least = Kept(FAR, True)
+    def solved(self, spot: Spot, ub: int) -> MemoBound:
+        least = MemoBound(INFINITE_COST, True)
         for room in self._rooms(spot):
             found = self.subsets.solve(spot.rows, spot.path, spot.height, spot.banned, min(ub, least.lower), room)
             if found.lower < least.lower or (found.lower == least.lower and not least.exact):
@@ -90,17 +90,17 @@ class SubsetPrefix(Prefix):
 
     def groups(self, spot: Spot) -> list[int]:
         """The groups that may be asked at a place."""
-        asks = [Asked(i.column, i.number) for i in spot.items if i.verb == "ask" and not i.place]
+        asks = [DemandedQuestion(i.column, i.number) for i in spot.items if i.verb == "ask" and not i.place]
         avoided = {i.column for i in spot.items if i.verb == "avoid" and not i.place}
         found = self.subsets.usable(spot.banned, asks) if spot.height > 0 else []
         return [g for g in found if self.subsets.groups.columns[g] not in avoided]
 
-    def _questions(self, spot: Spot, ub: int, lower: int, best: Found, asks: bool) -> Found:
+    def _questions(self, spot: Spot, ub: int, lower: int, best: PrefixBound, asks: bool) -> PrefixBound:
         if any(i.verb == "ask" and not i.place and i.number >= 0 for i in spot.items):
             return super()._questions(spot, ub, lower, best, asks)
         best = self._held(spot, best)
         ways = range(len(self.ways(spot)))
-        sent = [Sending(self, spot, g, way) for g in self.groups(spot) for way in ways]
+        sent = [GroupQuestions(self, spot, g, way) for g in self.groups(spot) for way in ways]
         for one in sorted(sent, key=lambda one: one.lower):
             if best.upper <= lower or self.space.stopped():
                 break
@@ -108,9 +108,9 @@ class SubsetPrefix(Prefix):
         if self.space.stopped():
             floor = max(lower, self.space.floor(self.space.counts(spot.rows), spot.height))
             return replace(best, lower=min(floor, best.upper), exact=False)
-        return best if best.choice != OPEN else Found(ub, ub >= FAR)
+        return best if best.choice != OPEN else PrefixBound(ub, ub >= INFINITE_COST)
 
-    def _held(self, spot: Spot, best: Found) -> Found:
+    def _held(self, spot: Spot, best: PrefixBound) -> PrefixBound:
         """The best with the held questions that may stand here."""
         for item in spot.items:
             if item.verb != "held" or item.place or not self.space.parts(spot.rows, item.number):
@@ -119,9 +119,9 @@ class SubsetPrefix(Prefix):
                 continue
             for way in range(len(self.ways(spot))):
                 side = self._sides(spot, item.number, way)
-                cost = self._attempt(side, best.upper) if side.lower < best.upper else FAR
+                cost = self._attempt(side, best.upper) if side.lower < best.upper else INFINITE_COST
                 if cost < best.upper:
-                    best = Found(cost, True, item.number, upper=cost, way=way)
+                    best = PrefixBound(cost, True, item.number, upper=cost, way=way)
         return best
 
     @staticmethod
@@ -130,7 +130,7 @@ class SubsetPrefix(Prefix):
         here = [i for i in spot.items if not i.place]
         return any((i.verb == "ask" and i.column != column) or (i.verb == "avoid" and i.column == column) for i in here)
 
-    def side(self, spot: Spot, letter: str, room: Room | None = None) -> Spot:
+    def side(self, spot: Spot, letter: str, room: Topology | None = None) -> Spot:
         """What binds on a side of any question of the encoding, still without its rows; without a room that of all trees of the height."""
         return self.settle(Spot(spot.rows[:0], None, spot.height - 1, spot.banned, below(spot.items, letter), room))
 
@@ -149,19 +149,19 @@ class SubsetPrefix(Prefix):
         if here:
             labels = {i.number for i in here} - {-1}
             if len(labels) > 1 or any(i.verb == "ask" for i in side.items):
-                return FAR
+                return INFINITE_COST
             return self.space.leaf_cost(self.space.counts(rows), next(iter(labels), None))
         named = {i.number for i in side.items if i.verb == "ask" and not i.place} - {-1}
         if named and side.height > 0:
             yes, no = self.space.split(rows, min(named))  # a side without rows costs nothing here
             low = self.least(self._below(side, "y"), yes, ub)
-            return low if low >= ub else min(FAR, low + self.least(self._below(side, "n"), no, ub - low))
+            return low if low >= ub else min(INFINITE_COST, low + self.least(self._below(side, "n"), no, ub - low))
         if any(i.verb == "held" for i in side.items):
             return self.space.floor(self.space.counts(rows), side.height)
         return self.solved(replace(side, rows=rows), ub).lower
 
 
-class Sending:
+class GroupQuestions:
     """All questions about one group at a place: its categories are sent to yes or no, the heaviest first, the better side first."""
 
     def __init__(self, prefix: SubsetPrefix, spot: Spot, g: int, way: int) -> None:
@@ -176,7 +176,9 @@ class Sending:
         self.mirrored = (yes.height, yes.banned, yes.items, yes.room) == (no.height, no.banned, no.items, no.room)
         self.ordered = bool(self.space.groups.ordered[g])
         self.units, self.parts = self._parts()
-        alone = [min(FAR, *(prefix.least(side, part, FAR) for side in self.sides)) for part in self.parts]
+        alone = [
+            min(INFINITE_COST, *(prefix.least(side, part, INFINITE_COST) for side in self.sides)) for part in self.parts
+        ]
         self.rest = _tails(alone)
 
     def _parts(self) -> tuple[list[int], list[np.ndarray]]:
@@ -196,7 +198,7 @@ class Sending:
         """No question of the group costs less."""
         return self.rest[0]
 
-    def run(self, best: Found, enough: int) -> Found:
+    def run(self, best: PrefixBound, enough: int) -> PrefixBound:
         """The best question if it costs less than the best so far; a tree that costs `enough` ends the search."""
         self.best = best
         self.enough = enough
@@ -239,7 +241,7 @@ class Sending:
         if side.lower < self.best.upper and not self.space.stopped():
             cost = self.prefix._attempt(side, self.best.upper)
             if cost < self.best.upper:
-                self.best = Found(cost, True, question, upper=cost, way=self.way)
+                self.best = PrefixBound(cost, True, question, upper=cost, way=self.way)
 
 
 def _branches(places: set[str]) -> Shape | None:
@@ -254,5 +256,5 @@ def _tails(alone: list[int]) -> list[int]:
     """What all from the t-th on cost together at least."""
     found = [0]
     for cost in reversed(alone):
-        found.append(min(FAR, found[-1] + cost))
+        found.append(min(INFINITE_COST, found[-1] + cost))
     return found[::-1]

@@ -7,13 +7,13 @@ from fractions import Fraction
 from trainer.families.odt.as_questions import SEARCHED
 from trainer.families.odt.editing.bench import SubsetWorkbench
 from trainer.families.odt.topology import complete
-from trainer.methods.base import NotProved, Proof
+from trainer.methods.base import NotProved, ProofSteps
 
 DEEPEST = 3
 MOST_QUESTIONS = 300
 
 
-def subset_proof(bench: SubsetWorkbench, bound: Fraction) -> Proof:
+def subset_proof(bench: SubsetWorkbench, bound: Fraction) -> ProofSteps:
     """The proof that no tree with the wishes of the model has fewer errors than `bound`. Raises NotProved if it would be too long."""
     depth = bench.space.depth
     if bench.space.shape != complete(depth):
@@ -23,4 +23,4 @@ def subset_proof(bench: SubsetWorkbench, bound: Fraction) -> Proof:
             f"Wishes over subsets are proved up to depth {DEEPEST} and {MOST_QUESTIONS} subsets of all columns together."
         )
     goal = -(-bound.numerator // bound.denominator)
-    return Proof(scale=1, goal=goal, steps=[{"path": [], "height": depth, "bound": goal, "by": "within"}])
+    return ProofSteps(scale=1, goal=goal, steps=[{"path": [], "height": depth, "bound": goal, "by": "within"}])

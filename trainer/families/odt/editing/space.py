@@ -9,12 +9,12 @@ import numpy as np
 
 from trainer.data.problem import Problem
 from trainer.editing import space as editing
-from trainer.editing.space import FAR, NONE_BANNED, Asked
+from trainer.editing.space import INFINITE_COST, NONE_BANNED, DemandedQuestion
 from trainer.errors import DataError
 from trainer.families.odt.editing.questions import SubsetQuestions
 from trainer.families.odt.groups import Groups
 from trainer.families.odt.groups import split as parted
-from trainer.families.odt.search import Stopped, SubsetSearch
+from trainer.families.odt.search import LevelLimitReached, SubsetSearch
 from trainer.families.odt.topology import Shape, canonical, complete
 from trainer.tree.nodes import Draft, DraftLeaf
 from trainer.tree.shapes import Shape as TreeShape
@@ -25,7 +25,7 @@ MOST_SEARCHES = 12  # sets of what is banned for which searches are kept
 
 
 @dataclass(frozen=True)
-class Kept:
+class MemoBound:
     """What is known of a subproblem: a lower bound of its errors, and whether it is exact."""
 
     lower: int
@@ -41,7 +41,7 @@ class Allowed:
     search: SubsetSearch | None
 
 
-class SubsetSpace(editing.Space):
+class SubsetSpace(editing.EditingSpace):
     """Trees of a topology, either way round at each node. Leaves cost nothing, so that a cost is the weight of the wrong rows.
 
     Raises DataError for columns that have too many subsets to argue about.
@@ -83,14 +83,16 @@ class SubsetSpace(editing.Space):
         yes = self.questions.answers(question)[self.origin[rows]]
         return rows[yes], rows[~yes]
 
-    def candidates(self, rows: np.ndarray, banned: frozenset[int], asks: list[Asked], *, alike: bool) -> list[int]:
+    def candidates(
+        self, rows: np.ndarray, banned: frozenset[int], asks: list[DemandedQuestion], *, alike: bool
+    ) -> list[int]:
         named = {a.number for a in asks} - {-1}
         if named:
             question = min(named)
             return [question] if self.fits(question, banned, asks) and self.parts(rows, question) else []
         return [q for g in self.usable(banned, asks) for q in self.of_group(g, rows, banned, alike=alike)]
 
-    def usable(self, banned: frozenset[int], asks: list[Asked]) -> list[int]:
+    def usable(self, banned: frozenset[int], asks: list[DemandedQuestion]) -> list[int]:
         """The groups that may be asked and that every one of `asks` admits."""
         found = self.allowed(banned).groups
         return [g for g in found if all(a.column == self.groups.columns[g] for a in asks)]
@@ -149,25 +151,25 @@ class SubsetSpace(editing.Space):
         path: tuple[int, ...] | None,
         height: int,
         banned: frozenset[int],
-        ub: int = FAR,
+        ub: int = INFINITE_COST,
         room: Shape | None = None,
-    ) -> Kept:
+    ) -> MemoBound:
         """As in every space; `room`: the topology, where it is not that of all trees of the height."""
         counts = self.counts(rows)
         leaf = self.leaf_cost(counts)
         floor = self.floor(counts, height)
         search = self.allowed(banned).search
         if height <= 0 or search is None or floor >= leaf:
-            return Kept(leaf, True)
+            return MemoBound(leaf, True)
         if floor >= ub:
-            return Kept(floor, False)
+            return MemoBound(floor, False)
         total = int(counts.sum())
         least = max(-1, total - ub)  # right rows that are not enough
         try:
             right = search.value(room or complete(height), rows, least)
-        except Stopped:
-            return Kept(max(floor, total - search.ceiling(rows)), False)
-        return Kept(total - right, True) if right > least else Kept(max(floor, ub), False)
+        except LevelLimitReached:
+            return MemoBound(max(floor, total - search.ceiling(rows)), False)
+        return MemoBound(total - right, True) if right > least else MemoBound(max(floor, ub), False)
 
     def tree(
         self,

@@ -15,14 +15,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trainer.families.odt.kernels.records import Budget
+from trainer.families.odt.kernels.records import NodeBudget
 from trainer.families.odt.kernels.signed import nominal_group, ordered_group, pair_bound, room, scores, suffix_bounds
 from trainer.kernels.compiled import kernel
 
 CALL = 16  # nodes that the tables of a call count as
 
 
-class Part(NamedTuple):
+class SignedRows(NamedTuple):
     """Some rows by themselves: signed table int32 (columns, columns), weight int64 (columns,), and their value."""
 
     table: np.ndarray
@@ -30,7 +30,7 @@ class Part(NamedTuple):
     value: int
 
 
-class Sides(NamedTuple):
+class SideSlots(NamedTuple):
     """Both sides while categories are decided: a slot for each side and number of decided categories, and slot 0, which is empty.
 
     table int32 (2, slots, columns, columns), weight int64 (2, slots, columns), value int32 (2, slots), known int32 (2, slots, groups);
@@ -92,7 +92,7 @@ def bounded(T, size, spans, lower, upper, known, budget):
             if bound <= best:
                 known[g] = min(known[g], bound)
                 continue
-            remaining = Budget(budget.nodes - nodes, budget.flag)
+            remaining = NodeBudget(budget.nodes - nodes, budget.flag)
             best, _, used = nominal_group(T, cats, undecided, g, spans, best, remaining)
             if used < 0:
                 return best, -1
@@ -128,7 +128,7 @@ def _empty_sides(m, columns, groups):
     weight = np.zeros((2, m + 1, columns), np.int64)
     value = np.zeros((2, m + 1), np.int32)
     known = np.zeros((2, m + 1, groups), np.int32)
-    return Sides(table, weight, value, known, np.zeros((2, m + 1), np.int64))
+    return SideSlots(table, weight, value, known, np.zeros((2, m + 1), np.int64))
 
 
 @kernel
@@ -168,14 +168,14 @@ def nominal_three(T, size, cats, own, deep, spans, lower, budget):
     t = len(cats) - m  # 0, but no literal, for which callees would be compiled once more
     while t >= 0:
         if tried[t] == 0:
-            part = Part(T[cats[t]], size[cats[t]], own[t])
+            part = SignedRows(T[cats[t]], size[cats[t]], own[t])
             for side in range(2):
                 need = best - V[1 - side, at[1 - side, t]] - rest[t + 1]
                 ways[side, t] = False
                 # where both sides are alike the mirror image is the same tree
                 if V[side, at[side, t]] + own[t] <= need or (t == 0 and deep and side == 1):
                     continue
-                remaining = Budget(budget.nodes - nodes, budget.flag)
+                remaining = NodeBudget(budget.nodes - nodes, budget.flag)
                 value, used = _add_category(sides, side, t, part, need, deep, spans, remaining)
                 nodes += max(0, used)
                 if used < 0 or nodes >= budget.nodes:
@@ -245,7 +245,7 @@ def ordered_three(T, size, deep, flip, spans, lower, budget):
                 value[part] = w - lost[part]
             elif side == 1 or deep:
                 known[:] = w - lost[part]
-                remaining = Budget(budget.nodes - nodes, budget.flag)
+                remaining = NodeBudget(budget.nodes - nodes, budget.flag)
                 value[part], used = bounded(
                     here, weight, spans, np.int64(need), np.int64(w - lost[part]), known, remaining
                 )

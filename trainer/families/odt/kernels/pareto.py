@@ -21,7 +21,7 @@ from trainer.kernels.compiled import kernel
 NONE = np.int64(-(1 << 60))
 
 
-class Front(NamedTuple):
+class EntryFront(NamedTuple):
     """The best tree known for each entry, int64 (P + 1,) each: correct negatives, the group tested at the root, what goes left."""
 
     best: np.ndarray

@@ -18,7 +18,7 @@ class Spans(NamedTuple):
     card: int
 
 
-class Rows(NamedTuple):
+class CategoryRows(NamedTuple):
     """Categories cat int32 (n, groups), classes y and weights w int64 (n,) of all rows, and `chosen`, int64, the rows at hand."""
 
     cat: np.ndarray
@@ -27,7 +27,7 @@ class Rows(NamedTuple):
     chosen: np.ndarray
 
 
-class Budget(NamedTuple):
+class NodeBudget(NamedTuple):
     """How many nodes a call may take; flag int64 (1,): anything but 0 ends the call."""
 
     nodes: int

@@ -15,10 +15,10 @@ import numpy as np
 
 from trainer.kernels.compiled import kernel
 
-FAR = np.int32(1 << 30)  # larger than any score
+INFINITE_SCORE = np.int32(1 << 30)  # larger than any score
 
 
-class Undecided(NamedTuple):
+class RemainingGain(NamedTuple):
     """What the categories from the t-th on can add: int32 pairs (t, h, k) to groups h and k on the two sides, most (t,) to any."""
 
     pairs: np.ndarray
@@ -97,12 +97,12 @@ def pair_bound(a, b, M, enough):
 
 @kernel
 def room(start):
-    """An `Undecided` to be filled, large enough for any group."""
+    """A `RemainingGain` to be filled, large enough for any group."""
     G = len(start) - 1
     largest = 0
     for g in range(G):
         largest = max(largest, start[g + 1] - start[g])
-    return Undecided(np.empty((largest + 1, G, G), np.int32), np.empty(largest + 1, np.int32))
+    return RemainingGain(np.empty((largest + 1, G, G), np.int32), np.empty(largest + 1, np.int32))
 
 
 @kernel
@@ -188,7 +188,7 @@ def nominal_group(T, cats, undecided, g, spans, lower, budget):
                     other = max(other, S[1 - side, t, h])
                 value = one + other + U[t + 1]
                 if value > best and t + 1 < m:
-                    value = min(value, pair_bound(CS[side, t], S[1 - side, t], M[t + 1], FAR))
+                    value = min(value, pair_bound(CS[side, t], S[1 - side, t], M[t + 1], INFINITE_SCORE))
                 bound[side, t] = value
         if tried[t] == 2:
             tried[t] = 0

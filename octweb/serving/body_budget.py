@@ -16,32 +16,32 @@ from django.conf import settings
 
 from octweb.core.problems import Busy
 
-COUNTED = 100_000  # bytes; shorter bodies take no room, so that small calls wait for nobody
-PATIENCE = 5.0  # seconds that a call waits for room
+MIN_COUNTED_BYTES = 100_000  # bytes; shorter bodies take no room, so that small calls wait for nobody
+RESERVE_TIMEOUT_SECONDS = 5.0  # seconds that a call waits for room
 WAITING = 4  # calls that wait at the same time: the other threads stay free for small calls and pages
 
 
-class NoRoom(Busy):
+class BudgetExceeded(Busy):
     """Large calls of others are under way."""
 
     wait = 2
 
 
-class Room:
+class BodyBudget:
     """So many bytes as `settings.MAX_PREDICT_BYTES`, shared by the threads of a process."""
 
     def __init__(self) -> None:
         self._taken = self._waiting = 0
         self._changed = threading.Condition()
 
-    def held(self, size: int, *, patience: float = PATIENCE) -> AbstractContextManager[None]:
-        """`size` bytes for the length of a `with` block; raises NoRoom if they are not free after so many seconds."""
-        return _NOTHING_HELD if size < COUNTED else self._held(size, patience)
+    def reserve(self, size: int, *, timeout: float = RESERVE_TIMEOUT_SECONDS) -> AbstractContextManager[None]:
+        """`size` bytes for the length of a `with` block; raises BudgetExceeded if they are not free after so many seconds."""
+        return _NOTHING_HELD if size < MIN_COUNTED_BYTES else self._reserve(size, timeout)
 
     @contextmanager
-    def _held(self, size: int, patience: float) -> Iterator[None]:
+    def _reserve(self, size: int, timeout: float) -> Iterator[None]:
         size = min(size, settings.MAX_PREDICT_BYTES)  # a longer one is refused by its reader, and is not parsed
-        self._take(size, patience)
+        self._take(size, timeout)
         try:
             yield
         finally:
@@ -49,13 +49,13 @@ class Room:
                 self._taken -= size
                 self._changed.notify_all()
 
-    def _take(self, size: int, patience: float) -> None:
-        until = time.monotonic() + patience
+    def _take(self, size: int, timeout: float) -> None:
+        until = time.monotonic() + timeout
         with self._changed:
             while self._taken + size > settings.MAX_PREDICT_BYTES:
                 left = until - time.monotonic()
                 if left <= 0 or self._waiting >= WAITING:
-                    raise NoRoom("The server is already handling as many large calls as it can. Send it again.")
+                    raise BudgetExceeded("The server is already handling as many large calls as it can. Send it again.")
                 self._waiting += 1
                 self._changed.wait(left)
                 self._waiting -= 1
@@ -63,4 +63,4 @@ class Room:
 
 
 _NOTHING_HELD = nullcontext()  # short bodies share it, since it has no state
-ROOM = Room()
+BODY_BUDGET = BodyBudget()

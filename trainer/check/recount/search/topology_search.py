@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 
-from trainer.check.proof.steps.counting import Counting, Frame
-from trainer.check.proof.steps.parts import ANY, FAR, Part
+from trainer.check.proof.steps.counting import Counting, PairFrame
+from trainer.check.proof.steps.parts import ANY, INFINITE_COST, ProofPart
 from trainer.check.proof.subject import Shape, depth_of, leaves_of
-from trainer.check.recount.search.alone import Alone
+from trainer.check.recount.search.exhaustive_search import ExhaustiveSearch
 
 
-class Rooms:
+class TopologySearch:
     """The least errors of a tree in a topology, which keeps the wishes of its part; raises TooLarge beyond so many subproblems."""
 
     def __init__(self, counting: Counting, most: int) -> None:
         self.c = counting
-        self.plain = Alone(counting, most)
+        self.plain = ExhaustiveSearch(counting, most)
         self.memo: dict[tuple[object, ...], int] = {}
 
-    def least(self, part: Part, shape: Shape) -> int:
+    def least(self, part: ProofPart, shape: Shape) -> int:
         """FAR if no tree keeps the wishes."""
         depth = depth_of(shape)
         if not part.wishes and depth <= 2 and part.span == ANY:  # all trees of so many leaves
@@ -35,9 +35,9 @@ class Rooms:
             self.memo[key] = self._searched(part, shape)
         return self.memo[key]
 
-    def _searched(self, part: Part, shape: Shape) -> int:
-        leaf = self.plain.vectors(part, 0, FAR, None, None)
-        found = int(leaf[0, 0]) if len(leaf) else FAR
+    def _searched(self, part: ProofPart, shape: Shape) -> int:
+        leaf = self.plain.vectors(part, 0, INFINITE_COST, None, None)
+        found = int(leaf[0, 0]) if len(leaf) else INFINITE_COST
         if shape is None or part.room <= 0 or any(w.verb == "leaf" and not w.place for w in part.wishes):
             return found
         for one, other in self._sides(part):
@@ -48,14 +48,14 @@ class Rooms:
                     found = min(found, first + self.least(other, b))
         return found
 
-    def _sides(self, part: Part) -> Iterator[tuple[Part, Part]]:
+    def _sides(self, part: ProofPart) -> Iterator[tuple[ProofPart, ProofPart]]:
         """The no side and the yes side of each question that may stand here and parts the rows."""
-        frame = Frame(self.c, part, alike=True)
+        frame = PairFrame(self.c, part, alike=True)
         for q in frame.columns[self.plain._admitted(part)[frame.columns]].tolist():
             yes = part.rows & (self.c.X[:, q] > 0)
             yield self.c.below(part, q, 0, part.rows & ~yes), self.c.below(part, q, 1, yes)
 
-    def _floor(self, part: Part, shape: Shape) -> int:
+    def _floor(self, part: ProofPart, shape: Shape) -> int:
         return self.c.floor(part, depth_of(shape), leaves_of(shape))
 
 

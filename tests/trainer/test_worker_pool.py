@@ -7,12 +7,12 @@ import time
 
 import pytest
 
-from trainer.worker_pool import Crew
+from trainer.worker_pool import WorkerPool
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_every_job_is_done_once(threads):
-    crew = Crew(threads=threads)
+    crew = WorkerPool(threads=threads)
     done = []
 
     def work(job):
@@ -26,7 +26,7 @@ def test_every_job_is_done_once(threads):
 
 
 def test_an_idle_thread_helps_and_the_block_waits_for_it():
-    crew = Crew(threads=2)
+    crew = WorkerPool(threads=2)
     events = []
     inside = threading.Event()
 
@@ -36,7 +36,7 @@ def test_an_idle_thread_helps_and_the_block_waits_for_it():
         events.append("helped")
 
     def work(job):
-        with crew.helped(help_out):
+        with crew.share_work(help_out):
             assert inside.wait(60)
         events.append("done")
         return []
@@ -46,7 +46,7 @@ def test_an_idle_thread_helps_and_the_block_waits_for_it():
 
 
 def test_who_came_back_is_not_asked_again():
-    crew = Crew(threads=2)
+    crew = WorkerPool(threads=2)
     calls = []
     helped = threading.Event()
 
@@ -55,7 +55,7 @@ def test_who_came_back_is_not_asked_again():
         helped.set()
 
     def work(job):
-        with crew.helped(help_out):
+        with crew.share_work(help_out):
             assert helped.wait(60)
             time.sleep(0.1)  # a second call would come now
         return []
@@ -67,7 +67,7 @@ def test_who_came_back_is_not_asked_again():
 @pytest.mark.parametrize("where", ["work", "help"])
 @pytest.mark.parametrize("threads", [2, 3])
 def test_an_error_is_raised_by_the_calling_thread(where, threads):
-    crew = Crew(threads=threads)
+    crew = WorkerPool(threads=threads)
     helping = threading.Event()
 
     def fail():
@@ -78,7 +78,7 @@ def test_an_error_is_raised_by_the_calling_thread(where, threads):
         if where == "work" and job == 5:
             raise KeyError("lost")
         if where == "help" and job == 1:
-            with crew.helped(fail):
+            with crew.share_work(fail):
                 assert helping.wait(60)
         return [((job + 1,), job + 1)] if job < 50 else []
 

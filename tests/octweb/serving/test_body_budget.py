@@ -12,8 +12,8 @@ from typing import Any
 import psutil
 import pytest
 
-from octweb.serving import room
-from octweb.serving.room import COUNTED, NoRoom, Room
+from octweb.serving import body_budget
+from octweb.serving.body_budget import MIN_COUNTED_BYTES, BodyBudget, BudgetExceeded
 from octweb.serving.wire import Wire
 from tests.octweb.serving.test_json_bombs import BOMBS
 from tests.torture.mixed import addresses
@@ -24,11 +24,11 @@ AT_ONCE = 8
 
 
 @pytest.fixture
-def own(monkeypatch, settings) -> Room:
-    """A room of one MB that nobody is in, and no patience."""
+def own(monkeypatch, settings) -> BodyBudget:
+    """A room of one MB that nobody is in, and no timeout."""
     settings.MAX_PREDICT_BYTES = MOST
-    found = Room()
-    monkeypatch.setattr("octweb.serving.wire.ROOM", found)
+    found = BodyBudget()
+    monkeypatch.setattr("octweb.serving.wire.BODY_BUDGET", found)
     return found
 
 
@@ -38,33 +38,35 @@ def test_what_is_at_hand_never_adds_up_to_more_than_the_room(own):
     lock = threading.Lock()
 
     def call(size: int) -> None:
-        with own.held(size, patience=60):
+        with own.reserve(size, timeout=60):
             with lock:
                 now[0] += size
                 most[0] = max(most[0], now[0])
             with lock:
                 now[0] -= size
 
-    team = [threading.Thread(target=call, args=(COUNTED * (1 + i % 9),)) for i in range(room.WAITING)]
+    team = [threading.Thread(target=call, args=(MIN_COUNTED_BYTES * (1 + i % 9),)) for i in range(body_budget.WAITING)]
     for _ in range(50):
         for thread in team:
             thread.start()
         for thread in team:
             thread.join()
-        team = [threading.Thread(target=call, args=(COUNTED * (1 + i % 9),)) for i in range(room.WAITING)]
+        team = [
+            threading.Thread(target=call, args=(MIN_COUNTED_BYTES * (1 + i % 9),)) for i in range(body_budget.WAITING)
+        ]
     assert now == [0]
     assert 0 < most[0] <= MOST
-    with own.held(MOST):  # all of it is free again
+    with own.reserve(MOST):  # all of it is free again
         pass
 
 
 def test_the_one_beyond_is_refused_and_a_small_one_is_not(own):
-    with own.held(MOST - COUNTED + 1):
-        with pytest.raises(NoRoom), own.held(COUNTED, patience=0):
+    with own.reserve(MOST - MIN_COUNTED_BYTES + 1):
+        with pytest.raises(BudgetExceeded), own.reserve(MIN_COUNTED_BYTES, timeout=0):
             pass
-        with own.held(COUNTED - 1, patience=0):
+        with own.reserve(MIN_COUNTED_BYTES - 1, timeout=0):
             pass
-    with own.held(100 * MOST, patience=0):  # longer than any: its reader refuses it
+    with own.reserve(100 * MOST, timeout=0):  # longer than any: its reader refuses it
         pass
 
 
@@ -72,10 +74,10 @@ def test_a_call_that_waits_goes_on_as_soon_as_there_is_room(own):
     inside = threading.Event()
 
     def later() -> None:
-        with own.held(MOST, patience=60):
+        with own.reserve(MOST, timeout=60):
             inside.set()
 
-    with own.held(MOST):
+    with own.reserve(MOST):
         waiting = threading.Thread(target=later)
         waiting.start()
         while not own._waiting:  # until it waits
@@ -86,9 +88,9 @@ def test_a_call_that_waits_goes_on_as_soon_as_there_is_room(own):
 
 
 def test_few_calls_wait_and_the_others_hear_at_once(own):
-    with own.held(MOST):
-        own._waiting = room.WAITING
-        with pytest.raises(NoRoom), own.held(MOST, patience=600):
+    with own.reserve(MOST):
+        own._waiting = body_budget.WAITING
+        with pytest.raises(BudgetExceeded), own.reserve(MOST, timeout=600):
             pass
 
 
@@ -107,15 +109,15 @@ def _call(content: bytes, **changes: Any) -> tuple[str, dict[str, str], bytes]:
     return heard[0], heard[1], body
 
 
-@pytest.mark.parametrize("size", [COUNTED, MOST])
+@pytest.mark.parametrize("size", [MIN_COUNTED_BYTES, MOST])
 def test_a_call_without_room_gets_503_with_the_time_to_come_again(own, size):
-    with own.held(MOST):
-        own._waiting = room.WAITING
+    with own.reserve(MOST):
+        own._waiting = body_budget.WAITING
         status, headers, body = _call(b"x" * size)
         assert status.startswith("503")
         assert int(headers["Retry-After"]) >= 1
         assert "large calls" in json.loads(body)["detail"]
-        assert _call(b"x" * (COUNTED - 1))[0] == "200 OK"
+        assert _call(b"x" * (MIN_COUNTED_BYTES - 1))[0] == "200 OK"
         # what Django puts into files takes none
         assert _call(b"x" * size, CONTENT_TYPE="multipart/form-data; boundary=x")[0] == "200 OK"
     own._waiting = 0
@@ -138,7 +140,7 @@ def test_a_long_body_that_comes_slowly_holds_no_room(own, settings):
     slow = threading.Thread(target=lambda: answers.append(_call(content, **{"wsgi.input": Slow(content)})[0]))
     slow.start()
     assert begun.wait(60)
-    with own.held(3 * MOST, patience=0):  # all of it is free
+    with own.reserve(3 * MOST, timeout=0):  # all of it is free
         pass
     go_on.set()
     slow.join(60)
@@ -147,8 +149,8 @@ def test_a_long_body_that_comes_slowly_holds_no_room(own, settings):
 
 def test_a_form_of_a_page_takes_more_room_than_its_length(own):
     kind = {"CONTENT_TYPE": "application/x-www-form-urlencoded; charset=utf-8"}
-    with own.held(MOST // 2):
-        own._waiting = room.WAITING
+    with own.reserve(MOST // 2):
+        own._waiting = body_budget.WAITING
         assert _call(b"x" * (MOST // 3), **kind)[0].startswith("503")
         assert _call(b"x" * (MOST // 3))[0] == "200 OK"
 
@@ -174,7 +176,7 @@ def test_many_bombs_at_once_stay_within_the_bound_of_one_process(tmp_path):
         kind = {"Content_Type": "application/json"}
         content = BOMBS["a tensor of short texts"](31_000_000)
         calls = [
-            threading.Thread(target=lambda: found.update([site.call("POST", other, content, patience=300, **kind)[0]]))
+            threading.Thread(target=lambda: found.update([site.call("POST", other, content, timeout=300, **kind)[0]]))
             for _ in range(AT_ONCE)
         ]
         for call in calls:
