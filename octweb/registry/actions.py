@@ -188,7 +188,7 @@ def share(model: TreeModel, *, by, username: str, level: str) -> Share:
     if level not in ShareLevel.values:
         raise ValidationError({"level": f"'{level[:20]}' is not one of {', '.join(ShareLevel.values)}."})
     with transaction.atomic():
-        audit.record("shared", model, by=by, user=person.get_username(), level=level)
+        audit.record("shared", model, by=by, user=person.get_username(), user_id=person.pk, level=level)
         return Share.objects.update_or_create(model=model, user=person, defaults={"level": level})[0]
 
 
@@ -197,8 +197,10 @@ def unshare(model: TreeModel, *, by, username: str) -> None:
     _require_owner(model, by)
     with transaction.atomic():
         audit.hold()
-        if Share.objects.filter(model=model, user__username=username).delete()[0]:
-            audit.record("no longer shared", model, by=by, user=username)
+        share = Share.objects.filter(model=model, user__username=username).first()
+        if share is not None:
+            audit.record("no longer shared", model, by=by, user=username, user_id=share.user_id)
+            share.delete()
 
 
 def _require_owner(model: TreeModel, user) -> None:

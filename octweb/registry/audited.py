@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from django.contrib.auth import get_user_model
+
 from octweb.audit import actions as audit
 from octweb.audit import chain
 from octweb.audit.models import Record
@@ -41,6 +43,7 @@ def record_step(what: str, event: ReviewEvent, **details: Any) -> None:
         what,
         event.model,
         by=event.by,
+        by_id=event.by_id,
         event=event.pk,
         event_at=chain.moment(event.at),
         before=event.before,
@@ -130,8 +133,11 @@ def _history(model: TreeModel, records: list[Record], found: Audit) -> None:
 def _event(model: TreeModel, event: ReviewEvent, record: Record, found: Audit) -> None:
     kept = {"before": event.before, "after": event.after, "reason": event.reason}
     wrong = [name for name, value in kept.items() if record.details.get(name) != value]
-    if event.by is not None and event.by.get_username() != record.by:
+    same_user = _is_same_user(event.by, record.details.get("by_id"), record.by)
+    if same_user is False:
         wrong.append("by")
+    elif same_user is None:
+        found.unchecked.append(f"record {record.number}: who took the step of {model}; no account is called {record.by}.")
     if not _same_time(event.at, record.details.get("event_at"), record):
         wrong.append("at")
     if wrong:
@@ -142,6 +148,21 @@ def _event(model: TreeModel, event: ReviewEvent, record: Record, found: Audit) -
         found.unchecked.append(
             f"record {record.number}: the time of the step of {model}, beyond {TOLERANCE.seconds // 60} minutes."
         )
+
+
+def _is_same_user(user: Any, recorded_id: int | None, recorded_name: str) -> bool | None:
+    """Return whether a user is the recorded one, whatever they are called now; None if an old record cannot tell.
+
+    Records of earlier versions hold only the name of that time. If another account has this name now, it is another user.
+    """
+    if user is None:
+        return True  # the account was removed
+    if recorded_id is not None:
+        return user.pk == recorded_id
+    if user.get_username() == recorded_name:
+        return True
+    taken = get_user_model().objects.filter(username=recorded_name).exists()
+    return False if taken or not recorded_name else None
 
 
 def _same_time(at: datetime, said: str | None, record: Record) -> bool:
@@ -239,10 +260,14 @@ def _doubt(model: TreeModel, records: list[Record], found: Audit) -> None:
 
 def _shares(model: TreeModel, records: list[Record], found: Audit) -> None:
     """Find shares that nobody recorded, or of another level."""
-    levels: dict[str, str | None] = {}
-    for record in records:
-        if record.what in ("shared", "no longer shared"):
-            levels[record.details["user"]] = record.details.get("level")
+    steps = [r for r in records if r.what in ("shared", "no longer shared")]
     for share in model.shares.select_related("user"):
-        if levels.get(share.user.get_username()) != share.level:
-            found.problems.append(f"{model} is shared with {share.user} ({share.level}), but no record says so.")
+        user = share.user
+        own = [r for r in steps if _is_same_user(user, r.details.get("user_id"), r.details["user"])]
+        if own and own[-1].details.get("level") == share.level:
+            continue
+        unclear = [r for r in steps if _is_same_user(user, r.details.get("user_id"), r.details["user"]) is None]
+        if unclear and not own:
+            found.unchecked.append(f"record {unclear[-1].number}: whether {model} is shared with {user}.")
+            continue
+        found.problems.append(f"{model} is shared with {user} ({share.level}), but no record says so.")

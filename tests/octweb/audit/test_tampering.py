@@ -178,6 +178,38 @@ def test_changed_rows_of_a_data_set_are_found(model, capsys):
     assert "the stored file of the data set" in err
 
 
+def test_renamed_users_raise_no_alarm(model, owner, staff, stranger, capsys):
+    for user in (owner, staff, stranger):
+        user.username = f"{user.username}-renamed"
+        user.save()
+    status, _, err = run(capsys)
+    assert (status, err) == (0, "")
+
+
+def test_renamed_users_of_old_chain_are_unchecked(model, owner, staff, stranger, capsys):
+    forget_details({"by_id", "user_id"})
+    assert run(capsys)[:1] == (0,)
+    stranger.username = "stranger-renamed"
+    stranger.save()
+    staff.username = "staff-renamed"
+    staff.save()
+    status, out, err = run(capsys)
+    assert (status, err) == (0, "")
+    assert "who took the step" in out
+    assert "is shared with stranger-renamed" in out
+
+
+def test_swapped_names_of_old_chain_are_found(model, owner, staff, capsys):
+    forget_details({"by_id", "user_id"})
+    names = owner.username, staff.username
+    for user, name in ((owner, "between"), (staff, names[0]), (owner, names[1])):
+        user.username = name
+        user.save()
+    status, _, err = run(capsys)
+    assert status == 1
+    assert "(by)" in err
+
+
 def test_old_chain_is_complete_and_says_what_is_unchecked(model, capsys):
     forget_details({"event_at", "served_since", "title", "created"})
     status, out, err = run(capsys)

@@ -15,6 +15,8 @@ from octweb.datasets.models import Dataset
 from octweb.registry.audited import audit_datasets, audit_models
 from octweb.registry.models import TreeModel
 
+UNPRINTED = {"event", "by_id", "user_id"}  # keys of rows, which the JSON has
+
 
 class Command(BaseCommand):
     help = (
@@ -94,6 +96,6 @@ def _records(name: str | None, models: list[TreeModel]) -> list[Record]:
 
 
 def _line(record: Record) -> str:
-    details = ", ".join(f"{k} {v}" for k, v in record.details.items() if v not in ("", None) and k != "event")
+    details = ", ".join(f"{k} {v}" for k, v in record.details.items() if v not in ("", None) and k not in UNPRINTED)
     who = record.by or "octweb"
     return f"{record.number:>6}  {record.to_json()['at'][:19]}  {who}  {record.what}  {record.name}{f' ({details})' if details else ''}  {record.digest[:12]}"
