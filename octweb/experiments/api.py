@@ -130,7 +130,11 @@ class ExperimentSerializer(serializers.Serializer):
     recommended = serializers.UUIDField(
         allow_null=True, help_text="the simplest within one standard error of the highest"
     )
-    highest = serializers.UUIDField(allow_null=True)
+    highest = serializers.UUIDField(allow_null=True, help_text="of several with the same accuracy one; see `tied`")
+    tied = serializers.ListField(child=serializers.UUIDField(), help_text="all candidates with the highest accuracy")
+    base_rate = serializers.FloatField(
+        allow_null=True, help_text="accuracy on the same rows if all get the most frequent class; null while not known"
+    )
     reasons = serializers.ListField(child=serializers.CharField())
     others = OtherSerializer(many=True, help_text="why each other finished candidate is not recommended")
     estimate = serializers.DictField(
@@ -161,6 +165,8 @@ def as_json(experiment: Experiment) -> dict[str, Any]:
         "seconds": elapsed(experiment, found.lines),
         "recommended": found.chosen.label if found.chosen else None,
         "highest": found.highest.label if found.highest else None,
+        "tied": [line.label for line in found.tied],
+        "base_rate": found.base_rate,
         "reasons": reasons(found),
         "others": reasons_against(found),
         "estimate": estimate,

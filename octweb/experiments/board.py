@@ -43,6 +43,7 @@ class BoardLine:
     train_accuracy: float | None
     claim: dict[str, Any] | None
     seconds: float | None
+    base_rate: float | None = None
     recommended: bool = False
     failed: str = ""
 
@@ -86,6 +87,17 @@ class Board:
     @property
     def highest(self) -> BoardLine | None:
         return self.line(self.choice.highest.label) if self.choice else None
+
+    @property
+    def tied(self) -> list[BoardLine]:
+        """All lines that share the highest accuracy."""
+        labels = self.choice.tied if self.choice else ()
+        return [line for line in self.lines if line.label in labels]
+
+    @property
+    def base_rate(self) -> float | None:
+        """The share of the same unseen rows that is right if every row gets the most frequent class of its training rows."""
+        return next((line.base_rate for line in self.lines if line.base_rate is not None), None)
 
     @property
     def tried(self) -> int:
@@ -169,21 +181,40 @@ def reasons(found: Board) -> list[str]:
     if not depth:
         most = "It asks nothing: no question is worth its leaves"
     sentences = [f"{most}, and is right for {percent(chosen.mean)} of unseen rows."]
-    if chosen.label == highest.label:
-        sentences.append("No other candidate is more accurate.")
+    if chosen.label in found.choice.tied:
+        sentences.append(_best_words(found, found.chosen))
         simpler = [
             line for line in found.lines if line.score and line.leaves and line.leaves < (found.chosen.leaves or 0)
         ]
         if simpler:
             sentences.append("All smaller trees are worse by more than one standard error.")
     else:
-        behind = 100 * (highest.mean - chosen.mean)
-        error = 100 * highest.error
+        behind = points_text(highest.mean - chosen.mean)
+        error = points_text(highest.error)
         sentences.append(
-            f"The highest, {percent(highest.mean)}, has {found.highest.leaves} leaves; the difference of {behind:.1f} points "
-            f"is no larger than its standard error of {error:.1f} points."
+            f"{_highest_words(found)}. The difference of {behind} points is no larger than the standard error of {error} points."
         )
     return sentences
+
+
+def _best_words(found: Board, chosen: BoardLine) -> str:
+    """Say that nothing is more accurate, and name every candidate that ties with the chosen one."""
+    others = [line.candidate.name for line in found.tied if line is not chosen]
+    if not others:
+        return "No other candidate is more accurate."
+    return f"It ties with {_and(others)} for the highest accuracy; the rule below decided."
+
+
+def _highest_words(found: Board) -> str:
+    highest = found.tied[0]
+    share = percent(highest.score.mean) if highest.score else ""
+    if len(found.tied) == 1:
+        return f"The highest, {share}, has {highest.leaves} leaves"
+    return f"{_and([line.candidate.name for line in found.tied])} tie for the highest, {share}"
+
+
+def _and(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def reasons_against(found: Board) -> list[dict[str, str]]:
@@ -261,7 +292,7 @@ def points(found: Board) -> list[dict[str, Any]]:
         {
             "id": line.label, "name": line.candidate.name, "leaves": line.leaves, "accuracy": line.score.mean,
             "error": line.score.error, "proved": bool(line.claim and line.claim["kind"] == "proved"),
-            "recommended": line.recommended, "highest": found.highest is not None and line.label == found.highest.label,
+            "recommended": line.recommended, "highest": line in found.tied, "tied": len(found.tied) > 1,
         }
         for line in found.lines
         if line.score is not None and line.leaves is not None
@@ -298,8 +329,16 @@ def _line(candidate: Candidate, experiment: Experiment) -> BoardLine:
         train_accuracy=summary.get("train_accuracy"),
         claim=claim,
         seconds=summary.get("seconds"),
+        base_rate=_base_rate(good) if score is not None else None,
         failed=broken or (candidate.error if candidate.status == RunStatus.FAILED else ""),
     )
+
+
+def _base_rate(records: Sequence[dict[str, Any]]) -> float | None:
+    """Over all folds; None if records of an earlier version do not say it."""
+    if any(r.get("base_correct") is None for r in records):
+        return None
+    return float(sum(r["base_correct"] for r in records) / sum(r["n"] for r in records))
 
 
 def _claim(candidate: Candidate) -> dict[str, Any] | None:

@@ -139,7 +139,9 @@ def _labels(shown: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list
     named = []
     for p in shown:
         if p["highest"]:
-            named.append((p, "<b>recommended</b>, the highest" if p["recommended"] else f"highest, {_leaves(p)}", True))
+            rank = "tied for the highest" if p.get("tied") else "the highest"
+            plain = f"{rank.removeprefix('the ')}, {_leaves(p)}"
+            named.append((p, f"<b>recommended</b>, {rank}" if p["recommended"] else plain, True))
         elif p["recommended"]:
             named.append((p, f"<b>recommended, {_leaves(p)}</b>", False))
     leaders = []

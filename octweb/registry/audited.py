@@ -137,7 +137,9 @@ def _event(model: TreeModel, event: ReviewEvent, record: Record, found: Audit) -
     if same_user is False:
         wrong.append("by")
     elif same_user is None:
-        found.unchecked.append(f"record {record.number}: who took the step of {model}; no account is called {record.by}.")
+        found.unchecked.append(
+            f"record {record.number}: who took the step of {model}; no account is called {record.by}."
+        )
     if not _same_time(event.at, record.details.get("event_at"), record):
         wrong.append("at")
     if wrong:

@@ -7,7 +7,7 @@ from typing import Any
 from octweb.registry.claims import claims
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
-from octweb.registry.workspace.performance import unseen_interval
+from octweb.registry.workspace.performance import unseen_base_rate, unseen_interval
 from octweb.registry.workspace.scene import ModelScene
 from trainer.tree.numbers import points_text
 
@@ -29,11 +29,14 @@ def compared(models: list[TreeModel]) -> dict[str, Any]:
 
 
 def _row(model: TreeModel) -> dict[str, Any]:
+    scene = ModelScene(model=model, user=None, inside=False)
     crossed = model_file(model).metrics.get("cross_validation") or {}
     return {
         "model": model,
         "claims": claims(model),
         "unseen": model.unseen_accuracy,
+        "interval": unseen_interval(scene),
+        "base_rate": unseen_base_rate(scene),
         "deviation": crossed.get("deviation") if crossed.get("accuracy") is not None else None,
         "train": model.train_accuracy,
         "leaves": model.leaves,
@@ -44,8 +47,7 @@ def _row(model: TreeModel) -> dict[str, Any]:
 
 def _span(row: dict[str, Any]) -> str:
     """The 95 % interval in words; nothing if none is known."""
-    scene = ModelScene(model=row["model"], user=None, inside=False)
-    interval = unseen_interval(scene)
+    interval = row["interval"]
     return "" if interval is None else f", 95 % interval {points_text(interval[0])} to {points_text(interval[1])}"
 
 
@@ -53,6 +55,21 @@ def _beats(other: dict[str, Any], row: dict[str, Any]) -> bool:
     """No larger and no less accurate, and better in one of the two."""
     no_worse = other["leaves"] <= row["leaves"] and other["unseen"] >= row["unseen"]
     return no_worse and (other["leaves"] < row["leaves"] or other["unseen"] > row["unseen"])
+
+
+def _tied(evaluated: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return all rows whose accuracy reads the same as the best one."""
+    return [r for r in evaluated if points_text(r["unseen"]) == points_text(evaluated[0]["unseen"])]
+
+
+def _best_words(evaluated: list[dict[str, Any]]) -> str:
+    """Name every tree with the highest accuracy on unseen rows."""
+    best = evaluated[0]
+    names = [f"{r['model'].title} (version {r['model'].version})" for r in _tied(evaluated)]
+    value = f"({points_text(best['unseen'])} %{_span(best)})"
+    if len(names) == 1:
+        return f"{names[0]} has the highest accuracy on unseen rows {value}"
+    return f"{', '.join(names[:-1])} and {names[-1]} tie for the highest accuracy on unseen rows {value}"
 
 
 def findings(rows: list[dict[str, Any]]) -> dict[str, str]:
@@ -65,11 +82,17 @@ def findings(rows: list[dict[str, Any]]) -> dict[str, str]:
         }
     best = evaluated[0]
     smaller = [r for r in rows if r["leaves"] < best["leaves"]]
-    main = f"{best['model'].title} (version {best['model'].version}) has the highest accuracy on unseen rows ({points_text(best['unseen'])} %{_span(best)})"
+    main = _best_words(evaluated)
     if not smaller:
         main += " and no tree here is smaller."
-    else:
+    elif len(_tied(evaluated)) == 1:
         main += f" with {best['leaves']} {'leaf' if best['leaves'] == 1 else 'leaves'}."
+    else:
+        main += "."
+    if best["base_rate"] is not None:
+        main += (
+            f" Always giving the most frequent class is right for {points_text(best['base_rate'])} % of the same rows."
+        )
     spread = [r["deviation"] for r in evaluated if r["deviation"] is not None]
     rest = "Tick two trees to see whether they differ by more than chance."
     if spread:

@@ -19,7 +19,7 @@ from octweb.registry.models import TreeModel
 from octweb.registry.pairs import disagreements, pair
 from octweb.registry.parsed import model_file
 from octweb.registry.views import picked_of_dataset
-from octweb.registry.workspace.performance import unseen_interval
+from octweb.registry.workspace.performance import unseen_base_rate, unseen_interval
 from octweb.registry.workspace.scene import ModelScene
 from trainer.training.claims import scope_words
 from trainer.tree.render.outline import tree_outline
@@ -74,6 +74,7 @@ def _column(request: HttpRequest, model: TreeModel) -> dict[str, Any]:
         "model": model,
         "claims": claims(model),
         "scope": scope_words(file.certificate),
+        "base_rate": unseen_base_rate(scene),
         "interval": unseen_interval(scene),
         "facts": page.facts(model),
         "outline": tree_outline(file.tree),

@@ -65,6 +65,7 @@ def _render_review(
         "claim": claim_of(model),
         "facts": page.facts(model),
         "interval": performance.unseen_interval(scene),
+        "base_rate": performance.unseen_base_rate(scene),
         "selection": selection_of(model),
         "mistakes": performance.mistakes(scene, performance.chosen_part(scene)),
         "checked": check_again(model),

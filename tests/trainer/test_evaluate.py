@@ -16,6 +16,7 @@ from trainer.errors import DataError, ParameterError
 from trainer.evaluate import FoldRecord, Study, StudyDataset, Variant, average_ranks, compare, report, run_study
 from trainer.evaluate import study as study_module
 from trainer.evaluate.groups import FEWEST, group_rows
+from trainer.evaluate.intervals import of_folds
 from trainer.evaluate.study import read_records
 from trainer.table import Labels, numeric_table
 from trainer.training.run import TrainRequest, train
@@ -56,6 +57,8 @@ def test_a_fold_is_what_training_on_the_others_gives():
         ).tree
         right = tree.predict(data.table.take(outside).matrix()) == data.labels.codes[outside]
         assert (record.correct, record.n, record.leaves) == (right.sum(), len(outside), tree.n_leaves)
+        most = np.bincount(data.labels.codes[inside]).argmax()
+        assert record.base_correct == (data.labels.codes[outside] == most).sum()
     assert [(r.variant, r.fold) for r in records] == [(v, f) for v in ("CART", "Deep") for f in range(4)]
 
 
@@ -193,7 +196,7 @@ def records_of(study: Study, accuracy: dict[tuple[str, str], list[float]]) -> li
         FoldRecord(
             dataset=d.name, fingerprint="", variant=v.label, key="", folds=2, seed=0, fold=f, threads=1, n=10,
             correct=int(10 * accuracy[d.name, v.label][f]), accuracy=accuracy[d.name, v.label][f], leaves=3 + f,
-            seconds=0.5, status="time_limit" if v.label == "Deep" else "heuristic",
+            seconds=0.5, base_correct=5, status="time_limit" if v.label == "Deep" else "heuristic",
         )
         for d in study.datasets for v in study.variants for f in range(2)
     ]  # fmt: skip
@@ -208,8 +211,13 @@ def test_tables():
         ),
     )
     text = found.to_markdown()
-    assert "| noise | 60.0 ± 14.1 | 70.0 ± 28.3* |" in text  # the star: a limit ended it
-    assert "| *average rank* | *2.00* | *1.00* |" in text
+    low, high = of_folds(12, 20, 2)
+    interval = f"({100 * low:.1f} to {100 * high:.1f})"
+    assert f"| noise | 50.0 | 60.0 ± 14.1 {interval} | 70.0 ± 28.3 " in text
+    assert "*" in text.split("70.0 ± 28.3")[1].split("|")[0]  # a limit ended it
+    assert "| *average rank* | | *2.00* | *1.00* |" in text
+    cell = found.to_json()["results"][0]
+    assert (cell["correct"], cell["n"], cell["base_rate"], cell["interval"]) == (12, 20, 0.5, (low, high))
     rows = list(csv.DictReader(io.StringIO(found.to_csv())))
     assert len(rows) == 4
     assert float(rows[0]["accuracy"]) == pytest.approx(0.6)

@@ -47,11 +47,12 @@ class Score:
 
 @dataclass(frozen=True, kw_only=True)
 class OneStandardErrorChoice:
-    """The highest score, the chosen one, and the labels of all within one standard error of the highest (`floor` and above)."""
+    """The highest score, the chosen one, the labels of all that share the highest mean, and of all within one standard error of it."""
 
     highest: Score
     chosen: Score
     floor: float
+    tied: tuple[str, ...]
     within: tuple[str, ...]
 
 
@@ -78,16 +79,24 @@ class NestedEstimate:
 def choose(scores: Sequence[Score]) -> OneStandardErrorChoice:
     """The fewest leaves within one standard error of the highest mean accuracy.
 
-    Ties go to fewer columns per question, then to the stronger claim, then to the higher accuracy, then to the first. Raises
-    ParameterError for no scores.
+    Ties go to fewer columns per question, then to the stronger claim, then to the higher accuracy, then to the first. Of several
+    with the highest mean, `highest` is the one with the smallest standard error, then the first. Raises ParameterError for no scores.
     """
     if not scores:
         raise ParameterError({"scores": "There is nothing to choose from."})
-    highest = max(scores, key=lambda s: s.mean)  # the first of equals
+    most = max(s.mean for s in scores)
+    tied = [s for s in scores if s.mean >= most - ROUNDING]
+    highest = min(tied, key=lambda s: s.error)  # so that a tie never widens what counts as equally accurate
     floor = highest.mean - highest.error
     within = [s for s in scores if s.mean >= floor - ROUNDING]
     chosen = min(within, key=lambda s: (s.leaves, s.columns, s.claim, -s.mean))
-    return OneStandardErrorChoice(highest=highest, chosen=chosen, floor=floor, within=tuple(s.label for s in within))
+    return OneStandardErrorChoice(
+        highest=highest,
+        chosen=chosen,
+        floor=floor,
+        tied=tuple(s.label for s in tied),
+        within=tuple(s.label for s in within),
+    )
 
 
 def honest(

@@ -121,6 +121,9 @@ class FoldRecord:
     second: int = -1
     second_correct: int = 0
     second_n: int = 0
+    base_correct: int | None = (
+        None  # rows of the class that is most frequent among the training rows; None: an older record
+    )
     tree: list[dict[str, Any]] = field(default_factory=list)  # its nodes, where every row is in a fold and they are few
 
     @property
@@ -282,6 +285,7 @@ def _fold(task: _Task) -> FoldRecord:
         splits_proved=certificate.splits_proved,
         second_correct=_correct(result.tree, task.dataset, second),
         second_n=len(second),
+        base_correct=int((codes[outside] == np.bincount(codes[inside]).argmax()).sum()),
         tree=_tree_record(result.tree) if task.second < 0 and not task.test_share else [],
     )
 

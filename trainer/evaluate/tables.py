@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from trainer.evaluate.intervals import of_folds
 from trainer.evaluate.statistics import VariantComparison, compare
 from trainer.evaluate.study import FoldRecord, Study
+from trainer.tree.numbers import points_text
 
 MEASURES = {  # field of a cell: (title, whether more is better)
     "accuracy": ("accuracy", True),
@@ -24,6 +26,8 @@ MEASURES = {  # field of a cell: (title, whether more is better)
 class Cell:
     """A variant on a data set: means over the folds, with the standard deviation (over folds - 1) of the accuracy.
 
+    `correct` of `n` rows are right on unseen rows, with the 95 % `interval` of `of_folds`. `base_rate` is the share that is right
+    if every row gets the class that is most frequent among the training rows of its fold; None for records without it.
     `seconds` has the mean induction time by number of threads. `limited` folds ended at a limit, `failed` ones have no tree;
     `proved` is the share of splits, or of trees, that are proved (None for a heuristic).
     """
@@ -35,6 +39,10 @@ class Cell:
     accuracy: float
     deviation: float
     accuracies: tuple[float, ...]
+    correct: int
+    n: int
+    interval: tuple[float, float] | None
+    base_rate: float | None
     train_accuracy: float
     leaves: float
     leaves_deviation: float
@@ -84,7 +92,10 @@ class StudyReport:
         }
         if len(self.cells) == 1:
             only = asdict(self.cells[0])
-            document |= {name: only[name] for name in ("accuracy", "deviation", "accuracies", "leaves", "seconds")}
+            document |= {
+                name: only[name]
+                for name in ("accuracy", "deviation", "accuracies", "interval", "base_rate", "leaves", "seconds")
+            }
         return document
 
     def to_csv(self) -> str:
@@ -93,12 +104,12 @@ class StudyReport:
         writer = csv.writer(out, lineterminator="\n")
         threads = sorted({t for cell in self.cells for t in cell.seconds})
         writer.writerow(
-            ["dataset", "group", "variant", "folds", "accuracy", "deviation", "train_accuracy", "leaves", "leaves_deviation",
+            ["dataset", "group", "variant", "folds", "accuracy", "deviation", "interval_low", "interval_high", "base_rate", "train_accuracy", "leaves", "leaves_deviation",
              *(f"seconds_{t}_threads" for t in threads), "folds_limited", "folds_failed", "proved"]
         )  # fmt: skip
         for c in self.cells:
             writer.writerow(
-                [c.dataset, c.group, c.variant, c.folds, c.accuracy, c.deviation, c.train_accuracy, c.leaves,
+                [c.dataset, c.group, c.variant, c.folds, c.accuracy, c.deviation, *(c.interval or ("", "")), "" if c.base_rate is None else c.base_rate, c.train_accuracy, c.leaves,
                  c.leaves_deviation, *(c.seconds.get(t, "") for t in threads), c.limited, c.failed, c.proved]
             )  # fmt: skip
         return out.getvalue()
@@ -117,22 +128,29 @@ class StudyReport:
             sorted({t for c in self.cells if c.group == group for t in c.seconds}) if measure == "seconds" else [0]
         )
         columns = [(v, t) for v in variants for t in threads]
+        base = " base rate |" if measure == "accuracy" else ""
         lines = [f"### {title.capitalize()}{f', {group}' if group else ''}", ""]
-        lines.append("| data set | " + " | ".join(_heading(v, t) for v, t in columns) + " |")
-        lines.append("|---|" + "---:|" * len(columns))
+        lines.append(f"| data set |{base} " + " | ".join(_heading(v, t) for v, t in columns) + " |")
+        lines.append("|---|" + "---:|" * (len(columns) + bool(base)))
         for dataset in self.datasets:
             texts = [self.text(dataset, variant, measure, t) for variant, t in columns]
+            if base:
+                texts.insert(0, self._base_rate_text(dataset, variants))
             lines.append(f"| {dataset} | " + " | ".join(texts) + " |")
         found = self.comparisons.get(group, {}).get(measure)
         if found is not None:
             ranks = dict(zip(found.labels, found.ranks, strict=True))
             lines.append(
-                "| *average rank* | "
+                f"| *average rank* |{' |' if base else ''} "
                 + " | ".join(f"*{ranks[v]:.2f}*" if t in (0, 1) else "" for v, t in columns)
                 + " |"
             )
             lines += ["", sentence(found)]
         return "\n".join(lines)
+
+    def _base_rate_text(self, dataset: str, variants: Sequence[str]) -> str:
+        rates = (self.cell(dataset, variant).base_rate for variant in variants)
+        return next((f"{100 * rate:.1f}" for rate in rates if rate is not None), "")
 
     def text(self, dataset: str, variant: str, measure: str, threads: int | None = None) -> str:
         """What a table shows; times are those with the fewest threads unless said otherwise."""
@@ -141,7 +159,12 @@ class StudyReport:
             return "failed"
         star = "*" * min(1, cell.limited)
         if measure == "accuracy":
-            return f"{100 * cell.accuracy:.1f} ± {100 * cell.deviation:.1f}{star}"
+            span = (
+                ""
+                if cell.interval is None
+                else f" ({points_text(cell.interval[0])} to {points_text(cell.interval[1])})"
+            )
+            return f"{100 * cell.accuracy:.1f} ± {100 * cell.deviation:.1f}{span}{star}"
         if measure == "leaves":
             return f"{cell.leaves:.1f}{star}"
         threads = min(cell.seconds) if threads is None else threads
@@ -182,6 +205,9 @@ def _cell(dataset: str, variant: str, group: str, folds: int, records: Sequence[
     good = [r for r in own if not r.error]
     accuracies = np.array([r.accuracy for r in good])
     leaves = np.array([float(r.leaves) for r in good])
+    correct = sum(r.correct for r in good)
+    n = sum(r.n for r in good)
+    base = [r.base_correct for r in good if r.base_correct is not None]
     seconds: dict[int, float] = {}
     for t in sorted({r.threads for r in records}):
         timed = [r.seconds for r in records if r.threads == t and not r.error]
@@ -195,6 +221,10 @@ def _cell(dataset: str, variant: str, group: str, folds: int, records: Sequence[
         accuracy=_mean(accuracies),
         deviation=_deviation(accuracies),
         accuracies=tuple(float(a) for a in accuracies),
+        correct=correct,
+        n=n,
+        interval=of_folds(correct, n, len(good)),
+        base_rate=sum(base) / n if good and len(base) == len(good) else None,
         train_accuracy=_mean(np.array([r.train_accuracy for r in good])),
         leaves=_mean(leaves),
         leaves_deviation=_deviation(leaves),

@@ -110,6 +110,16 @@ def mistakes(scene: ModelScene, part: str) -> dict[str, Any] | None:
     }
 
 
+def unseen_base_rate(scene: ModelScene) -> float | None:
+    """The share of the unseen rows that has their most frequent class; None where the model file does not count the classes."""
+    crossed, test = (scene.file.metrics.get(name) or {} for name in ("cross_validation", "test"))
+    counts = (crossed if crossed.get("accuracy") is not None else test).get("confusion")
+    if not counts:
+        return None
+    by_class = [sum(row) for row in counts]
+    return max(by_class) / sum(by_class)
+
+
 def unseen_interval(scene: ModelScene) -> tuple[float, float] | None:
     """The 95 % interval of the accuracy on unseen rows: Wilson's for held-out rows, by folds for a cross-validation."""
     crossed, test = (scene.file.metrics.get(name) or {} for name in ("cross_validation", "test"))

@@ -113,7 +113,7 @@ def test_the_simplest_within_one_standard_error_is_recommended(experiment, candi
     assert found.highest.candidate == candidates[0]
     text = " ".join(reasons(found))
     assert "86.7" in text
-    assert "no larger than its standard error" in text
+    assert "no larger than the standard error" in text
     assert [p["recommended"] for p in points(found)] == [False, True]
     assert [x.candidate.method for x in found.sorted("leaves")] == ["exact", "cart"]
     assert [x.candidate.method for x in found.sorted("accuracy")] == ["cart", "exact"]
@@ -182,6 +182,28 @@ def test_the_first_of_equals_is_recommended(owner, dataset, finish):
     for candidate in made.candidates.all():
         finish(candidate, [0.9, 0.8, 1.0])
     assert [other["reason"] for other in reasons_against(board(made))] == ["as large, and not more accurate"]
+    found = board(made)
+    names = [candidate.name for candidate in made.candidates.all()]
+    assert [line.candidate.name for line in found.tied] == names
+    assert f"It ties with {names[1]} for the highest accuracy" in " ".join(reasons(found))
+    assert [point["highest"] for point in points(found)] == [True, True]
+
+
+def test_ties_and_base_rate_are_named_on_page_and_api(browser, client_of, owner, experiment, candidates, finish):
+    finish(candidates[0], [0.9, 0.8, 1.0], leaves=8)
+    finish(candidates[1], [1.0, 0.9, 0.8], leaves=8)
+    page = " ".join(browser.get(f"/experiments/{experiment.pk}/").content.decode().split())
+    assert " ".join(f"tied: {candidates[0].name}, {candidates[1].name}".split()) in page
+    assert "most frequent class" not in page  # records of an earlier version do not count it
+    for candidate in candidates:
+        for record in candidate.records:
+            record["base_correct"] = 18
+        candidate.save()
+    page = " ".join(browser.get(f"/experiments/{experiment.pk}/").content.decode().split())
+    assert "Always giving the most frequent class is right for 60.0" in page
+    body = client_of(owner).get(f"/api/v1/experiments/{experiment.pk}/").json()
+    assert body["tied"] == [str(candidate.pk) for candidate in candidates]
+    assert body["base_rate"] == 0.6
 
 
 def test_unfinished_folds_recommend_nothing(experiment, candidates, finish):

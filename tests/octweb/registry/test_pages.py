@@ -18,6 +18,7 @@ from octweb.registry import actions, data, page
 from octweb.registry.data import check_again
 from octweb.registry.models import State, TreeModel
 from tests.octweb.small_models import csv_of_small_table, small_table, trained
+from trainer.evaluate.intervals import of_folds
 from trainer.registry import METHODS
 
 CASES = [("cart", {}), ("cart", {"depth": 0}), ("cart", {"depth": 1})]
@@ -298,6 +299,22 @@ def test_compare_says_what_the_numbers_say(client, register, dataset, owner, str
     assert client.get(f"/models/compare/?dataset={dataset.pk}").status_code == 200
     client.force_login(stranger)
     assert "Nothing to compare yet" in client.get("/models/compare/?dataset=x").content.decode()
+
+
+def test_compare_names_ties_intervals_and_base_rate(client, register, dataset, owner):
+    document = trained("cart", folds=3)
+    first = register(document=document, dataset=dataset, title="First")
+    second = register(document=document, dataset=dataset, title="Second")
+    client.force_login(owner)
+    text = " ".join(client.get("/models/compare/").content.decode().split())
+    assert "(version 1) tie for the highest accuracy on unseen rows" in text
+    crossed = document["metrics"]["cross_validation"]
+    rate = max(map(sum, crossed["confusion"])) / crossed["n"]
+    assert f"Always giving the most frequent class is right for {100 * rate:.1f} % of the same rows" in text
+    low, high = of_folds(crossed["correct"], crossed["n"], 3)
+    assert f"{100 * low:.1f} to {100 * high:.1f}" in text
+    side = client.get(f"/models/compare/?models={first.pk}&models={second.pk}").content.decode()
+    assert f"{100 * rate:.1f}" in side[side.index("Always the most frequent class") :][:120]
 
 
 @pytest.mark.one_database
