@@ -74,6 +74,13 @@ const Questionnaire = (() => {
     }).join(" and ");
   }
 
+  // columns without an answer stay as they are in a flip; with their values known another change may be smaller
+  function unasked(tree, fixed) {
+    if (!fixed.size) return "";
+    const names = [...fixed].sort((a, b) => a - b).map((f) => tree.columns[f].shown);
+    return ` Not answered here: ${names.join(", ")}. Where these are known, too, a smaller change may exist.`;
+  }
+
   // how changes are compared, and what counts as a change of size 1 in the columns that they touch
   function measure(tree, flips) {
     const touched = [...new Set(flips.flatMap((f) => f.columns))].sort((a, b) => a - b).map((f) => tree.columns[f]);
@@ -242,7 +249,7 @@ const Questionnaire = (() => {
         ? "No smaller permitted change of these answers alone does it." : "A smaller change of several answers may exist.";
       const lines = flips.map((f, i) => make("li", {}, i ? "Or " : "", make("b", {}, `${i ? "it" : "It"} would be ${tree.classes[tree.nodes[f.leaf].l]}`), ` with ${changes(tree, row, f)}.`));
       return make("div", { class: "banner flip" }, make("ul", { class: "plain" }, ...lines),
-        make("p", { class: "note2" }, `${proof} ${measure(tree, flips)} This is about the tree, not about what a person can do.`));
+        make("p", { class: "note2" }, `${proof}${unasked(tree, fixed)} ${measure(tree, flips)} This is about the tree, not about what a person can do.`));
     }
 
     show();

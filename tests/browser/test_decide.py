@@ -175,6 +175,7 @@ def test_the_questionnaire_needs_nothing_but_a_keyboard(opened, table_model):  #
     assert said[-1] == f"The answer is {certain}"
     assert all(words.startswith("Question ") for words in said[:-1])
     assert "Size 1 is" in page.inner_text(".flip")
+    assert "Not answered here: " in page.inner_text(".flip")
     tab_to("Back")
     page.keyboard.press("Enter")
     assert page.locator("form.b").count() == 1
