@@ -52,8 +52,8 @@ def test_ends_long_ago_do_not_count():
 def test_parts_end_when_their_parent_is_killed():
     code = (
         "import os, time, django; django.setup()\n"
-        "from octweb.core.parts import Part\n"
-        "part = Part(name='x', command=['sleep', '600'], environment=dict(os.environ)); part.start()\n"
+        "from octweb.core.parts import ServicePart\n"
+        "part = ServicePart(name='x', command=['sleep', '600'], environment=dict(os.environ)); part.start()\n"
         "print(part.process.pid, flush=True); time.sleep(600)"
     )
     environment = os.environ | {"DJANGO_SETTINGS_MODULE": "octweb.settings"}
