@@ -43,7 +43,7 @@ print(trainer.make_classifier("majority"))
 LISTS = {
     "trainer/registry.py": "METHODS: tuple[Method, ...] = (\n",
     "trainer/constraints/__init__.py": "CONSTRAINTS = (\n",
-    "trainer/families/mip/side/__init__.py": "KEEP: dict[str, Callable[[Names, Settings], Iterator[SideConstraint]]] = {\n",
+    "trainer/families/mip/side/__init__.py": "KEEP: dict[str, Callable[[NamedIndices, Settings], Iterator[SideConstraint]]] = {\n",
     "trainer/check/recount/restrictions.py": "RESTRICTIONS = (\n",
 }
 
