@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import threading
 from typing import Any
 
 from drf_spectacular.generators import SchemaGenerator
@@ -11,12 +12,18 @@ from drf_spectacular.generators import SchemaGenerator
 from octweb.core.problems import CONTENT_TYPE
 
 Schema = dict[str, Any]
+_BUILDING = threading.Lock()  # drf-spectacular loads its extensions at the first use; two threads at once failed there
 PROBLEM = {"content": {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}, "description": ""}
 
 
-@functools.cache
 def schema_document() -> Schema:
     """Return the OpenAPI document, which does not change while the server runs."""
+    with _BUILDING:
+        return _build_document()
+
+
+@functools.cache
+def _build_document() -> Schema:
     document: Schema = SchemaGenerator().get_schema(request=None, public=True)
     return document
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.urls import reverse
 
+from octweb.core import parameters
 from octweb.core.parameters import declared_parameters
 from tests.conftest import ROOT
 
@@ -78,3 +81,23 @@ def test_pages_send_only_declared_parameters():
             assert sent <= declared_parameters(path, "GET"), (template.name, name)
             checked += 1
     assert checked >= 5
+
+
+def test_document_is_built_once_by_several_threads(monkeypatch):
+    built = []
+
+    class SlowGenerator:
+        def get_schema(self, **_):
+            built.append(1)
+            time.sleep(0.05)
+            return {"paths": {}}
+
+    monkeypatch.setattr(parameters, "SchemaGenerator", SlowGenerator)
+    parameters._build_document.cache_clear()
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            documents = list(pool.map(lambda _: parameters.schema_document(), range(8)))
+    finally:
+        parameters._build_document.cache_clear()
+    assert documents == [{"paths": {}}] * 8
+    assert built == [1]

@@ -95,7 +95,7 @@ def test_a_stop_is_not_taken_for_giving_way(slow, quick_run, monkeypatch):
 
     def tick(self, child):
         found = real(self, child)
-        if self.gives_way:
+        if self.preempted:
             Candidate.objects.filter(pk=slow.pk).update(cancel_requested=True)
         return found
 
