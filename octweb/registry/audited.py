@@ -23,7 +23,8 @@ from trainer.tree.file import from_json
 SERVES = {"served", "published"}  # the second by earlier versions
 ENDS = {"no longer served", "retire"}
 REWRITTEN = "digests removed"  # by the migration of the registry that removed digests of training rows
-DOUBT_OF = {"refuted": Doubt.REFUTED, "proved": ""}  # by the verdict of a check
+# what a claim may be called after a check with this verdict; a migration may ask for another check
+DOUBTS_AFTER = {"refuted": {Doubt.REFUTED, Doubt.PENDING}, "proved": {"", Doubt.PENDING, Doubt.OPEN}}
 TOLERANCE = timedelta(
     minutes=10
 )  # between a step and its record, for records of earlier versions that hold no time of the step
@@ -251,12 +252,12 @@ def recorded_sha256(records: Iterable[Record]) -> str | None:
 
 def _doubt(model: TreeModel, records: list[Record], found: Audit) -> None:
     """Compare the doubt about the claim with the last check that decided on it."""
-    verdicts = (r for r in reversed(records) if r.what == "checked" and r.details.get("verdict") in DOUBT_OF)
+    verdicts = (r for r in reversed(records) if r.what == "checked" and r.details.get("verdict") in DOUBTS_AFTER)
     last = next(verdicts, None)
     if last is None:
         if model.doubt == Doubt.REFUTED:
             found.problems.append(f"{model} is refuted (doubt), but no record says so.")
-    elif model.doubt != DOUBT_OF[last.details["verdict"]]:
+    elif model.doubt not in DOUBTS_AFTER[last.details["verdict"]]:
         found.problems.append(f"record {last.number}: {model} has another verdict (doubt).")
 
 

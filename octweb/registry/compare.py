@@ -90,9 +90,7 @@ def findings(rows: list[dict[str, Any]]) -> dict[str, str]:
     else:
         main += "."
     if best["base_rate"] is not None:
-        main += (
-            f" Always giving the most frequent class is right for {points_text(best['base_rate'])} % of the same rows."
-        )
+        main += f" Always giving the most frequent class of the training rows is right for {points_text(best['base_rate'])} % of the same rows."
     spread = [r["deviation"] for r in evaluated if r["deviation"] is not None]
     rest = "Tick two trees to see whether they differ by more than chance."
     if spread:

@@ -111,13 +111,16 @@ def mistakes(scene: ModelScene, part: str) -> dict[str, Any] | None:
 
 
 def unseen_base_rate(scene: ModelScene) -> float | None:
-    """The share of the unseen rows that has their most frequent class; None where the model file does not count the classes."""
+    """Return the share of the unseen rows with the most frequent class of the training rows.
+
+    None where the model file does not count the classes of unseen rows.
+    """
     crossed, test = (scene.file.metrics.get(name) or {} for name in ("cross_validation", "test"))
     counts = (crossed if crossed.get("accuracy") is not None else test).get("confusion")
     if not counts:
         return None
     by_class = [sum(row) for row in counts]
-    return max(by_class) / sum(by_class)
+    return by_class[int(np.argmax(scene.tree.nodes[0].counts))] / sum(by_class)
 
 
 def unseen_interval(scene: ModelScene) -> tuple[float, float] | None:

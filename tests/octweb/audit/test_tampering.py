@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 from datetime import timedelta
+from importlib import import_module
 
 import pytest
+from django.apps import apps
 from django.core.management import call_command
 from django.db import connection
 
@@ -17,7 +19,7 @@ from octweb.checking import actions as checking
 from octweb.datasets import actions as datasets
 from octweb.datasets.models import Dataset
 from octweb.registry import actions
-from octweb.registry.models import ReviewEvent, Share, TreeModel
+from octweb.registry.models import Doubt, ReviewEvent, Share, TreeModel
 from trainer.training.run import TrainRequest, train
 
 pytestmark = pytest.mark.django_db
@@ -163,6 +165,16 @@ def test_edit_of_a_column_by_sql_is_found(model, staff, capsys, kind, column):
     status, _, err = run(capsys)
     assert status == 1
     assert said in err
+
+
+def test_models_refuted_before_the_column_are_checked_again(model, capsys):
+    audit.record("checked", model, by=model.owner, verdict="refuted")  # the column was not there, so it was not written
+    assert run(capsys)[0] == 1
+    import_module("octweb.registry.migrations.0011_doubt_refuted").doubt_refuted(apps, None)
+    assert TreeModel.objects.get(pk=model.pk).doubt == Doubt.PENDING
+    assert run(capsys)[0] == 0
+    audit.record("checked", model, by=model.owner, verdict="proved")
+    assert run(capsys)[0] == 0  # a claim that is to be checked again is no alarm
 
 
 def test_every_column_is_either_checked_or_free_for_a_reason():

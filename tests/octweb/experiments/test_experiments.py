@@ -200,7 +200,7 @@ def test_ties_and_base_rate_are_named_on_page_and_api(browser, client_of, owner,
             record["base_correct"] = 18
         candidate.save()
     page = " ".join(browser.get(f"/experiments/{experiment.pk}/").content.decode().split())
-    assert "Always giving the most frequent class is right for 60.0" in page
+    assert "Always giving the most frequent class of the training rows is right for 60.0" in page
     body = client_of(owner).get(f"/api/v1/experiments/{experiment.pk}/").json()
     assert body["tied"] == [str(candidate.pk) for candidate in candidates]
     assert body["base_rate"] == 0.6
