@@ -24,7 +24,10 @@ SERVES = {"served", "published"}  # the second by earlier versions
 ENDS = {"no longer served", "retire"}
 REWRITTEN = "digests removed"  # by the migration of the registry that removed digests of training rows
 # what a claim may be called after a check with this verdict; a migration may ask for another check
-DOUBTS_AFTER = {"refuted": {Doubt.REFUTED, Doubt.PENDING}, "proved": {"", Doubt.PENDING, Doubt.OPEN}}
+DOUBTS_AFTER: dict[object, set[object]] = {
+    "refuted": {Doubt.REFUTED, Doubt.PENDING},
+    "proved": {"", Doubt.PENDING, Doubt.OPEN},
+}
 TOLERANCE = timedelta(
     minutes=10
 )  # between a step and its record, for records of earlier versions that hold no time of the step
