@@ -32,9 +32,19 @@ class ColumnKind(StrEnum):
 class MissingPolicy(StrEnum):
     """What happens to a row with an empty cell in this column."""
 
+    LEARN = "learn"  # each split learns where empty cells go (numeric and binary columns)
     DROP = "drop"  # leave the row out of training; such a row cannot be predicted
     CATEGORY = "category"  # missing is a category of its own (categorical columns only)
     REFUSE = "refuse"  # neither train nor predict
+
+
+class EmptySide(StrEnum):
+    """What a split does with an empty cell."""
+
+    REFUSE = "refuse"  # the row gets no answer
+    LEFT = "left"
+    RIGHT = "right"
+    FILL = "fill"  # a sum reads the fill value of the column's schema instead
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +52,7 @@ class ColumnSchema:
     """Name, kind, categories (categorical columns), missing policy and special values of a column; part of every model file.
 
     A trained model's file also keeps `decimals` and `change_unit` of its numeric columns; see `trainer.data.column_statistics`.
+    `fill` is the value that sums of several columns read in place of an empty cell.
     """
 
     name: str
@@ -53,12 +64,17 @@ class ColumnSchema:
     # of the training values; two columns that differ only here are the same column
     decimals: int | None = field(default=None, compare=False)  # 13: more than 12; None: not known
     change_unit: float | None = field(default=None, compare=False)  # a change of size 1; None: not known
+    fill: float | None = field(default=None, compare=False)  # None: no sum fills this column
 
     def __post_init__(self) -> None:
         if self.missing is MissingPolicy.CATEGORY and self.kind is not ColumnKind.CATEGORICAL:
             raise DataError(
                 f"Column '{self.name}' is {self.kind}: 'missing' can be a category of categorical columns only. "
-                "Choose 'drop' or 'refuse', or make the column categorical."
+                "Choose 'learn', 'drop' or 'refuse', or make the column categorical."
+            )
+        if self.missing is MissingPolicy.LEARN and self.kind is ColumnKind.CATEGORICAL:
+            raise DataError(
+                f"Column '{self.name}' is categorical: its empty cells can be a category. Choose 'category', 'drop' or 'refuse'."
             )
 
     def to_json(self) -> dict[str, Any]:
@@ -74,6 +90,8 @@ class ColumnSchema:
             record["decimals"] = self.decimals
         if self.change_unit is not None:
             record["change_unit"] = self.change_unit
+        if self.fill is not None:
+            record["fill"] = self.fill
         return record
 
     @classmethod
@@ -89,6 +107,7 @@ class ColumnSchema:
                 special=tuple(sorted({float(value) for value in record.get("special", ())})),
                 decimals=None if record.get("decimals") is None else int(record["decimals"]),
                 change_unit=None if record.get("change_unit") is None else float(record["change_unit"]),
+                fill=None if record.get("fill") is None else float(record["fill"]),
             )
         except (KeyError, ValueError) as error:
             raise DataError(f"The schema of a column is damaged: {error}.") from error
@@ -175,10 +194,11 @@ def fingerprint(table: Table, labels: Labels | None = None) -> str:
     digest = hashlib.sha256()
     for column in table.columns:
         # decimals and unit of change follow from the rows, and the training writes them after it has read these
-        schema = replace(column.schema, decimals=None, change_unit=None)
+        schema = replace(column.schema, decimals=None, change_unit=None, fill=None)
         digest.update(repr(sorted(schema.to_json().items())).encode())
         # -0.0 and 0.0 compare equal, so they must hash equal
-        digest.update(np.ascontiguousarray(column.values + 0.0, dtype="<f8").tobytes())
+        values = np.where(np.isnan(column.values), np.nan, column.values + 0.0)  # one bit pattern for every empty cell
+        digest.update(np.ascontiguousarray(values, dtype="<f8").tobytes())
     if labels is not None:
         digest.update(repr((labels.name, labels.classes)).encode())
         digest.update(np.ascontiguousarray(labels.codes, dtype="<i4").tobytes())

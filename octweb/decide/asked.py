@@ -102,7 +102,7 @@ def _stored(scene: ModelScene, place: int, wishes: dict[str, Any]) -> DecisionRe
 def _typed(scene: ModelScene, values: dict[str, Any], wishes: dict[str, Any], title: str) -> DecisionRequest:
     tree = scene.tree
     try:
-        parsed = parse_rows(tree.schema, tree.used_columns, [values])
+        parsed = parse_rows(tree.schema, tree.used_columns, [values], refused=tree.refused_columns)
     except TrainerError as error:
         words = str(error).removeprefix("rows[0]: ")
         return DecisionRequest(title=title, row=None, values=values, trouble=words, **wishes)

@@ -94,13 +94,14 @@ def _predict(model: TreeModel, raw: RawTable) -> Predictions:
     file = model_file(model)
     tree = file.tree
     rows = rows_for_model(
-        raw, tree.schema, target=file.target, classes=tree.classes, used=tree.used_columns, only_used=True,
+        raw, tree.schema, target=file.target, classes=tree.classes, used=tree.used_columns,
+        refused=tree.refused_columns, only_used=True,
         reading=ColumnParsing.from_json(file.reading),
     )  # fmt: skip
     matrix = rows.table.matrix()
     if not rows.usable.all():
         i = int(np.flatnonzero(~rows.usable)[0])
-        j = next(j for j in sorted(tree.used_columns) if np.isnan(matrix[i, j]))
+        j = next(j for j in tree.refused_columns if np.isnan(matrix[i, j]))
         where = f"{raw.place} {raw.line_numbers[i]}: column '{tree.schema[j].name}'"
         raise RowError(f"{where} has no value, and the tree needs one.", row=i, column=tree.schema[j].name)
     return Predictions(tree=tree, matrix=matrix, leaves=tree.apply(matrix), notes=rows.notes)

@@ -91,7 +91,9 @@ class ModelExplain(APIView):
         reading = model_file(model).reading
         rows, _ = without_ignored(model, rows)
         with sources_named(reading):
-            parsed = parse_rows(tree.schema, tree.used_columns, plain_values(reading, rows))
+            parsed = parse_rows(
+                tree.schema, tree.used_columns, plain_values(reading, rows), refused=tree.refused_columns
+            )
         known, source = units.statistics_of(model, inside=may_see_rows(request.user, model))
         cost = _costs(request.data)
         try:

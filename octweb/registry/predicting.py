@@ -82,7 +82,7 @@ def without_ignored(model: TreeModel, rows: Sequence[Any]) -> tuple[Sequence[Any
 def predict_plain(model: TreeModel, rows: Sequence[Any]) -> Predictions:
     """Predict records in which a text is not a number, whatever the file wrote; raises RowError naming row and column."""
     tree = model_file(model).tree
-    parsed = parse_rows(tree.schema, tree.used_columns, rows)
+    parsed = parse_rows(tree.schema, tree.used_columns, rows, refused=tree.refused_columns)
     notes = [str(note) for note in parsed.notes[:MAX_NOTES]]
     if len(parsed.notes) > MAX_NOTES:
         notes.append(f"and {len(parsed.notes) - MAX_NOTES:,} more unknown categories.")

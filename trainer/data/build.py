@@ -65,7 +65,7 @@ def build(
 
     Categories and classes are sorted (numbers by value, else text by code point). Columns without a value, and texts that
     are all different, are left out unless `kinds` names them. `default_missing` 'category' drops the rows of numeric
-    columns, which cannot have such a category. `special` are values of numeric columns that are codes. Raises DataError with
+    columns, which cannot have such a category; 'learn' makes missing a category of categorical columns. `special` are values of numeric columns that are codes. Raises DataError with
     line numbers.
     """
     kinds = kinds or {}
@@ -76,7 +76,7 @@ def build(
         check_name(name, raw.names, "target" if name == target else "column")
     if target in ignore:
         raise DataError(f"Column '{target}' is the target and cannot be ignored. Choose another target.")
-    policies = {target: missing.get(target, default_missing)}
+    policies = {target: _policy_for_target(missing.get(target, default_missing))}
     all_cells = {target: Cells.of(raw.column(target))}
     schemas: dict[str, ColumnSchema] = {}
     left_out: dict[str, str] = {}
@@ -90,7 +90,7 @@ def build(
             left_out[name] = reason
             continue
         kind = ColumnKind(kinds.get(name, guessed.schema.kind))
-        policy = MissingPolicy(missing.get(name, _without_category(default_missing, kind)))
+        policy = MissingPolicy(missing.get(name, _policy_for_kind(default_missing, kind)))
         codes = tuple(sorted({float(v) for v in special.get(name, ())})) if kind is ColumnKind.NUMERIC else ()
         schemas[name] = ColumnSchema(name=name, kind=kind, missing=policy, unit=units.get(name, ""), special=codes)
         problems += wrong_words(name, kind, cells, raw)
@@ -116,9 +116,16 @@ def build(
     return Table(columns=columns, row_numbers=raw.line_numbers[keep]), labels, report
 
 
-def _without_category(policy: MissingPolicy, kind: ColumnKind) -> MissingPolicy:
+def _policy_for_kind(policy: MissingPolicy, kind: ColumnKind) -> MissingPolicy:
     """What a policy for all columns means for a column of this kind."""
-    return policy if policy is not MissingPolicy.CATEGORY or kind is ColumnKind.CATEGORICAL else MissingPolicy.DROP
+    if kind is ColumnKind.CATEGORICAL:
+        return MissingPolicy.CATEGORY if policy is MissingPolicy.LEARN else policy
+    return MissingPolicy.DROP if policy is MissingPolicy.CATEGORY else policy
+
+
+def _policy_for_target(policy: MissingPolicy) -> MissingPolicy:
+    """A row without a class cannot train: it is dropped, or refused."""
+    return MissingPolicy.REFUSE if policy is MissingPolicy.REFUSE else MissingPolicy.DROP
 
 
 def check_name(name: str, names: Sequence[str], what: str = "column") -> None:
@@ -168,7 +175,7 @@ def _rows(
     for name, cells in all_cells.items():
         words = gaps(cells, schemas[name].kind if name in schemas else ColumnKind.CATEGORICAL)
         policy = policies[name]
-        if not words.any() or (policy is MissingPolicy.CATEGORY and name in schemas):
+        if not words.any() or policy in (MissingPolicy.CATEGORY, MissingPolicy.LEARN):
             continue
         if policy is MissingPolicy.REFUSE:
             problems += places(raw, cells, words, f"column '{name}' is empty and refuses missing values")
@@ -218,7 +225,9 @@ def _codes(cells: Cells, words: Sequence[str]) -> np.ndarray:
 def _column(schema: ColumnSchema, cells: Cells, keep: BoolArray) -> Column:
     index = cells.index[keep]
     if schema.kind is not ColumnKind.CATEGORICAL:
-        return Column(schema=schema, values=cells.floats()[index])
+        values = cells.floats()
+        values[gaps(cells, schema.kind)] = np.nan
+        return Column(schema=schema, values=values[index])
     present = np.zeros(len(cells.array), bool)
     present[index] = True
     empty = cells.missing

@@ -16,10 +16,10 @@ import numpy as np
 
 from trainer.dtypes import BIT, BitArray, CountArray, FloatArray
 from trainer.errors import DataError
-from trainer.table import Column, ColumnKind, ColumnSchema, Table
+from trainer.table import Column, ColumnKind, ColumnSchema, EmptySide, Table
 from trainer.tree.nodes import Draft, DraftBranch
 from trainer.tree.numbers import decimal_text, middle
-from trainer.tree.splits import Interval, Split, Subset, Threshold
+from trainer.tree.splits import Interval, Missing, Split, Subset, Threshold
 
 MOST_CELLS = 50_000_000  # rows times questions of all thresholds
 
@@ -41,11 +41,19 @@ class Test(StrEnum):
     ABOVE = "above"  # 1 if x > low
     INTERVAL = "interval"  # 1 if low < x ≤ high
     SPECIAL = "special"  # 1 if low < x ≤ high, where no value but one that is a code lies
+    EMPTY = "empty"  # 1 if the cell is empty
+
+
+INTERVALS = (Test.INTERVAL, Test.SPECIAL)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EncodedFeature:
-    """One feature of an encoding: its name, the index of its column, and the test that it is."""
+    """One feature of an encoding: its name, the index of its column, and the test that it is.
+
+    `empty` is what an empty cell has; None if the column of the training rows has none. A value feature of a column with empty cells
+    has it below or above all values, which lie from `low` to `high`.
+    """
 
     name: str
     column: int
@@ -53,9 +61,17 @@ class EncodedFeature:
     level: int = -1
     low: float = -math.inf
     high: float = math.inf
+    empty: float | None = None
 
     def apply(self, values: FloatArray) -> FloatArray:
         """The feature for the column's `values` (n,), as float64."""
+        found = self._present(values)
+        return found if self.empty is None else np.where(np.isnan(values), self.empty, found)
+
+    def _present(self, values: FloatArray) -> FloatArray:
+        """The feature of the cells that are not empty."""
+        if self.test is Test.EMPTY:
+            return np.zeros(len(values))
         if self.test is Test.VALUE:
             return values
         if self.test is Test.LEVEL:
@@ -68,15 +84,34 @@ class EncodedFeature:
         """The split of the own column that this binary feature makes, and whether rows with value 1 go left."""
         if self.test is Test.LEVEL:
             return Subset(feature=self.column, codes=(self.level,)), True
-        if self.test is Test.ABOVE:
-            return Threshold(feature=self.column, threshold=self.low), False
-        if self.test in (Test.INTERVAL, Test.SPECIAL):
+        if self.test is Test.EMPTY:
+            return Missing(feature=self.column), True
+        if self.test is Test.ABOVE or (self.test in INTERVALS and math.isinf(self.high)):
+            return Threshold(feature=self.column, threshold=self.low, missing=self._side(one_left=False)), False
+        if self.test in INTERVALS:
+            side = self._side(one_left=True)
             if math.isinf(self.low):
-                return Threshold(feature=self.column, threshold=self.high), True
-            if math.isinf(self.high):
-                return Threshold(feature=self.column, threshold=self.low), False
-            return Interval(feature=self.column, low=self.low, high=self.high), True
+                return Threshold(feature=self.column, threshold=self.high, missing=side), True
+            return Interval(feature=self.column, low=self.low, high=self.high, missing=side), True
         raise DataError(f"The feature '{self.name}' is numeric and makes no split without a threshold.")
+
+    def _side(self, *, one_left: bool) -> EmptySide:
+        """Where empty cells go in the split of this binary feature."""
+        if self.empty is None:
+            return EmptySide.REFUSE
+        return EmptySide.LEFT if (self.empty == 1) == one_left else EmptySide.RIGHT
+
+    def cut(self, threshold: float) -> tuple[Split, bool]:
+        """The split "this value feature ≤ threshold" of the own column, and whether its sides are exchanged."""
+        if self.empty is None:
+            return Threshold(feature=self.column, threshold=threshold), False
+        if self.empty < self.low:  # empty cells lie below all values
+            if threshold < self.low:
+                return Missing(feature=self.column), False
+            return Threshold(feature=self.column, threshold=threshold, missing=EmptySide.LEFT), False
+        if threshold >= self.high:
+            return Missing(feature=self.column), True
+        return Threshold(feature=self.column, threshold=threshold, missing=EmptySide.RIGHT), False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +144,10 @@ def encode_binary(
     bins: int = 5,
     weights: CountArray | None = None,
 ) -> Encoding:
-    """The binary encoding of `table` (no missing values), features in the order of the columns.
+    """The binary encoding of `table`, features in the order of the columns.
+
+    A numeric column with empty cells has each of its questions twice, with the empty cells on either side, and the question whether the
+    cell is empty; quantiles are those of its values.
 
     A row of weight w counts w times in quantiles, so that weights and repeated rows give the same features.
 
@@ -123,18 +161,41 @@ def encode_binary(
     for j, column in enumerate(table.columns):
         if column.kind is ColumnKind.CATEGORICAL:
             features += _levels(j, column)
-        elif not len(column.values) or (ends := (column.values.min(), column.values.max()))[0] == ends[1]:
-            continue
-        elif ends == (0.0, 1.0) and (column.kind is ColumnKind.BINARY or np.isin(column.values, ends).all()):
-            features.append(EncodedFeature(name=column.name, column=j, test=Test.ABOVE, low=0.5))
-        elif scheme is Scheme.NONE:
-            raise DataError(
-                f"Column '{column.name}' is numeric and 'binarise' is 'none'. Choose quantile-thresholds or "
-                "quantile-buckets, or make the column categorical."
-            )
         else:
-            features += _numbers(j, column, RULES[scheme], bins, weights)
+            present = ~column.missing
+            full = bool(present.all())
+            own = column if full else replace(column, values=column.values[present])
+            counted = weights if weights is None or full else weights[present]
+            found = _questions(j, own, scheme, bins, counted)
+            features += found if full else _with_empty(j, column.name, found)
     return Encoding(features=tuple(features), schema=table.schema)
+
+
+def _with_empty(j: int, name: str, features: Sequence[EncodedFeature]) -> list[EncodedFeature]:
+    """Each question with the empty cells on either side, and the question whether the cell is empty (missing.md, section 2)."""
+    found = [
+        replace(f, name=f"{f.name}, empty {word}", empty=value)
+        for f in features
+        for value, word in ((0.0, "no"), (1.0, "yes"))
+    ]
+    return [*found, EncodedFeature(name=f"{name} is empty", column=j, test=Test.EMPTY, empty=1.0)]
+
+
+def _questions(j: int, column: Column, scheme: Scheme, bins: int, weights: CountArray | None) -> list[EncodedFeature]:
+    """The questions about the values of a numeric or binary column without empty cells."""
+    if not len(column.values) or (weights is not None and not weights.any()):
+        return []
+    low, high = column.values.min(), column.values.max()
+    if low == high:
+        return []
+    if (low, high) == (0.0, 1.0) and (column.kind is ColumnKind.BINARY or np.isin(column.values, (0.0, 1.0)).all()):
+        return [EncodedFeature(name=column.name, column=j, test=Test.ABOVE, low=0.5)]
+    if scheme is Scheme.NONE:
+        raise DataError(
+            f"Column '{column.name}' is numeric and 'binarise' is 'none'. Choose quantile-thresholds or "
+            "quantile-buckets, or make the column categorical."
+        )
+    return _numbers(j, column, RULES[scheme], bins, weights)
 
 
 def _numbers(j: int, column: Column, rule: Rule, bins: int, weights: CountArray | None) -> list[EncodedFeature]:
@@ -189,14 +250,39 @@ def _published_levels(categories: Sequence[str]) -> list[str]:
 
 
 def encode_numeric(table: Table) -> Encoding:
-    """Numeric and binary columns as they are, categorical ones as one 0/1 feature per category; constant features left out."""
+    """Numeric and binary columns as they are, categorical ones as one 0/1 feature per category; constant features left out.
+
+    A column with empty cells appears twice, with the empty cells below and above all values (missing.md, section 3).
+    """
     features: list[EncodedFeature] = []
     for j, column in enumerate(table.columns):
         if column.kind is ColumnKind.CATEGORICAL:
             features += _levels(j, column)
+        elif column.missing.any():
+            features += _virtual(j, column)
         elif len(column.values) and column.values.min() < column.values.max():
             features.append(EncodedFeature(name=column.name, column=j, test=Test.VALUE))
     return Encoding(features=tuple(features), schema=table.schema)
+
+
+def _virtual(j: int, column: Column) -> list[EncodedFeature]:
+    """The two features of a column with empty cells; one if it has a single value, none if it has no value.
+
+    Raises DataError if no number is left below or above its values.
+    """
+    values = column.values[~column.missing]
+    if not len(values):
+        return []
+    low = float(values.min())
+    high = float(values.max())
+    step = max(1.0, high / 2 - low / 2, abs(low) / 2**40, abs(high) / 2**40)
+    if not (math.isfinite(low - step) and math.isfinite(high + step)):
+        raise DataError(f"Column '{column.name}' has empty cells and numbers of more than 10^307. Divide its values.")
+    below = EncodedFeature(
+        name=f"{column.name}, empty low", column=j, test=Test.VALUE, low=low, high=high, empty=low - step
+    )
+    above = replace(below, name=f"{column.name}, empty high", empty=high + step)
+    return [below] if low == high else [below, above]
 
 
 def _levels(j: int, column: Column) -> list[EncodedFeature]:

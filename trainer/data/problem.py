@@ -14,7 +14,8 @@ import numpy as np
 from trainer.data.encoding import Encoding, Scheme, encode_binary, encode_numeric
 from trainer.dtypes import CountArray, FloatArray
 from trainer.errors import DataError, ParameterError, closest, list_names
-from trainer.table import Labels, Table
+from trainer.table import Labels, MissingPolicy, Table
+from trainer.tree.empty import settle_empty
 from trainer.tree.nodes import Draft, Tree, grow
 from trainer.tree.shorten import shorten
 
@@ -49,12 +50,13 @@ def _unknown(name: str, what: str, names: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """A table without missing values, its labels, integer row weights and the objective's leaf penalty.
+    """A table, its labels, integer row weights and the objective's leaf penalty; only columns that learn have empty cells.
 
     The objective is `correct / n - leaf_penalty * leaves`, maximised, less
     `coefficient_penalty` for every coefficient of its splits; `n` is the total weight. `warm_start` is a tree over the
     same columns that is known already; methods that declare `warm_start` begin with it. `quantile_weights` replaces
-    `weights` in the binary encoding, where classes are weighted and questions are not to depend on it.
+    `weights` in the binary encoding, where classes are weighted and questions are not to depend on it. `follow_unseen` says whether
+    a split of a column without empty training cells answers empty cells at all.
     """
 
     table: Table
@@ -66,12 +68,15 @@ class Problem:
     bins: int = 5
     warm_start: Draft | None = None
     quantile_weights: CountArray | None = None
+    follow_unseen: bool = True
 
     def __post_init__(self) -> None:
         if len(self.table) == 0:
             raise DataError("There is no row to train on. Check the missing policy: it may drop every row.")
-        if any(column.missing.any() for column in self.table.columns):
-            raise DataError("A problem must not have missing values; apply the missing policy first.")
+        if any(c.missing.any() for c in self.table.columns if c.schema.missing is not MissingPolicy.LEARN):
+            raise DataError(
+                "Only columns with the policy 'learn' may have empty cells; apply the missing policy first."
+            )
         if not 0 <= self.leaf_penalty < 1:
             raise DataError(f"The leaf penalty must lie in [0, 1); it is {self.leaf_penalty}.")
 
@@ -134,7 +139,8 @@ class Problem:
 
     def stored(self, tree: Tree) -> Tree:
         """The tree in the shortest decimals that send every training row the same way: as it is kept and shown."""
-        return self.tree(shorten(tree, self.matrix))
+        short = self.tree(shorten(tree, self.matrix))
+        return self.tree(settle_empty(short, self.matrix, self.row_weights, follow=self.follow_unseen))
 
     def correct(self, tree: Tree) -> int:
         """Weight of the rows that `tree` classifies correctly."""

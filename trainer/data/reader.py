@@ -50,7 +50,7 @@ class ModelRows:
 
     `table` has every column of the schema (NaN: missing; `UNKNOWN_CODE`: unknown category). `labels` is None unless the
     target column is in the file; its codes are -1 where the class is missing or unknown to the model. `usable`, bool (n,), is
-    False for rows with a gap in a needed column. `unknown` and `missing` count such cells by column.
+    False for rows with a gap in a needed column that refuses gaps. `unknown` and `missing` count such cells by column.
     """
 
     table: Table
@@ -186,6 +186,7 @@ def load_for_model(
     target: str | None = None,
     classes: Sequence[str] = (),
     used: Collection[int] | None = None,
+    refused: Collection[int] | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
     limits: ReadLimits | None = None,
@@ -193,12 +194,14 @@ def load_for_model(
 ) -> ModelRows:
     """Read a file under a model's `schema` and `reading`; `used` are the columns that the tree needs (None: all of them).
 
+    `refused` are those of them in which an empty cell gets no answer (None: by the policies of the schema).
+
     Raises DataError that names needed columns which are not in the file, and texts in needed numeric columns by line.
     """
     own = ColumnParsing.from_json(reading)
     needed = {schema[j].name for j in (range(len(schema)) if used is None else used)}
     raw = read_for_model(path, own, needed, delimiter=delimiter, encoding=encoding, limits=limits)
-    return rows_for_model(raw, schema, target=target, classes=classes, used=used, reading=own)
+    return rows_for_model(raw, schema, target=target, classes=classes, used=used, refused=refused, reading=own)
 
 
 def rows_for_model(
@@ -208,6 +211,7 @@ def rows_for_model(
     target: str | None = None,
     classes: Sequence[str] = (),
     used: Collection[int] | None = None,
+    refused: Collection[int] | None = None,
     only_used: bool = False,
     reading: ColumnParsing | None = None,
 ) -> ModelRows:
@@ -216,6 +220,7 @@ def rows_for_model(
     if reading is not None and reading.columns:
         raw = reading.apply(raw, target=target, needed=needed)
     absent, extra = check_columns(raw.names, schema, target=target, used=used)
+    refusing = refusing_columns(schema, used, refused)
     usable = np.ones(len(raw), bool)
     unknown: dict[str, int] = {}
     missing: dict[str, int] = {}
@@ -232,7 +237,7 @@ def rows_for_model(
             unknown[own.name] = strange
         if column.missing.any():
             missing[own.name] = int(column.missing.sum())
-            if own.name in needed:
+            if own.name in refusing:
                 usable &= ~column.missing
     if problems:
         raise several(problems)
@@ -245,6 +250,16 @@ def rows_for_model(
         extra_columns=extra,
         absent_columns=absent,
     )
+
+
+def refusing_columns(
+    schema: Sequence[ColumnSchema], used: Collection[int] | None, refused: Collection[int] | None
+) -> frozenset[str]:
+    """Names of the used columns in which an empty cell gets no answer; by the policies of the schema if `refused` is None."""
+    if refused is None:
+        places = range(len(schema)) if used is None else used
+        refused = [j for j in places if schema[j].missing is not MissingPolicy.LEARN]
+    return frozenset(schema[j].name for j in refused)
 
 
 def several(problems: Sequence[str]) -> DataError:

@@ -14,6 +14,7 @@ import numpy as np
 
 from trainer.data.build import suggestion
 from trainer.data.parsing.cells import LARGEST_EXACT, MARKS
+from trainer.data.reader import refusing_columns
 from trainer.dtypes import FloatArray
 from trainer.errors import RowError
 from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, MissingPolicy
@@ -92,14 +93,19 @@ def plain_matrix(matrix: FloatArray, binary: np.ndarray) -> FloatArray | None:
 
 
 def parse_rows(
-    schema: Sequence[ColumnSchema], used_columns: Collection[int], rows: Sequence[Mapping[str, Any]]
+    schema: Sequence[ColumnSchema],
+    used_columns: Collection[int],
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    refused: Collection[int] | None = None,
 ) -> ParsedRows:
     """The matrix of `rows`, dictionaries from column name to value; `used_columns` are those that the tree tests.
 
-    Raises RowError for an unknown column, a value of the wrong type, and a missing value in a used column whose policy is
-    not 'category'.
+    `refused` are those of them in which an empty cell gets no answer (None: by the policies of the schema). Raises RowError for an
+    unknown column, a value of the wrong type, and a missing value in a refused column.
     """
     used = frozenset(used_columns)
+    gaps_refused = refusing_columns(schema, used, refused)
     known = frozenset(own.name for own in schema)
     _check_rows(schema, used, known, rows)
     matrix = np.empty((len(rows), len(schema)))
@@ -110,7 +116,7 @@ def parse_rows(
         if own.kind is ColumnKind.CATEGORICAL:
             matrix[:, j] = _categories(own, cells, j in used, notes)
         else:
-            matrix[:, j] = _numbers(own, cells, j in used)
+            matrix[:, j] = _numbers(own, cells, own.name in gaps_refused)
     return ParsedRows(matrix=matrix, notes=tuple(sorted(notes, key=lambda note: note.row)))
 
 
@@ -134,7 +140,7 @@ def _check_rows(
             )
 
 
-def _numbers(own: ColumnSchema, cells: list[Any], used: bool) -> FloatArray:
+def _numbers(own: ColumnSchema, cells: list[Any], refused: bool) -> FloatArray:
     """A numeric or binary column: at once if all cells are floats or small whole numbers, else one by one."""
     types = set(map(type, cells))
     if types <= {float, int}:
@@ -145,12 +151,12 @@ def _numbers(own: ColumnSchema, cells: list[Any], used: bool) -> FloatArray:
         fine = np.isfinite(values).all() and (int not in types or bool((np.abs(values) < LARGEST_EXACT).all()))
         if fine and (own.kind is not ColumnKind.BINARY or np.isin(values, (0.0, 1.0)).all()):
             return values + 0.0
-    return np.array([_number(own, i, cell, used) for i, cell in enumerate(cells)], np.float64)
+    return np.array([_number(own, i, cell, refused) for i, cell in enumerate(cells)], np.float64)
 
 
-def _number(own: ColumnSchema, i: int, cell: Any, used: bool) -> float:
+def _number(own: ColumnSchema, i: int, cell: Any, refused: bool) -> float:
     if cell is None or cell == "":
-        return _missing(own, i, used)
+        return _missing(own, i, refused)
     if isinstance(cell, bool) and own.kind is ColumnKind.BINARY:
         return float(cell)
     if isinstance(cell, bool) or not isinstance(cell, int | float):
@@ -205,8 +211,8 @@ def _category(own: ColumnSchema, codes: Mapping[str, float], i: int, cell: Any, 
     return UNKNOWN_CODE
 
 
-def _missing(own: ColumnSchema, i: int, used: bool) -> float:
-    if used:
+def _missing(own: ColumnSchema, i: int, refused: bool) -> float:
+    if refused:
         raise _wrong(own, i, "has no value, and the tree needs one")
     return math.nan
 

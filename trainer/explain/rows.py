@@ -42,7 +42,13 @@ def rows_to_explain(
     used = {tree.schema[j].name for j in tree.used_columns}
     raw = read_for_model(data, reading, used, limits=limits, delimiter=delimiter, encoding=encoding)
     needed = rows_for_model(
-        raw, tree.schema, target=model.target, classes=tree.classes, used=tree.used_columns, reading=reading
+        raw,
+        tree.schema,
+        target=model.target,
+        classes=tree.classes,
+        used=tree.used_columns,
+        refused=tree.refused_columns,
+        reading=reading,
     )
     matrix = needed.table.matrix()
     try:

@@ -11,7 +11,7 @@ from trainer.growing.node_split import NodeSplit, SplitData, class_counts
 from trainer.growing.options import MEASURES, SplitOptions
 from trainer.kernels.impurity import phi
 from trainer.tree.nodes import Draft, DraftBranch
-from trainer.tree.splits import Split, Subset, Threshold, linear
+from trainer.tree.splits import Split, Subset, linear
 
 
 def uploaded(found: NodeSplit, encoding: Encoding) -> tuple[Split, bool]:
@@ -22,7 +22,7 @@ def uploaded(found: NodeSplit, encoding: Encoding) -> tuple[Split, bool]:
         if feature.test is Test.LEVEL:
             # an indicator at most 1/2 is any other category
             return Subset(feature=feature.column, codes=(feature.level,)), True
-        return Threshold(feature=feature.column, threshold=found.threshold), False
+        return feature.cut(found.threshold)
     columns = [f.column for f in features]
     levels = [f.level if f.test is Test.LEVEL else -1 for f in features]
     if len(set(columns)) == 1 and all(level >= 0 for level in levels):

@@ -38,7 +38,7 @@ class TreePredictor:
         if output not in ("labels", "probabilities"):
             raise DataError(f"'{str(output)[:40]}' is not an output; there are labels and probabilities.")
         tree = self.model.tree
-        matrix = parse_rows(tree.schema, tree.used_columns, _records(model_input)).matrix
+        matrix = parse_rows(tree.schema, tree.used_columns, _records(model_input), refused=tree.refused_columns).matrix
         if output == "probabilities":
             return [dict(zip(tree.classes, shares, strict=True)) for shares in tree.predict_proba(matrix).tolist()]
         return np.array(tree.classes, dtype=object)[tree.predict(matrix)]

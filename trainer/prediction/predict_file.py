@@ -189,7 +189,8 @@ def _under_model(
     absent, extra = check_columns(reading.names(names), tree.schema, target=model.target, used=tree.used_columns)
     try:
         rows = rows_for_model(
-            part, tree.schema, target=model.target, classes=tree.classes, used=tree.used_columns, only_used=True,
+            part, tree.schema, target=model.target, classes=tree.classes, used=tree.used_columns,
+            refused=tree.refused_columns, only_used=True,
             reading=reading,
         )  # fmt: skip
     except DataError as error:

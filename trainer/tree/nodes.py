@@ -7,14 +7,14 @@ numbers the nodes breadth first, the root being 0. Nothing that a solver believe
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from trainer.dtypes import CodeArray, CountArray, FloatArray
+from trainer.dtypes import BoolArray, CodeArray, CountArray, FloatArray
 from trainer.errors import ModelFileError
 from trainer.table import ColumnSchema
 from trainer.tree.document import columns_of, document, read_document, write_document
@@ -145,6 +145,21 @@ class Tree:
     def used_columns(self) -> tuple[int, ...]:
         """Indices of the columns that some split reads, sorted."""
         return tuple(sorted({f for v in self.nodes if v.split is not None for f in v.split.used}))
+
+    @cached_property
+    def refused_columns(self) -> tuple[int, ...]:
+        """Indices of the columns in which an empty cell gets no answer, sorted."""
+        return tuple(sorted({f for v in self.nodes if v.split is not None for f in v.split.refused}))
+
+    def unseen_empty(self, X: FloatArray) -> BoolArray:
+        """Boolean (n, columns): where the answer of a row rests on a side for empty cells that no training row has taken."""
+        found = np.zeros((len(X), len(self.schema)), bool)
+        rows = self.reach(X)
+        for v in self.branches:
+            if v.split is not None and not v.split.missing_seen:
+                for f in v.split.used:
+                    found[rows[v.id], f] |= np.isnan(X[rows[v.id], f])
+        return found
 
     def apply(self, X: FloatArray) -> CodeArray:
         """The leaf of each row, int32 (n,); X float64 (n, columns), categories as codes."""
@@ -296,6 +311,19 @@ def to_draft(tree: Tree, node: int = 0) -> Draft:
         impurity_bound=v.impurity_bound,
         measure=v.measure,
     )
+
+
+def replace_splits(tree: Tree, splits: Mapping[int, Split]) -> Draft:
+    """The draft of `tree` with other splits at the nodes that `splits` names."""
+    drafts: dict[int, Draft] = {}
+    for v in reversed(tree.nodes):
+        if v.split is None:
+            drafts[v.id] = DraftLeaf(label=v.label)
+            continue
+        left = drafts.pop(v.left)
+        right = drafts.pop(v.right)
+        drafts[v.id] = replace(to_draft_branch(v), split=splits.get(v.id, v.split), left=left, right=right)
+    return drafts[0]
 
 
 def simplify(tree: Tree) -> Draft:

@@ -1,12 +1,13 @@
 """The prediction kernel: rows to leaves over flat arrays, and the flattening of a tree into them.
 
-Legend: `nodes[v] = (kind, feature, left, right, start, stop)`; `cuts[v] = (low, high)`, high being the threshold;
-terms `start:stop` of `terms`/`coefficients` belong to a linear split (column, level), bytes `start:stop` of `member` to a
-subset split (1: that category goes left).
+Legend: `nodes[v] = (kind, feature, left, right, start, stop)`, the kind negative if empty cells go left; `cuts[v] = (low, high)`,
+high being the threshold; terms `start:stop` of `terms`/`coefficients`/`fills` belong to a linear split (column, level), bytes
+`start:stop` of `member` to a subset split (1: that category goes left). A fill of NaN is none.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,12 +23,13 @@ LEAF = 0  # the other tests are those of `trainer.tree.splits.base`
 
 @dataclass(frozen=True, kw_only=True)
 class FlatTree:
-    """A tree as arrays: nodes int32 (m, 6), cuts float64 (m, 2), terms int32 (t, 2), coefficients float64 (t,), member uint8."""
+    """A tree as arrays: nodes int32 (m, 6), cuts float64 (m, 2), terms int32 (t, 2), coefficients and fills float64 (t,), member uint8."""
 
     nodes: np.ndarray
     cuts: np.ndarray
     terms: np.ndarray
     coefficients: np.ndarray
+    fills: np.ndarray
     member: np.ndarray
 
 
@@ -37,6 +39,7 @@ def flatten(rows: Sequence[tuple[Split | None, int, int]], schema: Sequence[Colu
     cuts = np.zeros((len(rows), 2))
     terms: list[tuple[int, int]] = []
     coefficients: list[float] = []
+    fills: list[float] = []
     member: list[np.ndarray] = []
     used = 0
     for v, (split, left, right) in enumerate(rows):
@@ -45,10 +48,18 @@ def flatten(rows: Sequence[tuple[Split | None, int, int]], schema: Sequence[Colu
             continue
         test = split.flat(schema)
         start = used if test.member else len(terms)
-        nodes[v] = (test.test, test.feature, left, right, start, start + len(test.member or test.terms))
+        nodes[v] = (
+            -test.test if test.empty_left else test.test,
+            test.feature,
+            left,
+            right,
+            start,
+            start + len(test.member or test.terms),
+        )
         cuts[v] = (test.low, test.high)
         terms += test.terms
         coefficients += test.coefficients
+        fills += test.fills or (math.nan,) * len(test.terms)
         member.append(np.array(test.member, np.uint8))
         used += len(test.member)
     return FlatTree(
@@ -56,35 +67,50 @@ def flatten(rows: Sequence[tuple[Split | None, int, int]], schema: Sequence[Colu
         cuts=cuts,
         terms=np.asarray(terms, np.int32).reshape(-1, 2),
         coefficients=np.asarray(coefficients, np.float64),
+        fills=np.asarray(fills, np.float64),
         member=np.concatenate([*member, np.zeros(1, np.uint8)]),
     )
 
 
 @cached_kernel
-def leaves_of(X, nodes, cuts, terms, coefficients, member, out):
+def leaves_of(X, nodes, cuts, terms, coefficients, fills, member, out):
     """Write the leaf of every row of X (n, columns) into out, int32 (n,)."""
     for i in range(X.shape[0]):
         v = 0
         while nodes[v, 0] != 0:
-            kind = nodes[v, 0]
+            kind = abs(nodes[v, 0])
+            empty = False
             if kind == 1:
-                left = X[i, nodes[v, 1]] <= cuts[v, 1]
+                x = X[i, nodes[v, 1]]
+                empty = x != x
+                left = x <= cuts[v, 1]
             elif kind == 2:
                 x = X[i, nodes[v, 1]]
+                empty = x != x
                 left = x > cuts[v, 0] and x <= cuts[v, 1]
             elif kind == 3:
                 x = X[i, nodes[v, 1]]
                 size = nodes[v, 5] - nodes[v, 4]
                 # NaN (missing) and codes outside the schema (unknown) fail this test and go right
                 left = x >= 0.0 and x < size and member[nodes[v, 4] + int(x)] == 1
+            elif kind == 5:
+                x = X[i, nodes[v, 1]]
+                left = x != x
             else:
                 total = 0.0
                 for h in range(nodes[v, 4], nodes[v, 5]):
                     x = X[i, terms[h, 0]]
                     if terms[h, 1] >= 0:
                         x = 1.0 if x == terms[h, 1] else 0.0
+                    elif terms[h, 1] == -2:
+                        x = 1.0 if x != x else 0.0
+                    elif x != x:
+                        x = fills[h]
+                        empty = empty or x != x
                     total += coefficients[h] * x
                 left = total <= cuts[v, 1]
+            if empty and nodes[v, 0] < 0:
+                left = True
             v = nodes[v, 2] if left else nodes[v, 3]
         out[i] = v
 
@@ -93,5 +119,5 @@ def apply(flat: FlatTree, X: FloatArray) -> CodeArray:
     """The index of the leaf that each row reaches, int32 of shape (n,); X float64 of shape (n, columns)."""
     X = np.ascontiguousarray(X, dtype=np.float64)
     out = np.empty(len(X), np.int32)
-    leaves_of(X, flat.nodes, flat.cuts, flat.terms, flat.coefficients, flat.member, out)
+    leaves_of(X, flat.nodes, flat.cuts, flat.terms, flat.coefficients, flat.fills, flat.member, out)
     return out

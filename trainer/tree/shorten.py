@@ -22,7 +22,8 @@ def shorten(tree: Tree, matrix: FloatArray) -> Draft:
 
     @cache
     def values(feature: int) -> FloatArray:
-        return np.unique(matrix[:, feature])
+        column = matrix[:, feature]
+        return np.unique(column[~np.isnan(column)])
 
     rows: dict[int, np.ndarray] = {0: np.arange(len(matrix))}
     made = {}

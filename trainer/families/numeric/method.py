@@ -29,7 +29,6 @@ from trainer.methods.cost import CostModel, ProblemSize
 from trainer.methods.monitor import Monitor
 from trainer.methods.scope import numeric_space
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
-from trainer.tree.splits import Threshold
 from trainer.version import VERSION
 
 
@@ -80,9 +79,8 @@ def _draft(problem: Problem, shape: NumericShape) -> Draft:
     low = _draft(problem, shape[2])
     high = _draft(problem, shape[3])
     if feature.test is Test.VALUE:
-        return DraftBranch(
-            split=Threshold(feature=feature.column, threshold=float(np.float64(shape[1]))), left=low, right=high
-        )
+        split, exchanged = feature.cut(float(np.float64(shape[1])))
+        return DraftBranch(split=split, left=high if exchanged else low, right=low if exchanged else high)
     return problem.numeric.branch(shape[0], low, high)
 
 

@@ -13,6 +13,7 @@ from trainer.errors import ModelFileError
 from trainer.tree.splits.base import Condition, Flat, Schema, Split
 from trainer.tree.splits.interval import Interval
 from trainer.tree.splits.linear import Linear, linear
+from trainer.tree.splits.missing import Missing
 from trainer.tree.splits.subset import Subset
 from trainer.tree.splits.threshold import Threshold
 
@@ -22,6 +23,7 @@ __all__ = [
     "Flat",
     "Interval",
     "Linear",
+    "Missing",
     "Split",
     "Subset",
     "Threshold",
@@ -31,7 +33,7 @@ __all__ = [
     "split_to_json",
 ]
 
-KINDS: dict[str, type[Split]] = {kind.kind: kind for kind in (Threshold, Interval, Subset, Linear)}
+KINDS: dict[str, type[Split]] = {kind.kind: kind for kind in (Threshold, Interval, Subset, Linear, Missing)}
 
 
 def goes_left(split: Split, matrix: FloatArray) -> BoolArray:

@@ -2,7 +2,8 @@
 
 A kind is one file of this package: its class is a frozen dataclass that derives from `Split` and is listed in `KINDS`. Routing, words,
 rules, exports and the model file ask the split and never which kind it is; the picture of a kind is registered in
-`octweb.figures.split`. Unknown categories and missing values go right, whatever the kind.
+`octweb.figures.split`. Unknown categories go right, whatever the kind. An empty cell goes where the split says; a split that refuses
+empty cells sends them right, and who asks it for an answer refuses the row first.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 from xml.etree import ElementTree as ET
 
@@ -18,23 +19,27 @@ import numpy as np
 
 from trainer.dtypes import BoolArray, FloatArray
 from trainer.errors import DataError, ModelFileError
-from trainer.table import ColumnSchema
+from trainer.table import ColumnSchema, EmptySide
 
 Schema = Sequence[ColumnSchema]
-Term = tuple[int, int, float]  # column, category or -1 for its value, coefficient
+Term = tuple[int, int, float]  # column, category, VALUE or EMPTY, coefficient
+VALUE = -1  # a term that is the value of its column
+EMPTY = -2  # a term that is 1 where the cell is empty and 0 elsewhere
 
 # the tests that the prediction kernel knows; a kind of split is one of them on its own numbers
 BELOW = 1
 BETWEEN = 2
 AMONG = 3
 SUM = 4
+IS_EMPTY = 5
 
 
 @dataclass(frozen=True, kw_only=True)
 class Flat:
     """A split for the kernel: BELOW and BETWEEN test low < x ≤ high of column `feature`, AMONG whether its category has member 1.
 
-    SUM tests whether the sum of `terms`, column and category or -1, with `coefficients` is at most `high`.
+    SUM tests whether the sum of `terms` with `coefficients` is at most `high`; a term is a column and a category, VALUE or
+    EMPTY. Where `fills` is not NaN it stands for an empty cell. `empty_left` says where rows with an empty cell go that is not filled.
     """
 
     test: int
@@ -44,6 +49,8 @@ class Flat:
     member: tuple[int, ...] = ()
     terms: tuple[tuple[int, int], ...] = ()
     coefficients: tuple[float, ...] = ()
+    fills: tuple[float, ...] = ()
+    empty_left: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +58,7 @@ class Condition:
     """A condition of a rule: on `column`, or on the sum of `terms`. `op` is <=, >, in, not in or is missing.
 
     `value` is the text of a decimal or a list of categories; `levels` says which categories the terms are that are categories.
+    `missing` says whether the condition holds for an empty cell; None where such a row gets no answer.
     """
 
     op: str
@@ -58,6 +66,7 @@ class Condition:
     column: str = ""
     terms: tuple[tuple[str, float], ...] = ()
     levels: tuple[tuple[str, str, str], ...] = ()
+    missing: bool | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The condition as `rules --json` prints it."""
@@ -65,6 +74,8 @@ class Condition:
         record: dict[str, Any] = {"terms": dict(self.terms)} if self.terms else {"column": self.column}
         if self.levels:
             record["levels"] = {key: {"column": column, "category": name} for key, column, name in self.levels}
+        if self.missing is not None:
+            record["missing"] = self.missing
         return record | {"op": self.op, "value": value}
 
 
@@ -82,6 +93,7 @@ class OnnxGraph(Protocol):
     def indicator(self, column: int, level: int) -> str: ...
     def weighted_sum(self, values: Sequence[str], coefficients: Sequence[float]) -> str: ...
     def test_column(self, node: int, column: int, threshold: float) -> None: ...
+    def test_empty(self, node: int, column: int) -> None: ...
     def test_value(self, node: int, value: str, threshold: float) -> None: ...
     def test_category(self, node: int, column: int, codes: Sequence[int]) -> None: ...
 
@@ -99,6 +111,7 @@ class Dialect(Protocol):
     """How a language writes the tests; each answer is an expression of a row, true for the rows that go left."""
 
     def at_most(self, column: int, threshold: float) -> str: ...
+    def is_empty(self, column: int) -> str: ...
     def between(self, column: int, low: float, high: float) -> str: ...
     def category_in(self, column: int, codes: Sequence[int]) -> str: ...
     def sum_at_most(self, terms: Sequence[Term], threshold: float) -> str: ...
@@ -108,6 +121,8 @@ class Split(ABC):
     """A test that sends a row left or right, in the uploaded columns' own units."""
 
     kind: ClassVar[str]
+    missing: EmptySide = EmptySide.REFUSE
+    missing_seen: bool = True
 
     @property
     @abstractmethod
@@ -167,6 +182,23 @@ class Split(ABC):
     def pmml(self, model: PmmlModel, node: int) -> ET.Element:
         """The PMML predicate of the rows that go left at `node`."""
 
+    @property
+    def refused(self) -> tuple[int, ...]:
+        """The columns in which an empty cell gets no answer."""
+        return self.used if self.missing is EmptySide.REFUSE else ()
+
+    def with_empty(self, side: EmptySide, *, seen: bool = True) -> Split:
+        """The same test with another side for empty cells; `seen` says whether a training row with an empty cell reached it."""
+        return self
+
+    def empty_rows(self, matrix: FloatArray) -> BoolArray:
+        """Boolean (n,): the rows of `matrix` (n, columns) with an empty cell in a column of the test."""
+        return np.isnan(matrix[:, list(self.used)]).any(axis=1)
+
+    def empty_answer(self) -> str:
+        """'yes' or 'no': the answer of a training row with an empty cell; empty where there is none, or the text says it."""
+        return "no" if self.missing is EmptySide.RIGHT and self.missing_seen else ""
+
     def wish(self, schema: Schema) -> str:
         """The test as the wishes of the workbench write it, exactly; raises DataError if they cannot."""
         raise DataError(f"A question of the kind '{self.kind}' cannot be wished for.")
@@ -214,6 +246,43 @@ class Split(ABC):
     def shortened(self, values: Values, rows: FloatArray) -> tuple[Split, bool]:
         """The same test of the training `rows` that reach it in its shortest decimals, and whether its sides are exchanged."""
         return self, False
+
+
+@dataclass(frozen=True, kw_only=True)
+class NumericSplit(Split):
+    """A test of numbers: `missing` is where empty cells go, `missing_seen` whether a training row with one reached the test."""
+
+    missing: EmptySide = EmptySide.REFUSE
+    missing_seen: bool = True
+
+    def with_empty(self, side: EmptySide, *, seen: bool = True) -> NumericSplit:
+        return replace(self, missing=side, missing_seen=seen)
+
+    def sides(self, left: BoolArray, matrix: FloatArray) -> BoolArray:
+        """`left` (n,) with the rows of `matrix` that have an empty cell on their side."""
+        return left | self.empty_rows(matrix) if self.missing is EmptySide.LEFT else left
+
+    def empty_json(self) -> dict[str, Any]:
+        """The members of a model file about empty cells."""
+        if self.missing is EmptySide.REFUSE:
+            return {}
+        return {"missing": str(self.missing)} | ({} if self.missing_seen else {"missing_seen": False})
+
+    def empty_condition(self, left: bool) -> bool | None:
+        """Whether a condition of the rows that go left, or right, holds for an empty cell."""
+        return None if self.missing is EmptySide.REFUSE else (self.missing is EmptySide.LEFT) == left
+
+    def empty_words(self) -> str:
+        """', or empty' where training rows with an empty cell go left."""
+        return ", or empty" if self.missing is EmptySide.LEFT and self.missing_seen else ""
+
+
+def read_empty(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments `missing` and `missing_seen` of a split; raises ModelFileError for another word."""
+    word = record.get("missing", "refuse")
+    if word not in {str(side) for side in EmptySide}:
+        raise ModelFileError(f"A split sends empty cells to '{word}'; it must be 'left', 'right', 'fill' or 'refuse'.")
+    return {"missing": EmptySide(word), "missing_seen": record.get("missing_seen") is not False}
 
 
 def column_index(name: Any, schema: Schema) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from trainer.dtypes import BoolArray, FloatArray
+from trainer.table import EmptySide
 from trainer.tree.literals import python_number, python_text, sql_name
 from trainer.tree.numbers import column_number, decimal_text, label, number_text, unit
 from trainer.tree.splits.base import (
@@ -17,6 +18,7 @@ from trainer.tree.splits.base import (
     Condition,
     Dialect,
     Flat,
+    NumericSplit,
     OnnxGraph,
     PmmlModel,
     Schema,
@@ -24,12 +26,13 @@ from trainer.tree.splits.base import (
     Values,
     column_index,
     finite,
+    read_empty,
 )
 from trainer.tree.splits.threshold import shortest_cut
 
 
 @dataclass(frozen=True, kw_only=True)
-class Interval(Split):
+class Interval(NumericSplit):
     """Left if `low` < column `feature` ≤ `high`; -inf and inf are allowed ends."""
 
     feature: int
@@ -44,21 +47,27 @@ class Interval(Split):
 
     def goes_left(self, matrix: FloatArray) -> BoolArray:
         values = matrix[:, self.feature]
-        return (values > self.low) & (values <= self.high)
+        return self.sides((values > self.low) & (values <= self.high), matrix)
 
     def flat(self, schema: Schema) -> Flat:
-        return Flat(test=BETWEEN, feature=self.feature, low=self.low, high=self.high)
+        return Flat(
+            test=BETWEEN,
+            feature=self.feature,
+            low=self.low,
+            high=self.high,
+            empty_left=self.missing is EmptySide.LEFT,
+        )
 
     def to_json(self, schema: Schema) -> dict[str, Any]:
         low = None if math.isinf(self.low) else self.low
         high = None if math.isinf(self.high) else self.high
-        return {"kind": self.kind, "feature": schema[self.feature].name, "low": low, "high": high}
+        return {"kind": self.kind, "feature": schema[self.feature].name, "low": low, "high": high} | self.empty_json()
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any], schema: Schema) -> Interval:
         low = -math.inf if record.get("low") is None else finite(record["low"])
         high = math.inf if record.get("high") is None else finite(record["high"])
-        return cls(feature=column_index(record["feature"], schema), low=low, high=high)
+        return cls(feature=column_index(record["feature"], schema), low=low, high=high, **read_empty(record))
 
     def renamed(self, column: Callable[[int], int], code: Callable[[int, int], int]) -> Interval:
         return replace(self, feature=column(self.feature))
@@ -73,31 +82,32 @@ class Interval(Split):
         code = self.code(schema)
         if code is None:
             return self.text(schema, most)
-        return f"{label(schema[self.feature].name)} is code {number_text(code, full=True)}"
+        return f"{label(schema[self.feature].name)} is code {number_text(code, full=True)}{self.empty_words()}"
 
     def text(self, schema: Schema, most: int | None = None) -> str:
         column = schema[self.feature]
         low = column_number(column.name, self.low)
         high = column_number(column.name, self.high)
         name = label(column.name)
-        words = unit(column)
+        words = f"{unit(column)}{self.empty_words()}"
         if math.isinf(self.low) and math.isinf(self.high):
-            return f"{name} is a finite number"
+            return f"{name} is a finite number{self.empty_words()}"
         if math.isinf(self.low):
             return f"{name} ≤ {high}{words}"
         if math.isinf(self.high):
             return f"{name} > {low}{words}"
         code = self.code(schema)
         named = "" if code is None else f" (the code {number_text(code, full=True)})"
-        return f"{low} < {name} ≤ {high}{words}{named}"
+        return f"{low} < {name} ≤ {high}{unit(column)}{named}{self.empty_words()}"
 
     def value_text(self, schema: Schema, row: FloatArray) -> str:
         return column_number(schema[self.feature].name, float(row[self.feature]))
 
     def conditions(self, schema: Schema, left: bool) -> tuple[Condition, ...]:
         name = schema[self.feature].name
-        above = Condition(column=name, op=">" if left else "<=", value=decimal_text(self.low))
-        below = Condition(column=name, op="<=" if left else ">", value=decimal_text(self.high))
+        empty = self.empty_condition(left)
+        above = Condition(column=name, op=">" if left else "<=", value=decimal_text(self.low), missing=empty)
+        below = Condition(column=name, op="<=" if left else ">", value=decimal_text(self.high), missing=empty)
         ends = [c for c, end in ((above, self.low), (below, self.high)) if math.isfinite(end)]
         # one condition cannot say "below or above", so the rules of the rows inside come first
         return tuple(ends) if left or len(ends) == 1 else ()

@@ -12,6 +12,7 @@ import numpy as np
 
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.errors import ModelFileError
+from trainer.table import MISSING_CATEGORY, ColumnKind, EmptySide
 from trainer.tree.literals import python_category, python_text, python_value, sql_category, sql_name, sql_text
 from trainer.tree.numbers import (
     DIGITS,
@@ -27,10 +28,13 @@ from trainer.tree.numbers import (
     unit,
 )
 from trainer.tree.splits.base import (
+    EMPTY,
     SUM,
+    VALUE,
     Condition,
     Dialect,
     Flat,
+    NumericSplit,
     OnnxGraph,
     PmmlModel,
     Schema,
@@ -40,25 +44,32 @@ from trainer.tree.splits.base import (
     category_code,
     column_index,
     finite,
+    read_empty,
 )
 from trainer.tree.splits.subset import Subset
 from trainer.tree.splits.threshold import Threshold
 
+OTHER_SIDE = {EmptySide.LEFT: EmptySide.RIGHT, EmptySide.RIGHT: EmptySide.LEFT} | {
+    side: side for side in (EmptySide.FILL, EmptySide.REFUSE)
+}
 KEPT = 0.5  # share of the gap between the two sides that rounded coefficients leave
 FEW = 4096  # rows; of more, some are tried before all are summed
 
 
 @dataclass(frozen=True, kw_only=True)
-class Linear(Split):
+class Linear(NumericSplit):
     """Left if Σ coefficients · columns ≤ threshold; the sum is taken in the listed order, in double precision.
 
-    `levels[h]` is -1 where term h is the column's value and a category code where the term is the indicator of that category.
+    `levels[h]` is VALUE where term h is the column's value, EMPTY where it says that the cell is empty, and a category code where the
+    term is the indicator of that category. With the side FILL a value of `fills` stands for an empty cell; it is NaN for other terms.
+    With another side one empty cell decides.
     """
 
     features: tuple[int, ...]
     coefficients: tuple[float, ...]
     threshold: float
     levels: tuple[int, ...]
+    fills: tuple[float, ...] = ()
 
     kind = "linear"
 
@@ -88,19 +99,36 @@ class Linear(Split):
     def sums(self, matrix: FloatArray) -> FloatArray:
         """The sum of every row, float64 (n,), in the order and arithmetic of the kernel."""
         total = np.zeros(len(matrix))
-        for feature, level, coefficient in self.terms:
+        for h, (feature, level, coefficient) in enumerate(self.terms):
             values = matrix[:, feature]
+            if level == EMPTY:
+                values = np.isnan(values).astype(np.float64)
+            elif level >= 0:
+                values = (values == level).astype(np.float64)
+            elif self.fills:
+                values = np.where(np.isnan(values), self.fills[h], values)
             # infinities of both signs cancel to NaN, which goes right
             with np.errstate(invalid="ignore", over="ignore"):
-                total = total + coefficient * (values if level < 0 else (values == level).astype(np.float64))
+                total = total + coefficient * values
         return total
 
     def goes_left(self, matrix: FloatArray) -> BoolArray:
-        return self.sums(matrix) <= self.threshold
+        left = self.sums(matrix) <= self.threshold
+        return left if self.missing is EmptySide.FILL else self.sides(left, matrix)
+
+    def with_empty(self, side: EmptySide, *, seen: bool = True) -> Linear:
+        return replace(self, missing=side, missing_seen=seen, fills=self.fills if side is EmptySide.FILL else ())
 
     def flat(self, schema: Schema) -> Flat:
         terms = tuple(zip(self.features, self.levels, strict=True))
-        return Flat(test=SUM, high=self.threshold, terms=terms, coefficients=self.coefficients)
+        return Flat(
+            test=SUM,
+            high=self.threshold,
+            terms=terms,
+            coefficients=self.coefficients,
+            fills=self.fills,
+            empty_left=self.missing is EmptySide.LEFT,
+        )
 
     def to_json(self, schema: Schema) -> dict[str, Any]:
         record: dict[str, Any] = {
@@ -109,9 +137,9 @@ class Linear(Split):
             "coefficients": list(self.coefficients),
             "threshold": self.threshold,
         }
-        if any(level >= 0 for level in self.levels):
-            record["categories"] = [None if lv < 0 else schema[f].categories[lv] for f, lv, _ in self.terms]
-        return record
+        if any(level != VALUE for level in self.levels):
+            record["categories"] = [_category_name(schema, f, lv) for f, lv, _ in self.terms]
+        return record | self.empty_json()
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any], schema: Schema) -> Linear:
@@ -120,16 +148,31 @@ class Linear(Split):
         coefficients = tuple(finite(a) for a in record["coefficients"])
         if not (len(features) == len(coefficients) == len(names)):
             raise ModelFileError("A linear split has lists of different lengths.")
-        levels = tuple(-1 if c is None else category_code(f, c, schema) for f, c in zip(features, names, strict=True))
-        return cls(features=features, coefficients=coefficients, threshold=finite(record["threshold"]), levels=levels)
+        levels = tuple(_level(f, c, schema) for f, c in zip(features, names, strict=True))
+        empty = read_empty(record)
+        filled = empty["missing"] is EmptySide.FILL
+        return cls(
+            features=features,
+            coefficients=coefficients,
+            threshold=finite(record["threshold"]),
+            levels=levels,
+            fills=tuple(_fill(f, lv, schema) for f, lv in zip(features, levels, strict=True)) if filled else (),
+            **empty,
+        )
 
     def renamed(self, column: Callable[[int], int], code: Callable[[int, int], int]) -> Linear:
-        kept = [(column(f), -1 if lv < 0 else code(f, lv), a) for f, lv, a in self.terms if lv < 0 or code(f, lv) >= 0]
-        return Linear(
-            features=tuple(f for f, _, _ in kept),
-            coefficients=tuple(a for _, _, a in kept),
-            threshold=self.threshold,
-            levels=tuple(lv for _, lv, _ in kept),
+        fills = self.fills or (math.nan,) * len(self.features)
+        kept = [
+            (column(f), lv if lv < 0 else code(f, lv), a, fill)
+            for (f, lv, a), fill in zip(self.terms, fills, strict=True)
+            if lv < 0 or code(f, lv) >= 0
+        ]
+        return replace(
+            self,
+            features=tuple(f for f, _, _, _ in kept),
+            coefficients=tuple(a for _, _, a, _ in kept),
+            levels=tuple(lv for _, lv, _, _ in kept),
+            fills=tuple(fill for _, _, _, fill in kept) if self.fills else (),
         )
 
     def text(self, schema: Schema, most: int | None = None) -> str:
@@ -141,9 +184,11 @@ class Linear(Split):
                 parts.append(f"{MINUS if a < 0 else '+'} {size}")
             else:
                 parts.append(f"{MINUS}{size}" if a < 0 else size)
-        same = bool(self.terms) and self.coefficients[0] == 1 and self.levels[0] < 0  # in the unit of the first column
+        same = (
+            bool(self.terms) and self.coefficients[0] == 1 and self.levels[0] == VALUE
+        )  # in the unit of the first column
         words = unit(schema[self.features[0]]) if same else ""
-        return f"{' '.join(parts) or '0'} ≤ {number_text(self.threshold, full=True)}{words}"
+        return f"{' '.join(parts) or '0'} ≤ {number_text(self.threshold, full=True)}{words}{self.empty_words()}"
 
     def value_text(self, schema: Schema, row: FloatArray) -> str:
         """The sum, with the fewest digits, at least three, that distinguish it from the threshold."""
@@ -157,10 +202,12 @@ class Linear(Split):
     def conditions(self, schema: Schema, left: bool) -> tuple[Condition, ...]:
         sums: dict[str, float] = {}
         for feature, level, a in self.terms:  # a column that appears twice is one term
-            key = schema[feature].name if level < 0 else _term_name(schema, feature, level)
+            key = schema[feature].name if level == VALUE else _term_name(schema, feature, level)
             sums[key] = sums[key] + a if key in sums else a
         levels = {
-            _term_name(schema, f, lv): (schema[f].name, schema[f].categories[lv]) for f, lv, _ in self.terms if lv >= 0
+            _term_name(schema, f, lv): (schema[f].name, str(_category_name(schema, f, lv)))
+            for f, lv, _ in self.terms
+            if lv != VALUE
         }
         return (
             Condition(
@@ -168,6 +215,7 @@ class Linear(Split):
                 levels=tuple((key, *names) for key, names in levels.items()),
                 op="<=" if left else ">",
                 value=decimal_text(self.threshold),
+                missing=None if self.missing is EmptySide.FILL else self.empty_condition(left),
             ),
         )
 
@@ -213,6 +261,8 @@ class Linear(Split):
         The fewest digits are taken that leave half of the gap between the two sides, and a threshold in its middle. If doubles
         allow no division by the first, as where columns of 1e-300 and 1e300 meet, another term becomes the first.
         """
+        if self.missing is not EmptySide.FILL:
+            rows = rows[~self.empty_rows(rows)]
         left = self.goes_left(rows)
         if left.all() or not left.any():
             return self, False
@@ -231,6 +281,7 @@ class Linear(Split):
             features=tuple(self.features[k] for k in order),
             coefficients=tuple(self.coefficients[k] for k in order),
             levels=tuple(self.levels[k] for k in order),
+            fills=tuple(self.fills[k] for k in order) if self.fills else (),
         )
 
     def _divided(self, rows: FloatArray, left: BoolArray) -> tuple[Split, bool] | None:
@@ -253,7 +304,12 @@ class Linear(Split):
                 continue  # all rows leave at most the gap that some leave
             gap = _gap(made, rows, low_side)
             if gap is not None and gap[1] - gap[0] >= wanted:
-                return replace(made, threshold=shortest_between(*gap)), first < 0
+                made = replace(made, threshold=shortest_between(*gap))
+                return (
+                    (made.with_empty(OTHER_SIDE[made.missing], seen=made.missing_seen), True)
+                    if first < 0
+                    else (made, False)
+                )
         return None
 
 
@@ -288,9 +344,37 @@ def _same_side(shown: float, total: float, threshold: float) -> bool:
     return (shown < threshold, shown == threshold) == (total < threshold, total == threshold)
 
 
+def _category_name(schema: Schema, feature: int, level: int) -> str | None:
+    """What a model file calls the category of a term: None for a value."""
+    if level == VALUE:
+        return None
+    return MISSING_CATEGORY if level == EMPTY else schema[feature].categories[level]
+
+
+def _level(feature: int, name: Any, schema: Schema) -> int:
+    """The level of a term from what a model file calls it; raises ModelFileError if the column does not have it."""
+    if name is None:
+        return VALUE
+    if name == MISSING_CATEGORY and schema[feature].kind is not ColumnKind.CATEGORICAL:
+        return EMPTY
+    return category_code(feature, name, schema)
+
+
+def _fill(feature: int, level: int, schema: Schema) -> float:
+    """The fill value of a term; raises ModelFileError for a column whose schema has none."""
+    if level != VALUE:
+        return math.nan
+    fill = schema[feature].fill
+    if fill is None or not math.isfinite(fill):
+        raise ModelFileError(f"A split fills empty cells of '{schema[feature].name}', but the column has no 'fill'.")
+    return fill
+
+
 def _term_name(schema: Schema, feature: int, level: int) -> str:
     column = schema[feature]
-    return label(column.name) if level < 0 else f"[{label(column.name)} is {label(column.categories[level])}]"
+    if level == VALUE:
+        return label(column.name)
+    return f"[{label(column.name)} is {'empty' if level == EMPTY else label(column.categories[level])}]"
 
 
 def linear(

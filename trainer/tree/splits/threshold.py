@@ -9,7 +9,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from trainer.dtypes import BoolArray, FloatArray
-from trainer.table import ColumnKind
+from trainer.table import ColumnKind, EmptySide
 from trainer.tree.literals import python_text, sql_name
 from trainer.tree.numbers import column_number, decimal_text, label, shortest_between, unit
 from trainer.tree.splits.base import (
@@ -17,6 +17,7 @@ from trainer.tree.splits.base import (
     Condition,
     Dialect,
     Flat,
+    NumericSplit,
     OnnxGraph,
     PmmlModel,
     Schema,
@@ -26,11 +27,12 @@ from trainer.tree.splits.base import (
     column_index,
     finite,
     gap_around,
+    read_empty,
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Threshold(Split):
+class Threshold(NumericSplit):
     """Left if column `feature` ≤ `threshold`."""
 
     feature: int
@@ -47,17 +49,19 @@ class Threshold(Split):
         return self.feature, self.threshold
 
     def goes_left(self, matrix: FloatArray) -> BoolArray:
-        return matrix[:, self.feature] <= self.threshold
+        return self.sides(matrix[:, self.feature] <= self.threshold, matrix)
 
     def flat(self, schema: Schema) -> Flat:
-        return Flat(test=BELOW, feature=self.feature, high=self.threshold)
+        return Flat(test=BELOW, feature=self.feature, high=self.threshold, empty_left=self.missing is EmptySide.LEFT)
 
     def to_json(self, schema: Schema) -> dict[str, Any]:
-        return {"kind": self.kind, "feature": schema[self.feature].name, "threshold": self.threshold}
+        record = {"kind": self.kind, "feature": schema[self.feature].name, "threshold": self.threshold}
+        return record | self.empty_json()
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any], schema: Schema) -> Threshold:
-        return cls(feature=column_index(record["feature"], schema), threshold=finite(record["threshold"]))
+        feature = column_index(record["feature"], schema)
+        return cls(feature=feature, threshold=finite(record["threshold"]), **read_empty(record))
 
     def renamed(self, column: Callable[[int], int], code: Callable[[int, int], int]) -> Threshold:
         return replace(self, feature=column(self.feature))
@@ -65,15 +69,16 @@ class Threshold(Split):
     def text(self, schema: Schema, most: int | None = None) -> str:
         column = schema[self.feature]
         if column.kind is ColumnKind.BINARY and 0 <= self.threshold < 1:
-            return f"{label(column.name)} is 0"
-        return f"{label(column.name)} ≤ {column_number(column.name, self.threshold)}{unit(column)}"
+            return f"{label(column.name)} is 0{self.empty_words()}"
+        return f"{label(column.name)} ≤ {column_number(column.name, self.threshold)}{unit(column)}{self.empty_words()}"
 
     def value_text(self, schema: Schema, row: FloatArray) -> str:
         return column_number(schema[self.feature].name, float(row[self.feature]))
 
     def conditions(self, schema: Schema, left: bool) -> tuple[Condition, ...]:
         column = schema[self.feature].name
-        return (Condition(column=column, op="<=" if left else ">", value=decimal_text(self.threshold)),)
+        value = decimal_text(self.threshold)
+        return (Condition(column=column, op="<=" if left else ">", value=value, missing=self.empty_condition(left)),)
 
     def python(self, schema: Schema) -> str:
         return f"number(row, {python_text(schema[self.feature].name)}) <= {self.threshold!r}"
