@@ -32,7 +32,7 @@ class ColumnKind(StrEnum):
 class MissingPolicy(StrEnum):
     """What happens to a row with an empty cell in this column."""
 
-    LEARN = "learn"  # each split learns where empty cells go (numeric and binary columns)
+    LEARN = "learn"  # splits of numbers learn where empty cells go; in categorical columns they are a category if training has any
     DROP = "drop"  # leave the row out of training; such a row cannot be predicted
     CATEGORY = "category"  # missing is a category of its own (categorical columns only)
     REFUSE = "refuse"  # neither train nor predict
@@ -72,10 +72,17 @@ class ColumnSchema:
                 f"Column '{self.name}' is {self.kind}: 'missing' can be a category of categorical columns only. "
                 "Choose 'learn', 'drop' or 'refuse', or make the column categorical."
             )
-        if self.missing is MissingPolicy.LEARN and self.kind is ColumnKind.CATEGORICAL:
-            raise DataError(
-                f"Column '{self.name}' is categorical: its empty cells can be a category. Choose 'category', 'drop' or 'refuse'."
-            )
+
+    @property
+    def missing_code(self) -> int | None:
+        """The code of the category that an empty cell is; None if it is none."""
+        own = self.kind is ColumnKind.CATEGORICAL and self.answers_empty
+        return self.categories.index(MISSING_CATEGORY) if own and MISSING_CATEGORY in self.categories else None
+
+    @property
+    def answers_empty(self) -> bool:
+        """Whether a row with an empty cell in this column can get an answer."""
+        return self.missing in (MissingPolicy.LEARN, MissingPolicy.CATEGORY)
 
     def to_json(self) -> dict[str, Any]:
         """The schema as a dictionary, with `categories` for categorical columns only."""
@@ -205,12 +212,19 @@ def fingerprint(table: Table, labels: Labels | None = None) -> str:
     return digest.hexdigest()
 
 
+def number_kind(values: FloatArray) -> ColumnKind:
+    """Binary for a column of 0 and 1 with or without empty cells, numeric for all others."""
+    present = values[~np.isnan(values)]
+    both = bool(len(present)) and bool(((present == 0.0) | (present == 1.0)).all())
+    return ColumnKind.BINARY if both else ColumnKind.NUMERIC
+
+
 def numeric_table(X: FloatArray, names: Sequence[str] | None = None) -> Table:
-    """A table from a float64 matrix of shape (n, p): columns of only 0 and 1 are binary, the others numeric."""
+    """A table from a float64 matrix of shape (n, p), NaN where a cell is empty; columns of only 0 and 1 are binary, the others numeric."""
     names = names or [f"x{j}" for j in range(X.shape[1])]
     columns = []
     for j, name in enumerate(names):
         values = np.ascontiguousarray(X[:, j], dtype=np.float64)
-        kind = ColumnKind.BINARY if bool(((values == 0.0) | (values == 1.0)).all()) else ColumnKind.NUMERIC
-        columns.append(Column(schema=ColumnSchema(name=str(name), kind=kind), values=values))
+        schema = ColumnSchema(name=str(name), kind=number_kind(values), missing=MissingPolicy.LEARN)
+        columns.append(Column(schema=schema, values=values))
     return Table(columns=tuple(columns), row_numbers=np.arange(1, len(X) + 1))

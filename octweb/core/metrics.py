@@ -25,6 +25,11 @@ OTHER = "other classes"
 REQUESTS = Counter("octweb_predict_requests", "Prediction calls", ["model", "version", "api", "status"])
 ROWS = Counter("octweb_predict_rows", "Rows predicted", ["model", "version"])
 LABELS = Counter("octweb_predict_labels", "Rows by the class that was predicted", ["model", "version", "label"])
+UNSEEN = Counter(
+    "octweb_predict_unseen_missing",
+    "Answers that used a side for empty cells that training never saw",
+    ["model", "version"],
+)
 SECONDS = Histogram(
     "octweb_predict_seconds",
     "Seconds of a prediction call inside the application",
@@ -45,8 +50,10 @@ class Call:
         self.model = model
         self.version = str(version)
 
-    def predicted(self, counts: Mapping[str, int]) -> None:
-        """Count rows by class."""
+    def predicted(self, counts: Mapping[str, int], unseen: int = 0) -> None:
+        """Count rows by class, and answers that rest on a side for empty cells that training has never seen."""
+        if unseen:
+            UNSEEN.labels(self.model, self.version).inc(unseen)
         ROWS.labels(self.model, self.version).inc(sum(counts.values()))
         for i, (label, count) in enumerate(counts.items()):
             if count:

@@ -46,8 +46,8 @@ def add_reading_flags(parser: ArgumentParser) -> None:
     parser.add_argument("--skip-top", type=_count, metavar="N", help="lines above the table; detected if not given")
     parser.add_argument("--skip-bottom", type=_count, metavar="N", help="lines below the table; detected if not given")
     parser.add_argument(
-        "--missing", action="append", default=[], metavar="drop|category|refuse|[COLUMN=]WORD",
-        help="what happens to rows with empty cells (drop), or a word that means that a cell is empty, as in --missing unknown",
+        "--missing", action="append", default=[], metavar="[COLUMN=]learn|drop|category|refuse|WORD",
+        help="what happens to empty cells (learn), or a word that means that a cell is empty, as in --missing unknown",
     )  # fmt: skip
     parser.add_argument(
         "--reading", metavar="FILE", help="JSON of how the table was read before; it is read in the same way again"
@@ -87,9 +87,15 @@ def reading_of_file(options: dict[str, Any]) -> ColumnParsing | None:
 
 
 def policy_of(options: dict[str, Any]) -> MissingPolicy:
-    """The missing policy, the last one that was named."""
+    """The missing policy of all columns, the last one that was named."""
     named = [word for word in _split_list(options.get("missing")) if word in POLICIES]
-    return MissingPolicy(named[-1] if named else MissingPolicy.DROP)
+    return MissingPolicy(named[-1] if named else MissingPolicy.LEARN)
+
+
+def policies_of(options: dict[str, Any]) -> dict[str, MissingPolicy]:
+    """The missing policies of single columns."""
+    pairs = (word.rpartition("=") for word in _split_list(options.get("missing")))
+    return {name: MissingPolicy(policy) for name, _, policy in pairs if name and policy in POLICIES}
 
 
 def _split_list(value: Any) -> list[str]:
@@ -99,9 +105,9 @@ def _split_list(value: Any) -> list[str]:
 def _missing_words(options: dict[str, Any]) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for item in _split_list(options.get("missing")):
-        if item in POLICIES:
-            continue
         name, equals, word = item.rpartition("=")
+        if word in POLICIES:
+            continue
         name, word = (name, word) if equals and name else (EVERY, item)
         found[name] = (*found.get(name, ()), word)
     return found

@@ -16,8 +16,10 @@ from octweb.core.parsers import BytesParser
 from octweb.registry.bodies import ARROW_FILE, ARROW_STREAM, CSV
 from octweb.registry.claims import retired_headers
 from octweb.registry.models import TreeModel
-from octweb.registry.predicting import Predictions
+from octweb.registry.predicting import MISSING, UNSEEN, Predictions
+from trainer.errors import list_names
 from trainer.prediction.output_file import CsvWriter, Piece
+from trainer.tree.numbers import count_words
 
 MAX_HEADER = 1_000  # characters of notes
 
@@ -34,7 +36,10 @@ def columns_record(found: Predictions) -> dict[str, list[Any]]:
     shares = tree.probabilities[leaves]
     labels = np.array(tree.classes, object)[tree.labels[leaves]]
     columns = [labels.tolist(), *(shares[:, k].tolist() for k in range(shares.shape[1])), leaves.tolist()]
-    return dict(zip(column_names(tree.classes), columns, strict=True))
+    record = dict(zip(column_names(tree.classes), columns, strict=True))
+    if found.marks:
+        record |= {key: [mark.get(key, []) for mark in found.marks] for key in (MISSING, UNSEEN)}
+    return record
 
 
 def table_answer(model: TreeModel, found: Predictions, media_type: str) -> HttpResponse:
@@ -44,9 +49,24 @@ def table_answer(model: TreeModel, found: Predictions, media_type: str) -> HttpR
     response["Octweb-Model"], response["Octweb-Model-Version"] = model.family.name, str(model.version)
     for name, value in retired_headers(model).items():
         response[name] = value
-    if found.notes:
-        response["Octweb-Notes"] = json.dumps(list(found.notes))[:MAX_HEADER]
+    notes = [*found.notes, *empty_notes(found)]
+    if notes:
+        response["Octweb-Notes"] = json.dumps(notes)[:MAX_HEADER]
     return response
+
+
+def empty_notes(found: Predictions) -> list[str]:
+    """How many answers rest on empty cells, for answers that have no place for it in each row."""
+    if not found.marks:
+        return []
+    columns = sorted({name for mark in found.marks for name in mark.get(UNSEEN, ())})
+    empty = sum(bool(mark) for mark in found.marks)
+    notes = [f"{count_words(empty, 'answer')} {'rests' if empty == 1 else 'rest'} on an empty cell."]
+    if columns:
+        notes.append(
+            f"{count_words(found.unseen, 'answer')} used a side for empty cells that training never saw: {list_names(columns)}."
+        )
+    return notes
 
 
 def _arrow(found: Predictions) -> bytes:

@@ -307,7 +307,7 @@ class ModelPredict(APIView):
                     {"explain": "Paths in words are only in JSON answers: send Accept: application/json."}
                 )
             found, by_column = predicted(model, request)
-            call.predicted(found.label_counts())
+            call.predicted(found.label_counts(), found.unseen)
         if kind != "application/json":
             return table_answer(model, found, kind)
         if by_column and not explain:

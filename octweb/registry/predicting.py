@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,14 @@ from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from trainer.data.parsing.values import plain_values, sources_named
 from trainer.data.rows import parse_rows
-from trainer.dtypes import CodeArray, FloatArray
+from trainer.dtypes import BoolArray, CodeArray, FloatArray
 from trainer.errors import list_names
 from trainer.tree.describe import path_in_words
 from trainer.tree.nodes import Tree
 
 MAX_NOTES = 100
+MISSING = "missing"  # members of an answer: columns of empty cells
+UNSEEN = "unseen_missing"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,10 +32,43 @@ class Predictions:
     leaves: CodeArray
     notes: tuple[str, ...] = ()
 
+    @cached_property
+    def marks(self) -> tuple[dict[str, list[str]], ...]:
+        """For each row the empty columns that its path asks, and those whose side training has never seen; () if no row has one."""
+        empty = self._empty_cells()
+        if not empty.any():
+            return ()
+        unseen = self.tree.unseen_empty(self.matrix)
+        names = [column.name for column in self.tree.schema]
+        return tuple(
+            {
+                key: [names[j] for j in np.flatnonzero(cells)]
+                for key, cells in ((MISSING, one), (UNSEEN, other))
+                if cells.any()
+            }
+            for one, other in zip(empty, unseen, strict=True)
+        )
+
+    @property
+    def unseen(self) -> int:
+        """How many answers rest on a side for empty cells that training has never seen."""
+        return sum(UNSEEN in mark for mark in self.marks)
+
+    def _empty_cells(self) -> BoolArray:
+        """The empty cells that paths ask; the tree is walked only if a cell is empty."""
+        used = list(self.tree.used_columns)
+        codes = [np.nan if (code := self.tree.schema[j].missing_code) is None else code for j in used]
+        cells = self.matrix[:, used]
+        if not (np.isnan(cells) | (cells == np.array(codes))).any():
+            return np.zeros((0, 0), bool)
+        return self.tree.empty_cells(self.matrix)
+
     def records(self, *, explain: bool = False) -> list[dict[str, Any]]:
         """One record per row; rows of the same leaf share theirs, since they get the same answer."""
         answers = {int(leaf): leaf_answer(self.tree, int(leaf)) for leaf in set(self.leaves.tolist())}
         records = [answers[leaf] for leaf in self.leaves.tolist()]
+        if self.marks:
+            records = [record | mark for record, mark in zip(records, self.marks, strict=True)]
         if not explain:
             return records
         return [record | {"path": path} for record, path in zip(records, self.paths(), strict=True)]

@@ -252,6 +252,16 @@ class PredictionSerializer(serializers.Serializer):
     probabilities = serializers.DictField(child=serializers.FloatField())
     leaf = serializers.IntegerField()
     path = serializers.ListField(child=serializers.CharField(), required=False, help_text="with ?explain=true")
+    missing = serializers.ListField(
+        child=serializers.CharField(),
+        required=False,
+        help_text="empty columns that the path asks, where there are some",
+    )
+    unseen_missing = serializers.ListField(
+        child=serializers.CharField(),
+        required=False,
+        help_text="those of them whose side for empty cells no training row took",
+    )
 
 
 class CertificateStatusSerializer(serializers.Serializer):

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from django.core.management.base import BaseCommand, CommandError
 
 from octweb.core.command_line import sentence
-from octweb.datasets.reading_flags import add_reading_flags, given_of, policy_of, reading_of_file
+from octweb.datasets.reading_flags import add_reading_flags, given_of, policies_of, policy_of, reading_of_file
 from octweb.runs.interrupts import Cancelled, Interrupts
 from octweb.runs.options import INFEASIBLE, add_parameter_flags, parameters_of
 from trainer.data.parsing.codes import parse_codes
@@ -117,6 +117,7 @@ class TrainingCommand(BaseCommand, ABC):
             "target": options["target"],
             "ignore": list(options["ignore"]),
             "default_missing": policy_of(options),
+            "missing": policies_of(options),
             "special": _special(options["special"]),
             "given": given_of(options),
             "reading": reading_of_file(options),
@@ -133,7 +134,7 @@ def with_schema(reading: dict[str, Any], path: str) -> dict[str, Any]:
     features = [schema for schema, role in columns if role == "feature"]
     return reading | {
         "kinds": {c.name: c.kind for c in features},
-        "missing": {c.name: c.missing for c in features},
+        "missing": {c.name: c.missing for c in features} | dict(reading.get("missing") or {}),
         "units": {c.name: c.unit for c in features if c.unit},
         "special": {c.name: c.special for c in features if c.special} | dict(reading.get("special") or {}),
         "ignore": [*reading.get("ignore", ()), *(c.name for c, role in columns if role == "ignored")],

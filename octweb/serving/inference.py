@@ -9,12 +9,12 @@ import numpy as np
 
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
-from octweb.registry.predicting import Predictions, predict_matrix, predict_rows
+from octweb.registry.predicting import MISSING, UNSEEN, Predictions, predict_matrix, predict_rows
 from octweb.serving.tensors import TEXT, ProtocolError, Tensor
 from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.nodes import Tree
 
-OUTPUTS = ("label", "probabilities", "leaf", "path")
+OUTPUTS = ("label", "probabilities", "leaf", "path", MISSING, UNSEEN)
 DEFAULT_OUTPUTS = ("label", "probabilities", "leaf")
 
 
@@ -35,7 +35,7 @@ def metadata(model: TreeModel, versions: list[int]) -> dict[str, Any]:
         {"name": "label", "datatype": TEXT, "shape": [-1]},
         {"name": "probabilities", "datatype": "FP64", "shape": [-1, len(tree.classes)]},
         {"name": "leaf", "datatype": "INT64", "shape": [-1]},
-        {"name": "path", "datatype": TEXT, "shape": [-1]},
+        *({"name": name, "datatype": TEXT, "shape": [-1]} for name in ("path", MISSING, UNSEEN)),
     ]
     return {
         "name": model.family.name,
@@ -91,9 +91,12 @@ def output(found: Predictions, name: str) -> np.ndarray:
         return tree.probabilities[found.leaves]
     if name == "label":
         return np.array(tree.classes, object)[tree.labels[found.leaves]]
-    paths = np.empty(len(found.leaves), object)
-    paths[:] = ["\n".join(path) for path in found.paths()]
-    return paths
+    texts = np.empty(len(found.leaves), object)
+    if name == "path":
+        texts[:] = ["\n".join(path) for path in found.paths()]
+    else:
+        texts[:] = ["\n".join(mark.get(name, ())) for mark in found.marks or [{}] * len(found.leaves)]
+    return texts
 
 
 def _columns(tree: Tree, inputs: tuple[Tensor, ...]) -> dict[int, np.ndarray]:
@@ -151,11 +154,12 @@ def _matrix(tree: Tree, columns: dict[int, np.ndarray], n: int) -> np.ndarray:
             continue
         if column.kind is ColumnKind.CATEGORICAL:
             raise ProtocolError(f"Column '{column.name}' holds text: send it as {TEXT}.")
-        if not np.isfinite(values).all():
-            i = int(np.flatnonzero(~np.isfinite(values))[0])
+        bad = ~np.isfinite(values) if j in tree.refused_columns else np.isinf(values)
+        if bad.any():
+            i = int(np.flatnonzero(bad)[0])
             raise ProtocolError(f"Row {i}: column '{column.name}' has no finite value, and the tree needs one.")
-        if column.kind is ColumnKind.BINARY and not np.isin(values, (0.0, 1.0)).all():
-            i = int(np.flatnonzero(~np.isin(values, (0.0, 1.0)))[0])
+        if column.kind is ColumnKind.BINARY and not np.isin(values[~np.isnan(values)], (0.0, 1.0)).all():
+            i = int(np.flatnonzero(~np.isnan(values) & ~np.isin(values, (0.0, 1.0)))[0])
             raise ProtocolError(f"Row {i}: column '{column.name}' is binary and needs 0 or 1; it has {values[i]:g}.")
         matrix[:, j] = values + 0.0
     return matrix

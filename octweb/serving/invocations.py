@@ -86,7 +86,7 @@ class Invocations(ScoringView):
             model = self._model(request)
             call.of(model.family.name, model.version)
             found, params = _predicted(model, request)
-            call.predicted(found.label_counts())
+            call.predicted(found.label_counts(), found.unseen)
         return Response(
             {"predictions": _output(found, params)}, headers={HEADER: f"{model.family.name}/{model.version}"}
         )

@@ -261,6 +261,8 @@ def _rows(own: ServedModel, content: bytes | bytearray) -> tuple[bytes, np.ndarr
             return own.singles[key], leaves
     else:
         found = predict_rows(own.model, rows)
+        if found.marks:
+            return None
         leaves = found.leaves
         notes = found.notes
     return _rows_answer(own, leaves, notes), leaves
@@ -295,7 +297,7 @@ def _tensors(own: ServedModel, content: bytes | bytearray, header: str | None) -
     """An answer of `/v2/` without binary tensors, and the leaves of its rows."""
     asked = plain_request(content, DEFAULT_OUTPUTS) if header is None else None
     asked = asked or parse(content, header, OUTPUTS, DEFAULT_OUTPUTS)
-    if any(asked.outputs.values()) or "path" in asked.outputs:
+    if any(asked.outputs.values()) or not KINDS.keys() >= asked.outputs.keys():
         return None
     matrix = _one_matrix(own.tree, asked.inputs)
     notes = NOTHING
@@ -308,6 +310,8 @@ def _tensors(own: ServedModel, content: bytes | bytearray, header: str | None) -
             return own.singles[key], leaves
     else:
         found = infer(own.model, asked.inputs, settings.MAX_PREDICT_ROWS)
+        if found.marks:
+            return None
         leaves = found.leaves
         notes = found.notes
     return _tensors_answer(own, asked, leaves, notes), leaves

@@ -16,6 +16,7 @@ from octweb.core.faults import DamagedDocument
 from octweb.core.parsers import limited
 from octweb.core.problems import document, exception_handler
 from octweb.registry.access import may_call
+from octweb.registry.answers import empty_notes
 from octweb.registry.api import AnyFormat
 from octweb.registry.claims import certificate_parameters
 from octweb.registry.models import State, TreeModel
@@ -163,13 +164,13 @@ class Infer(ProtocolView):
     def _answer(self, request: Request, model: TreeModel, call: metrics.Call) -> HttpResponse:
         asked = parse(limited(request._request), request.headers.get(JSON_LENGTH), OUTPUTS, DEFAULT_OUTPUTS)
         found = infer(model, asked.inputs, settings.MAX_PREDICT_ROWS)
-        call.predicted(found.label_counts())
+        call.predicted(found.label_counts(), found.unseen)
         head: dict[str, Any] = {"model_name": model.family.name, "model_version": str(model.version)}
         if asked.id is not None:
             head["id"] = asked.id
         head["parameters"] = certificate_parameters(model)
-        if found.notes:
-            head["parameters"]["notes"] = "\n".join(found.notes)
+        if notes := [*found.notes, *empty_notes(found)]:
+            head["parameters"]["notes"] = "\n".join(notes)
         body, length = answer(head, [(o, output(found, o)) for o in asked.outputs], asked.outputs)
         response = HttpResponse(body, content_type="application/json" if length is None else "application/octet-stream")
         if length is not None:

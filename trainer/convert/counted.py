@@ -14,7 +14,7 @@ from trainer.data.folds import rows_record
 from trainer.data.formats.raw import RawTable
 from trainer.data.reader import ColumnParsing, build_as_read
 from trainer.errors import DataError, closest, list_names
-from trainer.table import Column, ColumnKind, ColumnSchema, Labels, MissingPolicy, Table, fingerprint
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table, fingerprint
 from trainer.training.run import metrics_of
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Tree, grow, to_draft
@@ -31,7 +31,7 @@ def fitted_to(tree: Tree, raw: RawTable, reading: ColumnParsing, target: str) ->
     names = [name for name in reading.names(raw.names) if name != target]
     place = _places(tree, names)
     kinds = {place[j]: tree.schema[j].kind for j in place}
-    policies = {place[j]: tree.schema[j].missing for j in place if tree.schema[j].missing is MissingPolicy.CATEGORY}
+    policies = {place[j]: tree.schema[j].missing for j in place if tree.schema[j].answers_empty}
     table, labels, _ = build_as_read(
         raw, reading, target=target, kinds=kinds, missing=policies, ignore=[n for n in names if n not in kinds]
     )

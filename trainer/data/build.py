@@ -56,7 +56,7 @@ def build(
     target: str,
     kinds: Mapping[str, ColumnKind] | None = None,
     missing: Mapping[str, MissingPolicy] | None = None,
-    default_missing: MissingPolicy = MissingPolicy.DROP,
+    default_missing: MissingPolicy = MissingPolicy.LEARN,
     units: Mapping[str, str] | None = None,
     special: Mapping[str, Sequence[float]] | None = None,
     ignore: Collection[str] = (),
@@ -65,7 +65,7 @@ def build(
 
     Categories and classes are sorted (numbers by value, else text by code point). Columns without a value, and texts that
     are all different, are left out unless `kinds` names them. `default_missing` 'category' drops the rows of numeric
-    columns, which cannot have such a category; 'learn' makes missing a category of categorical columns. `special` are values of numeric columns that are codes. Raises DataError with
+    columns, which cannot have such a category. `special` are values of numeric columns that are codes. Raises DataError with
     line numbers.
     """
     kinds = kinds or {}
@@ -118,9 +118,7 @@ def build(
 
 def _policy_for_kind(policy: MissingPolicy, kind: ColumnKind) -> MissingPolicy:
     """What a policy for all columns means for a column of this kind."""
-    if kind is ColumnKind.CATEGORICAL:
-        return MissingPolicy.CATEGORY if policy is MissingPolicy.LEARN else policy
-    return MissingPolicy.DROP if policy is MissingPolicy.CATEGORY else policy
+    return policy if policy is not MissingPolicy.CATEGORY or kind is ColumnKind.CATEGORICAL else MissingPolicy.DROP
 
 
 def _policy_for_target(policy: MissingPolicy) -> MissingPolicy:

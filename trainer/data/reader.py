@@ -19,7 +19,7 @@ from trainer.data.parsing import ColumnParsing, ParsingChoices, reading_of
 from trainer.data.parsing.cells import LARGEST_EXACT, Cells
 from trainer.dtypes import CODE, MISSING_CODE, BoolArray, CodeArray, FloatArray
 from trainer.errors import DataError
-from trainer.table import MISSING_CATEGORY, Column, ColumnKind, ColumnSchema, Labels, MissingPolicy, Table
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
 
 UNKNOWN_CODE = (
     -1.0
@@ -258,7 +258,7 @@ def refusing_columns(
     """Names of the used columns in which an empty cell gets no answer; by the policies of the schema if `refused` is None."""
     if refused is None:
         places = range(len(schema)) if used is None else used
-        refused = [j for j in places if schema[j].missing is not MissingPolicy.LEARN]
+        refused = [j for j in places if not schema[j].answers_empty]
     return frozenset(schema[j].name for j in refused)
 
 
@@ -319,10 +319,7 @@ def _under_schema(own: ColumnSchema, cells: Cells) -> tuple[Column, int]:
     codes, strange = category_codes(cells.words, own)
     # a word that the model knows as a category is one, even where it could mean 'missing'
     empty = cells.marks & (codes == UNKNOWN_CODE)
-    if own.missing is MissingPolicy.CATEGORY and MISSING_CATEGORY in own.categories:
-        codes[empty] = own.categories.index(MISSING_CATEGORY)
-    else:
-        codes[empty] = np.nan
+    codes[empty] = np.nan if own.missing_code is None else own.missing_code
     return Column(schema=own, values=codes[cells.index]), int(cells.counts[strange & ~empty].sum())
 
 

@@ -17,7 +17,7 @@ from trainer.data.parsing.cells import LARGEST_EXACT, MARKS
 from trainer.data.reader import refusing_columns
 from trainer.dtypes import FloatArray
 from trainer.errors import RowError
-from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, MissingPolicy
+from trainer.table import ColumnKind, ColumnSchema
 
 UNKNOWN_CODE = -1.0  # as in trainer.data.reader: every test of a category is false for it
 
@@ -186,9 +186,9 @@ def _raise() -> FloatArray:
 def _category(own: ColumnSchema, codes: Mapping[str, float], i: int, cell: Any, used: bool, notes: list[Note]) -> float:
     if cell is None or (isinstance(cell, str) and cell not in codes and (cell.strip() == "" or cell.strip() in MARKS)):
         # as in files: a word such as 'NA' is missing unless the model knows it as a category
-        if own.missing is MissingPolicy.CATEGORY and MISSING_CATEGORY in codes:
-            return codes[MISSING_CATEGORY]
-        return _missing(own, i, used)
+        if own.missing_code is not None:
+            return float(own.missing_code)
+        return _missing(own, i, used and not own.answers_empty)
     if isinstance(cell, bool):
         words = [str(cell).lower(), str(cell), str(cell).upper()]
     elif isinstance(cell, int):

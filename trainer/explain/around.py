@@ -10,7 +10,7 @@ import numpy as np
 
 from trainer.data.column_statistics import ColumnStatistics
 from trainer.dtypes import FloatArray
-from trainer.table import MISSING_CATEGORY, ColumnKind, MissingPolicy
+from trainer.table import ColumnKind
 from trainer.tree.nodes import Tree
 from trainer.tree.splits import goes_left
 
@@ -45,9 +45,8 @@ def gaps(tree: Tree, row: FloatArray) -> list[dict[str, Any]]:
         column = tree.schema[j]
         category = column.kind is ColumnKind.CATEGORICAL
         missing = None
-        if column.missing is MissingPolicy.CATEGORY:
-            known = MISSING_CATEGORY in column.categories
-            missing = _answer(tree, row, j, float(column.categories.index(MISSING_CATEGORY)) if known else math.nan)
+        if column.answers_empty:
+            missing = _answer(tree, row, j, math.nan if column.missing_code is None else float(column.missing_code))
         unknown = _answer(tree, row, j, UNKNOWN) if category else None
         found.append({"column": column.name, "missing": missing, "unknown": unknown})
     return found

@@ -11,7 +11,7 @@ from typing import Any
 
 from trainer.data.column_statistics import ColumnStatistics
 from trainer.explain.permission import FREE, Permission
-from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, MissingPolicy
+from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.nodes import Node, Tree
 from trainer.tree.numbers import label, unit
 from trainer.tree.render.layout import brief_tree, rule
@@ -85,9 +85,9 @@ def _column(column: ColumnSchema, known: ColumnStatistics, codes: Mapping[int, i
     record: dict[str, Any] = {"name": column.name, "shown": label(column.name), "kind": str(column.kind)}
     record["unit"] = unit(column)
     if column.kind is ColumnKind.CATEGORICAL:
-        own = column.missing is MissingPolicy.CATEGORY and MISSING_CATEGORY in column.categories
+        empty = column.missing_code
         record["categories"] = [column.categories[c] for c in codes]
-        record["missing"] = codes.get(column.categories.index(MISSING_CATEGORY)) if own else None
+        record["missing"] = None if empty is None else codes.get(empty)
         if not rows:  # always there, so that nothing says whether there are others
             record["other"] = len(codes)
             record["categories"].append(OTHER)

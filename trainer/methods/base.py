@@ -465,8 +465,15 @@ MIP_GAP = Parameter(
     help="The search may stop at this relative gap; 0 asks for a full proof.", advanced=True,
 )  # fmt: skip
 
-# the limits that every method takes, in the order in which forms show them
-COMMON = (TIME_LIMIT, MEMORY_LIMIT, THREADS, SEED)
+UNSEEN_MISSING = Parameter(
+    name="unseen_missing", type="choice", default="follow", choices=("follow", "refuse"), label="Empty cells that training never saw",
+    help="A question of a column without empty training cells sends an empty cell to the side with more training rows and marks the answer "
+    "(follow), or gives no answer (refuse).",
+    advanced=True,
+)  # fmt: skip
+
+# what every method takes, in the order in which forms show it
+COMMON = (TIME_LIMIT, MEMORY_LIMIT, THREADS, SEED, UNSEEN_MISSING)
 
 
 def at_most(name: str, singular: str, plural: str) -> Restricts:

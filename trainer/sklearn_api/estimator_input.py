@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -19,7 +21,18 @@ from sklearn.utils.validation import validate_data as sklearn_validate
 
 from trainer.data.parsing.cells import LARGEST_EXACT
 from trainer.dtypes import FloatArray
-from trainer.table import MISSING_CATEGORY, Column, ColumnKind, ColumnSchema, MissingPolicy, Table, numeric_table
+from trainer.errors import list_names
+from trainer.table import (
+    MISSING_CATEGORY,
+    Column,
+    ColumnKind,
+    ColumnSchema,
+    MissingPolicy,
+    Table,
+    number_kind,
+    numeric_table,
+)
+from trainer.tree.nodes import Tree
 
 NUMBERS = (int, float, np.integer, np.floating, Decimal, Fraction)
 ODD = (complex, np.complexfloating, bytes, list, tuple, set, frozenset, dict, np.ndarray)
@@ -31,13 +44,13 @@ def read_table(estimator: Any, X: Any, y: Any) -> tuple[Table, np.ndarray]:
     """The training table and labels (n,); sets `n_features_in_` and `feature_names_in_` of the estimator.
 
     Text columns are read from data frames only: text is categorical, boolean and 0/1 columns are binary, other numbers
-    numeric. Raises ValueError for missing or infinite numbers; empty text cells become a category of their own.
+    numeric. NaN and the missing values of the frame libraries are empty cells, which the splits learn. Raises ValueError for infinite numbers.
     """
     frame = _frame(X)
     _refuse_missing_labels(y)
     if frame is None:
         _refuse_large(X)
-        X, y = sklearn_validate(estimator, X, y, dtype=np.float64)
+        X, y = sklearn_validate(estimator, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
         return numeric_table(X), y
     if y is None:
         raise ValueError("This estimator requires y to be passed, but the target y is None.")
@@ -57,7 +70,7 @@ def read_matrix(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...]) -> Flo
         if any(column.kind is ColumnKind.CATEGORICAL for column in schema):
             raise ValueError("The model was trained on a data frame with text columns; give a data frame again.")
         _refuse_large(X)
-        return sklearn_validate(estimator, X, dtype=np.float64, reset=False)
+        return sklearn_validate(estimator, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan")
     _check_names(estimator, X, frame, reset=False)
     if len(frame) == 0:
         raise ValueError(f"Found array with 0 sample(s) (shape=(0, {len(schema)})) while a minimum of 1 is required.")
@@ -67,7 +80,7 @@ def read_matrix(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...]) -> Flo
             out[:, j] = _numbers(column.name, series)
             continue
         code = {category: float(c) for c, category in enumerate(column.categories)}
-        missing = code.get(MISSING_CATEGORY, np.nan) if column.missing is MissingPolicy.CATEGORY else np.nan
+        missing = np.nan if column.missing_code is None else float(column.missing_code)
         out[:, j] = [missing if text is None else code.get(text, np.nan) for text in _texts(series)]
     return out
 
@@ -153,25 +166,24 @@ def _check_names(estimator: Any, X: Any, frame: nw.DataFrame, *, reset: bool) ->
 def _fit_column(name: str, series: nw.Series) -> Column:
     if series.dtype.is_numeric() or series.dtype == nw.Boolean or _holds_numbers(series):
         values = _numbers(name, series)
-        binary = bool(np.isin(values, (0.0, 1.0)).all())
         return Column(
-            schema=ColumnSchema(name=name, kind=ColumnKind.BINARY if binary else ColumnKind.NUMERIC), values=values
+            schema=ColumnSchema(name=name, kind=number_kind(values), missing=MissingPolicy.LEARN), values=values
         )
     if series.dtype.is_temporal() or series.dtype.is_nested():
         raise ValueError(f"Column '{name}' holds {series.dtype}. Turn it into a number or a text before training.")
     texts = _texts(series)
     categories = sorted({text for text in texts if text is not None})
-    policy = MissingPolicy.REFUSE
     if any(text is None for text in texts):
         if MISSING_CATEGORY in categories:
             raise ValueError(
                 f"Column '{name}' has the text '{MISSING_CATEGORY}' and empty cells, which would become one category."
             )
-        policy = MissingPolicy.CATEGORY
         categories = [*categories, MISSING_CATEGORY]
     code = {category: float(c) for c, category in enumerate(categories)}
     values = np.array([code[MISSING_CATEGORY if text is None else text] for text in texts], np.float64)
-    schema = ColumnSchema(name=name, kind=ColumnKind.CATEGORICAL, categories=tuple(categories), missing=policy)
+    schema = ColumnSchema(
+        name=name, kind=ColumnKind.CATEGORICAL, categories=tuple(categories), missing=MissingPolicy.LEARN
+    )
     return Column(schema=schema, values=values)
 
 
@@ -195,7 +207,7 @@ def _of_objects(name: str, series: nw.Series) -> FloatArray:
 
 
 def _numbers(name: str, series: nw.Series) -> FloatArray:
-    """The column as float64; refuses what is not a finite number."""
+    """The column as float64, NaN where a cell is empty; refuses infinity."""
     if series.dtype.is_integer():
         # from Python's integers: unsigned 64-bit integers have no absolute value that fits
         ends = [int(end) for end in (series.min(), series.max()) if end is not None]
@@ -212,9 +224,6 @@ def _numbers(name: str, series: nw.Series) -> FloatArray:
         raise ValueError(
             f"Column '{name}' was numeric in training and now contains something else: {error}."
         ) from error
-    if np.isnan(values).any():
-        row = int(np.flatnonzero(np.isnan(values))[0])
-        raise ValueError(f"Input X contains NaN: column '{name}', row {row}. Fill or drop such rows first.")
     if np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0])
         raise ValueError(f"Input X contains infinity: column '{name}', row {row}.")
@@ -241,3 +250,52 @@ def _texts(series: nw.Series) -> list[str | None]:
                     "Make the whole column text, or numbers."
                 )
     return [None if gone or _is_missing(cell) else str(cell) for gone, cell in zip(missing, cells, strict=True)]
+
+
+MISSING_ALLOWED = "one of learn, drop, refuse, or a dictionary from columns to these"
+MISSING_HELP = (
+    "What happens to empty cells: splits learn where they go, their rows are left out of the training and get no prediction, "
+    "or they are an error. Columns that a dictionary does not name learn."
+)
+
+
+def apply_policy(table: Table, policy: Any) -> tuple[Table, np.ndarray]:
+    """The rows that train, and which of the rows they are, bool (n,).
+
+    Raises ValueError for an unknown policy or column, for an empty cell that is refused, and if no row is left.
+    """
+    by_column = policy if isinstance(policy, Mapping) else dict.fromkeys(table.names, policy)
+    if unknown := [str(name) for name in by_column if str(name) not in table.names]:
+        raise ValueError(f"missing: there is no column '{unknown[0]}'. The columns are: {list_names(table.names)}.")
+    chosen = {str(name): str(word) for name, word in by_column.items()}
+    if wrong := [word for word in chosen.values() if word not in ("learn", "drop", "refuse")]:
+        raise ValueError(f"missing: '{wrong[0][:40]}' is not {MISSING_ALLOWED}.")
+    kept = np.ones(len(table), bool)
+    columns = []
+    for column in table.columns:
+        word = MissingPolicy(chosen.get(column.name, "learn"))
+        if word is MissingPolicy.LEARN:
+            columns.append(column)
+            continue
+        code = column.schema.missing_code
+        empty = column.missing if code is None else column.values == code
+        if word is MissingPolicy.REFUSE and empty.any():
+            raise ValueError(
+                f"Input X contains NaN: column '{column.name}', row {int(empty.argmax())}, and 'missing' is 'refuse'."
+            )
+        kept &= ~empty
+        categories = tuple(c for c in column.schema.categories if code is None or c != MISSING_CATEGORY)
+        columns.append(replace(column, schema=replace(column.schema, missing=word, categories=categories)))
+    if not kept.any():
+        raise ValueError("Every row has an empty cell in a column whose rows are dropped, so none is left to train on.")
+    return replace(table, columns=tuple(columns)).take(kept), kept
+
+
+def refuse_empty(matrix: FloatArray, tree: Tree) -> None:
+    """Raise ValueError for an empty cell that the tree does not answer."""
+    for j in tree.refused_columns:
+        empty = np.isnan(matrix[:, j])
+        if empty.any() and tree.schema[j].kind is not ColumnKind.CATEGORICAL:
+            raise ValueError(
+                f"Input X contains NaN: column '{tree.schema[j].name}', row {int(empty.argmax())}. The model does not answer empty cells there."
+            )

@@ -27,7 +27,14 @@ from trainer.dtypes import CodeArray, FloatArray
 from trainer.errors import ParameterError, list_names
 from trainer.methods.base import Method, Settings
 from trainer.registry import METHODS, get
-from trainer.sklearn_api.estimator_input import read_matrix, read_table
+from trainer.sklearn_api.estimator_input import (
+    MISSING_ALLOWED,
+    MISSING_HELP,
+    apply_policy,
+    read_matrix,
+    read_table,
+    refuse_empty,
+)
 from trainer.sklearn_api.notebook import watched
 from trainer.sklearn_api.saving import FitRecord, fitted_file, save_fitted, target_name
 from trainer.solver_common.integer_weights import WholeWeights, whole_weights
@@ -117,12 +124,18 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
     def _problem(self, X: Any, y: Any, sample_weight: Any) -> tuple[Problem, Settings, WholeWeights | None]:
         """What `fit` trains on; sets `classes_` and the names and number of features."""
         given = self.get_params(deep=False)
+        policy = given.pop("missing")
         by_class = given.get("class_weight") if isinstance(given.get("class_weight"), Mapping) else None
         if "class_weight" in given and (by_class is not None or given["class_weight"] is None):
             given["class_weight"] = "none"
         settings = self._method.settings(given)
         target = getattr(y, "name", None)
         table, y = read_table(self, X, y)
+        table, kept = apply_policy(table, policy)
+        if not kept.all():
+            y = y[kept]
+            if sample_weight is not None:
+                sample_weight = _check_sample_weight(sample_weight, np.empty((len(kept), 1)), dtype=np.float64)[kept]
         target = target_name(target, [column.name for column in table.schema])
         check_classification_targets(y)
         if by_class is not None:
@@ -206,11 +219,14 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
 
     def _matrix(self, X: Any) -> FloatArray:
         check_is_fitted(self)
-        return read_matrix(self, X, self.tree_.schema)
+        matrix = read_matrix(self, X, self.tree_.schema)
+        refuse_empty(matrix, self.tree_)
+        return matrix
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = not self._method.two_classes
+        tags.input_tags.allow_nan = True
         tags.input_tags.string = False  # text is read from the columns of a data frame, not from an array
         return tags
 
@@ -220,16 +236,16 @@ def make_classifier(method: str, **parameters: Any) -> TreeClassifier:
     get(method)
     cls = ESTIMATORS[method]
     known = cls._method.parameters
-    unknown = [name for name in parameters if cls._method.parameter(name) is None]
+    unknown = [name for name in parameters if name != "missing" and cls._method.parameter(name) is None]
     if unknown:
-        names = ", ".join(p.name for p in known)
+        names = ", ".join([*(p.name for p in known), "missing"])
         raise ParameterError(dict.fromkeys(unknown, f"the method '{method}' has no such parameter. It takes: {names}."))
     return cls(**parameters)
 
 
 def estimator_class(method: Method) -> type[TreeClassifier]:
     """The class of a method, with a constructor whose signature scikit-learn reads (`get_params`, `clone`, `repr`)."""
-    defaults = {p.name: p.default for p in method.parameters}
+    defaults = {p.name: p.default for p in method.parameters} | {"missing": "learn"}
     name = method.estimator
 
     def __init__(self: TreeClassifier, **parameters: Any) -> None:
@@ -252,6 +268,7 @@ def _docstring(method: Method) -> str:
     lines += ["----------"]
     for p in method.parameters:
         lines += [f"{p.name} : {p.allowed()}, default {p.default!r}", f"    {p.help}"]
+    lines += [f"missing : {MISSING_ALLOWED}, default 'learn'", f"    {MISSING_HELP}"]
     return "\n".join([*lines, "", f"Source: {method.paper}."])
 
 

@@ -33,6 +33,7 @@ def pose(
         scheme=Scheme(settings.get("binarise", Scheme.QUANTILE_THRESHOLDS)),
         bins=int(settings.get("bins", 5)),
         quantile_weights=plain,
+        follow_unseen=settings.get("unseen_missing", "follow") == "follow",
         warm_start=None if start is None else adapt(start, table, labels),
     )
 

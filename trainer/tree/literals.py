@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 
 from trainer.errors import DataError
-from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, MissingPolicy
+from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema
 
 
 def missing_category(column: ColumnSchema) -> str | None:
     """The category that an empty cell of the column is, or None."""
-    own = column.missing is MissingPolicy.CATEGORY and MISSING_CATEGORY in column.categories
-    return MISSING_CATEGORY if own else None
+    return None if column.missing_code is None else MISSING_CATEGORY
 
 
 def python_text(value: str) -> str:

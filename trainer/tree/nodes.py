@@ -16,7 +16,7 @@ import numpy as np
 
 from trainer.dtypes import BoolArray, CodeArray, CountArray, FloatArray
 from trainer.errors import ModelFileError
-from trainer.table import ColumnSchema
+from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.document import columns_of, document, read_document, write_document
 from trainer.tree.route import FlatTree, apply, flatten
 from trainer.tree.splits import Split, goes_left, split_from_json, split_to_json
@@ -149,15 +149,34 @@ class Tree:
     @cached_property
     def refused_columns(self) -> tuple[int, ...]:
         """Indices of the columns in which an empty cell gets no answer, sorted."""
-        return tuple(sorted({f for v in self.nodes if v.split is not None for f in v.split.refused}))
+        refused = {f for v in self.nodes if v.split is not None for f in v.split.refused}
+        return tuple(
+            sorted(
+                f
+                for f in refused
+                if self.schema[f].kind is not ColumnKind.CATEGORICAL or not self.schema[f].answers_empty
+            )
+        )
+
+    def empty_cells(self, X: FloatArray) -> BoolArray:
+        """Boolean (n, columns): the empty cells of each row in the columns that its path asks."""
+        found = np.zeros((len(X), len(self.schema)), bool)
+        rows = self.reach(X)
+        for v in self.branches:
+            for f in () if v.split is None else v.split.used:
+                cells = X[rows[v.id], f]
+                code = self.schema[f].missing_code
+                found[rows[v.id], f] |= np.isnan(cells) if code is None else cells == code
+        return found
 
     def unseen_empty(self, X: FloatArray) -> BoolArray:
         """Boolean (n, columns): where the answer of a row rests on a side for empty cells that no training row has taken."""
         found = np.zeros((len(X), len(self.schema)), bool)
         rows = self.reach(X)
         for v in self.branches:
-            if v.split is not None and not v.split.missing_seen:
-                for f in v.split.used:
+            for f in () if v.split is None else v.split.used:
+                # in a categorical column empty cells that training has seen are a category
+                if (v.split is not None and not v.split.missing_seen) or self.schema[f].kind is ColumnKind.CATEGORICAL:
                     found[rows[v.id], f] |= np.isnan(X[rows[v.id], f])
         return found
 

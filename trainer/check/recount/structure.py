@@ -15,7 +15,7 @@ GROWN = "leaf_penalty min_leaf pruning pruning_folds impurity min_node min_gain"
 PLANES = "leaf_penalty paper_lambda min_leaf hyperplanes first_trees search_seconds solver mip_gap"
 CUTS = "max_leaves everywhere several"
 CUT_H = f"{PLANES} {CUTS} then_fewest pareto balanced connect tight full_routing symmetry"
-COMMON = "seed depth time_limit memory_limit threads test_share folds"
+COMMON = "seed depth time_limit memory_limit threads unseen_missing test_share folds"
 WHOLE = "depth bins max_leaves min_leaf max_columns max_card min_node folds seed"
 SPLITS = {
     "threshold": "feature threshold", "interval": "feature low high", "subset": "feature categories",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from xml.etree import ElementTree as ET
 
 from trainer.errors import DataError
-from trainer.table import MISSING_CATEGORY, ColumnKind, MissingPolicy
+from trainer.table import MISSING_CATEGORY, ColumnKind
 from trainer.tree.nodes import Node, Tree
 from trainer.tree.splits.base import Term
 from trainer.version import VERSION
@@ -103,7 +103,7 @@ def _mining_schema(model: ET.Element, tree: Tree, target: str) -> None:
         column = tree.schema[j]
         # an unknown category is compared as it is, equals none, and goes right
         attributes = {"name": column.name, "invalidValueTreatment": "asIs"}
-        if column.missing is MissingPolicy.CATEGORY and MISSING_CATEGORY in column.categories:
+        if column.missing_code is not None:
             attributes |= {"missingValueReplacement": MISSING_CATEGORY, "missingValueTreatment": "asValue"}
         ET.SubElement(schema, "MiningField", attributes)
 

@@ -193,7 +193,7 @@ class Split(ABC):
 
     def empty_rows(self, matrix: FloatArray) -> BoolArray:
         """Boolean (n,): the rows of `matrix` (n, columns) with an empty cell in a column of the test."""
-        return np.isnan(matrix[:, list(self.used)]).any(axis=1)
+        return np.asarray(np.isnan(matrix[:, list(self.used)]).any(axis=1))
 
     def empty_answer(self) -> str:
         """'yes' or 'no': the answer of a training row with an empty cell; empty where there is none, or the text says it."""

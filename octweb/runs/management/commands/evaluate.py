@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from octweb.core.command_line import sentence
 from octweb.core.orphans import exit_with_parent
-from octweb.datasets.reading_flags import add_reading_flags, given_of, policy_of, reading_of_file
+from octweb.datasets.reading_flags import add_reading_flags, given_of, policies_of, policy_of, reading_of_file
 from octweb.figures.evaluation import evaluation_page
 from octweb.runs.command import with_schema
 from octweb.runs.options import add_parameter_flags, parameters_of
@@ -226,6 +226,7 @@ def _datasets(options: dict[str, Any]) -> list[StudyDataset]:
     reading: dict[str, Any] = {
         "target": options["target"],
         "default_missing": policy_of(options),
+        "missing": policies_of(options),
         "given": given_of(options),
         "reading": reading_of_file(options),
         "kinds": dict.fromkeys(options["categorical"], ColumnKind.CATEGORICAL),
@@ -254,6 +255,7 @@ def _from_manifest(options: dict[str, Any]) -> list[StudyDataset]:
             path.parent / entry["file"],
             target=entry.get("target") or options["target"],
             default_missing=policy_of(options),
+            missing=policies_of(options),
             kinds=dict.fromkeys(entry.get("categorical_features", []), ColumnKind.CATEGORICAL)
             | dict.fromkeys(entry.get("numeric_features", []), ColumnKind.NUMERIC),
         )
