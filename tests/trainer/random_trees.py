@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 
-from trainer.table import ColumnKind, ColumnSchema
+from trainer.table import ColumnKind, ColumnSchema, EmptySide, MissingPolicy
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, Tree, grow
-from trainer.tree.splits import Interval, Linear, Split, Subset, Threshold
+from trainer.tree.splits import Interval, Linear, Missing, Split, Subset, Threshold
+from trainer.tree.splits.base import EMPTY
 
 AWKWARD = (
     "worst area",
@@ -27,14 +28,20 @@ AWKWARD = (
 LEVELS = ("almond", "", "it's", 'say "x"', "a\\", "<tag>&amp;", "two words", "ünï", "1", "(missing)", "%s", "-- no")
 
 
-def random_schema(rng: np.random.Generator, columns: int) -> tuple[ColumnSchema, ...]:
-    """`columns` columns of all kinds with awkward names; at least one is numeric."""
+def random_schema(rng: np.random.Generator, columns: int, *, learn: float = 0.6) -> tuple[ColumnSchema, ...]:
+    """`columns` columns of all kinds with awkward names; at least one is numeric. A share `learn` of the numeric ones learns empty cells."""
     schema = []
     for j in range(columns):
         kind = ColumnKind.NUMERIC if j == 0 else ColumnKind(rng.choice(["numeric", "categorical", "binary"]))
         levels = tuple(rng.choice(LEVELS, size=int(rng.integers(1, 7)), replace=False).tolist())
         name = AWKWARD[j % len(AWKWARD)] + ("" if j < len(AWKWARD) else str(j))
-        schema.append(ColumnSchema(name=name, kind=kind, categories=levels if kind is ColumnKind.CATEGORICAL else ()))
+        if kind is ColumnKind.CATEGORICAL:
+            schema.append(ColumnSchema(name=name, kind=kind, categories=levels))
+        elif rng.random() < learn:
+            fill = float(rng.integers(-3, 4)) / 2
+            schema.append(ColumnSchema(name=name, kind=kind, missing=MissingPolicy.LEARN, fill=fill))
+        else:
+            schema.append(ColumnSchema(name=name, kind=kind))
     return tuple(schema)
 
 
@@ -53,14 +60,38 @@ def random_matrix(rng: np.random.Generator, schema: tuple[ColumnSchema, ...], ro
                 else rng.normal(size=rows) * 10.0 ** rng.integers(-3, 4)
             )
     if holes:
-        out[rng.random(out.shape) < 0.05] = np.nan
+        learned = [column.missing is MissingPolicy.LEARN for column in schema]
+        out[rng.random(out.shape) < np.where(learned, 0.2, 0.05)] = np.nan
         numeric = [j for j, column in enumerate(schema) if column.kind is ColumnKind.NUMERIC]
         out[rng.integers(0, rows, 2), rng.choice(numeric, 2)] = (math.inf, -math.inf)
     return out
 
 
 def random_split(rng: np.random.Generator, schema: tuple[ColumnSchema, ...], matrix: np.ndarray) -> Split:
-    """A split whose threshold is often exactly a value (or a sum) of a row."""
+    """A split whose threshold is often exactly a value (or a sum) of a row; with a side for empty cells where its columns learn one."""
+    split = _present_split(rng, schema, matrix)
+    if isinstance(split, Subset) or any(schema[j].missing is not MissingPolicy.LEARN for j in split.deciding):
+        return split
+    if isinstance(split, Threshold) and rng.random() < 0.2:
+        return Missing(feature=split.feature)
+    side = EmptySide(rng.choice(["left", "right", "refuse"]))
+    if not isinstance(split, Linear) or rng.random() < 0.4:
+        return split.with_empty(side, seen=side is EmptySide.REFUSE or bool(rng.random() < 0.7))
+    value = [level < 0 for level in split.levels]
+    empty = [is_value and rng.random() < 0.3 for is_value in value]
+    return Linear(
+        features=split.features,
+        coefficients=split.coefficients,
+        threshold=split.threshold,
+        levels=tuple(EMPTY if e else level for e, level in zip(empty, split.levels, strict=True)),
+        fills=tuple(
+            schema[j].fill if v and not e else math.nan for j, v, e in zip(split.features, value, empty, strict=True)
+        ),
+        missing=EmptySide.FILL,
+    )
+
+
+def _present_split(rng: np.random.Generator, schema: tuple[ColumnSchema, ...], matrix: np.ndarray) -> Split:
     numbers = [j for j, c in enumerate(schema) if c.kind is not ColumnKind.CATEGORICAL]
     groups = [j for j, c in enumerate(schema) if c.kind is ColumnKind.CATEGORICAL]
     kind = rng.choice(["threshold", "interval", "linear", "subset"] if groups else ["threshold", "interval", "linear"])
@@ -114,10 +145,12 @@ def random_draft(
     )
 
 
-def random_tree(seed: int, *, rows: int = 60, holes: bool = True, depth: int = 5) -> tuple[Tree, np.ndarray]:
+def random_tree(
+    seed: int, *, rows: int = 60, holes: bool = True, depth: int = 5, learn: float = 0.6
+) -> tuple[Tree, np.ndarray]:
     """A tree over random columns and the matrix (rows, columns) that it was grown from."""
     rng = np.random.default_rng(seed)
-    schema = random_schema(rng, int(rng.integers(1, 12)))
+    schema = random_schema(rng, int(rng.integers(1, 12)), learn=learn)
     matrix = random_matrix(rng, schema, rows, holes=holes)
     classes = ("yes", 'no <&> "it\'s"', "größer", "back\\slash")[: int(rng.integers(1, 5))]
     draft = random_draft(rng, schema, matrix, int(rng.integers(0, depth + 1)), len(classes))
@@ -125,23 +158,43 @@ def random_tree(seed: int, *, rows: int = 60, holes: bool = True, depth: int = 5
     return grow(draft, matrix, codes, schema=schema, classes=classes), matrix
 
 
-def naive_sum(row: np.ndarray, features: list[int], coefficients: tuple[float, ...], levels: list[int]) -> float:
+def naive_sum(
+    row: np.ndarray,
+    features: list[int],
+    coefficients: tuple[float, ...],
+    levels: list[int],
+    fills: tuple[float, ...] = (),
+) -> float:
     total = 0.0
-    for feature, coefficient, level in zip(features, coefficients, levels, strict=True):
+    for h, (feature, coefficient, level) in enumerate(zip(features, coefficients, levels, strict=True)):
         value = float(row[feature])
-        total += coefficient * (value if level < 0 else float(value == level))
+        if level == EMPTY:
+            value = float(math.isnan(value))
+        elif level >= 0:
+            value = float(value == level)
+        elif fills and math.isnan(value):
+            value = fills[h]
+        total += coefficient * value
     return total
 
 
 def naive_left(split: Split, row: np.ndarray) -> bool:
     """Whether one row goes left, in plain Python."""
+    if isinstance(split, Missing):
+        return math.isnan(row[split.feature])
+    if isinstance(split, Linear):
+        read = [f for f, level in zip(split.features, split.levels, strict=True) if level == -1]
+    else:
+        read = [split.feature]
+    if split.missing in (EmptySide.LEFT, EmptySide.RIGHT) and any(math.isnan(row[j]) for j in read):
+        return split.missing is EmptySide.LEFT
     if isinstance(split, Threshold):
         return float(row[split.feature]) <= split.threshold
     if isinstance(split, Interval):
         return split.low < float(row[split.feature]) <= split.high
     if isinstance(split, Subset):
         return float(row[split.feature]) in split.codes
-    return naive_sum(row, list(split.features), split.coefficients, list(split.levels)) <= split.threshold
+    return naive_sum(row, list(split.features), split.coefficients, list(split.levels), split.fills) <= split.threshold
 
 
 def naive_leaf(tree: Tree, row: np.ndarray) -> int:

@@ -54,7 +54,7 @@ def test_every_row_ends_in_the_leaf_of_the_kernel(count):
     cases = []
     wanted = []
     for seed in range(count):
-        tree, _ = random_tree(seed)
+        tree, _ = random_tree(seed, learn=0.0)
         rows = random_matrix(np.random.default_rng(seed + 10_000), tree.schema, 250, holes=True)
         cases.append(
             {"tree": tree_data(tree, statistics_of_tree(tree)), "rows": [cells(tree_row(r, tree), tree) for r in rows]}
@@ -228,7 +228,7 @@ def test_categories_that_no_question_names_are_one_and_go_where_the_kernel_sends
     wanted = []
     joined = 0
     for seed in range(count):
-        tree, _ = random_tree(seed)
+        tree, _ = random_tree(seed, learn=0.0)
         rows = random_matrix(np.random.default_rng(seed + 20_000), tree.schema, 100, holes=False)
         told = tree_data(tree, statistics_of_tree(tree), rows=False)
         for column, j in zip(told["columns"], tree.used_columns, strict=True):

@@ -14,7 +14,7 @@ import pytest
 from tests.seeds import seeds
 from tests.trainer.random_trees import cells, random_tree
 from trainer.registry import METHODS
-from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
+from trainer.table import MISSING_CATEGORY, Column, ColumnKind, ColumnSchema, Labels, Table
 from trainer.training.run import TrainRequest, train
 from trainer.tree.describe import rules_text
 from trainer.tree.numbers import number_text, read_number, shortest_between
@@ -91,21 +91,31 @@ def follow(text: str, row: dict[str, object]) -> str:
 
 
 def fits(condition: dict, row: dict[str, object]) -> bool:
-    """Whether a condition of `rules --json` holds for a row; missing values and unknown categories answer no."""
+    """Whether a condition of `rules --json` holds for a row; unknown categories answer no, an empty cell as the condition says."""
     op = condition["op"]
     value = condition["value"]
     if "terms" in condition:
         total = 0.0
+        fills = condition.get("fills", {})
+        levels = condition.get("levels", {})
+        values = {key: fills.get(key) if row[key] is None else row[key] for key in condition["terms"].keys() - levels}
+        if "missing" in condition and None in values.values():
+            return condition["missing"]
         for key, a in condition["terms"].items():
-            level = condition.get("levels", {}).get(key)
-            cell = row[key] if level is None else float(row[level["column"]] == level["category"])
-            total += a * (math.nan if cell is None else float(cell))  # type: ignore[arg-type]
+            if key in levels:
+                name = levels[key]["category"]
+                cell = row[levels[key]["column"]]
+                asks_empty = name == MISSING_CATEGORY and not key.endswith(f"{MISSING_CATEGORY}]")
+                values[key] = float(cell is None if asks_empty else cell == name)
+            total += a * (math.nan if values[key] is None else float(values[key]))  # type: ignore[arg-type]
         return total <= float(value) if op == "<=" else not total <= float(value)
     cell = row[condition["column"]]
     if op in ("in", "not in"):
         return (cell in value) is (op == "in")
-    if op == "is missing":
-        return cell is None
+    if cell is None and "missing" in condition:
+        return condition["missing"]
+    if op in ("is missing", "is not missing"):
+        return (cell is None) == (op == "is missing")
     below = cell is not None and float(cell) <= float(value)  # type: ignore[arg-type]
     return below if op == "<=" else not below
 
@@ -180,11 +190,12 @@ def test_rules_of_random_trees_answer_rows_with_missing_and_unknown_categories(s
     tree, matrix = random_tree(seed, rows=30)
     rules = [rule.to_json() for rule in rules_of(tree)]
     assert sorted(rule["leaf"] for rule in rules) == [leaf.id for leaf in tree.leaves]
-    twice = any(len(v.split.used) < v.split.parts() for v in tree.branches if v.split.kind == "linear")
+    sums = [v.split for v in tree.branches if v.split.kind == "linear"]
+    twice = any(len({(f, lv) for f, lv, _ in split.terms}) < len(split.terms) for split in sums)
     for row, leaf in zip(matrix, tree.apply(matrix), strict=True):
         record = cells(tree, row)
-        text = [column.kind is ColumnKind.CATEGORICAL for column in tree.schema]
-        if not np.isfinite(row[np.logical_not(text)]).all():  # a row without a number is refused, it has no answer
+        refused = [j for j in tree.refused_columns if tree.schema[j].kind is not ColumnKind.CATEGORICAL]
+        if np.isinf(row).any() or np.isnan(row[refused]).any():  # such a row has no answer
             continue
         if not twice:  # a column that appears twice in a sum is one term of a rule
             assert next(r for r in rules if all(fits(c, record) for c in r["conditions"]))["leaf"] == leaf

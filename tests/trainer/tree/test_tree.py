@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -32,6 +34,7 @@ def test_the_random_trees_have_every_kind_of_split_and_hole():
     missing = 0
     unknown = 0
     indicators = 0
+    sides = Counter()
     for seed in range(400):
         tree, matrix = random_tree(seed)
         kinds |= {v.split.kind for v in tree.branches}
@@ -41,8 +44,11 @@ def test_the_random_trees_have_every_kind_of_split_and_hole():
         missing += int(np.isnan(matrix).sum())
         for j, column in enumerate(tree.schema):
             unknown += int((matrix[:, j] >= len(column.categories)).sum()) if column.categories else 0
-    assert kinds == {"threshold", "interval", "subset", "linear"}
+        sides += Counter((v.split.kind, str(v.split.missing)) for v in tree.branches)
+    assert kinds == {"threshold", "interval", "subset", "linear", "missing"}
     assert min(missing, unknown, indicators) > 100
+    numeric = {(kind, side) for kind in ("threshold", "interval", "linear") for side in ("left", "right", "refuse")}
+    assert all(sides[pair] > 20 for pair in numeric | {("linear", "fill")})
 
 
 @seeds(60)

@@ -67,5 +67,6 @@ def dialect(tree: Tree, name: str, place: dict[int, int]) -> Braces:
         ),
         literal=lambda x: decimal_literal(x, "HUGE_VAL"),
         flag=lambda test: f"(double)({test})",
+        empty=lambda value: f"isnan({value})",
         false="0",
     )

@@ -6,11 +6,24 @@ the columns appear only as quoted literals.
 
 from __future__ import annotations
 
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from trainer.errors import DataError
-from trainer.tree.literals import python_text, sql_text
+from trainer.tree.literals import (
+    python_category,
+    python_number,
+    python_text,
+    python_value,
+    sql_category,
+    sql_name,
+    sql_text,
+)
 from trainer.tree.nodes import Tree
+from trainer.tree.splits.base import EMPTY, Schema, Term
 
 MAX_PYTHON_DEPTH = 90  # Python reads at most 100 levels of indentation
 
@@ -24,12 +37,108 @@ def text(row, column, missing=None):
     value = row.get(column)
     return missing if value is None else str(value)
 """
+_EMPTY_HELPERS = """
+
+def empty(row, column):
+    value = number(row, column)
+    return value != value
+
+
+def filled(row, column, fill):
+    return fill if empty(row, column) else number(row, column)
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Python:
+    """The tests as Python expressions of `row`."""
+
+    schema: Schema
+
+    def at_most(self, column: int, threshold: float) -> str:
+        return f"number(row, {self._name(column)}) <= {threshold!r}"
+
+    def is_empty(self, column: int) -> str:
+        return f"empty(row, {self._name(column)})"
+
+    def any_of(self, tests: Sequence[str]) -> str:
+        return " or ".join(tests)
+
+    def between(self, column: int, low: float, high: float) -> str:
+        return f"{python_number(low)} < number(row, {self._name(column)}) <= {python_number(high)}"
+
+    def category_in(self, column: int, codes: Sequence[int]) -> str:
+        own = self.schema[column]
+        names = ", ".join(python_text(own.categories[code]) for code in codes)
+        return f"{python_category(own)} in {{{names}}}" if names else "False"
+
+    def sum_at_most(self, terms: Sequence[Term], threshold: float, fills: Sequence[float]) -> str:
+        parts = ["0.0"]
+        for (column, level, a), fill in zip(terms, fills, strict=True):
+            parts.append(f"{a!r} * {self._term(column, level, fill)}")
+        return f"{' + '.join(parts)} <= {threshold!r}"
+
+    def _term(self, column: int, level: int, fill: float) -> str:
+        own = self.schema[column]
+        if level == EMPTY:
+            return f"float({self.is_empty(column)})"
+        if level >= 0:
+            return f"float({python_category(own)} == {python_text(own.categories[level])})"
+        return python_value(own) if math.isnan(fill) else f"filled(row, {self._name(column)}, {fill!r})"
+
+    def _name(self, column: int) -> str:
+        return python_text(self.schema[column].name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sql:
+    """The tests as conditions of standard SQL. A condition that is unknown counts as false in CASE, and so in OR beside a true one."""
+
+    schema: Schema
+
+    def at_most(self, column: int, threshold: float) -> str:
+        return f"{self._name(column)} <= {threshold!r}"
+
+    def is_empty(self, column: int) -> str:
+        return f"{self._name(column)} IS NULL"
+
+    def any_of(self, tests: Sequence[str]) -> str:
+        return " OR ".join(tests)
+
+    def between(self, column: int, low: float, high: float) -> str:
+        name = self._name(column)
+        # databases have no literal for infinity; the largest doubles are the finite ends
+        above = f"{name} > {low!r}" if math.isfinite(low) else f"{name} >= {-sys.float_info.max!r}"
+        below = f"{name} <= {high!r}" if math.isfinite(high) else ("1 = 1" if high > 0 else "1 = 0")
+        return f"{above} AND {below}"
+
+    def category_in(self, column: int, codes: Sequence[int]) -> str:
+        own = self.schema[column]
+        names = ", ".join(sql_text(own.categories[code]) for code in codes)
+        return f"{sql_category(own)} IN ({names})" if names else "1 = 0"
+
+    def sum_at_most(self, terms: Sequence[Term], threshold: float, fills: Sequence[float]) -> str:
+        parts = ["0.0"]
+        for (column, level, a), fill in zip(terms, fills, strict=True):
+            parts.append(f"({a!r}) * {self._term(column, level, fill)}")
+        return f"{' + '.join(parts)} <= {threshold!r}"
+
+    def _term(self, column: int, level: int, fill: float) -> str:
+        own = self.schema[column]
+        if level == EMPTY:
+            return f"CASE WHEN {self.is_empty(column)} THEN 1.0 ELSE 0.0 END"
+        if level >= 0:
+            return f"CASE WHEN {sql_category(own)} = {sql_text(own.categories[level])} THEN 1.0 ELSE 0.0 END"
+        return self._name(column) if math.isnan(fill) else f"COALESCE({self._name(column)}, {fill!r})"
+
+    def _name(self, column: int) -> str:
+        return sql_name(self.schema[column].name)
 
 
 def to_python(tree: Tree) -> str:
     """A module with `leaf(row)`, `predict(row)` and `probabilities(row)`; a row is a dictionary from column to value.
 
-    Absent and None are missing. Needs no package. Raises DataError for a tree deeper than Python can nest.
+    Absent, None and NaN are missing. Needs no package. Raises DataError for a tree deeper than Python can nest.
     """
     if tree.depth > MAX_PYTHON_DEPTH:
         raise DataError(f"The tree has depth {tree.depth}; Python code can be written up to {MAX_PYTHON_DEPTH}.")
@@ -40,7 +149,11 @@ def to_python(tree: Tree) -> str:
     lines.append("SHARES = {")
     for k, share in shares.items():
         lines.append(f"    {k}: {{" + ", ".join(f"{python_text(name)}: {p!r}" for name, p in share.items()) + "},")
-    lines += ["}", "", _HELPERS.rstrip(), "", "", "def leaf(row):"]
+    lines += ["}", "", _HELPERS.rstrip()]
+    if any(v.split is not None and v.split.reads_empty for v in tree.branches):
+        lines.append(_EMPTY_HELPERS.rstrip())
+    lines += ["", "", "def leaf(row):"]
+    dialect = Python(schema=tree.schema)
     stack: list[tuple[int | str, int]] = [(0, 1)]
     while stack:
         item, level = stack.pop()
@@ -52,7 +165,7 @@ def to_python(tree: Tree) -> str:
         if v.split is None:
             lines.append(f"{indent}return {v.id}")
             continue
-        lines.append(f"{indent}if {v.split.python(tree.schema)}:")
+        lines.append(f"{indent}if {v.split.expression(dialect)}:")
         stack += [(v.right, level + 1), ("else:", level), (v.left, level + 1)]
     lines += ["", "", "def predict(row):", "    return LABELS[leaf(row)]", "", ""]
     lines += ["def probabilities(row):", "    return SHARES[leaf(row)]"]
@@ -65,13 +178,15 @@ def to_sql(tree: Tree, output: Literal["label", "leaf"] = "label") -> str:
     NULL is missing. Categorical columns must be text, the others numbers. Raises DataError for names that SQL cannot quote.
     """
 
+    dialect = Sql(schema=tree.schema)
+
     def visit(node: int, level: int) -> str:
         v = tree.nodes[node]
         if v.split is None:
             return sql_text(tree.classes[v.label]) if output == "label" else str(v.id)
         indent = "  " * level
         return (
-            f"CASE WHEN {v.split.sql(tree.schema)}\n"
+            f"CASE WHEN {v.split.expression(dialect)}\n"
             f"{indent}  THEN {visit(v.left, level + 1)}\n"
             f"{indent}  ELSE {visit(v.right, level + 1)}\n"
             f"{indent}END"

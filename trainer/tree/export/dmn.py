@@ -1,7 +1,7 @@
 """A tree as a DMN 1.3 decision table (Object Management Group): one rule for each leaf, hit policy FIRST.
 
 The inputs are the questions of the tree, FEEL expressions that are true or false: a comparison with null, a missing value, is null in
-FEEL and counts as "no" here, as in the prediction kernel. Each rule lists the answers on the way to its leaf. FEEL counts in decimal
+FEEL and counts as "no" here, as in the prediction kernel. A question that empty cells answer with "yes" asks for null first. Each rule lists the answers on the way to its leaf. FEEL counts in decimal
 numbers: thresholds are exact, since both sides are shortest decimals; a weighted sum is the decimal sum, so that a row within the
 rounding of a double from a plane may go to its other side.
 """
@@ -20,7 +20,7 @@ from trainer.table import ColumnKind
 from trainer.tree.export.pmml import FORBIDDEN
 from trainer.tree.literals import missing_category
 from trainer.tree.nodes import Tree
-from trainer.tree.splits.base import Term
+from trainer.tree.splits.base import EMPTY, VALUE, Term
 from trainer.version import VERSION
 
 NAMESPACE = "https://www.omg.org/spec/DMN/20191111/MODEL/"
@@ -98,6 +98,12 @@ class Feel:
     def at_most(self, column: int, threshold: float) -> str:
         return _sure(f"{variable(column)} <= {number(threshold)}")
 
+    def is_empty(self, column: int) -> str:
+        return f"({variable(column)} = null)"
+
+    def any_of(self, tests: Sequence[str]) -> str:
+        return " or ".join(tests)
+
     def between(self, column: int, low: float, high: float) -> str:
         ends = [f"{variable(column)} > {number(low)}"] if math.isfinite(low) else []
         ends += [f"{variable(column)} <= {number(high)}"] if math.isfinite(high) else []
@@ -106,12 +112,18 @@ class Feel:
     def category_in(self, column: int, codes: Sequence[int]) -> str:
         return " or ".join(self._category(column, code) for code in codes) or "false"
 
-    def sum_at_most(self, terms: Sequence[Term], threshold: float) -> str:
+    def sum_at_most(self, terms: Sequence[Term], threshold: float, fills: Sequence[float]) -> str:
         parts = [
-            f"{number(a)} * {variable(j) if level < 0 else f'(if {self._category(j, level)} then 1 else 0)'}"
-            for j, level, a in terms
+            f"{number(a)} * {self._term(j, level, fill)}" for (j, level, a), fill in zip(terms, fills, strict=True)
         ]
         return _sure(f"{' + '.join(parts)} <= {number(threshold)}")
+
+    def _term(self, column: int, level: int, fill: float) -> str:
+        if level == VALUE:
+            value = variable(column)
+            return value if math.isnan(fill) else f"(if {self.is_empty(column)} then {number(fill)} else {value})"
+        test = self.is_empty(column) if level == EMPTY else self._category(column, level)
+        return f"(if {test} then 1 else 0)"
 
     def _category(self, column: int, code: int) -> str:
         own = self.tree.schema[column]

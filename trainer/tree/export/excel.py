@@ -15,7 +15,7 @@ from trainer.errors import DataError
 from trainer.table import ColumnKind
 from trainer.tree.literals import missing_category
 from trainer.tree.nodes import Tree
-from trainer.tree.splits.base import Term
+from trainer.tree.splits.base import EMPTY, VALUE, Term
 
 MAX_LENGTH = 8_192
 MAX_DEPTH = 60
@@ -55,7 +55,10 @@ def formula(tree: Tree, row: int = 2, *, leaf: bool = False) -> str:
 
 
 class Sheet:
-    """The tests as formulas; an empty cell, and text instead of a number, answers no."""
+    """The tests as formulas. Text instead of a number answers no, and so does an empty cell unless the split says otherwise.
+
+    A cell with an empty text is an empty cell: people type a blank cell back as one.
+    """
 
     def __init__(self, tree: Tree, row: int) -> None:
         self.tree = tree
@@ -65,6 +68,12 @@ class Sheet:
         cell = self.cells[column]
         return f"AND(ISNUMBER({cell}),{cell}<={number(threshold)})"
 
+    def is_empty(self, column: int) -> str:
+        return f'{self.cells[column]}=""'
+
+    def any_of(self, tests: Sequence[str]) -> str:
+        return f"OR({','.join(tests)})" if len(tests) > 1 else tests[0]
+
     def between(self, column: int, low: float, high: float) -> str:
         cell = self.cells[column]
         ends = [f"{cell}>{number(low)}"] if math.isfinite(low) else []
@@ -72,18 +81,24 @@ class Sheet:
         return f"AND({','.join([f'ISNUMBER({cell})', *ends])})"
 
     def category_in(self, column: int, codes: Sequence[int]) -> str:
-        tests = [self._category(column, code) for code in codes]
-        return f"OR({','.join(tests)})" if len(tests) > 1 else (tests[0] if tests else "FALSE")
+        return self.any_of([self._category(column, code) for code in codes] or ["FALSE"])
 
-    def sum_at_most(self, terms: Sequence[Term], threshold: float) -> str:
-        cells = {self.cells[j]: None for j, level, _ in terms if level < 0}
-        parts = [
-            f"{number(a)}*{f'N({self.cells[j]})' if level < 0 else f'IF({self._category(j, level)},1,0)'}"
-            for j, level, a in terms
-        ]
-        known = [f"ISNUMBER({cell})" for cell in cells]
+    def sum_at_most(self, terms: Sequence[Term], threshold: float, fills: Sequence[float]) -> str:
+        known: dict[str, None] = {}
+        parts = []
+        for (j, level, a), fill in zip(terms, fills, strict=True):
+            parts.append(f"{number(a)}*{self._term(j, level, fill)}")
+            if level == VALUE:
+                is_number = f"ISNUMBER({self.cells[j]})"
+                known[is_number if math.isnan(fill) else self.any_of([self.is_empty(j), is_number])] = None
         total = "+".join(parts)
         return f"AND({','.join([*known, f'{total}<={number(threshold)}'])})"
+
+    def _term(self, column: int, level: int, fill: float) -> str:
+        if level == VALUE:
+            value = f"N({self.cells[column]})"
+            return value if math.isnan(fill) else f"IF({self.is_empty(column)},{number(fill)},{value})"
+        return f"IF({self.is_empty(column) if level == EMPTY else self._category(column, level)},1,0)"
 
     def _category(self, column: int, code: int) -> str:
         own = self.tree.schema[column]

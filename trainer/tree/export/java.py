@@ -25,7 +25,7 @@ _HELPERS = """
 def to_java(tree: Tree, name: str = "OctwebTree") -> str:
     """A class with static `leaf(row)`, `predict(row)` and `probabilities(row)`; a row is a Map from column to value.
 
-    Absent and null are missing. Raises DataError for a tree that is too deep or too large for a method.
+    Absent, null and NaN are missing. Raises DataError for a tree that is too deep or too large for a method.
     """
     if len(tree.nodes) > MAX_NODES:
         raise DataError(f"The tree has {len(tree.nodes):,} nodes; a method of Java holds about {MAX_NODES:,}.")
@@ -56,4 +56,5 @@ def dialect(tree: Tree) -> Braces:
         same=lambda name, word, missing: f"{word}.equals(text(row, {name}, {missing or 'null'}))",
         infinity="Double.POSITIVE_INFINITY",
         flag=lambda test: f"({test} ? 1.0 : 0.0)",
+        empty=lambda value: f"Double.isNaN({value})",
     )

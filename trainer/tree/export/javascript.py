@@ -28,7 +28,7 @@ function text(row, column, missing = null) {
 def to_javascript(tree: Tree) -> str:
     """An ES module with `leaf(row)`, `predict(row)` and `probabilities(row)`; a row is an object from column to value.
 
-    Absent, null and undefined are missing. Raises DataError for a tree that is too deep.
+    Absent, null and undefined are missing; NaN and the empty text are missing numbers. Raises DataError for a tree that is too deep.
     """
     labels = {str(v.id): tree.classes[v.label] for v in tree.leaves}
     shares = {str(v.id): tree.probabilities[v.id].tolist() for v in tree.leaves}
@@ -49,4 +49,5 @@ def dialect(tree: Tree) -> Braces:
         same=lambda name, word, missing: f"text(row, {name}{f', {missing}' if missing else ''}) === {word}",
         infinity="Infinity",
         flag=lambda test: f"Number({test})",
+        empty=lambda value: f"Number.isNaN({value})",
     )

@@ -11,9 +11,14 @@ from trainer.errors import DataError
 from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.literals import missing_category
 from trainer.tree.nodes import Tree
-from trainer.tree.splits.base import Schema, Term
+from trainer.tree.splits.base import EMPTY, Schema, Term
 
 MAX_DEPTH = 90  # as Python; compilers read deeper ones, people do not
+
+
+def conditional(test: str, yes: str, no: str) -> str:
+    """`yes` if the test holds, else `no`, in languages that write it as C does."""
+    return f"({test} ? {yes} : {no})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +27,7 @@ class Braces:
 
     `number` writes how a column of the row is read as a number, `same` whether its text is a category, given the category that an
     empty cell is or None, `literal` a number; `flag` makes 1.0 of what is true, `sure` makes false of what a language calls unknown.
+    `empty` writes whether a number is missing, `choose` the first of two numbers if a test holds and else the second.
     """
 
     schema: Schema
@@ -29,11 +35,20 @@ class Braces:
     same: Callable[[int, str, str | None], str]
     literal: Callable[[float], str]
     flag: Callable[[str], str]
+    empty: Callable[[str], str]
+    choose: Callable[[str, str, str], str] = conditional
     sure: Callable[[str], str] = str
     false: str = "false"
 
     def at_most(self, column: int, threshold: float) -> str:
         return self.sure(f"{self.number(column)} <= {self.literal(threshold)}")
+
+    def is_empty(self, column: int) -> str:
+        return self.empty(self.number(column))
+
+    def any_of(self, tests: Sequence[str]) -> str:
+        # compilers warn of "a || b && c" without parentheses
+        return " || ".join(f"({test})" if " && " in test else test for test in tests) if len(tests) > 1 else tests[0]
 
     def between(self, column: int, low: float, high: float) -> str:
         value = self.number(column)
@@ -42,18 +57,22 @@ class Braces:
     def category_in(self, column: int, codes: Sequence[int]) -> str:
         return " || ".join(self._category(column, code) for code in codes) or self.false
 
-    def sum_at_most(self, terms: Sequence[Term], threshold: float) -> str:
+    def sum_at_most(self, terms: Sequence[Term], threshold: float, fills: Sequence[float]) -> str:
         parts = [self.literal(0.0)]
-        for column, level, a in terms:
-            value = self._value(column) if level < 0 else self.flag(self._category(column, level))
-            parts.append(f"{self.literal(a)} * {value}")
+        for (column, level, a), fill in zip(terms, fills, strict=True):
+            parts.append(f"{self.literal(a)} * {self._term(column, level, fill)}")
         return self.sure(f"{' + '.join(parts)} <= {self.literal(threshold)}")
 
-    def _value(self, column: int) -> str:
+    def _term(self, column: int, level: int, fill: float) -> str:
+        if level == EMPTY:
+            return self.flag(self.is_empty(column))
+        if level >= 0:
+            return self.flag(self._category(column, level))
         if self.schema[column].kind is ColumnKind.CATEGORICAL:
             name = self.schema[column].name
             raise DataError(f"A linear split reads the categorical column '{name}' as a number.")
-        return self.number(column)
+        value = self.number(column)
+        return value if math.isnan(fill) else self.choose(self.empty(value), self.literal(fill), value)
 
     def _category(self, column: int, code: int) -> str:
         own: ColumnSchema = self.schema[column]
@@ -66,6 +85,7 @@ def by_name(
     same: Callable[[str, str, str | None], str],
     infinity: str,
     flag: Callable[[str], str],
+    empty: Callable[[str], str],
 ) -> Braces:
     """For languages whose rows are maps from names, read by helpers `number(row, name)` and `text(row, name)`.
 
@@ -78,6 +98,7 @@ def by_name(
         same=lambda j, word, missing: same(names[j], json_text(word), None if missing is None else json_text(missing)),
         literal=lambda x: decimal_literal(x, infinity),
         flag=flag,
+        empty=empty,
     )
 
 

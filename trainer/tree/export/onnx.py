@@ -4,7 +4,8 @@ The graph computes one feature for each numeric column and for each linear, inte
 TreeEnsembleRegressor return the number of the leaf; label and class shares are looked up by it. Sums are taken term by term with
 Mul and Add in the order of the split: a matrix product may add in another order, or fuse, and then a row that lies on a
 threshold could change its side. Features of interval and subset splits are 0 for left and 1 for right, so that all nodes
-test x <= t, which is false for NaN.
+test x <= t, which is false for NaN. Thresholds that empty cells pass have `nodes_missing_value_tracks_true`; other splits with empty
+cells on the left replace their feature by minus infinity.
 
 Outputs: `label` string (n,), `probabilities` double (n, classes), `leaf` int64 (n,).
 """
@@ -21,6 +22,7 @@ import numpy as np
 from trainer.errors import DataError
 from trainer.table import ColumnKind
 from trainer.tree.nodes import Tree
+from trainer.tree.splits.base import EMPTY
 from trainer.version import VERSION
 
 Inputs = Literal["auto", "tensor", "columns"]
@@ -92,6 +94,7 @@ class _Builder:
     names: dict[int, str] = field(default_factory=dict)
     position: dict[int, int] = field(default_factory=dict)  # of the feature that a node of the tree tests
     threshold: dict[int, float] = field(default_factory=dict)
+    empty_left: set[int] = field(default_factory=set)  # the nodes that send a feature that is NaN left
     _numbers: dict[int, str] = field(default_factory=dict)
     _codes: dict[int, str] = field(default_factory=dict)
     _columns: dict[int, int] = field(default_factory=dict)
@@ -108,15 +111,30 @@ class _Builder:
             self._members(column, sets)
         self._leaf()
 
-    def test_column(self, node: int, column: int, threshold: float) -> None:
-        """The node tests whether a column is at most the threshold."""
+    def test_column(self, node: int, column: int, threshold: float, *, empty_left: bool) -> None:
+        """The node tests whether a column is at most the threshold, or empty."""
         if column not in self._columns:
             self._columns[column] = self._feature(self.number(column))
         self._tests(node, self._columns[column], threshold)
+        if empty_left:
+            self.empty_left.add(node)
 
-    def test_value(self, node: int, value: str, threshold: float) -> None:
-        """The node tests whether a computed value is at most the threshold."""
+    def test_value(self, node: int, value: str, threshold: float, *, empty_left: Sequence[int]) -> None:
+        """The node tests whether a computed value is at most the threshold, or one of the columns `empty_left` empty.
+
+        A sum of infinities is NaN as well, and goes right: so empty cells are looked for in the columns.
+        """
+        if empty_left:
+            empty = self._is_nan(empty_left[0])
+            for column in empty_left[1:]:
+                empty = self._add("Or", [empty, self._is_nan(column)])
+            value = self._add("Where", [empty, self._constant(np.full((1, 1), -np.inf)), value])
         self._tests(node, self._feature(value), threshold)
+
+    def test_empty(self, node: int, column: int) -> None:
+        """The node tests whether a cell is empty."""
+        present = self._add("Cast", [self._add("Not", [self._is_nan(column)])], to=11)  # double
+        self._tests(node, self._feature(present), 0.5)
 
     def test_category(self, node: int, column: int, codes: Sequence[int]) -> None:
         """The node tests whether the category of a column is one of `codes`."""
@@ -179,6 +197,17 @@ class _Builder:
             )
         return self._numbers[column]
 
+    def _is_nan(self, column: int) -> str:
+        """Whether a cell of a column is empty, as bool (n, 1)."""
+        return self._add("IsNaN", [self.number(column)])
+
+    def filled(self, column: int, fill: float) -> str:
+        """The column as double (n, 1) with `fill` in its empty cells; NaN leaves them empty."""
+        value = self.number(column)
+        if np.isnan(fill):
+            return value
+        return self._add("Where", [self._is_nan(column), self._constant(np.full((1, 1), fill)), value])
+
     def _code(self, column: int) -> str:
         """The category code as int64 (n, 1); missing and unknown have the number of categories as their code."""
         if column in self._codes:
@@ -224,6 +253,9 @@ class _Builder:
         return total
 
     def indicator(self, column: int, level: int) -> str:
+        """1 where the column has the category, or where it is empty for the level EMPTY, else 0, as double (n, 1)."""
+        if level == EMPTY:
+            return self._add("Cast", [self._is_nan(column)], to=11)
         same = self._add("Equal", [self._code(column), self._constant(np.full(1, level, np.int64))])
         return self._add("Cast", [same], to=11)
 
@@ -275,7 +307,7 @@ class _Builder:
             "nodes_values_as_tensor": helper.make_tensor("values", TensorProto.DOUBLE, [len(nodes)], values),
             "nodes_truenodeids": [max(0, v.left) for v in nodes],
             "nodes_falsenodeids": [max(0, v.right) for v in nodes],
-            "nodes_missing_value_tracks_true": [0] * len(nodes),
+            "nodes_missing_value_tracks_true": [int(v.id in self.empty_left) for v in nodes],
             "target_treeids": [0] * len(leaves),
             "target_nodeids": leaves,
             "target_ids": [0] * len(leaves),

@@ -1,21 +1,23 @@
 """A tree as PMML 4.4 (Data Mining Group): TreeModel with the node ids of the tree, so that readers can compare leaves.
 
 Every left child has the test of the split and every right child `True`: a test that is unknown because a value is missing
-counts as false, and the row goes right as in the prediction kernel. Sums of linear splits are derived fields whose terms are
+counts as false, and the row goes right as in the prediction kernel. If a split sends empty cells left, the document names the default
+child of every node instead, which takes the rows whose test is unknown. Sums of linear splits are derived fields whose terms are
 added in the order of the split. Values must be finite: PMML knows no infinity.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from xml.etree import ElementTree as ET
 
 from trainer.errors import DataError
-from trainer.table import MISSING_CATEGORY, ColumnKind
+from trainer.table import MISSING_CATEGORY, ColumnKind, EmptySide
 from trainer.tree.nodes import Node, Tree
-from trainer.tree.splits.base import Term
+from trainer.tree.splits.base import EMPTY, VALUE, Term
 from trainer.version import VERSION
 
 NAMESPACE = "http://www.dmg.org/PMML-4_4"
@@ -46,18 +48,19 @@ def to_pmml(tree: Tree, *, target: str = "class", name: str = "octweb tree") -> 
     header = ET.SubElement(root, "Header", {"description": name})
     ET.SubElement(header, "Application", {"name": "octweb", "version": VERSION})
     _data_dictionary(root, tree, target)
+    default_children = any(v.split is not None and v.split.missing is EmptySide.LEFT for v in tree.branches)
     model = ET.Element(
         "TreeModel",
         {
             "modelName": name, "functionName": "classification", "algorithmName": "octweb",
-            "missingValueStrategy": "none", "noTrueChildStrategy": "returnLastPrediction", "splitCharacteristic": "binarySplit",
+            "missingValueStrategy": "defaultChild" if default_children else "none", "noTrueChildStrategy": "returnLastPrediction", "splitCharacteristic": "binarySplit",
         },
     )  # fmt: skip
     _mining_schema(model, tree, target)
     _output(model, tree, target, names)
     local = ET.SubElement(model, "LocalTransformations")
     writer = _Writer(tree=tree, names=names, local=local)
-    _nodes(model, tree, writer)
+    _nodes(model, tree, writer, default_children=default_children)
     if not len(local):
         model.remove(local)
     root.append(model)
@@ -154,14 +157,18 @@ class _Writer:
         array.text = " ".join(f'"{category}"' for category in categories)
         return element
 
-    def sum_field(self, node: int, terms: Sequence[Term]) -> str:
+    def sum_field(self, node: int, terms: Sequence[Term], fills: Sequence[float]) -> str:
         """The derived field with a weighted sum, added in the order of the terms; its name."""
         expression: ET.Element | None = None
-        for column, level, a in terms:
+        for (column, level, a), fill in zip(terms, fills, strict=True):
             product = ET.Element("Apply", {"function": "*"})
-            ET.SubElement(product, "Constant", {"dataType": "double"}).text = repr(a)
-            value = self._indicator(column, level) if level >= 0 else self.name(column)
-            ET.SubElement(product, "FieldRef", {"field": value})
+            product.append(_number(a))
+            value = ET.Element("FieldRef", {"field": self.name(column)})
+            if level != VALUE:
+                value.set("field", self._indicator(column, level))
+            elif not math.isnan(fill):
+                value = _if_missing(self.name(column), _number(fill), value)
+            product.append(value)
             if expression is None:
                 expression = product
             else:
@@ -173,8 +180,11 @@ class _Writer:
         return self._derived(f"sum at node {node}", expression)
 
     def _indicator(self, column: int, level: int) -> str:
-        """The derived field that is 1 for one category of a column."""
-        if (column, level) not in self._indicators:
+        """The derived field that is 1 for one category of a column, or for its empty cells."""
+        if level == EMPTY and (column, level) not in self._indicators:
+            choice = _if_missing(self.name(column), _number(1.0), _number(0.0))
+            self._indicators[column, level] = self._derived(f"{self.name(column)} is empty", choice)
+        elif (column, level) not in self._indicators:
             category = self.tree.schema[column].categories[level]
             discrete = {"field": self.name(column), "value": category, "mapMissingTo": "0"}
             wish = f"{self.name(column)} is {category}"
@@ -188,7 +198,22 @@ class _Writer:
         return name
 
 
-def _nodes(model: ET.Element, tree: Tree, writer: _Writer) -> None:
+def _number(value: float) -> ET.Element:
+    constant = ET.Element("Constant", {"dataType": "double"})
+    constant.text = repr(value)
+    return constant
+
+
+def _if_missing(field: str, then: ET.Element, otherwise: ET.Element) -> ET.Element:
+    """`then` where the field is missing, else `otherwise`."""
+    choice = ET.Element("Apply", {"function": "if"})
+    missing = ET.SubElement(choice, "Apply", {"function": "isMissing"})
+    ET.SubElement(missing, "FieldRef", {"field": field})
+    choice.extend([then, otherwise])
+    return choice
+
+
+def _nodes(model: ET.Element, tree: Tree, writer: _Writer, *, default_children: bool) -> None:
     elements: dict[int, ET.Element] = {}
     for v in tree.nodes:  # parents come first
         parent = model if v.id == 0 else elements[tree.parents[v.id]]
@@ -202,6 +227,8 @@ def _nodes(model: ET.Element, tree: Tree, writer: _Writer) -> None:
             ET.SubElement(element, "True")
         if v.is_leaf:
             _distribution(element, tree, v)
+        elif default_children and v.split is not None:
+            element.set("defaultChild", str(v.left if v.split.missing is EmptySide.LEFT else v.right))
 
 
 def _distribution(element: ET.Element, tree: Tree, leaf: Node) -> None:

@@ -70,6 +70,8 @@ def dialect(tree: Tree) -> Braces:
         ),
         literal=literal,
         flag=lambda test: f"as.numeric({test})",
+        empty=lambda value: f"is.na({value})",
+        choose=lambda test, yes, no: f"(if ({test}) {yes} else {no})",
         sure=lambda test: f"yes({test})",
         false="FALSE",
     )

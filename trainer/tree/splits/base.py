@@ -55,10 +55,11 @@ class Flat:
 
 @dataclass(frozen=True, kw_only=True)
 class Condition:
-    """A condition of a rule: on `column`, or on the sum of `terms`. `op` is <=, >, in, not in or is missing.
+    """A condition of a rule: on `column`, or on the sum of `terms`. `op` is <=, >, in, not in, is missing or is not missing.
 
     `value` is the text of a decimal or a list of categories; `levels` says which categories the terms are that are categories.
-    `missing` says whether the condition holds for an empty cell; None where such a row gets no answer.
+    `missing` says whether the condition holds for an empty cell; None where such a row gets no answer, or where `fills` has the
+    number that the sum reads instead.
     """
 
     op: str
@@ -67,6 +68,7 @@ class Condition:
     terms: tuple[tuple[str, float], ...] = ()
     levels: tuple[tuple[str, str, str], ...] = ()
     missing: bool | None = None
+    fills: tuple[tuple[str, float], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The condition as `rules --json` prints it."""
@@ -76,6 +78,8 @@ class Condition:
             record["levels"] = {key: {"column": column, "category": name} for key, column, name in self.levels}
         if self.missing is not None:
             record["missing"] = self.missing
+        if self.fills:
+            record["fills"] = dict(self.fills)
         return record | {"op": self.op, "value": value}
 
 
@@ -89,12 +93,13 @@ class OnnxGraph(Protocol):
     """What a split may ask of the graph that it is written into; the results are names of double values (n, 1)."""
 
     def number(self, column: int) -> str: ...
+    def filled(self, column: int, fill: float) -> str: ...
     def between(self, value: str, low: float, high: float) -> str: ...
     def indicator(self, column: int, level: int) -> str: ...
     def weighted_sum(self, values: Sequence[str], coefficients: Sequence[float]) -> str: ...
-    def test_column(self, node: int, column: int, threshold: float) -> None: ...
+    def test_column(self, node: int, column: int, threshold: float, *, empty_left: bool) -> None: ...
     def test_empty(self, node: int, column: int) -> None: ...
-    def test_value(self, node: int, value: str, threshold: float) -> None: ...
+    def test_value(self, node: int, value: str, threshold: float, *, empty_left: Sequence[int]) -> None: ...
     def test_category(self, node: int, column: int, codes: Sequence[int]) -> None: ...
 
 
@@ -104,17 +109,21 @@ class PmmlModel(Protocol):
     def name(self, column: int) -> str: ...
     def simple(self, field: str, operator: str, value: str | None = None) -> ET.Element: ...
     def category_in(self, column: int, codes: Sequence[int]) -> ET.Element: ...
-    def sum_field(self, node: int, terms: Sequence[Term]) -> str: ...
+    def sum_field(self, node: int, terms: Sequence[Term], fills: Sequence[float]) -> str: ...
 
 
 class Dialect(Protocol):
-    """How a language writes the tests; each answer is an expression of a row, true for the rows that go left."""
+    """How a language writes the tests; each answer is an expression of a row, true for the rows that go left.
+
+    A comparison with an empty cell is not true. `fills` has one number for each term: it replaces an empty cell unless it is NaN.
+    """
 
     def at_most(self, column: int, threshold: float) -> str: ...
     def is_empty(self, column: int) -> str: ...
+    def any_of(self, tests: Sequence[str]) -> str: ...
     def between(self, column: int, low: float, high: float) -> str: ...
     def category_in(self, column: int, codes: Sequence[int]) -> str: ...
-    def sum_at_most(self, terms: Sequence[Term], threshold: float) -> str: ...
+    def sum_at_most(self, terms: Sequence[Term], threshold: float, fills: Sequence[float]) -> str: ...
 
 
 class Split(ABC):
@@ -163,14 +172,6 @@ class Split(ABC):
         """The conditions of the rows that go left, or right; they need to hold only for rows that an earlier rule left over."""
 
     @abstractmethod
-    def python(self, schema: Schema) -> str:
-        """The test as a Python expression of `row`; raises DataError if it cannot be written."""
-
-    @abstractmethod
-    def sql(self, schema: Schema) -> str:
-        """The test as a condition in standard SQL; raises DataError if it cannot be written."""
-
-    @abstractmethod
     def expression(self, dialect: Dialect) -> str:
         """The test in another language; raises DataError if it cannot be written."""
 
@@ -187,13 +188,23 @@ class Split(ABC):
         """The columns in which an empty cell gets no answer."""
         return self.used if self.missing is EmptySide.REFUSE else ()
 
+    @property
+    def deciding(self) -> tuple[int, ...]:
+        """The columns in which an empty cell decides the test."""
+        return self.used
+
+    @property
+    def reads_empty(self) -> bool:
+        """Whether a program that makes the test looks for empty cells, and not only compares numbers."""
+        return self.missing in (EmptySide.LEFT, EmptySide.FILL)
+
     def with_empty(self, side: EmptySide, *, seen: bool = True) -> Split:
         """The same test with another side for empty cells; `seen` says whether a training row with an empty cell reached it."""
         return self
 
     def empty_rows(self, matrix: FloatArray) -> BoolArray:
-        """Boolean (n,): the rows of `matrix` (n, columns) with an empty cell in a column of the test."""
-        return np.asarray(np.isnan(matrix[:, list(self.used)]).any(axis=1))
+        """Boolean (n,): the rows of `matrix` (n, columns) with an empty cell in a column where it decides."""
+        return np.asarray(np.isnan(matrix[:, list(self.deciding)]).any(axis=1))
 
     def empty_answer(self) -> str:
         """'yes' or 'no': the answer of a training row with an empty cell; empty where there is none, or the text says it."""
@@ -261,6 +272,18 @@ class NumericSplit(Split):
     def sides(self, left: BoolArray, matrix: FloatArray) -> BoolArray:
         """`left` (n,) with the rows of `matrix` that have an empty cell on their side."""
         return left | self.empty_rows(matrix) if self.missing is EmptySide.LEFT else left
+
+    @property
+    def empty_left(self) -> tuple[int, ...]:
+        """The columns in which an empty cell sends a row left."""
+        return self.deciding if self.missing is EmptySide.LEFT else ()
+
+    @abstractmethod
+    def comparison(self, dialect: Dialect) -> str:
+        """The test of a row without empty cells in another language; raises DataError if it cannot be written."""
+
+    def expression(self, dialect: Dialect) -> str:
+        return dialect.any_of([*map(dialect.is_empty, self.empty_left), self.comparison(dialect)])
 
     def empty_json(self) -> dict[str, Any]:
         """The members of a model file about empty cells."""

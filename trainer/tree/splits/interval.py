@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,7 +10,6 @@ from xml.etree import ElementTree as ET
 
 from trainer.dtypes import BoolArray, FloatArray
 from trainer.table import EmptySide
-from trainer.tree.literals import python_number, python_text, sql_name
 from trainer.tree.numbers import column_number, decimal_text, label, number_text, unit
 from trainer.tree.splits.base import (
     BETWEEN,
@@ -108,27 +106,18 @@ class Interval(NumericSplit):
         empty = self.empty_condition(left)
         above = Condition(column=name, op=">" if left else "<=", value=decimal_text(self.low), missing=empty)
         below = Condition(column=name, op="<=" if left else ">", value=decimal_text(self.high), missing=empty)
+        if math.isinf(self.low) and math.isinf(self.high) and left and self.missing is not EmptySide.LEFT:
+            return (Condition(column=name, op="is not missing", value=None, missing=False),)
         ends = [c for c, end in ((above, self.low), (below, self.high)) if math.isfinite(end)]
         # one condition cannot say "below or above", so the rules of the rows inside come first
         return tuple(ends) if left or len(ends) == 1 else ()
 
-    def python(self, schema: Schema) -> str:
-        low = python_number(self.low)
-        high = python_number(self.high)
-        return f"{low} < number(row, {python_text(schema[self.feature].name)}) <= {high}"
-
-    def sql(self, schema: Schema) -> str:
-        name = sql_name(schema[self.feature].name)
-        # databases have no literal for infinity; the largest doubles are the finite ends
-        low = f"{name} > {self.low!r}" if math.isfinite(self.low) else f"{name} >= {-sys.float_info.max!r}"
-        high = f"{name} <= {self.high!r}" if math.isfinite(self.high) else ("1 = 1" if self.high > 0 else "1 = 0")
-        return f"{low} AND {high}"
-
-    def expression(self, dialect: Dialect) -> str:
+    def comparison(self, dialect: Dialect) -> str:
         return dialect.between(self.feature, self.low, self.high)
 
     def onnx(self, graph: OnnxGraph, node: int) -> None:
-        graph.test_value(node, graph.between(graph.number(self.feature), self.low, self.high), 0.5)
+        inside = graph.between(graph.number(self.feature), self.low, self.high)
+        graph.test_value(node, inside, 0.5, empty_left=self.empty_left)
 
     def pmml(self, model: PmmlModel, node: int) -> ET.Element:
         name = model.name(self.feature)
@@ -138,7 +127,7 @@ class Interval(NumericSplit):
         if math.isfinite(self.high):
             tests.append(model.simple(name, "lessOrEqual", repr(self.high)))
         if not tests:
-            return model.simple(name, "isNotMissing")
+            return ET.Element("True") if self.missing is EmptySide.LEFT else model.simple(name, "isNotMissing")
         if len(tests) == 1:
             return tests[0]
         both = ET.Element("CompoundPredicate", {"booleanOperator": "and"})

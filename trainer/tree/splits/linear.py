@@ -13,7 +13,6 @@ import numpy as np
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.errors import ModelFileError
 from trainer.table import MISSING_CATEGORY, ColumnKind, EmptySide
-from trainer.tree.literals import python_category, python_text, python_value, sql_category, sql_name, sql_text
 from trainer.tree.numbers import (
     DIGITS,
     MAX_DIGITS,
@@ -161,10 +160,9 @@ class Linear(NumericSplit):
         )
 
     def renamed(self, column: Callable[[int], int], code: Callable[[int, int], int]) -> Linear:
-        fills = self.fills or (math.nan,) * len(self.features)
         kept = [
             (column(f), lv if lv < 0 else code(f, lv), a, fill)
-            for (f, lv, a), fill in zip(self.terms, fills, strict=True)
+            for (f, lv, a), fill in zip(self.terms, self.replacements, strict=True)
             if lv < 0 or code(f, lv) >= 0
         ]
         return replace(
@@ -209,9 +207,12 @@ class Linear(NumericSplit):
             for f, lv, _ in self.terms
             if lv != VALUE
         }
+        filled = zip(self.features, self.replacements, strict=True)
+        fills = {schema[f].name: fill for f, fill in filled if not math.isnan(fill)}
         return (
             Condition(
                 terms=tuple(sums.items()),
+                fills=tuple(fills.items()),
                 levels=tuple((key, *names) for key, names in levels.items()),
                 op="<=" if left else ">",
                 value=decimal_text(self.threshold),
@@ -219,38 +220,35 @@ class Linear(NumericSplit):
             ),
         )
 
-    def python(self, schema: Schema) -> str:
-        terms = ["0.0"]
-        for feature, level, a in self.terms:
-            column = schema[feature]
-            if level < 0:
-                value = python_value(column)
-            else:
-                value = f"float({python_category(column)} == {python_text(column.categories[level])})"
-            terms.append(f"{a!r} * {value}")
-        return f"{' + '.join(terms)} <= {self.threshold!r}"
+    @property
+    def replacements(self) -> tuple[float, ...]:
+        """The number that replaces an empty cell in each term; NaN where none does."""
+        return self.fills or (math.nan,) * len(self.features)
 
-    def sql(self, schema: Schema) -> str:
-        terms = ["0.0"]
-        for feature, level, a in self.terms:
-            column = schema[feature]
-            if level < 0:
-                value = sql_name(column.name)
-            else:
-                category = sql_text(column.categories[level])
-                value = f"CASE WHEN {sql_category(column)} = {category} THEN 1.0 ELSE 0.0 END"
-            terms.append(f"({a!r}) * {value}")
-        return f"{' + '.join(terms)} <= {self.threshold!r}"
+    @property
+    def deciding(self) -> tuple[int, ...]:
+        """The columns of the values that no fill replaces."""
+        terms = zip(self.features, self.levels, self.replacements, strict=True)
+        return tuple(dict.fromkeys(f for f, level, fill in terms if level == VALUE and math.isnan(fill)))
 
-    def expression(self, dialect: Dialect) -> str:
-        return dialect.sum_at_most(self.terms, self.threshold)
+    @property
+    def reads_empty(self) -> bool:
+        return EMPTY in self.levels or super().reads_empty
+
+    def comparison(self, dialect: Dialect) -> str:
+        return dialect.sum_at_most(self.terms, self.threshold, self.replacements)
 
     def onnx(self, graph: OnnxGraph, node: int) -> None:
-        values = [graph.number(f) if lv < 0 else graph.indicator(f, lv) for f, lv, _ in self.terms]
-        graph.test_value(node, graph.weighted_sum(values, self.coefficients), self.threshold)
+        values = [
+            graph.filled(f, fill) if level == VALUE else graph.indicator(f, level)
+            for (f, level, _), fill in zip(self.terms, self.replacements, strict=True)
+        ]
+        total = graph.weighted_sum(values, self.coefficients)
+        graph.test_value(node, total, self.threshold, empty_left=self.empty_left)
 
     def pmml(self, model: PmmlModel, node: int) -> ET.Element:
-        return model.simple(model.sum_field(node, self.terms), "lessOrEqual", repr(self.threshold))
+        field = model.sum_field(node, self.terms, self.replacements)
+        return model.simple(field, "lessOrEqual", repr(self.threshold))
 
     def plane(self) -> tuple[tuple[Term, ...], float, bool] | None:
         return self.terms, self.threshold, False

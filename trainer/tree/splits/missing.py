@@ -12,7 +12,6 @@ import numpy as np
 from trainer.dtypes import BoolArray, FloatArray
 from trainer.errors import ModelFileError
 from trainer.table import ColumnKind
-from trainer.tree.literals import python_text, sql_name
 from trainer.tree.numbers import column_number, label
 from trainer.tree.splits.base import (
     IS_EMPTY,
@@ -42,6 +41,10 @@ class Missing(Split):
     @property
     def refused(self) -> tuple[int, ...]:
         return ()
+
+    @property
+    def reads_empty(self) -> bool:
+        return True
 
     def goes_left(self, matrix: FloatArray) -> BoolArray:
         return np.isnan(matrix[:, self.feature])
@@ -73,12 +76,6 @@ class Missing(Split):
     def conditions(self, schema: Schema, left: bool) -> tuple[Condition, ...]:
         name = schema[self.feature].name
         return (Condition(column=name, op="is missing" if left else "is not missing", value=None, missing=left),)
-
-    def python(self, schema: Schema) -> str:
-        return f"number(row, {python_text(schema[self.feature].name)}) is None"
-
-    def sql(self, schema: Schema) -> str:
-        return f"{sql_name(schema[self.feature].name)} IS NULL"
 
     def expression(self, dialect: Dialect) -> str:
         return dialect.is_empty(self.feature)

@@ -12,7 +12,7 @@ import numpy as np
 from trainer.dtypes import BoolArray, FloatArray
 from trainer.errors import ModelFileError
 from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema
-from trainer.tree.literals import missing_category, python_category, python_text, sql_category, sql_text
+from trainer.tree.literals import missing_category
 from trainer.tree.numbers import category_text, in_list, label
 from trainer.tree.splits.base import (
     AMONG,
@@ -101,14 +101,6 @@ class Subset(Split):
         if left and self.names(schema) == [MISSING_CATEGORY] and missing_category(column):
             return (Condition(column=column.name, op="is missing", value=None),)
         return (Condition(column=column.name, op="in" if left else "not in", value=tuple(self.names(schema))),)
-
-    def python(self, schema: Schema) -> str:
-        names = ", ".join(python_text(name) for name in self.names(schema))
-        return f"{python_category(schema[self.feature])} in {{{names}}}" if names else "False"
-
-    def sql(self, schema: Schema) -> str:
-        names = ", ".join(sql_text(name) for name in self.names(schema))
-        return f"{sql_category(schema[self.feature])} IN ({names})" if names else "1 = 0"
 
     def expression(self, dialect: Dialect) -> str:
         return dialect.category_in(self.feature, self.codes)

@@ -10,7 +10,6 @@ from xml.etree import ElementTree as ET
 
 from trainer.dtypes import BoolArray, FloatArray
 from trainer.table import ColumnKind, EmptySide
-from trainer.tree.literals import python_text, sql_name
 from trainer.tree.numbers import column_number, decimal_text, label, shortest_between, unit
 from trainer.tree.splits.base import (
     BELOW,
@@ -80,17 +79,11 @@ class Threshold(NumericSplit):
         value = decimal_text(self.threshold)
         return (Condition(column=column, op="<=" if left else ">", value=value, missing=self.empty_condition(left)),)
 
-    def python(self, schema: Schema) -> str:
-        return f"number(row, {python_text(schema[self.feature].name)}) <= {self.threshold!r}"
-
-    def sql(self, schema: Schema) -> str:
-        return f"{sql_name(schema[self.feature].name)} <= {self.threshold!r}"
-
-    def expression(self, dialect: Dialect) -> str:
+    def comparison(self, dialect: Dialect) -> str:
         return dialect.at_most(self.feature, self.threshold)
 
     def onnx(self, graph: OnnxGraph, node: int) -> None:
-        graph.test_column(node, self.feature, self.threshold)
+        graph.test_column(node, self.feature, self.threshold, empty_left=self.missing is EmptySide.LEFT)
 
     def pmml(self, model: PmmlModel, node: int) -> ET.Element:
         return model.simple(model.name(self.feature), "lessOrEqual", repr(self.threshold))
