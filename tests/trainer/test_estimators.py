@@ -17,6 +17,7 @@ from fractions import Fraction
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.base import clone
@@ -157,7 +158,7 @@ def test_the_checks_pass_for_an_exact_method_and_for_one_of_two_classes(two_clas
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: m.id)
 def test_parameters_are_those_of_the_declaration(method):
     estimator = make_classifier(method.id)
-    assert estimator.get_params() == {p.name: p.default for p in method.parameters}
+    assert estimator.get_params() == {p.name: p.default for p in method.parameters} | {"missing": "learn"}
     assert clone(estimator.set_params(time_limit=3.0)).get_params()["time_limit"] == 3.0
     assert getattr(trainer, type(estimator).__name__) is type(estimator)
     assert type(estimator).__name__ == trainer.ESTIMATOR_NAMES[method.id]
@@ -338,8 +339,8 @@ def test_numbers_that_a_frame_keeps_as_objects_are_numbers(numbers):
     plain = pd.DataFrame({"a": [float(n) for n in numbers]})
     assert model.tree_ == make_classifier("cart", depth=3).fit(plain, y).tree_
     assert model.predict(frame).tolist() == model.predict(plain).tolist()
-    with pytest.raises(ValueError, match="contains NaN: column 'a', row 1"):
-        make_classifier("cart").fit(pd.DataFrame({"a": np.array([1, None, 3, 4], object)}), y)
+    model = make_classifier("cart").fit(pd.DataFrame({"a": np.array([1, None, 3, 4], object)}), y)
+    assert model.tree_ == make_classifier("cart").fit(pd.DataFrame({"a": [1, np.nan, 3, 4]}), y).tree_
 
 
 @pytest.mark.parametrize(
@@ -432,9 +433,44 @@ def test_columns_in_another_order_are_refused():
         model.predict(np.zeros((1, 2)))
 
 
-def test_missing_numbers_in_a_frame_are_refused_with_their_place():
-    with pytest.raises(ValueError, match=r"NaN: column 'a', row 1"):
-        make_classifier("cart").fit(pd.DataFrame({"a": [1.0, None, 2.0], "b": ["x", "y", "z"]}), [0, 1, 0])
+def test_missing_numbers_are_learned_dropped_or_refused():
+    frame = pd.DataFrame({"a": [1.0, None, 2.0, 3.0], "b": ["x", "y", "x", None]})
+    y = [0, 1, 0, 1]
+    assert make_classifier("cart").fit(frame, y).score(frame, y) == 1.0
+    model = make_classifier("cart", missing={"a": "drop"}).fit(frame, y)
+    assert model.tree_.nodes[0].counts == (2, 1)
+    assert model.tree_.schema[1].missing == "learn"
+    weighted = make_classifier("cart", missing="drop").fit(frame, y, sample_weight=[1, 1, 3, 2])
+    assert weighted.tree_.nodes[0].counts == (4,)
+    with pytest.raises(ValueError, match="contains NaN: column 'a', row 1"):
+        make_classifier("cart", missing="refuse").fit(frame, y)
+    for wrong in ("none", {"a": "no"}, {"c": "drop"}):
+        with pytest.raises(ValueError, match="missing: "):
+            make_classifier("cart", missing=wrong).fit(frame, y)
+
+
+def test_empty_cells_that_training_never_saw_are_followed_or_refused():
+    X = np.array([[1.0], [2.0], [3.0]])
+    y = [0, 1, 1]
+    gap = [[np.nan]]
+    assert make_classifier("cart").fit(X, y).predict(gap).tolist() == [1]  # the side with more rows
+    with pytest.raises(ValueError, match="contains NaN: column 'x0', row 0"):
+        make_classifier("cart", unseen_missing="refuse").fit(X, y).predict(gap)
+
+
+def test_missing_cells_of_all_frames_train_the_same_tree():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(40, 3))
+    y = (X[:, 0] > 0).astype(int)
+    X[rng.random(X.shape) < 0.3] = np.nan
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    kept = pd.array([None if np.isnan(v) else v for v in X[:, 0]], dtype="Float64")
+    trees = [
+        make_classifier("exact", depth=2).fit(own, y).tree_
+        for own in (frame, frame.assign(a=kept), pl.from_pandas(frame), pa.Table.from_pandas(frame))
+    ]
+    assert trees.count(trees[0]) == len(trees)
+    assert any(v.split is not None and v.split.missing_seen for v in trees[0].nodes)
 
 
 def test_dates_and_equal_column_names_are_refused():

@@ -33,6 +33,8 @@ def settle_empty(tree: Tree, matrix: FloatArray, weights: CountArray, *, follow:
         if split is None or split.missing is EmptySide.FILL or not _learns(tree, split):
             continue
         if split.empty_rows(matrix[reached[v.id]]).any():
+            if split.missing is EmptySide.REFUSE:  # as its counts were made
+                splits[v.id] = split.with_empty(EmptySide.RIGHT)
             continue
         heavier = (
             EmptySide.LEFT if weights[reached[v.left]].sum() >= weights[reached[v.right]].sum() else EmptySide.RIGHT

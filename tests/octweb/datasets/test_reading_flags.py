@@ -6,7 +6,7 @@ import argparse
 
 import pytest
 
-from octweb.datasets.reading_flags import add_reading_flags, given_of, policy_of
+from octweb.datasets.reading_flags import add_reading_flags, given_of, policies_of, policy_of
 from trainer.errors import ParameterError
 
 
@@ -28,7 +28,8 @@ def test_options_for_the_table_and_for_one_column():
     assert given.missing == {"": ("unknown", "n.d."), "price": ("-",)}
     assert given.structure == {"delimiter": "\t", "encoding": "cp1252", "skip_top": 2, "skip_bottom": None}
     assert policy_of(asked) == "refuse"
-    assert policy_of(options("--missing", "unknown")) == "drop"
+    assert policy_of(options("--missing", "unknown")) == "learn"
+    assert policies_of(options("--missing", "drop", "--missing", "size=refuse")) == {"size": "refuse"}
     assert given_of(options()).to_json() == {}
 
 

@@ -12,7 +12,7 @@ from tests.conftest import bench_data
 from trainer.data.encoding import Scheme, encode_binary, published_names
 from trainer.data.reader import load
 from trainer.errors import DataError
-from trainer.table import ColumnKind, numeric_table
+from trainer.table import ColumnKind, MissingPolicy, numeric_table
 
 pytestmark = pytest.mark.bench_data
 SCHEMES = {"QB_5": Scheme.QUANTILE_BUCKETS, "QT_5": Scheme.QUANTILE_THRESHOLDS, "": Scheme.NONE}
@@ -43,7 +43,9 @@ def test_published_encoding_is_rebuilt(data_folder, name, scheme):
     )
     # the constant second column of ionosphere was taken out before the columns were counted
     ignore = ["pulse1_im"] if name == "ionosphere" else []
-    table, labels, _ = load(data_folder / entry["file"], target="class", kinds=kinds, ignore=ignore)
+    table, labels, _ = load(
+        data_folder / entry["file"], target="class", kinds=kinds, ignore=ignore, default_missing=MissingPolicy.DROP
+    )
 
     encoding = encode_binary(table, SCHEMES[scheme], 5)
     assert [*published_names(encoding), "target"] == names

@@ -8,6 +8,7 @@ import gzip
 import io
 import random
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -170,9 +171,14 @@ def test_random_quoted_tables_agree_with_the_standard_library(write, seed):
     assert [list(row) for row in zip(*cells(raw), strict=True)] == rows_by_the_standard_library(out.getvalue())[1:]
 
 
-def test_gaps_are_dropped_refused_or_a_category(write):
+def test_gaps_are_learned_dropped_refused_or_a_category(write):
     path = write("n,k,class\n1,a,p\n,b,q\n3,,p\n4,a,q\n5,b,\n")
     table, _, report = load(path, target="class")
+    assert table.row_numbers.tolist() == [2, 3, 4, 5]
+    assert report.dropped_by_column == {"class": 1}
+    assert np.isnan(table.columns[0].values).tolist() == [False, True, False, False]
+    assert table.columns[1].schema.categories == ("a", "b", "(missing)")
+    table, _, report = load(path, target="class", default_missing=MissingPolicy.DROP)
     assert table.row_numbers.tolist() == [2, 5]
     assert (report.rows_read, report.rows_dropped) == (5, 3)
     assert report.dropped_by_column == {"n": 1, "k": 1, "class": 1}
@@ -208,12 +214,17 @@ def test_what_cannot_be_trained_on_is_refused(write, content, options, word):
 
 
 def test_rows_for_a_model(write):
-    table, labels, _ = load(write("n,k,b,class\n1,x,0,p\n2,y,1,q\n3,x,1,p\n"), target="class")
+    plain = write("n,k,b,class\n1,x,0,p\n2,y,1,q\n3,x,1,p\n")
+    table, labels, _ = load(plain, target="class", default_missing=MissingPolicy.DROP)
     path = write("extra,b,k,n,class\n0,1,x,5,q\n0,0,new,6,p\n0,1,y,,r\n", "other.csv")
     rows = load_for_model(path, table.schema, target="class", classes=labels.classes)
     assert rows.table.matrix()[0].tolist() == [5.0, 0.0, 1.0]
     assert rows.unknown == {"k": 1}
     assert rows.usable.tolist() == [True, True, False]
+    learned = load(plain, target="class")[0].schema
+    assert load_for_model(path, learned, target="class", classes=labels.classes).usable.all()
+    refused = load_for_model(path, learned, target="class", classes=labels.classes, refused=[0])
+    assert refused.usable.tolist() == [True, True, False]
     assert rows.labels.codes.tolist() == [1, 0, -1]
     assert rows.extra_columns == ("extra",)
     with pytest.raises(DataError, match="lacks 1 of the 3 columns"):
