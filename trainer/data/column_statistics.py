@@ -55,10 +55,12 @@ def describe_columns(tree: Tree, matrix: FloatArray) -> Tree:
     Returns
     -------
     Tree
-        The same tree. Its numeric columns have `decimals` and `change_unit`; neither is a value of a row.
+        The same tree. Its numeric columns with a value have `decimals` and `change_unit`; neither is a value of a row.
     """
     known = statistics(tree.schema, matrix)
-    return replace(tree, schema=tuple(_describe(c, s) for c, s in zip(tree.schema, known, strict=True)))
+    empty = np.isnan(matrix).all(axis=0)
+    columns = zip(tree.schema, known, empty, strict=True)
+    return replace(tree, schema=tuple(c if none else _describe(c, s) for c, s, none in columns))
 
 
 def _describe(column: ColumnSchema, known: ColumnStatistics) -> ColumnSchema:

@@ -167,18 +167,22 @@ def encode_binary(
             own = column if full else replace(column, values=column.values[present])
             counted = weights if weights is None or full else weights[present]
             found = _questions(j, own, scheme, bins, counted)
-            features += found if full else _with_empty(j, column.name, found)
+            features += found if full else _with_empty(j, own, found)
     return Encoding(features=tuple(features), schema=table.schema)
 
 
-def _with_empty(j: int, name: str, features: Sequence[EncodedFeature]) -> list[EncodedFeature]:
-    """Each question with the empty cells on either side, and the question whether the cell is empty (missing.md, section 2)."""
+def _with_empty(j: int, present: Column, features: Sequence[EncodedFeature]) -> list[EncodedFeature]:
+    """Each question with the empty cells on either side, and the question whether the cell is empty (missing.md, section 2).
+
+    `present` are the cells that are not empty. A question that separates none of them would only ask whether the cell is empty.
+    """
     found = [
         replace(f, name=f"{f.name}, empty {word}", empty=value)
         for f in features
+        if np.ptp(f.apply(present.values)) > 0
         for value, word in ((0.0, "no"), (1.0, "yes"))
     ]
-    return [*found, EncodedFeature(name=f"{name} is empty", column=j, test=Test.EMPTY, empty=1.0)]
+    return [*found, EncodedFeature(name=f"{present.name} is empty", column=j, test=Test.EMPTY, empty=1.0)]
 
 
 def _questions(j: int, column: Column, scheme: Scheme, bins: int, weights: CountArray | None) -> list[EncodedFeature]:

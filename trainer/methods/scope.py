@@ -44,10 +44,13 @@ def count_noun(n: int, singular: str, plural: str = "") -> str:
 
 def binary_space(problem: Problem, settings: Settings) -> str:
     """The questions of the binary encoding, counted."""
-    features = problem.binary.features
+    # a question with the empty cells on either side counts once
+    features = [f for f in problem.binary.features if f.empty != 1.0]
     columns = problem.table.columns
     plain = {
-        j for j, c in enumerate(columns) if c.kind is not ColumnKind.CATEGORICAL and np.isin(c.values, (0.0, 1.0)).all()
+        j
+        for j, c in enumerate(columns)
+        if c.kind is not ColumnKind.CATEGORICAL and np.isin(c.values[~c.missing], (0.0, 1.0)).all()
     }
     found = []
     for test, word in ((Test.ABOVE, "threshold"), (Test.INTERVAL, "interval")):
@@ -62,7 +65,7 @@ def binary_space(problem: Problem, settings: Settings) -> str:
         found.append(count_noun(levels, "category", "categories"))
     if truths := sum(f.column in plain for f in features):
         found.append(count_noun(truths, "yes/no column"))
-    return ", ".join(found) or "no question"
+    return ", ".join([*found, *_empty_words(problem)]) or "no question"
 
 
 def numeric_space(problem: Problem, settings: Settings) -> str:
@@ -71,4 +74,10 @@ def numeric_space(problem: Problem, settings: Settings) -> str:
     others = len(problem.table.columns) - numeric
     found = [f"all thresholds of {count_noun(numeric, 'numeric column')}"] if numeric else []
     found += [f"single categories of {count_noun(others, 'other column')}"] if others else []
-    return ", ".join(found)
+    return ", ".join([*found, *_empty_words(problem)])
+
+
+def _empty_words(problem: Problem) -> list[str]:
+    """Return what the searches over questions do with empty cells, as a list of at most one text."""
+    number = sum(bool(c.missing.any()) for c in problem.table.columns)
+    return [f"empty cells of {count_noun(number, 'column')} on either side or asked about"] if number else []

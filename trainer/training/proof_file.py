@@ -202,7 +202,8 @@ def rows_digest(problem: Problem) -> str:
     """SHA-256 of the columns (float64), class numbers (int32) and weights (int64) of the training rows, all little-endian."""
     sha = hashlib.sha256()
     for column in problem.table.columns:
-        sha.update(np.ascontiguousarray(column.values + 0.0, dtype="<f8").tobytes())
+        values = np.where(column.missing, np.nan, column.values + 0.0)  # one bit pattern for every empty cell
+        sha.update(np.ascontiguousarray(values, dtype="<f8").tobytes())
     sha.update(np.ascontiguousarray(problem.y, dtype="<i4").tobytes())
     sha.update(np.ascontiguousarray(problem.row_weights, dtype="<i8").tobytes())
     return sha.hexdigest()

@@ -22,6 +22,7 @@ from trainer.check.recount.structure import claimless, structure
 from trainer.check.recount.table.rows import TableRows, load
 from trainer.check.recount.trees.counts import count_nodes, metrics, node_counts, objective, tree_objective
 from trainer.check.recount.trees.crossed import crossed
+from trainer.check.recount.trees.empty import check_empty_cells
 from trainer.check.recount.trees.members import questions_asked
 from trainer.check.recount.wishes import check_wishes
 from trainer.errors import ModelFileError
@@ -91,7 +92,12 @@ def _of_tree(model: dict[str, Any], data: TableRows, proof: Path | None) -> list
     nodes = model["nodes"]
     leaf, counts = count_nodes(model, nodes, rows)
     found = [node_counts(nodes, counts), *objective(model, counts)]
-    found += [*metrics(model, data, counts), *crossed(model, data), *restrictions(model, counts, rows, leaf)]
+    found += [
+        *check_empty_cells(model, nodes, rows),
+        *metrics(model, data, counts),
+        *crossed(model, data),
+        *restrictions(model, counts, rows, leaf),
+    ]
     found += [*check_wishes(model), scope(model, rows), *questions_asked(model, rows)]
     found += [claims.prices(model, counts[0]), claims.status(model), *claims.gap(model["certificate"])]
     if any(f.verdict == "refuted" for f in found):

@@ -188,7 +188,8 @@ def _is_monotone(seen: RestrictionData) -> list[Held]:
     found = places(seen.model["nodes"])
     held = []
     for text, (name, way) in zip(items(active_parameter(seen.model, "monotone")), ways(seen.model), strict=True):
-        asks = [place for place, v in found.items() if "split" in v and columns_of(v["split"]) == [name]]
+        splits = {place: v["split"] for place, v in found.items() if "split" in v}
+        asks = [p for p, split in splits.items() if columns_of(split) == [name] and split["kind"] != "missing"]
         sides = [[_labels(seen.model, found, place + letter) for letter in "yn"] for place in asks]
         rises = all(max(low) <= min(high) for low, high in (own[::-1] if way == "falling" else own for own in sides))
         held.append((f"monotone {text}", rises, "The leaves on both sides of every question were compared."))

@@ -95,7 +95,8 @@ def _spaces(model: dict[str, Any], rows: ModelTable, said: str) -> list[list[str
         others = sum(column["kind"] == "categorical" for column in model["columns"])
         texts = ("all thresholds of", "numeric column"), ("single categories of", "other column")
         numbers = len(model["columns"]) - others, others
-        return [[f"{verb} {_count_noun(n, noun)}" for (verb, noun), n in zip(texts, numbers, strict=True) if n]]
+        words = [f"{verb} {_count_noun(n, noun)}" for (verb, noun), n in zip(texts, numbers, strict=True) if n]
+        return [[*words, *_empty_words(rows)]]
     return [_of_questions(model, questions(model, rows)[1], rows)]
 
 
@@ -155,12 +156,16 @@ def _of_questions(model: dict[str, Any], columns: list[int], rows: ModelTable) -
     levels = 0
     truths = 0
     for column, own, size in zip(model["columns"], rows.columns, sizes, strict=True):
+        empty = np.isnan(own)
+        if empty.any():  # each question of its values twice, and the one whether the cell is empty
+            size = (size - 1) // 2
+        values = own[~empty]
         if column["kind"] == "categorical":
             levels += size
-        elif set(np.unique(own).tolist()) <= {0.0, 1.0}:
+        elif set(np.unique(values).tolist()) <= {0.0, 1.0}:
             truths += size
         else:
-            special = _special_values(column, own)
+            special = _special_values(column, values)
             codes += special
             numeric += [size - special] if size > special else []
     out = []
@@ -174,7 +179,13 @@ def _of_questions(model: dict[str, Any], columns: list[int], rows: ModelTable) -
         out.append("1 category" if levels == 1 else f"{levels} categories")
     if truths:
         out.append(_count_noun(truths, "yes/no column"))
+    out += _empty_words(rows)
     return out or ["no question"]
+
+
+def _empty_words(rows: ModelTable) -> list[str]:
+    number = sum(bool(np.isnan(values).any()) for values in rows.columns)
+    return [f"empty cells of {_count_noun(number, 'column')} on either side or asked about"] if number else []
 
 
 def _count_noun(n: int, noun: str) -> str:
@@ -188,7 +199,7 @@ def _limits(model: dict[str, Any]) -> list[str]:
 
 def _fine(values: np.ndarray) -> bool:
     """Whether a column has numbers that cannot be written as whole numbers below 2^26 of the same decimal place, the eighth at most."""
-    written = [Fraction(repr(value)) for value in np.unique(values).tolist()]
+    written = [Fraction(repr(value)) for value in np.unique(values[~np.isnan(values)]).tolist()]
     places = next((k for k in range(9) if all((10**k * w).denominator == 1 for w in written)), None)
     return places is None or max(map(abs, written)) * 10**places >= MAX_EXACT_DIFFERENCE
 

@@ -9,6 +9,7 @@ from typing import Any
 from trainer.check.proof.model import active_parameter
 from trainer.check.recount.findings import Finding, columns_of, recounted
 from trainer.check.recount.restrictions import SIDE
+from trainer.check.recount.table.rows import MISSING
 
 MIP = f"{SIDE} first_tree exact_seconds solver mip_gap binarise bins"
 GROWN = "leaf_penalty min_leaf pruning pruning_folds impurity min_node min_gain"
@@ -18,9 +19,11 @@ CUT_H = f"{PLANES} {CUTS} then_fewest pareto balanced connect tight full_routing
 COMMON = "seed depth time_limit memory_limit threads unseen_missing test_share folds"
 WHOLE = "depth bins max_leaves min_leaf max_columns max_card min_node folds seed"
 SPLITS = {
-    "threshold": "feature threshold", "interval": "feature low high", "subset": "feature categories",
-    "linear": "features coefficients threshold categories",
+    "threshold": "feature threshold missing missing_seen", "interval": "feature low high missing missing_seen",
+    "missing": "feature", "subset": "feature categories",
+    "linear": "features coefficients threshold categories missing missing_seen",
 }  # fmt: skip
+EMPTY_SIDES = ("left", "right", "refuse")
 CLAIMS = (
     "method",
     "parameters",
@@ -32,28 +35,28 @@ CLAIMS = (
 LEAF = {"class"}
 BRANCH = {"split", "left", "right", "impurity", "impurity_bound", "measure"}
 MOST = {"bins": 1000, "depth": 100, "test_share": 0.9, "folds": 50, "mip_gap": 1}
-# method: what it can claim, its kinds of splits (t: threshold, i: interval, s: subset, l: linear), its parameters
+# method: what it can claim, its kinds of splits (t: threshold, i: interval, s: subset, l: linear, m: missing), its parameters
 METHODS = {
-    "cart": ("heuristic", "ts", GROWN),
-    "converted": ("heuristic", "tisl", ""),  # made by another program
-    "oc1": ("heuristic", "tsl", f"{GROWN} restarts jumps cycle"),
-    "bivariate": ("splits", "tsl", f"{GROWN} split_gap split_time_limit bound branching order"),
-    "exact": ("tree", "tis", "leaf_penalty max_leaves min_leaf forbidden class_weight optimal_trees max_columns recall "
+    "cart": ("heuristic", "tsm", GROWN),
+    "converted": ("heuristic", "tislm", ""),  # made by another program
+    "oc1": ("heuristic", "tslm", f"{GROWN} restarts jumps cycle"),
+    "bivariate": ("splits", "tslm", f"{GROWN} split_gap split_time_limit bound branching order"),
+    "exact": ("tree", "tism", "leaf_penalty max_leaves min_leaf forbidden class_weight optimal_trees max_columns recall "
               "forbidden_pairs binarise bins"),
-    "exact-numeric": ("tree", "ts", "leaf_penalty class_weight mip_gap"),
-    "flowoct": ("tree", "tis", f"{MIP} leaf_penalty paper_lambda strengthening"),
-    "bendoct": ("tree", "tis", f"{MIP} leaf_penalty paper_lambda root_cuts"),
-    "oct": ("tree", "tis", f"{MIP} leaf_penalty paper_lambda thresholds single_features"),
-    "binoct": ("tree", "tis", f"{MIP} thresholds"),
-    "bendoct-accelerated": ("tree", "tis", f"{MIP} leaf_penalty polishing path_bounds negative_samples structure endpoints_only "
+    "exact-numeric": ("tree", "tsm", "leaf_penalty class_weight mip_gap"),
+    "flowoct": ("tree", "tism", f"{MIP} leaf_penalty paper_lambda strengthening"),
+    "bendoct": ("tree", "tism", f"{MIP} leaf_penalty paper_lambda root_cuts"),
+    "oct": ("tree", "tism", f"{MIP} leaf_penalty paper_lambda thresholds single_features"),
+    "binoct": ("tree", "tism", f"{MIP} thresholds"),
+    "bendoct-accelerated": ("tree", "tism", f"{MIP} leaf_penalty polishing path_bounds negative_samples structure endpoints_only "
                             "at_integral objective_form split_bounds exact_bounds equivalent_points separated disaggregated "
                             "group_selection split_set set_limit strengthened root_cuts cache"),
-    "odt": ("tree", "tis", "topology select max_card sensitivity specificity positive negative_weight frontier bins first_tree "
+    "odt": ("tree", "tism", "topology select max_card sensitivity specificity positive negative_weight frontier bins first_tree "
             "exact_seconds without solver mip_gap"),
-    "cut-h": ("tree", "tsl", CUT_H),
-    "cutw-h": ("tree", "tsl", CUT_H),
-    "s-oct": ("tree", "tsl", f"{PLANES} {CUTS} big_m"),
-    "oct-h": ("tree", "tsl", f"{PLANES} coefficient_penalty big_m scaling"),
+    "cut-h": ("tree", "tslm", CUT_H),
+    "cutw-h": ("tree", "tslm", CUT_H),
+    "s-oct": ("tree", "tslm", f"{PLANES} {CUTS} big_m"),
+    "oct-h": ("tree", "tslm", f"{PLANES} coefficient_penalty big_m scaling"),
 }  # fmt: skip
 
 
@@ -142,6 +145,8 @@ def _split_trouble(split: dict[str, Any], columns: dict[str, dict]) -> str:
         raise ValueError("a number of a split is not finite")
     if not set(used) <= set(columns):
         return "tests a column that is not listed"
+    if trouble := _empty_trouble(split, [columns[name] for name in used]):
+        return trouble
     if kind == "subset":
         known = columns[split["feature"]].get("categories") or []
         return "" if set(split["categories"]) <= set(known) else "tests a category that is not listed"
@@ -149,12 +154,27 @@ def _split_trouble(split: dict[str, Any], columns: dict[str, dict]) -> str:
         tests = split.get("categories") or [None] * len(used)
         if not len(split["coefficients"]) == len(used) == len(tests):
             return "has different numbers of coefficients and columns"
-        if any((t is not None) != (columns[c]["kind"] == "categorical") for c, t in zip(used, tests, strict=True)):
+        nominal = [columns[name]["kind"] == "categorical" for name in used]
+        if any(n if t is None else not n and t != MISSING for n, t in zip(nominal, tests, strict=True)):
             return "weighs a column as a kind that it is not"
-        if any(t is not None and t not in columns[c]["categories"] for c, t in zip(used, tests, strict=True)):
+        if any(n and t not in columns[c]["categories"] for c, n, t in zip(used, nominal, tests, strict=True)):
             return "tests a category that is not listed"
         return ""
     return "compares a column that does not contain numbers" if columns[used[0]]["kind"] == "categorical" else ""
+
+
+def _empty_trouble(split: dict[str, Any], used: list[dict[str, Any]]) -> str:
+    """Return what is wrong with the members about empty cells, empty if nothing is."""
+    if not isinstance(split.get("missing_seen", False), bool):
+        raise TypeError("'missing_seen' is neither true nor false")
+    side = split.get("missing", "refuse")
+    if side == "fill" and split["kind"] == "linear":
+        filled = [c for c in used if c["kind"] != "categorical"]
+        if not all(isinstance(c.get("fill"), int | float) and math.isfinite(c["fill"]) for c in filled):
+            return "fills empty cells of a column without a fill value"
+    elif side not in EMPTY_SIDES:
+        return f"sends empty cells to '{str(side)[:40]}'"
+    return ""
 
 
 def _method(model: dict[str, Any]) -> Finding:

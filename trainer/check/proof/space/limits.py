@@ -41,9 +41,12 @@ def rising(model: Model, rows: ModelTable, X: np.ndarray, columns: np.ndarray) -
     for name, way in ways(model):
         values = rows.columns[names.index(name)]
         for q in np.flatnonzero(columns == names.index(name)).tolist():
-            no = values[~X[:, q]]
-            yes = values[X[:, q]]
-            mixed = no.size and yes.size and no.max() >= yes.min()
+            present = ~np.isnan(values)
+            no = values[~X[:, q] & present]
+            yes = values[X[:, q] & present]
+            if not (no.size and yes.size):  # it asks whether the cell is empty, or separates nothing
+                continue
+            mixed = no.max() >= yes.min()
             if mixed or model["columns"][names.index(name)]["kind"] == "categorical":
                 raise NoProof(f"the monotone column '{name}' is not asked by thresholds")
             found[q] = 1 if way == "rising" else -1

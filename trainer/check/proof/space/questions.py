@@ -31,14 +31,35 @@ def matrix(answers: Sequence[np.ndarray], rows: ModelTable, kind: type = bool) -
 
 def of_column(model: Model, rows: ModelTable, j: int) -> Iterator[np.ndarray]:
     """The answers to the questions about one column, bool (n,) each, as `questions` takes them; each is made when it is asked for."""
+    values = rows.columns[j]
+    empty = np.isnan(values)
+    if not empty.any():
+        yield from _of_values(model, j, values, rows.plain)
+        return
+    for yes in _of_values(model, j, values[~empty], rows.plain[~empty]):
+        if yes.any() and not yes.all():  # else it is the question whether the cell is empty
+            yield from (_with_empty(yes, empty, answer) for answer in (False, True))
+    yield empty
+
+
+def _with_empty(yes: np.ndarray, empty: np.ndarray, answer: bool) -> np.ndarray:
+    """Return the answers of all rows from those of the rows with a value and the one of empty cells."""
+    found = np.full(len(empty), answer)
+    found[~empty] = yes
+    return found
+
+
+def _of_values(model: Model, j: int, values: np.ndarray, weights: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield the answers to the questions about the values of a column."""
     given = model.get("parameters") or {}
     column = model["columns"][j]
-    values = rows.columns[j]
     scheme = given.get("binarise", "quantile-thresholds")
     bins = int(given.get("bins") or 5)
     if scheme not in SCHEMES:
         raise ValueError(f"there is no encoding {str(scheme)[:40]!r}")
     present = np.unique(values)
+    if not weights.any():
+        return
     if column["kind"] == "categorical":
         yield from (values == level for level in present[int(len(present) == 2) :] if len(present) > 1)
     elif set(present.tolist()) <= {0.0, 1.0}:
@@ -46,7 +67,7 @@ def of_column(model: Model, rows: ModelTable, j: int) -> Iterator[np.ndarray]:
     elif len(present) > 1:
         codes = np.isin(values, column.get("special") or [])
         ordinary = values[~codes]
-        own = rows.plain[~codes]
+        own = weights[~codes]
         if not codes.any() or (len(np.unique(ordinary)) > 1 and own.any()):
             yield from ((values > a) & (values <= b) for a, b in _cuts(ordinary, own, scheme, bins))
         yield from (values == code for code in np.unique(values[codes]))
@@ -58,11 +79,31 @@ def features(model: Model, rows: ModelTable) -> Iterator[tuple[int, np.ndarray]]
     Two categories have one, for the second of them.
     """
     for j, (column, values) in enumerate(zip(model["columns"], rows.columns, strict=True)):
-        levels = np.unique(values)
-        if column["kind"] != "categorical":
-            yield from [(j, values)] if len(levels) > 1 else []
-        elif len(levels) > 1:
-            yield from ((j, (values == level).astype(np.float64)) for level in levels[int(len(levels) == 2) :])
+        yield from ((j, feature) for feature in _features_of(column, values))
+
+
+def threshold_features(model: Model, rows: ModelTable) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield what `features` yields, and a column with empty cells twice: with these below, and above all values.
+
+    A column with a single value needs one of the two.
+    """
+    for j, (column, values) in enumerate(zip(model["columns"], rows.columns, strict=True)):
+        empty = np.isnan(values)
+        if empty.any():
+            ends = (-math.inf, math.inf)[: len(np.unique(values[~empty]))]
+            yield from ((j, np.where(empty, end, values)) for end in ends)
+        else:
+            yield from ((j, feature) for feature in _features_of(column, values))
+
+
+def _features_of(column: Model, values: np.ndarray) -> Iterator[np.ndarray]:
+    levels = np.unique(values)
+    if len(levels) < 2:
+        return
+    if column["kind"] == "categorical":
+        yield from ((values == level).astype(np.float64) for level in levels[int(len(levels) == 2) :])
+    else:
+        yield values
 
 
 def _cuts(values: np.ndarray, weights: np.ndarray, scheme: str, bins: int) -> list[tuple[float, float]]:

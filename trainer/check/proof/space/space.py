@@ -14,7 +14,7 @@ import numpy as np
 
 from trainer.check.proof.model import QUESTIONS, THRESHOLDS, Model, ModelTable, active_parameter, exact, items
 from trainer.check.proof.space.limits import forbidden_pairs, rates_of, recalls_of, rising
-from trainer.check.proof.space.questions import features, matrix, questions
+from trainer.check.proof.space.questions import matrix, questions, threshold_features
 from trainer.check.proof.space.subsets import MOST_SUBSETS, subsets
 from trainer.check.proof.space.wishes import answers, numbered, wishes_of, with_parted
 from trainer.check.proof.subject import NoProof, ProofSpace, Shape, depth_of
@@ -120,7 +120,9 @@ def _mirrored(model: Model, asks: list[int]) -> list[int]:
 def _yes_goes_right(model: Model, rows: ModelTable, yes: np.ndarray, column: int) -> bool:
     """Whether the answer yes goes right: in a column of numbers, if it has the largest value."""
     values = rows.columns[column]
-    return model["columns"][column]["kind"] != "categorical" and bool(yes[values == values.max()].any())
+    present = values[~np.isnan(values)]
+    nominal = model["columns"][column]["kind"] == "categorical"
+    return not nominal and len(present) > 0 and bool(yes[values == present.max()].any())
 
 
 def _answers(model: Model, rows: ModelTable) -> tuple[np.ndarray, list[int]]:
@@ -133,7 +135,7 @@ def _answers(model: Model, rows: ModelTable) -> tuple[np.ndarray, list[int]]:
             raise NoProof("the proof steps prove bounds of errors, and here those of one class count otherwise")
         return subsets(model, rows)
     if method in THRESHOLDS:
-        made = list(features(model, rows))
+        made = list(threshold_features(model, rows))
         X = matrix([x for _, x in made], rows, np.float64)
         columns = [j for j, _ in made]
         return _threshold_questions(X, columns, rows) if model["certificate"].get("wishes") else (X, columns)
@@ -151,9 +153,9 @@ def _threshold_questions(X: np.ndarray, columns: list[int], rows: ModelTable) ->
 
 
 def digest(rows: ModelTable) -> str:
-    """SHA-256 of the columns (float64), the class numbers (int32) and the weights (int64), all little-endian."""
+    """SHA-256 of the columns (float64, one NaN for every empty cell), the class numbers (int32) and the weights (int64), all little-endian."""
     sha = hashlib.sha256()
-    values = ((own + 0.0).astype("<f8") for own in rows.columns)
+    values = (np.where(np.isnan(own), np.nan, own + 0.0).astype("<f8") for own in rows.columns)
     for part in chain(values, [rows.labels.astype("<i4"), rows.weights.astype("<i8")]):
         sha.update(part.tobytes())
     return sha.hexdigest()

@@ -85,8 +85,9 @@ def load(path: Path, model: dict[str, Any]) -> TableRows:
 def _data(model: dict[str, Any], pieces: Iterable[Piece]) -> TableRows:
     values, target = _values(model, pieces)
     full = ~np.isnan(target)
-    for own in values:
-        full &= ~np.isnan(own)
+    for column, own in zip(model["columns"], values, strict=True):
+        if column.get("missing") != "learn":
+            full &= ~np.isnan(own)
     if not full.any():
         raise DataError("Every row of the file has a gap in a column of the model.")
     gaps = {c["name"]: int(np.isnan(own).sum()) for c, own in zip(model["columns"], values, strict=True)}
@@ -107,6 +108,7 @@ def _data(model: dict[str, Any], pieces: Iterable[Piece]) -> TableRows:
             _list_values(strange),
             *_kinds(model, values, gaps),
             *_steps_and_units(model, data.training),
+            *_fills(model, data.training),
             *said,
         ]
     )
@@ -176,7 +178,7 @@ def _list_values(strange: list[str]) -> Finding:
 def _kinds(model: dict[str, Any], values: Sequence[np.ndarray], gaps: dict[str, int]) -> list[Finding]:
     """The columns that are not what the schema says: yes/no columns of other numbers, and gaps where none is allowed."""
     for column, own in zip(model["columns"], values, strict=True):
-        if column["kind"] == "binary" and not np.isin(own, (0, 1)).all():
+        if column["kind"] == "binary" and not (np.isin(own, (0, 1)) | np.isnan(own)).all():
             return [recounted("columns", False, f"Column '{column['name']}' has other values than 0 and 1.", "basis")]
         if column.get("missing") == "refuse" and gaps[column["name"]]:
             words = f"Column '{column['name']}' has {gaps[column['name']]} empty cells, and the model refuses these."
@@ -186,7 +188,8 @@ def _kinds(model: dict[str, Any], values: Sequence[np.ndarray], gaps: dict[str, 
 
 def _steps_and_units(model: dict[str, Any], rows: ModelTable) -> list[Finding]:
     """Refute decimals and units of change that are not those of the training rows."""
-    for column, values in zip(model["columns"], rows.columns, strict=True):
+    for column, own in zip(model["columns"], rows.columns, strict=True):
+        values = own[~np.isnan(own)]
         for name, count in (("decimals", _decimals), ("change_unit", _change_unit)):
             stated = column.get(name)
             if stated is None:
@@ -196,6 +199,30 @@ def _steps_and_units(model: dict[str, Any], rows: ModelTable) -> list[Finding]:
                 words = f"Column '{column['name']}' states {name} {stated}; the training rows give {counted}."
                 return [recounted("columns", False, words, "basis")]
     return []
+
+
+def _fills(model: dict[str, Any], rows: ModelTable) -> list[Finding]:
+    """Refute fill values that are not the weighted lower medians of the training rows."""
+    for column, values in zip(model["columns"], rows.columns, strict=True):
+        if column.get("fill") is None:
+            continue
+        counted = None if column["kind"] == "categorical" else lower_median(values, rows.weights)
+        if counted is None or float(column["fill"]) != counted:
+            words = (
+                f"Column '{column['name']}' fills empty cells with {column['fill']}; the training rows give {counted}."
+            )
+            return [recounted("columns", False, words, "basis")]
+    return []
+
+
+def lower_median(values: np.ndarray, weights: np.ndarray) -> float | None:
+    """Return the smallest value up to which half of the weight of all values lies; None without a value of positive weight."""
+    counted = ~np.isnan(values) & (weights > 0)
+    present, place = np.unique(values[counted], return_inverse=True)
+    if not len(present):
+        return None
+    behind = np.cumsum(np.bincount(place.reshape(-1), weights[counted])).astype(np.int64)
+    return float(present[np.searchsorted(2 * behind, behind[-1])])
 
 
 def _decimals(distinct: np.ndarray, _: np.ndarray) -> int:
@@ -226,7 +253,7 @@ def _fingerprint(model: dict[str, Any], rows: ModelTable) -> Finding:
     for column, values in zip(model["columns"], rows.columns, strict=True):
         own = {name: value for name, value in column.items() if name in FINGERPRINTED}
         digest.update(repr(sorted(own.items())).encode())
-        digest.update(values.astype("<f8").tobytes())
+        digest.update(np.where(np.isnan(values), np.nan, values).astype("<f8").tobytes())
     digest.update(repr((model["target"], tuple(model["classes"]))).encode())
     digest.update(rows.labels.astype("<i4").tobytes())
     same = digest.hexdigest() == model.get("fingerprint")

@@ -41,24 +41,35 @@ def split_rows(
 def _goes_left(split: dict, columns: Sequence[dict], values: Sequence[np.ndarray], own: np.ndarray) -> np.ndarray:
     place = {c["name"]: j for j, c in enumerate(columns)}
     kind = split["kind"]
+    empty_left = split.get("missing") == "left"
     if kind == "linear":
         total = np.zeros(len(own))  # from 0 in the listed order, as the format says
         tests = split.get("categories") or [None] * len(split["features"])
         for name, factor, category in zip(split["features"], split["coefficients"], tests, strict=True):
-            value = values[place[name]][own]
-            if category is not None:
-                value = (value == columns[place[name]]["categories"].index(category)).astype(np.float64)
-            total = total + factor * value
-        return total <= split["threshold"]
+            total = total + factor * _term(columns[place[name]], values[place[name]][own], category, split)
+        return np.where(np.isnan(total), empty_left, total <= split["threshold"])
     value = values[place[split["feature"]]][own]
+    if kind == "missing":
+        return np.isnan(value)
+    if kind == "subset":
+        names = columns[place[split["feature"]]]["categories"]
+        return np.isin(value, [names.index(word) for word in split["categories"]])
     if kind == "threshold":
-        return value <= split["threshold"]
-    if kind == "interval":
+        left = value <= split["threshold"]
+    else:
         low = -math.inf if split["low"] is None else split["low"]
         high = math.inf if split["high"] is None else split["high"]
-        return (low < value) & (value <= high)
-    names = columns[place[split["feature"]]]["categories"]
-    return np.isin(value, [names.index(word) for word in split["categories"]])
+        left = (low < value) & (value <= high)
+    return np.where(np.isnan(value), empty_left, left)
+
+
+def _term(column: dict, value: np.ndarray, category: str | None, split: dict) -> np.ndarray:
+    """Return what a term of a sum reads in each row, float64 (n,), NaN for an empty cell that nothing fills."""
+    if category is None:
+        return np.where(np.isnan(value), column["fill"], value) if split.get("missing") == "fill" else value
+    if column["kind"] == "categorical":
+        return (value == column["categories"].index(category)).astype(np.float64)
+    return np.isnan(value).astype(np.float64)
 
 
 def count_nodes(model: dict[str, Any], nodes: Sequence[dict], rows: ModelTable) -> tuple[np.ndarray, Counts]:

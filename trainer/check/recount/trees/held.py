@@ -9,6 +9,7 @@ from trainer.check.proof.model import ModelTable
 from trainer.check.recount.restrictions import restrictions
 from trainer.check.recount.structure import structure
 from trainer.check.recount.trees.counts import Counts, count_nodes, node_counts
+from trainer.check.recount.trees.empty import check_empty_cells
 from trainer.check.recount.trees.members import questions_asked
 
 
@@ -21,5 +22,6 @@ def check_tree(model: dict[str, Any], nodes: Sequence[dict[str, Any]], rows: Mod
     if all(finding.verdict != "refuted" for finding in found):
         leaf, counts = count_nodes(model, nodes, rows)
         found = [node_counts(nodes, counts), *restrictions(own, counts, rows, leaf), *questions_asked(own, rows)]
+        found += check_empty_cells(model, nodes, rows)
     trouble = next((finding.detail for finding in found if finding.verdict == "refuted"), "")
     return trouble or ("It claims something of its own." if any("impurity" in v for v in nodes) else ""), counts

@@ -15,6 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from trainer.constraints import directions, favoured, groups
+from trainer.data.encoding import Test
 from trainer.data.problem import Problem
 from trainer.families.exact.editing.space import ExactSpace
 from trainer.methods.base import Settings, exact_fraction
@@ -50,9 +51,10 @@ def _rising(problem: Problem, settings: Settings, space: ExactSpace) -> np.ndarr
     for name, falls in directions(settings, problem.names):
         column = problem.names.columns.index(name)
         values = problem.table.columns[column].values
+        top = np.flatnonzero(values == values.max(initial=-np.inf, where=~np.isnan(values)))
         for q in range(questions.encoded):
-            if questions.columns[q] == column:
-                largest = questions.answers(q)[values == values.max()].any()
+            if questions.columns[q] == column and problem.binary.features[q].test is not Test.EMPTY:
+                largest = questions.answers(q)[top].any()
                 found[q] = 1 if largest != falls else -1
     return found
 

@@ -56,9 +56,11 @@ class Monotone(SideConstraint):
 
 def monotone(at: NamedIndices, settings: Settings) -> Iterator[SideConstraint]:
     for name, falls in directions(settings, at.problem.names):
-        mine = at.features(name)
-        tests = {at.problem.binary.features[int(at.instance.features[f])].test for f in mine}
-        if tests - {Test.ABOVE}:
+        test_of = {f: at.problem.binary.features[int(at.instance.features[f])].test for f in at.features(name)}
+        mine = tuple(
+            f for f, test in test_of.items() if test is not Test.EMPTY
+        )  # whether a cell is empty compares no values
+        if any(test_of[f] is not Test.ABOVE for f in mine):
             words = f"'{name}' is not encoded by thresholds; use a number with binarise=quantile-thresholds."
             raise ParameterError({"monotone": words})
         if mine:
