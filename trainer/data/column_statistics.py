@@ -58,7 +58,7 @@ def describe_columns(tree: Tree, matrix: FloatArray) -> Tree:
         The same tree. Its numeric columns with a value have `decimals` and `change_unit`; neither is a value of a row.
     """
     known = statistics(tree.schema, matrix)
-    empty = np.isnan(matrix).all(axis=0)
+    empty = [bool(np.isnan(values).all()) for values in matrix.T]
     columns = zip(tree.schema, known, empty, strict=True)
     return replace(tree, schema=tuple(c if none else _describe(c, s) for c, s, none in columns))
 
