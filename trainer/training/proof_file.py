@@ -37,6 +37,7 @@ from trainer.solver_common.binary_problem import BinaryProblem
 FORMAT = "octweb-proof"
 WITHIN = {"within", "cases"}  # reasons of version 2
 NARROW = {"few", "weigh"}  # reasons of version 7, in proofs about hyperplanes
+OF_EMPTY_CELLS = 8  # a version for tables with empty cells, which names another one by 'like'
 RATES = "fairness"  # vectors have its groups in version 6
 SEARCHED = {"monotone", RATES}  # constraints that the exact search does not keep, and the checker does
 MAX_PROOF_BYTES = 50_000_000  # bytes of a file
@@ -194,7 +195,11 @@ def _lines(problem: Problem, proof: ProofSteps, *, planes: bool, rates: bool) ->
     narrow = any(step["by"] in NARROW or "charged" in step for step in proof.steps)
     of_planes = 7 if narrow else 3
     version = 5 if by_shape else 4 if proof.goals else of_planes if planes else (6 if rates else 2) if within else 1
-    yield {"format": FORMAT, "version": version, "rows": rows_digest(problem), "scale": proof.scale} | goal
+    if any(column.missing.any() for column in problem.table.columns):
+        versions = {"version": OF_EMPTY_CELLS, "like": version}
+    else:
+        versions = {"version": version}
+    yield {"format": FORMAT, **versions, "rows": rows_digest(problem), "scale": proof.scale} | goal
     yield from proof.steps
 
 

@@ -82,6 +82,7 @@ class ProofSpace:
     max_columns: int | None = None
     shape: Shape = None  # the topology, where it is given
     rates: RateLimit | None = None
+    empty: bool = False  # some row has an empty cell
     rising: np.ndarray | None = None  # int (m,): 1 if yes must not predict lower classes than no, -1 if not higher ones
 
     def most_leaves(self, height: int) -> int:
@@ -122,3 +123,4 @@ class PlaneSpace:
     charge: Fraction
     digest: str
     min_leaf: int = 1
+    empty: bool = False  # some row has an empty cell

@@ -11,7 +11,7 @@ import numpy as np
 
 from trainer.check.proof.model import OBLIQUE, THRESHOLDS, ModelTable, active_parameter, distant
 from trainer.check.proof.space.questions import cuts_of_bins, features, questions
-from trainer.check.proof.space.space import topology_of
+from trainer.check.proof.space.space import has_empty_cell, topology_of
 from trainer.check.proof.space.subsets import chosen_columns
 from trainer.check.proof.subject import NoProof, Shape, depth_of, leaves_of
 from trainer.check.recount.findings import Finding, recounted, unjudged
@@ -35,6 +35,7 @@ FAR_ROBUST = (
     + "(each column divided by its range or, where that is less, by four times the inter-quartile range of its values, coefficients "
     "of total size 1)"
 )
+FILLED = ", empty cells filled with the training median, with an indicator"
 # (words of files made before, words of today), each for its first place: none of them comes after a name that a person chose
 OLDER = (
     (re.compile(r"\(([0-9]+(?: to [0-9]+)?) a column\)"), r"(\1 per column)"),
@@ -87,10 +88,12 @@ def _spaces(model: dict[str, Any], rows: ModelTable, said: str) -> list[list[str
         if limits := _limits(model):
             head = head.removesuffix(", " + ", ".join(limits))
         return [[head if _topology(model, rows, head) else f"another topology than {head}"]]
+    filled = FILLED if has_empty_cell(rows) else ""
     if distant(model):
-        return [[FAR_ROBUST if active_parameter(model, "scaling") == "robust" else SCALED_DISTANCE_SCOPE]]
+        robust = active_parameter(model, "scaling") == "robust"
+        return [[(FAR_ROBUST if robust else SCALED_DISTANCE_SCOPE) + filled]]
     if method in OBLIQUE:
-        return [[NEAR]]
+        return [[NEAR + filled]]
     if method in THRESHOLDS:
         others = sum(column["kind"] == "categorical" for column in model["columns"])
         texts = ("all thresholds of", "numeric column"), ("single categories of", "other column")

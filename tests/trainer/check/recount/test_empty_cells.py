@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.trainer.check.empty_cells import EmptyCellFiles, files_of, trained_files
-from trainer.check.recount.table.rows import lower_median
+from trainer.check.proof.space.questions import lower_median
 from trainer.table import Column, ColumnKind, ColumnSchema, Labels, MissingPolicy, Table
 
 Document = dict[str, Any]

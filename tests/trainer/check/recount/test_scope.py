@@ -55,6 +55,7 @@ NOT_RESTRICTING = OF_THE_SEARCH | {
     "class_weight",
     "negative_weight",
     "coefficient_penalty",
+    "unseen_missing",
 }
 IN_SPACE = {"binarise", "bins", "topology", "select", "big_m", "scaling"}  # the words on the questions say them
 

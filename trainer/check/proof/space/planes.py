@@ -13,8 +13,8 @@ from functools import lru_cache
 import numpy as np
 
 from trainer.check.proof.model import Model, ModelTable, active_parameter, distant, exact
-from trainer.check.proof.space.questions import features
-from trainer.check.proof.space.space import digest
+from trainer.check.proof.space.questions import filled_features
+from trainer.check.proof.space.space import digest, has_empty_cell
 from trainer.check.proof.subject import NoProof, PlaneSpace
 
 BESIDE = Fraction(1, 10**9)  # what reading numbers as decimals may move a row: a hundredth of what planes keep from it
@@ -42,7 +42,7 @@ def plane_space(model: Model, rows: ModelTable) -> PlaneSpace:
     counts = np.zeros((len(places), len(model["classes"])), np.int64)
     np.add.at(counts, (point, rows.labels[kept]), rows.weights[kept])
     first = kept[np.unique(point, return_index=True)[1]]
-    made = [values for _, values in features(model, rows)]
+    made = [values for _, values in filled_features(model, rows)]
     if not far:
         _near_decimals(made)
     robust = active_parameter(model, "scaling") == "robust"
@@ -56,6 +56,7 @@ def plane_space(model: Model, rows: ModelTable) -> PlaneSpace:
         penalty=exact(certificate.get("leaf_penalty") or 0) * n,
         charge=exact(certificate.get("coefficient_penalty") or 0) * n,
         digest=digest(rows),
+        empty=has_empty_cell(rows),
         min_leaf=min(int(active_parameter(model, "min_leaf") or 1), n),
     )
 

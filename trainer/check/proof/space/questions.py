@@ -73,6 +73,34 @@ def _of_values(model: Model, j: int, values: np.ndarray, weights: np.ndarray) ->
         yield from (values == code for code in np.unique(values[codes]))
 
 
+def filled_features(model: Model, rows: ModelTable) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield what `features` yields of the table with its empty cells filled, each with its column of the model.
+
+    Behind a column with empty cells comes one of 1 for these and 0.
+    """
+    for j, (column, values) in enumerate(zip(model["columns"], rows.columns, strict=True)):
+        empty = np.isnan(values)
+        if not empty.any():
+            yield from ((j, feature) for feature in _features_of(column, values))
+        elif (fill := lower_median(values, rows.plain)) is not None:
+            yield from ((j, feature) for feature in _features_of(column, np.where(empty, fill, values)))
+            yield j, empty.astype(np.float64)
+
+
+def lower_median(values: np.ndarray, weights: np.ndarray) -> float | None:
+    """Return the smallest value up to which half of the weight of all values lies; None without a value.
+
+    Where no value has a weight, each counts one.
+    """
+    present = ~np.isnan(values)
+    own = weights[present]
+    levels, place = np.unique(values[present], return_inverse=True)
+    if not len(levels):
+        return None
+    behind = np.cumsum(np.bincount(place.reshape(-1), own if own.any() else None)).astype(np.int64)
+    return float(levels[np.searchsorted(2 * behind, behind[-1])])
+
+
 def features(model: Model, rows: ModelTable) -> Iterator[tuple[int, np.ndarray]]:
     """The columns of numbers with more than one value, and one of 0 and 1 for each category that occurs, each with its column of the model.
 

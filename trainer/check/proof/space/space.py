@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from itertools import chain
 
@@ -14,7 +15,7 @@ import numpy as np
 
 from trainer.check.proof.model import QUESTIONS, THRESHOLDS, Model, ModelTable, active_parameter, exact, items
 from trainer.check.proof.space.limits import forbidden_pairs, rates_of, recalls_of, rising
-from trainer.check.proof.space.questions import matrix, questions, threshold_features
+from trainer.check.proof.space.questions import features, matrix, of_column, questions, threshold_features
 from trainer.check.proof.space.subsets import MOST_SUBSETS, subsets
 from trainer.check.proof.space.wishes import answers, numbered, wishes_of, with_parted
 from trainer.check.proof.subject import NoProof, ProofSpace, Shape, depth_of
@@ -70,6 +71,7 @@ def space_of(model: Model, rows: ModelTable, X: np.ndarray, asks: list[int], pen
         allowed=np.array([column["name"] not in banned for column in model["columns"]], bool)[columns],
         apart=None if wide else forbidden_pairs(model, columns),
         digest=digest(rows),
+        empty=has_empty_cell(rows),
         columns=columns,
         yes_left=~np.array(right + [False] * (len(named) + len(others)), bool) if wishes else None,
         listed=np.repeat([True, False, True], [len(asks), len(named), len(others)]),
@@ -135,21 +137,37 @@ def _answers(model: Model, rows: ModelTable) -> tuple[np.ndarray, list[int]]:
             raise NoProof("the proof steps prove bounds of errors, and here those of one class count otherwise")
         return subsets(model, rows)
     if method in THRESHOLDS:
+        if model["certificate"].get("wishes"):
+            return _threshold_questions(model, rows)
         made = list(threshold_features(model, rows))
-        X = matrix([x for _, x in made], rows, np.float64)
-        columns = [j for j, _ in made]
-        return _threshold_questions(X, columns, rows) if model["certificate"].get("wishes") else (X, columns)
+        return matrix([x for _, x in made], rows, np.float64), [j for j, _ in made]
     if method not in QUESTIONS or not model["parameters"].get("binarise"):
         raise NoProof(f"there are no proof steps for the trees of '{method}' yet")
     return questions(model, rows)
 
 
-def _threshold_questions(X: np.ndarray, columns: list[int], rows: ModelTable) -> tuple[np.ndarray, list[int]]:
-    """All thresholds as yes/no questions."""
-    cuts = [(f, cut) for f, x in enumerate(X.T) for cut in np.unique(x[rows.weights > 0])[:-1]]
-    if len(cuts) > MOST_SUBSETS:
+def _threshold_questions(model: Model, rows: ModelTable) -> tuple[np.ndarray, list[int]]:
+    """Return all thresholds as yes/no questions; those of a column with empty cells have the order of `of_column`."""
+    plain = model | {
+        "columns": [column | {"special": []} for column in model["columns"]],
+        "parameters": model["parameters"] | {"binarise": "all-thresholds"},
+    }
+    kept = rows.weights > 0
+    made = list[tuple[int, np.ndarray]]()
+    full = (np.zeros(len(own)) if np.isnan(own).any() else own for own in rows.columns)
+    found = dict[int, list[np.ndarray]]()
+    for j, x in features(model, replace(rows, columns=list(full))):
+        found.setdefault(j, []).extend(x > cut for cut in np.unique(x[kept])[:-1])
+    for j, own in enumerate(rows.columns):
+        asked = of_column(plain, rows, j) if np.isnan(own).any() else found.get(j, [])
+        made += [(j, yes) for yes in asked]
+    if len(made) > MOST_SUBSETS:
         raise NoProof(f"there are more thresholds than the {MOST_SUBSETS} that are checked together with wishes")
-    return matrix([X[:, f] > cut for f, cut in cuts], rows), [columns[f] for f, _ in cuts]
+    return matrix([yes for _, yes in made], rows), [j for j, _ in made]
+
+
+def has_empty_cell(rows: ModelTable) -> bool:
+    return any(bool(np.isnan(own).any()) for own in rows.columns)
 
 
 def digest(rows: ModelTable) -> str:

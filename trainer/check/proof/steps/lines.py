@@ -15,6 +15,7 @@ from trainer.check.proof.subject import BadProof, require
 # the version that counts errors for each number of leaves
 FORMAT = "octweb-proof"
 OF_GOALS = 4
+OF_EMPTY_CELLS = 8  # another version is named by 'like'
 MOST_LINE = 1 << 20  # characters of a line
 MOST_STEPS = 5_000_000
 MOST_GOALS = 1 << 12
@@ -47,14 +48,19 @@ def read_proof(path: str | Path) -> Lines:
             raise BadProof(f"the file cannot be read: {str(error)[:200]}") from error
 
 
-def read_header(lines: Lines, versions: Sequence[int], kind: str, digest: str, most: int) -> tuple[Record, list[int]]:
+def read_header(
+    lines: Lines, versions: Sequence[int], kind: str, digest: str, most: int, *, empty: bool
+) -> tuple[Record, list[int]]:
     """The header of a proof of these versions, and its goals: errors of trees with at most 1, 2, … leaves, none where it has one goal.
 
-    `most` leaves at most. Raises BadProof for another header, or for other rows than those of the `digest`.
+    `most` leaves at most. `empty`: some row has an empty cell, so that the file has version 8 and names another one. Raises BadProof for another header, or for other rows than those of the `digest`.
     """
     _, header = next(lines, (0, Record()))
     version = header.get("version")
     goals = numbers(header, "goals")
+    if empty:
+        require(version == OF_EMPTY_CELLS, "some row has an empty cell, and the file is not a proof of version 8")
+        version = header.get("like")
     known = header.get("format") == FORMAT and type(version) is int and version in versions
     require(known, f"the file is not a proof {kind}")
     require(header.get("rows") == digest, "made for another table: its fingerprint is not that of these rows")

@@ -160,7 +160,8 @@ def _places(v: int, tree: Tree) -> Iterator[tuple[int, Tree]]:
 
 def check_planes(lines: Lines, space: PlaneSpace) -> ProvedBounds:
     """The bound that a proof shows for a space of hyperplanes; raises BadProof, which names the first line that does not hold."""
-    header, goals = read_header(lines, VERSIONS, "about hyperplanes, version 3, 4 or 7", space.digest, space.leaves)
+    kind = "about hyperplanes, version 3, 4 or 7"
+    header, goals = read_header(lines, VERSIONS, kind, space.digest, space.leaves, empty=space.empty)
     require(whole_number(header, "scale", 1) == 1, "the scale of a proof about hyperplanes is 1")
     unit = lcm(space.penalty.denominator, space.charge.denominator)
     goal = Fraction(0 if goals else whole_number(header, "goal", 0), unit)

@@ -48,7 +48,7 @@ class _Step(NamedTuple):
 def check_proof(lines: Lines, space: ProofSpace) -> ProvedBounds:
     """The bound that a proof shows for a space; raises BadProof, which names the first line that does not hold."""
     most = space.most_leaves(space.depth)
-    header, goals = read_header(lines, VERSIONS, "of version 1, 2, 4, 5 or 6", space.digest, most)
+    header, goals = read_header(lines, VERSIONS, "of version 1, 2, 4, 5 or 6", space.digest, most, empty=space.empty)
     unit, leaf, scale = _prices(header, space, bool(goals))
     goal = 0 if goals else whole_number(header, "goal", 0)
     check = _Check(space, (Sweep if space.kind == "thresholds" else Counting)(space, unit, leaf))

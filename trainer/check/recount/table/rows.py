@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from trainer.check.proof.model import ModelTable
+from trainer.check.proof.space.questions import lower_median
 from trainer.check.recount.findings import Finding, recounted, unjudged
 from trainer.check.recount.table.reading import GAPS, Gone, plain_pieces, reading_findings, skipped_lines, sources
 from trainer.check.recount.table.tables import Piece, readings
@@ -206,23 +207,13 @@ def _fills(model: dict[str, Any], rows: ModelTable) -> list[Finding]:
     for column, values in zip(model["columns"], rows.columns, strict=True):
         if column.get("fill") is None:
             continue
-        counted = None if column["kind"] == "categorical" else lower_median(values, rows.weights)
+        counted = None if column["kind"] == "categorical" else lower_median(values, rows.plain)
         if counted is None or float(column["fill"]) != counted:
             words = (
                 f"Column '{column['name']}' fills empty cells with {column['fill']}; the training rows give {counted}."
             )
             return [recounted("columns", False, words, "basis")]
     return []
-
-
-def lower_median(values: np.ndarray, weights: np.ndarray) -> float | None:
-    """Return the smallest value up to which half of the weight of all values lies; None without a value of positive weight."""
-    counted = ~np.isnan(values) & (weights > 0)
-    present, place = np.unique(values[counted], return_inverse=True)
-    if not len(present):
-        return None
-    behind = np.cumsum(np.bincount(place.reshape(-1), weights[counted])).astype(np.int64)
-    return float(present[np.searchsorted(2 * behind, behind[-1])])
 
 
 def _decimals(distinct: np.ndarray, _: np.ndarray) -> int:

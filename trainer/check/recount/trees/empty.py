@@ -63,12 +63,14 @@ def _trouble(model: Model, split: Model, rows: ModelTable, own: np.ndarray, left
     """Return what is wrong with the side of empty cells of a question; `own` are its rows, `left` those on its left side."""
     side = split.get("missing", "refuse")
     seen = split.get("missing_seen", True)
-    if side == "fill":
-        return "" if seen else "fills empty cells, and says that it never saw one"
     place = {column["name"]: j for j, column in enumerate(model["columns"])}
     asked = [place[name] for name in columns_of(split)]
-    if not all(model["columns"][j].get("missing") == "learn" for j in asked):
+    policies = {model["columns"][j].get("missing") for j in asked}
+    if not (side == "fill" or ("learn" in policies and policies <= {"learn", "category"})):
         return "" if side == "refuse" else "answers empty cells of a column whose rows were left out"
+    if side == "fill":
+        wrong = seen != any(np.isnan(rows.columns[j]).any() for j in asked)
+        return "does not say rightly whether a column that it fills had empty cells" if wrong else ""
     reached = any(np.isnan(rows.columns[j][own]).any() for j in asked)
     if reached:
         if side == "refuse":

@@ -1,0 +1,113 @@
+"""Proofs about tables with empty cells: accepted as written by both checkers, refused where a side, a question or the version is changed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.trainer.check.empty_cells import EmptyCellFiles, trained_files
+from tests.trainer.check.proof.test_second_checker import page
+from trainer.check.proof.proof import proved_bounds
+from trainer.check.proof.space.space import has_empty_cell
+from trainer.check.proof.subject import BadProof
+from trainer.check.recount.table.rows import load
+
+Lines = list[dict[str, Any]]
+SPACES: list[tuple[str, dict[str, Any]]] = [
+    ("exact", {"binarise": "all-thresholds", "depth": 3}),
+    ("exact", {"binarise": "quantile-thresholds", "bins": 3, "depth": 3, "leaf_penalty": 0.02}),
+    ("exact", {"binarise": "quantile-buckets", "bins": 3, "depth": 4}),
+    ("exact", {"binarise": "all-thresholds", "depth": 3, "max_leaves": 4, "max_columns": 1}),
+    ("exact", {"binarise": "quantile-thresholds", "depth": 3, "min_leaf": 2, "class_weight": "none"}),
+    ("exact-numeric", {"depth": 2}),
+    ("exact-numeric", {"depth": 3, "leaf_penalty": 0.015}),
+    ("bendoct", {"binarise": "all-thresholds", "depth": 2, "monotone": "x0 up"}),
+    ("oct", {"binarise": "quantile-thresholds", "bins": 2, "depth": 2}),
+]
+
+
+def read_lines(files: EmptyCellFiles) -> Lines:
+    assert files.proof is not None
+    return [json.loads(line) for line in gzip.decompress(files.proof.read_bytes()).splitlines()]
+
+
+def shown_cost(files: EmptyCellFiles, lines: Lines) -> Any:
+    """What the checker of proofs says that each tree costs at least."""
+    changed = files.model.with_name("changed.proof.jsonl")
+    changed.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    document = files.document
+    return proved_bounds(document, load(files.rows, document).training, changed).cost
+
+
+@pytest.mark.parametrize("space", range(len(SPACES)))
+def test_both_checkers_accept_proofs_of_empty_cells(space, tmp_path, count):
+    method, parameters = SPACES[space]
+    rng = np.random.default_rng(440 + space)
+    cases = []
+    for k in range(min(count, 8) if method.startswith("exact") else 2):
+        files = trained_files(tmp_path, rng, method, weighted=bool(k % 2), **parameters)
+        assert files.check()[0] == "proved", files.check()[1]
+        lines = read_lines(files)
+        empty = has_empty_cell(load(files.rows, files.document).training)
+        assert (lines[0]["version"] == 8) == ("like" in lines[0]) == empty
+        cases.append((files.model.read_text(), "\n".join(map(json.dumps, lines)), files.rows.read_text()))
+    assert all(page(cases))
+
+
+def _without_version(lines: Lines) -> None:
+    lines[0]["version"] = lines[0].pop("like")
+
+
+def _like_planes(lines: Lines) -> None:
+    lines[0]["like"] = 3
+
+
+def _without_like(lines: Lines) -> None:
+    del lines[0]["like"]
+
+
+@pytest.mark.parametrize("change", [_without_version, _like_planes, _without_like])
+def test_proof_of_empty_cells_needs_version_8(change: Callable[[Lines], None], tmp_path):
+    files = trained_files(tmp_path, np.random.default_rng(3), "exact", binarise="all-thresholds", depth=3)
+    lines = read_lines(files)
+    change(lines)
+    with pytest.raises(BadProof, match="not a proof"):
+        shown_cost(files, lines)
+    assert page([(files.model.read_text(), "\n".join(map(json.dumps, lines)), files.rows.read_text())]) == [False]
+
+
+@pytest.mark.parametrize("method", ["exact", "exact-numeric"])
+def test_proof_with_other_side_or_threshold_is_rejected(method, tmp_path, count):
+    """A question of a step is replaced by its twin with the other side, or by another threshold; a bound that still holds is no lie."""
+    rng = np.random.default_rng(450)
+    refused = 0
+    tried = 0
+    for _ in range(count):
+        files = trained_files(tmp_path, rng, method, binarise="all-thresholds", depth=4)
+        lines = read_lines(files)
+        whole = shown_cost(files, lines)
+        for k in [k for k, line in enumerate(lines) if line.get("path")][:6]:
+            changed = json.loads(json.dumps(lines))
+            changed[k]["path"][-1] ^= int(rng.choice([2, 4]))
+            changed[k]["bound"] += 1
+            tried += 1
+            try:
+                assert shown_cost(files, changed) <= whole
+            except BadProof:
+                refused += 1
+    assert tried
+    assert refused > tried / 2
+
+
+def test_proof_for_swapped_side_in_rows_is_rejected(tmp_path):
+    """The fingerprint names the empty cells: a proof for rows with a value in their place is one for another table."""
+    files = trained_files(tmp_path, np.random.default_rng(5), "exact", binarise="all-thresholds", depth=2)
+    lines = files.rows.read_text().splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith(","))
+    files.rows.write_text("\n".join([*lines[:at], "0" + lines[at], *lines[at + 1 :]]) + "\n")
+    assert files.check()[0] == "refuted"
