@@ -89,7 +89,7 @@ class ColumnChoice:
 
 @dataclass(frozen=True, kw_only=True)
 class Outlook:
-    """What storing with a choice would keep: rows, notes on what is left out, or `refusal`, why it cannot be stored."""
+    """What storing with a choice would keep: rows, notes on what is left out, its empty cells, or `refusal`, why it cannot be stored."""
 
     rows_read: int
     rows_kept: int = 0
@@ -97,6 +97,7 @@ class Outlook:
     features: int = 0
     notes: tuple[str, ...] = ()
     refusal: str = ""
+    empty: Mapping[str, Any] = field(default_factory=dict)  # what `record.empty_record` says of the empty cells
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Empty cells: which rows they cost, and the one switch that keeps them as a category of their own."""
+"""Empty cells: which rows they cost, what they say about the class, and the one switch that keeps their rows."""
 
 from __future__ import annotations
 
@@ -15,45 +15,41 @@ from octweb.datasets.choice import ColumnChoice
 from octweb.datasets.models import Dataset
 from trainer.data.parsing.infer import GuessedColumn
 from trainer.errors import DataError
-from trainer.table import ColumnKind, MissingPolicy
+from trainer.table import MissingPolicy
 
-TWO = 2
+LISTED = 20  # columns of the picture
 
 
 @dataclass(frozen=True, kw_only=True)
 class Empties:
-    """Rows that empty cells leave out, of all that were read, and the columns that could keep them as a category."""
+    """Rows that empty cells leave out, of all that were read, and the columns that drop them."""
 
     dropped: int
     read: int
     columns: tuple[str, ...]
-    numbers: tuple[str, ...]  # columns of numbers with empty cells, which have no category for them
 
 
 def describe_switch(dataset: Dataset) -> Empties | None:
-    """What the switch would change, or None if no row is left out."""
+    """What the switch would change, or None if no row is left out for an empty cell of a feature."""
     dropped = int(dataset.profile.get("rows_dropped") or 0)
-    if not dropped:
+    dropping = [
+        c["name"] for c in dataset.columns if c["role"] == "feature" and c.get("empty") and c["missing"] == "drop"
+    ]
+    if not dropped or not dropping:
         return None
-    features = [c for c in dataset.columns if c["role"] == "feature" and c.get("empty") and c["missing"] == "drop"]
-    return Empties(
-        dropped=dropped,
-        read=int(dataset.profile.get("rows_read") or dataset.rows + dropped),
-        columns=tuple(c["name"] for c in features if _has_categories(c)),
-        numbers=tuple(c["name"] for c in features if not _has_categories(c)),
-    )
+    read = int(dataset.profile.get("rows_read") or dataset.rows + dropped)
+    return Empties(dropped=dropped, read=read, columns=tuple(dropping))
 
 
-def as_category(dataset: Dataset) -> Dataset:
-    """Treat empty as a category in all columns that have categories; the data set keeps its rows. Raises DataError."""
+def learn(dataset: Dataset) -> Dataset:
+    """Keep the rows with empty cells: splits learn where these go. Raises DataError."""
     found = describe_switch(dataset)
-    return actions.update(dataset, choice=_category_choice(found.columns)) if found and found.columns else dataset
+    return actions.update(dataset, choice=_learning(found.columns)) if found else dataset
 
 
 def foreseen(dataset: Dataset) -> Dataset:
-    """A copy of the data set as `as_category` would leave it, for pages that say what the switch changes; stores nothing."""
-    found = describe_switch(dataset)
-    if not found or not found.columns:
+    """A copy of the data set as `learn` would leave it, for pages that say what the switch changes; stores nothing."""
+    if describe_switch(dataset) is None:
         return dataset
     try:
         described = _described(str(dataset.pk), dataset.sha256, json.dumps(dataset.columns))
@@ -68,27 +64,60 @@ def foreseen(dataset: Dataset) -> Dataset:
 def _described(pk: str, sha256: str, columns: str) -> dict[str, Any]:
     dataset = Dataset.objects.get(pk=pk)
     found = describe_switch(dataset)
-    return actions.described(dataset, _category_choice(found.columns if found else ()))
+    return actions.described(dataset, _learning(found.columns if found else ()))
 
 
-def _category_choice(columns: Sequence[str]) -> ColumnChoice:
-    """The choice that makes empty a category of these columns."""
-    return ColumnChoice(
-        kinds=dict.fromkeys(columns, ColumnKind.CATEGORICAL), missing=dict.fromkeys(columns, MissingPolicy.CATEGORY)
-    )
+def _learning(columns: Sequence[str]) -> ColumnChoice:
+    """The choice that lets splits learn where the empty cells of these columns go."""
+    return ColumnChoice(missing=dict.fromkeys(columns, MissingPolicy.LEARN))
 
 
-def everywhere(choice: ColumnChoice, guesses: Iterable[GuessedColumn]) -> ColumnChoice:
-    """The choice with empty as a category in every column with empty cells that can have one."""
-    kinds = dict(choice.kinds or {})
-    missing = dict(choice.missing or {})
-    for guess in guesses:
-        record = {"kind": kinds.get(guess.name, guess.schema.kind), "distinct": guess.distinct}
-        if guess.missing and guess.name not in (choice.ignore or ()) and _has_categories(record):
-            kinds[guess.name], missing[guess.name] = ColumnKind.CATEGORICAL, MissingPolicy.CATEGORY
-    return replace(choice, kinds=kinds, missing=missing)
+def everywhere(choice: ColumnChoice, guesses: Iterable[GuessedColumn], policy: MissingPolicy) -> ColumnChoice:
+    """The choice with one policy in every column with empty cells."""
+    missing = {guess.name: policy for guess in guesses if guess.missing and guess.name not in (choice.ignore or ())}
+    return replace(choice, missing={**(choice.missing or {}), **missing})
 
 
-def _has_categories(record: Mapping[str, Any]) -> bool:
-    """Columns of categories and columns of two values: as categories these ask the same question."""
-    return record["kind"] == ColumnKind.CATEGORICAL or int(record.get("distinct") or 0) <= TWO
+def card(record: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What a page shows of the report on empty cells; None if no cell is empty."""
+    if not record:
+        return None
+    columns = [_column(column, record["classes"]) for column in record["columns"]]
+    most = max(pattern["rows"] for pattern in record["patterns"])
+    listed = columns[:LISTED]
+    return {
+        "rows": record["rows"],
+        "rows_with_empty": record["rows_with_empty"],
+        "complete": record["rows"] - record["rows_with_empty"],
+        "columns": columns,
+        "telling": [column for column in columns if column["telling"]],
+        "listed": listed,
+        "unlisted": len(columns) - len(listed),
+        "patterns": [
+            {
+                "rows": pattern["rows"],
+                "width": 100 * pattern["rows"] / most,
+                "marks": [at in pattern["columns"] for at in range(len(listed))],
+                "words": ", ".join(columns[at]["name"] for at in pattern["columns"]),
+            }
+            for pattern in record["patterns"]
+        ],
+        "other_rows": record["other_rows"],
+    }
+
+
+def _column(record: Mapping[str, Any], classes: Sequence[str]) -> dict[str, Any]:
+    """A column with the class whose share differs most between its empty cells and the others."""
+    empty = record["classes_empty"]
+    present = record["classes_present"]
+    shares = [(e / max(1, sum(empty)), p / max(1, sum(present))) for e, p in zip(empty, present, strict=True)]
+    at = max(range(len(shares)), key=lambda k: abs(shares[k][0] - shares[k][1]))
+    return {
+        "name": record["name"],
+        "empty": record["empty"],
+        "label": classes[at],
+        "share_empty": shares[at][0],
+        "share_present": shares[at][1],
+        "all": not sum(present),
+        "telling": record["telling"],
+    }

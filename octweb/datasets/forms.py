@@ -140,7 +140,7 @@ def choice_of(data: QueryDict, names: list[str], current: dict[str, str] | None 
         if policy in list(MissingPolicy):
             # a category for the missing exists in categorical columns only
             allowed = policy != MissingPolicy.CATEGORY or kinds.get(name) is ColumnKind.CATEGORICAL
-            missing[name] = MissingPolicy(policy) if allowed else MissingPolicy.DROP
+            missing[name] = MissingPolicy(policy) if allowed else MissingPolicy.LEARN
         units[name] = data.get(f"unit-{i}", "").strip()[:40]
         if f"special-{i}" in data:
             special[name] = parse_codes(data[f"special-{i}"], name)

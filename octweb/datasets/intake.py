@@ -22,9 +22,10 @@ import numpy as np
 from octweb.core.orphans import exit_with_parent
 from octweb.datasets.choice import ColumnChoice, ReadOptions
 from octweb.datasets.model_rows import arrays_of
-from octweb.datasets.record import column_records, profile_record
+from octweb.datasets.record import column_records, empty_record, profile_record
 from octweb.datasets.same_columns import check_same_columns
 from trainer.data.build import LoadReport
+from trainer.data.empty_report import empty_report, is_empty
 from trainer.data.formats.file_bytes import ReadLimits
 from trainer.data.formats.raw import RawTable
 from trainer.data.formats.read_file import read_table
@@ -35,7 +36,7 @@ from trainer.data.parsing.infer import GuessedColumn, guess_target, infer
 from trainer.data.profile import profile
 from trainer.data.reader import build_as_read
 from trainer.errors import DataError, TrainerError
-from trainer.table import ColumnKind, Labels, Table
+from trainer.table import ColumnKind, Labels, MissingPolicy, Table
 from trainer.tree.file import from_json
 
 REQUEST = "request.json"
@@ -159,7 +160,8 @@ def _describe(raw: RawTable, choice: ColumnChoice, reading: TableReading) -> dic
         "reading": reading.to_json() if reading.special or reading.columns else {},
         "rows": len(table),
         "columns": column_records(guesses, table, target, choice),
-        "profile": profile_record(profile(table, labels), labels, report) | {"read_bytes": _bytes(raw)},
+        "profile": profile_record(profile(table, labels), labels, report)
+        | {"read_bytes": _bytes(raw), "empty": _empty_cells(raw, target, choice, reading, (table, report))},
     }
 
 
@@ -174,11 +176,30 @@ def _outlook(raw: RawTable, choice: ColumnChoice, reading: TableReading) -> dict
     try:
         table, labels, report = build_with(raw, target, choice, reading)
     except DataError as error:
-        return found | {"refusal": str(error)}
+        return found | {"refusal": str(error), "empty": _empty_cells(raw, target, choice, reading, None)}
     return found | {
+        "empty": _empty_cells(raw, target, choice, reading, (table, report)),
         "rows_kept": len(table), "classes": len(labels.classes), "features": len(table.schema),
         "notes": replace(report, reading_notes=()).notes,  # how it was read has a card of its own
     }  # fmt: skip
+
+
+def _empty_cells(
+    raw: RawTable, target: str, choice: ColumnChoice, reading: TableReading, built: tuple[Table, LoadReport] | None
+) -> dict[str, Any]:
+    """The empty cells of the columns in use; empty if there is none, or if the table cannot be built.
+
+    `built` is the table of the choice: one that dropped no row and has no empty cell need not be built again.
+    """
+    if built is not None and not built[1].rows_dropped and not any(is_empty(c).any() for c in built[0].columns):
+        return {}
+    names = [name for name in reading.for_target(target).names(raw.names) if name != target]
+    learned = replace(choice, missing=dict.fromkeys(names, MissingPolicy.LEARN))
+    try:
+        table, labels, _ = build_with(raw, target, learned, reading)
+    except DataError:
+        return {}
+    return empty_record(empty_report(table, labels), labels)
 
 
 def _guess_record(guess: GuessedColumn) -> dict[str, Any]:

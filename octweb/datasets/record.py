@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from octweb.datasets.choice import ColumnChoice
 from trainer.data.build import LoadReport
+from trainer.data.empty_report import EmptyReport
 from trainer.data.parsing.infer import GuessedColumn
 from trainer.data.profile import Profile
 from trainer.table import Labels, Table
@@ -35,6 +37,20 @@ def column_records(
         record.pop("categories", None)  # long, and read again from the rows
         records.append(record)
     return records
+
+
+def empty_record(found: EmptyReport, labels: Labels) -> dict[str, Any]:
+    """The report on empty cells as JSON; empty if no cell is."""
+    if not found.columns:
+        return {}
+    return {
+        "rows": found.rows,
+        "rows_with_empty": found.rows_with_empty,
+        "classes": list(labels.classes),
+        "columns": [asdict(column) for column in found.columns],
+        "patterns": [{"columns": list(columns), "rows": rows} for columns, rows in found.patterns],
+        "other_rows": found.other_rows,
+    }
 
 
 def profile_record(found: Profile, labels: Labels, report: LoadReport) -> dict[str, Any]:
@@ -69,6 +85,7 @@ def profile_record(found: Profile, labels: Labels, report: LoadReport) -> dict[s
                 "cut_accuracy": c.cut_accuracy,
                 "cut": c.cut,
                 "cut_category": c.cut_category,
+                "cut_empty": c.cut_empty,
                 "constant": bool(c.constant),
             }
             for c in found.columns

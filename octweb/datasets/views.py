@@ -116,8 +116,9 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
     # the choices count by place: read in another way, these are other columns than those that were chosen for
     same = request.POST.get("seen", seen) == seen
     choice, unread = _parse_choices(request.POST if request.method == "POST" and same else None, data, staged, names)
-    if "empty_as_category" in request.POST:
-        choice = empty_cells.everywhere(choice, guesses)
+    policy = request.POST.get("missing_all", "")
+    if policy in list(MissingPolicy):
+        choice = empty_cells.everywhere(choice, guesses, MissingPolicy(policy))
     if "confirm" in request.POST and not same:
         context |= {"error": "The file is now read in another way. Look at its columns, then store it.", "problems": ()}
     elif unread is not None:
@@ -129,6 +130,7 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
         context |= answer
     guessed, reason = guess_target(guesses)
     guessed = guessed if guessed in staged.names else upload.found["target"]
+    outlook = actions.outlook(upload, choice)
     said = dict(reading.given.get("kinds", {}))
     records = column_records(staged.reading.columns.values(), staged.names, said)
     context |= {
@@ -147,9 +149,9 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
         "name": request.POST.get("name") or upload.source_name.split(".")[0],
         "total": staged.rows,
         "seen": seen,
-        "outlook": actions.outlook(upload, choice),
-        "empty_as_category": "empty_as_category" in request.POST,
-        "empties": any(guess.missing for guess in guesses),
+        "outlook": outlook,
+        "empty_card": empty_cells.card(outlook.empty),
+        "missing_all": policy,
         "chosen_out": sorted(set(choice.ignore or ()) - {choice.target or guessed}, key=names.index),
     }
     return render(request, "datasets/preview.html", context)
@@ -244,6 +246,7 @@ def dataset_detail(request: HttpRequest, pk: Any) -> HttpResponse:
         "in_file": in_file,
         "cells": in_file * max(1, len(dataset.columns)),
         "empty_cells": sum(c["empty"] for c in dataset.columns),
+        "empty_card": empty_cells.card(dataset.profile.get("empty") or {}),
         "runs": dataset.runs.kept().select_related("model")[:20],
         "models": dataset.models.kept().select_related("family")[:20],
         "experiments": dataset.experiments.kept()[:20],

@@ -27,7 +27,7 @@ from trainer.methods.base import Method
 from trainer.methods.capabilities import Role
 from trainer.registry import get, method_for
 
-EMPTY = "empty_as_category"  # the switch for empty cells
+EMPTY = "learn_empty"  # the switch for empty cells
 DECLARED_UNITS = ("p_", "evaluation", "test_percent", "folds", "name")
 
 
@@ -60,7 +60,7 @@ def run_new(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         try:
             if EMPTY in request.POST:
-                stored = empty_cells.as_category(stored)
+                stored = empty_cells.learn(stored)
             run = actions.enqueue(owner=request.user, dataset=stored, **form.request())
             return redirect("runs:detail", run.pk)
         except ParameterError as error:
@@ -191,9 +191,9 @@ def _meant(dataset: Dataset, data: QueryDict) -> Dataset:
     return empty_cells.foreseen(dataset) if EMPTY in data else dataset
 
 
-def _form_version(dataset: Dataset, as_category: bool) -> tuple[str, str]:
+def _form_version(dataset: Dataset, learning: bool) -> tuple[str, str]:
     """What tells whether the whole form was made for these data."""
-    return str(dataset.pk), "1" if as_category else "0"
+    return str(dataset.pk), "1" if learning else "0"
 
 
 def _page(request: HttpRequest, dataset: Dataset, choice: MethodChoice, form: RunForm, stored: Dataset) -> HttpResponse:
@@ -205,7 +205,7 @@ def _context(
     request: HttpRequest, dataset: Dataset, choice: MethodChoice, form: RunForm, stored: Dataset
 ) -> dict[str, Any]:
     """`dataset` is what the run would train on, `stored` the same before the switch for empty cells."""
-    as_category = EMPTY in (request.POST if request.method == "POST" else request.GET)
+    learning = EMPTY in (request.POST if request.method == "POST" else request.GET)
     method = choice.method
     return {
         "dataset": dataset,
@@ -222,8 +222,8 @@ def _context(
         "workers_seen": queue.worker_seen(),
         "reach": latest_reach(request.user, dataset) if method.parameter("sensitivity") else None,
         "empties": empty_cells.describe_switch(stored),
-        "as_category": as_category,
-        "shown_empty": _form_version(stored, as_category)[1],
+        "learning": learning,
+        "shown_empty": _form_version(stored, learning)[1],
         **describe_run(request.user, dataset, method, form),
     }
 

@@ -23,8 +23,8 @@ class ColumnProfile:
 
     `edges` are the ends of the bins (one more than bins; binary and categorical columns have `bars`, a name a bin, instead);
     `histogram`, int64 of shape (bins, classes), counts the rows. `cut_accuracy` is the share of all rows that one cut at
-    `cut` (x ≤ cut goes left) classifies correctly, rows without a value by the larger class among themselves; for
-    categorical columns one category (`cut_category`) is set against the others.
+    `cut` (x ≤ cut goes left) classifies correctly; for categorical columns one category (`cut_category`) is set against the others.
+    `cut_empty` is the side of rows without a value, "left" or "right", or "only" where the best question is whether the cell is empty.
     """
 
     name: str
@@ -41,6 +41,7 @@ class ColumnProfile:
     cut_accuracy: float
     cut: float | None
     cut_category: str | None
+    cut_empty: str
     constant: bool
 
 
@@ -112,11 +113,11 @@ def _column(column: Column, y: np.ndarray, k: int) -> ColumnProfile:
     present = ~column.missing
     values = column.values[present]
     classes = y[present]
-    rest = int(np.bincount(y[~present], minlength=k).max()) if not present.all() else 0
+    gone = np.bincount(y[~present], minlength=k)
     levels, codes = np.unique(values, return_inverse=True)
     joint = np.bincount(codes.reshape(-1) * k + classes, minlength=len(levels) * k).reshape(-1, k)
     categorical = column.kind is ColumnKind.CATEGORICAL
-    cut_level, correct = _best_category(joint) if categorical else _best_cut(joint)
+    cut_level, correct, side = (*_best_category(joint, gone), "") if categorical else _best_cut(joint, gone)
     numeric = len(values) > 0 and not categorical
     cut = category = None
     if cut_level is not None and categorical:
@@ -136,10 +137,11 @@ def _column(column: Column, y: np.ndarray, k: int) -> ColumnProfile:
         edges=edges,
         bars=bars,
         histogram=histogram,
-        cut_accuracy=(correct + rest) / len(y),
+        cut_accuracy=correct / len(y),
         cut=cut,
+        cut_empty=side,
         cut_category=category,
-        constant=len(levels) < 2,
+        constant=len(levels) < 2 and (len(levels) == 0 or bool(present.all())),
     )
 
 
@@ -148,21 +150,32 @@ def _shortest_cut(low: float, high: float) -> float:
     return shortest_between(low, high) if np.isfinite(low) and np.isfinite(high) else low
 
 
-def _best_cut(joint: np.ndarray) -> tuple[int | None, int]:
-    """The last level on the left of the best cut (None: no cut) and the rows it classifies correctly."""
+def _best_cut(joint: np.ndarray, gone: np.ndarray) -> tuple[int | None, int, str]:
+    """The last level on the left of the best cut (None: no cut), the rows it classifies correctly, and where the empty cells go.
+
+    `joint` are the rows by level and class, `gone` those with an empty cell by class. The side is "left" or "right"; "only" if the best
+    question is whether the cell is empty.
+    """
     total = joint.sum(0)
-    if len(joint) < 2:
-        return None, int(total.max(initial=0))
     left = np.cumsum(joint, axis=0)[:-1]
-    correct = left.max(1) + (total - left).max(1)
-    best = int(correct.argmax())
-    return best, int(correct[best])
+    found: list[tuple[int, int | None, str]] = []
+    for side, low, high in (("right", left, total - left + gone), ("left", left + gone, total - left)):
+        if len(left):
+            correct = low.max(1) + high.max(1)
+            at = int(correct.argmax())
+            found.append((int(correct[at]), at, side if gone.any() else ""))
+    if gone.any() and len(joint):
+        found.append((int(total.max() + gone.max()), None, "only"))
+    if not found:
+        return None, int((total + gone).max(initial=0)), ""
+    correct_rows, at_level, empty_side = max(found, key=lambda one: one[0])  # the first of those that are equally good
+    return at_level, correct_rows, empty_side
 
 
-def _best_category(joint: np.ndarray) -> tuple[int | None, int]:
-    """The level that is best set against all others (None: there are not two) and the rows it classifies correctly."""
-    total = joint.sum(0)
-    if len(joint) < 2:
+def _best_category(joint: np.ndarray, gone: np.ndarray) -> tuple[int | None, int]:
+    """The level that is best set against all other rows (None: there are none) and the rows it classifies correctly."""
+    total = joint.sum(0) + gone
+    if len(joint) < (1 if gone.any() else 2):
         return None, int(total.max(initial=0))
     correct = joint.max(1) + (total - joint).max(1)
     best = int(correct.argmax())

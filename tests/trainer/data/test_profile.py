@@ -37,14 +37,14 @@ def random_table(seed: int) -> tuple[Table, Labels]:
 
 
 def best_cut_by_trying(column: Column, y) -> int:
-    gone = Counter(y[column.missing].tolist())
-    rest = max(gone.values(), default=0)
-    values = column.values[~column.missing]
-    y = y[~column.missing]
+    values = column.values
+    gone = column.missing
     masks = [np.ones(len(values), bool)]
-    for v in set(values.tolist()):
-        masks.append(values == v if column.kind is ColumnKind.CATEGORICAL else values <= v)
-    return rest + max(sum(max(Counter(y[m].tolist()).values(), default=0) for m in (mask, ~mask)) for mask in masks)
+    for v in set(values[~gone].tolist()):
+        masks += [values == v] if column.kind is ColumnKind.CATEGORICAL else [values <= v, (values <= v) | gone]
+    if column.kind is not ColumnKind.CATEGORICAL:
+        masks.append(gone)
+    return max(sum(max(Counter(y[m].tolist()).values(), default=0) for m in (mask, ~mask)) for mask in masks)
 
 
 @seeds(150)

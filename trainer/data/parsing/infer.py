@@ -11,7 +11,7 @@ import pyarrow as pa
 from trainer.data.formats.raw import RawTable
 from trainer.data.parsing.cells import Cells
 from trainer.data.parsing.codes import codes_text, likely_codes
-from trainer.table import ColumnKind, ColumnSchema
+from trainer.table import ColumnKind, ColumnSchema, MissingPolicy
 
 FEW_VALUES = 10
 EXAMPLES = 5
@@ -75,7 +75,10 @@ def guess(name: str, cells: Cells, raw: RawTable) -> GuessedColumn:
     infinite = cells.infinite if kind is ColumnKind.NUMERIC else np.zeros(len(cells.array), bool)
     return GuessedColumn(
         schema=ColumnSchema(
-            name=name, kind=kind, categories=sorted_words(cells, values) if kind is ColumnKind.CATEGORICAL else ()
+            name=name,
+            kind=kind,
+            categories=sorted_words(cells, values) if kind is ColumnKind.CATEGORICAL else (),
+            missing=MissingPolicy.LEARN,
         ),
         reason=reason,
         missing=missing,
