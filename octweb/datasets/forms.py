@@ -32,6 +32,7 @@ KINDS_OFFERED = (
 )
 EXAMPLE_DATES = {"dd/mm/yyyy": "31/12/2024", "mm/dd/yyyy": "12/31/2024", "dd.mm.yyyy": "31.12.2024"}
 MOST_WORDS = 20
+EMPTY_CODES = "empty-codes:"  # and a column: its codes that are empty cells
 ENCODINGS = ("", "utf-8", "cp1252", "latin-1", "utf-16", "cp1250", "mac-roman", "shift_jis", "gb18030")
 
 
@@ -48,7 +49,7 @@ def reading_of(data: QueryDict | dict[str, Any]) -> ReadOptions:
 
 
 def _parse_options(data: QueryDict | dict[str, Any]) -> dict[str, Any]:
-    """What was said about the cells and about the lines around the table: fields for all columns, and `taken:NAME` for one."""
+    """What was said about the cells and about the lines around the table: fields for all columns, `taken:NAME` and `empty-codes:NAME` for one."""
     if data.get("given"):
         try:
             return ParsingChoices.from_json(json.loads(data["given"])).to_json()
@@ -56,7 +57,11 @@ def _parse_options(data: QueryDict | dict[str, Any]) -> dict[str, Any]:
             return {}
     kinds = {key.removeprefix("taken:"): data[key] for key in data if key.startswith("taken:") and data[key]}
     words = [word.strip() for word in data.get("missing_words", "").split(",") if word.strip()]
-    given: dict[str, Any] = {"kinds": kinds, "missing": {EVERY: words[:MOST_WORDS]} if words else {}}
+    empty = {EVERY: words[:MOST_WORDS]} if words else {}
+    for key in data:
+        if key.startswith(EMPTY_CODES) and (codes := [w.strip() for w in data[key].split(",") if w.strip()]):
+            empty[key.removeprefix(EMPTY_CODES)] = codes[:MOST_WORDS]
+    given: dict[str, Any] = {"kinds": kinds, "missing": empty}
     for what, known in (("decimal", DECIMALS), ("thousands", THOUSANDS_SIGNS)):
         if data.get(what) in known and data.get(what):
             given[what] = {EVERY: "" if data[what] == "none" else data[what]}

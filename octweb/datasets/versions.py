@@ -56,6 +56,10 @@ def changes(dataset: Dataset) -> list[ColumnDifference]:
     found = []
     for where, numbers in (
         ("rows", [d.rows for d in (before, dataset)]),
+        (
+            "rows with empty cells",
+            [(d.profile.get("empty") or {}).get("rows_with_empty", 0) for d in (before, dataset)],
+        ),
         ("rows left out for empty cells", [d.profile.get("rows_dropped") or 0 for d in (before, dataset)]),
         ("rows that repeat another", [d.profile.get("duplicate_rows") or 0 for d in (before, dataset)]),
     ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -141,7 +142,7 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
         "around": around_notes(staged.detected.top, staged.detected.bottom),
         "rows": list(zip(staged.lines, first, strict=True)),
         "called": "row" if staged.detected.format == "parquet" else "line",
-        "columns": _choices(guesses, choice, staged.reading.units()),
+        "columns": _choices(guesses, choice, staged.reading.units(), reading.given.get("missing", {})),
         "target": choice.target or guessed,
         "target_reason": reason,
         "kinds": list(ColumnKind),
@@ -322,7 +323,9 @@ def _suggested(request: HttpRequest, dataset: Dataset) -> tuple[str, tuple[float
     return (name, codes) if known and codes and request.method == "GET" else ("", ())
 
 
-def _choices(guesses: Any, choice: ColumnChoice, units: dict[str, str]) -> list[dict[str, Any]]:
+def _choices(
+    guesses: Any, choice: ColumnChoice, units: dict[str, str], empty_words: Mapping[str, Any]
+) -> list[dict[str, Any]]:
     """One record per column for the preview table: what was guessed, and what was chosen over it."""
     return [
         {
@@ -331,6 +334,7 @@ def _choices(guesses: Any, choice: ColumnChoice, units: dict[str, str]) -> list[
             "missing": str((choice.missing or {}).get(guess.name, guess.schema.missing)),
             "unit": (choice.units or {}).get(guess.name, units.get(guess.name, "")),
             "special": [decimal_text(v) for v in (choice.special or {}).get(guess.name, guess.special)],
+            "empty_codes": empty_words.get(guess.name, ()),
             "role": "ignored" if guess.name in (choice.ignore or ()) or _left_out(guess, choice) else "feature",
             "reason": guess.reason,
             "empty": guess.missing,

@@ -84,11 +84,15 @@ def test_without_it_they_are_pages(page, settings, media):
 def test_the_preview_says_what_will_be_left_out(page):
     url = start(page, GAPS)
     text = page.get(url, {"target": "label"}).content.decode()
-    assert "27 of 30 rows would train," in text
-    assert "3 of 30 rows were dropped for empty cells in: size (3)." in text
+    assert "30 of 30 rows would train," in text
+    assert "With “drop” 27 rows train." in " ".join(text.split())
     assert "Column &#x27;id&#x27; was left out: all its texts are different" in text
     assert "Column &#x27;empty&#x27; was left out: it has no value" in text
     mark = seen(page, url)
+    fields = {"target": "label", "missing-1": "drop", "reread": "1", "seen": mark}
+    text = page.post(url, fields).content.decode()
+    assert "27 of 30 rows would train," in text
+    assert "3 of 30 rows were dropped for empty cells in: size (3)." in text
     fields = {"target": "label", "role-1": "ignored", "reread": "1", "seen": mark}
     text = page.post(url, fields).content.decode()
     assert "30 of 30 rows would train," in text
@@ -214,7 +218,7 @@ def test_a_file_is_parsed_once_unless_it_is_read_in_another_way(page, monkeypatc
     assert parsed == [None, ","]
     assert page.post(url, {"target": "label", "delimiter": ",", "confirm": "1"}).status_code == 302
     assert parsed == [None, ","]
-    assert Dataset.objects.get().rows == 27
+    assert Dataset.objects.get().rows == 30
 
 
 def test_line_numbers_survive_staging(page):

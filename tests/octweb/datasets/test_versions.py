@@ -50,7 +50,7 @@ def test_rows_that_were_left_out_or_repeat_another_are_differences(first):
     made = version(first, "\n".join([*rows, ",r,p", "1,,q", rows[1], rows[1]]) + "\n")
     found = {c.where: (c.before, c.now) for c in versions.changes(made)}
     repeated = first.profile["duplicate_rows"]
-    assert found["rows left out for empty cells"] == ("0", "2")
+    assert found["rows with empty cells"] == ("0", "2")
     assert found["rows that repeat another"] == (str(repeated), str(repeated + 2))
 
 

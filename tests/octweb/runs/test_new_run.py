@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from octweb.datasets import actions as datasets
 from octweb.datasets import empty_cells
+from octweb.datasets.choice import ColumnChoice
 from octweb.runs import actions, advice, forms
 from octweb.runs.advice import AdviceAnswers
 from octweb.runs.constraint_fields import PairsField, RecallField
@@ -19,6 +20,7 @@ from octweb.runs.words import in_words, run_name
 from trainer.constraints import CONSTRAINTS
 from trainer.data.encoding import encode_binary
 from trainer.registry import METHODS, get
+from trainer.table import MissingPolicy
 
 pytestmark = [pytest.mark.django_db, pytest.mark.one_database]  # what the page makes of answers
 
@@ -305,40 +307,45 @@ def test_one_switch_keeps_rows_with_empty_cells(browser, owner, media):
     text = "a,b,n,class\n" + "".join(
         f"{'y' if i % 3 else ''},{i % 2},{'' if i == 5 else i},{'pq'[i % 2]}\n" for i in range(40)
     )
-    dataset = datasets.create(owner=owner, file=io.BytesIO(text.encode()), source_name="votes.csv", target="class")
+    dropped = ColumnChoice(missing={"a": MissingPolicy.DROP, "n": MissingPolicy.DROP})
+    dataset = datasets.create(
+        owner=owner, file=io.BytesIO(text.encode()), source_name="votes.csv", target="class", choice=dropped
+    )
     found = empty_cells.describe_switch(dataset)
-    assert found.columns == ("a",)
-    assert found.numbers == ("n",)
+    assert found.columns == ("a", "n")
     page = browser.get(reverse("runs:new"), {"dataset": dataset.pk, "p_bins": "5"})
     assert f"{found.dropped} of 40 rows have empty cells" in page.content.decode()
-    data = _sent(page.context) | {"empty_as_category": "on"}
+    data = _sent(page.context) | {"learn_empty": "on"}
     # the form says what the switch would change, and changes nothing before the start
     before = browser.post(reverse("runs:advice"), data | {"shown_dataset": str(dataset.pk), "shown_empty": "1"})
     whole = browser.post(reverse("runs:advice"), data | {"shown_dataset": str(dataset.pk), "shown_empty": "0"})
     assert (before.get("HX-Retarget"), whole["HX-Retarget"]) == (None, "#run-form")
-    assert "39 rows, 3 columns" in whole.content.decode()
+    assert "40 rows, 3 columns" in whole.content.decode()
     assert "15 of 40 rows have empty cells and would be left out" in " ".join(whole.content.decode().split())
     for answer in (before, whole):
-        assert answer.context["expected"].rows + answer.context["unseen_rows"] == 39
-        assert answer.context["as_category"]
+        assert answer.context["expected"].rows + answer.context["unseen_rows"] == 40
+        assert answer.context["learning"]
     assert page.context["expected"].rows + page.context["unseen_rows"] == 25
-    # "y" alone asks nothing, "y" or empty asks one question
-    assert before.context["expected"].questions == page.context["expected"].questions + 1
+    # four thresholds with empty cells on either side, "is n empty?", "y" or empty, and b
+    assert (page.context["expected"].questions, before.context["expected"].questions) == (5, 11)
     dataset.refresh_from_db()
     assert dataset.rows == 25
     assert browser.post(reverse("runs:new"), data).status_code == 302
     dataset.refresh_from_db()
-    assert dataset.rows == 39
-    assert empty_cells.describe_switch(dataset).columns == ()
+    assert dataset.rows == 40
+    assert empty_cells.describe_switch(dataset) is None
 
 
 def test_the_switch_opens_questions_about_groups(browser, owner, media):
     """Two answers and empty are three categories."""
     text = "a,b,class\n" + "".join(f"{('y', 'n', '')[i % 3]},{('y', 'n')[i % 2]},{'pq'[i % 2]}\n" for i in range(40))
-    dataset = datasets.create(owner=owner, file=io.BytesIO(text.encode()), source_name="votes.csv", target="class")
+    dropped = ColumnChoice(missing={"a": MissingPolicy.DROP})
+    dataset = datasets.create(
+        owner=owner, file=io.BytesIO(text.encode()), source_name="votes.csv", target="class", choice=dropped
+    )
     page = browser.get(reverse("runs:new"), {"dataset": dataset.pk})
     assert [k.refusal == "" for k in page.context["kinds"]] == [True, False, False, False]
-    data = _sent(page.context) | {"empty_as_category": "on", "shown_dataset": str(dataset.pk), "shown_empty": "0"}
+    data = _sent(page.context) | {"learn_empty": "on", "shown_dataset": str(dataset.pk), "shown_empty": "0"}
     answer = browser.post(reverse("runs:advice"), data)
     assert [k.refusal == "" for k in answer.context["kinds"]] == [True, False, False, True]
     assert (page.context["expected"].questions, answer.context["expected"].questions) == (2, 4)
@@ -348,9 +355,12 @@ def test_the_switch_of_the_preview_changes_what_would_train(browser, owner):
     text = "a,b,class\n" + "".join(f"{'xyz'[i % 3] if i % 4 else ''},{i},{'pq'[i % 2]}\n" for i in range(40))
     upload = datasets.stage(owner=owner, file=io.BytesIO(text.encode()), source_name="gaps.csv")
     url = reverse("datasets:preview", args=[upload.pk])
-    assert browser.get(url).context["outlook"].rows_kept == 30
-    page = browser.post(url, {"reread": "1", "empty_as_category": "on", "header": "yes"})
+    page = browser.get(url)
     assert page.context["outlook"].rows_kept == 40
+    assert page.context["empty_card"]["complete"] == 30
+    page = browser.post(url, {"reread": "1", "missing_all": "drop", "header": "yes"})
+    assert page.context["outlook"].rows_kept == 30
+    assert page.context["empty_card"]["rows"] == 40
 
 
 ASKED = {
