@@ -23,7 +23,7 @@ const withUnit = (value) => written(value) + part("try").dataset.unit;
 
 // rows that answer yes and rows that are wrong: stop −1 lies below all values, the last one above them
 function counts({ facts, stop }) {
-  if (stop < 0) return { yes: 0, wrong: facts.nobody };
+  if (stop < 0) return { yes: facts.least, wrong: facts.nobody };
   if (stop === facts.cuts.length) return { yes: facts.known, wrong: facts.everybody };
   return { yes: facts.yes[stop], wrong: facts.wrong[stop] };
 }

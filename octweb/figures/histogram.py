@@ -26,13 +26,20 @@ def histogram_figure(
     title: str,
     cuts: Sequence[float] = (),
     heads: tuple[str, str] | None = None,
+    empty_left: bool | None = None,
 ) -> dict[str, Any]:
-    """Plotly JSON of the finite `values` (n,) by class `codes` (n,); ink lines at `cuts`, above them the two sides in words, left and right."""
+    """Plotly JSON of the finite `values` (n,) by class `codes` (n,); ink lines at `cuts`, above them the two sides in words, left and right.
+
+    With `empty_left` the empty cells have a bar of their own, left or right of all values.
+    """
+    empty = codes[np.isnan(values)] if empty_left is not None else codes[:0]
     finite = np.isfinite(values)
     values = values[finite]
     codes = codes[finite]
     lines = [float(c) for c in cuts if np.isfinite(c)]
     at, widths, counts = stacked_bars(values, codes, len(classes), lines)
+    if len(empty):
+        at, widths, counts = _with_empty(at, widths, counts, empty, left=bool(empty_left))
     traces: list[dict[str, Any]] = []
     for style, group, name in named_styles(class_styles(classes)):
         rows = counts[group].sum(axis=0)
@@ -63,7 +70,33 @@ def histogram_figure(
         layout["xaxis"]["range"] = _span(at, widths, lines)
     if heads and lines:
         layout["annotations"] = side_words(heads, one_cut=len(lines) == 1)
+    if len(empty):
+        place = 0 if empty_left else -1
+        layout["annotations"] = [*layout.get("annotations", []), _empty_word(float(at[place]), len(empty))]
     return {"data": traces, "layout": layout}
+
+
+def _with_empty(
+    at: FloatArray, widths: FloatArray, counts: np.ndarray, codes: CodeArray, *, left: bool
+) -> tuple[FloatArray, FloatArray, np.ndarray]:
+    """The bars with one more for empty cells of classes `codes`, a little apart from the others."""
+    low = float(at[0] - widths[0] / 2) if len(at) else 0.0
+    high = float(at[-1] + widths[-1] / 2) if len(at) else 0.0
+    width = 0.05 * (high - low) or 1.0
+    place = low - 1.5 * width if left else high + 1.5 * width
+    bar = np.bincount(codes, minlength=len(counts)).reshape(-1, 1)
+    order = (lambda own, others: [own, others]) if left else (lambda own, others: [others, own])
+    return (
+        np.concatenate(order(np.array([place]), at)),
+        np.concatenate(order(np.array([width]), widths)),
+        np.concatenate(order(bar, counts), axis=1),
+    )
+
+
+def _empty_word(x: float, rows: int) -> dict[str, Any]:
+    """The word above the bar of empty cells."""
+    font = {"size": 11, "color": "var(--ink-2)"}
+    return {"text": "empty", "x": x, "y": rows, "yanchor": "bottom", "showarrow": False, "font": font}
 
 
 def cut_line(x: float) -> dict[str, Any]:

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from octweb.figures.split.column import interval_pictures, threshold_pictures
+from octweb.figures.split.column import interval_pictures, missing_pictures, threshold_pictures
 from octweb.figures.split.line import plane_picture, single_column
 from octweb.figures.split.scene import SplitScene
 from octweb.figures.split.subset import subset_pictures
 from octweb.figures.split.terms import coefficient_picture, sum_picture
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.tree.nodes import Tree
-from trainer.tree.splits import Interval, Linear, Subset, Threshold, goes_left
+from trainer.tree.splits import Interval, Linear, Missing, Subset, Threshold, goes_left
 
 
 def split_figures(tree: Tree, node_id: int, X: FloatArray, codes: CodeArray) -> list[dict[str, Any]]:
@@ -42,6 +42,7 @@ def _linear_pictures(scene: SplitScene, split: Linear) -> list[dict[str, Any]]:
 PICTURES: dict[str, Callable[[SplitScene, Any], list[dict[str, Any]]]] = {
     Threshold.kind: threshold_pictures,
     Interval.kind: interval_pictures,
+    Missing.kind: missing_pictures,
     Subset.kind: subset_pictures,
     Linear.kind: _linear_pictures,
 }

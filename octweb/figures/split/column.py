@@ -20,12 +20,14 @@ from octweb.figures.split.scene import (
     sentence,
     undeclared_codes,
 )
-from trainer.tree.splits import Interval, Threshold
+from trainer.table import EmptySide
+from trainer.tree.splits import Interval, Missing, Threshold
+from trainer.tree.splits.base import NumericSplit
 
 
 def threshold_pictures(scene: SplitScene, split: Threshold) -> list[dict[str, Any]]:
     """The rows along the column, and below them those that are wrong by threshold, where there are several to choose from."""
-    picture = _column_picture(scene, split.feature, [split.threshold])
+    picture = _column_picture(scene, split, [split.threshold])
     costs = threshold_costs(scene.tree, scene.node.id, scene.X, scene.codes)
     if costs is not None and len(costs.low) > 1:
         picture["figure"] = with_curve(picture["figure"], costs, scene.name(split.feature))
@@ -33,19 +35,42 @@ def threshold_pictures(scene: SplitScene, split: Threshold) -> list[dict[str, An
 
 
 def interval_pictures(scene: SplitScene, split: Interval) -> list[dict[str, Any]]:
-    return [_column_picture(scene, split.feature, [split.low, split.high])]
+    return [_column_picture(scene, split, [split.low, split.high])]
 
 
-def _column_picture(scene: SplitScene, feature: int, cuts: Sequence[float]) -> dict[str, Any]:
+def missing_pictures(scene: SplitScene, split: Missing) -> list[dict[str, Any]]:
+    """The empty cells on the left and the rows with a value on the right."""
+    values = scene.X[:, split.feature]
+    known = values[np.isfinite(values)]
+    low = float(known.min()) if len(known) else 0.0
+    span = float(known.max()) - low if len(known) else 0.0
+    return [_column_picture(scene, split, [low - 0.04 * (span or 1.0)])]
+
+
+def _empty_left(split: NumericSplit | Missing, yes_left: bool) -> bool | None:
+    """Whether the bar of empty cells stands left: on the side that their rows go to; None where the split refuses them."""
+    if split.missing is EmptySide.REFUSE and not isinstance(split, Missing):
+        return None
+    return (split.missing is EmptySide.LEFT or isinstance(split, Missing)) == yes_left
+
+
+def _column_picture(scene: SplitScene, split: Threshold | Interval | Missing, cuts: Sequence[float]) -> dict[str, Any]:
+    feature = split.feature
     values = scene.X[:, feature]
     yes, no = scene.heads
     heads = (yes, no) if np.isfinite(cuts[-1]) else (no, yes)  # an interval without an upper end: yes is on the right
     figure = histogram_figure(
-        values, scene.codes, scene.tree.classes, title=scene.name(feature), cuts=cuts, heads=heads
+        values,
+        scene.codes,
+        scene.tree.classes,
+        title=scene.name(feature),
+        cuts=cuts,
+        heads=heads,
+        empty_left=_empty_left(split, heads == (yes, no)),
     )
     return {
         "title": f"{rule_words(scene)} and the {rows_words(len(values))} that reach it",
-        "note": sentence("Bars stack the classes.", missing_words(values), impurity_words(scene)),
+        "note": sentence("Bars stack the classes.", missing_words(values, split), impurity_words(scene)),
         "warning": codes_words(scene, feature),
         "undeclared": {"column": scene.tree.schema[feature].name, "codes": undeclared_codes(scene, feature)},
         "figure": figure,

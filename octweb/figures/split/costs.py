@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trainer.dtypes import CodeArray, FloatArray
+from trainer.table import EmptySide
 from trainer.tree.nodes import Tree
 from trainer.tree.numbers import column_number, shortest_between
 from trainer.tree.splits import goes_left
@@ -22,9 +23,10 @@ class CutCosts:
     yes: np.ndarray  # rows that answer yes, int64
     wrong: np.ndarray  # rows that are wrong below the node, int64
     own: float  # the threshold of the tree
-    nobody: int  # rows wrong where every row answers no
+    nobody: int  # rows wrong where every row with a value answers no
     everybody: int  # rows wrong where every row with a value answers yes
-    known: int  # rows with a value
+    known: int  # rows that answer yes where every row with a value does
+    least: int  # rows that answer yes where no row with a value does: those with an empty cell on that side
     rows: int
 
     def cut(self, place: int) -> float:
@@ -83,23 +85,28 @@ def threshold_costs(tree: Tree, node: int, X: FloatArray, codes: CodeArray) -> C
     if v.split is None or v.split.cut is None:
         return None
     feature, own = v.split.cut
-    order = np.argsort(X[:, feature], kind="stable")  # missing values come last: they answer no
+    order = np.argsort(X[:, feature], kind="stable")  # empty cells come last
     x = X[order, feature]
+    empty_yes = v.split.missing is EmptySide.LEFT
     known = int(np.isfinite(X[:, feature]).sum())
     ends = np.flatnonzero(x[1:known] > x[: known - 1])
     if not len(ends):
         return None
     of_yes, of_no = (np.cumsum(_wrong(tree, side, X, codes)[order]) for side in (v.left, v.right))
+    of_empty = of_yes if empty_yes else of_no
+    wrong_empty = int(of_empty[-1] - of_empty[known - 1])
+    least = len(x) - known if empty_yes else 0
     return CutCosts(
         column=tree.schema[feature].name,
         low=x[ends],
         high=x[ends + 1],
-        yes=(ends + 1).astype(np.int64),
-        wrong=of_yes[ends] + of_no[-1] - of_no[ends],
+        yes=(ends + 1 + least).astype(np.int64),
+        wrong=of_yes[ends] + of_no[known - 1] - of_no[ends] + wrong_empty,
         own=own,
-        nobody=int(of_no[-1]),
-        everybody=int(of_yes[known - 1] + of_no[-1] - of_no[known - 1]),
-        known=known,
+        nobody=int(of_no[known - 1]) + wrong_empty,
+        everybody=int(of_yes[known - 1]) + wrong_empty,
+        known=known + least,
+        least=least,
         rows=len(x),
     )
 

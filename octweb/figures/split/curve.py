@@ -43,7 +43,8 @@ def with_curve(figure: dict[str, Any], costs: CutCosts, name: str) -> dict[str, 
     """
     costs = costs.thinned(MOST_STOPS)
     layout = figure["layout"]
-    heads = figure["layout"]["annotations"]
+    heads = figure["layout"]["annotations"][:2]
+    others = figure["layout"]["annotations"][2:]
     below = {"ticks": "outside", "ticklen": 6, "tickcolor": "rgba(0,0,0,0)"}  # the handle of a page stands on the axis
     titled = layout["xaxis"] | {"title": {"text": ""}, "tickfont": {"size": 11}} | below
     changed = {
@@ -60,6 +61,7 @@ def with_curve(figure: dict[str, Any], costs: CutCosts, name: str) -> dict[str, 
             ),
             _caption(f"Rows of this node wrong, by threshold: {lowest_words(costs)}", LOWER + 0.02, "bottom", name="wrong", bgcolor="var(--card)"),
             _caption(escape(short(name, NARROW)), 0, "top"),
+            *others,
         ],
         "meta": _meta(costs),
     }  # fmt: skip
@@ -130,6 +132,8 @@ def _caption(text: str, y: float, anchor: str, **more: Any) -> dict[str, Any]:
 def _meta(costs: CutCosts) -> dict[str, Any]:
     """What a page needs to move the threshold: for each stop its cut, where it holds, rows that answer yes, rows that are wrong."""
     lists = {name: getattr(costs, name).tolist() for name in ("low", "high", "yes", "wrong")}
-    whole = {name: getattr(costs, name) for name in ("own", "at", "now", "nobody", "everybody", "known", "rows")}
+    whole = {
+        name: getattr(costs, name) for name in ("own", "at", "now", "nobody", "everybody", "known", "least", "rows")
+    }
     year = "," not in column_number(costs.column, 2000.0)
     return {"kind": "threshold", "cuts": costs.cuts, **lists, **whole, "lowest": lowest_words(costs), "year": year}

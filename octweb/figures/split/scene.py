@@ -10,10 +10,11 @@ import numpy as np
 from octweb.figures.split.impurity import gini_rows
 from trainer.data.parsing.codes import codes_text, likely_codes
 from trainer.dtypes import CodeArray, FloatArray
-from trainer.table import ColumnKind
+from trainer.table import ColumnKind, EmptySide
 from trainer.tree.describe import split_text
 from trainer.tree.nodes import Node, Tree
 from trainer.tree.render.palette import short
+from trainer.tree.splits import Split
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,9 +93,13 @@ def _codes_here(scene: SplitScene, feature: int) -> dict[float, int]:
     return {v: n for v, n in declared.items() if n} if column.special else likely_codes(values)
 
 
-def missing_words(values: FloatArray) -> str:
+def missing_words(values: FloatArray, split: Split) -> str:
+    """Which answer the rows with an empty cell get; empty if there is none."""
     missing = int(np.isnan(values).sum())
-    return f"{rows_words(missing)} without a value answer no." if missing else ""
+    if not missing or split.missing is EmptySide.FILL:
+        return ""
+    answer = "yes" if split.missing is EmptySide.LEFT or split.kind == "missing" else "no"
+    return f"{rows_words(missing)} with an empty cell {'answers' if missing == 1 else 'answer'} {answer}."
 
 
 def rule_words(scene: SplitScene) -> str:

@@ -42,7 +42,7 @@ def _subset_picture(scene: SplitScene, split: Subset) -> dict[str, Any]:
             rest = group[len(keep) :]
             bars.append((f"Other ({len(rest)} categories)", counts[rest].sum(axis=0)))
     figure = _category_bars(scene, bars)
-    note = sentence(f"{'; '.join(scene.heads)}. Longest first.", missing_words(values), impurity_words(scene))
+    note = sentence(f"{'; '.join(scene.heads)}. Longest first.", missing_words(values, split), impurity_words(scene))
     return {"title": f"{short(column.name, 40)}: which categories go where", "note": note, "figure": figure}
 
 

@@ -16,10 +16,12 @@ from octweb.figures.split.scene import (
     sentence,
     weighed_codes_words,
 )
+from trainer.table import EmptySide
 from trainer.tree.describe import number_text
 from trainer.tree.render.names import short_names
 from trainer.tree.render.palette import axis, escape, frame, short
 from trainer.tree.splits import Linear
+from trainer.tree.splits.base import EMPTY
 
 MAX_TERMS = 10
 
@@ -29,9 +31,14 @@ def coefficient_picture(scene: SplitScene, split: Linear) -> dict[str, Any]:
     names = short_names([c.name for c in scene.tree.schema])
     for f, a, level in zip(split.features, split.coefficients, split.levels, strict=True):
         column = scene.tree.schema[f]
-        values = scene.X[:, f] if level < 0 else (scene.X[:, f] == level).astype(np.float64)
+        values = scene.X[:, f]
+        if level == EMPTY:
+            values = np.isnan(values).astype(np.float64)
+        elif level >= 0:
+            values = (values == level).astype(np.float64)
         known = values[np.isfinite(values)]
-        name = names[f] if level < 0 else f"{short(column.name, 14)} is {short(column.categories[level], 14)}"
+        what = "empty" if level == EMPTY else short(column.categories[level], 14) if level >= 0 else ""
+        name = f"{short(column.name, 14)} is {what}" if what else names[f]
         terms.append((a * float(known.std()) if len(known) else 0.0, name))
     terms.sort(key=lambda term: -abs(term[0]))
     shown = terms[:MAX_TERMS]
@@ -65,9 +72,7 @@ def coefficient_picture(scene: SplitScene, split: Linear) -> dict[str, Any]:
 
 
 def sum_picture(scene: SplitScene, split: Linear) -> dict[str, Any]:
-    total = np.zeros(len(scene.X))
-    for f, a, level in zip(split.features, split.coefficients, split.levels, strict=True):
-        total += a * (scene.X[:, f] if level < 0 else (scene.X[:, f] == level))
+    total = split.sums(scene.X)
     figure = histogram_figure(
         total,
         scene.codes,
@@ -75,12 +80,13 @@ def sum_picture(scene: SplitScene, split: Linear) -> dict[str, Any]:
         title="weighted sum of the columns",
         cuts=[split.threshold],
         heads=scene.heads,
+        empty_left={EmptySide.LEFT: True, EmptySide.RIGHT: False}.get(split.missing),
     )
     return {
         "title": f"The sum of the {rows_words(len(total))} that reach it",
         "note": sentence(
             "Bars stack the classes.",
-            missing_words(total),
+            missing_words(total, split),
             weighed_codes_words(scene, [f for f, level in zip(split.features, split.levels, strict=True) if level < 0]),
             impurity_words(scene),
         ),

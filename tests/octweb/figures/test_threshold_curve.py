@@ -14,8 +14,10 @@ from octweb.figures.split.costs import threshold_costs
 from octweb.figures.split.curve import LENGTH, MOST_STOPS, threshold_figure
 from tests.octweb.figures.specimens import one_split
 from tests.octweb.figures.test_tree_figure import _valid
+from trainer.table import EmptySide
 from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
 from trainer.tree.render.palette import without_legend
+from trainer.tree.splits import Missing
 
 
 def drawn(classes: int = 2, n: int = 400):
@@ -124,3 +126,43 @@ def test_a_year_has_no_comma_in_the_words_of_the_curve(name, shift, words):
     ]
     assert layout["meta"]["year"] == ("," not in words)
     assert re.fullmatch(rf"lowest \d+ at {words}\d\d\d(\.\d+)?", layout["meta"]["lowest"])
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_empty_cells_have_a_bar_on_the_side_they_go_to(side):
+    tree, X, codes = one_split("threshold", n=200)
+    feature = tree.nodes[0].split.feature
+    X[::5, feature] = np.nan
+    empty = int(np.isnan(X[:, feature]).sum())
+    split = tree.nodes[0].split.with_empty(EmptySide(side))
+    draft = DraftBranch(split=split, left=DraftLeaf(label=0), right=DraftLeaf(label=1))
+    tree = grow(draft, X, codes, schema=tree.schema, classes=tree.classes)
+    picture = split_figures(tree, 0, X, codes)[0]
+    _valid(picture["figure"])
+    answer = "yes" if side == "left" else "no"
+    assert f"{empty} rows with an empty cell answer {answer}." in picture["note"]
+    bars = [t for t in picture["figure"]["data"] if t["type"] == "bar"]
+    place = 0 if side == "left" else -1
+    assert sum(t["y"][place] for t in bars) == empty
+    assert any(a["text"] == "empty" for a in picture["figure"]["layout"]["annotations"])
+    costs = threshold_costs(tree, 0, X, codes)
+    for at, cut in enumerate(costs.cuts):
+        moved = grow(
+            replace(draft, split=replace(split, threshold=cut)), X, codes, schema=tree.schema, classes=tree.classes
+        )
+        assert costs.wrong[at] == (moved.predict(X) != codes).sum()
+        assert costs.yes[at] == moved.nodes[1].rows
+
+
+def test_a_question_about_emptiness_shows_both_groups():
+    tree, X, codes = one_split("threshold", n=200)
+    feature = tree.nodes[0].split.feature
+    X[::5, feature] = np.nan
+    empty = int(np.isnan(X[:, feature]).sum())
+    draft = DraftBranch(split=Missing(feature=feature), left=DraftLeaf(label=0), right=DraftLeaf(label=1))
+    tree = grow(draft, X, codes, schema=tree.schema, classes=tree.classes)
+    picture = split_figures(tree, 0, X, codes)[0]
+    _valid(picture["figure"])
+    bars = [t for t in picture["figure"]["data"] if t["type"] == "bar"]
+    assert sum(t["y"][0] for t in bars) == empty
+    assert sum(sum(t["y"]) for t in bars) == 200
