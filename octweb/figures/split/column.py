@@ -20,9 +20,7 @@ from octweb.figures.split.scene import (
     sentence,
     undeclared_codes,
 )
-from trainer.table import EmptySide
-from trainer.tree.splits import Interval, Missing, Threshold
-from trainer.tree.splits.base import NumericSplit
+from trainer.tree.splits import Interval, Missing, Split, Threshold
 
 
 def threshold_pictures(scene: SplitScene, split: Threshold) -> list[dict[str, Any]]:
@@ -47,15 +45,8 @@ def missing_pictures(scene: SplitScene, split: Missing) -> list[dict[str, Any]]:
     return [_column_picture(scene, split, [low - 0.04 * (span or 1.0)])]
 
 
-def _empty_left(split: NumericSplit | Missing, yes_left: bool) -> bool | None:
-    """Whether the bar of empty cells stands left: on the side that their rows go to; None where the split refuses them."""
-    if split.missing is EmptySide.REFUSE and not isinstance(split, Missing):
-        return None
-    return (split.missing is EmptySide.LEFT or isinstance(split, Missing)) == yes_left
-
-
-def _column_picture(scene: SplitScene, split: Threshold | Interval | Missing, cuts: Sequence[float]) -> dict[str, Any]:
-    feature = split.feature
+def _column_picture(scene: SplitScene, split: Split, cuts: Sequence[float]) -> dict[str, Any]:
+    (feature,) = split.used
     values = scene.X[:, feature]
     yes, no = scene.heads
     heads = (yes, no) if np.isfinite(cuts[-1]) else (no, yes)  # an interval without an upper end: yes is on the right
@@ -66,7 +57,7 @@ def _column_picture(scene: SplitScene, split: Threshold | Interval | Missing, cu
         title=scene.name(feature),
         cuts=cuts,
         heads=heads,
-        empty_left=_empty_left(split, heads == (yes, no)),
+        empty_left=None if split.empty_goes_left is None else split.empty_goes_left == (heads == (yes, no)),
     )
     return {
         "title": f"{rule_words(scene)} and the {rows_words(len(values))} that reach it",

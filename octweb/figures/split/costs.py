@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from trainer.dtypes import CodeArray, FloatArray
-from trainer.table import EmptySide
 from trainer.tree.nodes import Tree
 from trainer.tree.numbers import column_number, shortest_between
 from trainer.tree.splits import goes_left
@@ -87,7 +86,7 @@ def threshold_costs(tree: Tree, node: int, X: FloatArray, codes: CodeArray) -> C
     feature, own = v.split.cut
     order = np.argsort(X[:, feature], kind="stable")  # empty cells come last
     x = X[order, feature]
-    empty_yes = v.split.missing is EmptySide.LEFT
+    empty_yes = bool(v.split.empty_goes_left)
     known = int(np.isfinite(X[:, feature]).sum())
     ends = np.flatnonzero(x[1:known] > x[: known - 1])
     if not len(ends):

@@ -10,7 +10,7 @@ import numpy as np
 from octweb.figures.split.impurity import gini_rows
 from trainer.data.parsing.codes import codes_text, likely_codes
 from trainer.dtypes import CodeArray, FloatArray
-from trainer.table import ColumnKind, EmptySide
+from trainer.table import ColumnKind
 from trainer.tree.describe import split_text
 from trainer.tree.nodes import Node, Tree
 from trainer.tree.render.palette import short
@@ -96,9 +96,9 @@ def _codes_here(scene: SplitScene, feature: int) -> dict[float, int]:
 def missing_words(values: FloatArray, split: Split) -> str:
     """Which answer the rows with an empty cell get; empty if there is none."""
     missing = int(np.isnan(values).sum())
-    if not missing or split.missing is EmptySide.FILL:
+    if not missing:
         return ""
-    answer = "yes" if split.missing is EmptySide.LEFT or split.kind == "missing" else "no"
+    answer = "yes" if split.empty_goes_left else "no"
     return f"{rows_words(missing)} with an empty cell {'answers' if missing == 1 else 'answer'} {answer}."
 
 

@@ -16,7 +16,6 @@ from octweb.figures.split.scene import (
     sentence,
     weighed_codes_words,
 )
-from trainer.table import EmptySide
 from trainer.tree.describe import number_text
 from trainer.tree.render.names import short_names
 from trainer.tree.render.palette import axis, escape, frame, short
@@ -80,7 +79,7 @@ def sum_picture(scene: SplitScene, split: Linear) -> dict[str, Any]:
         title="weighted sum of the columns",
         cuts=[split.threshold],
         heads=scene.heads,
-        empty_left={EmptySide.LEFT: True, EmptySide.RIGHT: False}.get(split.missing),
+        empty_left=split.empty_goes_left,
     )
     return {
         "title": f"The sum of the {rows_words(len(total))} that reach it",

@@ -210,6 +210,11 @@ class Split(ABC):
         """'yes' or 'no': the answer of a training row with an empty cell; empty where there is none, or the text says it."""
         return "no" if self.missing is EmptySide.RIGHT and self.missing_seen else ""
 
+    @property
+    def empty_goes_left(self) -> bool | None:
+        """Whether a row with an empty cell goes left; None where it is refused or filled."""
+        return {EmptySide.LEFT: True, EmptySide.RIGHT: False}.get(self.missing)
+
     def wish(self, schema: Schema) -> str:
         """The test as the wishes of the workbench write it, exactly; raises DataError if they cannot."""
         raise DataError(f"A question of the kind '{self.kind}' cannot be wished for.")

@@ -46,6 +46,10 @@ class Missing(Split):
     def reads_empty(self) -> bool:
         return True
 
+    @property
+    def empty_goes_left(self) -> bool | None:
+        return True
+
     def goes_left(self, matrix: FloatArray) -> BoolArray:
         return np.isnan(matrix[:, self.feature])
 
