@@ -52,7 +52,7 @@ class ColumnSchema:
     """Name, kind, categories (categorical columns), missing policy and special values of a column; part of every model file.
 
     A trained model's file also keeps `decimals` and `change_unit` of its numeric columns; see `trainer.data.column_statistics`.
-    `fill` is the value that sums of several columns read in place of an empty cell.
+    `fill` is the value that sums of many columns read in place of an empty cell; `fill_seen` says whether a training row had one.
     """
 
     name: str
@@ -65,6 +65,7 @@ class ColumnSchema:
     decimals: int | None = field(default=None, compare=False)  # 13: more than 12; None: not known
     change_unit: float | None = field(default=None, compare=False)  # a change of size 1; None: not known
     fill: float | None = field(default=None, compare=False)  # None: no sum fills this column
+    fill_seen: bool = field(default=True, compare=False)
 
     def __post_init__(self) -> None:
         if self.missing is MissingPolicy.CATEGORY and self.kind is not ColumnKind.CATEGORICAL:
@@ -99,6 +100,8 @@ class ColumnSchema:
             record["change_unit"] = self.change_unit
         if self.fill is not None:
             record["fill"] = self.fill
+            if not self.fill_seen:
+                record["fill_seen"] = False
         return record
 
     @classmethod
@@ -115,6 +118,7 @@ class ColumnSchema:
                 decimals=None if record.get("decimals") is None else int(record["decimals"]),
                 change_unit=None if record.get("change_unit") is None else float(record["change_unit"]),
                 fill=None if record.get("fill") is None else float(record["fill"]),
+                fill_seen=record.get("fill_seen") is not False,
             )
         except (KeyError, ValueError) as error:
             raise DataError(f"The schema of a column is damaged: {error}.") from error

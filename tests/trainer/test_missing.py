@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.trainer.oracles.missing import least_cost, random_table, route, rows_of
+from tests.trainer.oracles import bivariate as lines
+from tests.trainer.oracles.missing import least_cost, partitions, random_table, route, rows_of
 from trainer.registry import get
+from trainer.table import Column, ColumnKind, ColumnSchema, EmptySide, Labels, MissingPolicy, Table
 from trainer.training.run import TrainRequest, train
+from trainer.tree.file import from_json
 
 ALL_THRESHOLDS = {"binarise": "all-thresholds"}
 EXACT = {
@@ -52,3 +55,136 @@ def check_routing(result, table):
     leaves = result.tree.apply(table.matrix())
     for row, leaf in zip(rows_of(table), leaves, strict=True):
         assert route(document["nodes"], document["columns"], row) == leaf
+
+
+@pytest.mark.parametrize("impurity", ["gini", "entropy", "error"])
+def test_missing_best_line_is_proved_for_both_sides(impurity, count):
+    """The root of a bivariate tree against all lines of all pairs with the rows of empty cells on either side."""
+    rng = np.random.default_rng(434)
+    for _ in range(count):
+        table, labels = random_table(rng, categories=False, classes=int(rng.integers(2, 4)))
+        weights = rng.integers(1, 4, len(table))
+        min_leaf = int(rng.integers(1, 5))
+        wanted = {
+            "depth": 1,
+            "impurity": impurity,
+            "min_leaf": min_leaf,
+            "bound": str(rng.choice(["assignment", "paper"])),
+        }
+        result = train(TrainRequest(table=table, labels=labels, method="bivariate", weights=weights, parameters=wanted))
+        classes = len(labels.classes)
+        best = lines.best_value(
+            table.matrix(), labels.codes, classes, measure=impurity, min_leaf=min_leaf, weight=weights
+        )
+        root = result.tree.nodes[0]
+        if best is None:
+            assert root.is_leaf
+            continue
+        assert root.impurity == pytest.approx(float(best), abs=1e-9)
+        assert root.impurity_bound == pytest.approx(float(best), abs=1e-9)
+        check_routing(result, table)
+
+
+@pytest.mark.parametrize("impurity", ["gini", "entropy", "error"])
+def test_missing_cart_finds_the_best_of_both_sides(impurity, count):
+    rng = np.random.default_rng(435)
+    for _ in range(count):
+        table, labels = random_table(rng)
+        weights = rng.integers(1, 4, len(table))
+        min_leaf = int(rng.integers(1, 5))
+        wanted = {"depth": 1, "impurity": impurity, "min_leaf": min_leaf}
+        result = train(TrainRequest(table=table, labels=labels, method="cart", weights=weights, parameters=wanted))
+        sizes = [class_weights(labels, weights, left) for left in partitions(table)]
+        values = [
+            float(lines.impurity(one, impurity) + lines.impurity(two, impurity))
+            for one, two in sizes
+            if min(sum(one), sum(two)) >= min_leaf
+        ]
+        root = result.tree.nodes[0]
+        if root.is_leaf:
+            assert not values or max(labels.counts()) == len(table)
+            continue
+        left = result.tree.nodes[root.left]
+        right = result.tree.nodes[root.right]
+        found = lines.impurity(list(left.counts), impurity) + lines.impurity(list(right.counts), impurity)
+        assert float(found) == pytest.approx(min(values), abs=1e-9)
+        check_routing(result, table)
+
+
+def class_weights(labels, weights, left):
+    """Weight of each class on both sides."""
+    classes = len(labels.classes)
+    return [np.bincount(labels.codes[side], weights[side], classes).astype(int).tolist() for side in (left, ~left)]
+
+
+def test_missing_odt_has_least_cost(count):
+    """With a bin for each value; the topology has no leaf penalty."""
+    rng = np.random.default_rng(436)
+    for _ in range(count):
+        table, labels = random_table(rng)
+        weights = rng.integers(1, 4, len(table))
+        depth = int(rng.integers(1, 3))
+        wanted = {"depth": depth, "bins": 60, "select": str(rng.choice(["none", "cart"]))}
+        result = train(TrainRequest(table=table, labels=labels, method="odt", weights=weights, parameters=wanted))
+        n = int(weights.sum())
+        best = 1 - least_cost(table, labels, weights, depth, 0.0) / n
+        assert result.certificate.objective <= best + 1e-12
+        if wanted["select"] == "none":
+            assert result.certificate.objective == pytest.approx(best, abs=1e-12)
+            assert result.certificate.bound == pytest.approx(best, abs=1e-12)
+        check_routing(result, table)
+
+
+MANY_COLUMNS = ("oc1", "cut-h", "cutw-h", "s-oct", "oct-h")
+
+
+@pytest.mark.parametrize("method", MANY_COLUMNS)
+def test_missing_hyperplanes_are_as_good_as_their_file_says(method, count):
+    """A proved tree of hyperplanes is at least as good as all trees of thresholds that learn sides."""
+    rng = np.random.default_rng(437)
+    for _ in range(-(-count // 5)):
+        table, labels = random_table(rng)
+        weights = rng.integers(1, 4, len(table))
+        depth = int(rng.integers(1, 3))
+        penalty = float(rng.choice([0.0, 0.05]))
+        wanted = {"search_seconds": 1} if method != "oc1" else {}
+        result = train(
+            TrainRequest(
+                table=table, labels=labels, method=method, weights=weights,
+                parameters=wanted | {"depth": depth, "leaf_penalty": penalty},
+            )
+        )  # fmt: skip
+        check_routing(result, table)
+        if method == "oc1":
+            continue
+        n = int(weights.sum())
+        assert result.certificate.bound >= 1 - least_cost(table, labels, weights, depth, penalty * n) / n - 1e-9
+        if any(column.missing.any() for column in table.columns):
+            assert "empty cells filled with the training median, with an indicator" in result.certificate.scope
+        for node in result.tree.branches:
+            assert node.split.missing is not EmptySide.LEFT or node.split.kind in ("threshold", "linear")
+
+
+@pytest.mark.parametrize("method", ["oc1", "cut-h"])
+def test_missing_complete_column_of_sum_is_filled_and_marked(method):
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, 30, (60, 2)).astype(float)
+    labels = Labels(name="y", classes=("a", "b"), codes=(X[:, 0] - X[:, 1] > 0).astype(np.int32))
+    X[::7, 0] = np.nan
+    columns = [
+        Column(
+            schema=ColumnSchema(name=name, kind=ColumnKind.NUMERIC, missing=MissingPolicy.LEARN),
+            values=np.ascontiguousarray(X[:, j]),
+        )
+        for j, name in enumerate("uv")
+    ]
+    table = Table(columns=tuple(columns), row_numbers=np.arange(60))
+    result = train(TrainRequest(table=table, labels=labels, method=method, parameters={"depth": 2}))
+    sums = [node.split for node in result.tree.branches if node.split.missing is EmptySide.FILL]
+    assert sums
+    schema = from_json(result.model.to_json()).tree.schema
+    assert schema[1].fill == float(np.sort(X[:, 1])[(60 - 1) // 2])
+    assert (schema[0].fill_seen, schema[1].fill_seen) == (True, False)
+    row = np.array([[3.0, np.nan]])
+    assert result.tree.unseen_empty(row).tolist() == [[False, True]]
+    assert result.tree.refused_columns == ()

@@ -16,10 +16,11 @@ import numpy as np
 
 from trainer.dtypes import BIT, BitArray, CountArray, FloatArray
 from trainer.errors import DataError
-from trainer.table import Column, ColumnKind, ColumnSchema, EmptySide, Table
+from trainer.table import Column, ColumnKind, ColumnSchema, EmptySide, MissingPolicy, Table
 from trainer.tree.nodes import Draft, DraftBranch
 from trainer.tree.numbers import decimal_text, middle
 from trainer.tree.splits import Interval, Missing, Split, Subset, Threshold
+from trainer.tree.splits.base import EMPTY, VALUE
 
 MOST_CELLS = 50_000_000  # rows times questions of all thresholds
 
@@ -62,6 +63,13 @@ class EncodedFeature:
     low: float = -math.inf
     high: float = math.inf
     empty: float | None = None
+
+    @property
+    def term(self) -> tuple[int, int]:
+        """The column and, as in the terms of a sum, its category, VALUE or EMPTY."""
+        if self.test is Test.EMPTY:
+            return self.column, EMPTY
+        return self.column, self.level if self.test is Test.LEVEL else VALUE
 
     def apply(self, values: FloatArray) -> FloatArray:
         """The feature for the column's `values` (n,), as float64."""
@@ -131,6 +139,14 @@ class Encoding:
     def bits(self, table: Table) -> BitArray:
         """The binary features of `table`, uint8 of shape (n, features), C-ordered."""
         return self.matrix(table).astype(BIT)
+
+    def fills(self, features: Sequence[int]) -> tuple[float, ...]:
+        """What a sum of these features reads in place of empty cells, NaN where nothing; () if no number learns."""
+        used = [self.features[h] for h in features]
+        numbers = [f for f in used if f.test is not Test.LEVEL]
+        if not any(self.schema[f.column].missing is MissingPolicy.LEARN for f in numbers):
+            return ()
+        return tuple(math.nan if f.test is not Test.VALUE or f.empty is None else f.empty for f in used)
 
     def branch(self, feature: int, zero: Draft, one: Draft) -> DraftBranch:
         """The branch on binary feature `feature` whose subtrees are `zero` (value 0) and `one` (value 1)."""
@@ -267,6 +283,44 @@ def encode_numeric(table: Table) -> Encoding:
         elif len(column.values) and column.values.min() < column.values.max():
             features.append(EncodedFeature(name=column.name, column=j, test=Test.VALUE))
     return Encoding(features=tuple(features), schema=table.schema)
+
+
+def encode_filled(table: Table, weights: CountArray | None = None, *, indicators: bool = True) -> Encoding:
+    """Return the features that sums weigh: as in the numeric encoding, with empty cells filled (missing.md, section 4).
+
+    Parameters
+    ----------
+    table : Table
+    weights : int64 array of shape (n,), optional
+        Row weights of the medians.
+    indicators : bool
+        Whether each column with empty cells also has the feature [the cell is empty]. Without them, columns with one value stay.
+    """
+    features: list[EncodedFeature] = []
+    for j, column in enumerate(table.columns):
+        if column.kind is ColumnKind.CATEGORICAL:
+            features += _levels(j, column)
+            continue
+        missing = column.missing
+        fill = median_of(column, weights) if missing.any() else None
+        values = column.values[~missing]
+        if missing.all():
+            continue
+        if values.min() < values.max() or (fill is not None and not indicators):
+            features.append(EncodedFeature(name=column.name, column=j, test=Test.VALUE, empty=fill))
+        if fill is not None and indicators:
+            features.append(EncodedFeature(name=f"{column.name} is empty", column=j, test=Test.EMPTY, empty=1.0))
+    return Encoding(features=tuple(features), schema=table.schema)
+
+
+def median_of(column: Column, weights: CountArray | None = None) -> float | None:
+    """Return the lower median of the values that are not empty, each counted as often as its weight says; None without values."""
+    present = ~column.missing
+    values = column.values[present]
+    if not len(values):
+        return None
+    own = None if weights is None or not weights[present].any() else weights[present]
+    return _order_statistics(values, own, [(_size(values, own) - 1) // 2])[0]
 
 
 def _virtual(j: int, column: Column) -> list[EncodedFeature]:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from trainer.data.encoding import Encoding, Scheme, encode_binary, encode_numeric
+from trainer.data.encoding import Encoding, Scheme, encode_binary, encode_filled, encode_numeric, median_of
 from trainer.dtypes import CountArray, FloatArray
 from trainer.errors import DataError, ParameterError, closest, list_names
 from trainer.table import Labels, MissingPolicy, Table
-from trainer.tree.empty import settle_empty
+from trainer.tree.empty import filled_schema, settle_empty
 from trainer.tree.nodes import Draft, Tree, grow
 from trainer.tree.shorten import shorten
 
@@ -120,10 +120,24 @@ class Problem:
         return encode_numeric(self.table)
 
     @cached_property
+    def has_empty(self) -> bool:
+        """Whether a cell of the table is empty."""
+        return any(column.missing.any() for column in self.table.columns)
+
+    @property
+    def counting_weights(self) -> CountArray | None:
+        """The row weights of quantiles and medians."""
+        return self.weights if self.quantile_weights is None else self.quantile_weights
+
+    @cached_property
+    def filled(self) -> Encoding:
+        """The features of sums over many columns: empty cells filled with the median, and a feature that says where they were."""
+        return encode_filled(self.table, self.counting_weights)
+
+    @cached_property
     def binary(self) -> Encoding:
         """The binary encoding that `scheme` and `bins` ask for."""
-        weights = self.weights if self.quantile_weights is None else self.quantile_weights
-        return encode_binary(self.table, self.scheme, self.bins, weights)
+        return encode_binary(self.table, self.scheme, self.bins, self.counting_weights)
 
     def tree(self, draft: Draft, rows: CountArray | None = None) -> Tree:
         """The tree of a draft, counted over all rows, or over `rows`, int64 (m,), of the table."""
@@ -139,8 +153,28 @@ class Problem:
 
     def stored(self, tree: Tree) -> Tree:
         """The tree in the shortest decimals that send every training row the same way: as it is kept and shown."""
-        short = self.tree(shorten(tree, self.matrix))
-        return self.tree(settle_empty(short, self.matrix, self.row_weights, follow=self.follow_unseen))
+        return self.settled(self.tree(shorten(tree, self.matrix)))
+
+    def settled(self, tree: Tree, rows: CountArray | None = None) -> Tree:
+        """Return the tree of the rows, int64 (m,), with a side or a fill value for the empty cells that none of them has."""
+        if not any(column.missing is MissingPolicy.LEARN for column in self.table.schema):
+            return tree
+        take = slice(None) if rows is None else rows
+        draft = settle_empty(
+            tree, self.matrix[take], self.row_weights[take], fills=self.fills, follow=self.follow_unseen
+        )
+        settled = self.tree(draft, rows)
+        return replace(settled, schema=filled_schema(settled, self.matrix))
+
+    @cached_property
+    def fills(self) -> dict[int, float]:
+        """The median of each column that learns from empty cells, by its place; sums of many columns read it in place of an empty cell."""
+        medians = {
+            j: median_of(column, self.counting_weights)
+            for j, column in enumerate(self.table.columns)
+            if column.schema.missing is MissingPolicy.LEARN
+        }
+        return {j: median for j, median in medians.items() if median is not None}
 
     def correct(self, tree: Tree) -> int:
         """Weight of the rows that `tree` classifies correctly."""

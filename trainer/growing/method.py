@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from trainer.certificate import Evidence
+from trainer.data.encoding import Encoding
 from trainer.data.folds import stratified_folds
 from trainer.data.problem import Problem, SettingNames
 from trainer.dtypes import CountArray
 from trainer.errors import ParameterError
 from trainer.growing.growth import Growth, Splitter, Stopping, grow_tree
 from trainer.growing.node_split import SplitData
-from trainer.growing.split_units import uploaded
+from trainer.growing.split_units import split_data, uploaded
 from trainer.methods.base import DEPTH, LEAF_PENALTY, MIN_LEAF, Parameter, Settings, Solution, exact_fraction, having
 from trainer.methods.monitor import Monitor
 from trainer.tree.nodes import Draft, DraftLeaf
@@ -115,16 +116,18 @@ def grow_and_prune(
     *,
     rounded: str = "",
     threads: int = 1,
+    sums: Encoding | None = None,
 ) -> Solution:
     """Grow with the splits that `make` finds, then prune as the settings ask; the pruned tree keeps what was proved.
 
-    `rounded` is what the scope says where the columns are not exact.
+    `rounded` is what the scope says where the columns are not exact. `sums` are the features that sums weigh, if some cells are empty.
     """
     encoding = problem.numeric
     X = encoding.matrix(problem.table)
     if X.shape[1] == 0 or len(np.unique(problem.y)) < 2:
         return Solution(draft=DraftLeaf())
-    data = SplitData.of(X, problem.y, problem.n_classes, problem.row_weights)
+    sums = encoding if sums is None else sums
+    data = split_data(problem, encoding, sums)
     stopping = _stopping(settings, problem.n)
     alpha = _alpha(settings["pruning"])
 
@@ -146,7 +149,7 @@ def grow_and_prune(
 
         crew: WorkerPool[Any] = WorkerPool(threads=threads)
         return grow_tree(
-            data, make(data, monitor, crew), lambda found: uploaded(found, encoding), stopping,
+            data, make(data, monitor, crew), lambda found: uploaded(found, encoding, sums), stopping,
             measure=settings["impurity"], stopped=monitor.stopped, report=news, rows=rows, crew=crew,
         )  # fmt: skip
 
@@ -163,7 +166,7 @@ def grow_and_prune(
     return Solution(
         draft=draft,
         finished=finished,
-        scope=rounded if rounded and not data.exact else "",
+        scope=rounded if rounded and not data.sums.exact else "",
         nodes=growth.boxes or 2 * growth.branches + 1,
         encoded_features=X.shape[1],
         evidence=(evidence,),
@@ -208,7 +211,7 @@ def _choose_alpha(
         if not growth.finished:
             break
         used = f + 1
-        tree = problem.tree(growth.draft, rows)
+        tree = problem.settled(problem.tree(growth.draft, rows), rows)
         wrong += pruned_errors(tree, problem.matrix[test], problem.y[test], problem.row_weights[test], grid)
     alpha = grid[int(np.flatnonzero(wrong == wrong.min())[-1])] if used else Fraction(0)
     return alpha, used, used == folds

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from trainer.tree.numbers import middle
 class NodeSplit:
     """The split of a node: left iff a1 x1 + a2 x2 <= threshold (`features` has one or two entries), and what is proved.
 
-    `value` is Phi(left) + Phi(right) in rows, `bound` a lower bound on this value for every rule with the allowed leaf size
+    A split on one feature names those of the data, a sum those of `data.sums`. `empty_left` says on which side of a sum the rows with
+    an empty cell lie; None if no cell is empty, or if the sum `fills_empty` cells. `value` is Phi(left) + Phi(right) in rows, `bound` a lower bound on this value for every rule with the allowed leaf size
     (None if a method proves nothing).
     """
 
@@ -27,6 +28,8 @@ class NodeSplit:
     left: BoolArray
     value: float
     bound: float | None
+    empty_left: bool | None = None
+    fills_empty: bool = False
     boxes: int = 0
     classified: int = 0
     swept: int = 0
@@ -36,7 +39,8 @@ class NodeSplit:
 class SplitData:
     """What all nodes of a tree share: features float64 (n, p) as uploaded and as whole numbers, classes, weights int64.
 
-    `codes` int32 (p, n) grow with the values of each feature and lie below `levels` int64 (p,).
+    `codes` int32 (p, n) grow with the values of each feature and lie below `levels` int64 (p,). `empty`, bool (p, n), says where X
+    fills an empty cell; it has no rows if no cell is empty. `filled` are the features that sums weigh, if not these.
     """
 
     X: FloatArray
@@ -46,6 +50,13 @@ class SplitData:
     y: CodeArray
     weight: CountArray
     classes: int
+    empty: BoolArray = field(default_factory=lambda: np.zeros((0, 0), bool))
+    filled: SplitData | None = None
+
+    @property
+    def sums(self) -> SplitData:
+        """The features that sums of several columns weigh."""
+        return self if self.filled is None else self.filled
 
     @property
     def exact(self) -> bool:

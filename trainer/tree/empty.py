@@ -1,15 +1,27 @@
-"""Where empty cells go at the splits that no training row with an empty cell reaches."""
+"""Where empty cells go at the splits that no training row with an empty cell reaches, and what sums read in their place."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
 from trainer.dtypes import CountArray, FloatArray
-from trainer.table import EmptySide, MissingPolicy
+from trainer.table import ColumnKind, ColumnSchema, EmptySide, MissingPolicy
 from trainer.tree.nodes import Draft, Tree, replace_splits
-from trainer.tree.splits import Split
+from trainer.tree.splits import Linear, Split
 
 
-def settle_empty(tree: Tree, matrix: FloatArray, weights: CountArray, *, follow: bool = True) -> Draft:
-    """Give each split of a column that learns a side for empty cells.
+def settle_empty(
+    tree: Tree,
+    matrix: FloatArray,
+    weights: CountArray,
+    *,
+    fills: Mapping[int, float] | None = None,
+    follow: bool = True,
+) -> Draft:
+    """Give each split of a column that learns a side for empty cells, or a value in their place.
 
     Parameters
     ----------
@@ -17,6 +29,8 @@ def settle_empty(tree: Tree, matrix: FloatArray, weights: CountArray, *, follow:
     matrix : float64 array of shape (n, columns)
         The training rows, NaN where a cell is empty.
     weights : int64 array of shape (n,)
+    fills : mapping of int to float, optional
+        The medians of the columns that learn, for sums that fill empty cells.
     follow : bool
         Whether splits that no training row with an empty cell reaches answer empty cells.
 
@@ -24,13 +38,17 @@ def settle_empty(tree: Tree, matrix: FloatArray, weights: CountArray, *, follow:
     -------
     Draft
         The same tree for the training rows. A split that none of them reaches with an empty cell sends such cells to the side with
-        the larger training weight, left if equal, and is marked as unseen (missing.md, section 1).
+        the larger training weight, left if equal, and is marked as unseen (missing.md, section 1). A sum that fills empty cells
+        fills the columns without any with their medians.
     """
     reached = tree.reach(matrix)
     splits: dict[int, Split] = {}
     for v in tree.branches:
         split = v.split
-        if split is None or split.missing is EmptySide.FILL or not _learns(tree, split):
+        if split is None or not _learns(tree, split):
+            continue
+        if isinstance(split, Linear) and split.missing is EmptySide.FILL:
+            splits[v.id] = _settle_sum(split, matrix, fills or {}, follow)
             continue
         if split.empty_rows(matrix[reached[v.id]]).any():
             if split.missing is EmptySide.REFUSE:  # as its counts were made
@@ -43,5 +61,31 @@ def settle_empty(tree: Tree, matrix: FloatArray, weights: CountArray, *, follow:
     return replace_splits(tree, splits)
 
 
+def filled_schema(tree: Tree, matrix: FloatArray) -> tuple[ColumnSchema, ...]:
+    """Return the schema of `tree` with the fill values of its sums; `matrix` (n, columns) are all training rows."""
+    schema = list(tree.schema)
+    for v in tree.branches:
+        if not isinstance(v.split, Linear):
+            continue
+        for f, fill in zip(v.split.features, v.split.fills, strict=False):
+            if not np.isnan(fill):
+                schema[f] = replace(schema[f], fill=fill, fill_seen=bool(np.isnan(matrix[:, f]).any()))
+    return tuple(schema)
+
+
 def _learns(tree: Tree, split: Split) -> bool:
-    return all(tree.schema[f].missing is MissingPolicy.LEARN for f in split.used)
+    """Whether a numeric column of the split learns, and no other has empty cells that get no answer."""
+    columns = [tree.schema[f] for f in split.used]
+    return all(c.missing in (MissingPolicy.LEARN, MissingPolicy.CATEGORY) for c in columns) and any(
+        c.missing is MissingPolicy.LEARN and c.kind is not ColumnKind.CATEGORICAL for c in columns
+    )
+
+
+def _settle_sum(split: Linear, matrix: FloatArray, fills: Mapping[int, float], follow: bool) -> Linear:
+    """Fill the columns without empty training cells too, or refuse their empty cells."""
+    complete = {f for f in split.numbers if not np.isnan(matrix[:, f]).any()}
+    seen = len(complete) < len(split.numbers)
+    if not (follow or seen):
+        return split.with_empty(EmptySide.REFUSE)
+    filled = {f: fills[f] for f in complete if follow and f in fills}
+    return replace(split.with_fills(filled), missing_seen=seen)

@@ -16,7 +16,7 @@ import numpy as np
 
 from trainer.dtypes import BoolArray, CodeArray, CountArray, FloatArray
 from trainer.errors import ModelFileError
-from trainer.table import ColumnKind, ColumnSchema
+from trainer.table import ColumnKind, ColumnSchema, EmptySide
 from trainer.tree.document import columns_of, document, read_document, write_document
 from trainer.tree.route import FlatTree, apply, flatten
 from trainer.tree.splits import Split, goes_left, split_from_json, split_to_json
@@ -174,9 +174,13 @@ class Tree:
         found = np.zeros((len(X), len(self.schema)), bool)
         rows = self.reach(X)
         for v in self.branches:
-            for f in () if v.split is None else v.split.used:
+            if v.split is None:
+                continue
+            filled = v.split.missing is EmptySide.FILL
+            for f in v.split.used:
                 # in a categorical column empty cells that training has seen are a category
-                if (v.split is not None and not v.split.missing_seen) or self.schema[f].kind is ColumnKind.CATEGORICAL:
+                unseen = self.schema[f].kind is ColumnKind.CATEGORICAL or (filled and not self.schema[f].fill_seen)
+                if unseen or not v.split.missing_seen:
                     found[rows[v.id], f] |= np.isnan(X[rows[v.id], f])
         return found
 

@@ -24,7 +24,8 @@ def impurity(counts, measure):
 def best_value(X, y, classes, *, measure="gini", min_leaf=1, weight=None, margin=None):
     """The least impurity of a split into two sides of at least `min_leaf` rows, or None where there is none.
 
-    With `margin` the sides of a line must be further apart than that, each column scaled to a range of 1.
+    With `margin` the sides of a line must be further apart than that, each column scaled to a range of 1. Rows with an empty cell (NaN)
+    in a column of a split lie together on either side.
     """
     weight = [1] * len(y) if weight is None else [int(w) for w in weight]
     y = [int(c) for c in y]
@@ -40,11 +41,17 @@ def best_value(X, y, classes, *, measure="gini", min_leaf=1, weight=None, margin
 
     values = []
     # numbers count as the decimals that they are written as: 0.1, 0.2, 0.3 are evenly spaced
-    columns = [[Fraction(repr(float(x))) for x in column] for column in np.asarray(X).T]
+    columns = [[None if math.isnan(x) else Fraction(repr(float(x))) for x in column] for column in np.asarray(X).T]
     for column in columns:
-        values += [value([x <= cut for x in column]) for cut in set(column)]
+        cuts = {x for x in column if x is not None}
+        for side in (True, False) if None in column else (True,):
+            values += [value([side if x is None else x <= cut for x in column]) for cut in cuts]
     for first, second in itertools.combinations(columns, 2):
-        for inside in set(_partitions(list(zip(first, second, strict=True)))):
+        points = list(zip(first, second, strict=True))
+        if None in first or None in second:
+            values += [value(inside) for inside in _partitions_with_empty(points)]
+            continue
+        for inside in set(_partitions(points)):
             if margin is None or _apart(_scaled(first, second), np.array(inside)) > margin:
                 values.append(value(inside))
     values = [x for x in values if x is not None]
@@ -66,6 +73,18 @@ def _apart(points, inside):
                 t = 0.0 if not along.any() else min(1.0, max(0.0, float((z - p) @ along / (along @ along))))
                 least = min(least, float(np.linalg.norm(p + t * along - z)))
     return least
+
+
+def _partitions_with_empty(points):
+    """Every partition of the points without an empty cell by a line, none included, with all others on either side."""
+    present = [i for i, point in enumerate(points) if None not in point]
+    whole = [points[i] for i in present]
+    for inside in {tuple(True for _ in whole), *_partitions(whole)}:
+        for side in (True, False):
+            found = [side] * len(points)
+            for i, own in zip(present, inside, strict=True):
+                found[i] = own
+            yield found
 
 
 def _partitions(points):

@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 from trainer.certificate import Guarantee
+from trainer.data.encoding import encode_filled
 from trainer.data.problem import Problem
 from trainer.dtypes import CountArray
 from trainer.families.bivariate.pair import BOUNDS, SearchOptions
@@ -41,8 +42,10 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     )
     limit = settings["split_time_limit"]
 
+    sums = encode_filled(problem.table, indicators=False) if problem.has_empty else problem.numeric
+
     def make(data: SplitData, monitor: Monitor, crew: WorkerPool[Any]) -> Splitter:
-        known = known_splits(problem, data, options)
+        known = known_splits(problem, data, options, sums)
 
         def split(rows: CountArray, node: int) -> NodeSplit | None:
             end = math.inf if limit is None else monitor.elapsed() + limit
@@ -63,7 +66,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
 
         return split
 
-    return grow_and_prune(problem, settings, monitor, make, rounded=ROUNDED, threads=settings["threads"])
+    return grow_and_prune(problem, settings, monitor, make, rounded=ROUNDED, threads=settings["threads"], sums=sums)
 
 
 def _seconds(size: ProblemSize) -> float:

@@ -15,19 +15,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from trainer.dtypes import CountArray, FloatArray
+from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.families.bivariate.kernels import brief
 from trainer.families.bivariate.kernels.bounds import lower_bound
-from trainer.families.bivariate.kernels.brief import BivariateRows, Pairs, brief_pairs
+from trainer.families.bivariate.kernels.brief import Pairs, brief_pairs
 from trainer.families.bivariate.kernels.line import sample_pairs
-from trainer.families.bivariate.kernels.points import ColumnPair, Points
+from trainer.families.bivariate.kernels.points import BivariateRows, Points, new_room, pair_points
 from trainer.families.bivariate.pair import (
     BOUNDS,
     PairRule,
     SearchOptions,
     Workspace,
     brief_search,
-    merged,
     options_of,
     pair_floor,
     row_of,
@@ -63,11 +62,22 @@ def pairs_of(features: int) -> CountArray:
     return pairs
 
 
+def _pairs_with_rows(pairs: CountArray, empty: BoolArray) -> tuple[CountArray, BoolArray]:
+    """The pairs that some row has without an empty cell, and of each whether a row has an empty cell; empty bool (features, n)."""
+    if not empty.any():
+        return pairs, np.zeros(len(pairs), bool)
+    present = (~empty).astype(np.float64)
+    both = (present @ present.T)[pairs[:, 0], pairs[:, 1]]
+    kept = both > 0
+    return pairs[kept], both[kept] < empty.shape[1]
+
+
 @dataclass(kw_only=True)
 class NodeSearch:
     """The pairs of one node, the shared incumbent (value and the position of its pair), and the results.
 
-    `found` float64 (pairs, COLUMNS) holds the results, `done` what became of a pair.
+    `pairs` int64 (pairs, 3) are two features and where rows with an empty cell go, as `pair_points` takes them: a pair with such rows is
+    searched for either side. `found` float64 (pairs, COLUMNS) holds the results, `done` what became of a pair.
     """
 
     data: SplitData
@@ -90,17 +100,25 @@ class NodeSearch:
         self.weight = self.data.weight[self.rows]
         self.tol = 1e-12 * int(self.total.sum())
         self.levels = np.array(self.points.levels, np.int64)
-        self.pairs = pairs_of(p)
-        self.starts = np.empty((len(self.pairs), 4))
+        self._own_pairs, self._some_empty = _pairs_with_rows(pairs_of(p), self.points.empty)
+        self.pairs = self._with_sides(np.arange(len(self._own_pairs)))[0]
+        self.starts = np.empty((len(self._own_pairs), 4))
         self.found = np.empty((len(self.pairs), brief.COLUMNS))
         self.done = np.zeros(len(self.pairs), np.int8)
         chosen = np.arange(n)
         if n > SAMPLE:
             chosen = np.sort(np.random.default_rng(self.seed).permutation(n)[:SAMPLE])
-        self._sample = (np.ascontiguousarray(self.points.values[:, chosen]), self.y[chosen], self.weight[chosen])
-        self._parts = len(range(0, len(self.pairs), PART))
+        some = self.points.empty
+        self._sample = (
+            np.ascontiguousarray(self.points.values[:, chosen]),
+            np.ascontiguousarray(some[:, chosen]) if len(some) else some,
+        )
+        self._sample_classes = (self.y[chosen], self.weight[chosen])
+        self._parts = len(range(0, len(self._own_pairs), PART))
         self._begun = self._sampled = 0
         self._all_sampled = threading.Event()
+        if not self._parts:  # every row has an empty cell in one column of each pair
+            self._all_sampled.set()
         self._ordered = threading.Event()
 
     def begin(self) -> None:
@@ -112,9 +130,19 @@ class NodeSearch:
                 self.starts = self.starts[:, 1:]
                 return
             ranked = np.argsort(self.starts[:, 0], kind="stable")
-            self.pairs, self.starts = self.pairs[ranked], np.ascontiguousarray(self.starts[ranked, 1:])
+            self.pairs, repeated = self._with_sides(ranked)
+            self.starts = np.ascontiguousarray(self.starts[repeated, 1:])
         finally:
             self._ordered.set()
+
+    def _with_sides(self, order: CountArray) -> tuple[CountArray, CountArray]:
+        """Own pairs in this order, int64 (pairs, 3): one with empty cells for either side of them; and which own pair each is."""
+        if not self._some_empty.any():
+            return np.column_stack((self._own_pairs[order], np.zeros(len(order), np.int64))), order
+        repeated = np.repeat(order, np.where(self._some_empty[order], 2, 1))
+        side = self._some_empty[repeated].astype(np.int64)
+        side[1:] += side[1:] * (repeated[1:] == repeated[:-1])
+        return np.column_stack((self._own_pairs[repeated], side)), repeated
 
     def help(self) -> None:
         """What a thread does for a node that another one began."""
@@ -134,9 +162,9 @@ class NodeSearch:
             try:
                 if not self.stopped():  # a thousand columns have half a million pairs
                     sample_pairs(
-                        self._sample[0],
-                        self.pairs[part],
-                        *self._sample[1:],
+                        *self._sample,
+                        self._own_pairs[part],
+                        *self._sample_classes,
                         self.data.classes,
                         SLOPES,
                         self.starts[part],
@@ -154,11 +182,13 @@ class NodeSearch:
 
     def merge(self, rank: int) -> Points:
         """The distinct points of the pair at this position."""
-        i, j = self.pairs[rank].tolist()
-        Z = self.points.values
-        R = self.points.ranks
-        levels = self.points.levels
-        return merged(ColumnPair(Z[i], Z[j], R[i], R[j], levels[i], levels[j]), self.y, self.weight, self.total)
+        points: Points = pair_points(self.pairs[rank], self._node_rows(), new_room(len(self.rows), self.total))
+        return points
+
+    def _node_rows(self) -> BivariateRows:
+        """The rows of the node as the kernels take them."""
+        points = self.points
+        return BivariateRows(points.values, points.ranks, self.levels, self.y, self.weight, self.total, points.empty)
 
     def cap(self, rank: int) -> Callable[[float], float]:
         """Values below which the pair at `rank` looks for rules; it may also tie with a later pair."""
@@ -218,7 +248,7 @@ class NodeSearch:
         workspace.reserve(len(self.rows), self.data.classes)
         search = brief_search(options_of(self.options), self.tol, self.options.gap, workspace)
         pairs = Pairs(self.pairs, self.starts)
-        rows = BivariateRows(self.points.values, self.points.ranks, self.levels, self.y, self.weight, self.total)
+        rows = self._node_rows()
         with self.lock:
             incumbent = np.array([self.value, self.rank], np.float64)
         end, longer = brief_pairs(

@@ -16,7 +16,7 @@ from trainer.families.bivariate.kernels import both
 from trainer.families.bivariate.kernels import brief as short
 from trainer.families.bivariate.kernels import tables as kernel
 from trainer.families.bivariate.kernels.brief import brief_pair, search_budget
-from trainer.families.bivariate.kernels.points import ColumnPair, Points
+from trainer.families.bivariate.kernels.points import ColumnPair, Points, new_room
 from trainer.families.bivariate.kernels.points import merged as merged_into
 from trainer.families.bivariate.kernels.sweep import Turn, sweep
 from trainer.growing.options import MEASURES, SplitOptions
@@ -97,11 +97,7 @@ class Workspace:
 
 def merged(columns: ColumnPair, y: CountArray, weight: CountArray, total: CountArray) -> Points:
     """The distinct points of two columns of a node."""
-    n = len(y)
-    first = np.empty(n + 1, np.int64)
-    klass = np.empty(n, np.int64)
-    count = np.empty(n, np.int64)
-    points: Points = merged_into(columns, y, weight, Points(np.empty(n), np.empty(n), first, klass, count, total))
+    points: Points = merged_into(columns, y, weight, new_room(len(y), total))
     return points
 
 
@@ -219,12 +215,13 @@ def search_pair(
     best_rule = None
     budget = search_budget(N, len(points.total)) if options.switch else math.inf
     how = options_of(options, first_only=first_only)
-    value, floor = both.opening(how, _start(start or PairRule()), points)
-    if start is not None and value < cap(math.inf) - tol:
+    first = _start(start or PairRule())
+    value, floor = both.opening(how, first, points)
+    if (start is not None or points.fixed.any()) and value < cap(math.inf) - tol:
         best_value = value
-        best_rule = start
+        best_rule = PairRule(order=int(first[0]), a=float(first[1]), b=float(first[2]))
         if first_only:
-            return PairResult(value=value, rule=start, bound=0.0, finished=True)
+            return PairResult(value=value, rule=best_rule, bound=0.0, finished=True)
     if floor >= cap(best_value) - tol:
         return PairResult(value=best_value, rule=best_rule, bound=best_value, finished=True)
     reach = 1 + sum(2 * max(-float(w.min()), float(w.max())) for w in (points.u, points.v))

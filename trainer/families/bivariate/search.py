@@ -42,14 +42,15 @@ def best_split(
         start = known
     if start is not None and start.value <= 0.0:
         return start
-    points = node_points(data.whole, data.codes, data.levels, rows)
+    sums = data.sums
+    points = node_points(sums.whole, sums.codes, sums.levels, rows, empty=sums.empty)
     if len(points.features) < 2 or 2 * options.min_leaf > total.sum():
         return start
     pairs = len(points.features) * (len(points.features) - 1) // 2
     # what early stopping gives up depends on when incumbents come
     shared = crew is not None and crew.threads > 1 and options.gap == 0 and len(rows) * pairs > SMALL
     search = NodeSearch(
-        data=data, rows=rows, options=options, points=points, total=total, stopped=stopped, seed=seed,
+        data=sums, rows=rows, options=options, points=points, total=total, stopped=stopped, seed=seed,
         threads=crew.threads if crew is not None and shared else 1, value=math.inf if start is None else start.value,
     )  # fmt: skip
     if crew is not None and shared:
@@ -81,8 +82,10 @@ def _finish(search: NodeSearch, start: NodeSplit | None) -> NodeSplit | None:
     rule = search.rule(rank, value)
     if rule is None:
         raise AssertionError("a pair with a finite value has a rule")
-    points, (i, j) = search.points, search.pairs[rank].tolist()
-    split = stored(search.data, search.rows, points, (i, j), search.merge(rank), rule, search.options.measure)
+    i, j, side = search.pairs[rank].tolist()
+    split = stored(
+        search.data, search.rows, search.points, (i, j), search.merge(rank), rule, search.options.measure, side=side
+    )
     if split is None:
         # the rows cannot be told apart in the uploaded numbers' own precision: the next best is what can be stored
         return None if start is None else replace(start, bound=min(bound, start.value), **counts)

@@ -17,21 +17,48 @@ from trainer.growing.options import MEASURES
 from trainer.kernels.impurity import phi
 from trainer.tree.numbers import middle
 
+TILT = 0.25  # of the widest tilt that keeps the sides of a line apart
+
 
 def stored(
-    data: SplitData, rows: CountArray, points: NodePoints, pair: tuple[int, int], distinct: Points, rule: PairRule, measure: str
-) -> NodeSplit | None:  # fmt: skip
+    data: SplitData,
+    rows: CountArray,
+    points: NodePoints,
+    pair: tuple[int, int],
+    distinct: Points,
+    rule: PairRule,
+    measure: str,
+    *,
+    side: int = 0,
+) -> NodeSplit | None:
     """The widest line of a rule's partition of a pair of usable features; None if no line separates in double precision.
 
-    `distinct` are the pair's distinct points; there may be far fewer of them than rows.
+    `distinct` are the pair's distinct points; there may be far fewer of them than rows. `side` says where the rule sends rows with an
+    empty cell: 1 left, 2 right, 0 if there are none.
     """
     i, j = pair
-    f = points.features[i]
-    g = points.features[j]
     zi = points.values[i]
     zj = points.values[j]
-    left, above = rule.left(distinct, zi, zj), rule.left(distinct, distinct.u, distinct.v)
-    line = _Line(data=data, rows=rows, columns=(f, g), measure=measure)
+    present = np.ones(len(rows), bool) if side == 0 else ~(points.empty[i] | points.empty[j])
+    if side:
+        zi = zi[present]
+        zj = zj[present]
+    left = rule.left(distinct, zi, zj)
+    line = _Line(
+        data=data, rows=rows, columns=(points.features[i], points.features[j]), measure=measure, present=present,
+        first_left=bool(left[0]), empty_left=None if side == 0 else side == 1,
+    )  # fmt: skip
+    if left.all() or not left.any():
+        return line.apart()
+    return _separating(line, distinct, rule, (zi, zj), left)
+
+
+def _separating(
+    line: _Line, distinct: Points, rule: PairRule, scaled: tuple[FloatArray, FloatArray], left: BoolArray
+) -> NodeSplit | None:
+    """The widest line between `left` and the other present rows, whose scaled coordinates are given."""
+    zi, zj = scaled
+    above = rule.left(distinct, distinct.u, distinct.v)
     orders = (0, 1) if rule.order == 0 else (1, 0)
     for guess in (True, False):
         for order in orders:
@@ -51,6 +78,8 @@ def stored(
                     if split is not None:
                         return split
                 slopes = [slope, rule.a] if own else [slope]
+                if line.empty_left is not None:
+                    slopes += _tilts(u, v, side)
                 for a in slopes if gap > 0 or own else []:
                     split = line.split(u, v, order, a, side)
                     if split is not None:
@@ -58,23 +87,38 @@ def stored(
     return None
 
 
+def _tilts(u: FloatArray, v: FloatArray, side: BoolArray) -> list[float]:
+    """Slopes near 0 of lines between the sides, if v alone separates them: rows with an empty cell make it a line on both columns."""
+    gap = float(v[side].min() - v[~side].max())
+    if not gap > 0:
+        return []
+    span = float(u.max() - u.min())
+    tilt = TILT * gap / span if span > 0 else 1.0
+    return [tilt, -tilt]
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Line:
-    """The rows of a node on two columns, in uploaded units."""
+    """The rows of a node on two columns, in uploaded units.
+
+    `present`, bool (rows,), are the rows without an empty cell. `empty_left` says whether the others go left with the rule; None if there
+    are none. `first_left` says whether the first present row does.
+    """
 
     data: SplitData
     rows: CountArray
     columns: tuple[int, int]
     measure: str
+    present: BoolArray
+    first_left: bool
+    empty_left: bool | None
 
     def split(self, u: FloatArray, v: FloatArray, order: int, a: float, side: BoolArray) -> NodeSplit | None:
         """The line of slope a in the scaled units of u and v as a split of the uploaded columns, if it separates the two sides."""
         p, q = self.columns if order == 0 else self.columns[::-1]
-        first = self.data.X[self.rows, p]
-        second = self.data.X[self.rows, q]
+        first, second = self._values(p, q)
         with np.errstate(over="ignore", invalid="ignore"):  # huge columns: no line in their own units
             slope = a * _unit(second, v) / _unit(first, u)
-            features = (p, q)
             coefficients = (slope, -1.0)
             # the sum as the prediction kernel takes it
             score = coefficients[0] * first + coefficients[1] * second
@@ -85,17 +129,45 @@ class _Line:
         if not low < high:
             return None
         cut = middle(low, high)
-        chosen = score <= cut
+        return self._node_split((p, q), coefficients, cut, score <= cut)
+
+    def apart(self) -> NodeSplit | None:
+        """The rows with an empty cell on one side, all others on the other; None if numbers are too large."""
+        first, second = self._values(*self.columns)
+        with np.errstate(over="ignore", invalid="ignore"):
+            score = 1.0 * first + 1.0 * second
+            span = float(score.max() - score.min())
+            cut = float(score.max()) + (span if span > 0 else 1.0)
+        if self.empty_left is None or not math.isfinite(cut) or not (score <= cut).all():
+            return None
+        return self._node_split(self.columns, (1.0, 1.0), cut, np.ones(len(score), bool))
+
+    def _values(self, p: int, q: int) -> tuple[FloatArray, FloatArray]:
+        """Two columns of the present rows, float64."""
+        rows = self.rows[self.present]
+        return self.data.X[rows, p], self.data.X[rows, q]
+
+    def _node_split(
+        self, features: tuple[int, int], coefficients: tuple[float, float], cut: float, low: BoolArray
+    ) -> NodeSplit:
+        """The split that sends the present rows `low` left."""
+        chosen = np.zeros(len(self.rows), bool)
+        chosen[self.present] = low
+        empty_left = self.empty_left
+        if empty_left is not None:
+            empty_left = empty_left == (bool(low[0]) == self.first_left)
+            chosen[~self.present] = empty_left
         counts = class_counts(self.data, self.rows[chosen])
         total = class_counts(self.data, self.rows)
         measure = MEASURES[self.measure]
         value = float(phi(measure, counts) + phi(measure, total - counts))
         return NodeSplit(
-            features=features, coefficients=coefficients, threshold=cut, left=chosen, value=value, bound=value
-        )
+            features=features, coefficients=coefficients, threshold=cut, left=chosen, value=value, bound=value,
+            empty_left=empty_left,
+        )  # fmt: skip
 
 
 def _unit(raw: FloatArray, scaled: FloatArray) -> float:
-    """How much of the uploaded unit one scaled unit is."""
+    """How much of the uploaded unit one scaled unit is; 1 for a constant."""
     span = float(scaled.max() - scaled.min())
-    return float((raw.max() - raw.min()) / span) if span > 0 else math.inf
+    return float((raw.max() - raw.min()) / span) if span > 0 else 1.0

@@ -34,7 +34,8 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
 
         return split
 
-    return grow_and_prune(problem, settings, monitor, make)
+    # best thresholds send empty cells to either side; hyperplanes fill them and weigh where they were
+    return grow_and_prune(problem, settings, monitor, make, sums=problem.filled if problem.has_empty else None)
 
 
 def _seconds(size: ProblemSize) -> float:

@@ -36,15 +36,16 @@ def oc1_split(
     data: SplitData, rows: CountArray, options: OC1Options, *, seed: int, flag: CountArray
 ) -> NodeSplit | None:
     """The split of the rows, or None if no threshold allows one; it ends early once flag[0] is not 0, at the best threshold."""
-    axis = univariate_split(data, rows, SplitOptions(measure=options.measure, min_leaf=options.min_leaf))
+    axis_options = SplitOptions(measure=options.measure, min_leaf=options.min_leaf)
+    axis = univariate_split(data, rows, axis_options)
     if axis is None:
         return None
     axis = replace(axis, bound=None)
     if flag[0] != 0:  # copies of a large table take longer than is left
         return axis
-    X = data.X[rows]
+    X = data.sums.X[rows]
     usable = np.flatnonzero(X.min(axis=0) < X.max(axis=0))
-    if axis.value <= 0 or len(usable) < 2 or len(rows) < 2 * data.X.shape[1]:
+    if axis.value <= 0 or len(usable) < 2 or len(rows) < 2 * X.shape[1]:
         return axis
     power = _powers(X[:, usable])
     near = np.ldexp(X[:, usable], -power)
@@ -55,14 +56,16 @@ def oc1_split(
     search = _Search(data=data, rows=rows, options=options, flat=flat, flag=flag, seed=seed)
     best = axis.value
     coefficients = None
+    # the first start is a threshold of the features that sums weigh
+    first = axis if data.filled is None else univariate_split(data.filled, rows, axis_options)
     for start in range(options.restarts + 1):
         if flag[0] != 0:
             break
         a = search.random.uniform(-1, 1, len(flat))
-        if start == 0:
-            h = int(np.flatnonzero(usable == axis.features[0])[0])
+        if start == 0 and first is not None:
+            h = int(np.flatnonzero(usable == first.features[0])[0])
             a[:] = 0
-            a[h], a[-1] = 1.0, -(np.ldexp(axis.threshold, -power[h]) - centre[h]) / scale[h]
+            a[h], a[-1] = 1.0, -(np.ldexp(first.threshold, -power[h]) - centre[h]) / scale[h]
         value = search.climb(a)
         if value < best - search.tol:
             best = value
@@ -117,7 +120,7 @@ def _stored(
         return None
     score = np.zeros(len(rows))
     for h in kept:  # the order of the prediction kernel
-        score = score + slopes[h] * data.X[rows, usable[h]]
+        score = score + slopes[h] * data.sums.X[rows, usable[h]]
     low = float(score[~positive].max())
     high = float(score[positive].min())
     if not low < high:
@@ -134,4 +137,5 @@ def _stored(
         left=left,
         value=value,
         bound=None,
+        fills_empty=True,
     )

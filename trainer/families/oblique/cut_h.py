@@ -10,7 +10,7 @@ from trainer.data.problem import Problem, SettingNames
 from trainer.errors import ParameterError
 from trainer.families.oblique.frontier import solve_frontier
 from trainer.families.oblique.instance import ObliqueInstance
-from trainer.families.oblique.plan import HEAD, SCOPE, TAIL, SolvePlan
+from trainer.families.oblique.plan import HEAD, SCOPE, TAIL, SolvePlan, scope_words
 from trainer.families.oblique.shattering import CONNECT, CutHooks, CutModel, CutOptions
 from trainer.families.oblique.tree_search import solve_oblique
 from trainer.methods.base import Method, Parameter, Settings, Solution
@@ -111,7 +111,7 @@ CUTS = (
 )  # fmt: skip
 METHOD = Method(
     id="cut-h",
-    space=lambda problem, settings: SCOPE,
+    space=lambda problem, settings: scope_words(SCOPE, problem),
     title="CUT-H",
     summary="The best tree whose questions weigh all columns at once, by mixed-integer programming with cuts.",
     paper="Alston, Validi & Hicks, CUT-H",

@@ -21,7 +21,7 @@ from trainer.certificate import Evidence, Status
 from trainer.data.problem import Problem
 from trainer.families.oblique.instance import ObliqueInstance, ObliqueTree
 from trainer.families.oblique.local import LocalSearch
-from trainer.families.oblique.plan import LEAVES_OPEN, SolvePlan
+from trainer.families.oblique.plan import LEAVES_OPEN, SolvePlan, scope_words
 from trainer.families.oblique.proving import analysis
 from trainer.families.oblique.refit import refitted
 from trainer.families.oblique.separable import Separator
@@ -166,7 +166,7 @@ def _solution(
         bound=float(bound / problem.n),
         finished=finished,
         unproved="" if fewest else LEAVES_OPEN,
-        scope=plan.scope,
+        scope=scope_words(plan.scope, problem),
         nodes=sum(outcome.nodes for outcome in outcomes),
         encoded_features=best.run.instance.Z.shape[1],
         solver=outcomes[-1].solver if outcomes else "octweb",

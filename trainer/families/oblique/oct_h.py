@@ -17,7 +17,7 @@ from trainer.certificate import Guarantee
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
 from trainer.families.oblique.instance import BRANCH, LEAF, ObliqueInstance, ObliqueTree
-from trainer.families.oblique.plan import HEAD, TAIL, SolvePlan
+from trainer.families.oblique.plan import HEAD, TAIL, SolvePlan, scope_words
 from trainer.families.oblique.planes import CONSTANTS, DISTANCE, ROBUST_SCOPE, SCOPE, Planes, smallest_leaves
 from trainer.families.oblique.tree_search import solve_oblique
 from trainer.methods.base import COEFFICIENT_PENALTY, Method, Parameter, Settings, Solution
@@ -130,15 +130,20 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         return OCTH(instance, halted, constants=settings["big_m"])
 
     plan = SolvePlan(
-        make=make, hooks=lambda form, improve: Hooks(), scope=space(problem, settings), least=DISTANCE,
+        make=make, hooks=lambda form, improve: Hooks(), scope=plain_scope(settings), least=DISTANCE,
         robust=settings["scaling"] == "robust",
     )  # fmt: skip
     return solve_oblique(problem, settings, monitor, plan)
 
 
+def plain_scope(settings: Settings) -> str:
+    """The class of trees that the bound is about, empty cells left aside."""
+    return ROBUST_SCOPE if settings["scaling"] == "robust" else SCOPE
+
+
 def space(problem: Problem, settings: Settings) -> str:
     """The class of trees that the bound is about."""
-    return ROBUST_SCOPE if settings["scaling"] == "robust" else SCOPE
+    return scope_words(plain_scope(settings), problem)
 
 
 SCALING = Parameter(

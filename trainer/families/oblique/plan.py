@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
 from trainer.families.oblique.instance import ObliqueInstance, ObliqueTree
 from trainer.families.oblique.refit import STYLES
@@ -23,6 +24,7 @@ from trainer.methods.base import (
 from trainer.milo import Hooks, IntegerProgram
 
 SCOPE = "questions that weigh all columns at once, each parting its rows by at least 1e-7 (columns scaled to [0, 1])"
+FILLED = ", empty cells filled with the training median, with an indicator"
 LEAVES_OPEN = "that no tree of the same objective has fewer leaves"
 
 
@@ -36,6 +38,11 @@ class Master(Protocol):
 
     def read(self, values: FloatArray) -> ObliqueTree:
         """The tree of an integral point."""
+
+
+def scope_words(scope: str, problem: Problem) -> str:
+    """Return the scope of a method, with what becomes of empty cells where there are any."""
+    return scope + (FILLED if problem.has_empty else "")
 
 
 Improve = Callable[[ObliqueTree], "ObliqueTree | None"]

@@ -19,7 +19,7 @@ from trainer.dtypes import FloatArray
 from trainer.families.oblique.cut_h import CUTS
 from trainer.families.oblique.instance import BRANCH, LEAF, ObliqueInstance, ObliqueTree
 from trainer.families.oblique.local import logistic
-from trainer.families.oblique.plan import HEAD, TAIL, SolvePlan
+from trainer.families.oblique.plan import HEAD, TAIL, SolvePlan, scope_words
 from trainer.families.oblique.plan import SCOPE as NEAR
 from trainer.families.oblique.planes import CONSTANTS, DISTANCE, SCOPE, Planes, smallest_leaves
 from trainer.families.oblique.separable import Separator
@@ -164,7 +164,7 @@ BIG_M = Parameter(
 SHARED = tuple(p for p in CUTS if p.name in ("everywhere", "several"))
 METHOD = Method(
     id="s-oct",
-    space=lambda problem, settings: NEAR if settings["big_m"] == "none" else SCOPE,
+    space=lambda problem, settings: scope_words(NEAR if settings["big_m"] == "none" else SCOPE, problem),
     title="S-OCT",
     summary="The best tree of hyperplanes by shattering inequalities, every row routed to a leaf: a baseline.",
     paper="Boutilier, Michini & Zhou (2023)",

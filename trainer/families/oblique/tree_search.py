@@ -22,7 +22,7 @@ from trainer.families.oblique.drawing import Drawing, kept_for_drawing
 from trainer.families.oblique.instance import DepthTwoErrors, ObliqueInstance, ObliqueTree
 from trainer.families.oblique.local import LocalSearch
 from trainer.families.oblique.master import PlaneModel
-from trainer.families.oblique.plan import LEAVES_OPEN, Master, SolvePlan
+from trainer.families.oblique.plan import LEAVES_OPEN, Master, SolvePlan, scope_words
 from trainer.families.oblique.presolve import decomposed, one_plane, packing, trees_of
 from trainer.families.oblique.raising import BoundRaising
 from trainer.families.oblique.starts import first_trees
@@ -257,7 +257,7 @@ class Run:
             bound=claim,
             finished=finished,
             unproved=LEAVES_OPEN if self.settings.get("then_fewest") and bound > value else "",
-            scope=self.plan.scope,
+            scope=scope_words(self.plan.scope, self.target.problem),
             nodes=self.search.rounds if outcome is None else outcome.nodes,
             cuts={} if outcome is None else outcome.rows,
             encoded_features=self.instance.Z.shape[1],

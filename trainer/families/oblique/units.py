@@ -3,67 +3,72 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
-from trainer.data.encoding import Encoding, Test
+from trainer.data.encoding import Encoding
 from trainer.data.problem import Problem
 from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.errors import DataError, SolverError
 from trainer.families.oblique.instance import BRANCH, LEAF, ObliqueInstance, ObliqueTree
+from trainer.table import EmptySide
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
 from trainer.tree.numbers import middle
-from trainer.tree.splits import Linear, Split, goes_left, linear
+from trainer.tree.splits import Linear, Missing, Split, Threshold, goes_left, linear
+from trainer.tree.splits.base import EMPTY
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Units:
-    """How scaled features come from columns: feature = (value - low) / span; `rows` (P,) is a row of each point."""
+    """How scaled features come from columns: feature = (value - low) / span; `rows` (P,) is a row of each point.
+
+    `charged` says whether coefficients have a price, so that no split may have fewer than its plane.
+    """
 
     encoding: Encoding
     matrix: FloatArray
     low: FloatArray
     span: FloatArray
     rows: CountArray
+    charged: bool = False
 
-    def terms(self, a: FloatArray) -> list[tuple[int, int, float]]:
-        """(column, level or -1, coefficient) of the features with coefficients other than 0."""
-        features = self.encoding.features
-        return [
-            (
-                features[h].column,
-                features[h].level if features[h].test is Test.LEVEL else -1,
-                float(a[h] / self.span[h]),
-            )
-            for h in np.flatnonzero(a)
-        ]
+    def plane(self, a: FloatArray) -> Linear:
+        """The sum of the features with coefficients other than 0, in the columns' own units, at most 0."""
+        used = np.flatnonzero(a)
+        terms = [self.encoding.features[h].term for h in used]
+        fills = self.encoding.fills(used.tolist())
+        return Linear(
+            features=tuple(column for column, _ in terms),
+            coefficients=tuple(float(a[h] / self.span[h]) for h in used),
+            threshold=0.0,
+            levels=tuple(level for _, level in terms),
+            fills=fills,
+            missing=EmptySide.FILL if fills else EmptySide.REFUSE,
+        )
 
     def split(self, a: FloatArray, points: CountArray, left: BoolArray) -> tuple[Split, bool] | None:
         """The split that sends exactly the `left` of `points` left, and whether its sides are exchanged; None if rounding forbids."""
         with np.errstate(over="ignore"):
-            terms = self.terms(a)
-        finite = all(math.isfinite(value) for _, _, value in terms)  # not so where a column's range is next to nothing
-        if not terms or not finite or left.all() or not left.any():
+            plane = self.plane(a)
+        finite = all(map(math.isfinite, plane.coefficients))  # not so where a column's range is next to nothing
+        if not plane.terms or not finite or left.all() or not left.any():
             return None
         matrix = self.matrix[self.rows[points]]
-        score = np.zeros(len(points))
-        for column, level, value in terms:  # the order and arithmetic of the prediction kernel
-            x = matrix[:, column]
-            score = score + value * (x if level < 0 else (x == level).astype(np.float64))
+        score = plane.sums(matrix)
         low = float(score[left].max())
         high = float(score[~left].min())
         if not low < high:
             return None
-        cut = middle(low, high)
-        columns = [t[0] for t in terms]
-        levels = [t[1] for t in terms]
-        values = [t[2] for t in terms]
-        made, exchanged = linear(columns, values, cut, levels, schema=self.encoding.schema)
-        if np.array_equal(goes_left(made, matrix) != exchanged, left):
+        plain = replace(plane, threshold=middle(low, high))
+        schema = self.encoding.schema
+        made, exchanged = linear(
+            plain.features, plain.coefficients, plain.threshold, plain.levels, schema=schema, fills=plain.fills
+        )
+        cheaper = self.charged and len(plain.terms) > 1 and isinstance(made, Threshold)
+        if not cheaper and np.array_equal(goes_left(made, matrix) != exchanged, left):
             return made, exchanged
-        plain = Linear(features=tuple(columns), coefficients=tuple(values), threshold=cut, levels=tuple(levels))
         return (plain, False) if np.array_equal(goes_left(plain, matrix), left) else None
 
 
@@ -105,10 +110,10 @@ def distinct_rows(X: FloatArray) -> tuple[FloatArray, CountArray, CountArray]:
 def instance_of(
     problem: Problem, depth: int, *, complete: bool = False, robust: bool = False
 ) -> tuple[ObliqueInstance, Units]:
-    """Distinct points of the numeric encoding, scaled to [0, 1] (`robust`: beyond 1 if a value lies far from the others), with
+    """Distinct points of the columns, empty cells filled, scaled to [0, 1] (`robust`: beyond 1 if a value lies far from the others), with
     the weights of the classes that occur.
     """
-    encoding = problem.numeric
+    encoding = problem.filled
     X = encoding.matrix(problem.table)
     distinct, first, group = distinct_rows(X)
     low, high = (distinct.min(axis=0), distinct.max(axis=0)) if X.shape[1] else (np.zeros(0), np.zeros(0))
@@ -131,13 +136,14 @@ def instance_of(
         charge=problem.coefficient_penalty * problem.n,
         complete=complete,
     )
-    return instance, Units(encoding=encoding, matrix=problem.matrix, low=low, span=span, rows=first)
+    units = Units(encoding=encoding, matrix=problem.matrix, low=low, span=span, rows=first, charged=instance.charge > 0)
+    return instance, units
 
 
 def tree_of(draft: Draft, instance: ObliqueInstance, units: Units) -> ObliqueTree:
     """A draft over the columns as a tree of planes, cut off at the instance's depth; raises SolverError for other splits."""
     tree = instance.empty()
-    index = {(f.column, f.level if f.test is Test.LEVEL else -1): h for h, f in enumerate(units.encoding.features)}
+    index = {feature.term: h for h, feature in enumerate(units.encoding.features)}
 
     def visit(part: Draft, v: int, points: CountArray) -> None:
         tree.kind[v] = LEAF
@@ -150,6 +156,8 @@ def tree_of(draft: Draft, instance: ObliqueInstance, units: Units) -> ObliqueTre
             visit(part.left if left.all() else part.right, v, points)
             return
         a = _normal(part.split, index, units)
+        if not _separates(instance.Z[points] @ a, left):
+            a = _with_empty(part.split, a, index, instance.Z)
         scores = instance.Z[points] @ a
         sides = [(a, part.left, part.right, left), (-a, part.right, part.left, ~left)]
         a, one, two, low = sides[0] if scores[left].max() < scores[~left].min() else sides[1]
@@ -167,11 +175,14 @@ def tree_of(draft: Draft, instance: ObliqueInstance, units: Units) -> ObliqueTre
 
 
 def _normal(split: Split, index: dict[tuple[int, int], int], units: Units) -> FloatArray:
-    """The coefficients of a split on scaled features, up to sign."""
+    """The coefficients of a split on scaled features, up to sign; empty cells that it does not fill are left aside."""
+    a = np.zeros(len(index))
+    if isinstance(split, Missing):
+        a[[h for (column, level), h in index.items() if column == split.feature and level == EMPTY]] = 1.0
+        return a
     plane = split.plane()
     if plane is None:
         raise SolverError("A bucket of a column is not a hyperplane.")
-    a = np.zeros(len(index))
     for column, level, value in plane[0]:
         if (column, level) in index:
             h = index[(column, level)]
@@ -183,6 +194,25 @@ def _normal(split: Split, index: dict[tuple[int, int], int], units: Units) -> Fl
                 a[h] -= value
     size = float(np.abs(a).max(initial=0.0))
     return a / size if size > 0 and math.isfinite(size) else a
+
+
+def _separates(scores: FloatArray, left: BoolArray) -> bool:
+    """Whether the scores of one side all lie below those of the other."""
+    low = float(scores[left].max()) < float(scores[~left].min())
+    return low or float(scores[~left].max()) < float(scores[left].min())
+
+
+def _with_empty(split: Split, a: FloatArray, index: dict[tuple[int, int], int], Z: FloatArray) -> FloatArray:
+    """The coefficients `a` of a split, with indicators of empty cells that put its rows with one beyond all others, on their side."""
+    exchanged = bool(plane[2]) if (plane := split.plane()) else False
+    scores = Z @ a
+    beyond = 1.0 + 2.0 * float(scores.max() - scores.min())
+    low = (split.missing is EmptySide.LEFT) != exchanged
+    found = a.copy()
+    for column in split.used:
+        if (column, EMPTY) in index:
+            found[index[column, EMPTY]] = -beyond if low else beyond
+    return found
 
 
 def draft_of(tree: ObliqueTree, instance: ObliqueInstance, units: Units) -> Draft | None:

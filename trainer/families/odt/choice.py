@@ -30,7 +30,9 @@ SHARE = 0.5  # of the time limit that the choice may take
 def selected(groups: Groups, seed: int) -> Groups:
     """The groups that a full CART tree on nine tenths of the rows tests, all if it tests none."""
     order = np.random.default_rng(seed).permutation(len(groups.y))
-    used = sorted(used_groups(groups, np.sort(order[: len(order) - len(order) // 10])))
+    tested = used_groups(groups, np.sort(order[: len(order) - len(order) // 10]))
+    columns = {groups.columns[g] for g in tested}
+    used = [g for g, column in enumerate(groups.columns) if column in columns]
     if not used or len(used) == len(groups.sizes):
         return groups
 

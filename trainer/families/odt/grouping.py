@@ -2,79 +2,140 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import Enum
 
 import numpy as np
 
 from trainer.data.problem import Problem
+from trainer.dtypes import BoolArray, CodeArray, FloatArray
 from trainer.errors import DataError
 from trainer.families.odt.groups import Groups
 from trainer.families.odt.topology import Shape
 from trainer.methods.base import Settings
-from trainer.table import ColumnKind
+from trainer.table import Column, ColumnKind, EmptySide
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
-from trainer.tree.splits import Split, Subset, Threshold, goes_left
+from trainer.tree.splits import Missing, Split, Subset, Threshold, goes_left
 
 MAX_CATEGORIES = 62  # a subset is a mask of 64 bits
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnGroup:
+    """One column as categories 0 to `size` - 1, `codes` int32 (n,) of the rows.
+
+    `values` are the codes of a categorical column, or the upper ends of all bins but the last. `empty` is where the category of empty cells
+    lies among the bins; None if there is none.
+    """
+
+    column: int
+    codes: CodeArray
+    values: FloatArray
+    ordered: bool = True
+    empty: EmptyPlace | None = None
+
+    @property
+    def size(self) -> int:
+        """How many categories there are."""
+        return len(self.values) + int(self.ordered) + int(self.empty is not None)
+
+    def prefix(self, last: int) -> tuple[Split, bool]:
+        """The split that sends the categories up to `last` left, and whether its sides are exchanged; of bins only."""
+        bins = last + 1 - (self.empty is EmptyPlace.FIRST)
+        if bins == 0 or bins > len(self.values):
+            return Missing(feature=self.column), bins > 0
+        side = EmptySide.REFUSE if self.empty is None else SIDES[self.empty]
+        return Threshold(feature=self.column, threshold=float(self.values[bins - 1]), missing=side), False
+
+    def examples(self) -> FloatArray:
+        """A value of each category, float64 (size,); the last bin has no end."""
+        if not self.ordered:
+            return self.values
+        bins = np.append(self.values, np.inf)
+        if self.empty is None:
+            return bins
+        return np.append(np.nan, bins) if self.empty is EmptyPlace.FIRST else np.append(bins, np.nan)
+
+
+class EmptyPlace(Enum):
+    """Where the category of empty cells lies among the bins of a column."""
+
+    FIRST = "first"
+    LAST = "last"
+
+
+SIDES = {EmptyPlace.FIRST: EmptySide.LEFT, EmptyPlace.LAST: EmptySide.RIGHT}
 
 
 def make_groups(problem: Problem, bins: int, card: int) -> Groups:
     """Columns as groups: categories that occur, or bins between quantiles for numeric columns; constant ones are left out.
 
-    Raises DataError for a column with more than 62 categories.
+    A numeric column with empty cells is two groups, with the empty cells before and after all bins (missing.md, section 3). Raises
+    DataError for a column with more than 62 categories.
     """
-    columns: list[int] = []
-    codes: list[np.ndarray] = []
-    sizes: list[int] = []
-    ordered: list[int] = []
-    meaning: list[np.ndarray] = []
-    for j, column in enumerate(problem.table.columns):
-        nominal = column.kind is ColumnKind.CATEGORICAL
-        values = np.unique(column.values) if nominal else _edges(column.values, bins)
-        size = len(values) if nominal else len(values) + 1
-        if size < 2:
-            continue
-        if size > MAX_CATEGORIES:
-            raise DataError(
-                f"Column '{column.name}' has {size} categories; odt takes at most {MAX_CATEGORIES}. Leave it out or merge rare ones."
-            )
-        columns.append(j)
-        codes.append(np.searchsorted(values, column.values, side="left").astype(np.int32))
-        sizes.append(size)
-        ordered.append(0 if nominal else 1)
-        meaning.append(values)
+    found = [group for j, column in enumerate(problem.table.columns) for group in _groups_of(j, column, bins)]
 
     def branch(g: int, chosen: list[int], left: Draft, right: Draft) -> Draft:
-        if not ordered[g]:
-            return DraftBranch(
-                split=Subset(feature=columns[g], codes=tuple(int(meaning[g][a]) for a in chosen)),
-                left=left,
-                right=right,
-            )
-        if 0 in chosen:
-            cut = float(meaning[g][max(chosen)])
-            return DraftBranch(split=Threshold(feature=columns[g], threshold=cut), left=left, right=right)
-        cut = float(meaning[g][min(chosen) - 1])
-        return DraftBranch(split=Threshold(feature=columns[g], threshold=cut), left=right, right=left)
+        group = found[g]
+        if not group.ordered:
+            codes = tuple(int(group.values[a]) for a in chosen)
+            return DraftBranch(split=Subset(feature=group.column, codes=codes), left=left, right=right)
+        split, exchanged = group.prefix(max(chosen) if 0 in chosen else min(chosen) - 1)
+        if exchanged == (0 in chosen):
+            return DraftBranch(split=split, left=right, right=left)
+        return DraftBranch(split=split, left=left, right=right)
 
     def question(split: Split) -> tuple[int, list[int]]:
-        g = columns.index(split.used[0])
-        row = np.zeros((sizes[g], len(problem.table.columns)))
-        row[:, columns[g]] = meaning[g] if not ordered[g] else np.append(meaning[g], np.inf)  # the last bin has no end
-        return g, np.flatnonzero(goes_left(split, row)).tolist()
+        own = [g for g, group in enumerate(found) if group.column == split.used[0]]
+        answers = [_categories(found[g], split, len(problem.table.columns)) for g in own]
+        for g, left in zip(own, answers, strict=True):
+            if not found[g].ordered or np.count_nonzero(left[1:] != left[:-1]) < 2:
+                return g, np.flatnonzero(left).tolist()
+        return own[0], np.flatnonzero(answers[0]).tolist()
 
     return Groups(
-        cat=np.ascontiguousarray(np.column_stack(codes)) if codes else np.zeros((len(problem.y), 0), np.int32),
+        cat=np.ascontiguousarray(np.column_stack([group.codes for group in found]))
+        if found
+        else np.zeros((len(problem.y), 0), np.int32),
         y=problem.y.astype(np.int32),
         w=problem.row_weights,
-        sizes=np.asarray(sizes, np.int64),
-        ordered=np.asarray(ordered, np.int64),
+        sizes=np.asarray([group.size for group in found], np.int64),
+        ordered=np.asarray([int(group.ordered) for group in found], np.int64),
         n_classes=problem.n_classes,
         card=card or 0,
         branch=branch,
         question=question,
-        columns=tuple(columns),
+        columns=tuple(group.column for group in found),
     )
+
+
+def _groups_of(j: int, column: Column, bins: int) -> list[ColumnGroup]:
+    """The groups of a column; none if it is constant."""
+    nominal = column.kind is ColumnKind.CATEGORICAL
+    missing = column.missing
+    present = column.values[~missing]
+    if not len(present):
+        return []
+    values = np.unique(present) if nominal else _edges(present, bins)
+    codes = np.searchsorted(values, column.values, side="left").astype(np.int32)
+    plain = ColumnGroup(column=j, codes=codes, values=values, ordered=not nominal)
+    if plain.size > MAX_CATEGORIES:
+        raise DataError(
+            f"Column '{column.name}' has {plain.size} categories; odt takes at most {MAX_CATEGORIES}. Leave it out or merge rare ones."
+        )
+    if not missing.any():
+        return [plain] if plain.size > 1 else []
+    low = np.where(missing, 0, codes + 1).astype(np.int32)
+    high = np.where(missing, plain.size, codes).astype(np.int32)
+    first = replace(plain, codes=low, empty=EmptyPlace.FIRST)
+    return [first, replace(plain, codes=high, empty=EmptyPlace.LAST)] if len(values) else [first]
+
+
+def _categories(group: ColumnGroup, split: Split, columns: int) -> BoolArray:
+    """Which categories of a group a split sends left, bool (size,)."""
+    rows = np.zeros((group.size, columns))
+    rows[:, group.column] = group.examples()
+    return goes_left(split, rows)
 
 
 def _edges(values: np.ndarray, bins: int) -> np.ndarray:
@@ -120,9 +181,11 @@ def scope(problem: Problem, shape: Shape | None, groups: Groups, settings: Setti
         return "no question"
     limit = ""
     if settings["select"] == "cart":
-        names = [problem.table.names[j] for j in groups.columns]
+        names = [problem.table.names[j] for j in dict.fromkeys(groups.columns)]
         limit = f", no other columns than ({', '.join(names)})"
+    columns = set(groups.columns)
+    sides = " with empty cells on either side" if any(problem.table.columns[j].missing.any() for j in columns) else ""
     return (
-        f"this topology ({shape.nodes} questions, at most {shape.depth} per row), subsets of {len(groups.sizes)} columns, "
-        f"numeric ones in at most {settings['bins']} bins{limit}"
+        f"this topology ({shape.nodes} questions, at most {shape.depth} per row), subsets of {len(columns)} columns, "
+        f"numeric ones in at most {settings['bins']} bins{sides}{limit}"
     )

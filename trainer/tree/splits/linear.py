@@ -45,6 +45,7 @@ from trainer.tree.splits.base import (
     finite,
     read_empty,
 )
+from trainer.tree.splits.missing import Missing
 from trainer.tree.splits.subset import Subset
 from trainer.tree.splits.threshold import Threshold
 
@@ -94,6 +95,28 @@ class Linear(NumericSplit):
 
     def parts(self) -> int:
         return len(self.features)
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numeric columns that the sum reads."""
+        return tuple(dict.fromkeys(f for f, level in zip(self.features, self.levels, strict=True) if level < 0))
+
+    @property
+    def refused(self) -> tuple[int, ...]:
+        """The columns in which an empty cell gets no answer: none of a category, and none of a value that is not filled."""
+        if self.missing is EmptySide.REFUSE:
+            return self.used
+        categories = (f for f, level in zip(self.features, self.levels, strict=True) if level >= 0)
+        values = self.deciding if self.missing is EmptySide.FILL else ()
+        return tuple(dict.fromkeys((*categories, *values)))
+
+    def with_fills(self, fills: Mapping[int, float]) -> Linear:
+        """Return the same sum with the values of `fills`, by column, in place of empty cells."""
+        own = tuple(
+            fills.get(f, fill) if level == VALUE else fill
+            for f, level, fill in zip(self.features, self.levels, self.fills, strict=True)
+        )
+        return replace(self, fills=own)
 
     def sums(self, matrix: FloatArray) -> FloatArray:
         """The sum of every row, float64 (n,), in the order and arithmetic of the kernel."""
@@ -359,12 +382,12 @@ def _level(feature: int, name: Any, schema: Schema) -> int:
 
 
 def _fill(feature: int, level: int, schema: Schema) -> float:
-    """The fill value of a term; raises ModelFileError for a column whose schema has none."""
-    if level != VALUE:
-        return math.nan
+    """The fill value of a term; NaN for a column without one, whose empty cells get no answer."""
     fill = schema[feature].fill
-    if fill is None or not math.isfinite(fill):
-        raise ModelFileError(f"A split fills empty cells of '{schema[feature].name}', but the column has no 'fill'.")
+    if level != VALUE or fill is None:
+        return math.nan
+    if not math.isfinite(fill):
+        raise ModelFileError(f"The fill value of '{schema[feature].name}' is not a finite number.")
     return fill
 
 
@@ -382,33 +405,49 @@ def linear(
     levels: Sequence[int] | None = None,
     *,
     schema: Schema,
+    fills: Sequence[float] = (),
 ) -> tuple[Split, bool]:
     """The simplest split that makes the same test as a·x ≤ threshold, and whether its sides are exchanged.
 
-    One numeric column becomes a threshold, indicators of one categorical column become a subset. A threshold is
-    recomputed by division, so a caller that needs exact routing checks the rows again.
+    One numeric column becomes a threshold or the question whether it is empty, indicators of one categorical column become a subset.
+    A threshold is recomputed by division, so a caller that needs exact routing checks the rows again. `fills` as in `Linear`.
     """
     levels = [-1] * len(features) if levels is None else list(levels)
-    terms = [(f, float(a), lv) for f, a, lv in zip(features, coefficients, levels, strict=True) if a != 0.0]
+    kept = [h for h, a in enumerate(coefficients) if a != 0.0]
+    terms = [(features[h], float(coefficients[h]), levels[h]) for h in kept]
+    own_fills = tuple(fills[h] for h in kept) if fills else ()
     if len({f for f, _, _ in terms}) == 1 and all(lv >= 0 for _, _, lv in terms):
         feature = terms[0][0]
         score = np.zeros(len(schema[feature].categories))
         for _, a, level in terms:
             score[level] += a
         return Subset(feature=feature, codes=tuple(int(c) for c in np.flatnonzero(score <= threshold))), False
-    if len(terms) == 1 and terms[0][2] < 0:
-        feature, a, _ = terms[0]
-        cut = threshold / a
-        if a > 0:
-            return Threshold(feature=feature, threshold=cut), False
-        # a·x ≤ c with a < 0 is x ≥ c/a: the left side of x ≤ (just below c/a) is the other one
-        return Threshold(feature=feature, threshold=math.nextafter(cut, -math.inf)), True
+    if len({f for f, _, _ in terms}) == 1 and len({lv for _, _, lv in terms}) == len(terms):
+        by_level = {lv: a for _, a, lv in terms}
+        fill = next((fill for fill, (_, _, lv) in zip(own_fills, terms, strict=False) if lv == VALUE), math.nan)
+        return _one_column(terms[0][0], by_level.get(VALUE, 0.0), by_level.get(EMPTY, 0.0), fill, threshold)
     return (
         Linear(
             features=tuple(f for f, _, _ in terms),
             coefficients=tuple(a for _, a, _ in terms),
             threshold=float(threshold),
             levels=tuple(lv for _, _, lv in terms),
+            fills=own_fills,
+            missing=EmptySide.FILL if own_fills else EmptySide.REFUSE,
         ),
         False,
     )
+
+
+def _one_column(feature: int, value: float, empty: float, fill: float, threshold: float) -> tuple[Split, bool]:
+    """The split value·x + empty·[x is empty] ≤ threshold of one column, and whether its sides are exchanged; x is `fill` where empty."""
+    if value == 0.0:
+        return Missing(feature=feature), empty > threshold
+    empty_left = value * fill + empty <= threshold
+    cut = threshold / value
+    exchanged = value < 0
+    if exchanged:
+        # a·x ≤ c with a < 0 is x ≥ c/a: the left side of x ≤ (just below c/a) is the other one
+        cut = math.nextafter(cut, -math.inf)
+    side = EmptySide.LEFT if empty_left != exchanged else EmptySide.RIGHT
+    return Threshold(feature=feature, threshold=cut, missing=EmptySide.REFUSE if math.isnan(fill) else side), exchanged

@@ -5,9 +5,7 @@ The boxes of one order hold the rules of slope at most one; the steeper ones are
 
 from __future__ import annotations
 
-import numpy as np
-
-from trainer.families.bivariate.kernels.bounds import lower_bound, rule_value
+from trainer.families.bivariate.kernels.bounds import lower_bound, rule_value, value_of
 from trainer.families.bivariate.kernels.explore import explore
 from trainer.families.bivariate.kernels.points import exchanged, points_floor
 from trainer.families.bivariate.kernels.tables import (
@@ -54,13 +52,24 @@ def advance(search, floor, at, points, queue):
 @kernel
 def pair_floor(measure, bound, points):
     """A value that no rule on the pair can beat, before any search: equal points stay together, and so do classes (Theorem 1)."""
-    none = np.zeros(points.total.shape[0], np.int64)
-    return max(points_floor(measure, points), lower_bound(measure, bound, none, none, points.total))
+    left = points.fixed[0].copy()
+    right = points.fixed[1].copy()
+    return max(points_floor(measure, points), lower_bound(measure, bound, left, right, points.total - left - right))
 
 
 @kernel
 def opening(how, start, points):
-    """The value of the rule `start`, float64 (3,): order, slope a, offset b, on (u, v), or (v, u) if the order is 1; `pair_floor`."""
+    """The value of the rule `start`, float64 (3,): order, slope a, offset b, on (u, v), or (v, u) if the order is 1; `pair_floor`.
+
+    A better rule that sends the rows with an empty cell to one side and all others to the other takes the place of `start`.
+    """
     ordered = points if start[0] == 0.0 else exchanged(points)
     value = rule_value(how[MEASURE], how[MIN_LEAF], start[1], start[2], ordered)
+    if points.fixed[1].any():  # with the rows on the left it is the same division
+        apart = value_of(how[MEASURE], how[MIN_LEAF], points.total - points.fixed[1], points.fixed[1])
+        if apart < value:
+            value = apart
+            start[0] = 0.0
+            start[1] = 0.0
+            start[2] = points.v.min()
     return value, pair_floor(how[MEASURE], how[BOUND], points)

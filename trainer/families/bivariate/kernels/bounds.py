@@ -132,8 +132,8 @@ def value_of(measure, min_leaf, left, right):
 @kernel
 def rule_value(measure, min_leaf, a, b, points):
     """The value of the rule (a, b) counted over all points."""
-    u, v, first, klass, weight, total = points
-    left = np.zeros(total.shape[0], np.int64)
+    u, v, first, klass, weight, total, fixed = points
+    left = fixed[0].copy()
     for i in range(u.shape[0]):
         if b <= v[i] - a * u[i]:
             for h in range(first[i], first[i + 1]):

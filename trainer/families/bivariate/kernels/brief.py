@@ -9,7 +9,7 @@ import numpy as np
 
 from trainer.families.bivariate.kernels.both import ALL_BOXES, ALL_CLASSIFIED, WINNER, advance, opening
 from trainer.families.bivariate.kernels.bounds import EXACT_CLASSES
-from trainer.families.bivariate.kernels.points import ColumnPair, Points, merged
+from trainer.families.bivariate.kernels.points import new_room, pair_points
 from trainer.families.bivariate.kernels.sweep import PER_POINT, Turn, sweep
 from trainer.families.bivariate.kernels.tables import (
     BOXES,
@@ -46,19 +46,11 @@ NO_RULE = -1
 BY_SWEEP = -2
 
 
-class BivariateRows(NamedTuple):
-    """The rows of a node: values float64 and ranks int64 of the features (p, n), levels int64 (p,), classes y, weights, total of each class."""
-
-    values: np.ndarray
-    ranks: np.ndarray
-    levels: np.ndarray
-    y: np.ndarray
-    weight: np.ndarray
-    total: np.ndarray
-
-
 class Pairs(NamedTuple):
-    """Pairs of features int64 (P, 2) in the order of the search, and a first rule of each, float64 (P, 3): order, slope, offset."""
+    """Pairs int64 (P, 3), as `pair_points` takes them, in the order of the search; a first rule of each, float64 (P, 3).
+
+    A rule is its order, slope and offset.
+    """
 
     features: np.ndarray
     starts: np.ndarray
@@ -139,17 +131,10 @@ def brief_pairs(search, rank, until, pairs, rows, incumbent, queue, out):
     """
     n = rows.y.shape[0]
     first_rank = rank
-    Z = rows.values
-    R = rows.ranks
-    levels = rows.levels
-    space = Points(
-        np.empty(n), np.empty(n), np.empty(n + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), rows.total
-    )
+    space = new_room(n, rows.total)
     taken = 0.0
     while rank < until and taken < CALL_WORK:
-        i = pairs.features[rank, 0]
-        j = pairs.features[rank, 1]
-        points = merged(ColumnPair(Z[i], Z[j], R[i], R[j], levels[i], levels[j]), rows.y, rows.weight, space)
+        points = pair_points(pairs.features[rank], rows, space)
         row = out[rank - first_rank]
         if not brief_pair(search, rank, pairs.starts[rank], points, incumbent, queue, row):
             return rank, True

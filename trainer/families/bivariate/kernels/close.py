@@ -156,7 +156,7 @@ def _find_rule(span, slopes, tau, i, j, u, v):
 @kernel
 def local_sweep(search, sides, S, nU, ends, points):
     """Criteria 2, 4 and 5: every partition of the points S that a rule of the box makes."""
-    u, v, first, klass, weight, total = points
+    u, v, first, klass, weight, total, _ = points
     how, limits, best, counts = search
     k = S.shape[0]
     span = sides[2:]

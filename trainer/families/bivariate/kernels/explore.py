@@ -91,7 +91,7 @@ def _branching_point(strategy, sides, S, u, v, first, weight):
 @kernel
 def _classify(sides, a, b, tau, S, points, children):
     """Sort the points S into the four boxes cut at (a, b); returns the counts that the rule (a, b) adds to the left."""
-    u, v, first, klass, weight, total = points
+    u, v, first, klass, weight, total, _ = points
     new, size, uncertain, _ = children
     a0, a1, b0, b1 = sides
     here = np.zeros(total.shape[0], np.int64)
@@ -158,7 +158,7 @@ def explore(search, points, queue):
     """Search until the list is empty (DONE), `how[WORK]` points were classified (RUNNING) or a table is full (GROW)."""
     how, limits, best, counts = search
     boxes, meta, heap, free, arena, scratch, st = queue
-    u, v, first, _, weight, total = points
+    u, v, first, _, weight, total, _ = points
     K = total.shape[0]
     N = u.shape[0]
     new = np.zeros((4, 2, K), np.int64)

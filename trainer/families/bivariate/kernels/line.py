@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from trainer.kernels.compiled import kernel
+from trainer.kernels.impurity import phi
 
 GOLDEN = 0.6180339887498949
 
@@ -84,18 +85,38 @@ def sample_lines(u, v, y, weight, classes, slopes, out):
 
 
 @kernel
-def sample_pairs(Z, pairs, y, weight, classes, slopes, out):
-    """`sample_lines` for pairs int64 (k, 2) of the rows of Z, in both orders; out (k, 4): value, order, slope, offset of the better."""
+def sample_pairs(Z, empty, pairs, y, weight, classes, slopes, out):
+    """`sample_lines` for pairs int64 (k, 2) of the rows of Z, in both orders; out (k, 4): value, order, slope, offset of the better.
+
+    `empty`, bool, has the shape of Z, or no rows. Lines are drawn among the rows without an empty cell; the others add their impurity.
+    """
     line = np.empty(3)
+    rest = np.zeros(classes, np.int64)
+    some_empty = empty.shape[0] > 0
     for k in range(pairs.shape[0]):
         out[k, 0] = math.inf
         out[k, 1] = 0.0
         out[k, 2] = 0.0
         out[k, 3] = 0.0
+        hollow = empty[pairs[k, 0]] | empty[pairs[k, 1]] if some_empty else np.zeros(0, np.bool_)
+        part = hollow.any()
+        kept = np.flatnonzero(~hollow)
+        apart = 0.0
+        if part:
+            if kept.shape[0] < 2:
+                continue
+            rest[:] = 0
+            for i in np.flatnonzero(hollow):
+                rest[y[i]] += weight[i]
+            apart = phi(0, rest)
         for order in range(2):
             u = Z[pairs[k, order]]
             v = Z[pairs[k, 1 - order]]
-            sample_lines(u, v, y, weight, classes, slopes, line)
+            if part:
+                sample_lines(u[kept], v[kept], y[kept], weight[kept], classes, slopes, line)
+                line[0] += apart
+            else:
+                sample_lines(u, v, y, weight, classes, slopes, line)
             if line[0] < out[k, 0]:
                 out[k, 0], out[k, 1], out[k, 2], out[k, 3] = line[0], order, line[1], line[2]
 

@@ -8,13 +8,15 @@ from typing import NamedTuple
 import numpy as np
 
 from trainer.kernels.compiled import kernel
+from trainer.kernels.impurity import phi
 from trainer.kernels.ordering import order_rows
 
 
 class Points(NamedTuple):
     """Distinct points of a pair: coordinates float64 (N,), compressed class counts int64, and the total of each class.
 
-    Point i holds the counts `weight[h]` of class `klass[h]`, first[i] <= h < first[i + 1].
+    Point i holds the counts `weight[h]` of class `klass[h]`, first[i] <= h < first[i + 1]. `fixed`, int64 (2, classes), counts the rows
+    with an empty cell, which every rule sends left (0) or right (1); they are part of the total.
     """
 
     u: np.ndarray
@@ -23,6 +25,22 @@ class Points(NamedTuple):
     klass: np.ndarray
     weight: np.ndarray
     total: np.ndarray
+    fixed: np.ndarray
+
+
+class BivariateRows(NamedTuple):
+    """The rows of a node: values float64 and ranks int64 of the features (p, n), levels int64 (p,), classes y, weights, total of each class.
+
+    `empty`, bool (p, n), says where a cell is empty; it has no rows if no cell is.
+    """
+
+    values: np.ndarray
+    ranks: np.ndarray
+    levels: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+    total: np.ndarray
+    empty: np.ndarray
 
 
 class ColumnPair(NamedTuple):
@@ -39,7 +57,7 @@ class ColumnPair(NamedTuple):
 @kernel
 def exchanged(points):
     """The points of (v, u)."""
-    return Points(points.v, points.u, points.first, points.klass, points.weight, points.total)
+    return Points(points.v, points.u, points.first, points.klass, points.weight, points.total, points.fixed)
 
 
 @kernel
@@ -96,7 +114,7 @@ def _sort_by_code(code, levels, order):
 def _dense(columns, y, weight, out):
     """`merged` by a table of all cells, for fewer cells than rows."""
     u, v, code_u, code_v, levels_u, levels_v = columns
-    pu, pv, first, klass, count, total = out
+    pu, pv, first, klass, count, total, _ = out
     cells = levels_u * levels_v
     classes = total.shape[0]
     tally = np.zeros((cells, classes), np.int64)
@@ -125,10 +143,10 @@ def _dense(columns, y, weight, out):
 def merged(columns, y, weight, room):
     """The distinct points, ordered by u and v, and their class counts, in the arrays of `room`.
 
-    These hold at least n entries (first: n + 1), but for `total`, which is read.
+    These hold at least n entries (first: n + 1), but for `total` and `fixed`, which are read.
     """
     u, v, code_u, code_v, levels_u, levels_v = columns
-    pu, pv, first, klass, count, total = room
+    pu, pv, first, klass, count, total, fixed = room
     n = u.shape[0]
     classes = total.shape[0]
     N = 0
@@ -161,15 +179,54 @@ def merged(columns, y, weight, room):
             first[N] = h
             r = s
     h = first[N]
-    return Points(pu[:N], pv[:N], first[: N + 1], klass[:h], count[:h], total)
+    return Points(pu[:N], pv[:N], first[: N + 1], klass[:h], count[:h], total, fixed)
+
+
+@kernel
+def new_room(n, total):
+    """Room for the distinct points of `n` rows with these totals of each class, none of them fixed."""
+    classes = total.shape[0]
+    return Points(
+        np.empty(n),
+        np.empty(n),
+        np.empty(n + 1, np.int64),
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        total,
+        np.zeros((2, classes), np.int64),
+    )
+
+
+@kernel
+def pair_points(pair, rows, room):
+    """The distinct points of a pair, int64 (3,): two features, and where rows with an empty cell go: 1 left, 2 right, 0 if there are none.
+
+    They are written into the arrays of `room`, as by `merged`.
+    """
+    i, j, side = pair
+    u = rows.values[i]
+    v = rows.values[j]
+    code_u = rows.ranks[i]
+    code_v = rows.ranks[j]
+    levels = rows.levels
+    room.fixed[:] = 0
+    if side == 0:
+        return merged(ColumnPair(u, v, code_u, code_v, levels[i], levels[j]), rows.y, rows.weight, room)
+    hollow = rows.empty[i] | rows.empty[j]
+    for r in range(hollow.shape[0]):
+        if hollow[r]:
+            room.fixed[side - 1, rows.y[r]] += rows.weight[r]
+    kept = np.flatnonzero(~hollow)
+    columns = ColumnPair(u[kept], v[kept], code_u[kept], code_v[kept], levels[i], levels[j])
+    return merged(columns, rows.y[kept], rows.weight[kept], room)
 
 
 @kernel
 def points_floor(measure, points):
-    """The sum of Phi over the points, in rows: no rule can part equal points, and Phi is superadditive."""
+    """The sum of Phi over the points, in rows: no rule can part equal points or rows with empty cells, and Phi is superadditive."""
     first = points.first
     weight = points.weight
-    floor = 0.0
+    floor = phi(measure, points.fixed[0]) + phi(measure, points.fixed[1])
     for i in range(first.shape[0] - 1):
         if first[i + 1] - first[i] < 2:
             continue

@@ -183,7 +183,7 @@ def _add(sign, i, left, first, klass, weight):
 def _line(goal, p, group, left, points, turn):
     """All cuts of the line through pivot p and the later points of `group`; `left` holds all of them and is left as it was."""
     measure, min_leaf, tol, rows, _, _ = goal
-    _, _, first, klass, weight, total = points
+    _, _, first, klass, weight, total, _ = points
     _, found, best = turn
     k = group.shape[0] + 1
     part = left.copy()
@@ -206,7 +206,7 @@ def _line(goal, p, group, left, points, turn):
 def _pivot(goal, p, angles, left, points, turn):
     """All partitions by lines through pivot p; `left` holds the pivot and every later point, and is used up."""
     measure, min_leaf, tol, rows, slack, table = goal
-    _, _, first, klass, weight, total = points
+    _, _, first, klass, weight, total, _ = points
     last = angles.order.shape[0]
     best = turn.best
     order = angles.order
@@ -279,7 +279,7 @@ def sweep(measure, min_leaf, work, tol, points, turn):
     count = np.empty((2, (1 << BITS) + 1), np.int32)
     angles = Angles(np.empty(N), np.empty(N), keys, spare, count, np.empty(max(0, N - 1), np.int32))
     left = np.zeros(K, np.int64)
-    base = np.zeros(K, np.int64)
+    base = points.fixed[0].copy()
     for j in range(where[0], N):
         _add(1, j, base, points.first, points.klass, points.weight)
     done = 0

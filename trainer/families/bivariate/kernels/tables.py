@@ -123,7 +123,10 @@ def hopeless(limits, best, bound):
 
 @kernel
 def root(points, floor, queue, counts):
-    """Put the box of all rules with |a| <= 1 (spec: the root box) and of bound `floor` in the list, all points being uncertain."""
+    """Put the box of all rules with |a| <= 1 (spec: the root box) and of bound `floor` in the list, all points being uncertain.
+
+    Rows with an empty cell are on their side in every box.
+    """
     u = points.u
     v = points.v
     boxes = queue.boxes
@@ -138,8 +141,11 @@ def root(points, floor, queue, counts):
     st[:] = 0
     counts[:] = 0
     boxes[0, 0], boxes[0, 1], boxes[0, 2], boxes[0, 3], boxes[0, 4] = -1.0, 1.0, low, high + 1.0, floor
+    K = points.total.shape[0]
     meta[0, :] = 0
     meta[0, 1] = u.shape[0]
+    meta[0, 3 : 3 + K] = points.fixed[0]
+    meta[0, 3 + K : 3 + 2 * K] = points.fixed[1]
     queue.heap[0] = 0
     st[HEAP], st[TOP] = 1, u.shape[0]
     for x in range(boxes.shape[0] - 1):
