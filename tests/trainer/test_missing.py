@@ -6,7 +6,19 @@ import numpy as np
 import pytest
 
 from tests.trainer.oracles import bivariate as lines
-from tests.trainer.oracles.missing import least_cost, partitions, random_table, route, rows_of
+from tests.trainer.oracles.missing import (
+    answers,
+    leaf_sizes,
+    least_cost,
+    partitions,
+    paths,
+    questions,
+    random_table,
+    rises,
+    route,
+    rows_of,
+    shallow_trees,
+)
 from trainer.registry import get
 from trainer.table import Column, ColumnKind, ColumnSchema, EmptySide, Labels, MissingPolicy, Table
 from trainer.training.run import TrainRequest, train
@@ -188,3 +200,62 @@ def test_missing_complete_column_of_sum_is_filled_and_marked(method):
     row = np.array([[3.0, np.nan]])
     assert result.tree.unseen_empty(row).tolist() == [[False, True]]
     assert result.tree.refused_columns == ()
+
+
+LIMITS = {
+    "max_columns": {"max_columns": 1},
+    "forbidden_pairs": {"forbidden_pairs": "{0} + {1}"},
+    "min_leaf": {"min_leaf": 4},
+    "monotone": {"monotone": "x0 up"},
+    "recall": {"recall": "b: 0.8"},
+}
+
+
+def admits(limit, tree, table, labels, weights):
+    """Whether a tree keeps the limit of this name in LIMITS."""
+    n = len(table)
+    if limit == "recall":
+        own = labels.codes == 1
+        return 5 * weights[own & (answers(tree, n) == 1)].sum() >= 4 * weights[own].sum()
+    if limit == "min_leaf":
+        return min(leaf_sizes(tree, np.ones(n, bool), weights)) >= 4
+    if limit == "monotone":
+        return rises(tree, 0)
+    asked = paths(tree)
+    if limit == "max_columns":
+        return len({column for path in asked for column in path}) <= 1
+    return all(not {0, 1} <= set(path) for path in asked)
+
+
+def small_table(rng):
+    """A table of two columns or more, with few questions."""
+    while True:
+        table, labels = random_table(rng)
+        if len(table.columns) > 1 and 2 <= len(questions(table)) <= 9:
+            return table, labels
+
+
+BINARY = ("exact", "flowoct", "bendoct", "bendoct-accelerated", "binoct", "oct")
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+@pytest.mark.parametrize("method", BINARY)
+def test_missing_limits_count_both_sides_as_one_column(method, limit, count):
+    if not {*LIMITS[limit]} <= {p.name for p in get(method).parameters}:
+        pytest.skip("the method has no such parameter")
+    rng = np.random.default_rng(438)
+    for _ in range(-(-count // 10)):
+        table, labels = small_table(rng)
+        weights = rng.integers(1, 4, len(table))
+        n = int(weights.sum())
+        kept = [
+            int(weights[answers(tree, len(table)) == labels.codes].sum())
+            for tree in shallow_trees(table, 2)
+            if admits(limit, tree, table, labels, weights)
+        ]
+        named = {k: v.format(*table.names) if isinstance(v, str) else v for k, v in LIMITS[limit].items()}
+        wanted = ALL_THRESHOLDS | {"depth": 2} | named
+        result = train(TrainRequest(table=table, labels=labels, method=method, weights=weights, parameters=wanted))
+        assert result.certificate.objective == pytest.approx(max(kept) / n, abs=1e-9)
+        assert result.certificate.bound == pytest.approx(max(kept) / n, abs=1e-9)
+        check_routing(result, table)

@@ -151,3 +151,70 @@ def rows_of(table: Table) -> list[dict[str, float | str | None]]:
         return None if math.isnan(value) else value
 
     return [{column.name: cell(column, i) for column in table.columns} for i in range(len(table))]
+
+
+Asked = tuple[int, str, np.ndarray]  # column, kind of the question ("cut", "empty" or "level"), left side
+
+
+def questions(table: Table) -> list[Asked]:
+    """`partitions` with their columns; the left side of a cut holds the smaller values."""
+    found: list[Asked] = []
+    for j, column in enumerate(table.columns):
+        for left in partitions(Table(columns=(column,), row_numbers=table.row_numbers)):
+            if column.kind is ColumnKind.CATEGORICAL:
+                found.append((j, "level", left))
+            else:
+                found.append((j, "empty" if np.array_equal(left, np.isnan(column.values)) else "cut", left))
+    return [(j, kind, left) for j, kind, left in found if left.any() and not left.all()]
+
+
+Tree = tuple  # (class,) for a leaf, (question, left, right) for a branching
+
+
+def shallow_trees(table: Table, classes: int) -> Iterator[Tree]:
+    """All trees of depth two at most, with all classes at their leaves."""
+    leaves = [(k,) for k in range(classes)]
+    asked = questions(table)
+    below = [*leaves, *((q, a, b) for q in asked for a in leaves for b in leaves)]
+    yield from leaves
+    for q in asked:
+        for one in below:
+            for two in below:
+                yield (q, one, two)
+
+
+def answers(tree: Tree, n: int) -> np.ndarray:
+    """The class of each row, int64 (n,)."""
+    if len(tree) == 1:
+        return np.full(n, tree[0])
+    (_, _, left), one, two = tree
+    return np.where(left, answers(one, n), answers(two, n))
+
+
+def leaf_sizes(tree: Tree, rows: np.ndarray, weights: np.ndarray) -> list[int]:
+    """The weight of each leaf."""
+    if len(tree) == 1:
+        return [int(weights[rows].sum())]
+    (_, _, left), one, two = tree
+    return leaf_sizes(one, rows & left, weights) + leaf_sizes(two, rows & ~left, weights)
+
+
+def paths(tree: Tree) -> list[tuple[int, ...]]:
+    """The columns asked on each path."""
+    if len(tree) == 1:
+        return [()]
+    (column, _, _), one, two = tree
+    return [(column, *rest) for rest in paths(one) + paths(two)]
+
+
+def leaf_classes(tree: Tree) -> list[int]:
+    return [tree[0]] if len(tree) == 1 else leaf_classes(tree[1]) + leaf_classes(tree[2])
+
+
+def rises(tree: Tree, column: int) -> bool:
+    """Whether no leaf on the lower side of a cut of the column has a higher class than one opposite; emptiness compares nothing."""
+    if len(tree) == 1:
+        return True
+    (own, kind, _), one, two = tree
+    ordered = own != column or kind != "cut" or max(leaf_classes(one)) <= min(leaf_classes(two))
+    return ordered and rises(one, column) and rises(two, column)

@@ -43,13 +43,16 @@ def ladders_of(instance: Instance, groups: list[list[int]]) -> Ladders:
 
 
 def ladders(instance: Instance, encoding: Encoding) -> Ladders:
-    """One ladder for the thresholds of each numeric column, and one for every other feature."""
-    columns: dict[int, list[int]] = {}
+    """One ladder for the thresholds of each numeric column, and one for every other feature.
+
+    A column with empty cells has two: the thresholds that send them left, and those that send them right.
+    """
+    columns: dict[tuple[int, float | None], list[int]] = {}
     alone: list[list[int]] = []
     for f, source in enumerate(instance.features.tolist()):
         feature = encoding.features[source]
         if feature.test is Test.ABOVE:
-            columns.setdefault(feature.column, []).append(f)
+            columns.setdefault((feature.column, feature.empty), []).append(f)
         else:
             alone.append([f])
     rising = [sorted(fs, key=lambda f: encoding.features[int(instance.features[f])].low) for fs in columns.values()]

@@ -22,7 +22,7 @@ from trainer.milo import total, weighted
 class Monotone(SideConstraint):
     """Below a branching on one of `features` no leaf on the side of smaller values predicts a higher class than one opposite.
 
-    Classes are ordered by their number; `decreasing` turns the order round.
+    Empty cells belong to the side that the question sends them to. Whether a cell is empty compares no values. Classes are ordered by their number; `decreasing` turns the order round.
     """
 
     labels: ClassVar[bool] = True
@@ -56,12 +56,11 @@ class Monotone(SideConstraint):
 
 def monotone(at: NamedIndices, settings: Settings) -> Iterator[SideConstraint]:
     for name, falls in directions(settings, at.problem.names):
-        test_of = {f: at.problem.binary.features[int(at.instance.features[f])].test for f in at.features(name)}
-        mine = tuple(
-            f for f, test in test_of.items() if test is not Test.EMPTY
-        )  # whether a cell is empty compares no values
-        if any(test_of[f] is not Test.ABOVE for f in mine):
+        mine = at.features(name)
+        tests = {f: at.problem.binary.features[int(at.instance.features[f])].test for f in mine}
+        compared = tuple(f for f in mine if tests[f] is not Test.EMPTY)
+        if any(tests[f] is not Test.ABOVE for f in compared):
             words = f"'{name}' is not encoded by thresholds; use a number with binarise=quantile-thresholds."
             raise ParameterError({"monotone": words})
-        if mine:
-            yield Monotone(features=mine, decreasing=falls)
+        if compared:
+            yield Monotone(features=compared, decreasing=falls)
