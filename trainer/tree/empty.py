@@ -10,7 +10,7 @@ import numpy as np
 from trainer.dtypes import CountArray, FloatArray
 from trainer.table import ColumnKind, ColumnSchema, EmptySide, MissingPolicy
 from trainer.tree.nodes import Draft, Tree, replace_splits
-from trainer.tree.splits import Linear, Split
+from trainer.tree.splits import Split
 
 
 def settle_empty(
@@ -47,7 +47,7 @@ def settle_empty(
         split = v.split
         if split is None or not _learns(tree, split):
             continue
-        if isinstance(split, Linear) and split.missing is EmptySide.FILL:
+        if split.missing is EmptySide.FILL:
             splits[v.id] = _settle_sum(split, matrix, fills or {}, follow)
             continue
         if split.empty_rows(matrix[reached[v.id]]).any():
@@ -65,11 +65,8 @@ def filled_schema(tree: Tree, matrix: FloatArray) -> tuple[ColumnSchema, ...]:
     """Return the schema of `tree` with the fill values of its sums; `matrix` (n, columns) are all training rows."""
     schema = list(tree.schema)
     for v in tree.branches:
-        if not isinstance(v.split, Linear):
-            continue
-        for f, fill in zip(v.split.features, v.split.fills, strict=False):
-            if not np.isnan(fill):
-                schema[f] = replace(schema[f], fill=fill, fill_seen=bool(np.isnan(matrix[:, f]).any()))
+        for f, fill in v.split.filled.items() if v.split is not None else ():
+            schema[f] = replace(schema[f], fill=fill, fill_seen=bool(np.isnan(matrix[:, f]).any()))
     return tuple(schema)
 
 
@@ -81,11 +78,11 @@ def _learns(tree: Tree, split: Split) -> bool:
     )
 
 
-def _settle_sum(split: Linear, matrix: FloatArray, fills: Mapping[int, float], follow: bool) -> Linear:
+def _settle_sum(split: Split, matrix: FloatArray, fills: Mapping[int, float], follow: bool) -> Split:
     """Fill the columns without empty training cells too, or refuse their empty cells."""
     complete = {f for f in split.numbers if not np.isnan(matrix[:, f]).any()}
     seen = len(complete) < len(split.numbers)
     if not (follow or seen):
         return split.with_empty(EmptySide.REFUSE)
     filled = {f: fills[f] for f in complete if follow and f in fills}
-    return replace(split.with_fills(filled), missing_seen=seen)
+    return split.with_filled(filled).with_empty(EmptySide.FILL, seen=seen)

@@ -16,7 +16,7 @@ from trainer.families.oblique.instance import BRANCH, LEAF, ObliqueInstance, Obl
 from trainer.table import EmptySide
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf
 from trainer.tree.numbers import middle
-from trainer.tree.splits import Linear, Missing, Split, Threshold, goes_left, linear
+from trainer.tree.splits import Linear, Split, goes_left, linear
 from trainer.tree.splits.base import EMPTY
 
 
@@ -66,7 +66,7 @@ class Units:
         made, exchanged = linear(
             plain.features, plain.coefficients, plain.threshold, plain.levels, schema=schema, fills=plain.fills
         )
-        cheaper = self.charged and len(plain.terms) > 1 and isinstance(made, Threshold)
+        cheaper = self.charged and len(plain.terms) > 1 and made.cut is not None
         if not cheaper and np.array_equal(goes_left(made, matrix) != exchanged, left):
             return made, exchanged
         return (plain, False) if np.array_equal(goes_left(plain, matrix), left) else None
@@ -177,9 +177,6 @@ def tree_of(draft: Draft, instance: ObliqueInstance, units: Units) -> ObliqueTre
 def _normal(split: Split, index: dict[tuple[int, int], int], units: Units) -> FloatArray:
     """The coefficients of a split on scaled features, up to sign; empty cells that it does not fill are left aside."""
     a = np.zeros(len(index))
-    if isinstance(split, Missing):
-        a[[h for (column, level), h in index.items() if column == split.feature and level == EMPTY]] = 1.0
-        return a
     plane = split.plane()
     if plane is None:
         raise SolverError("A bucket of a column is not a hyperplane.")

@@ -194,6 +194,20 @@ class Split(ABC):
         return self.used
 
     @property
+    def numbers(self) -> tuple[int, ...]:
+        """The columns that the test reads as numbers."""
+        return self.used
+
+    @property
+    def filled(self) -> Mapping[int, float]:
+        """The values that the test reads in place of empty cells, by column."""
+        return {}
+
+    def with_filled(self, fills: Mapping[int, float]) -> Split:
+        """Return the same test with other values in place of empty cells, by column."""
+        return self
+
+    @property
     def reads_empty(self) -> bool:
         """Whether a program that makes the test looks for empty cells, and not only compares numbers."""
         return self.missing in (EmptySide.LEFT, EmptySide.FILL)

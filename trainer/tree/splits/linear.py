@@ -98,7 +98,6 @@ class Linear(NumericSplit):
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """The numeric columns that the sum reads."""
         return tuple(dict.fromkeys(f for f, level in zip(self.features, self.levels, strict=True) if level < 0))
 
     @property
@@ -110,8 +109,11 @@ class Linear(NumericSplit):
         values = self.deciding if self.missing is EmptySide.FILL else ()
         return tuple(dict.fromkeys((*categories, *values)))
 
-    def with_fills(self, fills: Mapping[int, float]) -> Linear:
-        """Return the same sum with the values of `fills`, by column, in place of empty cells."""
+    @property
+    def filled(self) -> Mapping[int, float]:
+        return {f: fill for f, fill in zip(self.features, self.fills, strict=False) if not math.isnan(fill)}
+
+    def with_filled(self, fills: Mapping[int, float]) -> Linear:
         own = tuple(
             fills.get(f, fill) if level == VALUE else fill
             for f, level, fill in zip(self.features, self.levels, self.fills, strict=True)

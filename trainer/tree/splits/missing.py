@@ -14,6 +14,7 @@ from trainer.errors import ModelFileError
 from trainer.table import ColumnKind
 from trainer.tree.numbers import column_number, label
 from trainer.tree.splits.base import (
+    EMPTY,
     IS_EMPTY,
     Condition,
     Dialect,
@@ -22,6 +23,7 @@ from trainer.tree.splits.base import (
     PmmlModel,
     Schema,
     Split,
+    Term,
     column_index,
 )
 
@@ -89,6 +91,10 @@ class Missing(Split):
 
     def pmml(self, model: PmmlModel, node: int) -> ET.Element:
         return model.simple(model.name(self.feature), "isMissing")
+
+    def plane(self) -> tuple[tuple[Term, ...], float, bool] | None:
+        # whether the cell is empty is at most 1/2 for any other row
+        return ((self.feature, EMPTY, 1.0),), 0.5, True
 
     def wish(self, schema: Schema) -> str:
         return f"{schema[self.feature].name} is empty"
