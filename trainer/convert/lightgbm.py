@@ -16,9 +16,9 @@ import numpy as np
 
 from trainer.convert.source import MOST_BYTES, class_text, too_deep, tree_of
 from trainer.errors import ConversionError
-from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, MissingPolicy
+from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, EmptySide, MissingPolicy
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, Tree
-from trainer.tree.splits import Interval, Subset, Threshold
+from trainer.tree.splits import Subset, Threshold
 
 ZERO = float(np.float32(1e-35))  # what LightGBM takes for 0 where 0 means missing
 # bits of decision_type
@@ -214,7 +214,7 @@ def _schema(model: _Model) -> list[ColumnSchema]:
     """Columns of codes have the names that pandas had, and a category for missing values, which go right as in LightGBM."""
     levels = _levels(model)
     return [
-        ColumnSchema(name=name, kind=ColumnKind.NUMERIC)
+        ColumnSchema(name=name, kind=ColumnKind.NUMERIC, missing=MissingPolicy.LEARN)
         if j not in levels
         else ColumnSchema(
             name=name,
@@ -301,7 +301,7 @@ def _branch(node: _Branch, left: Draft, right: Draft, model: _Model, places: Map
             f"LightGBM takes 0 for missing in column '{name}' and sends it to a side of its own, which no split here does. "
             "Train with zero_as_missing=false."
         )
-    if node.missing == "NaN" and node.default_left:
-        # a missing value goes right here, so that its side must be the right one
-        return DraftBranch(split=Interval(feature=node.feature, low=node.cut, high=math.inf), left=right, right=left)
-    return DraftBranch(split=Threshold(feature=node.feature, threshold=node.cut), left=left, right=right)
+    # without a missing type a missing value is compared as 0
+    goes_left = node.cut >= 0 if node.missing == "None" else node.default_left
+    side = EmptySide.LEFT if goes_left else EmptySide.RIGHT
+    return DraftBranch(split=Threshold(feature=node.feature, threshold=node.cut, missing=side), left=left, right=right)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from trainer.convert.pmml_fields import Fields, fields_of
 from trainer.convert.pmml_predicates import PredicateSplit, opposite, split_of_predicate
 from trainer.convert.source import MOST_BYTES, ConvertedTree, CountedLeaf, too_deep, tree_of
 from trainer.convert.xml_tree import Element, parse
 from trainer.errors import ConversionError
+from trainer.table import ColumnKind, EmptySide, MissingPolicy
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, Tree
 from trainer.tree.splits import Subset
 
@@ -25,7 +27,11 @@ PREDICATES = ("SimplePredicate", "SimpleSetPredicate", "CompoundPredicate", "Tru
 
 
 def from_pmml(content: bytes) -> Tree:
-    """The tree of a PMML document: the same class for every row without gaps. Raises ConversionError that names the element."""
+    """The tree of a PMML document: the same class for every row that the document answers.
+
+    A missing number goes to the default child, or to the next child whose predicate is true; where the document follows neither, its row
+    gets no answer. Raises ConversionError that names the element.
+    """
     return read_pmml(content).tree
 
 
@@ -46,12 +52,23 @@ def read_pmml(content: bytes) -> ConvertedTree:
     if (strategy := model.get("missingValueStrategy", "none")) not in STRATEGIES:
         raise ConversionError(f"{model} has the missingValueStrategy '{strategy}', which no single path can follow.")
     fields = fields_of(root, model)
-    reader = _Reader(fields, _classes(model, fields), model.get("noTrueChildStrategy", "returnNullPrediction") or "")
+    classes = _classes(model, fields)
+    reader = _Reader(fields, classes, model.get("noTrueChildStrategy", "returnNullPrediction") or "", strategy)
     top = _only(model, "Node")
     if _predicate(top).name != "True":
         raise ConversionError(f"{top} is the root and has a condition of its own; it needs <True/>.")
-    draft = reader.node(top, 0)
-    return ConvertedTree(tree=tree_of(draft, fields.schema, reader.classes), target=fields.target, form="pmml")
+    tree = tree_of(reader.node(top, 0), fields.schema, reader.classes)
+    return ConvertedTree(tree=_with_policies(tree), target=fields.target, form="pmml")
+
+
+def _with_policies(tree: Tree) -> Tree:
+    """The tree with the policy 'learn' for its numeric columns, but for those in which some question refuses empty cells."""
+    numeric = [column.kind is not ColumnKind.CATEGORICAL for column in tree.schema]
+    learned = (
+        replace(column, missing=MissingPolicy.LEARN) if number and j not in tree.refused_columns else column
+        for j, (column, number) in enumerate(zip(tree.schema, numeric, strict=True))
+    )
+    return replace(tree, schema=tuple(learned))
 
 
 def _only(parent: Element, name: str) -> Element:
@@ -88,10 +105,11 @@ def _classes(model: Element, fields: Fields) -> list[str]:
 class _Reader:
     """Reads nodes under one set of fields and classes."""
 
-    def __init__(self, fields: Fields, classes: Sequence[str], no_child: str) -> None:
+    def __init__(self, fields: Fields, classes: Sequence[str], no_child: str, strategy: str) -> None:
         self.fields = fields
         self.classes = list(classes)
         self.no_child = no_child
+        self.strategy = strategy
         self.code = {label: k for k, label in enumerate(self.classes)}
 
     def node(self, node: Element, depth: int) -> Draft:
@@ -114,9 +132,25 @@ class _Reader:
             return DraftBranch(split=self._never(predicate), left=below, right=self._others(node, others, depth))
         question: PredicateSplit = split_of_predicate(predicate, self.fields, closed=closed)
         after = self.node(others[0][0], depth + 1) if closed else self._others(node, others, depth)
+        split = question.split
+        if predicate.get("operator") not in ("isMissing", "isNotMissing"):  # these are never unknown
+            split = split.with_empty(self._side(node, child, [c for c, _ in others], question, closed=closed))
         if question.swapped:
             below, after = after, below
-        return DraftBranch(split=question.split, left=below, right=after)
+        return DraftBranch(split=split, left=below, right=after)
+
+    def _side(
+        self, node: Element, child: Element, others: Sequence[Element], question: PredicateSplit, *, closed: bool
+    ) -> EmptySide:
+        """Where rows go for which the predicate of `child` is unknown: to `child`, to the one after it, or nowhere."""
+        default = node.get("defaultChild") if self.strategy == "defaultChild" else None
+        to_child = default is not None and default == child.get("id")
+        to_next = default is not None and len(others) == 1 and default == others[0].get("id")
+        if self.strategy == "none" and not closed:
+            to_next = True  # an unknown predicate is not true
+        if not to_child and not to_next:
+            return EmptySide.REFUSE
+        return EmptySide.LEFT if to_child != question.swapped else EmptySide.RIGHT
 
     def _others(self, node: Element, others: list[tuple[Element, Element]], depth: int) -> Draft:
         too_deep(depth)

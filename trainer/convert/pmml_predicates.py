@@ -12,8 +12,8 @@ from trainer.convert.pmml_fields import Fields, array_of
 from trainer.convert.single_precision import double_threshold
 from trainer.convert.xml_tree import Element
 from trainer.errors import ConversionError
-from trainer.table import ColumnKind
-from trainer.tree.splits import Interval, Linear, Split, Subset, Threshold
+from trainer.table import ColumnKind, EmptySide
+from trainer.tree.splits import Interval, Linear, Missing, Split, Subset, Threshold
 from trainer.tree.splits.base import AMONG, BELOW, BETWEEN
 
 OPPOSITE = {
@@ -66,8 +66,10 @@ def split_of_predicate(predicate: Element, fields: Fields, *, closed: bool) -> P
 
 
 def _number(j: int, operator: str, predicate: Element, fields: Fields, closed: bool) -> PredicateSplit:
+    if operator == "isMissing":
+        return PredicateSplit(split=Missing(feature=j))
     if operator == "isNotMissing":
-        return PredicateSplit(split=Interval(feature=j, low=-math.inf, high=math.inf))
+        return PredicateSplit(split=Interval(feature=j, low=-math.inf, high=math.inf, missing=EmptySide.RIGHT))
     if operator not in ("lessOrEqual", "lessThan", "greaterThan", "greaterOrEqual", "equal"):
         raise ConversionError(f"{predicate} asks {operator} of a number, which no split here does.")
     value = _value(predicate)

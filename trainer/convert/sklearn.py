@@ -1,7 +1,7 @@
 """scikit-learn's DecisionTreeClassifier (and ExtraTreeClassifier) as a tree, read from its arrays.
 
 scikit-learn rounds every value to single precision before it compares, so that its threshold on singles is not the one on doubles.
-A missing number has a side in scikit-learn; here its row gets no answer, as in every tree.
+A missing number keeps the side that scikit-learn gives it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from trainer.convert.single_precision import double_threshold
 from trainer.convert.source import CountedLeaf, class_text, too_deep, tree_of
 from trainer.errors import ConversionError
-from trainer.table import ColumnKind, ColumnSchema
+from trainer.table import ColumnKind, ColumnSchema, EmptySide, MissingPolicy
 from trainer.tree.nodes import Draft, DraftBranch, Tree
 from trainer.tree.splits import Threshold
 
@@ -22,7 +22,7 @@ NO_CHILD = -1
 
 
 def from_sklearn(estimator: Any, feature_names: Sequence[str] | None = None) -> Tree:
-    """The tree of a fitted classifier of one tree: the same class for every row of finite numbers.
+    """The tree of a fitted classifier of one tree: the same class for every row of finite and missing numbers.
 
     `feature_names`: one for each column; by default the names of the fit, or x0, x1, … Counts are taken from the fit if its rows had
     whole weights, or 0. Raises ConversionError for what is not such a classifier.
@@ -41,11 +41,12 @@ def from_sklearn(estimator: Any, feature_names: Sequence[str] | None = None) -> 
             return CountedLeaf(label=int(labels[node]), counts=counts[node] if counts else ())
         feature = int(source.feature[node])
         cut = double_threshold(float(source.threshold[node]))
+        side = EmptySide.LEFT if source.missing_go_to_left[node] else EmptySide.RIGHT
         low = visit(left, depth + 1)
         high = visit(right, depth + 1)
-        return DraftBranch(split=Threshold(feature=feature, threshold=cut), left=low, right=high)
+        return DraftBranch(split=Threshold(feature=feature, threshold=cut, missing=side), left=low, right=high)
 
-    schema = [ColumnSchema(name=name, kind=ColumnKind.NUMERIC) for name in names]
+    schema = [ColumnSchema(name=name, kind=ColumnKind.NUMERIC, missing=MissingPolicy.LEARN) for name in names]
     return tree_of(visit(0, 0), schema, classes)
 
 

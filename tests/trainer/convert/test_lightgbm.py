@@ -13,7 +13,7 @@ from trainer.convert import from_lightgbm
 from trainer.errors import ConversionError
 from trainer.table import MISSING_CATEGORY, ColumnKind
 from trainer.tree.nodes import Tree
-from trainer.tree.splits import Interval, Subset
+from trainer.tree.splits import Subset
 
 TREES = 50
 ROWS = 1000
@@ -59,7 +59,7 @@ def matrix_of(tree: Tree, rows: pd.DataFrame) -> np.ndarray:
 
 def test_every_row_has_the_class_of_lightgbm():
     kinds = set()
-    swapped = 0
+    sides = set()
     for seed in range(TREES):
         rng = np.random.default_rng(seed)
         X = frame(rng, 200, gaps=seed % 2 == 0)
@@ -68,7 +68,7 @@ def test_every_row_has_the_class_of_lightgbm():
         ).astype(int)
         # a high rate and a shifted start, so that leaves are of both classes
         model = lightgbm.LGBMClassifier(num_leaves=int(rng.integers(2, 12)), learning_rate=1.0, **SMALL).fit(X, y)
-        rows = frame(rng, ROWS, gaps=seed % 2 == 0)
+        rows = frame(rng, ROWS, gaps=True)
         for text in (model.booster_.model_to_string(), json.dumps(model.booster_.dump_model())):
             tree = from_lightgbm(text)
             own = matrix_of(tree, rows)
@@ -77,9 +77,9 @@ def test_every_row_has_the_class_of_lightgbm():
             pairs = set(zip(tree.apply(own), theirs, strict=True))
             assert len(pairs) == len(set(theirs)) == len({a for a, _ in pairs})
         kinds |= {v.split.kind for v in tree.branches}
-        swapped += any(isinstance(v.split, Interval) for v in tree.branches)
-    assert kinds == {"threshold", "subset", "interval"}
-    assert swapped > 5
+        sides |= {v.split.empty_goes_left for v in tree.branches if v.split.kind == "threshold"}
+    assert kinds == {"threshold", "subset"}
+    assert sides == {True, False}
 
 
 def test_categories_are_named_as_in_pandas_and_others_go_right():

@@ -42,6 +42,24 @@ def test_every_row_has_the_class_and_the_leaf_of_scikit_learn(kind):
         assert tree.predict_proba(rows) == pytest.approx(source.predict_proba(rows), abs=1e-12)
 
 
+@pytest.mark.parametrize("kind", [DecisionTreeClassifier, ExtraTreeClassifier])
+def test_missing_numbers_keep_the_side_of_scikit_learn(kind):
+    sides = set()
+    for seed in range(TREES // 2):
+        rng = np.random.default_rng(seed)
+        X = table(rng, 150)
+        y = (np.nan_to_num(X[:, 0]) > 0).astype(int) ^ (rng.random(len(X)) < 0.2)
+        X[rng.random(X.shape) < 0.2] = np.nan
+        source = kind(max_depth=int(rng.integers(1, 6)), random_state=seed).fit(X, y)
+        tree = from_sklearn(source)
+        rows = table(rng, ROWS)
+        rows[rng.random(rows.shape) < 0.3] = np.nan
+        assert [tree.classes[k] for k in tree.predict(rows)] == [str(c) for c in source.predict(rows)]
+        assert tree.refused_columns == ()
+        sides |= {v.split.empty_goes_left for v in tree.branches}
+    assert sides == {True, False}
+
+
 def near(source, X, rng, rows: int) -> np.ndarray:
     """Rows of X in which a value stands a few doubles beside what singles make of a threshold."""
     out = X[rng.integers(0, len(X), rows)].copy()
