@@ -35,11 +35,12 @@ def _features(problem: Problem, encoding: Encoding) -> SplitData:
     return replace(data, empty=np.ascontiguousarray(empty))
 
 
-def uploaded(found: NodeSplit, encoding: Encoding, sums: Encoding) -> tuple[Split, bool]:
+def uploaded(found: NodeSplit, encoding: Encoding, sums: Encoding | None = None) -> tuple[Split, bool]:
     """The split, and whether its sides are exchanged; thresholds for one column, subsets for categories of one column.
 
-    `encoding` are the features of splits on one feature, `sums` those of sums.
+    `encoding` are the features of splits on one feature, `sums` those of sums, if these are others.
     """
+    sums = encoding if sums is None else sums
     if len(found.features) == 1:
         feature = encoding.features[found.features[0]]
         if feature.test is Test.LEVEL:
