@@ -3,14 +3,18 @@
 Questions of one column leave each column on its own: in each leaf every column stays, or takes its nearest permitted value, and
 the cheapest leaf is the answer. With weighted sums, one changed column is solved in closed form; where one is not enough, or where
 several may be cheaper than one, a small mixed-integer program is solved for each leaf (`program`).
+
+An empty cell stays empty, or gets a value where that is permitted: one changed column of the size 0. In a leaf with sums every choice
+of the cells that get a value is compared, since an empty cell can decide a sum.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +25,7 @@ from trainer.explain.least import COLUMNS, TOTAL
 from trainer.explain.permission import FREE, Permission
 from trainer.explain.program import SECONDS, CheapestRow, cheapest
 from trainer.explain.region import (
+    UNKNOWN,
     Region,
     Span,
     decimals_for,
@@ -33,8 +38,10 @@ from trainer.explain.region import (
 from trainer.explain.statistics import step_above, step_at_most
 from trainer.table import ColumnKind
 from trainer.tree.nodes import Tree
+from trainer.tree.splits.base import VALUE
 
 ALTERNATIVES = 3
+MOST_FILLED = 6  # empty cells of a row beyond those that a leaf needs, of which every choice is compared
 NUDGES = 64  # a boundary that rounding hides is looked for with a step that is doubled so many times
 
 
@@ -47,6 +54,23 @@ class Flip:
     columns: tuple[int, ...]
     distance: float
     proved: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """A row with some of its empty cells filled: `filled` are their columns, whose value is open, and `row` (columns,) has one."""
+
+    row: FloatArray
+    filled: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Search:
+    """A leaf to search with a program from a start, and what a change needs at least: columns, or a sum of changes."""
+
+    least: float
+    region: Region
+    start: Start
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,9 +111,9 @@ class Flipper:
 
     def find(self, row: FloatArray, wanted: int | None = None) -> FlipResult:
         """The smallest change of `row`, float64 (columns,), that leads to the class `wanted`, or to any other than its own."""
-        row = np.asarray(row, np.float64).reshape(-1)
+        row = self._known(np.asarray(row, np.float64).reshape(-1))
         names = self.tree.classes
-        empty = [self.tree.schema[j].name for j in self.tree.used_columns if math.isnan(row[j])]
+        empty = [self.tree.schema[j].name for j in self.tree.refused_columns if math.isnan(row[j])]
         if empty:
             return FlipResult(flip=None, reason=f"The column '{empty[0]}' has no value, and the tree needs one.")
         own = int(self.tree.predict(row.reshape(1, -1))[0])
@@ -105,6 +129,14 @@ class Flipper:
             return FlipResult(flip=None, reason=self._none(wanted, targets, settled))
         return FlipResult(flip=chosen[0], alternatives=tuple(chosen[1 : ALTERNATIVES + 1]))
 
+    def _known(self, row: FloatArray) -> FloatArray:
+        """The row with an unknown category in place of an empty cell that has no category; both go the same way."""
+        empty = [j for j in self.tree.used_columns if self.tree.schema[j].kind is ColumnKind.CATEGORICAL]
+        known = row.copy()
+        for j in set(empty) - set(self.tree.refused_columns):
+            known[j] = UNKNOWN if math.isnan(row[j]) else row[j]
+        return known
+
     def _none(self, wanted: int | None, targets: Sequence[Region], settled: bool) -> str:
         if not settled:
             return "No change was found, but it is not proved that none exists."
@@ -115,21 +147,67 @@ class Flipper:
 
     def _candidates(self, row: FloatArray, targets: Sequence[Region]) -> tuple[list[Flip], bool]:
         flips: list[Flip] = []
-        later: list[tuple[float, Region]] = []
+        later: list[Search] = []
+        all_starts = True
         for region in targets:
-            forced = [j for j in (*region.spans, *region.codes) if not region.holds(j, row[j])]
-            if any(self.permissions[j].never for j in forced):
-                continue
-            if not region.sums:
-                flips += self._plain(row, region, forced)
-                continue
-            found = self._single(row, region, forced)
-            flips += found
-            if self.least == TOTAL:
-                later.append((self._floor(row, region, forced), region))
-            elif not found:
-                later.append((max(2, len(forced)), region))
-        return self._programs(row, flips, later)
+            starts, complete = self._starts(row, region)
+            all_starts = all_starts and complete
+            for start in starts:
+                forced = [j for j in (*region.spans, *region.codes) if not region.holds(j, start.row[j])]
+                if any(self.permissions[j].never or math.isnan(start.row[j]) for j in forced):
+                    continue
+                if not region.sums:
+                    flips += self._plain(row, start, region, forced)
+                    continue
+                found = self._single(row, start, region, forced)
+                flips += found
+                if self.least == TOTAL:
+                    floor = self._floor(start.row, region, forced)
+                    later.append(Search(least=floor, region=region, start=start))
+                elif not found:
+                    least = max(2, len(start.filled) + len(forced))
+                    later.append(Search(least=least, region=region, start=start))
+        return self._programs(row, flips, later, settled=all_starts)
+
+    def _starts(self, row: FloatArray, region: Region) -> tuple[list[Start], bool]:
+        """The rows from which a leaf is searched, and whether these are all: one for each choice of the empty cells that get a value.
+
+        Cells that the questions of one column do not allow to be empty get one. Others get one only where a sum reads them.
+        """
+        empty = [j for j in used_by(region) if math.isnan(row[j]) and self.permissions[j].fill]
+        needed = [j for j in empty if not region.holds(j, row[j])]
+        read = {f for s in region.sums for f, _, _ in s.terms}
+        further = [j for j in empty if j in read and j not in needed]
+        chosen = itertools.chain.from_iterable(
+            itertools.combinations(further[:MOST_FILLED], size) for size in range(min(len(further), MOST_FILLED) + 1)
+        )
+        found = (self._start(row, region, (*needed, *more)) for more in chosen)
+        return [start for start in found if start is not None], len(further) <= MOST_FILLED
+
+    def _start(self, row: FloatArray, region: Region, filled: Sequence[int]) -> Start | None:
+        """The row with values of the leaf in the columns `filled`; None if a column has no such value.
+
+        A value is the one nearest to the column's fill value, or else to the middle of its training values.
+        """
+        changed = row.copy()
+        for j in filled:
+            value = self._usual(j)
+            spans = region.spans.get(j, self.full[j])
+            if not any(span.low < value <= span.high for span in spans):
+                found = nearest(spans, value, FREE)
+                if found is None:
+                    return None
+                value = found
+            changed[j] = value
+        return Start(row=changed, filled=frozenset(filled))
+
+    def _usual(self, j: int) -> float:
+        """A value of a column on its steps, as most rows have it."""
+        fill = self.tree.schema[j].fill
+        statistics = self.statistics[j]
+        value = fill if fill is not None else (statistics.low + statistics.high) / 2
+        decimals = decimals_for(self.tree, j, statistics, self.permissions[j])
+        return step_at_most(value if math.isfinite(value) else 0.0, decimals)
 
     def _order(self, flip: Flip) -> tuple[float, float, int]:
         """By which flips are compared; sums are rounded, so that equal ones go by their columns."""
@@ -148,16 +226,16 @@ class Flipper:
         return math.fsum(parts)
 
     def _programs(
-        self, row: FloatArray, flips: list[Flip], later: list[tuple[float, Region]]
+        self, row: FloatArray, flips: list[Flip], later: list[Search], *, settled: bool
     ) -> tuple[list[Flip], bool]:
         """Leaves with sums that need several columns, as far as they can beat what was found.
 
         Each comes with what it needs at least: a number of columns, or a sum of changes. By sums, no leaf is searched beyond the
         best sum that is known.
         """
-        settled = True
         by_sum = self.least == TOTAL
-        for least, region in sorted(later, key=lambda item: item[0]):
+        for search in sorted(later, key=lambda item: item.least):
+            least = search.least
             best = min((self._order(f)[0] for f in flips), default=math.inf)
             if least == math.inf or (best <= least if by_sum else best < least):
                 continue
@@ -165,26 +243,32 @@ class Flipper:
             if left <= 0:
                 settled = False
                 break
-            answer = self._cheapest(row, region, min(left, SECONDS), best if by_sum else None)
+            answer = self._cheapest(search, min(left, SECONDS), best if by_sum else None)
             if answer.row is not None:
-                flips.append(self._flip(row, answer.row, region.leaf, answer.proved))
+                flips.append(self._flip(row, answer.row, search.region.leaf, answer.proved))
             settled = settled and answer.proved  # what is not settled here might beat what other leaves have
         if not settled:
             flips = [Flip(**{**vars(f), "proved": False}) for f in flips]
         return flips, settled
 
-    def _cheapest(self, row: FloatArray, region: Region, seconds: float, below: float | None) -> CheapestRow:
+    def _cheapest(self, search: Search, seconds: float, below: float | None) -> CheapestRow:
         """What the program of a leaf finds; numbers that the solver does not take settle nothing."""
+        start = search.start
+        allowed = list(self.permissions)
+        statistics = list(self.statistics)
+        for j in start.filled:  # any value, at no cost: the filled cells count in `_order` and `_floor`
+            allowed[j] = replace(allowed[j], up=True, down=True)
+            statistics[j] = replace(statistics[j], scale=math.inf)
         try:
-            return cheapest(self.tree, region, row, self.statistics, self.permissions, self.full, seconds, below=below)
+            return cheapest(self.tree, search.region, start.row, statistics, allowed, self.full, seconds, below=below)
         except SolverError:
             return CheapestRow(row=None, proved=False)
 
-    def _plain(self, row: FloatArray, region: Region, forced: Sequence[int]) -> list[Flip]:
+    def _plain(self, row: FloatArray, start: Start, region: Region, forced: Sequence[int]) -> list[Flip]:
         """The cheapest row of a leaf if each question on its path is about one column."""
-        changed = row.copy()
+        changed = start.row.copy()
         for j in forced:
-            value = self._nearest(row, region, j)
+            value = self._nearest(start.row, region, j)
             if value is None:
                 return []
             changed[j] = value
@@ -196,13 +280,16 @@ class Flipper:
         codes = permitted_codes(self.tree, j, region, self.permissions[j])
         return float(codes[0]) if codes else None
 
-    def _single(self, row: FloatArray, region: Region, forced: Sequence[int]) -> list[Flip]:
+    def _single(self, row: FloatArray, start: Start, region: Region, forced: Sequence[int]) -> list[Flip]:
         """For each column that can reach the leaf alone: the cheapest row, where the tree asks about sums."""
-        if len(forced) > 1:
+        changed = {*start.filled, *forced}
+        if len(changed) > 1:
             return []
+        if start.filled:
+            return self._filled(row, start, region)
         flips: list[Flip] = []
         for j in forced or used_by(region):
-            if self.permissions[j].never:
+            if self.permissions[j].never or math.isnan(row[j]):
                 continue
             if self.tree.schema[j].kind is ColumnKind.CATEGORICAL:
                 values: list[float] = [float(c) for c in permitted_codes(self.tree, j, region, self.permissions[j])]
@@ -213,37 +300,44 @@ class Flipper:
             flips += sorted(found, key=self._order)[:1]
         return flips
 
-    def _numbers(self, row: FloatArray, region: Region, j: int) -> list[float]:
+    def _filled(self, row: FloatArray, start: Start, region: Region) -> list[Flip]:
+        """The row in which one empty cell gets a value that reaches the leaf, the usual one if it does."""
+        (j,) = start.filled
+        usual = float(start.row[j])
+        values = [usual, *sorted(self._numbers(start.row, region, j, FREE), key=lambda value: abs(value - usual))]
+        flips = (self._checked(row, _with(start.row, j, value), region) for value in values)
+        return next((found for found in flips if found), [])
+
+    def _numbers(self, row: FloatArray, region: Region, j: int, permission: Permission | None = None) -> list[float]:
         """The value nearest to the row's own of column `j`, up and down, in each span that the sums leave."""
         decimals = decimals_for(self.tree, j, self.statistics[j], self.permissions[j])
         own = float(row[j])
-        permission = self.permissions[j]
+        permission = permission or self.permissions[j]
         low = -math.inf
         high = math.inf
         for s in region.sums:
-            a = math.fsum(c for f, level, c in s.terms if f == j and level < 0)
-            rest = math.fsum(
-                c * (float(row[f]) if level < 0 else float(row[f] == level)) for f, level, c in s.terms if f != j
-            )
-            if a == 0:
+            a = math.fsum(c for f, level, c in s.terms if f == j and level == VALUE)
+            if a == 0 or s.decided(row):
                 continue
+            values = zip(s.values(row), s.terms, strict=True)
+            rest = math.fsum(c * value for value, (f, level, c) in values if (f, level) != (j, VALUE))
             bound = (s.threshold - rest) / a
             if (a > 0) == s.left:
                 high = min(high, bound)
             else:
                 low = max(low, bound)
-        values: list[float] = []
+        found: list[float] = []
         for span in region.spans.get(j, self.full[j]):
             bottom = max(low, span.low)
             top = min(high, span.high)
             close = 1e-9 * max(1.0, abs(own))  # the bound of a sum is rounded
             if permission.up and bottom >= own - close:
                 start = step_above(max(bottom, own), decimals)
-                values += self._nudged(row, region, j, start, span, decimals, up=True)
+                found += self._nudged(row, region, j, start, span, decimals, up=True)
             if permission.down and top <= own + close:
                 start = step_at_most(min(top, own), decimals)
-                values += self._nudged(row, region, j, start, span, decimals, up=False)
-        return values
+                found += self._nudged(row, region, j, start, span, decimals, up=False)
+        return found
 
     def _nudged(
         self, row: FloatArray, region: Region, j: int, start: float, span: Span, decimals: int | None, *, up: bool
@@ -270,12 +364,18 @@ class Flipper:
         return [self._flip(row, changed, region.leaf, True)]
 
     def _flip(self, row: FloatArray, changed: FloatArray, leaf: int, proved: bool) -> Flip:
-        columns = tuple(j for j in self.tree.used_columns if changed[j] != row[j])
+        columns = tuple(
+            j
+            for j in self.tree.used_columns
+            if changed[j] != row[j] and not (math.isnan(changed[j]) and math.isnan(row[j]))
+        )
         distance = math.fsum(self._size(row, j, changed[j]) for j in columns)
         return Flip(row=changed, leaf=leaf, columns=columns, distance=distance, proved=proved)
 
     def _size(self, row: FloatArray, j: int, value: float) -> float:
-        """What it counts to move column `j` to `value`, another than its own."""
+        """What it counts to move column `j` to `value`, another than its own; from an empty cell nothing."""
+        if math.isnan(row[j]):
+            return 0.0
         categorical = self.tree.schema[j].kind is ColumnKind.CATEGORICAL
         return 1.0 if categorical else float(abs(value - row[j]) / self.statistics[j].scale)
 

@@ -9,20 +9,22 @@ from typing import Any
 from trainer.errors import ParameterError, closest
 from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema
 
-WORDS = ("free", "up", "down", "whole", "never")
+WORDS = ("free", "up", "down", "whole", "fill", "never")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Permission:
     """How a column may change: `up` and `down`, only to `whole` numbers, and of a categorical column to which codes (None: all).
 
-    No column is moved to "missing" unless that category is listed: withholding a value does not change it.
+    No column is moved to "missing" unless that category is listed: withholding a value does not change it. With `fill` an empty
+    cell of a number may get any value; that is one changed column of the size 0, since there is no distance from nothing.
     """
 
     up: bool = True
     down: bool = True
     whole: bool = False
     codes: tuple[int, ...] | None = None
+    fill: bool = False
 
     @property
     def never(self) -> bool:
@@ -35,7 +37,7 @@ FREE = Permission()
 def permissions(schema: Sequence[ColumnSchema], wanted: Mapping[str, Any]) -> tuple[Permission, ...]:
     """The permission of each column from words by column name; columns that are not named are free.
 
-    A word is free, up, down, whole or never, several with commas ("up,whole"); a categorical column also takes a list of the
+    A word is free, up, down, whole, fill or never, several with commas ("up,whole"); a categorical column also takes a list of the
     categories that can be reached. Raises ParameterError that names the column.
     """
     names = [column.name for column in schema]
@@ -63,7 +65,7 @@ def split_argument(text: str, schema: Sequence[ColumnSchema]) -> tuple[str, str 
             return column.name, words
     name, equals, _ = text.rpartition("=")
     if not equals:
-        raise ParameterError({text: "write COLUMN=free, up, down, whole or never."})
+        raise ParameterError({text: "write COLUMN=free, up, down, whole, fill or never."})
     raise ParameterError({name: f"the model has no such column.{closest(name, [c.name for c in schema])}"})
 
 
@@ -73,14 +75,19 @@ def _permission(column: ColumnSchema, words: Any) -> Permission:
     parts = {part.strip() for part in str(words).split(",")}
     if strange := sorted(parts - set(WORDS)):
         raise ValueError(f"'{strange[0][:60]}' is not one of {', '.join(WORDS)}.")
-    if {"free", "never"} <= parts or {"up", "never"} <= parts or {"down", "never"} <= parts:
+    if "never" in parts and parts & {"free", "up", "down", "fill"}:
         raise ValueError("'never' cannot be combined with another word.")
-    if column.kind is ColumnKind.CATEGORICAL and parts & {"up", "down", "whole"}:
+    if column.kind is ColumnKind.CATEGORICAL and parts & {"up", "down", "whole", "fill"}:
         raise ValueError("a column of categories takes free, never or a list of categories.")
     if "never" in parts:
         return Permission(up=False, down=False)
     one_way = len(parts & {"up", "down"}) == 1
-    return Permission(up=not one_way or "up" in parts, down=not one_way or "down" in parts, whole="whole" in parts)
+    return Permission(
+        up=not one_way or "up" in parts,
+        down=not one_way or "down" in parts,
+        whole="whole" in parts,
+        fill="fill" in parts,
+    )
 
 
 def _reachable(column: ColumnSchema, names: list[Any]) -> Permission:

@@ -23,7 +23,7 @@ import numpy as np
 from trainer.data.column_statistics import ColumnStatistics
 from trainer.dtypes import FloatArray
 from trainer.explain.permission import Permission
-from trainer.explain.region import Region, Span, decimals_for, permitted_codes, used_by
+from trainer.explain.region import Region, Span, Sum, decimals_for, permitted_codes, used_by
 from trainer.explain.statistics import step_above, step_at_most
 from trainer.milo.expression import Expression, row, total
 from trainer.milo.highs import Highs
@@ -31,6 +31,7 @@ from trainer.milo.hooks import Outcome, SolveOptions, Termination
 from trainer.milo.model import IntegerProgram, Variables
 from trainer.table import ColumnKind
 from trainer.tree.nodes import Tree
+from trainer.tree.splits.base import VALUE
 
 MOST_STEPS = 1_000_000  # columns with more steps in their range are continuous in the program, and rounded afterwards
 MARGINS = (
@@ -69,7 +70,8 @@ def cheapest(
     """The row of the leaf that is cheapest from `own` (columns,), its values within the widened range of the training rows.
 
     Without `below` that is the fewest columns, then the least sum of changes. With it that is the least sum, if it is at most `below`
-    (infinity: whatever it is); no row is then proof that none of the leaf has a smaller sum.
+    (infinity: whatever it is); no row is then proof that none of the leaf has a smaller sum. A column with an infinite scale
+    takes any value without being counted; a column whose cell is empty in `own` stays empty.
     """
     until = time.monotonic() + seconds
     relaxed = _Program(tree, region, own, statistics, permissions, full, -MARGINS[0], below)
@@ -132,19 +134,28 @@ class _Program:
         self.stepped = True  # whether every number moves on steps, so that rows can be refused one by one
         self.reach: dict[int, float] = {}
         for j in used_by(region):
+            if math.isnan(own[j]):
+                continue
             if tree.schema[j].kind is ColumnKind.CATEGORICAL:
                 self._category(j)
             else:
                 self._number(j)
         for s in region.sums:
-            self._sum(s.terms, s.threshold, s.left)
+            self._sum(s)
         if below is not None and math.isfinite(below) and self.costs:
             self.model.add(total(self.costs) <= below * (1 + 1e-9) + 1e-9)
 
     def again(self, margin: float) -> _Program:
         """The same program with another margin, and without the rows that were refused."""
         return _Program(
-            self.tree, self.region, self.own, self.statistics, self.permissions, self.full, margin, self.below
+            self.tree,
+            self.region,
+            self.own,
+            self.statistics,
+            self.permissions,
+            self.full,
+            margin,
+            self.below,
         )
 
     def solve(self, seconds: float) -> Outcome:
@@ -155,6 +166,8 @@ class _Program:
             return Highs().solve(self.model, options=options)
         count = total(self.moved)
         self.model.maximize(-count)
+        if not self.moved:
+            return Highs().solve(self.model, options=options)
         fewest = Highs().solve(self.model, options=options)
         if fewest.ended is not Termination.OPTIMAL or fewest.objective is None:
             return fewest
@@ -230,9 +243,10 @@ class _Program:
     def _number(self, j: int) -> None:
         own = float(self.own[j])
         unit = self.statistics[j].scale
+        counted = math.isfinite(unit)
         decimals = decimals_for(self.tree, j, self.statistics[j], self.permissions[j])
         pieces = [piece for piece in (self._piece(j, s) for s in self.region.spans.get(j, self.full[j])) if piece]
-        if self.below is not None:
+        if self.below is not None or not counted:
             pieces = [part for piece in pieces for part in _exclude_value(piece, own, decimals)]
         stays = self.region.holds(j, own)
         self.change[j], self.values[j], self.reach[j] = Expression(), [], 0.0
@@ -246,7 +260,7 @@ class _Program:
             steps = (high - low) * 10.0 ** (decimals if decimals is not None else 99)
             stepped = decimals is not None and steps <= MOST_STEPS
             self.stepped = self.stepped and stepped
-            size = 10.0 ** -(decimals or 0) if stepped else unit
+            size = 10.0 ** -(decimals or 0) if stepped else (unit if counted else 1.0)
             base = round(own, decimals) if stepped and decimals is not None else own
             first = (low - base) / size
             last = (high - base) / size
@@ -262,6 +276,8 @@ class _Program:
             self.values[j].append((y, v, size, base, decimals))
             self.reach[j] = max(self.reach[j], abs(low - own), abs(high - own))
         self.model.add(row(moved, lower=0.0 if stays else 1.0, upper=1.0))
+        if not counted:
+            return
         self.moved.append(moved)
         t = self.model.continuous(f"t{j}", upper=self.reach[j] / unit)[""]
         self.model.add(t - self.change[j] / unit >= 0)
@@ -283,17 +299,20 @@ class _Program:
         high = step_at_most(high, decimals)
         return (low, high) if low <= high else None
 
-    def _sum(self, terms: Sequence[tuple[int, int, float]], threshold: float, left: bool) -> None:
+    def _sum(self, s: Sum) -> None:
         """Σ a·x at most the threshold less a margin, or at least the threshold and a margin, scaled to how far the sum can move."""
-        fixed = [-threshold]
+        if s.decided(self.own):
+            if not s.holds(self.own):
+                self._impossible()
+            return
+        fixed = [-s.threshold]
         change = Expression()
-        largest = abs(threshold)
+        largest = abs(s.threshold)
         size = 0.0
-        for j, level, a in terms:
-            now = float(self.own[j]) if level < 0 else float(self.own[j] == level)
+        for (j, level, a), now in zip(s.terms, s.values(self.own), strict=True):
             fixed.append(a * now)
             largest = max(largest, abs(a * now))
-            if level < 0 and j in self.change:
+            if level == VALUE and j in self.change:
                 change = change + self.change[j] * a
                 size = max(size, abs(a) * self.reach[j])
             elif level >= 0 and j in self.codes:
@@ -305,9 +324,9 @@ class _Program:
         constant = math.fsum(fixed) / size
         found = change / size
         if not found.terms:
-            if (constant <= 0) != left:
+            if (constant <= 0) != s.left:
                 self._impossible()
-        elif left:
+        elif s.left:
             self.model.add(found <= -constant - self.margin)
         else:
             self.model.add(found >= -constant + self.margin)
@@ -334,7 +353,8 @@ class _Program:
     def _settled(self, j: int, value: float) -> float:
         """The value, or the row's own where sums alone count and the two differ by rounding only."""
         own = float(self.own[j])
-        close = abs(value - own) <= NOTHING * self.statistics[j].scale
+        scale = self.statistics[j].scale
+        close = math.isfinite(scale) and abs(value - own) <= NOTHING * scale
         return own if self.below is not None and close and self.region.holds(j, own) else value
 
 

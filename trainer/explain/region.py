@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from trainer.data.column_statistics import ColumnStatistics
 from trainer.dtypes import FloatArray
@@ -13,7 +13,7 @@ from trainer.explain.permission import Permission, reachable_codes
 from trainer.explain.statistics import step_above, step_at_most
 from trainer.table import ColumnKind
 from trainer.tree.nodes import Tree
-from trainer.tree.splits.base import AMONG, SUM, Flat
+from trainer.tree.splits.base import AMONG, EMPTY, IS_EMPTY, SUM, Flat, Term
 
 UNKNOWN = -1  # the code of a category that the model never saw; it answers no
 
@@ -30,35 +30,66 @@ class Span:
 
 @dataclass(frozen=True, kw_only=True)
 class Sum:
-    """A weighted sum that must be at most `threshold` (`left`), or must not; terms are column, category or -1, coefficient."""
+    """A weighted sum that must be at most `threshold` (`left`), or must not.
 
-    terms: tuple[tuple[int, int, float], ...]
+    A term is a column, a category, VALUE or EMPTY, and a coefficient. `fills` has the number that replaces an empty cell in each
+    term; where it is NaN, an empty cell sends the row left (`empty_left`) or right.
+    """
+
+    terms: tuple[Term, ...]
     threshold: float
     left: bool
+    fills: tuple[float, ...] = ()
+    empty_left: bool = False
+
+    def values(self, row: FloatArray) -> list[float]:
+        """What each term reads in the row (columns,); NaN where an empty cell decides."""
+        found = []
+        for (feature, level, _), fill in zip(self.terms, self.fills or (math.nan,) * len(self.terms), strict=True):
+            value = float(row[feature])
+            if level == EMPTY:
+                value = float(math.isnan(value))
+            elif level >= 0:
+                value = float(value == level)
+            elif math.isnan(value):
+                value = fill
+            found.append(value)
+        return found
+
+    def decided(self, row: FloatArray) -> bool:
+        """Whether an empty cell of the row decides, whatever the other columns are."""
+        return any(map(math.isnan, self.values(row)))
 
     def holds(self, row: FloatArray) -> bool:
         """Whether it holds, in the arithmetic of the prediction kernel."""
         total = 0.0
-        for feature, level, coefficient in self.terms:
-            value = float(row[feature])
-            total += coefficient * (value if level < 0 else float(value == level))
+        for value, (_, _, coefficient) in zip(self.values(row), self.terms, strict=True):
+            if math.isnan(value):
+                return self.empty_left == self.left
+            total += coefficient * value
         return (total <= self.threshold) == self.left
 
 
 @dataclass(frozen=True, kw_only=True)
 class Region:
-    """The rows of one leaf: `spans` by numeric column, category codes by categorical column, and sums."""
+    """The rows of one leaf: `spans` by numeric column, category codes by categorical column, and sums.
+
+    `empty` says for each column of `spans` whether its cell may be empty.
+    """
 
     leaf: int
     label: int
     spans: dict[int, tuple[Span, ...]]
     codes: dict[int, frozenset[int]]
     sums: tuple[Sum, ...]
+    empty: dict[int, bool] = field(default_factory=dict)
 
     def holds(self, j: int, value: float) -> bool:
         """Whether column `j` alone may have this value; sums are not looked at."""
         if j in self.codes:
             return int(value) in self.codes[j]
+        if math.isnan(value):
+            return self.empty.get(j, True)
         return j not in self.spans or any(span.low < value <= span.high for span in self.spans[j])
 
     def contains(self, row: FloatArray) -> bool:
@@ -89,6 +120,7 @@ def _region(
     ends: dict[int, list[Ends]] = {}
     codes: dict[int, frozenset[int]] = {}
     sums: list[Sum] = []
+    empty: dict[int, bool] = {}
     for a, b in itertools.pairwise(tree.path_to(leaf)):
         node = tree.nodes[a]
         if node.split is None:
@@ -98,18 +130,19 @@ def _region(
         j = flat.feature
         if flat.test == SUM:
             terms = tuple((f, lv, a) for (f, lv), a in zip(flat.terms, flat.coefficients, strict=True))
-            sums.append(Sum(terms=terms, threshold=flat.high, left=left))
+            sums.append(Sum(terms=terms, threshold=flat.high, left=left, fills=flat.fills, empty_left=flat.empty_left))
         elif tree.schema[j].kind is ColumnKind.CATEGORICAL:
             codes[j] = codes.get(j, _all_codes(tree, j)) & _codes(tree, flat, left)
         else:
             ends[j] = _intersect(ends.get(j, _all_ends(tree, j)), _ends(flat, left))
+            empty[j] = empty.get(j, True) and flat.empty_left == left
     spans = {
         j: tuple(_span(low, high, decimals_for(tree, j, statistics[j], permissions[j])) for low, high in pieces)
         for j, pieces in ends.items()
     }
-    if not all(spans.values()) or not all(codes.values()):
+    if not all(own or empty[j] for j, own in spans.items()) or not all(codes.values()):
         return None
-    return Region(leaf=leaf, label=tree.nodes[leaf].label, spans=spans, codes=codes, sums=tuple(sums))
+    return Region(leaf=leaf, label=tree.nodes[leaf].label, spans=spans, codes=codes, sums=tuple(sums), empty=empty)
 
 
 def _all_codes(tree: Tree, j: int) -> frozenset[int]:
@@ -138,6 +171,8 @@ def _codes(tree: Tree, flat: Flat, left: bool) -> frozenset[int]:
 
 
 def _ends(flat: Flat, left: bool) -> list[Ends]:
+    if flat.test == IS_EMPTY:
+        return [] if left else [(-math.inf, math.inf)]
     if left:
         return [(flat.low, flat.high)] if flat.low < flat.high else []
     if flat.low >= flat.high:

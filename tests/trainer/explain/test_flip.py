@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +12,12 @@ import pytest
 from tests.trainer.random_trees import naive_leaf
 from trainer.data.column_statistics import statistics
 from trainer.explain.flip import Flipper
+from trainer.explain.least import TOTAL
 from trainer.explain.permission import Permission
-from trainer.table import ColumnKind, ColumnSchema
+from trainer.table import ColumnKind, ColumnSchema, EmptySide, MissingPolicy
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, Tree, grow
-from trainer.tree.splits import Interval, Linear, Subset, Threshold
+from trainer.tree.splits import Interval, Linear, Missing, Subset, Threshold
+from trainer.tree.splits.base import EMPTY
 
 CHOICES = (
     Permission(),
@@ -28,6 +31,9 @@ SCHEMA = (
     ColumnSchema(name="tenths", kind=ColumnKind.NUMERIC),
     ColumnSchema(name="yes or no", kind=ColumnKind.BINARY),
     ColumnSchema(name="colour", kind=ColumnKind.CATEGORICAL, categories=("red", "green", "blue", "(missing)")),
+)
+LEARNING = tuple(
+    c if c.kind is ColumnKind.CATEGORICAL else replace(c, missing=MissingPolicy.LEARN, fill=1.0) for c in SCHEMA
 )
 CLASSES = ("a", "b", "c")
 
@@ -59,14 +65,34 @@ def random_split(rng, sums):
     return Interval(feature=j, low=ends[0] if rng.random() < 0.8 else -math.inf, high=ends[1])
 
 
-def random_draft(rng, depth, sums) -> Draft:
+def with_side(rng, split):
+    """The split with a side for empty cells; a threshold sometimes asks whether the cell is empty, a sum sometimes fills it."""
+    if isinstance(split, Threshold) and rng.random() < 0.2:
+        return Missing(feature=split.feature)
+    if isinstance(split, Linear) and rng.random() < 0.5:
+        numbers = [h for h, level in enumerate(split.levels) if level < 0]
+        levels = [*split.levels, EMPTY]
+        fills = [1.0 if level < 0 else math.nan for level in split.levels] + [math.nan]
+        return replace(
+            split,
+            features=(*split.features, split.features[int(rng.choice(numbers))]),
+            coefficients=(*split.coefficients, float(rng.choice([-2.0, 1.5, 4.0]))),
+            levels=tuple(levels),
+            fills=tuple(fills),
+            missing=EmptySide.FILL,
+        )
+    return split.with_empty(EmptySide(rng.choice(["left", "right"])))
+
+
+def random_draft(rng, depth, sums, holes=False) -> Draft:
     if depth == 0 or rng.random() < 0.1:
         return DraftLeaf(label=int(rng.integers(3)))
-    left, right = (random_draft(rng, depth - 1, sums) for _ in range(2))
-    return DraftBranch(split=random_split(rng, sums), left=left, right=right)
+    left, right = (random_draft(rng, depth - 1, sums, holes) for _ in range(2))
+    split = random_split(rng, sums)
+    return DraftBranch(split=with_side(rng, split) if holes else split, left=left, right=right)
 
 
-def random_case(seed, *, sums):
+def random_case(seed, *, sums, holes=False):
     rng = np.random.default_rng(seed)
     n = 24
     matrix = np.column_stack(
@@ -79,19 +105,31 @@ def random_case(seed, *, sums):
     )
     if rng.random() < 0.2:
         matrix[:, 0] = 2.0  # a constant column
-    tree = grow(random_draft(rng, 1 + seed % 3, sums), matrix, rng.integers(0, 3, n), schema=SCHEMA, classes=CLASSES)
+    draft = random_draft(rng, 1 + seed % 3, sums, holes)
+    codes = rng.integers(0, 3, n)
     permissions = tuple(
         CHOICES[int(rng.integers(5 if j < 2 else 1))] if rng.random() < 0.5 else CHOICES[0] for j in range(4)
     )
+    if holes:
+        matrix[:, :3][rng.random((n, 3)) < 0.4] = np.nan
+        permissions = tuple(replace(p, fill=j < 3 and rng.random() < 0.7) for j, p in enumerate(permissions))
+    tree = grow(draft, matrix, codes, schema=LEARNING if holes else SCHEMA, classes=CLASSES)
     return tree, matrix, permissions
 
 
-def best_by_enumeration(tree: Tree, row, permissions, scales, wanted):
-    """The least (changed columns, sum of scaled changes) over all rows of the grid; None where none has a wanted class."""
+def best_by_enumeration(tree: Tree, row, permissions, scales, wanted, *, total=False):
+    """The least (changed columns, sum of scaled changes) over all rows of the grid; None where none has a wanted class.
+
+    With `total` the least sum, and the columns of the row that has it.
+    """
+    best = (0, math.inf)
     own = tree.nodes[naive_leaf(tree, row)].label
     options = []
     for j, permission in enumerate(permissions):
         allowed = [v for v in grid(j, permission) if v != row[j]]
+        if math.isnan(row[j]):
+            options.append([row[j], *(allowed if permission.fill else [])])
+            continue
         if j < 3:
             allowed = [v for v in allowed if (permission.up if v > row[j] else permission.down)]
         options.append([row[j], *([] if permission.never else allowed)])
@@ -103,16 +141,19 @@ def best_by_enumeration(tree: Tree, row, permissions, scales, wanted):
                 other[list(changed)] = values
                 label = tree.nodes[naive_leaf(tree, other)].label
                 if label != own if wanted is None else label == wanted:
-                    costs.append(sum(1.0 if j == 3 else abs(other[j] - row[j]) / scales[j] for j in changed))
-        if costs:
+                    sizes = (1.0 if j == 3 else abs(other[j] - row[j]) / scales[j] for j in changed)
+                    costs.append(sum(size for size in sizes if not math.isnan(size)))  # a filled cell has no size
+        if costs and not total:
             return size, min(costs)
+        if costs and min(costs) < best[1] - 1e-9:
+            best = (size, min(costs))
         if size == 2 and math.prod(len(o) for o in options) > 60_000:
             return None  # left out: too many rows to try
-    return 0, 0.0
+    return best if best[0] else (0, 0.0)
 
 
-def compared(seed, *, sums):
-    tree, matrix, permissions = random_case(seed, sums=sums)
+def compared(seed, *, sums, holes=False):
+    tree, matrix, permissions = random_case(seed, sums=sums, holes=holes)
     stats = statistics(SCHEMA, matrix)
     flipper = Flipper(tree, stats, permissions)
     count = 0
@@ -128,8 +169,9 @@ def compared(seed, *, sums):
             assert found.reason
             continue
         assert found.flip is not None, (seed, row, expected)
+        assert not (np.isnan(found.flip.row) & ~np.isnan(row)).any(), "a present value never becomes empty"
         if abs(found.flip.row[0]) > 14 or abs(found.flip.row[1]) > 2.5:  # beyond the grid: better than all within it
-            assert (len(found.flip.columns), found.flip.distance) < expected
+            assert (len(found.flip.columns), found.flip.distance) <= (expected[0], expected[1] + 1e-9)
             continue
         assert len(found.flip.columns) == expected[0]
         assert found.flip.distance == pytest.approx(expected[1], abs=1e-9)
@@ -145,6 +187,38 @@ def compared(seed, *, sums):
 @pytest.mark.parametrize("block", range(6))
 def test_questions_of_one_column_against_every_row_of_a_grid(block):
     assert sum(compared(seed, sums=False) for seed in range(20 * block, 20 * block + 20)) > 10
+
+
+@pytest.mark.parametrize("block", range(6))
+def test_flip_of_row_with_empty_cells_equals_enumeration(block):
+    assert sum(compared(seed, sums=False, holes=True) for seed in range(20 * block, 20 * block + 20)) > 10
+
+
+@pytest.mark.parametrize("block", range(6))
+def test_flip_of_empty_cells_in_sums_equals_enumeration(block):
+    assert sum(compared(seed, sums=True, holes=True) for seed in range(3000 + 8 * block, 3008 + 8 * block)) > 5
+
+
+@pytest.mark.parametrize("sums", [False, True])
+def test_least_total_with_empty_cells_equals_enumeration(sums):
+    count = 0
+    for seed in range(12 if sums else 30):
+        tree, matrix, permissions = random_case(5000 + seed, sums=sums, holes=True)
+        stats = statistics(SCHEMA, matrix)
+        flipper = Flipper(tree, stats, permissions, least=TOTAL)
+        for row in matrix[:2]:
+            expected = best_by_enumeration(tree, row, permissions, [s.scale for s in stats], None, total=True)
+            found = flipper.find(row).flip
+            if expected is None or found is None:
+                assert expected in (None, (0, 0.0))
+                continue
+            assert found.distance <= expected[1] + 1e-9
+            if abs(found.row[0]) > 14 or abs(found.row[1]) > 2.5:  # beyond the grid
+                continue
+            assert found.distance == pytest.approx(expected[1], abs=1e-9)
+            assert found.proved
+            count += 1
+    assert count > 5
 
 
 @pytest.mark.parametrize("block", range(4))
