@@ -8,6 +8,9 @@ const Questionnaire = (() => {
 
   // ---- which question is next
 
+  // whether both ways are followed: nobody knows the value, and the tree has no way of its own for empty cells
+  const followsBoth = (tree, answers, f) => answers.get(f) === UNKNOWN && !tree.columns[f].empty;
+
   // the places where the answers so far end: nodes that need a column, and leaves, each with its share
   function frontier(tree, answers) {
     const row = tree.columns.map((_, f) => (typeof answers.get(f) === "number" ? answers.get(f) : NaN));
@@ -15,7 +18,7 @@ const Questionnaire = (() => {
     while (waiting.length) {
       const [at, weight] = waiting.pop(), v = tree.nodes[at];
       const columns = v.t ? TreeEngine.columnsOf(v.t) : [];
-      const open = columns.some((f) => answers.get(f) === UNKNOWN), needed = open ? [] : columns.filter((f) => !answers.has(f));
+      const open = columns.some((f) => followsBoth(tree, answers, f)), needed = open ? [] : columns.filter((f) => !answers.has(f));
       if (!v.t || needed.length) found.push({ at, weight, needed });
       else if (open) {
         const share = v.r ? tree.nodes[v.y].r / v.r : 0.5;
@@ -156,7 +159,7 @@ const Questionnaire = (() => {
           make("button", { class: "btn primary full" }, all === number ? "See the answer" : "Next"),
           make("button", { class: "btn full", type: "button", onclick: () => answered(f, UNKNOWN) }, "I don’t know"),
           answers.size ? make("button", { class: "btn quiet full", type: "button", onclick: () => backTo([...answers.keys()].pop()) }, "Back") : null),
-        make("p", { class: "note2" }, "“I don’t know” follows both ways, which may take more questions. Your answers stay in this window."));
+        make("p", { class: "note2" }, `${column.empty ? "“I don’t know” goes the way of an empty cell." : "“I don’t know” follows both ways, which may take more questions."} Your answers stay in this window.`));
       return [form, given()];
     }
 
@@ -203,7 +206,7 @@ const Questionnaire = (() => {
       const { row, places } = frontier(tree, answers), shares = tree.classes.map(() => 0);
       for (const p of places) shares[tree.nodes[p.at].l] += p.weight;
       const labels = shares.map((share, k) => [share, k]).filter(([, k]) => places.some((p) => tree.nodes[p.at].l === k)).sort((a, b) => b[0] - a[0]);
-      const unknown = [...answers].filter(([, value]) => value === UNKNOWN).map(([f]) => tree.columns[f].shown);
+      const unknown = [...answers].filter(([f]) => followsBoth(tree, answers, f)).map(([f]) => tree.columns[f].shown);
       const parts = places.length === 1 ? certain(row, places[0].at) : open(labels, unknown);
       const page = make("div", { class: "b" }, make("p", { class: "note2" }, "Answer"), ...parts, make("div", { class: "steps" },
         make("button", { type: "button", class: "btn primary full", onclick: () => { answers = new Map(); keep(); focus = true; show(); } }, "Start again"),
@@ -236,14 +239,15 @@ const Questionnaire = (() => {
       const way = TreeEngine.path(tree, row), items = way.slice(0, -1).map((v, i) => {
         const node = tree.nodes[v], answer = way[i + 1] === node.y ? "yes" : "no";
         const value = node.t.s ? `sum ${TreeEngine.sumText(node.t, row)}` : TreeEngine.write(tree.columns[node.t.f], row[node.t.f]);
-        return make("div", { class: "ans2" }, make("span", {}, `${node.q}?`), make("b", {}, `${answer}, ${value}`));
+        return make("div", { class: "ans2" }, make("span", {}, `${node.q}?`), make("b", {}, TreeEngine.emptyText(tree, node.t, row) || `${answer}, ${value}`));
       });
       return items.length ? make("div", {}, ...items) : null;
     }
 
     function flip(row, at) {
       const fixed = new Set([...tree.columns.keys()].filter((f) => typeof answers.get(f) !== "number"));
-      const found = TreeEngine.flip(tree, row, { fixed, permissions: meta.permissions });
+      const open = new Set([...fixed].filter((f) => !answers.has(f) || followsBoth(tree, answers, f)));
+      const found = TreeEngine.flip(tree, row, { fixed, open, permissions: meta.permissions });
       if (!found.flip) return make("p", { class: "banner" }, found.reason);
       const flips = [found.flip, ...found.alternatives], proof = found.flip.proved
         ? "No smaller permitted change of these answers alone does it." : "A smaller change of several answers may exist.";

@@ -3,7 +3,8 @@
 "use strict";
 
 const TreeEngine = (() => {
-  const BELOW = 1, BETWEEN = 2, AMONG = 3;
+  const BELOW = 1, BETWEEN = 2, AMONG = 3, IS_EMPTY = 5;
+  const VALUE = -1, EMPTY = -2; // terms of a sum that are no category
   const MARKS = new Set(["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "?"]);
   const NUMBER = /^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,5})?$/;
   const LARGEST_EXACT = 2 ** 53;
@@ -42,8 +43,30 @@ const TreeEngine = (() => {
 
   function sum(test, row) {
     let total = 0;
-    for (const [f, level, a] of test.s) total += a * (level < 0 ? row[f] : Number(row[f] === level));
+    for (const [h, [, , a]] of test.s.entries()) total += a * term(test, h, row);
     return total;
+  }
+
+  // what a term of a sum reads; NaN where an empty cell decides
+  function term(test, h, row) {
+    const [f, level] = test.s[h];
+    if (level === EMPTY) return Number(Number.isNaN(row[f]));
+    if (level >= 0) return Number(row[f] === level);
+    return Number.isNaN(row[f]) ? test.fill?.[h] ?? NaN : row[f];
+  }
+
+  // the columns whose empty cell decides the test; such a row goes left where test.e is 1
+  function emptyIn(test, row) {
+    if (test.e === undefined) return [];
+    const read = test.s ? test.s.filter(([, level]) => level === VALUE).map(([f]) => f) : [test.f];
+    return [...new Set(read)].filter((f) => Number.isNaN(row[f]));
+  }
+
+  // "age was empty; empty cells go to no here", or "" where no empty cell decides
+  function emptyText(tree, test, row) {
+    const names = emptyIn(test, row).map((f) => tree.columns[f].shown);
+    if (!names.length) return "";
+    return `${names.join(" and ")} ${names.length > 1 ? "were" : "was"} empty; empty cells go to ${test.e ? "yes" : "no"} here`;
   }
 
   // the sum with the fewest digits, three at least, with which it compares with the threshold as it does
@@ -57,6 +80,8 @@ const TreeEngine = (() => {
   }
 
   function yes(test, row) {
+    if (emptyIn(test, row).length) return test.e === 1;
+    if (test.k === IS_EMPTY) return false;
     if (test.k === BELOW) return row[test.f] <= test.h;
     if (test.k === BETWEEN) return row[test.f] > (test.lo ?? -Infinity) && row[test.f] <= (test.h ?? Infinity);
     if (test.k === AMONG) return test.m.includes(row[test.f]);
@@ -146,6 +171,7 @@ const TreeEngine = (() => {
   const allEnds = (column) => (column.kind === "binary" ? [[-1, 1]] : [[-Infinity, Infinity]]);
 
   function ends(test, left) {
+    if (test.k === IS_EMPTY) return left ? [] : [[-Infinity, Infinity]];
     const low = test.k === BETWEEN ? test.lo ?? -Infinity : -Infinity, high = test.h ?? Infinity;
     if (left) return low < high ? [[low, high]] : [];
     if (low >= high) return [[-Infinity, Infinity]];
@@ -169,27 +195,31 @@ const TreeEngine = (() => {
   }
 
   function regionOf(tree, at, way, permissions) {
-    const pieces = new Map(), codes = new Map(), sums = [];
+    const pieces = new Map(), codes = new Map(), sums = [], empty = new Map();
     for (const [test, left] of way) {
       const column = tree.columns[test.f];
       if (test.s) sums.push({ test, left });
       else if (column.kind === "categorical") {
         const own = codes.get(test.f) ?? [UNKNOWN, ...column.categories.keys()];
         codes.set(test.f, own.filter((code) => yes(test, { [test.f]: code }) === left));
-      } else pieces.set(test.f, both(pieces.get(test.f) ?? allEnds(column), ends(test, left)));
+      } else {
+        pieces.set(test.f, both(pieces.get(test.f) ?? allEnds(column), ends(test, left)));
+        empty.set(test.f, (empty.get(test.f) ?? true) && (test.e === 1) === left);
+      }
     }
     const spans = new Map();
     for (const [f, list] of pieces) {
-      if (!list.length) return null;
+      if (!list.length && !empty.get(f)) return null;
       const decimals = decimalsFor(tree.columns[f], permissions[f]);
       spans.set(f, list.map(([low, high]) => span(low, high, decimals)));
     }
     for (const list of codes.values()) if (!list.length) return null;
-    return { leaf: at, label: tree.nodes[at].l, spans, codes, sums };
+    return { leaf: at, label: tree.nodes[at].l, spans, codes, sums, empty };
   }
 
   function holds(region, f, value) {
     if (region.codes.has(f)) return region.codes.get(f).includes(value);
+    if (Number.isNaN(value)) return region.empty.get(f) ?? true;
     return !region.spans.has(f) || region.spans.get(f).some((s) => s.low < value && value <= s.high);
   }
 
@@ -226,6 +256,9 @@ const TreeEngine = (() => {
   const checked = (tree, row, changed, region) =>
     (leaf(tree, changed) === region.leaf ? [flipOf(tree, row, changed, region.leaf)] : []);
 
+  const usedBy = (region) =>
+    [...new Set([...region.spans.keys(), ...region.codes.keys(), ...region.sums.flatMap((s) => columnsOf(s.test))])];
+
   function withValue(row, f, value) {
     const changed = [...row];
     changed[f] = value;
@@ -247,10 +280,9 @@ const TreeEngine = (() => {
   // leaves with weighted sums: the cheapest rows in which one column changes, one for each column that can do it
   function single(tree, row, region, forced, permissions) {
     if (forced.length > 1) return [];
-    const used = [...new Set([...region.spans.keys(), ...region.codes.keys(), ...region.sums.flatMap((s) => columnsOf(s.test))])];
     const flips = [];
-    for (const f of forced.length ? forced : used.sort((a, b) => a - b)) {
-      if (never(permissions[f])) continue;
+    for (const f of forced.length ? forced : usedBy(region).sort((a, b) => a - b)) {
+      if (never(permissions[f]) || Number.isNaN(row[f])) continue;
       const values = tree.columns[f].kind === "categorical"
         ? reachable(tree, region, f, permissions[f]) : numbers(tree, row, region, f, permissions[f]);
       const found = values.filter((v) => v !== row[f]).flatMap((v) => checked(tree, row, withValue(row, f, v), region));
@@ -264,11 +296,11 @@ const TreeEngine = (() => {
     let low = -Infinity, high = Infinity;
     for (const { test, left } of region.sums) {
       let a = 0, rest = 0;
-      for (const [g, level, c] of test.s) {
-        if (g === f && level < 0) a += c;
-        else if (g !== f) rest += c * (level < 0 ? row[g] : Number(row[g] === level));
+      for (const [h, [g, level, c]] of test.s.entries()) {
+        if (g === f && level === VALUE) a += c;
+        else rest += c * term(test, h, row);
       }
-      if (a === 0) continue;
+      if (a === 0 || emptyIn(test, row).length) continue;
       const bound = (test.h - rest) / a;
       if ((a > 0) === left) high = Math.min(high, bound);
       else low = Math.max(low, bound);
@@ -302,8 +334,8 @@ const TreeEngine = (() => {
   const order = (a, b) => a.columns.length - b.columns.length || a.distance - b.distance || a.leaf - b.leaf;
 
   // {flip, alternatives, reason}: the smallest change to the class `wanted`, or to any other answer. Columns of `fixed` stay: those
-  // whose value nobody knows. `proved` is false where a leaf with sums may need several columns, which is not searched here.
-  function flip(tree, row, { permissions, wanted = null, fixed = new Set() } = {}) {
+  // whose value nobody knows. Leaves that depend on a column of `open` are left out: it may have any value. Empty cells stay empty. `proved` is false where a leaf with sums may need several columns, which is not searched here.
+  function flip(tree, row, { permissions, wanted = null, fixed = new Set(), open: notAsked = new Set() } = {}) {
     const allowed = tree.columns.map((_, f) => (fixed.has(f) ? { ...FREE, up: false, down: false } : permissions?.[f] ?? FREE));
     const own = tree.nodes[leaf(tree, row)].l;
     if (wanted === own) return { flip: null, alternatives: [], reason: `The answer is ${tree.classes[own]} already.` };
@@ -314,7 +346,7 @@ const TreeEngine = (() => {
     let left = 0;
     for (const region of targets) {
       const forced = [...region.spans.keys(), ...region.codes.keys()].filter((f) => !holds(region, f, row[f]));
-      if (forced.some((f) => never(allowed[f]))) continue;
+      if (forced.some((f) => never(allowed[f]) || Number.isNaN(row[f])) || usedBy(region).some((f) => notAsked.has(f))) continue;
       if (!region.sums.length) flips.push(...plain(tree, row, region, forced, allowed));
       else {
         const found = single(tree, row, region, forced, allowed);
@@ -376,14 +408,14 @@ const TreeEngine = (() => {
     for (const [f, column] of tree.columns.entries()) {
       const { value, why, note } = read(column, cells[f]);
       if (value === null) return { leaf: null, why: `${column.name}: ${why}`, notes };
-      if (Number.isNaN(value)) return { leaf: null, why: `${column.name} has no value, and the tree needs one`, notes };
+      if (Number.isNaN(value) && !column.empty) return { leaf: null, why: `${column.name} has no value, and the tree needs one`, notes };
       if (note) notes.push(note);
       row.push(value);
     }
     return { leaf: leaf(tree, row), row, notes };
   }
 
-  return { read, write, yes, sum, sumText, path, leaf, columnsOf, bothWays, flip, regions, parseCsv, predictCsv, predictCells, stepAbove, stepAtMost, FREE };
+  return { read, write, yes, sum, sumText, emptyText, path, leaf, columnsOf, bothWays, flip, regions, parseCsv, predictCsv, predictCells, stepAbove, stepAtMost, FREE };
 })();
 
 if (typeof module !== "undefined") module.exports = TreeEngine;

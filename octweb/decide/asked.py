@@ -19,7 +19,7 @@ from trainer.errors import ParameterError, TrainerError
 from trainer.explain.least import COLUMNS, ORDERS
 from trainer.explain.permission import Permission, permissions
 from trainer.explain.statistics import priced, statistics_of_model
-from trainer.table import MISSING_CATEGORY, ColumnKind
+from trainer.table import MISSING_CATEGORY, ColumnKind, MissingPolicy
 from trainer.tree.numbers import label
 
 CHOICES = (
@@ -32,6 +32,7 @@ CHOICES = (
     ("never", "never"),
 )
 BINARY_CHOICES = (("free", "may change"), ("up", "only to 1"), ("down", "only to 0"), ("never", "never"))
+FILL_CHOICE = ("fill", "may change; an empty cell may be filled in")
 SOME = "some"
 CATEGORY_CHOICES = (("free", "may change"), (SOME, "only to…"), ("never", "never"))
 
@@ -159,7 +160,8 @@ def choices(column: Any) -> tuple[tuple[str, str], ...]:
     """What can be said about a column, as a value and in words."""
     if column.kind is ColumnKind.CATEGORICAL:
         return CATEGORY_CHOICES
-    return BINARY_CHOICES if column.kind is ColumnKind.BINARY else CHOICES
+    own = BINARY_CHOICES if column.kind is ColumnKind.BINARY else CHOICES
+    return (*own, FILL_CHOICE) if column.missing is MissingPolicy.LEARN else own
 
 
 def controls(scene: ModelScene, asked: DecisionRequest) -> list[dict[str, Any]]:

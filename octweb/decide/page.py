@@ -14,7 +14,7 @@ from octweb.registry.workspace.scene import ModelScene
 from trainer.explain.carried import tree_data
 from trainer.explain.least import ORDERS
 from trainer.explain.statistics import priced
-from trainer.explain.words import value_text
+from trainer.explain.words import step_text, value_text
 from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.numbers import label, number_text, unit
 from trainer.tree.render.names import short_names
@@ -92,8 +92,10 @@ def _step(scene: ModelScene, asked: DecisionRequest, number: int, step: dict[str
         else node.split.value_text(tree.schema, asked.row),
         "unit": unit(column) if column is not None else "",
         "answer": step["answer"],
-        "away": away_words(step, column),
-        "picture": rows_picture(scene, node, float(asked.row[node.split.used[0]])) if single else None,
+        "away": step_text(step) if step.get("empty") else away_words(step, column),
+        "picture": rows_picture(scene, node, float(asked.row[node.split.used[0]]))
+        if single and not step.get("empty")
+        else None,
         "rows": node.rows,
     }
 
@@ -157,7 +159,7 @@ def _with_short_names(flips: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def by_words(a: Any, b: Any, column: ColumnSchema) -> str:
     """How far a number moves: "200 € more"; nothing for categories and for 0 and 1."""
-    if column.kind is not ColumnKind.NUMERIC:
+    if column.kind is not ColumnKind.NUMERIC or a is None:
         return ""
     return f"{number_text(float(f'{abs(b - a):.12g}'), full=True)}{unit(column)} {'more' if b > a else 'less'}"
 
@@ -166,9 +168,14 @@ def may_words(words: Any) -> str:
     """A permission as people read it."""
     if isinstance(words, list):
         return "only to " + ", ".join(words)
-    return {"free": "yes", "up": "only up", "down": "only down", "whole": "whole numbers", "never": "never"}.get(
-        words, str(words).replace(",", ", ")
-    )
+    return {
+        "free": "yes",
+        "up": "only up",
+        "down": "only down",
+        "whole": "whole numbers",
+        "fill": "may be filled in",
+        "never": "never",
+    }.get(words, str(words).replace(",", ", "))
 
 
 def _similar(found: dict[str, Any] | None, classes: tuple[str, ...]) -> dict[str, Any] | None:

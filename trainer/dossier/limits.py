@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
 
 from trainer.dossier.rows import DossierRows
-from trainer.table import ColumnKind, MissingPolicy
+from trainer.errors import list_names
+from trainer.table import ColumnKind, EmptySide, MissingPolicy
 from trainer.tree.describe import number_text
+from trainer.tree.nodes import Tree
 from trainer.tree.numbers import column_number
 
 LISTED = 200  # categories of a column
 EMPTY = {
+    MissingPolicy.LEARN: "learned: each question sends empty cells to one side",
     MissingPolicy.DROP: "such a row was left out of the training and gets no answer",
     MissingPolicy.CATEGORY: "an empty cell is a category of its own",
     MissingPolicy.REFUSE: "such a row is refused",
 }
+SIDES = {EmptySide.LEFT: "yes", EmptySide.RIGHT: "no", EmptySide.FILL: "filled", EmptySide.REFUSE: "no answer"}
 
 
 def columns(rows: DossierRows) -> list[dict[str, Any]]:
@@ -34,6 +39,10 @@ def columns(rows: DossierRows) -> list[dict[str, Any]]:
             "empty": EMPTY[own.missing],
         }
         values = rows.matrix[rows.training, j]
+        if own.missing is MissingPolicy.LEARN:
+            record["empty_training_cells"] = int(np.isnan(values).sum())
+            record["empty_sides"] = _sides(tree, j)
+            record["empty"] = _learned(record["empty_training_cells"], record["empty_sides"])
         if own.kind is ColumnKind.CATEGORICAL:
             record["categories"] = list(own.categories[:LISTED])
             record["categories_left_out"] = max(0, len(own.categories) - LISTED)
@@ -44,6 +53,37 @@ def columns(rows: DossierRows) -> list[dict[str, Any]]:
             record["codes"] = [number_text(code, full=True) for code in own.special]
         found.append(record)
     return found
+
+
+def _sides(tree: Tree, j: int) -> dict[str, int]:
+    """How many questions about column `j` send its empty cells where: 'yes', 'no', 'filled', 'no answer'; 'unseen' of these by rule."""
+    found: Counter[str] = Counter()
+    for v in tree.branches:
+        if v.split is None or j not in v.split.used:
+            continue
+        found["yes" if v.split.kind == "missing" else SIDES[v.split.missing]] += 1
+        found["unseen"] += not v.split.missing_seen
+    return {side: n for side, n in found.items() if n}
+
+
+def _learned(cells: int, sides: dict[str, int]) -> str:
+    """What happens to the empty cells of a column that learns, in words."""
+    words = f"learned: {cells:,} training {'cell was' if cells == 1 else 'cells were'} empty"
+    asked = ", ".join(f"{sides[side]} to {side}" for side in ("yes", "no") if side in sides)
+    if asked:
+        words += f"; questions that send empty cells on: {asked}"
+    if "filled" in sides:
+        words += f"; sums that fill them with a value: {sides['filled']}"
+    if "no answer" in sides:
+        words += f"; questions that give no answer: {sides['no answer']}"
+    if "unseen" in sides:
+        words += f"; {sides['unseen']} of them follow most training rows, as none of these had an empty cell there"
+    return words
+
+
+def _names(tree: Tree) -> str:
+    """The columns in which an empty cell gets no answer."""
+    return list_names([tree.schema[j].name for j in tree.refused_columns])
 
 
 def outside(rows: DossierRows) -> dict[str, Any]:
@@ -70,8 +110,15 @@ def limit_sentences(rows: DossierRows) -> list[str]:
     found = [
         "The tree also answers for values outside the range of the training rows. No row of the training says whether that is right.",
     ]
-    if any(tree.schema[j].missing is not MissingPolicy.CATEGORY for j in tree.used_columns):
+    if any(tree.schema[j].missing is MissingPolicy.LEARN for j in tree.used_columns):
+        found.append(
+            "In columns whose empty cells were learned, each question sends an empty cell to one side. Where no training row with an "
+            "empty cell reached the question, that is the side with more training rows, or there is no answer."
+        )
+    if tree.refused_columns and set(tree.refused_columns) == set(tree.used_columns):
         found.append("A row with an empty cell in a column that the tree asks about gets no answer.")
+    elif tree.refused_columns:
+        found.append(f"A row with an empty cell in one of these columns gets no answer: {_names(tree)}.")
     if any(tree.schema[j].missing is MissingPolicy.CATEGORY for j in tree.used_columns):
         found.append(
             "In categorical columns where empty cells are a category of their own, the tree answers for an empty cell, too."

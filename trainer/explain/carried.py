@@ -11,11 +11,11 @@ from typing import Any
 
 from trainer.data.column_statistics import ColumnStatistics
 from trainer.explain.permission import FREE, Permission
-from trainer.table import ColumnKind, ColumnSchema
+from trainer.table import ColumnKind, ColumnSchema, EmptySide
 from trainer.tree.nodes import Node, Tree
 from trainer.tree.numbers import label, unit
 from trainer.tree.render.layout import brief_tree, rule
-from trainer.tree.splits.base import AMONG, SUM, Split
+from trainer.tree.splits.base import AMONG, IS_EMPTY, SUM, Split
 
 OTHER = "another one"  # stands for all categories that a tree without training figures does not name
 Places = Mapping[int, Mapping[int, int]]  # of each column of categories: its codes in the model → in what is carried
@@ -39,7 +39,12 @@ def tree_data(
     brief = brief_tree(tree)
     return {
         "classes": list(tree.classes),
-        "columns": [_column(tree.schema[j], statistics[j], codes.get(j, {}), rows) for j in tree.used_columns],
+        "columns": [
+            _column(
+                tree.schema[j], statistics[j], codes.get(j, {}), rows=rows, answers_empty=j not in tree.refused_columns
+            )
+            for j in tree.used_columns
+        ],
         "nodes": [
             _node(tree, brief, v, place, codes, rows)
             | ({"u": list(unseen[v.id])} if unseen is not None and v.is_leaf else {})
@@ -81,7 +86,9 @@ def _codes(tree: Tree, permissions: Sequence[Permission] | None, rows: bool) -> 
     return {j: {c: at for at, c in enumerate(sorted(found))} for j, found in named.items()}
 
 
-def _column(column: ColumnSchema, known: ColumnStatistics, codes: Mapping[int, int], rows: bool) -> dict[str, Any]:
+def _column(
+    column: ColumnSchema, known: ColumnStatistics, codes: Mapping[int, int], *, rows: bool, answers_empty: bool
+) -> dict[str, Any]:
     record: dict[str, Any] = {"name": column.name, "shown": label(column.name), "kind": str(column.kind)}
     record["unit"] = unit(column)
     if column.kind is ColumnKind.CATEGORICAL:
@@ -92,6 +99,7 @@ def _column(column: ColumnSchema, known: ColumnStatistics, codes: Mapping[int, i
             record["other"] = len(codes)
             record["categories"].append(OTHER)
     else:
+        record["empty"] = answers_empty
         record |= {"decimals": known.decimals, "scale": known.scale if rows else column.change_unit or 1.0}
     return record
 
@@ -108,14 +116,18 @@ def _node(tree: Tree, brief: Tree, v: Node, place: dict[int, int], codes: Places
 
 def _test(tree: Tree, split: Split, place: dict[int, int], codes: Places) -> dict[str, Any]:
     flat = split.flat(tree.schema)
+    empty = {} if split.missing is EmptySide.REFUSE else {"e": int(flat.empty_left)}
     if flat.test == SUM:
         terms = zip(flat.terms, flat.coefficients, strict=True)
+        filled = {"fill": [None if math.isnan(x) else x for x in flat.fills]} if flat.fills else {}
         return {
             "k": flat.test,
             "h": flat.high,
             "s": [[place[f], codes[f][level] if level >= 0 else level, a] for (f, level), a in terms],
-        }
-    record: dict[str, Any] = {"k": flat.test, "f": place[flat.feature]}
+        } | (filled or empty)
+    record: dict[str, Any] = {"k": flat.test, "f": place[flat.feature]} | empty
+    if flat.test == IS_EMPTY:
+        return record | {"e": 1}
     if flat.test == AMONG:
         return record | {"m": [codes[flat.feature][code] for code, member in enumerate(flat.member) if member]}
     ends = {"lo": flat.low, "h": flat.high}

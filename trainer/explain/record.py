@@ -8,10 +8,11 @@ from typing import Any
 
 from trainer.dtypes import FloatArray
 from trainer.explain.flip import Flip, Flipper, FlipResult
+from trainer.explain.region import Sum
 from trainer.table import ColumnKind
-from trainer.tree.nodes import Node
+from trainer.tree.nodes import Node, Tree
 from trainer.tree.numbers import category_text
-from trainer.tree.splits.base import AMONG, BETWEEN, SUM
+from trainer.tree.splits.base import AMONG, BETWEEN, EMPTY, IS_EMPTY, SUM, VALUE, Flat
 
 
 def explained(flipper: Flipper, row: FloatArray, number: int, wanted: int | None = None) -> dict[str, Any]:
@@ -19,12 +20,13 @@ def explained(flipper: Flipper, row: FloatArray, number: int, wanted: int | None
     the smallest.
 
     `distance` of a step of the path is from the value to the threshold in the column's unit, `deviations` the same in standard
-    deviations of the training rows; None for categories.
+    deviations of the training rows; None for categories. `empty` lists the columns whose empty cells decide the step, and
+    `empty_seen` says whether training rows show where they go; `filled` has the numbers that a sum reads in place of empty cells.
     """
     tree = flipper.tree
     found = flipper.find(row, wanted)
     head: dict[str, Any] = {"row": number, "label": None, "leaf": None, "probabilities": None, "path": []}
-    if not any(math.isnan(row[j]) for j in tree.used_columns):
+    if not any(math.isnan(row[j]) for j in tree.refused_columns):
         leaf = int(tree.apply(row.reshape(1, -1))[0])
         shares = tree.probabilities[leaf].tolist()
         head |= {
@@ -52,31 +54,49 @@ def _step(flipper: Flipper, node: Node, row: FloatArray, left: bool) -> dict[str
         raise ValueError(f"node {node.id} is a leaf")
     flat = node.split.flat(tree.schema)
     head: dict[str, Any] = {"node": node.id, "answer": "yes" if left else "no"}
+    empty = node.split.empty_in(row)
+    if empty:
+        head |= {"empty": [tree.schema[j].name for j in empty], "empty_seen": node.split.missing_seen}
     if flat.test == SUM:
-        terms: dict[str, float] = {}
-        value = 0.0
-        for (f, level), a in zip(flat.terms, flat.coefficients, strict=True):
-            column = tree.schema[f]
-            key = column.name if level < 0 else f"[{column.name} is {column.categories[level]}]"
-            terms[key] = terms.get(key, 0.0) + a
-            value += a * (float(row[f]) if level < 0 else float(row[f] == level))
-        return head | {
-            "column": None, "terms": terms, "value": value, "op": "<=" if left else ">", "threshold": flat.high,
-            "distance": abs(value - flat.high), "deviations": None,
-        }  # fmt: skip
+        return head | _sum_step(tree, flat, row, left)
     j = flat.feature
     head |= {"column": tree.schema[j].name, "value": cell(flipper, j, float(row[j]))}
     if flat.test == AMONG:
         names = [tree.schema[j].categories[c] for c, member in enumerate(flat.member) if member]
         return head | {"op": "in" if left else "not in", "threshold": names, "distance": None, "deviations": None}
+    if flat.test == IS_EMPTY:
+        op = "is missing" if left else "is not missing"
+        return head | {"op": op, "threshold": None, "distance": None, "deviations": None}
     ends = [end for end in (flat.low, flat.high) if math.isfinite(end)]
-    distance = min((abs(float(row[j]) - end) for end in ends), default=None)
+    distance = None if empty else min((abs(float(row[j]) - end) for end in ends), default=None)
     deviation = flipper.statistics[j].deviation
     head |= {"distance": distance, "deviations": distance / deviation if distance is not None and deviation else None}
     if flat.test == BETWEEN:
         bounds = [end if math.isfinite(end) else None for end in (flat.low, flat.high)]
         return head | {"op": "between" if left else "not between", "threshold": bounds}
     return head | {"op": "<=" if left else ">", "threshold": flat.high}
+
+
+def _sum_step(tree: Tree, flat: Flat, row: FloatArray, left: bool) -> dict[str, Any]:
+    """The sum of a row against its threshold; None where an empty cell decides."""
+    terms: dict[str, float] = {}
+    filled: dict[str, float] = {}
+    triples = tuple((f, level, a) for (f, level), a in zip(flat.terms, flat.coefficients, strict=True))
+    values = Sum(terms=triples, threshold=flat.high, left=left, fills=flat.fills).values(row)
+    total: float | None = 0.0
+    for (f, level, a), value in zip(triples, values, strict=True):
+        column = tree.schema[f]
+        named = "empty" if level == EMPTY else column.categories[level] if level >= 0 else ""
+        key = f"[{column.name} is {named}]" if named else column.name
+        terms[key] = terms.get(key, 0.0) + a
+        total = None if total is None or math.isnan(value) else total + a * value
+        if level == VALUE and math.isnan(row[f]) and not math.isnan(value):
+            filled[column.name] = value
+    record: dict[str, Any] = {
+        "column": None, "terms": terms, "value": total, "op": "<=" if left else ">", "threshold": flat.high,
+        "distance": None if total is None else abs(total - flat.high), "deviations": None,
+    }  # fmt: skip
+    return record | ({"filled": filled} if filled else {})
 
 
 def _flips(flipper: Flipper, row: FloatArray, found: FlipResult) -> dict[str, Any]:

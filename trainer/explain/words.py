@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from trainer.tree.describe import empty_text
 from trainer.tree.numbers import column_number, in_list, label, number_text
 
 
@@ -19,10 +20,20 @@ def words_of(record: Mapping[str, Any]) -> list[str]:
 
 
 def step_text(step: Mapping[str, Any]) -> str:
-    """A step of the path: "age is 31 (<= 40; 9 away)"."""
+    """A step of the path: "age is 31 (<= 40; 9 away)", or "age was empty; empty cells go to no here"."""
+    if step.get("empty"):
+        unseen = "" if step["empty_seen"] else ", as most training rows do: none of them had an empty cell here"
+        return empty_text([label(name) for name in step["empty"]], step["answer"]) + unseen
     name = "the weighted sum of " + ", ".join(step["terms"]) if step.get("terms") else label(step["column"])
+    if step["op"] in ("is missing", "is not missing"):
+        value = value_text(step["value"], step["column"])
+        return f"{name} is {value}" + ("" if step["value"] is None else ", so it is not empty")
     away = "" if step["distance"] is None else f"; {number_text(step['distance'])} away"
-    return f"{name} is {value_text(step['value'], step['column'] or '')} ({_limit_text(step)}{away})"
+    filled = "".join(
+        f"; {label(column)} was empty and counts as {number_text(value, full=True)}"
+        for column, value in step.get("filled", {}).items()
+    )
+    return f"{name} is {value_text(step['value'], step['column'] or '')} ({_limit_text(step)}{away}{filled})"
 
 
 def _limit_text(step: Mapping[str, Any]) -> str:
@@ -61,5 +72,5 @@ def short_flip_text(flip: Mapping[str, Any]) -> str:
 def value_text(value: Any, name: str = "") -> str:
     """A value of the column `name`: a number in full, or text."""
     if value is None:
-        return "none"
+        return "empty"
     return column_number(name, float(value)) if isinstance(value, int | float) else str(value)

@@ -7,13 +7,14 @@ answers. Trees that are trained here store the shortest decimals that separate t
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 
 from trainer.dtypes import FloatArray
 from trainer.errors import DataError
 from trainer.tree.nodes import Node, Tree
-from trainer.tree.numbers import category_text, number_text
+from trainer.tree.numbers import category_text, label, number_text
 from trainer.tree.splits import Split
 from trainer.tree.splits.base import Schema
 
@@ -50,7 +51,8 @@ def rules_text(tree: Tree) -> str:
         if v.split is None:
             lines.append(f"{indent}{leaf_text(tree, v)}")
             continue
-        lines.append(f"{indent}{split_text(v.split, tree.schema)}?")
+        empty = v.split.empty_answer()
+        lines.append(f"{indent}{split_text(v.split, tree.schema)}?{f' (empty: {empty})' if empty else ''}")
         stack.append((v.right, level + 1, "no: "))
         stack.append((v.left, level + 1, "yes: "))
     return "\n".join(lines) + "\n"
@@ -68,6 +70,11 @@ def leaf_text(tree: Tree, leaf: Node) -> str:
     """The prediction of a leaf with its share of the training rows: "benign (349 of 367 rows)"."""
     rows = "1 row" if leaf.rows == 1 else f"{leaf.rows:,} rows"
     return f"{tree.classes[leaf.label]} ({leaf.counts[leaf.label]:,} of {rows})"
+
+
+def empty_text(names: Sequence[str], answer: str) -> str:
+    """Where a row with empty cells goes: "age was empty; empty cells go to no here"."""
+    return f"{' and '.join(names)} {'was' if len(names) == 1 else 'were'} empty; empty cells go to {answer} here"
 
 
 def path_in_words(tree: Tree, leaf: int, row: FloatArray) -> list[str]:
@@ -88,6 +95,7 @@ def path_in_words(tree: Tree, leaf: int, row: FloatArray) -> list[str]:
         if v.split is None:
             continue
         answer = "yes" if following == v.left else "no"
-        here = value_text(v.split, tree.schema, row)
-        sentences.append(f"{split_text(v.split, tree.schema)}? Here {here}: {answer}")
+        empty = [label(tree.schema[j].name) for j in v.split.empty_in(row)]
+        here = empty_text(empty, answer) if empty else f"Here {value_text(v.split, tree.schema, row)}: {answer}"
+        sentences.append(f"{split_text(v.split, tree.schema)}? {here}")
     return [*sentences, f"So it is {leaf_text(tree, tree.nodes[leaf])}"]

@@ -92,7 +92,11 @@ def test_gaps_are_what_the_kernel_answers(model, owner, client):
     assert found["town"]["missing"]["leaf"] == int(tree.apply(changed)[0])
     changed[0, town] = -1.0
     assert found["town"]["unknown"]["leaf"] == int(tree.apply(changed)[0])
-    assert found["score"] == {"column": "score", "missing": None, "unknown": None}
+    score = next(j for j, c in enumerate(tree.schema) if c.name == "score")
+    changed = rows.matrix[3:4].copy()
+    changed[0, score] = np.nan
+    assert found["score"]["missing"]["leaf"] == int(tree.apply(changed)[0])
+    assert found["score"]["unknown"] is None
 
 
 def test_a_typed_row_comes_by_post_and_says_the_same(model, owner, client):
@@ -130,7 +134,29 @@ def test_a_link_carries_a_row_number_and_no_values(model, owner, client):
     assert client.get(address, {"format": "json", **values}).json() == first, "values in an address are not read"
 
 
-@pytest.mark.parametrize("words", ["many", ""])
+def test_empty_number_of_decision_is_explained(model, owner, client):
+    client.force_login(owner)
+    tree = model_file(model).tree
+    j = next(j for j in tree.used_columns if tree.schema[j].name == "score")
+    form = {**typed(model, rows_of(model).matrix[0]), f"try-{j}": ""}
+    row = rows_of(model).matrix[:1].copy()
+    row[0, j] = np.nan
+    leaf = int(tree.apply(row)[0])
+    found = record(client, model, **form)
+    assert found["leaf"] == leaf
+    asked = [step for step in found["path"] if step["column"] == "score"]
+    assert asked
+    assert all(step["empty"] == ["score"] and step["value"] is None for step in asked)
+    assert (
+        f"score was empty; empty cells go to {asked[0]['answer']} here" in ask(client, model, **form).content.decode()
+    )
+    filled = record(client, model, **form, **{f"may-{j}": "fill"})["flip"]
+    if filled and "score" in filled["changes"]:
+        assert filled["changes"]["score"][0] is None
+        assert filled["changes"]["score"][1] is not None
+
+
+@pytest.mark.parametrize("words", ["many"])
 def test_what_cannot_be_read_is_said(model, owner, client, words):
     client.force_login(owner)
     form = typed(model, rows_of(model).matrix[0])

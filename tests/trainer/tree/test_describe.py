@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,12 +12,13 @@ import pytest
 from tests.seeds import seeds
 from tests.trainer.random_trees import cells, naive_left, random_tree
 from trainer.errors import DataError
-from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, MissingPolicy
+from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, EmptySide, MissingPolicy
 from trainer.tree.describe import number_text, path_in_words, rules_text, split_text
 from trainer.tree.export.code import to_python, to_sql
 from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
 from trainer.tree.numbers import points_text
-from trainer.tree.splits import Interval, Linear, Subset, Threshold
+from trainer.tree.render.layout import place
+from trainer.tree.splits import Interval, Linear, Missing, Subset, Threshold
 
 SCHEMA = (
     ColumnSchema(name="worst area", kind=ColumnKind.NUMERIC, unit="mm²"),
@@ -149,7 +151,39 @@ def test_every_row_of_random_trees_has_a_path_in_words(seed):
         path = tree.path_to(int(leaf))
         assert len(words) == len(path)
         for sentence, node in zip(words, path[:-1], strict=False):
-            assert sentence.endswith("yes" if naive_left(tree.nodes[node].split, row) else "no")
+            assert sentence.removesuffix(" here").endswith("yes" if naive_left(tree.nodes[node].split, row) else "no")
+
+
+@pytest.mark.parametrize(
+    ("side", "question", "way"),
+    [
+        (EmptySide.LEFT, "age ≤ 41.5, or empty?", "age ≤ 41.5, or empty? age was empty; empty cells go to yes here"),
+        (EmptySide.RIGHT, "age ≤ 41.5? (empty: no)", "age ≤ 41.5? age was empty; empty cells go to no here"),
+    ],
+)
+def test_words_say_where_empty_cells_go(side, question, way):
+    schema = [ColumnSchema(name="age", kind=ColumnKind.NUMERIC, missing=MissingPolicy.LEARN)]
+    split = Threshold(feature=0, threshold=41.5, missing=side)
+    draft = DraftBranch(split=split, left=DraftLeaf(label=0), right=DraftLeaf(label=1))
+    rows = np.array([[40.0], [50.0], [np.nan]])
+    tree = grow(draft, rows, np.array([0, 1, 0], np.int32), schema=schema, classes=("no", "yes"))
+    assert rules_text(tree).splitlines()[0] == question
+    assert path_in_words(tree, int(tree.apply(rows)[2]), rows[2])[0] == way
+    notes = place(tree).boxes[0].notes
+    assert notes == (("empty: no",) if side is EmptySide.RIGHT else ())
+    unseen = replace(split, missing_seen=False)
+    draft = DraftBranch(split=unseen, left=DraftLeaf(label=0), right=DraftLeaf(label=1))
+    tree = grow(draft, rows[:2], np.array([0, 1], np.int32), schema=schema, classes=("no", "yes"))
+    assert rules_text(tree).splitlines()[0] == "age ≤ 41.5?", "no training row had an empty cell"
+
+
+def test_question_whether_a_cell_is_empty_has_words():
+    schema = [ColumnSchema(name="age", kind=ColumnKind.NUMERIC, missing=MissingPolicy.LEARN)]
+    draft = DraftBranch(split=Missing(feature=0), left=DraftLeaf(label=0), right=DraftLeaf(label=1))
+    rows = np.array([[40.0], [np.nan]])
+    tree = grow(draft, rows, np.array([1, 0], np.int32), schema=schema, classes=("no", "yes"))
+    assert path_in_words(tree, 2, rows[0])[0] == "is age empty? Here 40: no"
+    assert path_in_words(tree, 1, rows[1])[0] == "is age empty? Here empty: yes"
 
 
 @pytest.mark.parametrize("block", range(6))

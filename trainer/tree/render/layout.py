@@ -131,6 +131,12 @@ class _Plan:
         return words + 4 + LINE + 5 + (2 + STRIP + 3 + LINE if v.id in self.closed else 0)
 
 
+def _empty_note(v: Node) -> tuple[str, ...]:
+    """Where empty cells go, if training rows had some and the question does not say it."""
+    answer = v.split.empty_answer() if v.split is not None else ""
+    return (f"empty: {answer}",) if answer else ()
+
+
 def place(
     tree: Tree, *, closed: Collection[int] = (), room: Room | None = None, notes: Notes | None = None
 ) -> PlacedBoxes:
@@ -141,7 +147,9 @@ def place(
     brief = brief_tree(tree)
     plan = _plan(tree, brief, frozenset(c for c in closed if not tree.nodes[c].is_leaf))
     if plan.full:
-        plan.notes = {i: words for i, words in (notes or {}).items() if i in plan.lines and i not in plan.closed}
+        plan.notes = {
+            i: (*_empty_note(tree.nodes[i]), *(notes or {}).get(i, ())) for i in plan.lines if i not in plan.closed
+        }
     open_nodes = [tree.nodes[i] for i in plan.level]
     spans = _spans(plan, open_nodes)
     x = _across(plan, open_nodes, spans)

@@ -220,6 +220,10 @@ class Split(ABC):
         """Boolean (n,): the rows of `matrix` (n, columns) with an empty cell in a column where it decides."""
         return np.asarray(np.isnan(matrix[:, list(self.deciding)]).any(axis=1))
 
+    def empty_in(self, row: FloatArray) -> tuple[int, ...]:
+        """The columns whose empty cell in the row (columns,) decides its side."""
+        return () if self.missing is EmptySide.REFUSE else tuple(j for j in self.deciding if np.isnan(row[j]))
+
     def empty_answer(self) -> str:
         """'yes' or 'no': the answer of a training row with an empty cell; empty where there is none, or the text says it."""
         return "no" if self.missing is EmptySide.RIGHT and self.missing_seen else ""

@@ -77,7 +77,8 @@ class Missing(Split):
         return f"is {label(schema[self.feature].name)} empty"
 
     def value_text(self, schema: Schema, row: FloatArray) -> str:
-        return column_number(schema[self.feature].name, float(row[self.feature]))
+        value = float(row[self.feature])
+        return "empty" if np.isnan(value) else column_number(schema[self.feature].name, value)
 
     def conditions(self, schema: Schema, left: bool) -> tuple[Condition, ...]:
         name = schema[self.feature].name
