@@ -43,7 +43,7 @@ class ExplainRequestSerializer(serializers.Serializer):
     change = serializers.DictField(
         child=serializers.JSONField(),
         required=False,
-        help_text="column → free, up, down, whole or never (several joined by commas), or a list of the categories that are allowed. "
+        help_text="column → free, up, down, whole, fill or never (several joined by commas), or a list of the categories that are allowed. "
         "A column that is not named is as the owner of the model marked it, or free.",
     )
     cost = serializers.DictField(
@@ -153,7 +153,7 @@ def _parse_body(
     change = body.get("change", {})
     wanted = body.get("wanted")
     if not isinstance(change, dict):
-        raise ValidationError({"change": "An object is needed: column → free, up, down, whole or never."})
+        raise ValidationError({"change": "An object is needed: column → free, up, down, whole, fill or never."})
     if wanted is not None and wanted not in tree.classes:
         raise ValidationError({"wanted": f"The model has no such class; it has {', '.join(tree.classes)}."})
     try:
