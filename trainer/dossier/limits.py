@@ -61,7 +61,9 @@ def _sides(tree: Tree, j: int) -> dict[str, int]:
     for v in tree.branches:
         if v.split is None or j not in v.split.used:
             continue
-        found["yes" if v.split.kind == "missing" else SIDES[v.split.missing]] += 1
+        refuses = v.split.missing is EmptySide.REFUSE
+        # a question that refuses no empty cell and states no side asks whether the cell is empty
+        found["yes" if refuses and j not in v.split.refused else SIDES[v.split.missing]] += 1
         found["unseen"] += not v.split.missing_seen
     return {side: n for side, n in found.items() if n}
 

@@ -57,7 +57,7 @@ class Flip:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Start:
+class FilledRow:
     """A row with some of its empty cells filled: `filled` are their columns, whose value is open, and `row` (columns,) has one."""
 
     row: FloatArray
@@ -70,7 +70,7 @@ class Search:
 
     least: float
     region: Region
-    start: Start
+    start: FilledRow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,7 +169,7 @@ class Flipper:
                     later.append(Search(least=least, region=region, start=start))
         return self._programs(row, flips, later, settled=all_starts)
 
-    def _starts(self, row: FloatArray, region: Region) -> tuple[list[Start], bool]:
+    def _starts(self, row: FloatArray, region: Region) -> tuple[list[FilledRow], bool]:
         """The rows from which a leaf is searched, and whether these are all: one for each choice of the empty cells that get a value.
 
         Cells that the questions of one column do not allow to be empty get one. Others get one only where a sum reads them.
@@ -184,7 +184,7 @@ class Flipper:
         found = (self._start(row, region, (*needed, *more)) for more in chosen)
         return [start for start in found if start is not None], len(further) <= MOST_FILLED
 
-    def _start(self, row: FloatArray, region: Region, filled: Sequence[int]) -> Start | None:
+    def _start(self, row: FloatArray, region: Region, filled: Sequence[int]) -> FilledRow | None:
         """The row with values of the leaf in the columns `filled`; None if a column has no such value.
 
         A value is the one nearest to the column's fill value, or else to the middle of its training values.
@@ -199,7 +199,7 @@ class Flipper:
                     return None
                 value = found
             changed[j] = value
-        return Start(row=changed, filled=frozenset(filled))
+        return FilledRow(row=changed, filled=frozenset(filled))
 
     def _usual(self, j: int) -> float:
         """A value of a column on its steps, as most rows have it."""
@@ -264,7 +264,7 @@ class Flipper:
         except SolverError:
             return CheapestRow(row=None, proved=False)
 
-    def _plain(self, row: FloatArray, start: Start, region: Region, forced: Sequence[int]) -> list[Flip]:
+    def _plain(self, row: FloatArray, start: FilledRow, region: Region, forced: Sequence[int]) -> list[Flip]:
         """The cheapest row of a leaf if each question on its path is about one column."""
         changed = start.row.copy()
         for j in forced:
@@ -280,7 +280,7 @@ class Flipper:
         codes = permitted_codes(self.tree, j, region, self.permissions[j])
         return float(codes[0]) if codes else None
 
-    def _single(self, row: FloatArray, start: Start, region: Region, forced: Sequence[int]) -> list[Flip]:
+    def _single(self, row: FloatArray, start: FilledRow, region: Region, forced: Sequence[int]) -> list[Flip]:
         """For each column that can reach the leaf alone: the cheapest row, where the tree asks about sums."""
         changed = {*start.filled, *forced}
         if len(changed) > 1:
@@ -300,7 +300,7 @@ class Flipper:
             flips += sorted(found, key=self._order)[:1]
         return flips
 
-    def _filled(self, row: FloatArray, start: Start, region: Region) -> list[Flip]:
+    def _filled(self, row: FloatArray, start: FilledRow, region: Region) -> list[Flip]:
         """The row in which one empty cell gets a value that reaches the leaf, the usual one if it does."""
         (j,) = start.filled
         usual = float(start.row[j])
