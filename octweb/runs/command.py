@@ -109,6 +109,7 @@ class TrainingCommand(BaseCommand, ABC):
         table, labels, report = load(options["data"], **self.reading(options))
         for note in report.notes:
             self.stderr.write(f"note: {note}")
+        self.rows_dropped = report.rows_dropped
         return table, labels
 
     def reading(self, options: dict[str, Any]) -> dict[str, Any]:

@@ -393,6 +393,7 @@ def summary_of(model: ModelFile, certificate: Certificate, problem: Problem, sol
         "correct": certificate.correct,
         "n": certificate.n,
         "features": len(problem.table.columns),
+        "missing": {column.name: str(column.missing) for column in problem.table.schema},
         "encoded_features": solution.encoded_features,
         "classes": list(problem.labels.classes),
         "depth": certificate.depth,

@@ -121,7 +121,12 @@ class Command(TrainingCommand):
         if result.certificate.note:
             self.stderr.write(f"note: {result.certificate.note}")
         if options["json"]:
-            self.stdout.write(json.dumps(result.summary | {"expected": asdict(self.expected)}, allow_nan=False))
+            self.stdout.write(
+                json.dumps(
+                    result.summary | {"expected": asdict(self.expected), "rows_dropped": self.rows_dropped},
+                    allow_nan=False,
+                )
+            )
             return
         c = result.certificate
         self.stdout.write(rules_text(result.tree))
