@@ -25,8 +25,8 @@ class CutCosts:
     nobody: int  # rows wrong where every row with a value answers no
     everybody: int  # rows wrong where every row with a value answers yes
     known: int  # rows that answer yes where every row with a value does
-    least: int  # rows that answer yes where no row with a value does: those with an empty cell on that side
     rows: int
+    least: int = 0  # rows that answer yes where no row with a value does: those with an empty cell on that side
 
     def cut(self, place: int) -> float:
         """The shortest decimal that parts the rows at a place; at the tree's own place its threshold."""

@@ -9,6 +9,7 @@ import pytest
 
 from octweb.registry import actions
 from octweb.serving.actions import create_token
+from octweb.serving.inference import OUTPUTS
 from tests.octweb.serving.test_clients import labels, rows
 from tests.octweb.small_models import trained
 
@@ -150,5 +151,5 @@ def test_the_configuration_of_a_model(client_of, approved, owner):
         assert [(t["name"], t["data_type"]) for t in found["input"]] == [
             ("width", "TYPE_FP64"), ("height", "TYPE_FP64"), ("flag", "TYPE_FP64"), ("colour", "TYPE_STRING"),
         ]  # fmt: skip
-        assert [t["name"] for t in found["output"]] == ["label", "probabilities", "leaf", "path"]
+        assert [t["name"] for t in found["output"]] == list(OUTPUTS)
     assert client_of(owner).get("/v2/models/other/config").status_code == 404

@@ -10,6 +10,7 @@ from open_inference.openapi.types import (
     MetadataServerResponse,
 )
 
+from octweb.serving.inference import OUTPUTS
 from tests.octweb.registry.test_api_predict import ROW
 
 pytestmark = pytest.mark.django_db
@@ -34,7 +35,7 @@ def test_server_and_model(client_of, approved, owner):
         model = MetadataModelResponse(**client.get(address).json())
         assert (model.name, model.versions) == (name, ["1"])
         assert {t.name for t in model.inputs} == set(ROW)
-        assert [t.name for t in model.outputs] == ["label", "probabilities", "leaf", "path"]
+        assert [t.name for t in model.outputs] == list(OUTPUTS)
 
 
 @pytest.mark.parametrize("outputs", [None, ["label"], ["path", "leaf"]])

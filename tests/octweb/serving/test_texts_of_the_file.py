@@ -8,6 +8,7 @@ import pytest
 from octweb.registry import actions
 from octweb.registry.parsed import model_file
 from trainer.data.reader import load
+from trainer.table import MissingPolicy
 from trainer.training.run import TrainRequest, train
 
 ROWS = 40
@@ -36,11 +37,30 @@ def plain(i: int) -> dict[str, object]:
 
 
 @pytest.fixture
-def messy(tmp_path, owner, staff, db):
+def messy_file(tmp_path):
     path = tmp_path / "t.csv"
     rows = [";".join(cells(i).values()) for i in range(ROWS)]
     path.write_text(";".join(cells(0)) + "\n" + "\n".join(rows) + "\n")
-    table, labels, _ = load(path, target="class", missing={"kind": "category"})
+    return path
+
+
+@pytest.fixture
+def messy(messy_file, owner, staff, db):
+    """A model that refuses empty numbers and dates."""
+    table, labels, _ = load(
+        messy_file, target="class", missing={"kind": "category"}, default_missing=MissingPolicy.DROP
+    )
+    return approved(table, labels, owner, staff)
+
+
+@pytest.fixture
+def learned(messy_file, owner, staff, db):
+    """The same with empty cells that questions send to a side."""
+    table, labels, _ = load(messy_file, target="class", missing={"kind": "category"})
+    return approved(table, labels, owner, staff)
+
+
+def approved(table, labels, owner, staff):
     assert table.reading is not None
     request = TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 6}, name="messy")
     document = train(request).model.to_json()
@@ -102,6 +122,34 @@ def test_an_empty_text_is_missing_and_never_a_category(messy, client_of, owner):
     columns = {name: [value] for name, value in row.items()} | {"debt": [""]}
     refused = v2(client, messy, columns, TEXTS | {"debt": "BYTES"})
     assert (refused.status_code, "debt" in refused.json()["error"]) == (400, True)
+
+
+def test_an_empty_cell_is_answered_and_marked_at_every_door(learned, client_of, owner):
+    client = client_of(owner)
+    row = plain(1)
+    found = v1(
+        client, learned, [row | {"debt": cell} for cell in ("", None)] + [{k: v for k, v in row.items() if k != "debt"}]
+    )
+    answers = found.json()["predictions"]
+    assert all(a == answers[0] for a in answers)
+    assert answers[0]["missing"] == answers[0]["unseen_missing"] == ["debt"]  # no training row had an empty one
+    columns = {name: [value] for name, value in row.items()}
+    for cell, kind in (("", "BYTES"), (None, "FP64")):
+        answer = v2(client, learned, columns | {"debt": [cell]}, TEXTS | {"debt": kind})
+        assert next(o["data"] for o in answer.json()["outputs"] if o["name"] == "leaf") == [answers[0]["leaf"]]
+        assert "training never saw: debt" in answer.json()["parameters"]["notes"]
+    by_column = {"columns": {name: [value] for name, value in row.items()} | {"debt": [None]}}
+    body = client.post(
+        f"/api/v1/models/{learned.pk}/predict/", orjson.dumps(by_column), content_type="application/json"
+    ).json()
+    assert body["columns"]["missing"] == body["columns"]["unseen_missing"] == [["debt"]]
+    content = {"dataframe_records": [row | {"debt": None}], "params": {"output": "records"}}
+    answer = client.post(
+        f"/invocations?model={learned.family.name}", orjson.dumps(content), content_type="application/json"
+    ).json()
+    assert answer["predictions"][0]["missing"] == ["debt"]
+    before = v1(client, learned, [row]).json()["predictions"][0]
+    assert not {"missing", "unseen_missing"} & before.keys()
 
 
 @pytest.mark.parametrize("cell", ["1.5", "12,5 $", "12.5.2023", "-(5,00) €", "5,00- €"])
