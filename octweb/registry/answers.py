@@ -17,9 +17,8 @@ from octweb.registry.bodies import ARROW_FILE, ARROW_STREAM, CSV
 from octweb.registry.claims import retired_headers
 from octweb.registry.models import TreeModel
 from octweb.registry.predicting import MISSING, UNSEEN, Predictions
-from trainer.errors import list_names
+from trainer.data.reader import empty_cell_notes
 from trainer.prediction.output_file import CsvWriter, Piece
-from trainer.tree.numbers import count_words
 
 MAX_HEADER = 1_000  # characters of notes
 
@@ -57,16 +56,8 @@ def table_answer(model: TreeModel, found: Predictions, media_type: str) -> HttpR
 
 def empty_notes(found: Predictions) -> list[str]:
     """How many answers rest on empty cells, for answers that have no place for it in each row."""
-    if not found.marks:
-        return []
-    columns = sorted({name for mark in found.marks for name in mark.get(UNSEEN, ())})
-    empty = sum(bool(mark) for mark in found.marks)
-    notes = [f"{count_words(empty, 'answer')} {'rests' if empty == 1 else 'rest'} on an empty cell."]
-    if columns:
-        notes.append(
-            f"{count_words(found.unseen, 'answer')} used a side for empty cells that training never saw: {list_names(columns)}."
-        )
-    return notes
+    columns = {name for mark in found.marks for name in mark.get(UNSEEN, ())}
+    return empty_cell_notes(sum(map(bool, found.marks)), found.unseen, columns)
 
 
 def _arrow(found: Predictions) -> bytes:

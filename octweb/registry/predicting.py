@@ -56,10 +56,7 @@ class Predictions:
 
     def _empty_cells(self) -> BoolArray:
         """The empty cells that paths ask; the tree is walked only if a cell is empty."""
-        used = list(self.tree.used_columns)
-        codes = [np.nan if (code := self.tree.schema[j].missing_code) is None else code for j in used]
-        cells = self.matrix[:, used]
-        if not (np.isnan(cells) | (cells == np.array(codes))).any():
+        if not self.tree.has_empty(self.matrix).any():
             return np.zeros((0, 0), bool)
         return self.tree.empty_cells(self.matrix)
 

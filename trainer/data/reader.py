@@ -18,8 +18,9 @@ from trainer.data.formats.read_file import read_table
 from trainer.data.parsing import ColumnParsing, ParsingChoices, reading_of
 from trainer.data.parsing.cells import LARGEST_EXACT, Cells
 from trainer.dtypes import CODE, MISSING_CODE, BoolArray, CodeArray, FloatArray
-from trainer.errors import DataError
+from trainer.errors import DataError, list_names
 from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
+from trainer.tree.numbers import count_words
 
 UNKNOWN_CODE = (
     -1.0
@@ -86,6 +87,18 @@ def empty_words(gone: int, rows: int) -> str:
     """What happens to `gone` of `rows` rows."""
     have, get = ("row has", "it gets") if gone == 1 else ("rows have", "they get")
     return f"{gone:,} of {rows:,} {have} an empty cell in a column that the tree needs, so {get} no prediction."
+
+
+def empty_cell_notes(answers: int, unseen: int, columns: Collection[str]) -> list[str]:
+    """How many answers rest on an empty cell, and how many of them on a side that no training row took, in these columns."""
+    notes = []
+    if answers:
+        notes.append(f"{count_words(answers, 'answer')} {'rests' if answers == 1 else 'rest'} on an empty cell.")
+    if unseen:
+        notes.append(
+            f"{count_words(unseen, 'answer')} used a side for empty cells that training never saw: {list_names(sorted(columns))}."
+        )
+    return notes
 
 
 def load(

@@ -26,6 +26,7 @@ from trainer.data.parsing import ColumnParsing, around_notes
 from trainer.data.reader import (
     ModelRows,
     check_columns,
+    empty_cell_notes,
     empty_words,
     read_for_model,
     rows_for_model,
@@ -211,6 +212,8 @@ class _Total:
         self.rows = self.predicted = self.known = self.correct = 0
         self.labels = np.zeros(len(tree.classes), np.int64)
         self.unknown: Counter[str] = Counter()
+        self.empty = self.unseen = 0
+        self.unseen_columns: set[str] = set()
         self.last: ModelRows | None = None
         self.around: list[str] = []  # lines that are not rows
 
@@ -220,6 +223,7 @@ class _Total:
         self.predicted += int(rows.usable.sum())
         self.labels += np.bincount(codes[rows.usable], minlength=len(self.labels))
         self.unknown.update(rows.unknown)
+        self._count_empty(rows)
         self.last = rows
         if rows.labels is not None:
             known = rows.usable & (rows.labels.codes >= 0)
@@ -227,6 +231,17 @@ class _Total:
             self.correct += int((codes[known] == rows.labels.codes[known]).sum())
             if self.training is not None:
                 self.trained += self.training.count(rows.table.matrix()[known], rows.labels.codes[known])
+
+    def _count_empty(self, rows: ModelRows) -> None:
+        """Count answers that rest on empty cells; the tree is walked for the rows that have one."""
+        matrix = rows.table.matrix()
+        with_empty = rows.usable & self.tree.has_empty(matrix)
+        if not with_empty.any():
+            return
+        unseen = self.tree.unseen_empty(matrix[with_empty])
+        self.empty += int(self.tree.empty_cells(matrix[with_empty]).any(axis=1).sum())
+        self.unseen += int(unseen.any(axis=1).sum())
+        self.unseen_columns |= {self.tree.schema[j].name for j in np.flatnonzero(unseen.any(axis=0))}
 
     def result(self) -> PredictionSummary:
         notes = list(self.around)
@@ -249,6 +264,7 @@ class _Total:
                 f"Training rows may be among the {self.known} rows with a known class: right answers on them say "
                 "little about new rows. The model file does not show which rows these are."
             )
+        notes += empty_cell_notes(self.empty, self.unseen, self.unseen_columns)
         if gone := self.rows - self.predicted:
             notes.append(empty_words(gone, self.rows))
         return PredictionSummary(

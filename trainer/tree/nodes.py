@@ -158,6 +158,14 @@ class Tree:
             )
         )
 
+    def has_empty(self, X: FloatArray) -> BoolArray:
+        """Boolean (n,): the rows with an empty cell in a column that some question asks."""
+        used = list(self.used_columns)
+        codes = np.array([np.nan if (code := self.schema[j].missing_code) is None else code for j in used])
+        cells = X[:, used]
+        found: BoolArray = np.isnan(cells) | (cells == codes)
+        return np.asarray(found.any(axis=1))
+
     def empty_cells(self, X: FloatArray) -> BoolArray:
         """Boolean (n, columns): the empty cells of each row in the columns that its path asks."""
         found = np.zeros((len(X), len(self.schema)), bool)

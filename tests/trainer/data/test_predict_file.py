@@ -22,6 +22,7 @@ from trainer.prediction.predict_file import predict_file
 from trainer.training.run import TrainRequest, train
 from trainer.tree.file import from_json
 from trainer.tree.nodes import Tree
+from trainer.tree.numbers import count_words
 
 MODEL = from_json(trained("cart", depth=3))
 TREE: Tree = MODEL.tree
@@ -230,3 +231,25 @@ def test_training_set_of_another_file_is_none(write):
     assert read_training_set(MODEL, write("rows.parquet", rows)) is not None
     assert read_training_set(MODEL, write("fewer.parquet", rows.slice(1))) is None
     assert read_training_set(MODEL, write("other.parquet", rows.drop_columns(["kind"]))) is None
+
+
+def test_answers_on_empty_cells_are_counted(tmp_path):
+    rng = np.random.default_rng(2)
+    a = rng.normal(size=60)
+    b = rng.normal(size=60)
+    labels = np.where((a > 0) ^ (b > 0.5), "p", "q")
+    lines = ["a,b,y", *(f"{'' if i % 5 == 0 else a[i]},{b[i]},{labels[i]}" for i in range(60))]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    table, target, _ = load(tmp_path / "t.csv", target="y")
+    model = train(TrainRequest(table=table, labels=target, method="cart", parameters={"depth": 3})).model
+    (tmp_path / "n.csv").write_text("a,b\n,1\n1,\n1,1\n,\n")
+    found = predict_file(model, tmp_path / "n.csv", tmp_path / "o.csv")
+    tree = model.tree
+    X = np.array([[np.nan, 1], [1, np.nan], [1, 1], [np.nan, np.nan]])
+    empty = int(tree.empty_cells(X).any(axis=1).sum())
+    unseen = int(tree.unseen_empty(X).any(axis=1).sum())
+    assert found.predicted == 4
+    assert 0 < unseen < empty
+    text = " ".join(found.notes)
+    assert f"{count_words(empty, 'answer')} rest on an empty cell." in text
+    assert f"{count_words(unseen, 'answer')} used a side for empty cells that training never saw: b." in text
