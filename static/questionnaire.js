@@ -193,8 +193,10 @@ const Questionnaire = (() => {
       if (found.value === null || Number.isNaN(found.value)) {
         trouble.textContent = found.why ?? "Please write a number, or choose “I don’t know”.";
         trouble.hidden = false;
-        form.querySelector("[name=value]").setAttribute("aria-invalid", "true");
-        form.querySelector("[name=value]").focus();
+        const input = form.querySelector("[name=value]");
+        input.setAttribute("aria-invalid", "true");
+        input.setAttribute("aria-describedby", "q-trouble q-why");
+        input.focus();
         return;
       }
       answered(f, found.value);
