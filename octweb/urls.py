@@ -7,6 +7,7 @@ from drf_spectacular.views import SpectacularAPIView
 
 from octweb.core import reset
 from octweb.core import views as core
+from octweb.core.parameters import LockedGenerator
 from octweb.decide.public import public_page
 from octweb.dossier.views import public_key
 from octweb.home import trash
@@ -51,7 +52,7 @@ urlpatterns = [
     path("public/<uuid:key>/", public_page, name="public-page"),
     path("predictions/", include("octweb.batch.urls")),
     path("api/", include("octweb.serving.urls")),
-    path("api/schema/", SpectacularAPIView.as_view(), name="schema"),
+    path("api/schema/", SpectacularAPIView.as_view(generator_class=LockedGenerator), name="schema"),
     path("api/docs/", reference.reference, name="api-docs"),
     path("api/v1/", include("octweb.datasets.api_urls")),
     path("api/v1/", include("octweb.runs.api_urls")),

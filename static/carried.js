@@ -3,8 +3,10 @@
 
 (() => {
   const { tree, meta } = JSON.parse(document.getElementById("model").textContent);
-  const { make, percent, number, changes, measure } = Questionnaire;
-  const WORDS = [["free", "may change"], ["up", "only up"], ["down", "only down"], ["whole", "whole numbers"], ["never", "never"]];
+  const { make, percent, number, changes, measure, beyondPath } = Questionnaire;
+  const WORDS = [["free", "may change"], ["up", "only up"], ["down", "only down"], ["whole", "whole numbers"], ["up,whole", "up, whole"],
+    ["down,whole", "down, whole"], ["never", "never"]];
+  const BY_KIND = { categorical: ["free", "never"], binary: ["free", "up", "down", "never"] };
   const LISTED = 200, SHOWN = 20;
 
   const swatch = (k) => make("i", { class: `sw c${(k % 8) + 1}`, "aria-hidden": "true" });
@@ -16,15 +18,21 @@
     return make("select", named, make("option", { value: "" }, "no value"), ...choices.map((c) => make("option", { value: c }, c || "(empty)")));
   }
 
+  // the word of what the owner of the model permits
+  function wordOf(own) {
+    if (!own) return "free";
+    if (!own.up && !own.down) return "never";
+    return [own.up && !own.down ? "up" : "", own.down && !own.up ? "down" : "", own.whole ? "whole" : ""].filter(Boolean).join() || "free";
+  }
+
   function permission(column, f) {
-    const words = column.kind === "categorical" ? [WORDS[0], WORDS[4]] : column.kind === "binary" ? [WORDS[0], WORDS[1], WORDS[2], WORDS[4]] : WORDS;
-    const own = meta.permissions?.[f], word = !own ? "free" : !own.up && !own.down ? "never" : own.up && !own.down ? "up" : !own.up ? "down" : own.whole ? "whole" : "free";
+    const words = WORDS.filter(([value]) => BY_KIND[column.kind]?.includes(value) ?? true), word = wordOf(meta.permissions?.[f]);
     return make("select", { id: `m${f}`, "aria-label": `${column.shown} may change` }, ...words.map(([value, text]) => make("option", { value, selected: value === word }, text)));
   }
 
   function permitted(f) {
-    const word = document.getElementById(`m${f}`).value;
-    return { up: word !== "down" && word !== "never", down: word !== "up" && word !== "never", whole: word === "whole", codes: meta.permissions?.[f]?.codes ?? null };
+    const words = document.getElementById(`m${f}`).value.split(","), never = words.includes("never");
+    return { up: !never && !words.includes("down"), down: !never && !words.includes("up"), whole: words.includes("whole"), codes: meta.permissions?.[f]?.codes ?? null };
   }
 
   function distance(test, row) {
@@ -46,7 +54,7 @@
   }
 
   function flipLine(row, f, first) {
-    return make("li", {}, `The answer would be `, make("b", {}, tree.classes[tree.nodes[f.leaf].l]), ` with ${changes(tree, row, f)} (size ${number(f.distance)}${first ? f.proved ? "; proved: no smaller permitted change does it" : "; not proved to be the smallest" : ""}).`);
+    return make("li", {}, `The answer would be `, make("b", {}, tree.classes[tree.nodes[f.leaf].l]), ` with ${changes(tree, row, f)} (size ${number(f.distance)}${first ? f.proved ? "; proved: no smaller permitted change does it" : "; not proved to be the smallest" : ""}).${beyondPath(tree, row, f)}`);
   }
 
   function answer() {

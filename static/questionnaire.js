@@ -77,6 +77,15 @@ const Questionnaire = (() => {
     }).join(" and ");
   }
 
+  // the columns on the path of a flip that the row's own path does not ask, in words
+  function beyondPath(tree, row, found) {
+    const columns = (of) => TreeEngine.path(tree, of).flatMap((v) => (tree.nodes[v].t ? TreeEngine.columnsOf(tree.nodes[v].t) : []));
+    const asked = new Set(columns(row)), more = [...new Set(columns(found.row))].filter((f) => !asked.has(f)).sort((a, b) => a - b);
+    if (!more.length) return "";
+    const names = more.map((f) => `${tree.columns[f].shown} (${TreeEngine.write(tree.columns[f], row[f])})`).join(" and ");
+    return ` The change depends on ${names}, which the path of this row does not ask. A questionnaire ends before that question and may show a larger change.`;
+  }
+
   // columns without an answer stay as they are in a flip; with their values known another change may be smaller
   function unasked(tree, fixed) {
     if (!fixed.size) return "";
@@ -187,8 +196,10 @@ const Questionnaire = (() => {
       if (found.value === null || Number.isNaN(found.value)) {
         trouble.textContent = found.why ?? "Please write a number, or choose “I don’t know”.";
         trouble.hidden = false;
-        form.querySelector("[name=value]").setAttribute("aria-invalid", "true");
-        form.querySelector("[name=value]").focus();
+        const input = form.querySelector("[name=value]");
+        input.setAttribute("aria-invalid", "true");
+        input.setAttribute("aria-describedby", "q-trouble q-why");
+        input.focus();
         return;
       }
       answered(f, found.value);
@@ -260,7 +271,7 @@ const Questionnaire = (() => {
     return { answers: () => answers };
   }
 
-  return { mount, next, most, frontier, make, percent, number, changes, measure, UNKNOWN };
+  return { mount, next, most, frontier, make, percent, number, changes, measure, beyondPath, UNKNOWN };
 })();
 
 if (typeof document !== "undefined") {

@@ -347,6 +347,7 @@ const TreeEngine = (() => {
     for (const region of targets) {
       const forced = [...region.spans.keys(), ...region.codes.keys()].filter((f) => !holds(region, f, row[f]));
       if (forced.some((f) => never(allowed[f]) || Number.isNaN(row[f])) || usedBy(region).some((f) => notAsked.has(f))) continue;
+      if (region.sums.some((s) => columnsOf(s.test).some((f) => fixed.has(f)))) continue;
       if (!region.sums.length) flips.push(...plain(tree, row, region, forced, allowed));
       else {
         const found = single(tree, row, region, forced, allowed);

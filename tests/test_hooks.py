@@ -1,4 +1,4 @@
-"""Attributes and classes that join pages, scripts and styles have a writer and a reader."""
+"""Attributes, classes and ids that join pages, scripts and styles have a writer and a reader."""
 
 from __future__ import annotations
 
@@ -19,6 +19,25 @@ WRITTEN = re.compile(r"(?<![\w\[-])data-([a-z][a-z-]*)(?=[\s=>\"'{/])")
 DATASET = re.compile(r"(?<!self\.)\bdataset\.([a-z][a-zA-Z]*)")
 CLASSES = re.compile(r'class=\\?"((?:\{%.*?%\}|\{\{.*?\}\}|[^"])*?)\\?"', re.S)
 GAP = "\0"
+VALUE = r'\\?"((?:\{%.*?%\}|\{\{.*?\}\}|[^"])*?)\\?"'
+TAGS = re.compile(r"<([a-z][a-z0-9]*)\b((?:\{%.*?%\}|\{\{.*?\}\}|[^<>])*)>", re.S)
+ID = re.compile(rf"(?<![\w-])id={VALUE}", re.S)
+POINTERS = re.compile(
+    rf"(?<![\w-])(?:for|form|list|popovertarget|aria-(?:labelledby|describedby|controls|owns|activedescendant))={VALUE}",
+    re.S,
+)
+# htmx finds the new element of a refreshed part by the id of the old one; it keeps the focus, and scripts keep what is open
+SELECTORS = re.compile(r"(?:querySelector(?:All)?|closest|matches)\(([^;\n]*?)\)")
+FOUND_AGAIN = re.compile(r"hx-preserve|hx-swap-oob")
+KEEPS_STATE = {"a", "button", "details", "input", "select", "summary", "textarea"}
+# Django writes these: forms begin the ids of their fields with "id_".
+IDS_OF_DJANGO = re.compile(r"id_.*|changelist|result_list")
+# Django describes a field by the elements with these ids.
+DESCRIBES = {f"{GAP}_error", f"{GAP}_helptext"}
+# Parts of a kept dossier, which a reader's link may name, and cards that tests find by their ids.
+OF_DOSSIER = {"claim", "data", "ends", "performance", "review", "since", "stability", "use", "versions"}
+OF_TESTS = {"coefficient-frontier", "costs", "leaf-frontier", "optimal-trees", "reach", "roc", "share"}
+LANDMARKS = OF_DOSSIER | OF_TESTS
 
 
 def kebab(name: str) -> str:
@@ -89,7 +108,96 @@ def classes_without_writer(texts: dict[str, str]) -> set[str]:
     return {name for name in unwritten if not OF_OTHERS.match(name)} - OF_DJANGO
 
 
-CHECKS = [attributes_without_reader, attributes_without_writer, classes_without_reader, classes_without_writer]
+def patterns(value: str) -> set[str]:
+    """Return the ids in the value of an attribute; GAP stands for what a template or a script completes."""
+    plain = re.sub(r"\{%.*?%\}", " ", value, flags=re.S)
+    plain = re.sub(r"\{\{.*?\}\}|\$\{.*?\}|\$\{$", GAP, plain, flags=re.S)
+    return {word for word in plain.split() if re.fullmatch(rf"[a-zA-Z{GAP}][\w{GAP}-]*", word) and word.strip(GAP)}
+
+
+def patterns_in(texts: list[str]) -> set[str]:
+    return set().union(*(patterns(text) for text in texts))
+
+
+def ids_in_pages(pages: str) -> tuple[set[str], set[str]]:
+    """Return the ids of all elements, and those by which htmx finds an element again."""
+    written = patterns_in(re.findall(r'json_script:"([\w-]+)"', pages))
+    kept: set[str] = set()
+    for tag, attributes in TAGS.findall(pages):
+        own = patterns_in(ID.findall(attributes))
+        written |= own
+        if tag in KEEPS_STATE or FOUND_AGAIN.search(attributes):
+            kept |= own
+    return written, kept
+
+
+def ids_in_scripts(scripts: str) -> set[str]:
+    return patterns_in(re.findall(r"\bid(?::|\s=)\s*[`\"]([^`\"\n]+)[`\"]", scripts))
+
+
+def flat(found: list[str] | list[tuple[str, ...]]) -> list[str]:
+    return [name for item in found for name in ([item] if isinstance(item, str) else item)]
+
+
+def read_ids(texts: dict[str, str]) -> set[str]:
+    """Return the ids that pages, scripts and styles certainly refer to."""
+    styles, scripts, _ = split_by_kind(texts)
+    pages = only_pages(texts)
+    found = POINTERS.findall(pages)
+    found += re.findall(r"(?:href|action|hx-[a-z-]+)=\"[^\"\n]*?#([^\"\s]+?)\"", pages)
+    found += re.findall(r"#([a-zA-Z_][\w-]*)", selectors(styles))
+    found += flat(re.findall(r"getElementById\([\"'`]([^\"'`]+)[\"'`]\)|\.id\s*[!=]==?\s*\"([^\"]+)", scripts))
+    found += re.findall(r"(?:\bfor|\"aria-(?:describedby|controls)\"):\s*[\"`]([^\"`]+)[\"`]", scripts)
+    found += flat([re.findall(r"#([a-zA-Z_][\w-]*(?:\$\{)?)", text) for text in SELECTORS.findall(scripts)])
+    return patterns_in(found)
+
+
+def perhaps_read_ids(texts: dict[str, str]) -> set[str]:
+    """Return what may be a reference, too: values of data attributes, addresses that views make, fills of pictures."""
+    everything = "\n".join(texts.values())
+    found = re.findall(r"\bdata-[a-z-]+=\"#?([\w-]+)\"", everything)
+    found += re.findall(r"[\"'][^\"'\s]*#([a-z][\w-]*)[\"']", everything)
+    found += re.findall(r"url\(#([^)]+)\)", everything)
+    found += re.findall(r"\"aria-[a-z]+\", \"([\w -]+)\"", everything)
+    return patterns_in(found)
+
+
+def only_pages(texts: dict[str, str]) -> str:
+    return "\n".join(text for name, text in texts.items() if name.endswith(".html"))
+
+
+def matched(name: str, others: set[str]) -> bool:
+    """Whether one of the other patterns can be the same id."""
+
+    def fits(pattern: str, text: str) -> bool:
+        return re.fullmatch(".+".join(map(re.escape, pattern.split(GAP))), text) is not None
+
+    return any(fits(other, name.replace(GAP, "x")) or fits(name, other.replace(GAP, "x")) for other in others)
+
+
+def ids_without_reader(texts: dict[str, str]) -> set[str]:
+    _, scripts, _ = split_by_kind(texts)
+    written, kept = ids_in_pages(only_pages(texts))
+    read = read_ids(texts) | perhaps_read_ids(texts)
+    return {
+        name for name in (written | ids_in_scripts(scripts)) - kept - LANDMARKS - DESCRIBES if not matched(name, read)
+    }
+
+
+def ids_without_writer(texts: dict[str, str]) -> set[str]:
+    _, scripts, pages = split_by_kind(texts)
+    written = ids_in_pages(pages)[0] | ids_in_scripts(scripts)
+    return {name for name in read_ids(texts) if not matched(name, written) and not IDS_OF_DJANGO.fullmatch(name)}
+
+
+CHECKS = [
+    attributes_without_reader,
+    attributes_without_writer,
+    classes_without_reader,
+    classes_without_writer,
+    ids_without_reader,
+    ids_without_writer,
+]
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +221,12 @@ def test_hooks_of_all_pages_have_two_ends(check, texts):
         (attributes_without_writer, "", "", "p[data-dark] { color: red }", {"dark"}),
         (classes_without_reader, '<p class="a{% if b %} c{% endif %} d{{ e }}">', "", ".a { }", {"c"}),
         (classes_without_writer, '<p class="a c{{ e }}">', "", ".a .c1 { } .d { }", {"d"}),
+        (ids_without_reader, '<p id="a"><i id="b{{ c }}">', "", "#a { }", {f"b{GAP}"}),
+        (ids_without_reader, '<p id="a"><label for="b1"><i id="b{{ c }}"><a href="/d/#a">', "", "", set()),
+        (ids_without_reader, '<p id="a" hx-preserve><button id="b"><p id="c">', 'e.closest("#c")', "", set()),
+        (ids_without_writer, '<p id="a" aria-describedby="a b"><i hx-target="#c">', "", "#d { }", {"b", "c", "d"}),
+        (ids_without_writer, "", "document.getElementById('gone'); e.querySelector('p #far')", "", {"gone", "far"}),
+        (ids_without_writer, '<label for="id_name"><a href="#a">', 'make("p", { id: "a" })', "", set()),
     ],
 )
 def test_hook_with_one_end_is_found(check, page, script, style, found):

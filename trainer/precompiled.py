@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from numba import njit
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 from numba.core.codegen import get_host_cpu_features
 
 FOLDER = Path(__file__).resolve().parent / "_ready"
@@ -37,8 +37,9 @@ KEPT: list[Ready] = []  # of every kernel of this process, in the order of their
 class Ready(FunctionCache):  # type: ignore[misc]
     """numba's store of a kernel's code, which also looks into FOLDER; code is written to numba's own folder only."""
 
-    def __init__(self, function: Callable[..., Any], name: str) -> None:
-        """`name` is the folder within FOLDER; it must change with every source that the kernel is made of, but for its own file."""
+    def __init__(self, function: Callable[..., Any], name: str, files: type[CompileResultCacheImpl]) -> None:
+        """`files` reads and writes compiled code; `name` is the folder within FOLDER; it must change with every source that the kernel is made of, but for its own file."""
+        self._impl_class = files
         super().__init__(function)
         self.name = name
         KEPT.append(self)
@@ -74,14 +75,14 @@ def processor_can() -> bool:
     return all(f"+{feature}" in present for feature in LEVELS[platform.machine()][1])
 
 
-def ready(function: Any, name: str | None = None) -> Any:
-    """Let a function of numba's keep its code and use shipped code; `name` as in Ready, default: its module.
+def ready(function: Any, name: str | None = None, files: type[CompileResultCacheImpl] = CompileResultCacheImpl) -> Any:
+    """Let a function of numba's keep its code and use shipped code; `name` and `files` as in Ready, default: its module.
 
     RuntimeError: its code can be kept nowhere.
     """
     if not hasattr(function, "py_func"):  # NUMBA_DISABLE_JIT: plain Python
         return function
-    function._cache = Ready(function.py_func, name or function.py_func.__module__)
+    function._cache = Ready(function.py_func, name or function.py_func.__module__, files)
     function.compile = _without_collector(function.compile)
     return function
 

@@ -12,8 +12,18 @@ from drf_spectacular.generators import SchemaGenerator
 from octweb.core.problems import CONTENT_TYPE
 
 Schema = dict[str, Any]
-_BUILDING = threading.Lock()  # drf-spectacular loads its extensions at the first use; two threads at once failed there
+# drf-spectacular loads its extensions at the first use; two threads at once failed there
+_BUILDING = threading.RLock()
 PROBLEM = {"content": {CONTENT_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}, "description": ""}
+
+
+class LockedGenerator(SchemaGenerator):
+    """Build OpenAPI documents one after another."""
+
+    def get_schema(self, request: Any = None, public: bool = False) -> Schema:
+        with _BUILDING:
+            document: Schema = super().get_schema(request=request, public=public)
+            return document
 
 
 def schema_document() -> Schema:
@@ -24,8 +34,7 @@ def schema_document() -> Schema:
 
 @functools.cache
 def _build_document() -> Schema:
-    document: Schema = SchemaGenerator().get_schema(request=None, public=True)
-    return document
+    return LockedGenerator().get_schema(request=None, public=True)
 
 
 def declared_parameters(path: str, method: str) -> frozenset[str]:

@@ -14,7 +14,7 @@ from octweb.registry.workspace.scene import ModelScene
 from trainer.explain.carried import tree_data
 from trainer.explain.least import ORDERS
 from trainer.explain.statistics import priced
-from trainer.explain.words import step_text, value_text
+from trainer.explain.words import step_text, unasked_text, value_text
 from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.numbers import label, number_text, unit
 from trainer.tree.render.names import short_names
@@ -147,6 +147,7 @@ def flip_view(
         "size": number_text(flip["distance"], 3),
         "proved": flip["proved"],
         "columns": flip["columns"],
+        "unasked": unasked_text(flip),
     }
 
 

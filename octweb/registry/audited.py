@@ -181,9 +181,11 @@ def _same_time(at: datetime, said: str | None, record: Record) -> bool:
 def _served(model: TreeModel, records: list[Record], found: Audit) -> None:
     """Compare since when and under which name the model is served with the last step about that."""
     last = next((r for r in reversed(records) if r.what in SERVES | ENDS), None)
-    if last is None:
-        return
     since = model.served_since
+    if last is None:
+        if since is not None:
+            _unrecorded_service(model, records, found)
+        return
     if (since is not None) != (last.what in SERVES):
         found.problems.append(
             f"record {last.number}: {model} is {'not ' if since is None else ''}served, but its last step about that says otherwise."
@@ -197,6 +199,14 @@ def _served(model: TreeModel, records: list[Record], found: Audit) -> None:
         found.problems.append(f"record {last.number}: {model} is served since another time.")
     if last.what == "served" and " version " in last.name and last.name != str(model):
         found.problems.append(f"record {last.number}: {model} is served under another name than {last.name}.")
+
+
+def _unrecorded_service(model: TreeModel, records: list[Record], found: Audit) -> None:
+    """Report a served model without a record of it; earlier versions kept none, and no time of the training either."""
+    if any(r.what == "trained" and "created" in r.details for r in records):
+        found.problems.append(f"{model} is served, but no record says so.")
+    else:
+        found.unchecked.append(f"{model}: since when it is served, since no record says it.")
 
 
 def _training(model: TreeModel, record: Record | None, found: Audit) -> None:

@@ -125,7 +125,7 @@ def _short(words: list[str]) -> str:
         "avoid": f"no {tail} here",
         "together": f"together: {tail}",
         "leaf": f"a leaf {tail}".strip(),
-        "depth": f"height ≤ {tail}",
+        "depth": f"at most {tail} more",
     }.get(words[0], words[0])
 
 

@@ -20,6 +20,7 @@ from trainer.data.column_statistics import statistics
 from trainer.data.formats.csv_file import read_csv
 from trainer.data.reader import rows_for_model
 from trainer.explain.flip import Flipper
+from trainer.explain.permission import permissions
 from trainer.explain.statistics import coarse
 from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, MissingPolicy
 from trainer.tree.file import ModelFile
@@ -185,6 +186,30 @@ def test_values_flips_and_a_dropped_file(large, opened, tmp_path):
     assert [int(a["leaf"]) for a in answers] == kernel(tree, text)
     page.set_input_files("#file", {"name": "x.csv", "mimeType": "text/csv", "buffer": b"score\n1\n"})
     page.wait_for_selector("#csv-answer .error >> text=lacks 4 of the 5")
+
+
+def test_permission_of_two_words_stays_on_the_file(windows, tmp_path):
+    """The owner permits "up, whole" of a column of tenths: 5.1 becomes 7, neither 6.6 nor 5."""
+    schema = (ColumnSchema(name="score", kind=ColumnKind.NUMERIC),)
+    rows = np.array([[5.1], [6.4], [6.6], [8.0]])
+    draft = DraftBranch(split=Threshold(feature=0, threshold=6.5), left=DraftLeaf(label=0), right=DraftLeaf(label=1))
+    tree = grow(draft, rows, np.array([0, 0, 1, 1], np.int32), schema=schema, classes=("no", "yes"))
+    model = ModelFile(tree=tree, target="answer", name="Scores", method="cart")
+    subject = Subject(
+        file=model,
+        title="Scores",
+        sha256="0" * 64,
+        document="",
+        statistics=statistics(schema, rows),
+        permissions=permissions(schema, {"score": "up,whole"}),
+    )
+    (tmp_path / "model.html").write_text(to_html(subject), encoding="utf-8")
+    page = windows.page(width=1100, offline=True)
+    page.goto((tmp_path / "model.html").as_uri())
+    assert page.input_value("#m0") == "up,whole"
+    page.fill("#v0", "5.1")
+    page.click("#typed button")
+    assert "score 7 instead of 5.1" in page.inner_text("#answer")
 
 
 def test_it_can_be_read_by_everyone(opened):

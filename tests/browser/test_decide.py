@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from django.core.management import call_command
+from django.test import Client
 from playwright.sync_api import expect
 
+from octweb.datasets import actions as datasets
 from octweb.decide import actions
 from octweb.registry import actions as registry
 from octweb.registry.data import rows_of
@@ -17,6 +24,10 @@ from tests.browser.pictures import folder, picture
 from tests.browser.test_workspace import LONG, opened, small, stored  # noqa: F401  (fixtures)
 from tests.browser.waiting import overflow
 from tests.octweb.decide.conftest import table_model  # noqa: F401  (a fixture)
+from tests.octweb.registry.test_api_explain import explain
+from trainer.explain.flip import Flipper
+from trainer.explain.statistics import statistics_of_model
+from trainer.training.run import TrainRequest, train
 from trainer.tree.nodes import Draft, DraftBranch, DraftLeaf, grow
 from trainer.tree.splits import Threshold
 
@@ -127,6 +138,7 @@ def test_the_questionnaire_by_keyboard_on_a_phone(opened, small):  # noqa: F811
     page.click("text=Start again")
     page.click("button.primary >> nth=-1")
     expect(page.locator("#q-trouble")).to_be_visible()
+    expect(page.locator("[name=value]").first).to_have_accessible_description(re.compile("Please"))
     for _ in asked:
         if page.locator("form.b").count():
             page.click('button:has-text("I don’t know")')
@@ -208,3 +220,125 @@ def test_the_public_page_needs_no_account(windows, live_server, small, owner, st
     assert "training rows" not in page.inner_text("main")
     assert violations(page) == []
     assert page.context.cookies() == []
+
+
+@pytest.fixture
+def grades(owner, staff, media):
+    """A tree over whole grades and absences, opened to the public; the column `shoe` is in the table, and no split reads it."""
+    rng = np.random.default_rng(5)
+    X = np.column_stack([rng.integers(20, 91, 200), rng.integers(0, 12, 200), rng.integers(35, 47, 200)])
+    labels = np.where(X[:, 0] > 55, "pass", "fail")
+    text = "grade,absences,shoe,answer\n" + "".join(
+        f"{a},{b},{c},{k}\n" for (a, b, c), k in zip(X, labels, strict=True)
+    )
+    dataset = datasets.create(
+        owner=owner, file=io.BytesIO(text.encode()), source_name="g.csv", name="g", target="answer"
+    )
+    table, target = datasets.load(dataset)
+    file = train(TrainRequest(table=table, labels=target, method="cart", parameters={"depth": 2})).model
+    few = DraftBranch(split=Threshold(feature=1, threshold=5.5), left=DraftLeaf(label=1), right=DraftLeaf(label=0))
+    low = DraftBranch(split=Threshold(feature=0, threshold=54.5), left=DraftLeaf(label=0), right=few)
+    draft = DraftBranch(split=Threshold(feature=0, threshold=55.5), left=low, right=DraftLeaf(label=1))
+    tree = grow(draft, table.matrix(), target.codes, schema=file.tree.schema, classes=file.tree.classes)
+    document = replace(file, tree=tree, metrics={}).to_json()
+    model = registry.register(owner=owner, document=document, dataset=dataset, title="Grades")
+    registry.ask_for_approval(model, by=owner)
+    registry.approve(model, by=staff)
+    actions.publish(model, by=owner, purpose="Advice.", contact="a@example.org", show_training=False)
+    return model, text
+
+
+def changes_without_browser(model, text, values, tmp_path):
+    """The smallest change of `grade` and its size, by each call and command."""
+    client = Client()
+    client.force_login(model.owner)
+    (record,) = explain(client, model, {"rows": [values]}).json()["explanations"]
+    names = {c.name: j for j, c in enumerate(model_file(model).tree.schema)}
+    form = {"typed": "1", "format": "json"} | {f"try-{names[name]}": value for name, value in values.items()}
+    page = client.post(f"/models/{model.pk}/decision/", form).json()
+    (tmp_path / "m.json").write_text(json.dumps(model_file(model).to_json()))
+    (tmp_path / "train.csv").write_text(text)
+    (tmp_path / "row.csv").write_text(f"{','.join(values)}\n{','.join(map(str, values.values()))}\n")
+    call_command(
+        "explain", str(tmp_path / "m.json"), str(tmp_path / "row.csv"), "--json", stdout=(out := io.StringIO())
+    )
+    (command,) = json.loads(out.getvalue().splitlines()[-1])
+    found = {name: one["flip"] for name, one in {"API": record, "JSON": page, "explain": command}.items()}
+    found = {name: (*flip["changes"]["grade"], round(flip["distance"], 3)) for name, flip in found.items()}
+    for name, more in (("predict", {}), ("predict, units", {"units_from": str(tmp_path / "train.csv")})):
+        output = tmp_path / "out.csv"
+        call_command(
+            "predict", str(tmp_path / "m.json"), str(tmp_path / "row.csv"), output=str(output), explain=True, **more
+        )
+        (row,) = csv.DictReader(output.open())
+        found[name] = (*map(int, re.findall(r"\d+", row["flip"])), round(float(row["flip_distance"]), 3))
+    tree = model_file(model).tree
+    matrix = np.array([[values.get(c.name, 40) for c in tree.schema]], float)
+    flip = Flipper(tree, statistics_of_model(tree)).find(matrix[0]).flip
+    found["trainer"] = (int(matrix[0, names["grade"]]), int(flip.row[names["grade"]]), round(flip.distance, 3))
+    return found
+
+
+def answer_questions(page, values):
+    """Answer the questionnaire and return what it says about the smallest change."""
+    page.wait_for_selector(".quest .q1")
+    while page.locator(".quest form.b").count():
+        asked = page.inner_text(".quest .q1")
+        page.fill(".quest [name=value]", str(values[re.fullmatch(r"What is (\w+)\?", asked)[1]]))
+        page.click(".quest form.b button.primary")
+    return page.inner_text(".quest .banner.flip")
+
+
+def written_change(text):
+    """The grade before and after the first change in a text."""
+    to, at = re.search(r"grade (?:were )?(\d+(?:\.\d+)?) instead of (\d+)", " ".join(text.split())).groups()
+    return float(at), float(to)
+
+
+UNIT = 20  # of the grades: near their median absolute deviation
+WHY = "depends on absences (3), which the path of this row does not ask."
+
+
+@pytest.mark.parametrize(
+    ("values", "known", "asked"),
+    [
+        pytest.param({"grade": 55, "absences": 3}, 54, 54, id="all columns asked"),
+        pytest.param({"grade": 70, "absences": 3}, 54, 54, id="unasked column idle"),
+        pytest.param({"grade": 45, "absences": 3}, 55, 56, id="unasked column decides"),
+    ],
+)
+def test_every_door_shows_one_smallest_change(opened, grades, tmp_path, values, known, asked):  # noqa: F811
+    """Doors that know the row agree, and so do those that ask; if an unasked column decides, both say so."""
+    model, text = grades
+    at = values["grade"]
+    assert set(changes_without_browser(model, text, values, tmp_path).values()) == {(at, known, abs(at - known) / UNIT)}
+    page = opened(model, "decision/")
+    for name, value in values.items():
+        page.fill(f"#ask label:text-is('{name}') ~ input, #ask label:text-is('{name}') input", str(value))
+    page.click("#ask button.primary")
+    page.wait_for_selector("h1 >> text=A typed row")
+    decision = page.inner_text("#change")
+    assert written_change(decision) == (at, known)
+    assert f"({abs(at - known)} {'more' if known > at else 'less'})" in " ".join(decision.split())
+    assert page.inner_text("#change tbody.on tr >> nth=0 >> td >> nth=4") == f"{abs(at - known) / UNIT:g}"
+    call_command("export", str(tmp_path / "m.json"), to="html", output=str(tmp_path / "m.html"))
+    file = page.context.new_page()
+    file.goto((tmp_path / "m.html").as_uri())
+    for name, value in values.items():
+        file.locator("#values").get_by_label(name, exact=True).fill(str(value))
+    file.click("#typed button")
+    carried = file.inner_text("#answer")
+    assert written_change(carried) == (at, known)
+    assert f"(size {abs(at - known) / UNIT:g};" in carried
+    questions = {"file": answer_questions(file, values)}
+    for name, address in (
+        ("questionnaire", f"{page.base}questionnaire/"),
+        ("public", f"{page.base.partition('/models/')[0]}/public/{actions.guidance_of(model).key}/"),
+    ):
+        page.goto(address)
+        questions[name] = answer_questions(page, values)
+    assert {name: written_change(words) for name, words in questions.items()} == dict.fromkeys(questions, (at, asked))
+    unasked = known != asked
+    assert (WHY in decision, WHY in carried) == (unasked, unasked)
+    if unasked:
+        assert all("Not answered here: absences." in words for words in questions.values())

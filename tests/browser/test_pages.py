@@ -20,6 +20,7 @@ from octweb.serving import actions as tokens
 from tests.browser.accessible import violations
 from tests.browser.signed_in import signed_in
 from tests.browser.waiting import overflow
+from tests.octweb.registry.test_one_claim import documents, request_of  # noqa: F401
 from tests.octweb.runs.conftest import CSV, csv_file, dataset  # noqa: F401
 from tests.octweb.small_models import trained
 
@@ -28,6 +29,16 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 THEMES = ("light", "dark")
 WIDTHS = (1600, 1440, 380)
 MOST_OPEN = 12
+# whether the whole claim lies in the part of its table that is in sight
+IN_SIGHT = (
+    """(badge) => badge.getBoundingClientRect().right <= badge.closest('.scroll').getBoundingClientRect().right"""
+)
+
+
+@pytest.fixture
+def wished(owner, dataset, documents):  # noqa: F811
+    """A tree of the workbench that keeps two wishes, which cost rows."""
+    return registry.register(owner=owner, document=documents[0], dataset=dataset, title="A tree with a longer title")
 
 
 @pytest.fixture
@@ -169,3 +180,14 @@ def test_search_opens_by_keys_and_leads_on(page, live_server, places):
     page.keyboard.press("Enter")
     page.wait_for_url("**/datasets/**")
     assert page.trouble == []
+
+
+@pytest.mark.parametrize(("address", "width"), [("/models/", 380), ("/", 1280)])
+def test_price_of_wishes_is_in_sight_in_lists(page, live_server, wished, address, width):
+    signed_in(page.context, live_server.url, wished.owner.username)
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(live_server.url + address)
+    badge = page.locator("td .badge.gap")
+    expect(badge).to_contain_text("Best with 2 wishes, +")
+    assert badge.evaluate(IN_SIGHT)
+    assert badge.evaluate("(badge) => badge.scrollHeight <= badge.clientHeight + 1")

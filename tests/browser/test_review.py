@@ -318,7 +318,7 @@ def test_a_refused_form_takes_the_focus_keeps_what_was_typed_and_leaves_the_cons
         tick.uncheck()
     olga.locator("#plan >> text=Nothing: tick").wait_for()
     expect(olga.locator("#plan button")).to_be_disabled()
-    olga.evaluate("document.getElementById('experiment-form').submit()")
+    olga.evaluate("document.querySelector('main form').submit()")
     olga.locator("text=Tick at least one kind of question.").wait_for()
     expect(olga.locator("#id_kinds_0")).to_be_focused()
     other = tmp_path / "other.csv"

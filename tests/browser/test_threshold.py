@@ -111,7 +111,7 @@ def test_the_draft_is_a_picture_whose_cards_are_chosen(page, live_server, owner,
     bench, column = held_threshold(owner, model, serve)
     signed_in(page.context, live_server.url, owner.username)
     page.goto(f"{live_server.url}/workbenches/{bench.pk}/")
-    page.locator("#draft-figure .main-svg").first.wait_for()
+    page.locator("[data-figure-json=draft-json] .main-svg").first.wait_for()
     card = page.locator(".draft-hit[data-place=root]")
     assert card.get_attribute("aria-label").startswith(f"{column} ≤ 2.5, ")
     assert card.inner_text() == f"1 asks {column} ≤ 2.5"

@@ -35,7 +35,7 @@ def explained(flipper: Flipper, row: FloatArray, number: int, wanted: int | None
             "probabilities": dict(zip(tree.classes, shares, strict=True)),
             "path": path(flipper, row, leaf),
         }
-    return head | _flips(flipper, row, found)
+    return head | _flips(flipper, row, found, head["leaf"])
 
 
 def path(flipper: Flipper, row: FloatArray, leaf: int) -> list[dict[str, Any]]:
@@ -99,18 +99,28 @@ def _sum_step(tree: Tree, flat: Flat, row: FloatArray, left: bool) -> dict[str, 
     return record | ({"filled": filled} if filled else {})
 
 
-def _flips(flipper: Flipper, row: FloatArray, found: FlipResult) -> dict[str, Any]:
+def _flips(flipper: Flipper, row: FloatArray, found: FlipResult, leaf: int | None) -> dict[str, Any]:
+    asked = set() if leaf is None else _columns_on_path(flipper.tree, leaf)
     return {
         "least": flipper.least,
-        "flip": None if found.flip is None else flip_record(flipper, row, found.flip),
-        "alternatives": [flip_record(flipper, row, flip) for flip in found.alternatives],
+        "flip": None if found.flip is None else flip_record(flipper, row, found.flip, asked),
+        "alternatives": [flip_record(flipper, row, flip, asked) for flip in found.alternatives],
         "no_flip": found.reason,
     }
 
 
-def flip_record(flipper: Flipper, row: FloatArray, flip: Flip) -> dict[str, Any]:
-    """A flip: its label and leaf, from and to of each changed column, and its distance."""
+def _columns_on_path(tree: Tree, leaf: int) -> set[int]:
+    splits = (tree.nodes[node].split for node in tree.path_to(leaf))
+    return {j for split in splits if split is not None for j in split.used}
+
+
+def flip_record(flipper: Flipper, row: FloatArray, flip: Flip, asked: set[int]) -> dict[str, Any]:
+    """Return a flip with its label and leaf, from and to of each changed column, and its distance.
+
+    `unasked` has the values of the columns on the path to its leaf that are not `asked` on the row's own path.
+    """
     tree = flipper.tree
+    unasked = sorted(_columns_on_path(tree, flip.leaf) - asked)
     return {
         "label": tree.classes[int(tree.labels[flip.leaf])],
         "leaf": flip.leaf,
@@ -119,6 +129,7 @@ def flip_record(flipper: Flipper, row: FloatArray, flip: Flip) -> dict[str, Any]
             for j in flip.columns
         },
         "columns": len(flip.columns),
+        "unasked": {tree.schema[j].name: cell(flipper, j, float(row[j])) for j in unasked},
         "distance": flip.distance,
         "proved": flip.proved,
     }

@@ -59,7 +59,19 @@ def flip_text(flip: Mapping[str, Any]) -> str:
         for name, (at, to) in flip["changes"].items()
     )
     sure = "proved: no smaller permitted change gives it" if flip["proved"] else "not proved to be the smallest"
-    return f"the answer would be {flip['label']} if {changes} (size {number_text(flip['distance'])}; {sure})."
+    words = f"the answer would be {flip['label']} if {changes} (size {number_text(flip['distance'])}; {sure})."
+    return f"{words} {unasked_text(flip)}".rstrip()
+
+
+def unasked_text(flip: Mapping[str, Any]) -> str:
+    """Return why a questionnaire may show another change: this one depends on columns that it does not ask."""
+    if not flip["unasked"]:
+        return ""
+    names = " and ".join(f"{label(name)} ({value_text(value, name)})" for name, value in flip["unasked"].items())
+    return (
+        f"The change depends on {names}, which the path of this row does not ask. "
+        "A questionnaire ends before that question and may show a larger change."
+    )
 
 
 def short_flip_text(flip: Mapping[str, Any]) -> str:

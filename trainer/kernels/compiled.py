@@ -25,6 +25,7 @@ from numba import config, njit, types
 from numba.core import event
 from numba.core.caching import UserProvidedCacheLocator
 
+from trainer.kernels.linking import KernelCompiler, KernelStore
 from trainer.precompiled import ready
 
 _HERE = Path(__file__).parent
@@ -92,6 +93,7 @@ class ByContents(UserProvidedCacheLocator):  # type: ignore[misc]
 def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Decorator: compile at the first call, keep the code, run without Python's lock; `options` are numba's.
 
+    Kernels share their machine code (`linking`), so a function of numba that calls a kernel must not be kept in a file.
     Kernels are never handed to other kernels as values, so the entry that numba makes for that, 5 % of the compiling, is left out.
     """
     if function is None:
@@ -102,10 +104,10 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         try:
             # numba takes the option, but its types do not name it
             left_out: dict[str, Any] = {"no_cfunc_wrapper": True}
-            compiled = _for_values(njit(nogil=True, **left_out, **options)(function))
+            compiled = _for_values(njit(nogil=True, pipeline_class=KernelCompiler, **left_out, **options)(function))
             # where no folder can be written, each process compiles for itself
             with suppress(RuntimeError):
-                ready(compiled, Path(_kept_in(os.path.dirname(function.__code__.co_filename))).name)
+                ready(compiled, Path(_kept_in(os.path.dirname(function.__code__.co_filename))).name, KernelStore)
             return compiled
         finally:
             config.CACHE_DIR, config.CACHE_LOCATOR_CLASSES = before  # type: ignore[attr-defined]

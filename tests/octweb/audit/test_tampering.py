@@ -167,6 +167,14 @@ def test_edit_of_a_column_by_sql_is_found(model, staff, capsys, kind, column):
     assert said in err
 
 
+def test_draft_that_was_never_served_is_found_served(model, capsys):
+    draft = TreeModel.objects.exclude(pk=model.pk).get()
+    change(TreeModel, "served_since", f"'{LATER}'", draft.pk)
+    status, _, said = run(capsys)
+    assert status == 1
+    assert f"{draft} is served, but no record says so." in said
+
+
 def test_models_refuted_before_the_column_are_checked_again(model, capsys):
     audit.record("checked", model, by=model.owner, verdict="refuted")  # the column was not there, so it was not written
     assert run(capsys)[0] == 1

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from django.urls import reverse
+from django.urls import resolve, reverse
+from drf_spectacular.generators import SchemaGenerator
 
 from octweb.core import parameters
 from octweb.core.parameters import declared_parameters
@@ -92,7 +94,7 @@ def test_document_is_built_once_by_several_threads(monkeypatch):
             time.sleep(0.05)
             return {"paths": {}}
 
-    monkeypatch.setattr(parameters, "SchemaGenerator", SlowGenerator)
+    monkeypatch.setattr(parameters, "LockedGenerator", SlowGenerator)
     parameters._build_document.cache_clear()
     try:
         with ThreadPoolExecutor(8) as pool:
@@ -101,3 +103,27 @@ def test_document_is_built_once_by_several_threads(monkeypatch):
         parameters._build_document.cache_clear()
     assert documents == [{"paths": {}}] * 8
     assert built == [1]
+
+
+def test_schema_address_waits_for_the_same_lock(monkeypatch, rf):
+    """The first call of the schema and the first other call, in two threads, build one after the other."""
+    lock = threading.Lock()
+    overlaps = []
+
+    def build(self, request=None, public=False):
+        overlaps.append(not lock.acquire(blocking=False))
+        time.sleep(0.05)
+        if lock.locked():
+            lock.release()
+        return {"paths": {}}
+
+    monkeypatch.setattr(SchemaGenerator, "get_schema", build)
+    parameters._build_document.cache_clear()
+    view = resolve("/api/schema/").func
+    calls = [parameters.schema_document, *[lambda: view(rf.get("/api/schema/"))] * 3]
+    try:
+        with ThreadPoolExecutor(len(calls)) as pool:
+            list(pool.map(lambda call: call(), calls))
+    finally:
+        parameters._build_document.cache_clear()
+    assert overlaps == [False] * len(calls)

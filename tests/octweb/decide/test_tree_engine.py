@@ -20,6 +20,8 @@ from trainer.explain.carried import tree_data
 from trainer.explain.flip import Flipper
 from trainer.explain.statistics import statistics_of_model, statistics_of_tree, step_above, step_at_most
 from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema
+from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
+from trainer.tree.splits import Linear, Subset
 
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
@@ -193,6 +195,28 @@ def test_steps_of_columns_are_exact():
     cases = [[b, int(d)] for b, d in zip(bounds, rng.integers(0, 13, len(bounds)), strict=True)]
     answers = in_node("return [E.stepAtMost(one[0], one[1]), E.stepAbove(one[0], one[1])]", cases)
     assert answers == [[step_at_most(b, d), step_above(b, d)] for b, d in cases]
+
+
+def test_flip_counts_on_no_sum_of_unknown_columns():
+    """Another town leads to a split about a sum that was not asked: no change of the town alone gives another answer for certain."""
+    schema = (
+        ColumnSchema(name="town", kind=ColumnKind.CATEGORICAL, categories=("north", "south")),
+        ColumnSchema(name="income", kind=ColumnKind.NUMERIC),
+        ColumnSchema(name="debt", kind=ColumnKind.NUMERIC),
+    )
+    both = Linear(features=(1, 2), coefficients=(1.0, 1.0), threshold=5.0, levels=(-1, -1))
+    south = DraftBranch(split=both, left=DraftLeaf(label=0), right=DraftLeaf(label=1))
+    draft = DraftBranch(split=Subset(feature=0, codes=(0,)), left=DraftLeaf(label=0), right=south)
+    matrix = np.array([[0, 1, 1], [1, 1, 1], [1, 5, 5]], float)
+    tree = grow(draft, matrix, np.array([0, 0, 1], np.int32), schema=schema, classes=("no", "yes"))
+    data = tree_data(tree, statistics_of_tree(tree))
+    work = "const f = E.flip(one.tree, one.row.map(num), { fixed: new Set(one.fixed) }); return [f.flip && f.flip.row.map(out), f.reason]"
+    unknown, known = in_node(
+        work, [{"tree": data, "row": [0, "nan", "nan"], "fixed": [1, 2]}, {"tree": data, "row": [0, 3, 3], "fixed": []}]
+    )
+    assert unknown[0] is None
+    assert "depend on columns that were not asked" in unknown[1]
+    assert known[0] == [1, 3, 3]
 
 
 def test_what_is_not_known_is_followed_both_ways(count):

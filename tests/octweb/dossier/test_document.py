@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 
 import pytest
 
@@ -59,6 +61,24 @@ def test_long_names_and_many_classes_make_a_small_document_that_prints(tmp_path)
     assert to_pdf(page, title="Many").startswith(b"%PDF-")
     for rule in record["tree"]["text"].splitlines():
         assert rule.strip().replace("≤", "≤") in page
+
+
+@pytest.mark.skipif(shutil.which("pdftotext") is None, reason="pdftotext is not installed")
+def test_no_heading_is_the_last_line_of_a_printed_page(tmp_path):
+    """Wherever the parts before it end: the claim and the performance begin ever lower on their page."""
+    _, page = document(tmp_path, *trained(tmp_path, "exact"))
+    headings = {re.sub("<.*?>", "", text).strip() for text in re.findall(r"<h[23]>(.*?)</h[23]>", page)}
+    assert {"Check it yourself", "Constraints kept"} <= headings
+    for height in range(0, 1000, 90):
+        space = f'<div style="height: {height}px"></div>'
+        lower = re.sub(r'<section id="(claim|performance)"', rf'{space}<section id="\1"', page)
+        (tmp_path / "d.pdf").write_bytes(to_pdf(lower, title="Lower"))
+        done = subprocess.run(
+            ["pdftotext", "-layout", tmp_path / "d.pdf", "-"], capture_output=True, text=True, check=True
+        )
+        for text in done.stdout.replace("\ufb01", "fi").split("\f")[:-1]:
+            *lines, _ = [line.strip() for line in text.splitlines() if line.strip()]
+            assert lines[-1] not in headings, (height, lines[-1])
 
 
 def test_what_is_missing_is_said_under_its_heading(tmp_path):

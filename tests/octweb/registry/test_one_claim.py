@@ -112,6 +112,20 @@ def test_reviewer_sees_each_wish_and_its_price(model, claim, client, staff):
         assert f"All wishes together, against the best tree without wishes {claim.price_words}" in text
 
 
+def test_compare_says_which_rows_were_unseen(model, other, client, owner):
+    client.force_login(owner)
+    text = visible(client.get(f"/models/compare/?models={model.pk}&models={other.pk}").content.decode())
+    assert text.count("held-out rows correct") == 2
+
+
+def test_review_calls_a_count_no_check(model, client, staff):
+    """The independent check has not run: the page only counts the rows again."""
+    client.force_login(staff)
+    text = visible(client.get(f"/models/{model.pk}/review/").content.decode())
+    assert "Counted again when this page was opened yes," in text
+    assert "Checked again" not in text
+
+
 def test_api_says_wishes_and_their_price(model, other, claim, client_of):
     api = client_of(model.owner)
     found = api.get(f"/api/v1/models/{model.pk}/").json()

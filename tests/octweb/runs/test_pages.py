@@ -65,6 +65,24 @@ def test_what_is_solved_is_said_in_words(browser, owner, dataset):
     assert "<dt>Leaf penalty</dt><dd>0</dd>" in text
 
 
+@pytest.mark.one_database
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({}, "not evaluated"),
+        ({"test_share": 0.25}, "25 % held out"),
+        ({"folds": 5}, "5-fold cross-validation"),
+        ({"test_share": 0.25, "folds": 5}, "25 % held out; 5-fold cross-validation"),
+    ],
+)
+def test_run_page_names_all_unseen_rows(browser, owner, dataset, asked, words):
+    run = actions.enqueue(owner=owner, dataset=dataset, method="cart", **asked)
+    text = browser.get(reverse("runs:detail", args=[run.pk])).content.decode().replace("\u202f", " ")
+    assert f"<dt>Unseen rows</dt><dd>{words}</dd>" in " ".join(text.split()).replace("<dd> ", "<dd>").replace(
+        " </dd>", "</dd>"
+    )
+
+
 def test_a_bad_value_is_said_at_its_field(browser, dataset):
     form = browser.get(reverse("runs:new"), {"dataset": dataset.pk, "method": "cart"}).context["form"]
     data = {f"p_{p.name}": "" if p.default is None else p.default for p in form.method.parameters}

@@ -146,6 +146,16 @@ def test_a_threshold_is_not_held_in_the_model_of_somebody_else(client, stranger,
     assert not Workbench.objects.exists()
 
 
+def test_limit_of_questions_reads_as_no_question(web, model, owner, serve):
+    """The table has a column named height, so "height ≤ 1" on a card would be a question."""
+    bench = actions.open_for(owner=owner, model=model)
+    actions.edit(bench, wishes=["depth root 1"])
+    serve(bench)
+    page = web.get(f"/workbenches/{bench.pk}/").content.decode()
+    assert "1 at most 1 more" in page
+    assert "height ≤ 1" not in page
+
+
 def test_a_contradiction_names_the_wishes_and_offers_ways_out(web, model, owner, serve):
     bench = actions.open_for(owner=owner, model=model)
     actions.edit(bench, wishes=["leaf root", "ask n width"])

@@ -1,0 +1,220 @@
+"""Each kernel is optimised and emitted once; its callers link to it, in this process and in others."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numba import njit
+from numba.core.codegen import CPUCodeLibrary
+
+from tests.conftest import ROOT
+from trainer.kernels.compiled import kernel
+from trainer.kernels.linking import INLINE_INSTRUCTIONS, HelperLibrary
+from trainer.registry import precompiled_ids
+
+PACKAGE = {
+    "family/__init__.py": "",
+    "family/kernels/__init__.py": "",
+    "family/kernels/pair.py": """
+from typing import NamedTuple
+
+import numpy as np
+
+from trainer.kernels.compiled import kernel
+
+
+class Pair(NamedTuple):
+    first: int
+    second: int
+
+
+@kernel
+def small(x):
+    return Pair(x[0], x[1])
+
+
+@kernel
+def large(x, side):
+    if side < 0:
+        raise ValueError("no such side")
+    order = np.argsort(x)
+    return small(x[order]).first + np.sort(x)[side]
+
+
+@kernel
+def outer(x, side):
+    return large(x, side) + small(x).second
+""",
+}
+CALL = """
+import sys
+
+import numpy as np
+from numba.core import event
+
+from family.kernels import pair
+
+
+class Listener(event.Listener):
+    def on_start(self, event):
+        compiled.append(event.data["dispatcher"].py_func.__name__)
+
+    def on_end(self, event):
+        pass
+
+
+compiled = []
+x = np.array([3, 2, 5])
+with event.install_listener("numba:compile", Listener()):
+    for name in sys.argv[1:]:
+        print(getattr(pair, name)(x, 2))
+    try:
+        pair.outer(x, -1)
+    except ValueError as error:
+        print(error)
+print(*(name for name in compiled if name in vars(pair)))
+"""
+COUNT = """
+import gc, json, sys
+from numba.core.dispatcher import Dispatcher
+from trainer.precompiled import KEPT
+from trainer.training.warm_up import warm
+
+warm(sys.argv[1])
+kept = {id(store) for store in KEPT}
+print(json.dumps(sum(len(d.overloads) for d in gc.get_objects() if isinstance(d, Dispatcher) and id(d._cache) in kept)))
+"""
+# how many versions of kernels, by types of arguments, a training of the method compiles
+MOST_VERSIONS = {
+    "exact": 140, "exact-numeric": 24, "bivariate": 62, "oc1": 18, "odt": 60, "bendoct-accelerated": 16, "cut-h": 120,
+}  # fmt: skip
+
+
+@pytest.fixture
+def package(tmp_path):
+    for name, text in PACKAGE.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def call(package: Path, store: str, *names: str) -> list[str]:
+    """Return the lines that a new process prints: results, the error of `large`, and what was compiled."""
+    variables = {"NUMBA_CACHE_DIR": str(package / store), "PYTHONPATH": os.pathsep.join([str(package), str(ROOT)])}
+    command = [sys.executable, "-c", CALL, *names]
+    ended = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=True)
+    return ended.stdout.splitlines()
+
+
+def test_stored_kernel_links_to_callees_in_new_process(package):
+    assert call(package, "store", "outer") == ["9", "no such side", "outer large small"]
+    assert call(package, "store", "outer", "large") == ["9", "7", "no such side", ""]
+
+
+def test_missing_callee_is_compiled_again_for_stored_caller(package):
+    call(package, "store", "outer")
+    for file in (package / "store").rglob("pair.large-*"):
+        file.unlink()
+    assert call(package, "store", "outer") == ["9", "no such side", "large"]
+
+
+def test_callers_of_two_stores_link_to_one_callee(package):
+    """Two processes that compile at the same time overwrite each other's files, so symbols must not depend on the process."""
+    call(package, "first", "outer")
+    call(package, "second", "large", "outer")
+    for file in (package / "second").rglob("pair.large-*"):
+        file.replace(package / "first" / file.relative_to(package / "second"))
+    assert call(package, "first", "outer") == ["9", "no such side", ""]
+
+
+@kernel
+def _sorted(x):
+    order = np.argsort(x)
+    return x[order[::-1]]
+
+
+@kernel
+def _largest(x):
+    return _sorted(x)[0] + np.argsort(x)[0]
+
+
+def test_kernel_and_its_entry_are_the_only_code_emitted(monkeypatch):
+    emitted = []
+    finalize = CPUCodeLibrary._finalize_final_module
+    monkeypatch.setattr(
+        CPUCodeLibrary, "_finalize_final_module", lambda self: (emitted.append(self.name), finalize(self))
+    )
+    caller = kernel(_largest.py_func, boundscheck=True)
+    caller._cache.disable()
+    assert caller(np.array([2, 7, 5], np.int16)) == 7
+    assert set(emitted) <= {"_largest", "_sorted", "nrt"}  # the last is numba's count of references, once for a process
+
+
+def test_function_of_numba_may_call_kernels():
+    plain = njit(lambda x: _sorted(x)[0] - np.argsort(x)[-1])
+    assert plain(np.array([2.0, 7.0, 5.0])) == 6
+    assert njit(lambda x: np.argsort(x)[-1])(np.array([2.0, 7.0, 5.0])) == 1
+
+
+def test_helper_has_code_only_if_another_function_needs_it():
+    libraries = [
+        library
+        for result in _largest_compiled().overloads.values()
+        for library in result.library._linking_libraries
+        if isinstance(library, HelperLibrary)
+    ]
+    assert libraries
+    assert not any(library._emitted for library in libraries)
+
+
+def _largest_compiled():
+    compiled = kernel(_largest.py_func, boundscheck=True)
+    compiled._cache.disable()
+    compiled(np.array([2, 7], np.uint16))
+    return compiled
+
+
+def test_recursive_kernel_calls_itself():
+    @kernel
+    def count_down(x):
+        if x <= 0:
+            return 0
+        return 1 + count_down(x - 2)
+
+    @kernel
+    def caller(x):
+        return count_down(x) + 1
+
+    assert caller(5) == 4
+    assert count_down(4) == 2
+
+
+def test_kernels_within_functions_do_not_share_symbols():
+    def add(number):
+        @kernel
+        def inner(x):
+            return x + number
+
+        inner._cache.disable()
+        return inner
+
+    assert [add(1)(1), add(2)(1)] == [2, 3]
+
+
+def test_large_kernel_is_not_copied_into_callers():
+    _sorted(np.array([2.5, 1.5]))
+    (library,) = [r.library for types, r in _sorted.overloads.items() if types[0].dtype.name == "float64"]
+    instructions = sum(1 for f in library._final_module.functions for b in f.blocks for _ in b.instructions)
+    assert instructions == 0 or (library._inline is None) is (instructions > INLINE_INSTRUCTIONS)
+
+
+@pytest.mark.parametrize("method", precompiled_ids())
+def test_method_compiles_few_versions_of_its_kernels(method):
+    ended = subprocess.run([sys.executable, "-c", COUNT, method], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert json.loads(ended.stdout.splitlines()[-1]) <= MOST_VERSIONS[method]

@@ -1,0 +1,286 @@
+"""Kernels that share machine code: each is optimised and emitted once, and its callers link to it.
+
+numba links all that a function calls into the function, optimises the whole again and emits it again, at every level of calls.
+Here a kernel calls other kernels by their symbol. Only the code of small kernels is copied into callers, which LLVM may inline.
+numba's own helpers become part of the kernel that uses them and have no machine code of their own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import reduce
+from itertools import chain, count, islice
+from typing import Any, NamedTuple
+
+import llvmlite.binding as llvm
+from numba.core.bytecode import FunctionIdentity
+from numba.core.caching import CompileResultCacheImpl
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.environment import lookup_environment
+
+INLINE_INSTRUCTIONS = 300  # LLVM's inliner counts 5 for most instructions and leaves a function of more than 250 alone
+ENVIRONMENT_PREFIX = "_ZN08NumbaEnv"  # how numba names the global that points to a function's constants
+
+
+class Address(NamedTuple):
+    """Where a kernel is found by another process: its module, its name there and the types of its arguments."""
+
+    module: str
+    name: str
+    types: tuple[Any, ...]
+
+    def dispatcher(self) -> Any:
+        """Return the kernel; None where its module does not hold it, as a function within a function."""
+        try:
+            return reduce(getattr, self.name.split("."), importlib.import_module(self.module))
+        except (AttributeError, ImportError):
+            return None
+
+
+class _Library(JITCodeLibrary):  # type: ignore[misc]
+    _final_module: Any
+
+    def __init__(self, codegen: Any, name: str) -> None:
+        super().__init__(codegen, name)
+        self._called: dict[KernelLibrary, None] = {}
+
+    def add_linking_library(self, library: Any) -> None:
+        """Link to a kernel by its symbol, and to anything else by its code."""
+        if isinstance(library, KernelLibrary):
+            if library is not self:
+                library._ensure_finalized()
+                self._called[library] = None
+        else:
+            super().add_linking_library(library)
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """Run numba's passes over the functions; numba builds them again for each function, and for each declaration."""
+        ll_module.data_layout = self._codegen._data_layout
+        passes, builder = self._codegen._function_pass_manager()
+        for function in ll_module.functions:
+            if not function.is_declaration:
+                passes.run(function, builder)
+
+    def _link_helpers(self) -> None:
+        """Link the code of all libraries that numba asked to link, each once."""
+        for helper in dict.fromkeys(self._linking_libraries):
+            self._reload_init.update(helper._reload_init)
+            if isinstance(helper, HelperLibrary):
+                self._called |= helper._called
+                self._final_module.link_in(helper.lowered_module(), preserve=True)
+            else:
+                self._final_module.link_in(helper._get_module_for_linking(), preserve=True)
+
+    def _set_environments(self) -> None:
+        """Set the constants of all functions whose code is part of the library."""
+        for variable in self._final_module.global_variables:
+            environment = lookup_environment(variable.name) if variable.name.startswith(ENVIRONMENT_PREFIX) else None
+            if environment is not None:
+                self._codegen.set_env(variable.name, environment)
+
+
+class HelperLibrary(_Library):
+    """A helper of numba, linked into the kernels that use it; it is emitted only if another function needs it."""
+
+    _emitted = False
+
+    @property
+    def codegen(self) -> Any:
+        """Return the object that numba asks to set the constants of a function: none are set before it is emitted."""
+        return super().codegen if self._emitted else self
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Leave the constants out."""
+
+    def finalize(self) -> None:
+        """Link what this helper uses; LLVM optimises the whole within a kernel."""
+        self._raise_if_finalized()
+        self._link_helpers()
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def lowered_module(self) -> Any:
+        """Return the code as it was lowered, for linking into several others."""
+        self._ensure_finalized()
+        return super()._get_module_for_linking() if not self._emitted else self._lowered
+
+    def _get_module_for_linking(self) -> Any:
+        self._emit()
+        return super()._get_module_for_linking()
+
+    def _emit(self) -> None:
+        if self._emitted:
+            return
+        self._lowered = self.lowered_module()
+        self._shared_module = None
+        self._emitted = True
+        self._optimize_final_module()
+        self._finalize_final_module()
+        self._set_environments()
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return the address of a function; 0 where it does not exist, as numba does."""
+        self._ensure_finalized()
+        try:
+            self._final_module.get_function(name)
+        except NameError:
+            return 0
+        self._emit()
+        return int(super().get_pointer_to_function(name))
+
+    def serialize_using_object_code(self) -> Any:
+        """Return the machine code, which is then needed."""
+        self._ensure_finalized()
+        self._emit()
+        return super().serialize_using_object_code()
+
+
+class KernelLibrary(_Library):
+    """The machine code of one kernel; it calls other kernels by their symbol."""
+
+    address: Address
+    symbols: tuple[str, ...] = ()
+    _wrapper: Any = None  # the entry from Python, optimised apart from the function
+    _inline: Any = None  # code that callers may inline
+
+    def __init__(self, codegen: Any, name: str) -> None:
+        super().__init__(codegen, name)
+        self.reached: dict[str, Address] = {}  # by symbol: the kernels that the code calls
+
+    def add_llvm_module(self, ll_module: Any) -> None:
+        """Add functions; keep the entry from Python apart."""
+        if ll_module.name == "wrapper":
+            self._optimize_functions(ll_module)
+            self._wrapper = ll_module
+        else:
+            super().add_llvm_module(ll_module)
+
+    def finalize(self) -> None:
+        """Optimise the function with its helpers and the small kernels that it calls, and emit its code."""
+        self._raise_if_finalized()
+        self._codegen._check_llvm_bugs()
+        own = _defined(self._final_module)
+        self._link_helpers()
+        for library in self._called:
+            self._reload_init.update(library._reload_init)
+            self.reached |= library.reached | dict.fromkeys(library.symbols, library.address)
+            if library._inline is not None:
+                self._final_module.link_in(library._inline, preserve=True)
+        self._optimize_final_module()
+        self._keep_for_inlining(own)
+        if self._wrapper is not None:
+            function = self._final_module
+            self._final_module = self._wrapper
+            self._optimize_final_module()
+            self._final_module = function
+            own |= _defined(self._wrapper)
+            function.link_in(self._wrapper)
+        self._final_module.verify()
+        undefined = {function.name for function in self._final_module.functions if function.is_declaration}
+        self.reached = {symbol: address for symbol, address in self.reached.items() if symbol in undefined}
+        self.symbols = tuple(sorted(own))
+        self._finalize_final_module()
+        self._set_environments()
+
+    def _keep_for_inlining(self, own: set[str]) -> None:
+        """Keep a copy that callers may inline where the function is small."""
+        blocks = (block for function in self._final_module.functions for block in function.blocks)
+        instructions = chain.from_iterable(block.instructions for block in blocks)
+        if next(islice(instructions, INLINE_INSTRUCTIONS, None), None) is None:
+            self._inline = self._final_module.clone()
+            for name in own:
+                self._inline.get_function(name).linkage = "available_externally"
+
+    def _get_module_for_linking(self) -> Any:
+        """Return what a function that is no kernel links: it calls this one by its symbol, too."""
+        self._ensure_finalized()
+        return self._inline or llvm.parse_assembly(str(self._codegen._create_empty_module(self.name)))
+
+    def serialize_using_object_code(self) -> Any:
+        """Return what another process needs to link to this code."""
+        self._ensure_finalized()
+        inline = None if self._inline is None else self._inline.as_bitcode()
+        state = (self._get_compiled_object(), inline, self.address, self.symbols, self.reached)
+        return self.name, "kernel", state
+
+    @classmethod
+    def _unserialize(cls, codegen: Any, state: Any) -> KernelLibrary:
+        name, _, (machine_code, inline, address, symbols, reached) = state
+        self = cls(codegen, name)
+        self.address = address
+        self.symbols = symbols
+        self.reached = reached
+        self._inline = None if inline is None else llvm.parse_bitcode(inline)
+        self.enable_object_caching()
+        self._set_compiled_object(machine_code)
+        self._finalize_final_module()
+        codegen._engine._defined_symbols.update(symbols)
+        return self
+
+
+def _defined(module: Any) -> set[str]:
+    """Return the names of the functions that other modules can call."""
+    return {f.name for f in module.functions if not f.is_declaration and f.linkage == llvm.Linkage.external}
+
+
+@contextmanager
+def _libraries(codegen: Any, library: type) -> Iterator[None]:
+    """Let numba create libraries of this class; under numba's compiler lock only."""
+    before = vars(codegen).get("_library_class")
+    codegen._library_class = library
+    try:
+        yield
+    finally:
+        if before is None:
+            del codegen._library_class
+        else:
+            codegen._library_class = before
+
+
+class KernelCompiler(CompilerBase):  # type: ignore[misc]
+    """numba's compiler, which puts the code of a kernel into a KernelLibrary."""
+
+    def define_pipelines(self) -> list[Any]:
+        """Return numba's own passes."""
+        return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
+
+    def _compile_bytecode(self) -> Any:
+        state = self.state
+        # a kernel has the same symbol in all processes, and a helper of numba never has: numba counts both
+        if "<locals>" not in state.func_id.func_qualname:
+            state.func_id.unique_id = 0
+        FunctionIdentity._unique_ids = count(secrets.randbits(60))
+        codegen = state.targetctx.codegen()
+        library = KernelLibrary(codegen, state.func_id.func_qualname)
+        library.address = Address(state.func_id.modname, state.func_id.func_qualname, tuple(state.args))
+        library.enable_object_caching()
+        state.library = library
+        with _libraries(codegen, HelperLibrary):
+            return super()._compile_bytecode()
+
+
+class KernelStore(CompileResultCacheImpl):  # type: ignore[misc]
+    """How a compiled kernel is written to its file and read from it."""
+
+    def check_cachable(self, result: Any) -> bool:
+        """Return whether another process finds all kernels that the code calls."""
+        reached = result.library.reached.values()
+        return super().check_cachable(result) and all(address.dispatcher() is not None for address in reached)
+
+    def rebuild(self, target_context: Any, payload: Any) -> Any:
+        """Return the compiled kernel of a file; None if a kernel that it calls is missing."""
+        codegen = target_context.codegen()
+        _, _, (*_, reached) = payload[0]
+        for symbol, address in reached.items():
+            dispatcher = address.dispatcher()
+            if dispatcher is None:
+                return None
+            dispatcher.compile(address.types)  # machine code is loaded before that of its callers
+            if not codegen._engine.is_symbol_defined(symbol):
+                return None
+        with _libraries(codegen, KernelLibrary):
+            return super().rebuild(target_context, payload)
