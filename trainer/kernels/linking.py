@@ -15,10 +15,10 @@ from functools import reduce
 from itertools import chain, count, islice
 from typing import Any, NamedTuple
 
-import llvmlite.binding as llvm
 from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import CompileResultCacheImpl
 from numba.core.codegen import JITCodeLibrary
+from numba.core.codegen import ll as llvm
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.environment import lookup_environment
 
