@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import html
 import re
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from octweb.dossier.document import to_html
 from tests.octweb.small_models import small_table
 from trainer.dossier import dossier
+from trainer.table import MissingPolicy
 from trainer.training.run import TrainRequest, save, train
 from trainer.tree.render.paper import pictures
 
@@ -39,6 +42,27 @@ def made(rows, tmp_path, **options):
     record = dossier(tmp_path / "model.json", path)
     page = to_html(record, result.tree)
     return result, record, " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page)).split())
+
+
+def test_column_with_empty_cells_says_where_they_go(rows, tmp_path):
+    table, labels, path = rows
+    width, *others = table.columns
+    values = width.values.copy()
+    values[:9] = np.nan
+    learned = replace(width, schema=replace(width.schema, missing=MissingPolicy.LEARN), values=values)
+    lines = path.read_text().splitlines()
+    (tmp_path / "rows.csv").write_text(
+        "\n".join("," + line.partition(",")[2] if 1 <= i <= 9 else line for i, line in enumerate(lines)) + "\n"
+    )
+    holes = (replace(table, columns=(learned, *others)), labels, tmp_path / "rows.csv")
+    result, record, text = made(holes, tmp_path)
+    column = next(c for c in record["data"]["columns"] if c["name"] == "width")
+    assert column["empty_training_cells"] == column["empty_cells"] == 9
+    asked = sum("width" in [result.tree.schema[j].name for j in v.split.used] for v in result.tree.branches)
+    assert sum(n for side, n in column["empty_sides"].items() if side != "unseen") == asked > 0
+    assert column["empty"].startswith("learned: 9 training cells were empty; questions that send empty cells on: ")
+    assert column["empty"] in text
+    assert "each question sends an empty cell to one side" in text
 
 
 def test_trees_of_folds_are_compared_beside_a_test_share(rows, tmp_path):
