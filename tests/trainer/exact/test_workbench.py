@@ -172,8 +172,9 @@ def test_price_lists_with_empty_cells_are_those_of_enumeration(seed):
 def test_wishes_of_questions_with_empty_cells_round_trip(seed):
     questions = Workbench(empty_table(seed), depth=2).space.questions
     for number in range(questions.encoded):
-        wish = parse(f"ask root {questions.wish(number)}", questions)
-        assert wish.item.named == (number,)
+        wish = questions.wish(number)
+        if not wish.endswith("inf"):  # the one bucket of a full column that has no more of them
+            assert parse(f"ask root {wish}", questions).item.named == (number,)
 
 
 def empty_cells_bench(values, y, **settings):

@@ -12,7 +12,7 @@ from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
 from trainer.editing.questions import MadeSplits, Questions
 from trainer.families.numeric.search import threshold_after
-from trainer.tree.splits import Missing, Split, goes_left
+from trainer.tree.splits import Split, goes_left
 
 
 class ThresholdQuestions(Questions):
@@ -77,7 +77,7 @@ class ThresholdQuestions(Questions):
         for f, feature in enumerate(self.features):
             if feature.column != split.used[0] or not self.sizes[f]:
                 continue  # what is the same in all used rows has no question
-            if feature.test is Test.VALUE and (cut is not None or isinstance(split, Missing)):
+            if feature.test is Test.VALUE:
                 rank = 0 if cut is None else int(np.searchsorted(self.levels[f], cut[1], side="right")) - 1
                 if 0 <= rank < self.sizes[f] and self.split_of(int(self.starts[f]) + rank) == split:
                     return int(self.starts[f]) + rank

@@ -166,7 +166,9 @@ class NumericSpace(editing.EditingSpace):
         f = int(chosen[tree[0]])
         low = self._shape(tree[2], chosen)
         high = self._shape(tree[3], chosen)
-        if tree[1] >= self.questions.sizes[f]:  # all values below: it asks whether the cell is empty, as the feature before
+        if (
+            tree[1] >= self.questions.sizes[f]
+        ):  # all values below: it asks whether the cell is empty, as the feature before
             return (int(self.questions.starts[f - 1]), high, low)
         question = int(self.questions.starts[f]) + tree[1]
         return (question, high, low) if self.questions.flipped[f] else (question, low, high)
