@@ -50,13 +50,16 @@ class Feasible:
         """Whether each question that is asked here or below parts these rows at all, alone at its place, and the height has room for it."""
         space = self.prefix.space
         asks = [i for i in spot.items if i.verb == "ask"]
-        named = {(i.place, i.number) for i in asks if i.number >= 0}
-        if len({i.place for i in asks}) < len({(i.place, i.column) for i in asks}) or len(named) > len(dict(named)):
+        named: dict[str, frozenset[int]] = {}
+        for ask in asks:
+            if ask.named:
+                named[ask.place] = named.get(ask.place, frozenset(ask.named)) & frozenset(ask.named)
+        if len({i.place for i in asks}) < len({(i.place, i.column) for i in asks}) or not all(named.values()):
             return False
         for ask in asks:
             if len(ask.place) >= spot.height or ask.column in spot.banned | space.banned:
                 return False
-            asked = [ask.number] if ask.number >= 0 else questions_about(self.prefix, spot, ask.column)
+            asked = ask.named or questions_about(self.prefix, spot, ask.column)
             if not any(space.parts(spot.rows, q) for q in asked):
                 return False
         return True
@@ -65,7 +68,7 @@ class Feasible:
 def questions_about(prefix: Prefix, spot: Spot, column: int) -> list[int]:
     """The questions about a column that part the rows of a place, and the held ones."""
     held = [i.number for i in spot.items if i.verb == "held" and i.column == column]
-    return [*prefix.space.candidates(spot.rows, spot.banned, [DemandedQuestion(column, -1)], alike=False)[:1], *held]
+    return [*prefix.space.candidates(spot.rows, spot.banned, [DemandedQuestion(column)], alike=False)[:1], *held]
 
 
 def minimal_conflict(
@@ -124,7 +127,7 @@ def _rows_reason(prefix: Prefix, conflict: Sequence[EditConstraint]) -> str:
     place = ""
     items: Items = frozenset(asks)
     while place != last.place:
-        named = [i.number for i in items if not i.place and i.verb == "ask" and i.number >= 0]
+        named = [i.number for i in items if not i.place and i.verb == "ask" and len(i.named) == 1]
         if not named:
             break
         letter = last.place[len(place)]

@@ -245,7 +245,7 @@ class Prefix:
             return []
         space = self.space
         here = [i for i in spot.items if not i.place]
-        asks = [DemandedQuestion(i.column, i.number) for i in here if i.verb == "ask"]
+        asks = [DemandedQuestion(i.column, i.named) for i in here if i.verb == "ask"]
         # with wishes on one side a question and its opposite are not the same
         avoided = {i.column for i in here if i.verb == "avoid"}
         # and a question that is avoided must not stand for those that separate the rows like it
@@ -256,7 +256,7 @@ class Prefix:
             if space.questions.columns[q] not in avoided
         ]
         mirrors = space.questions.mirrors
-        if any(i.place for i in spot.items) or any(a.number in mirrors.values() for a in asks):
+        if any(i.place for i in spot.items) or any(q in mirrors.values() for a in asks for q in a.named):
             found += self._mirrored(spot, asks, avoided)
         for item in here:
             if item.verb != "held" or item.number in found or item.column in avoided:

@@ -130,9 +130,10 @@ def in_short_decimals(problem: Problem, splits: Sequence[Split]) -> list[Split]:
     @cache
     def values(feature: int) -> FloatArray:
         column = problem.table.columns[feature]
+        present = ~column.missing
         if column.kind is ColumnKind.BINARY:  # two values at most, found without sorting
-            return np.unique([column.values.min(), column.values.max()])
-        return np.unique(column.values)
+            return np.unique([column.values[present].min(), column.values[present].max()])
+        return np.unique(column.values[present])
 
     found = []
     for split in splits:

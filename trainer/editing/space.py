@@ -41,14 +41,14 @@ class SubproblemBound(Protocol):
 
 @dataclass(frozen=True)
 class DemandedQuestion:
-    """A question that a wish demands: any about the column where `number` is -1."""
+    """A question that a wish demands: one of `named`, or any about the column where none is named."""
 
     column: int
-    number: int
+    named: tuple[int, ...] = ()
 
     def admits(self, column: int, number: int) -> bool:
         """Whether a question about a column satisfies it."""
-        return self.column == column and self.number in (-1, number)
+        return self.column == column and (not self.named or number in self.named)
 
 
 class EditingSpace(ABC):

@@ -9,21 +9,22 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from trainer.data.problem import Problem
 from trainer.editing.questions import Questions
 from trainer.errors import ParameterError, closest, list_names, nearest
-from trainer.table import ColumnKind, ColumnSchema
+from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, EmptySide
 from trainer.tree.shapes import LabelledShape
-from trainer.tree.splits import Interval, Split, Subset, Threshold
+from trainer.tree.splits import Interval, Missing, NumericSplit, Split, Subset, Threshold
 
 Verb = Literal["ask", "forbid", "avoid", "together", "leaf", "depth", "held"]
 VERBS = ("ask", "forbid", "avoid", "together", "leaf", "depth")
 MOST_WISHES = 100
 MOST_PLACE = 20
 GRAMMAR = (
-    "A wish is 'ask PLACE COLUMN <= VALUE', 'ask PLACE COLUMN in A|B', 'ask PLACE COLUMN', 'forbid PLACE COLUMN' (there and below), "
+    "A wish is 'ask PLACE COLUMN <= VALUE' (and 'empty yes' or 'empty no'), 'ask PLACE COLUMN is empty', 'ask PLACE COLUMN in A|B', 'ask PLACE COLUMN', 'forbid PLACE COLUMN' (there and below), "
     "'avoid PLACE COLUMN' (there only), 'together PLACE COLUMN in A|B', 'leaf PLACE [CLASS]' or 'depth PLACE N'; a place is 'root' or the answers from the root, as 'yn'."
 )
 
@@ -33,13 +34,20 @@ class Item:
     """A wish, or a held question, seen from a place above it: `place` is the way that is left.
 
     `number` is the question of `ask` and `held` (-1: any about `column`), the class of `leaf` (-1: its majority), the height of
-    `depth`, and for `together` the negative number of the categories (`Questions.together`).
+    `depth`, and for `together` the negative number of the categories (`Questions.together`). `other` is a second question that keeps an
+    `ask` which leaves the side of empty cells open (-1: none).
     """
 
     verb: Verb
     place: str
     number: int = -1
     column: int = -1
+    other: int = -1
+
+    @property
+    def named(self) -> tuple[int, ...]:
+        """The questions that keep an `ask`; none if any about the column does."""
+        return tuple(q for q in (self.number, self.other) if q >= 0)
 
 
 Items = frozenset[Item]
@@ -103,9 +111,27 @@ def parse(text: str, questions: Questions) -> EditConstraint:
     """The wish that a text expresses; raises ParameterError with a sentence on what is wrong in it."""
     wish = read_wish(text, questions.problem.table.schema, questions.problem.labels.classes)
     number = wish.number
-    if wish.split is not None:
-        number = questions.together(wish.split) if wish.verb == "together" else questions.find(wish.split)
-    return EditConstraint(text.strip(), Item(wish.verb, wish.place, number, wish.column))
+    other = -1
+    if wish.split is not None and wish.verb == "together":
+        number = questions.together(wish.split)
+    elif wish.split is not None:
+        number, *rest = (questions.find(split) for split in _with_sides(wish.split, questions.problem, text))
+        other = rest[0] if rest else -1
+    return EditConstraint(text.strip(), Item(wish.verb, wish.place, number, wish.column, other))
+
+
+def _with_sides(split: Split, problem: Problem, text: str) -> list[Split]:
+    """Return the question with each side of empty cells that a wish leaves open; raises ParameterError if no cell is empty."""
+    column = problem.table.columns[split.used[0]]
+    if not isinstance(split, NumericSplit):
+        return [split]
+    if not column.missing.any():
+        if split.missing is EmptySide.REFUSE:
+            return [split]
+        raise _bad(text, f"No training row has an empty cell in '{column.name}': leave out the words on empty cells.")
+    if split.missing is EmptySide.REFUSE:
+        return [split.with_empty(side) for side in (EmptySide.RIGHT, EmptySide.LEFT)]
+    return [split]
 
 
 def parse_all(texts: Sequence[str], questions: Questions) -> tuple[EditConstraint, ...]:
@@ -118,9 +144,11 @@ def parse_all(texts: Sequence[str], questions: Questions) -> tuple[EditConstrain
 def held_questions(wishes: Sequence[EditConstraint], questions: Questions) -> Items:
     """The held questions at their places; they stay when their wish is dropped."""
     return frozenset(
-        Item("held", w.place, w.item.number, w.item.column)
+        Item("held", w.place, q, w.item.column)
         for w in wishes
-        if w.item.verb == "ask" and questions.foreign(w.item.number)
+        if w.item.verb == "ask"
+        for q in w.item.named
+        if questions.foreign(q)
     )
 
 
@@ -131,7 +159,7 @@ def bans(here: Iterable[Item]) -> set[int]:
 
 def below(items: Items, letter: str) -> Items:
     """What is left of the items on the side that answers `letter`."""
-    return frozenset(Item(i.verb, i.place[1:], i.number, i.column) for i in items if i.place and i.place[0] == letter)
+    return frozenset(replace(i, place=i.place[1:]) for i in items if i.place and i.place[0] == letter)
 
 
 def satisfies(tree: LabelledShape, items: Items, questions: Questions, banned: frozenset[int] = frozenset()) -> bool:
@@ -151,7 +179,7 @@ def satisfies(tree: LabelledShape, items: Items, questions: Questions, banned: f
     for i in here:
         if i.verb == "avoid" and i.column == questions.columns[tree[0]]:
             return False
-        if i.verb == "ask" and (i.column != questions.columns[tree[0]] or i.number not in (-1, tree[0])):
+        if i.verb == "ask" and (i.column != questions.columns[tree[0]] or tree[0] not in (i.named or tree[:1])):
             return False
     return satisfies(tree[1], below(items, "y"), questions, banned) and satisfies(
         tree[2], below(items, "n"), questions, banned
@@ -212,11 +240,27 @@ def _question(rest: str, schema: Sequence[ColumnSchema], text: str) -> tuple[int
     for column in sorted(range(len(names)), key=lambda j: -len(names[j])):
         if rest.startswith(names[column] + " "):
             tail = rest[len(names[column]) :].strip()
+            if tail == "is empty":
+                return column, _is_empty(column, schema[column], text)
             for sign, read in (("<=", _threshold), ("in ", _subset), ("between ", _interval)):
                 if tail.startswith(sign):
                     return column, read(column, tail[len(sign) :].strip(), schema[column], text)
-    _column(re.split(r" <=| in | between ", rest)[0], schema, text)
+    _column(re.split(r" <=| in | between | is empty$", rest)[0], schema, text)
     raise _bad(text, GRAMMAR)
+
+
+def _is_empty(column: int, schema: ColumnSchema, text: str) -> Split:
+    if schema.kind is ColumnKind.CATEGORICAL:
+        raise _bad(text, f"'{schema.name}' has categories: write '{schema.name} in {MISSING_CATEGORY}'.")
+    return Missing(feature=column)
+
+
+def _empty_side(tail: str) -> tuple[str, EmptySide]:
+    """Return the text of a question without its words on empty cells, and the side that they name."""
+    for word, side in ((" empty yes", EmptySide.LEFT), (" empty no", EmptySide.RIGHT)):
+        if tail.endswith(word):
+            return tail.removesuffix(word).strip(), side
+    return tail, EmptySide.REFUSE
 
 
 def _number(word: str, text: str) -> float:
@@ -232,17 +276,19 @@ def _number(word: str, text: str) -> float:
 def _threshold(column: int, tail: str, schema: ColumnSchema, text: str) -> Split:
     if schema.kind is ColumnKind.CATEGORICAL:
         raise _bad(text, f"'{schema.name}' has categories: write '{schema.name} in A|B'.")
-    value = _number(tail, text)
+    number, side = _empty_side(tail)
+    value = _number(number, text)
     if math.isinf(value):
         raise _bad(text, "A threshold must be a finite number.")
-    return Threshold(feature=column, threshold=value)
+    return Threshold(feature=column, threshold=value, missing=side)
 
 
 def _interval(column: int, tail: str, schema: ColumnSchema, text: str) -> Split:
-    low, word, high = tail.partition(" and ")
+    ends, side = _empty_side(tail)
+    low, word, high = ends.partition(" and ")
     if not word or schema.kind is ColumnKind.CATEGORICAL:
         raise _bad(text, "Two numbers are needed: 'COLUMN between LOW and HIGH' is LOW < x <= HIGH.")
-    return Interval(feature=column, low=_number(low, text), high=_number(high, text))
+    return Interval(feature=column, low=_number(low, text), high=_number(high, text), missing=side)
 
 
 def _subset(column: int, tail: str, schema: ColumnSchema, text: str) -> Split:

@@ -10,13 +10,24 @@ import numpy as np
 import pytest
 
 from tests.seeds import seeds
-from tests.trainer.oracles.workbench import coarse_table, cost, is_smallest_conflict, kept, places, random_table, shapes
+from tests.trainer.oracles.workbench import (
+    coarse_table,
+    cost,
+    empty_table,
+    is_smallest_conflict,
+    kept,
+    places,
+    random_table,
+    shapes,
+)
+from trainer.data.encoding import Scheme
 from trainer.data.problem import Problem
+from trainer.editing.wishes import parse
 from trainer.errors import ParameterError, SolverError
 from trainer.families.exact.workbench import Workbench
 from trainer.families.numeric.editing.bench import NumericWorkbench
 from trainer.families.odt.editing.bench import SubsetWorkbench
-from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table, numeric_table
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, MissingPolicy, Table, numeric_table
 from trainer.training.run import TrainRequest
 from trainer.tree.nodes import DraftBranch, DraftLeaf
 from trainer.workbench.requests import WorkbenchSession
@@ -36,14 +47,17 @@ def random_wishes(rng, problem, questions):
         column = int(rng.integers(len(names)))
         if verb == "ask" and questions.encoded:
             wish = questions.wish(int(rng.integers(questions.encoded)))
-            if not wish.endswith("<= inf"):  # the one bucket of a column that has no more of them
+            if not wish.endswith("inf"):  # the one bucket of a column that has no more of them
                 texts.append(f"ask {place} {wish}")
         elif verb == "held" and problem.table.columns[column].schema.categories:
             texts.append(f"ask {place} {names[column]} in {rng.choice(['a', 'b', 'a|b'])}")
         elif verb == "held":
-            texts.append(f"ask {place} {names[column]} <= {rng.choice(between)}")
+            some = problem.table.columns[column].missing.any()
+            side = rng.choice(["", " empty yes", " empty no"]) if some else ""
+            texts.append(f"ask {place} {names[column]} <= {rng.choice(between)}{side}")
         elif verb == "any":
-            texts.append(f"ask {place} {names[column]}")
+            some = problem.table.columns[column].missing.any() and rng.random() < 0.5
+            texts.append(f"ask {place} {names[column]}{' is empty' if some else ''}")
         elif verb in ("forbid", "avoid"):
             texts.append(f"{verb} {place} {names[column]}")
         elif verb == "leaf":
@@ -64,8 +78,8 @@ class Brute:
         self.columns = q.columns
         self.held = {}
         for w in wishes:
-            if w.item.verb == "ask" and w.item.number >= q.encoded:
-                self.held.setdefault(w.place, set()).add(w.item.number)
+            if w.item.verb == "ask":
+                self.held.setdefault(w.place, set()).update(k for k in w.item.named if k >= q.encoded)
         # a held question may stand at several places; give every place its own list, counting each question once
         self.common = q.encoded
         self.mirrors = tuple(q.mirrors.values())  # the other category of a column with two may be asked anywhere
@@ -105,7 +119,7 @@ def _plain(wish):
     return (
         i.verb,
         i.place,
-        i.number if i.verb == "ask" and i.number >= 0 else None,
+        (i.named or None) if i.verb == "ask" else None,
         i.column,
         i.number if i.verb == "leaf" and i.number >= 0 else None,
         i.number if i.verb == "depth" else None,
@@ -136,6 +150,76 @@ def test_values_prices_and_conflicts_are_those_of_enumeration(part, count):
 @seeds(600)
 def test_held_thresholds_on_few_bins_are_those_of_enumeration(seed):
     check_completion(instance(seed, coarse_table))
+
+
+@seeds(300)
+def test_wishes_with_empty_cells_are_those_of_enumeration(seed):
+    check_completion(instance(seed, empty_table))
+
+
+@seeds(100)
+def test_price_lists_with_empty_cells_are_those_of_enumeration(seed):
+    _, bench, texts, wishes, brute, rng = instance(seed, empty_table)
+    found = bench.complete(texts)
+    if found.found:
+        place, want = prices_of_enumeration(brute, wishes, _without_labels(found.tree), rng)
+        got = list(bench.price_list(place or "root", texts, tree=found.tree))
+        assert all(p.proved for p in got)
+        check_mirrors(want, {p.question: p.price for p in got}, bench.space.questions)
+
+
+@seeds(60)
+def test_wishes_of_questions_with_empty_cells_round_trip(seed):
+    questions = Workbench(empty_table(seed), depth=2).space.questions
+    for number in range(questions.encoded):
+        wish = questions.wish(number)
+        if not wish.endswith("inf"):  # the one bucket of a full column that has no more of them
+            assert parse(f"ask root {wish}", questions).item.named == (number,)
+
+
+def empty_cells_bench(values, y, **settings):
+    column = Column(
+        schema=ColumnSchema(name="age", kind=ColumnKind.NUMERIC, missing=MissingPolicy.LEARN),
+        values=np.array([np.nan if v is None else v for v in values], float),
+    )
+    full = Column(schema=replace(column.schema, name="full"), values=np.arange(len(values), dtype=float))
+    colour = ColumnSchema(name="colour", kind=ColumnKind.CATEGORICAL, categories=("a", "b"))
+    table = Table(
+        columns=(column, full, Column(schema=colour, values=np.arange(len(values)) % 2.0)),
+        row_numbers=np.arange(1, len(values) + 1),
+    )
+    labels = Labels(name="y", classes=("no", "yes"), codes=np.array(y, np.int32))
+    return Workbench(Problem(table=table, labels=labels, scheme=Scheme.ALL_THRESHOLDS), **settings)
+
+
+@pytest.mark.parametrize(
+    ("wish", "errors", "question"),
+    [
+        ("ask root age <= 1.5", 0, "age ≤ 1.5, or empty"),
+        ("ask root age <= 1.5 empty yes", 0, "age ≤ 1.5, or empty"),
+        ("ask root age <= 1.5 empty no", 2, "age ≤ 1.5"),
+        ("ask root age is empty", 1, "is age empty"),
+    ],
+)
+def test_wish_about_empty_cells_asks_its_question(wish, errors, question):
+    bench = empty_cells_bench([None, None, 1, 2, 3, 4], [0, 0, 0, 1, 1, 1], depth=1)
+    found = bench.complete([wish])
+    assert found.cost == errors
+    assert bench.space.questions.text(found.tree[0]) == question
+
+
+@pytest.mark.parametrize(
+    ("wish", "word"),
+    [
+        ("ask root full <= 2 empty yes", "No training row has an empty cell in 'full'"),
+        ("ask root colour is empty", "colour in"),
+        ("ask root agee is empty", "There is no column 'agee'"),
+        ("ask root age <= 2 empty perhaps", "not a number"),
+    ],
+)
+def test_wrong_wish_about_empty_cells_is_refused(wish, word):
+    with pytest.raises(ParameterError, match=word):
+        empty_cells_bench([None, None, 1, 2, 3, 4], [0, 0, 0, 1, 1, 1]).complete([wish])
 
 
 def check_completion(made):

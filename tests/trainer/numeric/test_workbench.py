@@ -12,6 +12,7 @@ from tests.trainer.exact.test_workbench import INFINITE, Brute, _plain, random_w
 from tests.trainer.oracles.workbench import (
     check_stopped_lists,
     column_prices,
+    empty_table,
     is_smallest_conflict,
     kept,
     places,
@@ -19,6 +20,7 @@ from tests.trainer.oracles.workbench import (
     random_table,
 )
 from trainer.data.problem import Problem
+from trainer.editing.wishes import parse
 from trainer.families.numeric.editing import prefix as prefixes
 from trainer.families.numeric.editing.bench import NumericWorkbench
 from trainer.families.numeric.search import solve_numeric
@@ -48,11 +50,11 @@ def few(monkeypatch):
     monkeypatch.setattr(prefixes, "FEW", prefixes.FEW)
 
 
-def instance(seed):
+def instance(seed, table=None):
     rng = np.random.default_rng(seed)
     prefixes.FEW = 8 if seed % 4 == 0 else 0  # at most places, what is proved of one threshold bounds others
     many = seed % 20 == 0
-    problem = many_values(seed) if many else random_table(seed, max_rows=9)
+    problem = table(seed) if table else many_values(seed) if many else random_table(seed, max_rows=9)
     depth = 3 if seed % 8 == 3 else 2
     bench = NumericWorkbench(problem, depth=depth)
     texts = random_wishes(rng, problem, bench.space.questions)[:3]
@@ -62,7 +64,23 @@ def instance(seed):
 
 @seeds(240)
 def test_values_prices_and_conflicts_are_those_of_enumeration(seed):
-    problem, bench, texts, wishes, brute, _ = instance(seed)
+    check_completion(instance(seed))
+
+
+@seeds(240)
+def test_wishes_with_empty_cells_are_those_of_enumeration(seed):
+    check_completion(instance(seed, empty_table))
+
+
+@seeds(40)
+def test_wishes_of_questions_with_empty_cells_round_trip(seed):
+    questions = NumericWorkbench(empty_table(seed), depth=2).space.questions
+    for number in range(questions.encoded):
+        assert parse(f"ask root {questions.wish(number)}", questions).item.named == (number,)
+
+
+def check_completion(made):
+    problem, bench, texts, wishes, brute, _ = made
     want = brute.best(wishes)
     found = bench.complete(texts)
     if want == INFINITE:
@@ -85,7 +103,16 @@ def test_values_prices_and_conflicts_are_those_of_enumeration(seed):
 
 @seeds(120)
 def test_price_lists_give_the_cheapest_question_of_each_column(seed):
-    problem, bench, texts, wishes, brute, rng = instance(seed)
+    check_price_list(seed, instance(seed))
+
+
+@seeds(80)
+def test_price_lists_with_empty_cells_are_those_of_enumeration(seed):
+    check_price_list(seed, instance(seed, empty_table))
+
+
+def check_price_list(seed, made):
+    problem, bench, texts, wishes, brute, rng = made
     found = bench.complete(texts)
     if not found.found:
         return

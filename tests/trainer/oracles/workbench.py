@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
 from trainer.data.encoding import Scheme
 from trainer.data.problem import Problem
-from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, MissingPolicy, Table
 
 
 def random_table(seed: int, *, max_rows: int = 12, weights: bool = True) -> Problem:
@@ -49,6 +50,22 @@ def random_table(seed: int, *, max_rows: int = 12, weights: bool = True) -> Prob
         weights=rng.integers(1, 5, n) if weights and rng.random() < 0.4 else None,
         scheme=Scheme.ALL_THRESHOLDS,
     )
+
+
+def empty_table(seed: int, *, max_rows: int = 9) -> Problem:
+    """Few rows with empty cells in columns of numbers, beside categories; thresholds of all values, or few bins."""
+    rng = np.random.default_rng(seed)
+    problem = coarse_table(seed, max_rows=max_rows)
+    columns = []
+    for column in problem.table.columns:
+        if column.kind is ColumnKind.CATEGORICAL:
+            columns.append(column)
+            continue
+        values = column.values % 3
+        values[rng.random(len(values)) < rng.uniform(0.1, 0.6)] = np.nan
+        columns.append(Column(schema=replace(column.schema, missing=MissingPolicy.LEARN), values=values))
+    scheme = [Scheme.ALL_THRESHOLDS, problem.scheme][rng.integers(2)]
+    return replace(problem, table=replace(problem.table, columns=tuple(columns)), scheme=scheme)
 
 
 def coarse_table(seed: int, *, max_rows: int = 9) -> Problem:
@@ -106,7 +123,7 @@ def height(shape):
 
 
 def kept(shape, wishes, columns):
-    """Whether a tree keeps the wishes (verb, place, question or None, column, label or None, number).
+    """Whether a tree keeps the wishes (verb, place, question or some or None, column, label or None, number).
 
     Of 'together' the number is the set of questions that part what stays together.
     """
@@ -114,7 +131,9 @@ def kept(shape, wishes, columns):
     for verb, place, question, column, _, number in wishes:
         part = at.get(place, "absent")
         if verb == "ask" and (
-            part in (None, "absent") or columns[part[0]] != column or (question is not None and part[0] != question)
+            part in (None, "absent")
+            or columns[part[0]] != column
+            or (question is not None and part[0] not in (question if isinstance(question, tuple) else (question,)))
         ):
             return False
         if part == "absent":

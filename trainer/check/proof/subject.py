@@ -39,10 +39,13 @@ class ProofConstraint:
     verb: str
     place: str
     column: int = -1
-    split: tuple[str, Any] | None = None  # ("<=", value), ("in", categories), ("between", (low, high))
+    split: tuple[str, Any] | None = (
+        None  # ("<=", value), ("in", categories), ("between", (low, high)), ("missing", None)
+    )
+    empty: bool | None = None  # the answer of empty cells to the question; None: either
     label: int = -1  # of the class; -1: none is named
     height: int = -1
-    number: int = -1  # of the question of `ask`, behind those of the encoding
+    numbers: tuple[int, ...] = ()  # of the questions that keep `ask`, behind those of the encoding
     parted: tuple[int, ...] = ()  # numbers of the questions that part what stays together
 
 

@@ -34,7 +34,7 @@ def _holds(model: dict[str, Any], wish: ProofConstraint) -> tuple[bool, str]:
     if wish.verb == "ask":
         if not here:
             return False, f"There is no question about '{name}' at this place."
-        return wish.split is None or _is(node["split"], wish.split), "The question at this place was compared."
+        return wish.split is None or _is(node["split"], wish), "The question at this place was compared."
     if wish.verb == "avoid":
         return not here, "The question at this place was compared."
     asks = [v["split"] for v in branches(list(part.values())) if name in columns_of(v["split"])]
@@ -45,8 +45,15 @@ def _holds(model: dict[str, Any], wish: ProofConstraint) -> tuple[bool, str]:
     return all(own in (frozenset(), wish.split[1]) for own in sent), "Every question there and below was checked."
 
 
-def _is(split: dict[str, Any], wanted: tuple[str, Any]) -> bool:
-    kind, value = wanted
+def _is(split: dict[str, Any], wish: ProofConstraint) -> bool:
+    """Whether a split is the question of a wish; where no training row has an empty cell, its side does not matter."""
+    assert wish.split is not None
+    kind, value = wish.split
+    if kind == "missing":
+        return bool(split["kind"] == "missing")
+    side = {None: None, True: "left", False: "right"}[wish.empty]
+    if side is not None and split.get("missing_seen", True) and split.get("missing") != side:
+        return False
     if kind == "<=":
         return split["kind"] == "threshold" and split["threshold"] == value
     if kind == "in":

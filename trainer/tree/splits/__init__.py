@@ -10,7 +10,7 @@ from typing import Any
 
 from trainer.dtypes import BoolArray, FloatArray
 from trainer.errors import ModelFileError
-from trainer.tree.splits.base import Condition, Flat, Schema, Split
+from trainer.tree.splits.base import Condition, Flat, NumericSplit, Schema, Split
 from trainer.tree.splits.interval import Interval
 from trainer.tree.splits.linear import Linear, linear
 from trainer.tree.splits.missing import Missing
@@ -24,6 +24,7 @@ __all__ = [
     "Interval",
     "Linear",
     "Missing",
+    "NumericSplit",
     "Split",
     "Subset",
     "Threshold",

@@ -318,6 +318,12 @@ class NumericSplit(Split):
         """Whether a condition of the rows that go left, or right, holds for an empty cell."""
         return None if self.missing is EmptySide.REFUSE else (self.missing is EmptySide.LEFT) == left
 
+    def empty_wish(self) -> str:
+        """Return the end of a wish for this test: the answer of training rows with an empty cell."""
+        if self.missing is EmptySide.REFUSE or not self.missing_seen:
+            return ""
+        return f" empty {'yes' if self.missing is EmptySide.LEFT else 'no'}"
+
     def empty_words(self) -> str:
         """', or empty' where training rows with an empty cell go left."""
         return ", or empty" if self.missing is EmptySide.LEFT and self.missing_seen else ""

@@ -135,7 +135,7 @@ class Interval(NumericSplit):
         return both
 
     def wish(self, schema: Schema) -> str:
-        return f"{schema[self.feature].name} between {self.low!r} and {self.high!r}"
+        return f"{schema[self.feature].name} between {self.low!r} and {self.high!r}{self.empty_wish()}"
 
     def shortened(self, values: Values, rows: FloatArray) -> tuple[Split, bool]:
         low, high = (shortest_cut(end, values(self.feature)) for end in (self.low, self.high))

@@ -89,7 +89,7 @@ class Threshold(NumericSplit):
         return model.simple(model.name(self.feature), "lessOrEqual", repr(self.threshold))
 
     def wish(self, schema: Schema) -> str:
-        return f"{schema[self.feature].name} <= {self.threshold!r}"
+        return f"{schema[self.feature].name} <= {self.threshold!r}{self.empty_wish()}"
 
     def plane(self) -> tuple[tuple[Term, ...], float, bool] | None:
         return ((self.feature, -1, 1.0),), self.threshold, False

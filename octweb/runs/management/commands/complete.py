@@ -33,7 +33,7 @@ class Command(TrainingCommand):
             action="append",
             default=[],
             metavar="WISH",
-            help="'ask PLACE COLUMN <= VALUE', 'ask PLACE COLUMN in A|B', 'ask PLACE COLUMN', 'forbid PLACE COLUMN' (there and below), "
+            help="'ask PLACE COLUMN <= VALUE' (and 'empty yes' or 'empty no'), 'ask PLACE COLUMN is empty', 'ask PLACE COLUMN in A|B', 'ask PLACE COLUMN', 'forbid PLACE COLUMN' (there and below), "
             "'avoid PLACE COLUMN' (there only), 'together PLACE COLUMN in A|B' (odt), 'leaf PLACE [CLASS]' or 'depth PLACE N'; "
             "PLACE is root or the answers from the root, as yn",
         )

@@ -10,12 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.trainer.check.empty_cells import EmptyCellFiles, trained_files
+from tests.trainer.check.empty_cells import EmptyCellFiles, csv_text, trained_files
 from tests.trainer.check.proof.test_second_checker import page
+from tests.trainer.oracles.missing import random_table
 from trainer.check.proof.proof import proved_bounds
 from trainer.check.proof.space.space import has_empty_cell
 from trainer.check.proof.subject import BadProof
 from trainer.check.recount.table.rows import load
+from trainer.errors import ParameterError
+from trainer.training.run import TrainRequest, save
+from trainer.workbench.requests import WorkbenchSession
 
 Lines = list[dict[str, Any]]
 SPACES: list[tuple[str, dict[str, Any]]] = [
@@ -111,3 +115,40 @@ def test_proof_for_swapped_side_in_rows_is_rejected(tmp_path):
     at = next(i for i, line in enumerate(lines) if line.startswith(","))
     files.rows.write_text("\n".join([*lines[:at], "0" + lines[at], *lines[at + 1 :]]) + "\n")
     assert files.check()[0] == "refuted"
+
+
+WISHES = (
+    ["ask root x0 <= 0.75"],
+    ["ask root x0 is empty", "forbid n x0"],
+    ["ask root x0 <= 0.75 empty no"],
+    ["ask y x0 <= 0.25 empty yes", "leaf n a"],
+    ["ask root x0", "avoid y x0"],
+)
+
+
+@pytest.mark.parametrize("method", ["exact", "exact-numeric"])
+@pytest.mark.parametrize("wishes", WISHES, ids=lambda wishes: wishes[0])
+def test_both_checkers_accept_wishes_about_empty_cells(method, wishes, tmp_path, count):
+    rng = np.random.default_rng(460)
+    cases = []
+    while len(cases) < min(count, 4):
+        table, labels = random_table(rng)
+        parameters = {"depth": 2} | ({"binarise": "all-thresholds"} if method == "exact" else {})
+        request = TrainRequest(table=table, labels=labels, method=method, parameters=parameters)
+        session = WorkbenchSession(request)
+        monitor = session.monitor()
+        try:
+            found = session.complete(wishes, monitor)
+        except ParameterError:  # the column has no empty cell
+            continue
+        if not found.found:
+            continue
+        proof = tmp_path / "model.proof.jsonl.gz"
+        result = session.result(found, monitor, proof)
+        save(result.model, tmp_path / "model.json")
+        (tmp_path / "rows.csv").write_text(csv_text(table, labels))
+        files = EmptyCellFiles(tmp_path / "model.json", proof, tmp_path / "rows.csv")
+        verdict, lines = files.check()
+        assert verdict == "proved", [line for line in lines if line.verdict in ("refuted", "cannot be judged")]
+        cases.append((files.model.read_text(), "\n".join(map(json.dumps, read_lines(files))), files.rows.read_text()))
+    assert all(page(cases))

@@ -67,9 +67,9 @@ class Brute:
             own = [w for w in here if w.verb == "ask"]
             if column in banned or not s.allowed[q] or any(s.apart is not None and s.apart[q, p] for p in path_columns):
                 continue
-            if any(w.column != column or w.number not in (-1, q) for w in own):
+            if any(w.column != column or (w.numbers and q not in w.numbers) for w in own):
                 continue
-            if not np.broadcast_to(s.listed, s.allowed.shape)[q] and not any(w.number == q for w in own):
+            if not np.broadcast_to(s.listed, s.allowed.shape)[q] and not any(q in w.numbers for w in own):
                 continue
             yes = rows & s.X[:, q]
             no = rows & ~s.X[:, q]
@@ -111,7 +111,7 @@ def some_wishes(
     rng: np.random.Generator, m: int, held: int, column: np.ndarray, classes: int
 ) -> tuple[ProofConstraint, ...]:
     found = [
-        ProofConstraint("", "ask", str(rng.choice(["", "y", "n"])), int(column[q]), ("<=", q), number=q)
+        ProofConstraint("", "ask", str(rng.choice(["", "y", "n"])), int(column[q]), ("<=", q), numbers=(q,))
         for q in range(m - held, m)
     ]
     for _ in range(int(rng.integers(0, 3))):

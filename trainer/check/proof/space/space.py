@@ -43,7 +43,7 @@ def read_space(model: Model, rows: ModelTable) -> ProofSpace:
 
 def space_of(model: Model, rows: ModelTable, X: np.ndarray, asks: list[int], penalty: Fraction) -> ProofSpace:
     """The space of the trees over these answers (n, m), about these columns, with all that restricts them."""
-    wishes, named = numbered(wishes_of(model), X.shape[1])
+    wishes, named = numbered(wishes_of(model), X.shape[1], rows)
     right = [_yes_goes_right(model, rows, X[:, q], j) for q, j in enumerate(asks)] if wishes else []
     others = _mirrored(model, asks) if wishes else []
     if named or others:

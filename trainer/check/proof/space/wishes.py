@@ -17,15 +17,30 @@ from trainer.check.proof.subject import ProofConstraint
 
 
 def numbered(
-    wishes: Sequence[ProofConstraint], encoded: int
+    wishes: Sequence[ProofConstraint], encoded: int, rows: ModelTable
 ) -> tuple[tuple[ProofConstraint, ...], list[ProofConstraint]]:
-    """The wishes with the numbers of their questions, and one wish for each such question."""
+    """The wishes with the numbers of their questions, and one wish for each such question.
+
+    A wish that leaves the side of empty cells open has two questions, first the one to which they answer no.
+    """
     named: dict[Any, ProofConstraint] = {}
+    place: dict[Any, int] = {}
+    made = []
     for w in wishes:
-        if w.verb == "ask" and w.split is not None:
-            named.setdefault((w.verb, w.column, w.split), w)
-    place = {key: encoded + i for i, key in enumerate(named)}
-    return tuple(replace(w, number=place.get((w.verb, w.column, w.split), -1)) for w in wishes), list(named.values())
+        asked = _with_sides(w, rows) if w.verb == "ask" and w.split is not None else []
+        for one in asked:
+            key = one.column, one.split, one.empty
+            named.setdefault(key, one)
+            place.setdefault(key, encoded + len(place))
+        made.append(replace(w, numbers=tuple(place[one.column, one.split, one.empty] for one in asked)))
+    return tuple(made), list(named.values())
+
+
+def _with_sides(wish: ProofConstraint, rows: ModelTable) -> list[ProofConstraint]:
+    open_side = wish.empty is None and wish.split is not None and wish.split[0] in ("<=", "between")
+    if open_side and np.isnan(rows.columns[wish.column]).any():
+        return [replace(wish, empty=answer) for answer in (False, True)]
+    return [wish]
 
 
 def with_parted(wish: ProofConstraint, X: np.ndarray, columns: np.ndarray, rows: np.ndarray) -> ProofConstraint:
@@ -55,13 +70,25 @@ def _parse_wish(text: str, model: Model) -> ProofConstraint:
         return replace(own, height=int(tail))
     for name in sorted(names, key=len, reverse=True):
         if verb in ("ask", "together") and tail.startswith(name + " "):
-            split = _split(tail[len(name) :].strip(), model["columns"][names.index(name)])
+            question, empty = _empty_answer(tail[len(name) :].strip())
+            split = _split(question, model["columns"][names.index(name)])
             if split is not None and (verb == "ask" or split[0] == "in"):
-                return replace(own, column=names.index(name), split=split)
+                return replace(own, column=names.index(name), split=split, empty=empty)
     raise ValueError(f"the wish {text[:80]!r} names no question")
 
 
+def _empty_answer(tail: str) -> tuple[str, bool | None]:
+    """The text of a question of numbers, and the answer of empty cells that it ends with, None without one."""
+    if tail.startswith(("<=", "between ")):
+        for word, answer in ((" empty yes", True), (" empty no", False)):
+            if tail.endswith(word):
+                return tail.removesuffix(word), answer
+    return tail, None
+
+
 def _split(tail: str, column: Model) -> tuple[str, Any] | None:
+    if tail == "is empty":
+        return "missing", None
     if tail.startswith("<="):
         return "<=", float(tail[2:])
     if tail.startswith("between "):
@@ -80,6 +107,7 @@ def answers(wish: ProofConstraint, model: Model, rows: ModelTable) -> np.ndarray
     if kind == "in":
         known = model["columns"][wish.column]["categories"]
         return np.isin(values, [known.index(name) for name in value])
-    if kind == "between":
-        return (values > value[0]) & (values <= value[1])
-    return values <= value
+    if kind == "missing":
+        return np.isnan(values)
+    yes = (values > value[0]) & (values <= value[1]) if kind == "between" else values <= value
+    return np.where(np.isnan(values), bool(wish.empty), yes)

@@ -75,7 +75,7 @@ class Counting(CountTable):
         parted = [q for w in here for q in w.parted]
         wishes = tuple(w for w in wishes if w.place or w.verb in ("ask", "avoid", "held", "leaf"))
         numbers = np.arange(len(allowed))
-        named = [w.number for w in wishes]
+        named = [q for w in wishes for q in w.numbers]
         allowed = allowed & ~np.isin(self.space.column_of, banned) & ~np.isin(numbers, parted)
         allowed &= self.space.listed | np.isin(numbers, named)
         return ProofPart(rows, allowed, wishes, room, span)

@@ -154,10 +154,12 @@ class VectorRecursion:
         """The questions that may stand here: bool over all questions."""
         here = [w for w in part.wishes if not w.place]
         numbers = np.arange(len(part.allowed))
-        held = [w.number for w in here if w.verb == "held"]
+        held = [q for w in here if w.verb == "held" for q in w.numbers]
         found = part.allowed & (self.space.listed | np.isin(numbers, held))
-        if named := {w.number for w in here if w.verb == "ask"} - {-1}:
-            found = part.allowed & np.isin(numbers, list(named) if len(named) == 1 else [])
+        if named := [w.numbers for w in here if w.verb == "ask" and w.numbers]:
+            found = part.allowed.copy()
+            for some in named:
+                found &= np.isin(numbers, some)
         for w in here:
             if w.verb in ("ask", "avoid"):
                 found &= (self.space.column_of == w.column) == (w.verb == "ask")

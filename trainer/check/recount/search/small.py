@@ -84,7 +84,7 @@ def optimum_without(model: dict[str, Any], rows: ModelTable, dropped: Sequence[i
         return None
     wishes = [
         w if i not in dropped else replace(w, verb="held") for i, w in enumerate(space.wishes)
-        if i not in dropped or w.number >= 0
+        if i not in dropped or w.numbers
     ]  # fmt: skip
     cost, whole = _searched(replace(space, kind="questions", wishes=tuple(wishes)))
     return 1 - cost / int(rows.weights.sum()) if whole and cost is not None else None
@@ -209,9 +209,12 @@ def _part(space: ProofSpace) -> ProofSpace:
     usable = np.flatnonzero(space.allowed & space.listed)
     chosen = np.sort(usable[_best_questions(space.X[:, usable], Y, max(1, few))])
     own = np.append(chosen, np.flatnonzero(~space.listed))
-    place = {int(q): i for i, q in enumerate(own)} | {-1: -1}  # of each question that is kept
+    place = {int(q): i for i, q in enumerate(own)}  # of each question that is kept
     parted = [tuple(sorted(place[q] for q in w.parted if q in place)) for w in space.wishes]
-    moved = [replace(w, number=place[w.number], parted=p) for w, p in zip(space.wishes, parted, strict=True)]
+    moved = [
+        replace(w, numbers=tuple(place[q] for q in w.numbers), parted=p)
+        for w, p in zip(space.wishes, parted, strict=True)
+    ]
     return replace(
         space, X=space.X[:, own], allowed=space.allowed[own], columns=space.column_of[own], yes_left=None if space.yes_left is None else space.yes_left[own],
         apart=None if space.apart is None else space.apart[np.ix_(own, own)], wishes=tuple(moved), depth=depth,

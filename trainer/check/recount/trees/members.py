@@ -53,5 +53,5 @@ def _column_answers(model: Model, rows: ModelTable, j: int, kind: str) -> Iterat
         found = ()
     else:
         found = (values > cut for cut in cuts_of_bins(values, int(model["parameters"]["bins"])))
-    _, named = numbered(wishes_of(model), 0) if model["certificate"].get("wishes") else ((), [])
+    _, named = numbered(wishes_of(model), 0, rows) if model["certificate"].get("wishes") else ((), [])
     return chain(found, (answers(w, model, rows) for w in named if w.column == j))

@@ -176,7 +176,7 @@ def _literals(space: ExactSpace, wishes: Sequence[EditConstraint]) -> Callable[[
     m = questions.encoded
     plain = problem.binary.bits(problem.table)
     turned = [not np.array_equal(plain[:, q] > 0, questions.answers(q)) for q in range(m)]
-    named = list(dict.fromkeys(w.item.number for w in wishes if w.item.verb == "ask" and w.item.number >= 0))
+    named = list(dict.fromkeys(q for w in wishes if w.item.verb == "ask" for q in w.item.named))
     numbers = {q: m + len(named) + i for i, q in enumerate(questions.mirrors.values())}
     numbers |= {q: m + i for i, q in enumerate(named)}
 

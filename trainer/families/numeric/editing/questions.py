@@ -7,18 +7,19 @@ from functools import cache
 
 import numpy as np
 
-from trainer.data.encoding import Test
+from trainer.data.encoding import EncodedFeature, Test
 from trainer.data.problem import Problem
 from trainer.dtypes import FloatArray
 from trainer.editing.questions import MadeSplits, Questions
 from trainer.families.numeric.search import threshold_after
-from trainer.tree.splits import Split, Threshold, goes_left
+from trainer.tree.splits import Split, goes_left
 
 
 class ThresholdQuestions(Questions):
     """The questions of feature f are `starts[f]`, ..., one for each of its values but the last, on the used rows `origin`.
 
-    Yes is the side that the model file calls left: small values, and the rows of a category.
+    `sizes[f]` counts them. A feature with empty cells above all values lacks the last one: it asks whether the cell is empty, as the
+    first one of the feature with empty cells below does. Yes is the side that the model file calls left: small values, and the rows of a category.
     """
 
     def __init__(self, problem: Problem, origin: np.ndarray) -> None:
@@ -27,7 +28,8 @@ class ThresholdQuestions(Questions):
         self.features = problem.numeric.features
         X = problem.numeric.matrix(problem.table)[origin]
         self.levels: list[FloatArray] = [np.unique(X[:, f]) for f in range(X.shape[1])]
-        self.starts = np.cumsum([0, *(max(0, len(v) - 1) for v in self.levels)])
+        self.sizes = [self._size(f, levels) for f, levels in zip(self.features, self.levels, strict=True)]
+        self.starts = np.cumsum([0, *self.sizes])
         self.encoded = int(self.starts[-1])
         self.columns = [
             f.column for k, f in enumerate(self.features) for _ in range(self.starts[k + 1] - self.starts[k])
@@ -37,10 +39,19 @@ class ThresholdQuestions(Questions):
         self._twins: set[int] = set()
         self.split_of = cache(self._split_of)
         self.splits: Sequence[Split] = MadeSplits(self.encoded, self.split_of, self.held)
-        self._values = cache(lambda column: np.unique(problem.matrix[:, column]))
+        self._values = cache(self._present_values)
         some = np.diff(self.starts) > 0
         levels = [k for k, f in enumerate(self.features) if f.test is Test.LEVEL and some[k]]
         self.mirrors = self.mirrored([int(self.starts[k]) for k in levels])
+
+    @staticmethod
+    def _size(feature: EncodedFeature, levels: FloatArray) -> int:
+        above = feature.empty is not None and feature.empty > feature.high and levels[-1] == feature.empty
+        return max(0, len(levels) - 1 - above)
+
+    def _present_values(self, column: int) -> FloatArray:
+        values = self.problem.matrix[:, column]
+        return np.unique(values[~np.isnan(values)])
 
     def locate(self, question: int) -> tuple[int, int]:
         """The feature of a question of the encoding, and the largest rank on its lower side."""
@@ -52,7 +63,7 @@ class ThresholdQuestions(Questions):
         feature = self.features[f]
         if feature.test is not Test.VALUE:
             return feature.split()[0]
-        split = Threshold(feature=feature.column, threshold=threshold_after(self.levels[f], rank))
+        split, _ = feature.cut(threshold_after(self.levels[f], rank))
         short, _ = split.shortened(self._values, self.problem.matrix)
         same = np.array_equal(goes_left(short, self.problem.matrix), goes_left(split, self.problem.matrix))
         return short if same else split
@@ -64,11 +75,11 @@ class ThresholdQuestions(Questions):
         """The number of the question; another one is held. A threshold written otherwise parts the rows as one of the encoding."""
         cut = split.cut
         for f, feature in enumerate(self.features):
-            if feature.column != split.used[0] or len(self.levels[f]) < 2:
+            if feature.column != split.used[0] or not self.sizes[f]:
                 continue  # what is the same in all used rows has no question
-            if cut is not None and feature.test is Test.VALUE:
-                rank = int(np.searchsorted(self.levels[f], cut[1], side="right")) - 1
-                if 0 <= rank < len(self.levels[f]) - 1 and self.split_of(int(self.starts[f]) + rank) == split:
+            if feature.test is Test.VALUE:
+                rank = 0 if cut is None else int(np.searchsorted(self.levels[f], cut[1], side="right")) - 1
+                if 0 <= rank < self.sizes[f] and self.split_of(int(self.starts[f]) + rank) == split:
                     return int(self.starts[f]) + rank
             elif feature.test is not Test.VALUE and feature.split()[0] == split:
                 return int(self.starts[f])

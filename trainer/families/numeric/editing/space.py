@@ -81,15 +81,15 @@ class NumericSpace(editing.EditingSpace):
     def candidates(
         self, rows: np.ndarray, banned: frozenset[int], asks: list[DemandedQuestion], *, alike: bool
     ) -> list[int]:
-        named = {a.number for a in asks} - {-1}
+        named = sorted({q for a in asks for q in a.named})
         if named:
-            question = min(named)
-            return [question] if self.fits(question, banned, asks) and self.parts(rows, question) else []
+            return [q for q in named if self.fits(q, banned, asks) and self.parts(rows, q)]
         found: list[int] = []
         for f in self.allowed(banned):
             if all(a.column == self.questions.features[f].column for a in asks):
                 present = np.unique(self.rank[f, rows])
-                found += (self.questions.starts[f] + present[:-1]).tolist()
+                ranks = present[:-1]
+                found += (self.questions.starts[f] + ranks[ranks < self.questions.sizes[f]]).tolist()
         return found
 
     def allowed(self, banned: frozenset[int]) -> list[int]:
@@ -166,6 +166,10 @@ class NumericSpace(editing.EditingSpace):
         f = int(chosen[tree[0]])
         low = self._shape(tree[2], chosen)
         high = self._shape(tree[3], chosen)
+        if (
+            tree[1] >= self.questions.sizes[f]
+        ):  # all values below: it asks whether the cell is empty, as the feature before
+            return (int(self.questions.starts[f - 1]), high, low)
         question = int(self.questions.starts[f]) + tree[1]
         return (question, high, low) if self.questions.flipped[f] else (question, low, high)
 

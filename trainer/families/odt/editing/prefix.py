@@ -90,7 +90,7 @@ class SubsetPrefix(Prefix):
 
     def groups(self, spot: Spot) -> list[int]:
         """The groups that may be asked at a place."""
-        asks = [DemandedQuestion(i.column, i.number) for i in spot.items if i.verb == "ask" and not i.place]
+        asks = [DemandedQuestion(i.column, i.named) for i in spot.items if i.verb == "ask" and not i.place]
         avoided = {i.column for i in spot.items if i.verb == "avoid" and not i.place}
         found = self.subsets.usable(spot.banned, asks) if spot.height > 0 else []
         return [g for g in found if self.subsets.groups.columns[g] not in avoided]
@@ -151,7 +151,7 @@ class SubsetPrefix(Prefix):
             if len(labels) > 1 or any(i.verb == "ask" for i in side.items):
                 return INFINITE_COST
             return self.space.leaf_cost(self.space.counts(rows), next(iter(labels), None))
-        named = {i.number for i in side.items if i.verb == "ask" and not i.place} - {-1}
+        named = {i.number for i in side.items if i.verb == "ask" and not i.place and len(i.named) == 1}
         if named and side.height > 0:
             yes, no = self.space.split(rows, min(named))  # a side without rows costs nothing here
             low = self.least(self._below(side, "y"), yes, ub)

@@ -86,10 +86,9 @@ class SubsetSpace(editing.EditingSpace):
     def candidates(
         self, rows: np.ndarray, banned: frozenset[int], asks: list[DemandedQuestion], *, alike: bool
     ) -> list[int]:
-        named = {a.number for a in asks} - {-1}
+        named = sorted({q for a in asks for q in a.named})
         if named:
-            question = min(named)
-            return [question] if self.fits(question, banned, asks) and self.parts(rows, question) else []
+            return [q for q in named if self.fits(q, banned, asks) and self.parts(rows, q)]
         return [q for g in self.usable(banned, asks) for q in self.of_group(g, rows, banned, alike=alike)]
 
     def usable(self, banned: frozenset[int], asks: list[DemandedQuestion]) -> list[int]:
