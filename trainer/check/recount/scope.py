@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from trainer.check.proof.model import OBLIQUE, THRESHOLDS, ModelTable, active_parameter, distant
-from trainer.check.proof.space.questions import cuts_of_bins, features, questions
+from trainer.check.proof.space.questions import bin_questions, open_features, questions
 from trainer.check.proof.space.space import has_empty_cell, topology_of
 from trainer.check.proof.space.subsets import chosen_columns
 from trainer.check.proof.subject import NoProof, Shape, depth_of, leaves_of
@@ -82,7 +82,7 @@ def _spaces(model: dict[str, Any], rows: ModelTable, said: str) -> list[list[str
     if METHODS[method][0] == "heuristic":
         return [[]]
     if method == "bivariate":
-        return [[ROUNDED] if any(_fine(values) for _, values in features(model, rows)) else []]
+        return [[ROUNDED] if any(_fine(values) for _, values in open_features(model, rows)) else []]
     if method == "odt":
         head = said.removeprefix(LEAD["tree"] + " ")
         if limits := _limits(model):
@@ -105,7 +105,7 @@ def _spaces(model: dict[str, Any], rows: ModelTable, said: str) -> list[list[str
 
 TOPOLOGY = re.compile(
     r"this topology \(([0-9]+) questions, at most ([0-9]+) per row\), subsets of ([0-9]+) columns, numeric ones in at most ([0-9]+) bins"
-    r"(, no other columns than \(.*\))?",
+    r"( with empty cells on either side)?(, no other columns than \(.*\))?",
     re.DOTALL,
 )
 
@@ -121,7 +121,9 @@ def _topology(model: dict[str, Any], rows: ModelTable, head: str) -> bool:
     if bins != model["parameters"]["bins"] or chosen is None:
         return False
     parts = [
-        len(np.unique(values)) > 1 if column["kind"] == "categorical" else len(cuts_of_bins(values, bins)) > 0
+        len(np.unique(values)) > 1
+        if column["kind"] == "categorical"
+        else any(True for _ in bin_questions(values, bins))
         for column, values in zip(model["columns"], rows.columns, strict=True)
     ]
     named = sum(part and own for part, own in zip(parts, chosen, strict=True))
@@ -133,7 +135,9 @@ def _topology(model: dict[str, Any], rows: ModelTable, head: str) -> bool:
     held = full if shape is None else (size, deepest) == (leaves_of(shape) - 1, depth_of(shape))
     names = ", ".join(column["name"] for column, own in zip(model["columns"], chosen, strict=True) if own)
     listed = f", no other columns than ({names})" if active_parameter(model, "select") == "cart" else None
-    fits = found[5] == listed and columns == named
+    asked = zip(rows.columns, parts, chosen, strict=True)
+    empty = any(part and own and np.isnan(values).any() for values, part, own in asked)
+    fits = found[6] == listed and columns == named and (found[5] is not None) == empty
     held = held and (shape is None or _grows(nodes, 0, shape))
     return held and fits and len(branches(nodes)) <= size
 

@@ -169,7 +169,8 @@ def _empty_trouble(split: dict[str, Any], used: list[dict[str, Any]]) -> str:
         raise TypeError("'missing_seen' is neither true nor false")
     side = split.get("missing", "refuse")
     if side == "fill" and split["kind"] == "linear":
-        filled = [c for c in used if c["kind"] != "categorical"]
+        tests = split.get("categories") or [None] * len(used)
+        filled = [c for c, test in zip(used, tests, strict=False) if test is None]
         if not all(isinstance(c.get("fill"), int | float) and math.isfinite(c["fill"]) for c in filled):
             return "fills empty cells of a column without a fill value"
     elif side not in EMPTY_SIDES:
@@ -194,4 +195,6 @@ def _method(model: dict[str, Any]) -> Finding:
         trouble = f"'{name}' does not make splits of the kind '{min(odd)}'."
     elif unknown := set(model.get("parameters") or {}) - set(f"{parameters} {COMMON}".split()):
         trouble = f"'{name}' has no parameter '{min(unknown)}'."
+    elif (model.get("parameters") or {}).get("unseen_missing", "follow") not in ("follow", "refuse"):
+        trouble = "The parameter 'unseen_missing' is neither 'follow' nor 'refuse'."
     return recounted("method", not trouble, trouble or f"'{name}' may make such a tree and such a claim.")

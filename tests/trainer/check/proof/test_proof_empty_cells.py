@@ -32,6 +32,12 @@ SPACES: list[tuple[str, dict[str, Any]]] = [
     ("exact-numeric", {"depth": 3, "leaf_penalty": 0.015}),
     ("bendoct", {"binarise": "all-thresholds", "depth": 2, "monotone": "x0 up"}),
     ("oct", {"binarise": "quantile-thresholds", "bins": 2, "depth": 2}),
+    ("odt", {"bins": 4, "depth": 2}),
+    ("odt", {"bins": 3, "depth": 3, "select": "cart"}),
+    ("odt", {"bins": 3, "topology": "depth-2.5"}),
+    ("cut-h", {"depth": 1}),
+    ("s-oct", {"depth": 1}),
+    ("oct-h", {"depth": 1}),
 ]
 
 
@@ -53,7 +59,7 @@ def test_both_checkers_accept_proofs_of_empty_cells(space, tmp_path, count):
     method, parameters = SPACES[space]
     rng = np.random.default_rng(440 + space)
     cases = []
-    for k in range(min(count, 8) if method.startswith("exact") else 2):
+    for k in range(min(count, 8) if method.startswith(("exact", "odt")) else 2):
         files = trained_files(tmp_path, rng, method, weighted=bool(k % 2), **parameters)
         assert files.check()[0] == "proved", files.check()[1]
         lines = read_lines(files)

@@ -40,10 +40,25 @@ def test_bound_without_proof_file_is_searched_again(binarise, tmp_path, count):
         assert found == "proved", lines
 
 
-def test_grown_tree_with_empty_cells_is_recounted(tmp_path, count):
+@pytest.mark.parametrize("method", ["cart", "oc1"])
+def test_grown_tree_with_empty_cells_is_recounted(method, tmp_path, count):
     rng = np.random.default_rng(433)
     for _ in range(count):
-        assert trained_files(tmp_path, rng, "cart", depth=3).check()[0] == "recounted"
+        assert trained_files(tmp_path, rng, method, depth=3).check()[0] == "recounted"
+
+
+def test_splits_of_two_columns_are_proved_for_both_sides(tmp_path, count):
+    rng = np.random.default_rng(434)
+    for _ in range(count):
+        found, lines = trained_files(tmp_path, rng, "bivariate", depth=2).check()
+        assert found in ("proved", "recounted"), lines
+        assert all(line.verdict == "proved" for line in lines if line.claim == "splits"), lines
+
+
+@pytest.mark.parametrize("method", ["cut-h", "oct-h", "s-oct", "odt"])
+def test_unseen_rule_of_refused_cells_is_kept(method, tmp_path):
+    files = trained_files(tmp_path, np.random.default_rng(436), method, depth=1, bins=3, unseen_missing="refuse")
+    assert files.check()[0] == "proved", files.check()[1]
 
 
 def column(name: str, values: list[float | None]) -> Column:

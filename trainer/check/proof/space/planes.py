@@ -37,7 +37,9 @@ def plane_space(model: Model, rows: ModelTable) -> PlaneSpace:
     kept = np.flatnonzero(rows.weights > 0)
     n = int(rows.weights.sum())
     places: dict[tuple[float, ...], int] = {}
-    table = zip(*(values[kept].tolist() for values in rows.columns), strict=True) if rows.columns else [()] * len(kept)
+    table = (
+        zip(*(_comparable(values[kept]) for values in rows.columns), strict=True) if rows.columns else [()] * len(kept)
+    )
     point = np.array([places.setdefault(values, len(places)) for values in table])
     counts = np.zeros((len(places), len(model["classes"])), np.int64)
     np.add.at(counts, (point, rows.labels[kept]), rows.weights[kept])
@@ -59,6 +61,12 @@ def plane_space(model: Model, rows: ModelTable) -> PlaneSpace:
         empty=has_empty_cell(rows),
         min_leaf=min(int(active_parameter(model, "min_leaf") or 1), n),
     )
+
+
+def _comparable(values: np.ndarray) -> list[float]:
+    """Numbers that are equal where cells agree: empty cells are one more value."""
+    found: list[float] = np.where(np.isnan(values), np.inf, values).tolist()
+    return found
 
 
 def _most_leaves(model: Model, counts: np.ndarray, depth: int) -> int:

@@ -101,6 +101,16 @@ def lower_median(values: np.ndarray, weights: np.ndarray) -> float | None:
     return float(levels[np.searchsorted(2 * behind, behind[-1])])
 
 
+def open_features(model: Model, rows: ModelTable) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield what `features` yields, and columns with empty cells as they are, NaN where empty, each with its column of the model."""
+    for j, (column, values) in enumerate(zip(model["columns"], rows.columns, strict=True)):
+        empty = np.isnan(values)
+        if empty.any():
+            yield from [] if empty.all() else [(j, values)]
+        else:
+            yield from ((j, feature) for feature in _features_of(column, values))
+
+
 def features(model: Model, rows: ModelTable) -> Iterator[tuple[int, np.ndarray]]:
     """The columns of numbers with more than one value, and one of 0 and 1 for each category that occurs, each with its column of the model.
 
@@ -180,5 +190,27 @@ def _quantile(present: np.ndarray, behind: np.ndarray, share: float) -> float:
 
 def cuts_of_bins(values: np.ndarray, bins: int) -> list[float]:
     """The upper ends of all bins of a numeric column but the last: quantiles that are values, each once."""
+    values = values[~np.isnan(values)]
+    if not len(values):
+        return []
     ranks = np.sort(values)[[math.ceil(Fraction(r, bins) * len(values)) - 1 for r in range(1, bins)]]
     return [float(cut) for cut in np.unique(ranks) if cut < values.max()]
+
+
+def bin_codes(values: np.ndarray, bins: int) -> list[np.ndarray]:
+    """The bin of each row, int64 (n,) from 0; twice for a column with empty cells, as a bin before and after all others."""
+    empty = np.isnan(values)
+    ends = cuts_of_bins(values, bins)
+    codes = np.searchsorted(ends, values).reshape(-1)
+    if not empty.any():
+        return [codes]
+    if empty.all():
+        return []
+    below = np.where(empty, 0, codes + 1)
+    return [below, np.where(empty, len(ends) + 1, codes)] if ends else [below]
+
+
+def bin_questions(values: np.ndarray, bins: int) -> Iterator[np.ndarray]:
+    """Whether a row lies above each bin but the last, bool (n,) each."""
+    for codes in bin_codes(values, bins):
+        yield from (codes > last for last in range(int(codes.max(initial=0))))

@@ -7,12 +7,12 @@ import re
 import numpy as np
 
 from trainer.check.proof.model import Model, ModelTable, active_parameter
-from trainer.check.proof.space.questions import cuts_of_bins, matrix
+from trainer.check.proof.space.questions import bin_questions, matrix
 from trainer.check.proof.subject import NoProof
 
 MOST_SUBSETS = 1000
 BEFORE = re.compile(
-    r" columns, numeric ones in at most [0-9]+ bins, no other columns than (?:those that a CART tree uses )?\("
+    r" columns, numeric ones in at most [0-9]+ bins(?: with empty cells on either side)?, no other columns than (?:those that a CART tree uses )?\("
 )
 MOST_WAYS = 5000
 
@@ -63,7 +63,7 @@ def subsets(model: Model, rows: ModelTable, most: int = MOST_SUBSETS) -> tuple[n
         values = rows.columns[j]
         levels = np.unique(rows.columns[j])
         if model["columns"][j]["kind"] != "categorical":
-            made += [values > cut for cut in cuts_of_bins(values, int(model["parameters"]["bins"]))]
+            made += bin_questions(values, int(model["parameters"]["bins"]))
         elif (k := len(levels)) <= 10 or 1 << (k - first) <= most:
             for mask in range(1, (1 << (k - first)) - 1 + first):
                 some = [levels[i + first] for i in range(k - first) if mask >> i & 1]

@@ -7,12 +7,13 @@ columns are tried, which can only refute.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from trainer.check.proof.model import ModelTable, active_parameter, exact
-from trainer.check.proof.space.questions import features
+from trainer.check.proof.space.questions import open_features
 from trainer.check.recount.findings import TOLERANCE, Finding, proof_finding, recounted
 from trainer.check.recount.search.lines import as_integers, sides
 from trainer.check.recount.structure import METHODS
@@ -126,38 +127,58 @@ class _Sweep:
         self.work = 0  # what `pairs` has spent
         self.Y = np.zeros((len(rows), len(model["classes"])))
         self.Y[np.arange(len(rows)), rows.labels] = rows.weights
-        self.features = [x for _, x in features(model, rows)]
+        self.features = [x for _, x in open_features(model, rows)]
 
     def single(self) -> float:
         """The least impurity of a threshold on one feature; infinite if none separates the rows."""
         best = np.inf
         for feature in self.features:
-            _, place = np.unique(feature, return_inverse=True)
+            empty = np.isnan(feature)
+            _, place = np.unique(feature[~empty], return_inverse=True)
             counts = np.zeros((place.max() + 1, self.Y.shape[1]))
-            np.add.at(counts, place, self.Y)
-            best = min(best, self._least(np.cumsum(counts, axis=0)[:-1]))
+            np.add.at(counts, place, self.Y[~empty])
+            best = min(best, self._both(np.cumsum(counts, axis=0)[:-1], empty))
         return float(best)
+
+    def _both(self, part: np.ndarray, empty: np.ndarray) -> float:
+        """The least impurity of the splits with these counts on one side, and the rows with an empty cell on either."""
+        if not empty.any():
+            return self._least(part)
+        block = self.Y[empty].sum(axis=0)
+        return self._least(np.concatenate([part, part + block, block[None]]))
 
     def pairs(self, work: int) -> float | None:
         """The least impurity of a line over two features, or None if that takes more than `work`, or points lie too far apart."""
-        columns = [as_integers(feature) for feature in self.features]
+        columns = [as_integers(feature[~np.isnan(feature)]) for feature in self.features]
         if any(column is None for column in columns):
             return None
-        planes = [self._points(one, other) for one, other in itertools.combinations(columns, 2)]
+        empty = [np.isnan(feature) for feature in self.features]
+        pairs = list(itertools.combinations(range(len(columns)), 2))
+        planes = [self._plane(columns, empty, pair) for pair in pairs]
         self.work = sum(len(points) ** 2 for points, _ in planes)
         if self.work > work:
             self.work = 0
             return None
-        parts = (part for points, counts in planes for part in sides(points, counts))
-        return min([self.single(), *(self._least(part) for part in parts)])
+        found = [self.single()]
+        for (i, j), (points, counts) in zip(pairs, planes, strict=True):
+            found += [self._both(part, empty[i] | empty[j]) for part in sides(points, counts)]
+        return min(found)
 
-    def _points(self, one: Any, other: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _plane(
+        self, columns: Sequence[Any], empty: Sequence[np.ndarray], pair: tuple[int, int]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The different points of the rows with both cells of a pair of columns, and their class counts."""
+        full = ~(empty[pair[0]] | empty[pair[1]])
+        one, other = (columns[i][full[~empty[i]]] for i in pair)
+        return self._points(one, other, self.Y[full])
+
+    def _points(self, one: Any, other: Any, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The different points of two columns, and their class counts."""
         levels = [np.unique(column, return_inverse=True) for column in (one, other)]
         height = len(levels[1][0])
         cells, where = np.unique(levels[0][1] * height + levels[1][1], return_inverse=True)
-        counts = np.zeros((len(cells), self.Y.shape[1]))
-        np.add.at(counts, where, self.Y)
+        counts = np.zeros((len(cells), Y.shape[1]))
+        np.add.at(counts, where, Y)
         return np.column_stack([levels[0][0][cells // height], levels[1][0][cells % height]]), counts
 
     def _least(self, part: np.ndarray) -> float:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from trainer.check.proof.model import ModelTable
-from trainer.check.proof.space.questions import features
+from trainer.check.proof.space.questions import filled_features
 from trainer.check.recount.search.lines import as_integers
 
 MAX_SET_POINTS = 200
@@ -60,7 +60,8 @@ def groups(model: dict[str, Any]) -> list[dict[str, Any]]:
 def _grouped_weight(rows: ModelTable, chosen: np.ndarray, classes: int) -> int:
     """The weight of the chosen rows that can be right when equal rows go together."""
     tally: dict[tuple[float, ...], list[int]] = {}
-    cells = np.column_stack(rows.columns)[chosen].tolist()
+    table = np.column_stack(rows.columns)[chosen]
+    cells = np.where(np.isnan(table), np.inf, table).tolist()  # rows with the same empty cells may be equal
     for values, label, weight in zip(cells, rows.labels[chosen].tolist(), rows.weights[chosen].tolist(), strict=True):
         tally.setdefault(tuple(values), [0] * classes)[label] += weight
     return sum(max(counts) for counts in tally.values())
@@ -68,7 +69,7 @@ def _grouped_weight(rows: ModelTable, chosen: np.ndarray, classes: int) -> int:
 
 def errors_in_planes(model: dict[str, Any], data: ModelTable) -> Counted | None:
     """The rows of all sets, and for one to four leaves the least weight of errors of each; None if a set is not as it must be."""
-    weighed = [x for _, x in features(model, data)]
+    weighed = [x for _, x in filled_features(model, data)]
     used = set[int]()
     errors: dict[int, list[int]] = {t: [] for t in range(1, 5)}
     for group in groups(model):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from trainer.check.proof.model import OBLIQUE, QUESTIONS, THRESHOLDS, ModelTable, active_parameter, distant, exact
-from trainer.check.proof.space.questions import cuts_of_bins, matrix, questions
+from trainer.check.proof.space.questions import bin_questions, matrix, questions
 from trainer.check.proof.space.space import read_space, space_of
 from trainer.check.proof.space.subsets import chosen_columns, subsets
 from trainer.check.proof.steps.counting import Counting
@@ -272,7 +272,8 @@ def _encoded(model: dict[str, Any], rows: ModelTable, scheme: str, bins: int) ->
 
 def _separates_values(model: dict[str, Any], values: np.ndarray) -> bool:
     """Whether planes may part all values of a column: nearer ones need not be told apart."""
-    steps = np.diff(np.unique(values))
+    values = np.unique(values[~np.isnan(values)])
+    steps = np.diff(values)
     return not len(steps) or bool(steps.min() > (0.0051 if distant(model) else 1e-5) * np.ptp(values))
 
 
@@ -298,5 +299,5 @@ def _single(model: dict[str, Any], rows: ModelTable) -> tuple[np.ndarray, list[i
         values = rows.columns[j]
         nominal = model["columns"][j]["kind"] == "categorical"
         made += [(j, values == level) for level in np.unique(values)] if nominal else []
-        made += [] if nominal else [(j, values > cut) for cut in cuts_of_bins(values, bins)]
+        made += [] if nominal else [(j, yes) for yes in bin_questions(values, bins)]
     return matrix([answers for _, answers in made], rows), [j for j, _ in made]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from trainer.check.proof.model import ModelTable, active_parameter, exact
-from trainer.check.proof.space.questions import cuts_of_bins
+from trainer.check.proof.space.questions import bin_codes
 from trainer.check.proof.space.space import topology_of
 from trainer.check.proof.space.subsets import chosen_columns
 from trainer.check.proof.subject import NoProof, Shape
@@ -138,9 +138,12 @@ def _columns(model: dict[str, Any], rows: ModelTable) -> Columns:
         raise NoProof("the scope does not say in one way only which columns the trees may ask")
     found = []
     for column, values, named in zip(model["columns"], rows.columns, chosen, strict=True):
-        ordered = column["kind"] != "categorical"
-        ends = cuts_of_bins(values, int(model["parameters"]["bins"])) if ordered else np.unique(values)
-        found += [(np.searchsorted(ends, values).reshape(-1), ordered)] if named else []
+        if not named:
+            continue
+        if column["kind"] == "categorical":
+            found.append((np.searchsorted(np.unique(values), values).reshape(-1), False))
+        else:
+            found += [(codes, True) for codes in bin_codes(values, int(model["parameters"]["bins"]))]
     return found
 
 

@@ -66,7 +66,7 @@ def _trouble(model: Model, split: Model, rows: ModelTable, own: np.ndarray, left
     place = {column["name"]: j for j, column in enumerate(model["columns"])}
     asked = [place[name] for name in columns_of(split)]
     policies = {model["columns"][j].get("missing") for j in asked}
-    if not (side == "fill" or ("learn" in policies and policies <= {"learn", "category"})):
+    if "learn" not in policies:
         return "" if side == "refuse" else "answers empty cells of a column whose rows were left out"
     if side == "fill":
         wrong = seen != any(np.isnan(rows.columns[j]).any() for j in asked)
@@ -76,6 +76,8 @@ def _trouble(model: Model, split: Model, rows: ModelTable, own: np.ndarray, left
         if side == "refuse":
             return "sends training rows with an empty cell nowhere"
         return "" if seen else "says that no training row with an empty cell came to it, and one did"
+    if not policies <= {"learn", "category"}:  # an empty cell of the other columns gets no answer
+        return ""
     if active_parameter(model, "unseen_missing") == "refuse":
         return "" if side == "refuse" else "answers empty cells, and no training row with one came to it"
     weights = rows.weights[own]

@@ -8,7 +8,7 @@ from itertools import chain
 import numpy as np
 
 from trainer.check.proof.model import QUESTIONS, THRESHOLDS, ModelTable
-from trainer.check.proof.space.questions import cuts_of_bins, of_column
+from trainer.check.proof.space.questions import bin_questions, of_column
 from trainer.check.proof.space.subsets import chosen_columns
 from trainer.check.proof.space.wishes import answers, numbered, wishes_of
 from trainer.check.recount.findings import Finding, recounted
@@ -52,6 +52,6 @@ def _column_answers(model: Model, rows: ModelTable, j: int, kind: str) -> Iterat
     elif method in THRESHOLDS:  # an interval: only a wish asks for one
         found = ()
     else:
-        found = (values > cut for cut in cuts_of_bins(values, int(model["parameters"]["bins"])))
+        found = bin_questions(values, int(model["parameters"]["bins"]))
     _, named = numbered(wishes_of(model), 0, rows) if model["certificate"].get("wishes") else ((), [])
     return chain(found, (answers(w, model, rows) for w in named if w.column == j))
