@@ -8,10 +8,12 @@ import pytest
 from playwright.sync_api import expect
 
 from octweb.datasets import actions as datasets
+from octweb.datasets.choice import ColumnChoice
 from tests.browser.accessible import violations
 from tests.browser.signed_in import signed_in
 from tests.browser.waiting import overflow, until
 from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
+from trainer.table import MissingPolicy
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -41,7 +43,10 @@ def shown(page, method):
 def votes(owner, media):
     """40 rows, of which ten have an empty cell."""
     text = "a,b,class\n" + "".join(f"{('y', 'n', 'y', '')[i % 4]},{'yn'[i % 2]},{'pq'[i % 2]}\n" for i in range(40))
-    return datasets.create(owner=owner, file=io.BytesIO(text.encode()), source_name="votes.csv", target="class")
+    dropped = ColumnChoice(missing={"a": MissingPolicy.DROP})
+    return datasets.create(
+        owner=owner, file=io.BytesIO(text.encode()), source_name="votes.csv", target="class", choice=dropped
+    )
 
 
 def test_the_switch_for_empty_cells_changes_what_is_said(page, live_server, owner, votes):
@@ -51,11 +56,11 @@ def test_the_switch_for_empty_cells_changes_what_is_said(page, live_server, owne
     page.click("#constraints summary")
     assert "30 rows" in page.inner_text(".head")
     assert page.is_disabled('input[name="ask"][value="groups"]')
-    page.focus("#empty-as-category")
+    page.focus("#learn-empty")
     page.keyboard.press("Space")
     page.wait_for_selector(".head >> text=40 rows")
-    expect(page.locator("#empty-as-category")).to_be_focused()
-    expect(page.locator("#empty-as-category")).to_be_checked()
+    expect(page.locator("#learn-empty")).to_be_focused()
+    expect(page.locator("#learn-empty")).to_be_checked()
     expect(page.locator('input[name="ask"][value="groups"]')).to_be_enabled()
     for part in ("#form-state", "#in-words", "#start-bar"):
         expect(page.locator(f"#run-form {part}")).to_have_count(1)  # they are not lost when the whole form is swapped
@@ -64,7 +69,7 @@ def test_the_switch_for_empty_cells_changes_what_is_said(page, live_server, owne
     assert violations(page) == []
     page.keyboard.press("Space")
     page.wait_for_selector(".head >> text=30 rows")
-    expect(page.locator("#empty-as-category")).not_to_be_checked()
+    expect(page.locator("#learn-empty")).not_to_be_checked()
     assert page.trouble == []
 
 
