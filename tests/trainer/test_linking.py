@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import subprocess
@@ -15,7 +16,8 @@ from numba.core.codegen import CPUCodeLibrary
 
 from tests.conftest import ROOT
 from trainer.kernels.compiled import kernel
-from trainer.kernels.linking import INLINE_INSTRUCTIONS, HelperLibrary
+from trainer.kernels.linking import INLINE_INSTRUCTIONS, HelperLibrary, KernelStore
+from trainer.precompiled import KEPT
 from trainer.registry import precompiled_ids
 
 PACKAGE = {
@@ -208,10 +210,36 @@ def test_kernels_within_functions_do_not_share_symbols():
 
 
 def test_large_kernel_is_not_copied_into_callers():
-    _sorted(np.array([2.5, 1.5]))
-    (library,) = [r.library for types, r in _sorted.overloads.items() if types[0].dtype.name == "float64"]
-    instructions = sum(1 for f in library._final_module.functions for b in f.blocks for _ in b.instructions)
-    assert instructions == 0 or (library._inline is None) is (instructions > INLINE_INSTRUCTIONS)
+    @kernel
+    def large(x):
+        return np.argsort(x)[0] + np.sort(x)[0]
+
+    @kernel
+    def small(x):
+        return x[0]
+
+    copied = []
+    for function in (large, small):
+        function._cache.disable()
+        function(np.array([2.5, 1.5]))
+        (result,) = function.overloads.values()
+        blocks = [b for f in result.library._final_module.functions for b in f.blocks]
+        instructions = sum(1 for b in blocks for _ in b.instructions)
+        copied.append((instructions > INLINE_INSTRUCTIONS, result.library._inline is not None))
+    assert copied == [(True, False), (False, True)]
+
+
+def test_kept_function_of_numba_calls_no_kernel():
+    """Another process would not find the kernel's code when it reads that of the function."""
+    importlib.import_module("octweb.serving.json_rows")
+    importlib.import_module("trainer.tree.route")
+    plain = [store for store in KEPT if store._impl_class is not KernelStore]
+    assert len(plain) > 5
+    for store in plain:
+        function = store._py_func
+        called = [function.__globals__.get(name) for name in function.__code__.co_names]
+        stores = [getattr(one, "_cache", None) for one in called]
+        assert not [one for one in stores if getattr(one, "_impl_class", None) is KernelStore], function
 
 
 @pytest.mark.parametrize("method", precompiled_ids())
