@@ -17,8 +17,10 @@ from trainer.check.proof.proof import proved_bounds
 from trainer.check.proof.space.space import has_empty_cell
 from trainer.check.proof.subject import BadProof
 from trainer.check.recount.table.rows import load
+from trainer.data.reader import load as read_table
 from trainer.errors import ParameterError
-from trainer.training.run import TrainRequest, save
+from trainer.table import MissingPolicy
+from trainer.training.run import TrainRequest, save, train
 from trainer.workbench.requests import WorkbenchSession
 
 Lines = list[dict[str, Any]]
@@ -97,7 +99,7 @@ def test_proof_with_other_side_or_threshold_is_rejected(method, tmp_path, count)
     rng = np.random.default_rng(450)
     refused = 0
     tried = 0
-    for _ in range(count):
+    for _ in range(max(count, 12)):
         files = trained_files(tmp_path, rng, method, binarise="all-thresholds", depth=4)
         lines = read_lines(files)
         whole = shown_cost(files, lines)
@@ -158,3 +160,20 @@ def test_both_checkers_accept_wishes_about_empty_cells(method, wishes, tmp_path,
         assert verdict == "proved", [line for line in lines if line.verdict in ("refuted", "cannot be judged")]
         cases.append((files.model.read_text(), "\n".join(map(json.dumps, read_lines(files))), files.rows.read_text()))
     assert all(page(cases))
+
+
+@pytest.mark.parametrize("method", ["exact", "exact-numeric", "odt"])
+def test_both_checkers_read_empty_cells_of_categories(method, tmp_path):
+    """With the policy 'learn' an empty cell of a categorical column is the category '(missing)'."""
+    path = tmp_path / "rows.csv"
+    cells = [("a", 1), ("", 2), ("b", ""), ("", 4), ("a", 5), ("b", 6), ("a", ""), ("", 8), ("b", 9), ("a", 2)]
+    path.write_text("c,x,y\n" + "".join(f"{c},{x},{'no' if c else 'yes'}\n" for c, x in cells))
+    table, labels, _ = read_table(path, target="y")
+    assert {column.missing for column in table.schema} == {MissingPolicy.LEARN}
+    proof = tmp_path / "model.proof.jsonl.gz"
+    request = TrainRequest(table=table, labels=labels, method=method, parameters={"depth": 2}, proof=proof)
+    save(train(request).model, tmp_path / "model.json")
+    files = EmptyCellFiles(tmp_path / "model.json", proof, path)
+    assert files.check()[0] == "proved", files.check()[1]
+    text = "\n".join(map(json.dumps, read_lines(files)))
+    assert page([(files.model.read_text(), text, path.read_text())]) == [True]

@@ -260,7 +260,7 @@ def test_both_find_the_same_best_tree_with_equal_rates(tmp_path):
         costly += best > free
         for goal in (int(best), int(best) + 1):
             lines = [
-                {"format": "octweb-proof", "version": 6, "rows": space.digest, "scale": 1, "goal": goal},
+                {"format": "octweb-proof", "version": 8, "like": 6, "rows": space.digest, "scale": 1, "goal": goal},
                 {"path": [], "height": 2, "bound": goal, "by": "within"},
             ]
             text = "\n".join(json.dumps(line) for line in lines)

@@ -217,3 +217,67 @@ def test_fill_of_filled_sum_is_counted_again(files):
     document = files.document
     document["columns"][0]["fill"] = 5
     assert files.check(document)[0] == "proved"
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory) -> EmptyCellFiles:
+    """A sum of two columns, with an empty cell in the first one and none in the second."""
+    a = [1, 2, 3, None, 5, 6, 7, 8]
+    b = [1, 3, 2, 4, 8, 6, 5, 7]
+    table = Table(columns=(column("a", a), column("b", b)), row_numbers=np.arange(1, 9))
+    labels = Labels(name="y", classes=("p", "q"), codes=np.array([0, 0, 0, 0, 1, 1, 1, 1], np.int32))
+    files = files_of(tmp_path_factory.mktemp("filled"), table, labels, "s-oct", depth=1)
+    assert files.document["nodes"][0]["split"]["missing"] == "fill"
+    return files
+
+
+def _change_fill(document: Document) -> None:
+    document["columns"][0]["fill"] += 1
+
+
+def _change_fill_seen(document: Document) -> None:
+    document["columns"][0]["fill_seen"] = False
+
+
+def _take_fill(document: Document) -> None:
+    del document["columns"][0]["fill"]
+
+
+def _deny_seen(document: Document) -> None:
+    document["nodes"][0]["split"]["missing_seen"] = False
+
+
+def _send_left(document: Document) -> None:
+    document["nodes"][0]["split"]["missing"] = "right"
+
+
+def _forget_fill(document: Document) -> None:
+    scope = document["certificate"]["scope"]
+    document["certificate"]["scope"] = scope.replace(
+        ", empty cells filled with the training median, with an indicator", ""
+    )
+
+
+def _unknown_rule(document: Document) -> None:
+    document["parameters"]["unseen_missing"] = "sometimes"
+
+
+FILL_LIES: dict[Callable[[Document], None], str] = {
+    _change_fill: "columns",
+    _change_fill_seen: "columns",
+    _take_fill: "structure",
+    _deny_seen: "empty cells",
+    _send_left: "counts",
+    _forget_fill: "scope",
+    _unknown_rule: "empty cells",
+}
+
+
+@pytest.mark.parametrize("lie", FILL_LIES, ids=lambda lie: lie.__name__.strip("_"))
+def test_lie_about_filled_cells_is_refuted(filled, lie):
+    assert filled.check()[0] == "proved", filled.check()[1]
+    document = filled.document
+    lie(document)
+    found, lines = filled.check(document)
+    assert found == "refuted"
+    assert FILL_LIES[lie] in {line.claim for line in lines if line.verdict == "refuted"}, lines

@@ -47,7 +47,7 @@ PARAMETERS = {
     "recall": "recall ", "monotone": "monotone ", "fairness": "fairness", "leaf_penalty": PRICES, "paper_lambda": PRICES,
     "coefficient_penalty": PRICES, "class_weight": "counts", "sensitivity": "required shares", "specificity": "required shares",
     "negative_weight": "required shares", "mip_gap": "status", "impurity": "impurity", "then_fewest": BEST,
-    "test_share": "rows held out", "folds": "folds",
+    "test_share": "rows held out", "folds": "folds", "unseen_missing": "empty cells",
 }  # fmt: skip
 
 

@@ -47,6 +47,9 @@ def line(found):
     return [f.verdict for f in found if f.claim == CLAIM]
 
 
+UNSEEN = {"missing": "left", "missing_seen": False}  # no cell is empty, and all rows go left
+
+
 def with_an_idle_question(document):
     """The same answers with a leaf more: a question below the root sends all rows of a leaf to the left; None where there is no room."""
     document = copy.deepcopy(document)
@@ -57,7 +60,11 @@ def with_an_idle_question(document):
         return None
     own = leaf.pop("class")
     size = len(nodes)
-    leaf |= {"split": {"kind": "threshold", "feature": "x", "threshold": 99.0}, "left": size, "right": size + 1}
+    leaf |= {
+        "split": {"kind": "threshold", "feature": "x", "threshold": 99.0} | UNSEEN,
+        "left": size,
+        "right": size + 1,
+    }
     nodes += [{"id": size, "counts": leaf["counts"], "class": own}, {"id": size + 1, "counts": [0, 0], "class": own}]
     document.pop("training_rows", None)
     document["certificate"] |= {"leaves": document["certificate"]["leaves"] + 1, "depth": 2}

@@ -139,7 +139,7 @@ def with_fingerprint(document, data):
 def test_a_column_that_is_not_what_the_schema_says(tmp_path, change):
     path = tmp_path / "t.csv"
     path.write_text("x,class\n" + "".join(f"{i % 7 if i % 5 else ''},{'ab'[i % 7 > 3]}\n" for i in range(40)))
-    table, labels, _ = load(path, target="class")
+    table, labels, _ = load(path, target="class", default_missing="drop")
     found = train(TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 1}))
     document = json.loads(json.dumps(found.model.to_json()))
     document["columns"][0].update(change)

@@ -229,10 +229,11 @@ def test_a_worthless_split_that_names_itself_the_best(folder, tmp_path, method):
     def gini(counts):
         return sum(counts) - sum(c * c for c in counts) / sum(counts)
 
+    heavier = {"missing": "left" if sum(sides[0]) >= sum(sides[1]) else "right", "missing_seen": False}
     value = gini(sides[0]) + gini(sides[1])
     assert value > root["impurity"] + 1e-6
     document["nodes"] = [
-        root | {"split": {"kind": "threshold", "feature": "flag", "threshold": 0.5}, "left": 1, "right": 2,
+        root | {"split": {"kind": "threshold", "feature": "flag", "threshold": 0.5} | heavier, "left": 1, "right": 2,
                 "impurity": value, "impurity_bound": value},
         *({"id": i + 1, "counts": s, "class": document["classes"][s.index(max(s))]} for i, s in enumerate(sides)),
     ]  # fmt: skip

@@ -117,8 +117,9 @@ def test_a_threshold_that_names_itself_the_best_is_refuted(plane, tmp_path):
     assert best > root["impurity"] + 1
     left = points[:, column] <= cut
     counts = [[int((side & (answers == k)).sum()) for k in (False, True)] for side in (left, ~left)]
+    heavier = {"missing": "left" if 2 * left.sum() >= ROWS else "right", "missing_seen": False}
     root |= {"impurity": best, "impurity_bound": best,
-             "split": {"kind": "threshold", "feature": "xy"[column], "threshold": cut}}  # fmt: skip
+             "split": {"kind": "threshold", "feature": "xy"[column], "threshold": cut} | heavier}  # fmt: skip
     document["nodes"] = [root, *({"id": i + 1, "counts": c, "class": "ab"[c[1] > c[0]]} for i, c in enumerate(counts))]
     document.pop("training_rows", None)
     document["metrics"] = {}

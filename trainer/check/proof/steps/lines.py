@@ -58,12 +58,12 @@ def read_header(
     _, header = next(lines, (0, Record()))
     version = header.get("version")
     goals = numbers(header, "goals")
+    require(header.get("format") == FORMAT, f"the file is not a proof {kind}")
+    require(header.get("rows") == digest, "made for another table: its fingerprint is not that of these rows")
     if empty:
         require(version == OF_EMPTY_CELLS, "some row has an empty cell, and the file is not a proof of version 8")
         version = header.get("like")
-    known = header.get("format") == FORMAT and type(version) is int and version in versions
-    require(known, f"the file is not a proof {kind}")
-    require(header.get("rows") == digest, "made for another table: its fingerprint is not that of these rows")
+    require(type(version) is int and version in versions, f"the file is not a proof {kind}")
     fits = goals is None or (whole_number(header, "scale", 1) == 1 and 1 <= len(goals) <= min(most, MOST_GOALS))
     require(fits and (version == OF_GOALS) == (goals is not None), "its goals are not those of version 4 and scale 1")
     return header, list(goals or ())

@@ -167,7 +167,7 @@ def _codes(column: dict[str, Any], words: list[str]) -> np.ndarray:
     others = [word for word in words if word not in GAPS]
     if others and 2 * sum(re.fullmatch("[A-Z]{2}", word) is not None for word in others) >= len(others):
         marks = GAPS - {"NA"}  # a value among other codes of two letters
-    gap = place.get(MISSING, -1.0) if column.get("missing") == "category" else math.nan
+    gap = place.get(MISSING, -1.0) if column.get("missing") in ("category", "learn") else math.nan
     return np.array([gap if word in marks else place.get(word, -1.0) for word in words])
 
 
@@ -212,6 +212,9 @@ def _fills(model: dict[str, Any], rows: ModelTable) -> list[Finding]:
             words = (
                 f"Column '{column['name']}' fills empty cells with {column['fill']}; the training rows give {counted}."
             )
+            return [recounted("columns", False, words, "basis")]
+        if column.get("fill_seen", True) != bool(np.isnan(values).any()):
+            words = f"Column '{column['name']}' says wrongly whether training rows had empty cells."
             return [recounted("columns", False, words, "basis")]
     return []
 

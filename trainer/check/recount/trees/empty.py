@@ -28,7 +28,10 @@ def check_empty_cells(model: Model, nodes: Sequence[Model], rows: ModelTable) ->
         The rows that the tree was trained on.
     """
     kinds = {column["name"]: column for column in model["columns"]}
-    learns = any(column.get("missing") == "learn" for column in model["columns"])
+    asked = active_parameter(model, "unseen_missing")
+    if asked not in (None, "follow", "refuse"):
+        return [recounted(CLAIM, False, f"'unseen_missing' is '{str(asked)[:40]}'; it can be 'follow' or 'refuse'.")]
+    learns = asked is not None or any(column.get("missing") == "learn" for column in model["columns"])
     if model["method"] == "converted" or not (learns or any(_answers_empty(v["split"]) for v in nodes if "split" in v)):
         return []
     for v, own, left in split_rows(nodes, model["columns"], rows):
