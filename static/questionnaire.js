@@ -8,24 +8,28 @@ const Questionnaire = (() => {
 
   // ---- which question is next
 
-  // whether both ways are followed: nobody knows the value, and the tree has no way of its own for empty cells
-  const followsBoth = (tree, answers, f) => answers.get(f) === UNKNOWN && !tree.columns[f].empty;
+  // whether a question has no way for empty cells of a column that training rows have taken (test.w)
+  const noWay = (test, f) => !test.w?.includes(f);
+  // whether both ways of a question are followed: nobody knows the value, and no training row showed where an empty cell goes
+  const followsBoth = (test, answers, f) => answers.get(f) === UNKNOWN && noWay(test, f);
 
-  // the places where the answers so far end: nodes that need a column, and leaves, each with its share
+  // the places where the answers so far end: nodes that need a column, and leaves, each with its share; and the columns followed both ways
   function frontier(tree, answers) {
     const row = tree.columns.map((_, f) => (typeof answers.get(f) === "number" ? answers.get(f) : NaN));
-    const found = [], waiting = [[0, 1]];
+    const found = [], both = new Set(), waiting = [[0, 1]];
     while (waiting.length) {
       const [at, weight] = waiting.pop(), v = tree.nodes[at];
       const columns = v.t ? TreeEngine.columnsOf(v.t) : [];
-      const open = columns.some((f) => followsBoth(tree, answers, f)), needed = open ? [] : columns.filter((f) => !answers.has(f));
+      const unknown = columns.filter((f) => followsBoth(v.t, answers, f)), open = unknown.length > 0;
+      const needed = open ? [] : columns.filter((f) => !answers.has(f));
+      for (const f of unknown) both.add(f);
       if (!v.t || needed.length) found.push({ at, weight, needed });
       else if (open) {
         const share = v.r ? tree.nodes[v.y].r / v.r : 0.5;
         waiting.push([v.n, weight * (1 - share)], [v.y, weight * share]);
       } else waiting.push([TreeEngine.yes(v.t, row) ? v.y : v.n, weight]);
     }
-    return { row, places: found };
+    return { row, places: found, both };
   }
 
   // the column that is asked next and the node that needs it; null where the answer is there
@@ -168,7 +172,7 @@ const Questionnaire = (() => {
           make("button", { class: "btn primary full" }, all === number ? "See the answer" : "Next"),
           make("button", { class: "btn full", type: "button", onclick: () => answered(f, UNKNOWN) }, "I don’t know"),
           answers.size ? make("button", { class: "btn quiet full", type: "button", onclick: () => backTo([...answers.keys()].pop()) }, "Back") : null),
-        make("p", { class: "note2" }, `${column.empty ? "“I don’t know” goes the way of an empty cell." : "“I don’t know” follows both ways, which may take more questions."} Your answers stay in this window.`));
+        make("p", { class: "note2" }, `${!noWay(tree.nodes[node].t, f) ? "“I don’t know” goes the way of an empty cell." : "“I don’t know” follows both ways, which may take more questions."} Your answers stay in this window.`));
       return [form, given()];
     }
 
@@ -214,11 +218,11 @@ const Questionnaire = (() => {
     }
 
     function result() {
-      const { row, places } = frontier(tree, answers), shares = tree.classes.map(() => 0);
+      const { row, places, both } = frontier(tree, answers), shares = tree.classes.map(() => 0);
       for (const p of places) shares[tree.nodes[p.at].l] += p.weight;
       const labels = shares.map((share, k) => [share, k]).filter(([, k]) => places.some((p) => tree.nodes[p.at].l === k)).sort((a, b) => b[0] - a[0]);
-      const unknown = [...answers].filter(([f]) => followsBoth(tree, answers, f)).map(([f]) => tree.columns[f].shown);
-      const parts = places.length === 1 ? certain(row, places[0].at) : open(labels, unknown);
+      const unknown = [...both].map((f) => tree.columns[f].shown);
+      const parts = places.length === 1 ? certain(row, places[0].at, both) : open(labels, unknown);
       const page = make("div", { class: "b" }, make("p", { class: "note2" }, "Answer"), ...parts, make("div", { class: "steps" },
         make("button", { type: "button", class: "btn primary full", onclick: () => { answers = new Map(); keep(); focus = true; show(); } }, "Start again"),
         answers.size ? make("button", { type: "button", class: "btn quiet full", onclick: () => backTo([...answers.keys()].pop()) }, "Back") : null));
@@ -228,12 +232,12 @@ const Questionnaire = (() => {
 
     function swatch(k) { return make("i", { class: `sw c${(k % 8) + 1}`, "aria-hidden": "true" }); }
 
-    function certain(row, at) {
+    function certain(row, at, both) {
       const v = tree.nodes[at], head = heading("");
       head.append(swatch(v.l), tree.classes[v.l]);
       const how = v.u?.[1] ? `Right for ${percent(v.u[0] / v.u[1])} of ${v.u[1].toLocaleString("en")} unseen rows with these answers.`
         : v.c && v.r ? `Right for ${percent(v.c[v.l] / v.r)} of the ${v.r.toLocaleString("en")} training rows with these answers; on new rows it is right less often.` : null;
-      return [head, make("p", { class: "vh", "data-said": true }, `The answer is ${tree.classes[v.l]}`), how ? make("p", {}, how) : null, steps(row), flip(row, at)].filter(Boolean);
+      return [head, make("p", { class: "vh", "data-said": true }, `The answer is ${tree.classes[v.l]}`), how ? make("p", {}, how) : null, steps(row), flip(row, at, both)].filter(Boolean);
     }
 
     function open(labels, unknown) {
@@ -255,9 +259,9 @@ const Questionnaire = (() => {
       return items.length ? make("div", {}, ...items) : null;
     }
 
-    function flip(row, at) {
+    function flip(row, at, both) {
       const fixed = new Set([...tree.columns.keys()].filter((f) => typeof answers.get(f) !== "number"));
-      const open = new Set([...fixed].filter((f) => !answers.has(f) || followsBoth(tree, answers, f)));
+      const open = new Set([...fixed].filter((f) => !answers.has(f) || both.has(f)));
       const found = TreeEngine.flip(tree, row, { fixed, open, permissions: meta.permissions });
       if (!found.flip) return make("p", { class: "banner" }, found.reason);
       const flips = [found.flip, ...found.alternatives], proof = found.flip.proved

@@ -98,21 +98,6 @@ const TreeEngine = (() => {
 
   const columnsOf = (test) => (test.s ? [...new Set(test.s.map(([f]) => f))] : [test.f]);
 
-  // the shares of the leaves that a row may reach if the columns of `open` are not known: both ways, by training rows where known
-  function bothWays(tree, row, open) {
-    const found = new Map(), waiting = [[0, 1]];
-    while (waiting.length) {
-      const [at, weight] = waiting.pop(), v = tree.nodes[at];
-      if (!v.t) found.set(at, (found.get(at) ?? 0) + weight);
-      else if (!columnsOf(v.t).some((f) => open.has(f))) waiting.push([yes(v.t, row) ? v.y : v.n, weight]);
-      else {
-        const share = v.r ? tree.nodes[v.y].r / v.r : 0.5;
-        waiting.push([v.n, weight * (1 - share)], [v.y, weight * share]);
-      }
-    }
-    return found;
-  }
-
   // ---- steps of a column, exactly
 
   // a finite double as whole / 2^power
@@ -416,7 +401,7 @@ const TreeEngine = (() => {
     return { leaf: leaf(tree, row), row, notes };
   }
 
-  return { read, write, yes, sum, sumText, emptyText, path, leaf, columnsOf, bothWays, flip, regions, parseCsv, predictCsv, predictCells, stepAbove, stepAtMost, FREE };
+  return { read, write, yes, sum, sumText, emptyText, path, leaf, columnsOf, flip, regions, parseCsv, predictCsv, predictCells, stepAbove, stepAtMost, FREE };
 })();
 
 if (typeof module !== "undefined") module.exports = TreeEngine;

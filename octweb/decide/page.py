@@ -109,7 +109,10 @@ def _question(split: Split, schema: Sequence[ColumnSchema]) -> str:
 def gaps_view(found: list[dict[str, Any]]) -> dict[str, Any]:
     """Columns with an answer for a missing or unknown value, and the names of those where such a row is refused."""
     refused = [label(g["column"]) for g in found if g["missing"] is None]
+    answered = [g for g in found if g["missing"]]
     return {
+        "unknown": any(g["unknown"] for g in found),
+        "unseen": any(not g["missing"]["seen"] for g in answered),
         "answered": [g for g in found if g["missing"] or g["unknown"]],
         "refused": refused[:LISTED_NAMES],
         "more": max(0, len(refused) - LISTED_NAMES),

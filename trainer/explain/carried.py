@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainer.data.column_statistics import ColumnStatistics
+from trainer.explain.around import learned_empty
 from trainer.explain.permission import FREE, Permission
 from trainer.table import ColumnKind, ColumnSchema, EmptySide
 from trainer.tree.nodes import Node, Tree
@@ -116,15 +117,20 @@ def _node(tree: Tree, brief: Tree, v: Node, place: dict[int, int], codes: Places
 
 def _test(tree: Tree, split: Split, place: dict[int, int], codes: Places) -> dict[str, Any]:
     flat = split.flat(tree.schema)
-    empty = {} if split.missing is EmptySide.REFUSE else {"e": int(flat.empty_left)}
+    empty: dict[str, Any] = {}
+    if split.missing is not EmptySide.REFUSE and not flat.fills:
+        empty["e"] = int(flat.empty_left)
+    if flat.fills:
+        empty["fill"] = [None if math.isnan(x) else x for x in flat.fills]
+    if learned := [place[f] for f in split.used if learned_empty(tree, split, f)]:
+        empty["w"] = learned
     if flat.test == SUM:
         terms = zip(flat.terms, flat.coefficients, strict=True)
-        filled = {"fill": [None if math.isnan(x) else x for x in flat.fills]} if flat.fills else {}
         return {
             "k": flat.test,
             "h": flat.high,
             "s": [[place[f], codes[f][level] if level >= 0 else level, a] for (f, level), a in terms],
-        } | (filled or empty)
+        } | empty
     record: dict[str, Any] = {"k": flat.test, "f": place[flat.feature]} | empty
     if flat.test == IS_EMPTY:
         return record | {"e": 1}

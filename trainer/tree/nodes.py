@@ -184,11 +184,9 @@ class Tree:
         for v in self.branches:
             if v.split is None:
                 continue
-            filled = v.split.missing is EmptySide.FILL
             for f in v.split.used:
                 # in a categorical column empty cells that training has seen are a category
-                unseen = self.schema[f].kind is ColumnKind.CATEGORICAL or (filled and not self.schema[f].fill_seen)
-                if unseen or not v.split.missing_seen:
+                if self.schema[f].kind is ColumnKind.CATEGORICAL or v.split.unseen_empty(self.schema[f]):
                     found[rows[v.id], f] |= np.isnan(X[rows[v.id], f])
         return found
 

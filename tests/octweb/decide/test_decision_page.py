@@ -96,6 +96,7 @@ def test_gaps_are_what_the_kernel_answers(model, owner, client):
     changed = rows.matrix[3:4].copy()
     changed[0, score] = np.nan
     assert found["score"]["missing"]["leaf"] == int(tree.apply(changed)[0])
+    assert found["score"]["missing"]["seen"] is not bool(tree.unseen_empty(changed)[0, score])
     assert found["score"]["unknown"] is None
 
 

@@ -224,6 +224,12 @@ class Split(ABC):
         """The columns whose empty cell in the row (columns,) decides its side."""
         return () if self.missing is EmptySide.REFUSE else tuple(j for j in self.deciding if np.isnan(row[j]))
 
+    def unseen_empty(self, column: ColumnSchema) -> bool:
+        """Whether no training row has shown the test what to do with an empty cell of `column`, which it reads."""
+        if self.missing is EmptySide.FILL and not column.fill_seen:
+            return True
+        return not self.missing_seen
+
     def empty_answer(self) -> str:
         """'yes' or 'no': the answer of a training row with an empty cell; empty where there is none, or the text says it."""
         return "no" if self.missing is EmptySide.RIGHT and self.missing_seen else ""
