@@ -16,7 +16,7 @@ import numpy as np
 
 from trainer.dtypes import BoolArray, CodeArray, CountArray, FloatArray
 from trainer.errors import ModelFileError
-from trainer.table import ColumnKind, ColumnSchema, EmptySide
+from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.document import columns_of, document, read_document, write_document
 from trainer.tree.route import FlatTree, apply, flatten
 from trainer.tree.splits import Split, goes_left, split_from_json, split_to_json
