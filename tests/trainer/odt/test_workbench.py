@@ -26,9 +26,10 @@ from trainer.families.odt.editing.bench import SubsetWorkbench, subset_bench
 from trainer.families.odt.topology import parse, subtopologies
 from trainer.methods.monitor import Monitor
 from trainer.registry import get
-from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, MissingPolicy, Table
 
 NAMES = ("a", "b", "c d", "e")
+EMPTY_CELLS = ("is empty", "<= 0.25", "<= 1 empty yes", "<= 1 empty no", "<= 1.25 empty yes", "<= 0 empty no")
 
 
 def table(columns: list[tuple[np.ndarray, tuple[str, ...]]]) -> Table:
@@ -68,6 +69,19 @@ def random_problem(rng: np.random.Generator, *, deep: bool) -> Problem:
     )  # fmt: skip
 
 
+def with_empty_cells(rng, problem: Problem) -> Problem:
+    """The problem with a column of numbers or more, whose cells are partly empty; often one value alone is left."""
+    columns = []
+    for column in problem.table.columns:
+        if len(columns) == 0 or column.kind is ColumnKind.NUMERIC:
+            values = rng.integers(0, 3, len(column.values)).astype(float)
+            values[rng.random(len(values)) < rng.uniform(0.1, 0.7)] = np.nan
+            schema = ColumnSchema(name=column.name, kind=ColumnKind.NUMERIC, missing=MissingPolicy.LEARN)
+            column = Column(schema=schema, values=values)
+        columns.append(column)
+    return replace(problem, table=replace(problem.table, columns=tuple(columns)))
+
+
 def random_wishes(rng, problem, questions, card):
     """One to five wishes, some of which contradict each other; some ask what the bins or `max_card` do not allow."""
     texts = []
@@ -84,6 +98,8 @@ def random_wishes(rng, problem, questions, card):
         elif verb == "held" and levels:
             some = rng.permutation(len(levels))[: int(rng.integers(1, len(levels)))]
             texts.append(f"ask {place} {name} in {'|'.join(levels[k] for k in some)}")
+        elif verb == "held" and column.missing.any():
+            texts.append(f"ask {place} {name} {rng.choice(EMPTY_CELLS)}")
         elif verb == "held":
             texts.append(f"ask {place} {name} <= {rng.choice([0.25, 1.25])}")
         elif verb == "together" and not card:
@@ -135,11 +151,13 @@ class Enumerated(Brute):
         return min(costs, default=INFINITE)
 
 
-def instance(seed):
+def instance(seed, *, empty_cells=False):
     rng = np.random.default_rng(seed)
     deep = seed % 8 == 3
     card = 1 if seed % 5 == 1 else 0
     problem = random_problem(rng, deep=deep)
+    if empty_cells:
+        problem = with_empty_cells(rng, problem)
     depth = 3 if deep else int(rng.integers(0, 3)) if seed % 9 == 0 else 2
     bench = SubsetWorkbench(problem, depth=depth, bins=4, card=card)
     texts = random_wishes(rng, problem, bench.space.questions, card)
@@ -149,7 +167,17 @@ def instance(seed):
 
 @seeds(100)
 def test_values_prices_and_conflicts_are_those_of_enumeration(seed):
-    problem, bench, texts, wishes, brute, _ = instance(seed)
+    check_completion(instance(seed))
+
+
+@seeds(100)
+def test_wishes_with_empty_cells_are_those_of_enumeration(seed):
+    check_completion(instance(seed, empty_cells=True))
+
+
+def check_completion(made):
+    """Compare cost, wishes, prices and conflict with all trees."""
+    problem, bench, texts, wishes, brute, _ = made
     want = brute.best(wishes)
     found = bench.complete(texts)
     if want == INFINITE:
@@ -167,6 +195,27 @@ def test_values_prices_and_conflicts_are_those_of_enumeration(seed):
     for price in found.prices:
         assert price.price == want - brute.best([w for w in wishes if w != price.wish]) >= 0
     assert found.optimum.cost == found.optimum.bound == brute.best([])
+
+
+@seeds(40)
+def test_price_lists_with_empty_cells_are_those_of_enumeration(seed):
+    _, bench, texts, wishes, brute, rng = instance(seed, empty_cells=True)
+    found = bench.complete(texts)
+    if found.found:
+        check_price_list(bench, found, texts, wishes, brute, rng)
+
+
+@seeds(40)
+def test_questions_with_empty_cells_part_rows_as_their_split(seed):
+    _, bench, _, _, _, _ = instance(seed, empty_cells=True)
+    space = bench.space
+    for question in range(space.questions.encoded):
+        yes, _ = space.split(space.all_rows, question)
+        expected = np.flatnonzero(space.questions.answers(question)[space.origin])
+        assert yes.tolist() == expected.tolist()
+        if not space.questions.barred(question, frozenset()):
+            (wish,) = bench.wishes([f"ask root {space.questions.wish(question)}"])
+            assert wish.item.named == (question,)
 
 
 @seeds(60)
@@ -218,7 +267,9 @@ def uneven(seed):
     """A problem of few questions, a topology with unequal sides, wishes, and all its trees."""
     rng = np.random.default_rng(seed)
     shape = parse(UNEVEN[seed % len(UNEVEN)])
-    problem = random_problem(rng, deep=True) if shape.depth > 2 else random_problem(rng, deep=False)
+    problem = random_problem(rng, deep=shape.depth > 2)
+    if seed % 3 == 2:
+        problem = with_empty_cells(rng, problem)
     bench = SubsetWorkbench(problem, shape=shape, bins=4)
     texts = random_wishes(rng, problem, bench.space.questions, 0)[: 1 + seed % 3]
     wishes = bench.wishes(texts)

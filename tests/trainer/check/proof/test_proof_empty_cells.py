@@ -134,7 +134,7 @@ WISHES = (
 )
 
 
-@pytest.mark.parametrize("method", ["exact", "exact-numeric"])
+@pytest.mark.parametrize("method", ["exact", "exact-numeric", "odt"])
 @pytest.mark.parametrize("wishes", WISHES, ids=lambda wishes: wishes[0])
 def test_both_checkers_accept_wishes_about_empty_cells(method, wishes, tmp_path, count):
     rng = np.random.default_rng(460)

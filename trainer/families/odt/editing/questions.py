@@ -17,44 +17,52 @@ from trainer.families.odt.groups import Groups
 from trainer.tree.nodes import DraftBranch, DraftLeaf
 from trainer.tree.splits import Split, Subset, goes_left
 
+LEFT = DraftLeaf(label=0)
+RIGHT = DraftLeaf(label=1)
 FIRST_SET = -2  # numbers of categories that stay together go down from here; -1 stands for none
 
 
 class SubsetQuestions(Questions):
-    """The questions of group g are `starts[g]`, ...: of k categories 2^k - 2 masks of those that go left, of k bins k - 1 cuts.
+    """The questions of group g are `starts[g]`, ...: of k categories 2^k - 2 masks of those that go left, of bins the cuts between them.
 
-    Subsets that `max_card` does not allow keep their numbers and are barred everywhere.
+    A column with empty cells has two groups of bins; only the first one asks whether the cell is empty. Subsets that `max_card` does not
+    allow keep their numbers and are barred everywhere.
     """
 
     def __init__(self, problem: Problem, groups: Groups) -> None:
         self.problem = problem
         self.groups = groups
         kinds = list(zip(groups.sizes.tolist(), groups.ordered.tolist(), strict=True))
-        own = [size - 1 if ordered else (1 << size) - 2 for size, ordered in kinds]
+        self.cuts = [self._cuts(g, size) if ordered else () for g, (size, ordered) in enumerate(kinds)]
+        own = [
+            len(cuts) if ordered else (1 << size) - 2 for cuts, (size, ordered) in zip(self.cuts, kinds, strict=True)
+        ]
         self.starts: list[int] = np.cumsum([0, *own]).tolist()
         self.encoded = self.starts[-1]
         self.columns = [column for column, count in zip(groups.columns, own, strict=True) for _ in range(count)]
-        self.group_of = {column: g for g, column in enumerate(groups.columns)}
         self.codes = [() if ordered else self._codes(g, size) for g, (size, ordered) in enumerate(kinds)]
-        self.cuts = [self._cuts(g, size) if ordered else () for g, (size, ordered) in enumerate(kinds)]
         self.held: list[Split] = []
         self._twins: set[int] = set()
         self.sets: list[tuple[int, int]] = []  # (group, mask) of categories that stay together
         self.splits: Sequence[Split] = MadeSplits(self.encoded, cache(self._split_of), self.held)
 
+    def groups_of(self, column: int) -> list[int]:
+        """The groups of a column; two if it has numbers and empty cells."""
+        return [g for g, own in enumerate(self.groups.columns) if own == column]
+
     def _codes(self, g: int, size: int) -> tuple[int, ...]:
         """The codes that the categories of a group have in its column."""
-        return tuple(code for a in range(size) for code in self._asked(g, [a]).among)
+        return tuple(code for a in range(size) for code in self._branch(g, [a]).split.among)
 
     def _cuts(self, g: int, size: int) -> tuple[Split, ...]:
-        """The thresholds between the bins of a group."""
-        found = [self._asked(g, list(range(a + 1))) for a in range(size - 1)]
-        return tuple(in_short_decimals(self.problem, found))
+        """The splits that send the lowest bins of a group left; those that the column's own split sends right are left out."""
+        drafts = [self._branch(g, list(range(a + 1))) for a in range(size - 1)]
+        return tuple(in_short_decimals(self.problem, [draft.split for draft in drafts if draft.left == LEFT]))
 
-    def _asked(self, g: int, chosen: list[int]) -> Split:
-        draft = self.groups.branch(g, chosen, DraftLeaf(), DraftLeaf())
+    def _branch(self, g: int, chosen: list[int]) -> DraftBranch:
+        draft = self.groups.branch(g, chosen, LEFT, RIGHT)
         assert isinstance(draft, DraftBranch)
-        return draft.split
+        return draft
 
     # -- numbers -------------------------------------------------------------------------------------------------------
 
@@ -99,21 +107,19 @@ class SubsetQuestions(Questions):
 
     def _known(self, split: Split) -> tuple[int, bool]:
         """The question of the encoding with this split or -1, and whether one parts the training rows in the same way."""
-        g = self.group_of.get(split.used[0])
-        if g is None:
+        own_groups = self.groups_of(split.used[0])
+        if not own_groups:
             return -1, False
         if split.among:
+            g = own_groups[0]
             mask = self._mask(g, split)
             if not 0 < mask < (1 << int(self.groups.sizes[g])) - 1 or not self.within_card(g, mask):
                 return -1, False
             return (self.number(g, mask) if mask.bit_count() == len(split.among) else -1), True
+        cuts = {self.starts[g] + c: cut for g in own_groups for c, cut in enumerate(self.cuts[g])}
+        same = next((number for number, cut in cuts.items() if cut == split), -1)
         own = goes_left(split, self.problem.matrix)
-        for c, cut in enumerate(self.cuts[g]):
-            if cut == split:
-                return self.starts[g] + c, True
-            if np.array_equal(goes_left(cut, self.problem.matrix), own):
-                return -1, True
-        return -1, False
+        return same, any(np.array_equal(goes_left(cut, self.problem.matrix), own) for cut in cuts.values())
 
     def _mask(self, g: int, split: Split) -> int:
         return sum(1 << a for a, code in enumerate(self.codes[g]) if code in split.among)
@@ -122,14 +128,13 @@ class SubsetQuestions(Questions):
         return question >= self.encoded and question not in self._twins
 
     def of_column(self, column: int) -> list[int]:
-        g = self.group_of.get(column)
-        return [] if g is None else list(range(self.starts[g], self.starts[g + 1]))
+        return [q for g in self.groups_of(column) for q in range(self.starts[g], self.starts[g + 1])]
 
     # -- categories that stay together -----------------------------------------------------------------------------------
 
     def together(self, split: Split) -> int:
         name = self.problem.table.names[split.used[0]]
-        g = self.group_of.get(split.used[0])
+        g = next(iter(self.groups_of(split.used[0])), None)
         levels = self.problem.table.schema[split.used[0]].categories
         absent = [levels[code] for code in split.among if g is None or code not in self.codes[g]]
         if g is None or absent:

@@ -101,7 +101,7 @@ class SubsetSpace(editing.EditingSpace):
         present = self.present(g, rows)
         if self.groups.ordered[g]:
             cuts = [a for a in range(int(self.groups.sizes[g])) if present >> a & 1][:-1]
-            return [self.questions.number(g, (1 << (a + 1)) - 1) for a in cuts]
+            return [self.questions.number(g, (1 << (a + 1)) - 1) for a in cuts if a < len(self.questions.cuts[g])]
         units = [unit for unit in self.allowed(banned).units[g] if unit & present]
         masks = [0]
         for unit in units[:-1] if not alike else units:
@@ -214,8 +214,9 @@ def _nodes(allowed: Allowed) -> int:
 
 def _check_size(problem: Problem, groups: Groups) -> None:
     """Raise DataError if there are more questions than can be gone through one by one."""
-    kinds = zip(groups.columns, groups.sizes.tolist(), groups.ordered.tolist(), strict=True)
-    counts = {column: size - 1 if ordered else (1 << size) - 2 for column, size, ordered in kinds}
+    counts = dict.fromkeys(groups.columns, 0)
+    for column, size, ordered in zip(groups.columns, groups.sizes.tolist(), groups.ordered.tolist(), strict=True):
+        counts[column] += size - 1 if ordered else (1 << size) - 2
     if sum(counts.values()) > MOST_QUESTIONS:
         worst = max(counts, key=lambda column: counts[column])
         raise DataError(
