@@ -13,6 +13,7 @@ import pytest
 from tests.seeds import seeds
 from tests.trainer.exact.test_good_trees import check_levels
 from tests.trainer.oracles.good_trees import Every, instance, leaves
+from tests.trainer.oracles.workbench import empty_table, random_table
 from trainer.data.encoding import Scheme
 from trainer.data.problem import Problem
 from trainer.errors import ParameterError
@@ -25,7 +26,7 @@ def difference(every, said, column, favoured, rate):
     values = every.problem.table.columns[column].values
     rates = []
     for value in np.unique(values):
-        own = values == value
+        own = np.isnan(values) if np.isnan(value) else values == value
         if rate == "opportunity":
             own &= every.y == favoured
         if every.w[own].sum():
@@ -50,11 +51,12 @@ def passes(every, tree, *, asked, column, favoured, rows, model, most_leaves, re
     return few and all(right >= share * int(every.w[own].sum()) for share in recalls.values())
 
 
+@pytest.mark.parametrize("table", [random_table, empty_table])
 @pytest.mark.parametrize("part", range(3))
-def test_rates_and_agreement_choose_among_the_good_trees(part, count):
+def test_rates_and_agreement_choose_among_the_good_trees(part, table, count):
     kept = left_out = 0
     for seed in range(part, min(3 * count, 600), 3):
-        problem, bench, every, rng = instance(seed)
+        problem, bench, every, rng = instance(seed, table)
         names = problem.table.names
         classes = problem.labels.classes
         limit = math.floor(Fraction("1.6") * min(every.costs))

@@ -12,8 +12,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tests.seeds import seeds
 from tests.trainer.oracles.good_trees import Every, instance, leaves
-from tests.trainer.oracles.workbench import random_table
+from tests.trainer.oracles.missing import partitions
+from tests.trainer.oracles.workbench import empty_table, random_table
 from trainer.data.encoding import Scheme
 from trainer.data.problem import Problem
 from trainer.data.reader import load
@@ -40,10 +42,11 @@ def test_a_workbench_that_nobody_holds_is_gone_at_once():
         gc.enable()
 
 
+@pytest.mark.parametrize("table", [random_table, empty_table])
 @pytest.mark.parametrize("part", range(5))
-def test_counts_order_and_ranges_are_those_of_enumeration(part, count):
+def test_counts_order_and_ranges_are_those_of_enumeration(part, table, count):
     for seed in range(part, min(8 * count, 500), 5):
-        problem, bench, every, rng = instance(seed)
+        problem, bench, every, rng = instance(seed, table)
         slack = ["0", "0.1", "0.37", "1", "5"][rng.integers(5)]
         rows = ["0", "1", "2.5"][rng.integers(3)] if rng.random() < 0.4 else None
         good = bench.good_trees(slack_rows=rows) if rows else bench.good_trees(slack=slack)
@@ -88,11 +91,12 @@ def test_counts_order_and_ranges_are_those_of_enumeration(part, count):
             assert shares[i] == pytest.approx(counts / len(want))
 
 
+@pytest.mark.parametrize("table", [random_table, empty_table])
 @pytest.mark.parametrize("part", range(3))
-def test_filters_choose_among_the_same_good_trees(part, count):
+def test_filters_choose_among_the_same_good_trees(part, table, count):
     chosen = 0
     for seed in range(part, min(8 * count, 500), 3):
-        problem, bench, every, rng = instance(seed)
+        problem, bench, every, rng = instance(seed, table)
         names = problem.table.names
         must = [str(n) for n in names if rng.random() < 0.3][:2]
         without = [str(n) for n in names if n not in must and rng.random() < 0.25]
@@ -305,3 +309,22 @@ def test_the_counts_of_treefarms_without_trivial_questions_follow_from_the_class
     limit = Fraction("278.04")
     least = Fraction("247.48")
     assert Workbench(problem, depth=4).good_trees(slack_rows=limit - least).without_idle == four
+
+
+@seeds(90)
+def test_questions_of_empty_cells_part_rows_once_each(seed):
+    """The questions that are counted, against those of the definition: no partition is missing or counted twice."""
+    problem = replace(empty_table(seed), scheme=Scheme.ALL_THRESHOLDS)
+    questions = Workbench(problem, depth=2).space.questions
+    answers = [questions.answers(q) for q in range(questions.encoded)]
+    asked = Counter(partition(left) for left in answers if left.any() and not left.all())
+    wanted = Counter()
+    for column in problem.table.columns:
+        alone = partitions(replace(problem.table, columns=(column,)))
+        wanted.update({partition(left) for left in alone if left.any() and not left.all()})
+    assert asked == wanted
+
+
+def partition(left):
+    """Both sides of a question, whichever is called yes."""
+    return frozenset({left.tobytes(), (~left).tobytes()})

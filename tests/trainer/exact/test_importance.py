@@ -6,8 +6,10 @@ import itertools
 from fractions import Fraction
 
 import numpy as np
+import pytest
 
 from tests.trainer.oracles.good_trees import instance
+from tests.trainer.oracles.workbench import empty_table, random_table
 from trainer.data.encoding import Scheme
 from trainer.data.problem import Problem
 from trainer.editing.space import SearchStopped
@@ -38,10 +40,11 @@ def lost(every, tree, column):
     return wrong - int(w[said != y].sum()) * int(w.sum())
 
 
-def test_least_and_largest_importance_are_those_of_enumeration(count):
+@pytest.mark.parametrize("table", [random_table, empty_table])
+def test_least_and_largest_importance_are_those_of_enumeration(table, count):
     asked = 0
     for seed in range(min(2 * count, 500)):
-        problem, bench, every, rng = instance(seed)
+        problem, bench, every, rng = instance(seed, table)
         filters = {"max_leaves": int(rng.integers(2, 6))} if seed % 4 == 1 else {}
         if seed % 4 == 2:
             filters = {"groups": problem.table.names[0], "difference": "0.6"}

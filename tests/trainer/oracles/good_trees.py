@@ -88,9 +88,9 @@ def leaves(tree):
     return 1 if tree is None else leaves(tree[1]) + leaves(tree[2])
 
 
-def instance(seed):
+def instance(seed, table=random_table):
     rng = np.random.default_rng(seed + 1000)
-    problem = random_table(seed)
+    problem = table(seed)
     depth = int(rng.integers(0, 4)) if seed % 5 == 0 else int(rng.integers(2, 4))
     min_leaf = 2 if seed % 6 == 0 else 1
     bench = Workbench(problem, depth=depth, min_leaf=min_leaf)
