@@ -119,6 +119,9 @@ class Certificate:
     unproved: str = ""  # a part of the claim that is open though bound and objective may agree
     note: str = ""  # what somebody who reads the claim should know of it, as a sentence
     weight_error: float = 0.0  # objective and bound hold for real-valued weights, which were rounded, up to this
+    costs: dict[str, Any] | None = (
+        None  # what answers cost, and what the tree and others cost, see trainer.training.run
+    )
 
     @property
     def proved_optimal(self) -> bool:
@@ -130,7 +133,7 @@ class Certificate:
         record = asdict(self)
         record["guarantee"], record["status"] = str(self.guarantee), str(self.status)
         record["evidence"] = list(self.evidence)
-        for name in ("weight_error", "note"):
+        for name in ("weight_error", "note", "costs"):
             if not record[name]:
                 del record[name]
         return {key: _finite(value) for key, value in record.items()}

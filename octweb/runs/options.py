@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from trainer.errors import ParameterError
-from trainer.methods.base import Method, Parameter
+from trainer.methods.base import MAX_TEXT, Method, Parameter
 from trainer.registry import METHODS
 
 PROOF_SECONDS = 60.0  # beyond the search; a longer proof is left to the command line
@@ -29,6 +29,11 @@ def add_parameter_flags(parser: argparse.ArgumentParser) -> None:
             help=f"{parameter.help} ({parameter.allowed()})".replace("%", "%%"),
         )
     parser.add_argument(
+        "--cost", action="append", default=[], metavar="TRUE>ANSWER=COST",
+        help="what an answer costs in a row of a true class, as in 'bad>good=5' or 'good>bad=0.2*amount'; repeat it",
+    )  # fmt: skip
+    parser.add_argument("--costs", metavar="FILE", help="a JSON file of costs, by true class and answer, with a unit")
+    parser.add_argument(
         "--set",
         dest="extra",
         action="append",
@@ -47,8 +52,25 @@ def parameters_of(method: Method, options: dict[str, Any]) -> tuple[dict[str, An
     unused = [name for name in raw if method.parameter(name) is None]
     for name in unused:
         del raw[name]
-    raw |= _assignments(options.get("extra") or [])
+    raw |= _assignments(options.get("extra") or []) | _costs(options)
     return raw, unused
+
+
+def _costs(options: dict[str, Any]) -> dict[str, str]:
+    """Return the costs of --cost and --costs as a parameter; nothing without them."""
+    named = options.get("cost") or []
+    path = options.get("costs")
+    if named and path:
+        raise ParameterError({"costs": "give --cost or --costs, not both."})
+    if named:
+        return {"costs": "; ".join(named)}
+    if not path:
+        return {}
+    with open(path, encoding="utf-8") as stream:
+        text = stream.read(MAX_TEXT + 1).strip()
+    if not text.startswith("{"):
+        raise ParameterError({"costs": f"'{path}' is not a JSON object of costs."})
+    return {"costs": text}
 
 
 def arguments_of(parameters: Iterable[tuple[str, Any]]) -> list[str]:

@@ -102,6 +102,9 @@ def objective_words(parameters: Mapping[str, Any], method: Method) -> str:
         return f"specificity on training rows, with a sensitivity of at least {decimal_text(sensitivity)}"
     if specificity is not None and sensitivity is None:
         return f"sensitivity on training rows, with a specificity of at least {decimal_text(specificity)}"
+    if parameters.get("costs"):
+        penalty = ", less the leaf penalty" if float(parameters.get("leaf_penalty") or 0) else ""
+        return f"costs saved against the dearest answers, as a share{penalty}"
     correct = "share of training rows correct"
     if method.parameter("negative_weight") and str(parameters.get("negative_weight") or "1") != "1":
         correct = "weighted share of training rows correct"

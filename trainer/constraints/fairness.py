@@ -59,7 +59,7 @@ def _sentences(values: Mapping[str, Any]) -> list[str]:
 
 FAIRNESS = (
     Parameter(
-        name="fairness", type="choice", default="none", choices=("none", "parity", "opportunity"), label="Fairness",
+        name="fairness", counts_rows=True, type="choice", default="none", choices=("none", "parity", "opportunity"), label="Fairness",
         help="Predict a class equally often in all groups: among all rows (parity, two classes) or among the rows of that class (opportunity).",
         advanced=True, check=favoured, restricts=_scope_words, sentences=_sentences,
     ),

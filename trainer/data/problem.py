@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from trainer.data.costs import RowCosts
 from trainer.data.encoding import Encoding, Scheme, encode_binary, encode_filled, encode_numeric, median_of
 from trainer.dtypes import CountArray, FloatArray
 from trainer.errors import DataError, ParameterError, closest, list_names
@@ -57,6 +58,10 @@ class Problem:
     same columns that is known already; methods that declare `warm_start` begin with it. `quantile_weights` replaces
     `weights` in the binary encoding, where classes are weighted and questions are not to depend on it. `follow_unseen` says whether
     a split of a column without empty training cells answers empty cells at all.
+
+    With `costs`, the objective is the weight of correct copies over the weight of all copies, less the penalties: every row has a copy
+    for each answer, which weighs what the answer saves against the dearest one. Methods search `searched`, the problem of these copies.
+    The copies take their features from the rows, `source`.
     """
 
     table: Table
@@ -69,6 +74,8 @@ class Problem:
     warm_start: Draft | None = None
     quantile_weights: CountArray | None = None
     follow_unseen: bool = True
+    costs: RowCosts | None = None
+    source: Problem | None = None
 
     def __post_init__(self) -> None:
         if len(self.table) == 0:
@@ -115,8 +122,26 @@ class Problem:
         return len(self.labels.classes)
 
     @cached_property
+    def searched(self) -> Problem:
+        """The problem that methods search: of the weighted copies if answers have costs, else the problem itself."""
+        if self.costs is None:
+            return self
+        copies = self.costs.copies
+        rows, answers = np.nonzero(copies)
+        return replace(
+            self,
+            table=self.table.take(rows),
+            labels=replace(self.labels, codes=answers.astype(np.int32)),
+            weights=copies[rows, answers],
+            costs=None,
+            source=self,
+        )
+
+    @cached_property
     def numeric(self) -> Encoding:
         """Numeric columns as they are, one 0/1 feature per category."""
+        if self.source is not None:
+            return self.source.numeric
         return encode_numeric(self.table)
 
     @cached_property
@@ -132,11 +157,15 @@ class Problem:
     @cached_property
     def filled(self) -> Encoding:
         """The features of sums over many columns: empty cells filled with the median, and a feature that says where they were."""
+        if self.source is not None:
+            return self.source.filled
         return encode_filled(self.table, self.counting_weights)
 
     @cached_property
     def binary(self) -> Encoding:
         """The binary encoding that `scheme` and `bins` ask for."""
+        if self.source is not None:
+            return self.source.binary
         return encode_binary(self.table, self.scheme, self.bins, self.counting_weights)
 
     def tree(self, draft: Draft, rows: CountArray | None = None) -> Tree:
@@ -149,6 +178,7 @@ class Problem:
             schema=self.table.schema,
             classes=self.labels.classes,
             weights=None if self.weights is None else self.weights[take],
+            costs=None if self.costs is None else self.costs.weighted[take],
         )
 
     def stored(self, tree: Tree) -> Tree:
@@ -169,6 +199,8 @@ class Problem:
     @cached_property
     def fills(self) -> dict[int, float]:
         """The median of each column that learns from empty cells, by its place; sums of many columns read it in place of an empty cell."""
+        if self.source is not None:
+            return self.source.fills
         medians = {
             j: median_of(column, self.counting_weights)
             for j, column in enumerate(self.table.columns)
@@ -180,12 +212,19 @@ class Problem:
         """Weight of the rows that `tree` classifies correctly."""
         return int(self.row_weights[tree.predict(self.matrix) == self.y].sum())
 
+    def gain(self, tree: Tree) -> int:
+        """Return the weight that the objective counts as correct: of the rows, or of their copies where answers have costs."""
+        if self.costs is None:
+            return self.correct(tree)
+        saved = self.costs.most - self.costs.total(tree.predict(self.matrix))
+        return saved // self.costs.divisor
+
     def objective(self, tree: Tree) -> float:
         """The objective of `tree` on these rows, from one exact fraction."""
         paid = self.leaf_penalty * tree.n_leaves
         if self.coefficient_penalty:
             paid += self.coefficient_penalty * tree.n_coefficients
-        return float(Fraction(self.correct(tree), self.n) - paid)
+        return float(Fraction(self.gain(tree), self.searched.n) - paid)
 
 
 def class_weighted(settings: Mapping[str, Any], labels: Labels, weights: CountArray | None) -> CountArray | None:

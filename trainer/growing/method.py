@@ -26,12 +26,12 @@ from trainer.tree.prune import alphas, alphas_between, collapses, prune, pruned_
 from trainer.worker_pool import WorkerPool
 
 MIN_NODE = Parameter(
-    name="min_node", type="integer", default=2, minimum=2, maximum=10**9, label="Rows to split",
+    name="min_node", counts_rows=True, type="integer", default=2, minimum=2, maximum=10**9, label="Rows to split",
     help="A node with fewer training rows than this becomes a leaf.", unit="rows", advanced=True,
     restricts=lambda s: [f"no question to fewer than {s['min_node']} rows"] if s["min_node"] > 2 else [],
 )  # fmt: skip
 MIN_GAIN = Parameter(
-    name="min_gain", type="number", default=0.0, minimum=0, maximum=1, label="Least gain",
+    name="min_gain", counts_rows=True, type="number", default=0.0, minimum=0, maximum=1, label="Least gain",
     help="A split must reduce the impurity by at least this share of the training rows; 0 allows splits without gain.",
     advanced=True,
     restricts=lambda s: [f"each question lowering the impurity by at least {s['min_gain']} of the rows"] if s["min_gain"] else [],

@@ -6,6 +6,7 @@ Its `solve(problem, settings, monitor)` runs in a worker thread, reports to the 
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from trainer.certificate import Guarantee, Status
+from trainer.data.cost_text import read_costs
 from trainer.data.problem import Problem, SettingNames
 from trainer.dtypes import BitArray
 from trainer.errors import ParameterError, TrainerError
@@ -50,6 +52,7 @@ class Parameter:
     others and the names in the data, and raises ParameterError; it runs before anything is queued. `restricts` says in words for the
     scope what the value leaves out of the search, one text for each restriction, none if it leaves out nothing. `sentences` says
     the same to somebody who is about to start a run; the values may still be incomplete. `one_leaf`: a tree of one leaf keeps it always.
+    `counts_rows`: it counts rows, and a search with costs counts copies of rows, so that only its default is taken beside costs.
     """
 
     name: str
@@ -67,6 +70,7 @@ class Parameter:
     restricts: Restricts | None = None
     sentences: Sentences | None = None
     one_leaf: bool = False
+    counts_rows: bool = False
 
     def parse(self, raw: Any) -> Value:
         """The value of `raw` (text or JSON); raises ValueError with a sentence that says what is allowed."""
@@ -81,6 +85,7 @@ class Parameter:
                 raise ValueError(f"'{raw}' is not one of {', '.join(self.choices)}")
             return str(raw)
         if self.type == "text":
+            raw = json.dumps(raw) if isinstance(raw, Mapping) else raw
             if len(str(raw)) > MAX_TEXT:
                 raise ValueError(f"the text has {len(str(raw)):,} characters; {MAX_TEXT:,} are possible")
             return str(raw)
@@ -343,6 +348,11 @@ class Method:
             try:
                 if parameter.check is not None:
                     parameter.check(settings, names)
+                if settings.get("costs") and parameter.counts_rows and settings[parameter.name] != parameter.default:
+                    off = "empty" if parameter.default in ("", None) else parameter.default
+                    raise ParameterError(
+                        {parameter.name: f"it must be {off} with costs, which are searched over copies of rows."}
+                    )
             except ParameterError as error:
                 errors |= error.errors
         if errors:
@@ -414,7 +424,7 @@ COEFFICIENT_PENALTY = Parameter(
     help="Subtracted from the training accuracy for every column that a question weighs: 0.01 means 1 % of the rows.",
 )  # fmt: skip
 PAPER_LAMBDA = Parameter(
-    name="paper_lambda", type="number", default=None, minimum=0, maximum=0.999, label="The paper's λ",
+    name="paper_lambda", counts_rows=True, type="number", default=None, minimum=0, maximum=0.999, label="The paper's λ",
     help="Weight of the branchings in the paper's own objective, (1 − λ) correct − λ branchings. It replaces the "
     "leaf penalty; empty means that the leaf penalty is used.",
     advanced=True,
@@ -436,16 +446,37 @@ SEED = Parameter(
     help="Fixes every random choice, so that the same run gives the same tree again.", advanced=True,
 )  # fmt: skip
 MIN_LEAF = Parameter(
-    name="min_leaf", type="integer", default=1, minimum=1, maximum=10**9, label="Rows per leaf",
+    name="min_leaf", counts_rows=True, type="integer", default=1, minimum=1, maximum=10**9, label="Rows per leaf",
     help="The smallest number of training rows that a leaf may have.", unit="rows",
     restricts=lambda s: [f"at least {s['min_leaf']} rows in a leaf"] if s["min_leaf"] > 1 else [],
     sentences=lambda v: [f"A leaf has at least {count_words(v['min_leaf'], 'row')}."] if int(v.get("min_leaf") or 1) > 1 else [],
 )  # fmt: skip
 CLASS_WEIGHT = Parameter(
-    name="class_weight", type="choice", default="none", choices=("none", "balanced"), label="Class weights",
+    name="class_weight", counts_rows=True, type="choice", default="none", choices=("none", "balanced"), label="Class weights",
     help="'balanced' gives every class the same total weight, in exact integers: the objective is then mean recall.",
     advanced=True,
 )  # fmt: skip
+
+
+def _check_costs(settings: Settings, names: SettingNames) -> None:
+    """Raise ParameterError for costs that cannot be read, and for a pruning whose folds would divide the copies of a row."""
+    if read_costs(settings, names) is None:
+        return
+    if settings.get("pruning") == "cross-validation" and len(names.classes) > 2:
+        raise ParameterError({"pruning": "'cross-validation' takes two classes with costs. Give a number instead."})
+
+
+COSTS = Parameter(
+    name="costs", type="text", default="", label="Costs of answers", advanced=True, check=_check_costs,
+    help="What an answer costs in a row of a true class: 'bad>good=5; good>bad=0.2*amount', or JSON. Costs that are not named are 0 for "
+    "the true class and 1 for other answers. The tree of least cost is searched. The leaf penalty is then a share of the cost of the "
+    "best single answer.",
+)  # fmt: skip
+COST_UNIT = Parameter(
+    name="cost_unit", type="text", default="", flag=True, label="Unit of the costs", advanced=True,
+    help="The unit in which costs are given and reported, for example EUR.",
+)  # fmt: skip
+ANSWER_COSTS = (COSTS, COST_UNIT)
 BINARISE = Parameter(
     name="binarise", type="choice", default="quantile-thresholds", flag=True, label="Numeric columns become",
     choices=("quantile-thresholds", "quantile-buckets", "all-thresholds", "none"),

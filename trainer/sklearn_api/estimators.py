@@ -141,6 +141,8 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         if by_class is not None:
             sample_weight = _times_class_weights(by_class, y, sample_weight, settings)
         counted = _integer_weights(sample_weight, len(table))
+        if settings.get("costs"):
+            _check_weights_beside_costs(sample_weight, counted)
         weights = None if counted is None else counted.weights
         known = np.unique(y)
         if weights is not None and (weights == 0).any():
@@ -301,6 +303,14 @@ def _times_class_weights(
         raise ParameterError({"class_weight": "the weights of classes must be finite numbers that are not negative."})
     own = _check_sample_weight(sample_weight, np.empty((len(y), 1)), dtype=np.float64, ensure_non_negative=True)
     return own * factors[codes]
+
+
+def _check_weights_beside_costs(sample_weight: Any, counted: WholeWeights | None) -> None:
+    """Raise ParameterError unless the weights are integers: others are scaled, and totals would be scaled with them."""
+    if counted is not None and not (np.asarray(sample_weight, np.float64) == counted.weights).all():
+        raise ParameterError(
+            {"sample_weight": "weights must be whole numbers with costs. Multiply other weights into the costs."}
+        )
 
 
 def _integer_weights(sample_weight: Any, n: int) -> WholeWeights | None:

@@ -57,7 +57,7 @@ def fitted_file(method: Method, tree: Tree, problem: Problem, settings: Settings
         target=problem.labels.name,
         method=method.id,
         parameters=settings.to_json() | {"test_share": 0.0, "folds": 0},
-        metrics={"train": metrics_of(tree, problem.matrix, problem.y, problem.weights)},
+        metrics={"train": metrics_of(tree, problem.matrix, problem.y, problem.weights, problem.costs)},
         fingerprint=fingerprint(problem.table, problem.labels),
         rows=rows_record(len(problem.table), np.array([], np.int64), None, weights if weighted else None, None),
     )
@@ -74,7 +74,9 @@ def save_fitted(file: ModelFile, certificate: Certificate, path: Path, search: F
     record = certificate.to_json()
     if search is not None:
         beside = path.with_name(f"{path.stem}.{PROOF_ENDING}")
-        written = write_proof(beside, search.problem, search.method, search.settings, search.solution, ProofLimits())
+        written = write_proof(
+            beside, search.problem.searched, search.method, search.settings, search.solution, ProofLimits()
+        )
         record["evidence"].append(written)
         if not written["made"]:
             _warn(f"No proof was written. {written['reason']}")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from trainer.certificate import Limits
+from trainer.data.cost_text import read_costs
+from trainer.data.costs import row_costs
 from trainer.data.encoding import Scheme
-from trainer.data.problem import Problem, class_weighted
+from trainer.data.problem import Problem, SettingNames, class_weighted
 from trainer.dtypes import CountArray
 from trainer.methods.base import Settings, coefficient_penalty, leaf_penalty
 from trainer.solver_common.warm_start import adapt
@@ -20,14 +22,17 @@ def pose(
     """The problem that the settings make of the rows; `weights` int64 (rows,), or None if every row counts one.
 
     `start` is a tree to begin with, matched by the names of columns and classes. Raises ParameterError if classes cannot be
-    weighted as asked or the start does not fit, and DataError if there are no rows.
+    weighted as asked, costs do not fit the rows, or the start does not fit, and DataError if there are no rows.
     """
+    matrix = read_costs(settings, SettingNames(columns=table.names, classes=labels.classes))
+    costs = None if matrix is None else row_costs(matrix, table, labels.codes, weights)
     weighted = class_weighted(settings, labels, weights)
     plain = np.ones(len(table), np.int64) if weights is None and weighted is not None else weights
+    penalty = leaf_penalty(settings, len(table) if weighted is None else int(weighted.sum()))
     return Problem(
         table=table,
         labels=labels,
-        leaf_penalty=leaf_penalty(settings, len(table) if weighted is None else int(weighted.sum())),
+        leaf_penalty=penalty if costs is None else costs.leaf_share(penalty),
         coefficient_penalty=coefficient_penalty(settings),
         weights=weighted,
         scheme=Scheme(settings.get("binarise", Scheme.QUANTILE_THRESHOLDS)),
@@ -35,6 +40,7 @@ def pose(
         quantile_weights=plain,
         follow_unseen=settings.get("unseen_missing", "follow") == "follow",
         warm_start=None if start is None else adapt(start, table, labels),
+        costs=costs,
     )
 
 

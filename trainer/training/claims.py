@@ -169,12 +169,41 @@ def wishes_in_words(text: str, certificate: Mapping[str, Any]) -> str:
 
 
 def objective_words(certificate: Mapping[str, Any]) -> str:
-    """Return what is maximised: the goal, or the share of correct rows less the penalties."""
+    """Return what is optimised: the goal, the cost of the answers, or the share of correct rows less the penalties."""
     if certificate.get("goal"):
         return Goal.from_json(dict(certificate["goal"])).words()
+    if certificate.get("costs"):
+        return _cost_words(certificate["costs"])
     words = f"share of training rows right − {certificate.get('leaf_penalty') or 0} × leaves"
     penalty = certificate.get("coefficient_penalty")
     return words + (f" − {penalty} × coefficients" if penalty else "")
+
+
+def _cost_words(costs: Mapping[str, Any]) -> str:
+    """Return that costs are minimised, with those that differ from plain errors."""
+    unit = f" {costs['unit']}" if costs["unit"] else ""
+    pairs = [(true, answer, text) for true, row in costs["costs"].items() for answer, text in row.items()]
+    named = [f"{true}>{answer}={text}" for true, answer, text in pairs if text != str(int(true != answer))]
+    price = f" + {number_text(costs['leaf_price'])}{unit} for each leaf" if costs["leaf_price"] else ""
+    return f"least cost of the answers to the training rows{unit and f' in{unit}'}{price} (true class>answer: {'; '.join(named) or 'errors'})"
+
+
+def cost_sentence(costs: Mapping[str, Any]) -> str:
+    """Return what a tree's answers cost on the training rows, beside the best constant answer, and what is proved."""
+    unit = f" {costs['unit']}" if costs["unit"] else ""
+    constant = costs["best_constant"]
+    words = (
+        f"The answers cost {number_text(costs['cost'])}{unit} on the training rows, {number_text(costs['cost_per_row'])}{unit} per row. "
+        f"Always answering {constant['answer']} costs {number_text(constant['cost'])}{unit}."
+    )
+    if costs["floor"]:
+        words += f" No answer avoids {number_text(costs['floor'])}{unit}."
+    if costs["least"] is not None:
+        leaves = " with its leaves" if costs["leaf_price"] else ""
+        words += f" No tree of this scope costs less than {number_text(costs['least'])}{unit}{leaves}."
+    if costs["rounding_error"]:
+        words += f" Costs were rounded: any total may differ by up to {number_text(costs['rounding_error'])}{unit}."
+    return words
 
 
 def _claim_texts(certificate: Mapping[str, Any]) -> tuple[Kind, str, str]:

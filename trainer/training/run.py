@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import IO, Any
@@ -17,6 +17,7 @@ import numpy as np
 
 from trainer.certificate import OPTIMAL_GAP, Certificate, Evidence, Guarantee, Progress, Status, relative_gap
 from trainer.data.column_statistics import describe_columns
+from trainer.data.costs import RowCosts, row_costs
 from trainer.data.folds import check_evaluation, holdout, rows_record, stratified_folds
 from trainer.data.problem import Problem
 from trainer.errors import InfeasibleError, ParameterError, SolverError
@@ -41,6 +42,7 @@ MAX_FOLD_NODES = 20_000  # larger trees of folds are not kept in the model file
 MAX_TREE_IN_PROGRESS = 255  # nodes; a larger incumbent is not repeated in every progress line
 
 
+LISTS_TREES = (Evidence.LEAF_FRONTIER, Evidence.COEFFICIENT_FRONTIER, Evidence.OPTIMAL_TREES)
 CHECK = "check"  # the phase in which the tree that is kept is reported
 
 
@@ -90,6 +92,7 @@ def train(
     _check_start(request, method)
     train_rows, test_rows = holdout(request.labels.codes, request.test_share, settings.get("seed", 0))
     problem = _problem(request, settings, train_rows, start=request.warm_start)
+    test_costs = _costs_of(request, problem, test_rows)
     prepare(problem)
     monitor = Monitor(limits_of(settings), sink)
     if on_start is not None:
@@ -102,10 +105,12 @@ def train(
         leaves=tree.n_leaves,
         draft=to_draft(tree),
     )
-    metrics: dict[str, Any] = {"train": metrics_of(tree, problem.matrix, problem.y, problem.weights)}
+    metrics: dict[str, Any] = {"train": metrics_of(tree, problem.matrix, problem.y, problem.weights, problem.costs)}
     if len(test_rows):
         test = request.table.take(test_rows).matrix()
-        metrics["test"] = metrics_of(tree, test, request.labels.codes[test_rows], _weights(request, test_rows))
+        metrics["test"] = metrics_of(
+            tree, test, request.labels.codes[test_rows], _weights(request, test_rows), test_costs
+        )
     fold = fold_trees = None
     if request.folds and not monitor.cancelled and request.left is None:
         fold = stratified_folds(request.labels.codes, request.folds, settings.get("seed", 0))
@@ -117,7 +122,13 @@ def train(
         monitor.report(phase="proof")
         claim["evidence"].append(
             write_proof(
-                request.proof, problem, method, settings, solution, request.proof_limits, lambda: monitor.cancelled
+                request.proof,
+                problem.searched,
+                method,
+                settings,
+                solution,
+                request.proof_limits,
+                lambda: monitor.cancelled,
             )
         )
     model = ModelFile(
@@ -158,20 +169,27 @@ def fit(
     if problem.n_classes > 1:
         method.check(settings, problem.names)
     solution = (
-        solve(method, problem, settings, monitor)
+        _without_copies(problem, solve(method, problem.searched, settings, monitor))
         if left is None
         else solution_from_progress(method, problem, settings, left)
     )
     tree = problem.tree(solution.draft)
     if method.guarantee is Guarantee.TREE:
         simpler = problem.tree(simplify(tree))
-        if problem.correct(simpler) < problem.correct(tree):
+        if problem.gain(simpler) < problem.gain(tree):
             raise SolverError(
                 "Simplifying the tree lost correct rows; this is a defect of the program, not of the data."
             )
         tree = simpler
     tree = problem.stored(tree)
     return tree, certify(method, problem, settings, solution, tree, monitor), solution
+
+
+def _without_copies(problem: Problem, solution: Solution) -> Solution:
+    """Return the solution without evidence that lists trees counted in copies."""
+    if problem.costs is None:
+        return solution
+    return replace(solution, evidence=tuple(e for e in solution.evidence if e["kind"] not in LISTS_TREES))
 
 
 def certify(
@@ -228,7 +246,34 @@ def certify(
         goal=None if solution.goal is None else solution.goal.to_json(),
         unproved=solution.unproved,
         note=solution.note,
+        costs=None if problem.costs is None else cost_record(problem, problem.costs, tree, bound),
     )
+
+
+def cost_record(problem: Problem, costs: RowCosts, tree: Tree, bound: float | None) -> dict[str, Any]:
+    """Return what a certificate states about costs, in their unit.
+
+    `least` is what the bound proves: no tree of the scope costs less, its leaves included.
+    """
+    cost = costs.total(tree.predict(problem.matrix))
+    weight = problem.searched.n * costs.divisor
+    constants = costs.constants
+    best = constants.index(min(constants))
+    least = None if bound is None else costs.most - Fraction(bound) * weight
+    if bound is not None and bound <= problem.objective(tree):  # not rounded: the tree meets the bound
+        least = cost + problem.leaf_penalty * weight * tree.n_leaves
+    return {
+        "unit": costs.matrix.unit,
+        "costs": costs.matrix.to_json(),
+        "step": str(costs.step),
+        "rounding_error": costs.error,
+        "cost": costs.in_unit(cost),
+        "cost_per_row": costs.in_unit(Fraction(cost, problem.n)),
+        "floor": costs.in_unit(costs.floor),
+        "leaf_price": costs.in_unit(problem.leaf_penalty * weight),
+        "best_constant": {"answer": problem.labels.classes[best], "cost": costs.in_unit(constants[best])},
+        "least": None if least is None else costs.in_unit(least),
+    }
 
 
 def objective_of(problem: Problem, tree: Tree, goal: Goal | None) -> float:
@@ -297,11 +342,28 @@ def _weights(request: TrainRequest, rows: np.ndarray) -> np.ndarray | None:
     return None if request.weights is None else request.weights[rows].astype(np.int64)
 
 
-def metrics_of(tree: Tree, matrix: np.ndarray, codes: np.ndarray, weights: np.ndarray | None) -> dict[str, Any]:
-    """Rows, right ones, accuracy and confusion matrix of a tree on some rows; `weights` int64 (rows,), None for one each."""
+def _costs_of(request: TrainRequest, problem: Problem, rows: np.ndarray) -> RowCosts | None:
+    """Return the costs of held-out rows; None without costs or rows."""
+    if problem.costs is None or not len(rows):
+        return None
+    table = request.table.take(rows)
+    return row_costs(problem.costs.matrix, table, request.labels.codes[rows], _weights(request, rows))
+
+
+def metrics_of(
+    tree: Tree, matrix: np.ndarray, codes: np.ndarray, weights: np.ndarray | None, costs: RowCosts | None = None
+) -> dict[str, Any]:
+    """Rows, right ones, accuracy and confusion matrix of a tree on some rows; `weights` int64 (rows,), None for one each.
+
+    With the `costs` of the rows also the cost in total and per row.
+    """
     correct, confusion = training_counts(tree, matrix, codes, weights)
     n = int(confusion.sum())
-    return {"n": n, "correct": correct, "accuracy": correct / n, "confusion": confusion.tolist()}
+    found = {"n": n, "correct": correct, "accuracy": correct / n, "confusion": confusion.tolist()}
+    if costs is None:
+        return found
+    cost = costs.total(tree.predict(matrix))
+    return found | {"cost": costs.in_unit(cost), "cost_per_row": costs.in_unit(Fraction(cost, n))}
 
 
 def _cross_validate(
@@ -410,7 +472,16 @@ def summary_of(model: ModelFile, certificate: Certificate, problem: Problem, sol
         "metrics": {name: {k: v for k, v in m.items() if k != "confusion"} for name, m in model.metrics.items()},
         "proof": next((e for e in model.certificate["evidence"] if e["kind"] == Evidence.PROOF), None),
         "version": model.version,
-    }
+    } | _cost_summary(certificate)
+
+
+def _cost_summary(certificate: Certificate) -> dict[str, Any]:
+    """Return what `train` prints about costs; nothing without them."""
+    costs = certificate.costs
+    if costs is None:
+        return {}
+    named = {"cost_unit": costs["unit"]}
+    return named | {name: costs[name] for name in ("cost", "cost_per_row", "best_constant", "least", "rounding_error")}
 
 
 def save(model: ModelFile, path: str | Path) -> None:

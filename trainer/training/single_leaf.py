@@ -61,6 +61,8 @@ def _not_worth_it(file: ModelFile) -> str:
         return f"No question{within} improves the objective enough to pay for a second leaf{_priced(settings)}."
     if certificate.get("coefficient_penalty"):
         return f"No question{within} improves the objective enough to pay for its columns (coefficient_penalty)."
+    if certificate.get("costs"):
+        return f"No tree{within} costs less than a single answer."
     if certificate.get("goal") or settings.get("class_weight") == "balanced" or (file.rows or {}).get("weights"):
         return f"No tree{within} has a better objective than a single leaf; rows do not all count alike in it."
     return f"No tree{within} gets more training rows right than a single leaf."

@@ -283,21 +283,25 @@ def grow(
     schema: Sequence[ColumnSchema],
     classes: Sequence[str],
     weights: CountArray | None = None,
+    costs: CountArray | None = None,
 ) -> Tree:
     """The tree of a draft with the counts of the rows `matrix` (n, columns), `codes` (n,), nodes numbered breadth first.
 
-    A row of integer weight w (`weights`, int64 (n,)) counts as w rows, even if a leaf takes the majority of its rows.
+    A row of integer weight w (`weights`, int64 (n,)) counts as w rows, even if a leaf takes the majority of its rows. With `costs`,
+    int64 (n, classes), a leaf takes the answer that costs least in its rows, the first one among equals.
     """
     nodes: list[Node] = []
     queue: deque[tuple[Draft, np.ndarray, int]] = deque([(draft, np.arange(len(matrix)), 0)])
     while queue:
         item, rows, fallback = queue.popleft()
         counts = _class_counts(codes[rows], None if weights is None else weights[rows], len(classes))
-        majority = int(counts.argmax()) if counts.any() else fallback
+        answer = fallback
+        if counts.any():
+            answer = int(counts.argmax()) if costs is None else int(costs[rows].sum(axis=0).argmin())
         number = len(nodes)
         tally = tuple(int(c) for c in counts)
         if isinstance(item, DraftLeaf):
-            nodes.append(Node(id=number, counts=tally, label=majority if item.label is None else item.label))
+            nodes.append(Node(id=number, counts=tally, label=answer if item.label is None else item.label))
             continue
         left = goes_left(item.split, matrix[rows])
         child = len(nodes) + len(queue) + 1
@@ -305,7 +309,7 @@ def grow(
             Node(
                 id=number,
                 counts=tally,
-                label=majority,
+                label=answer,
                 split=item.split,
                 left=child,
                 right=child + 1,
@@ -314,8 +318,8 @@ def grow(
                 measure=item.measure,
             )
         )
-        queue.append((item.left, rows[left], majority))
-        queue.append((item.right, rows[~left], majority))
+        queue.append((item.left, rows[left], answer))
+        queue.append((item.right, rows[~left], answer))
     return Tree(schema=tuple(schema), classes=tuple(classes), nodes=tuple(nodes))
 
 

@@ -69,13 +69,22 @@ def bench_of(method: Method, problem: Problem, settings: Settings) -> Bench:
 
     Raises ParameterError if the method has no workbench, and for limits that the rows cannot meet.
     """
+    _refuse_costs(settings)
     bench: Bench = _support(method).build(problem, settings)
     return bench
 
 
 def check_editable(method: Method, settings: Settings) -> None:
     """Raise ParameterError for a method without a workbench, and for settings whose trees cannot be edited."""
+    _refuse_costs(settings)
     _support(method).check(settings)
+
+
+def _refuse_costs(settings: Settings) -> None:
+    if settings.get("costs"):
+        raise ParameterError(
+            {"costs": "wishes and good trees count errors. Leave the costs out, or train without wishes."}
+        )
 
 
 def _support(method: Method) -> WorkbenchSupport:

@@ -20,6 +20,14 @@ from trainer.check.recount.scope import scope
 from trainer.check.recount.search.impurity import splits
 from trainer.check.recount.structure import claimless, structure
 from trainer.check.recount.table.rows import TableRows, load
+from trainer.check.recount.trees.costs import (
+    answer_costs,
+    check_costs,
+    copies_of,
+    cost_metrics,
+    cost_objective,
+    leaf_scale,
+)
 from trainer.check.recount.trees.counts import count_nodes, metrics, node_counts, objective, tree_objective
 from trainer.check.recount.trees.crossed import crossed
 from trainer.check.recount.trees.empty import check_empty_cells
@@ -91,24 +99,33 @@ def _of_tree(model: dict[str, Any], data: TableRows, proof: Path | None) -> list
     rows = data.training
     nodes = model["nodes"]
     leaf, counts = count_nodes(model, nodes, rows)
-    found = [node_counts(nodes, counts), *objective(model, counts)]
+    costs = answer_costs(model, rows)
+    value = tree_objective(model, counts) if costs is None else cost_objective(model, costs, leaf)
+    found = [node_counts(nodes, counts), *objective(model, counts, value)]
     found += [
+        *check_costs(model, rows, costs, leaf),
         *check_empty_cells(model, nodes, rows),
         *metrics(model, data, counts),
+        *cost_metrics(model, data),
         *crossed(model, data),
         *restrictions(model, counts, rows, leaf),
     ]
     found += [*check_wishes(model), scope(model, rows), *questions_asked(model, rows)]
-    found += [claims.prices(model, counts[0]), claims.status(model), *claims.gap(model["certificate"])]
+    found += [
+        claims.prices(model, counts[0], leaf_scale(costs)),
+        claims.status(model),
+        *claims.gap(model["certificate"]),
+    ]
     if any(f.verdict == "refuted" for f in found):
         return [*found, unjudged(REST, "The count differs from the file.")]
-    shown, errors = ([], ()) if proof is None else of_proof(model, rows, proof)
+    searched = rows if costs is None else copies_of(rows, costs)
+    shown, errors = ([], ()) if proof is None else of_proof(model, searched, proof)
     proved = {f.claim for f in shown if f.verdict == "proved"}
     own = [
-        *claims.check_bound(model, rows, proved),
+        *claims.check_bound(model, searched, proved),
         *claims.wishes(model, rows),
         *splits(model, rows, counts),
-        *claims.evidence(model, rows, errors),
+        *claims.evidence(model, searched, errors),
         *check_fewest_leaves(model, rows, counts, proof),
     ]
     replaced = {f.claim for f in shown}
@@ -116,7 +133,7 @@ def _of_tree(model: dict[str, Any], data: TableRows, proof: Path | None) -> list
     return [
         *found,
         *own,
-        *claims.optimal(model, own, tree_objective(model, counts)),
+        *claims.optimal(model, own, value),
         *claims.unknown(model),
         *claims.provenance(model),
     ]

@@ -31,11 +31,13 @@ ASIDE = "solver solver_version seconds nodes cuts warm_start_objective unproved 
 PARTS = """format format_version version name method target classes columns nodes parameters metrics certificate fingerprint rows
     reading training_rows"""
 CERTIFICATE = """method guarantee status objective bound gap mip_gap scope splits_proved splits correct n leaves depth leaf_penalty evidence
-    coefficient_penalty goal wishes optimum"""
+    coefficient_penalty goal wishes optimum costs"""
 SETS = "train test cross_validation"
 METRICS = "n correct accuracy confusion folds finished ended accuracies deviation leaves"
 ROWS = "used held_out folds weights fold_trees"
 COLUMN = "name kind categories missing unit special decimals change_unit fill fill_seen"
+COST_METRICS = "cost cost_per_row"
+COSTS = "unit costs step rounding_error cost cost_per_row floor leaf_price best_constant least"
 GOAL = "positive maximise weight sensitivity specificity"
 WISH = "wish price reason"
 OPTIMUM = "objective bound proved"
@@ -77,14 +79,14 @@ def status(model: dict[str, Any]) -> Finding:
     return recounted("status", not trouble, trouble or words)
 
 
-def prices(model: dict[str, Any], sizes: Sequence[int]) -> Finding:
+def prices(model: dict[str, Any], sizes: Sequence[int], scale: Fraction) -> Finding:
     """What is maximised is what the parameters ask for: the price of a leaf, of a coefficient, and the required shares.
 
-    `sizes`: the weights of the classes.
+    `sizes`: the weights of the classes. `scale`: what the leaf penalty is multiplied by, see `leaf_scale`.
     """
     certificate = model["certificate"]
     given = model["parameters"]
-    leaf = exact(given.get("leaf_penalty") or 0)
+    leaf = exact(given.get("leaf_penalty") or 0) * scale
     if given.get("paper_lambda") is not None:
         weight = exact(given["paper_lambda"])
         leaf = weight / (1 - weight) / sum(sizes)
@@ -300,7 +302,8 @@ def unknown(model: dict[str, Any]) -> list[Finding]:
     """One line for each part of the file that this checker does not know."""
     metrics = model.get("metrics") or {}
     places = [("", model, PARTS), ("", model["certificate"], f"{CERTIFICATE} {ASIDE}"), ("metrics ", metrics, SETS)]
-    places += [(f"metrics {name} ", metrics.get(name) or {}, METRICS) for name in SETS.split()]
+    places += [(f"metrics {name} ", metrics.get(name) or {}, METRICS) for name in SETS.split()[2:]]
+    places += [(f"metrics {name} ", metrics.get(name) or {}, f"{METRICS} {COST_METRICS}") for name in SETS.split()[:2]]
     places += [("rows ", model.get("rows") or {}, ROWS), *(("nodes ", node, NODE) for node in model["nodes"])]
     places += [*_in_certificate(model["certificate"]), *_in_table(model)]
     odd = (place + name for place, own, known in places for name in own if name not in known.split())
@@ -309,7 +312,8 @@ def unknown(model: dict[str, Any]) -> list[Finding]:
 
 def _in_certificate(certificate: dict[str, Any]) -> list[Place]:
     """The parts of a certificate that are lists or objects, and what may be in each; what a search tells of itself is told as a whole."""
-    named = (("goal ", certificate.get("goal"), GOAL), ("optimum ", certificate.get("optimum"), OPTIMUM))
+    named = (("goal ", certificate.get("goal"), GOAL), ("optimum ", certificate.get("optimum"), OPTIMUM),
+             ("costs ", certificate.get("costs"), COSTS))  # fmt: skip
     found = [(place, own or {}, known) for place, own, known in named]
     found += [("wishes ", wish, WISH) for wish in certificate.get("wishes") or ()]
     for part in certificate.get("evidence") or ():

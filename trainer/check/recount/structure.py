@@ -11,7 +11,8 @@ from trainer.check.recount.findings import Finding, columns_of, recounted
 from trainer.check.recount.restrictions import SIDE
 from trainer.check.recount.table.rows import MISSING
 
-MIP = f"{SIDE} first_tree exact_seconds solver mip_gap binarise bins"
+COSTS = "costs cost_unit"
+MIP = f"{SIDE} {COSTS} first_tree exact_seconds solver mip_gap binarise bins"
 GROWN = "leaf_penalty min_leaf pruning pruning_folds impurity min_node min_gain"
 PLANES = "leaf_penalty paper_lambda min_leaf hyperplanes first_trees search_seconds solver mip_gap"
 CUTS = "max_leaves everywhere several"
@@ -37,13 +38,13 @@ BRANCH = {"split", "left", "right", "impurity", "impurity_bound", "measure"}
 MOST = {"bins": 1000, "depth": 100, "test_share": 0.9, "folds": 50, "mip_gap": 1}
 # method: what it can claim, its kinds of splits (t: threshold, i: interval, s: subset, l: linear, m: missing), its parameters
 METHODS = {
-    "cart": ("heuristic", "tsm", GROWN),
+    "cart": ("heuristic", "tsm", f"{GROWN} {COSTS}"),
     "converted": ("heuristic", "tislm", ""),  # made by another program
     "oc1": ("heuristic", "tslm", f"{GROWN} restarts jumps cycle"),
     "bivariate": ("splits", "tslm", f"{GROWN} split_gap split_time_limit bound branching order"),
     "exact": ("tree", "tism", "leaf_penalty max_leaves min_leaf forbidden class_weight optimal_trees max_columns recall "
-              "forbidden_pairs binarise bins"),
-    "exact-numeric": ("tree", "tsm", "leaf_penalty class_weight mip_gap"),
+              f"forbidden_pairs binarise bins {COSTS}"),
+    "exact-numeric": ("tree", "tsm", f"leaf_penalty class_weight mip_gap {COSTS}"),
     "flowoct": ("tree", "tism", f"{MIP} leaf_penalty paper_lambda strengthening"),
     "bendoct": ("tree", "tism", f"{MIP} leaf_penalty paper_lambda root_cuts"),
     "oct": ("tree", "tism", f"{MIP} leaf_penalty paper_lambda thresholds single_features"),

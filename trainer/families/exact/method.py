@@ -29,6 +29,7 @@ from trainer.families.exact.search.search import ExactSearch
 from trainer.families.exact.search.solve import ExactOptions, ExactResult, solve_binary
 from trainer.families.exact.workbench import exact_bench
 from trainer.methods.base import (
+    ANSWER_COSTS,
     BINARISE,
     BINS,
     CLASS_WEIGHT,
@@ -366,13 +367,14 @@ METHOD = Method(
         ),
         CLASS_WEIGHT,
         Parameter(
-            name="optimal_trees", type="integer", default=0, minimum=0, maximum=1000, label="Optimal trees to list",
+            name="optimal_trees", counts_rows=True, type="integer", default=0, minimum=0, maximum=1000, label="Optimal trees to list",
             help="Count all trees with the best objective and the fewest leaves, and list up to this many; 0 means neither.",
             unit="trees", advanced=True,
         ),
         *(p for p in CONSTRAINTS if p.name in KEEP),
         BINARISE,
         BINS,
+        *ANSWER_COSTS,
         *COMMON,
     ),
     solve=solve,

@@ -16,7 +16,7 @@ from trainer.growing.growth import Splitter
 from trainer.growing.method import GROWN, grow_and_prune
 from trainer.growing.node_split import NodeSplit, SplitData, univariate_split
 from trainer.growing.options import SplitOptions
-from trainer.methods.base import COMMON, Method, Settings, Solution
+from trainer.methods.base import ANSWER_COSTS, COMMON, Method, Settings, Solution
 from trainer.methods.capabilities import Candidate, Example, Group, Penalty, Role
 from trainer.methods.cost import CostModel, ProblemSize
 from trainer.methods.monitor import Monitor
@@ -52,7 +52,7 @@ METHOD = Method(
     size_hint="Millions of rows, hundreds of columns, in seconds.",
     good_for="Greedy, the classic. Millions of rows.",
     claim="Heuristic: the tree is built step by step, and nothing is proved.",
-    parameters=(*GROWN, *COMMON),
+    parameters=(*GROWN, *ANSWER_COSTS, *COMMON),
     solve=solve,
     estimator="CartClassifier",
     cost=CostModel(seconds=_seconds, spread=0.4),

@@ -24,7 +24,18 @@ from trainer.families.mip.first_tree import EXACT_SECONDS, WARM_START, Halted, k
 from trainer.families.mip.instance import LEAF, ArrayTree, Instance
 from trainer.families.mip.side import RelaxedConstraint, SideConstraint, relaxations, side_constraints
 from trainer.families.mip.side.base import View
-from trainer.methods.base import BINARISE, BINS, COMMON, DEPTH, MIP_GAP, SOLVER, Settings, Solution, having
+from trainer.methods.base import (
+    ANSWER_COSTS,
+    BINARISE,
+    BINS,
+    COMMON,
+    DEPTH,
+    MIP_GAP,
+    SOLVER,
+    Settings,
+    Solution,
+    having,
+)
 from trainer.methods.monitor import Monitor
 from trainer.milo import (
     Backend,
@@ -391,4 +402,4 @@ def _unfinished(problem: Problem, instance: Instance, solver: Backend, trees: Se
 
 
 MIP_DEPTH = having(DEPTH, default=2, maximum=8)
-TAIL = (WARM_START, EXACT_SECONDS, SOLVER, MIP_GAP, BINARISE, BINS, *COMMON)
+TAIL = (WARM_START, EXACT_SECONDS, SOLVER, MIP_GAP, BINARISE, BINS, *ANSWER_COSTS, *COMMON)

@@ -13,6 +13,7 @@ from trainer.families.numeric.editing.bench import numeric_bench
 from trainer.families.numeric.proof import build_proof
 from trainer.families.numeric.search import NumericShape, solve_numeric
 from trainer.methods.base import (
+    ANSWER_COSTS,
     CLASS_WEIGHT,
     COMMON,
     DEPTH,
@@ -107,6 +108,7 @@ METHOD = Method(
             MIP_GAP,
             help="From depth 3 on, the search may stop at this relative gap; 0 asks for a full proof.",
         ),
+        *ANSWER_COSTS,
         *COMMON,
     ),
     solve=solve,

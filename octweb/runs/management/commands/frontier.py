@@ -13,6 +13,7 @@ from django.core.management.base import CommandError
 from octweb.figures.reach import open_question, shares, steps
 from octweb.runs.command import FAILED, TrainingCommand
 from trainer.certificate import Certificate, Evidence
+from trainer.errors import ParameterError
 from trainer.methods.base import Method
 from trainer.registry import METHODS, get
 from trainer.training.run import TrainRequest, train
@@ -65,6 +66,8 @@ class Command(TrainingCommand):
         if not method.leaf_frontier:
             return self.parameters(method, options, frontier=True)
         raw = self.parameters(method, options)
+        if raw.get("costs"):
+            raise ParameterError({"costs": "the frontier counts errors. Leave the costs out, or use 'train'."})
         most = min(1 << method.settings(raw)["depth"], MOST_LEAVES)
         return raw | {"max_leaves": raw.get("max_leaves") or most}
 

@@ -16,7 +16,7 @@ from trainer.certificate import Status
 from trainer.errors import DataError
 from trainer.methods.monitor import Monitor
 from trainer.registry import METHODS, get
-from trainer.training.claims import splits_words
+from trainer.training.claims import cost_sentence, splits_words
 from trainer.training.proof_file import ProofLimits
 from trainer.training.recovery import RecoveredRun, left_in
 from trainer.training.run import TrainRequest, TrainResult, progress_writer, save, train, training_problem
@@ -141,6 +141,8 @@ class Command(TrainingCommand):
             f"{c.status}: {c.correct} of {c.n} rows correct, {c.leaves} {'leaf' if c.leaves == 1 else 'leaves'}, objective {c.objective:.6g}, {proof}, "
             f"{c.seconds:.3g} s"
         )
+        if c.costs is not None:
+            self.stdout.write(cost_sentence(c.costs))
         if result.summary["single_leaf"]:
             self.stdout.write(result.summary["single_leaf"])
         written = result.summary["proof"]

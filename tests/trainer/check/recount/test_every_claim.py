@@ -34,6 +34,7 @@ CERTIFICATE = {
     "leaves": "leaves", "depth": "depth", "leaf_penalty": PRICES, "coefficient_penalty": PRICES, "goal": "required shares",
     "nodes": TOLD, "cuts": TOLD, "seconds": TOLD, "solver": TOLD, "solver_version": TOLD, "warm_start_objective": TOLD,
     "unproved": TOLD, "note": TOLD, "weight_error": TOLD, "unseen_looks": TOLD, "wishes": "wish ", "optimum": "optimum without wishes",
+    "costs": "costs",
 }  # fmt: skip
 OWN_LINE = {"dynamic-programming", "interval-pruning", "wishes", "leaf-frontier", "coefficient-frontier", "frontier"}
 EVIDENCE = {
@@ -47,7 +48,7 @@ PARAMETERS = {
     "recall": "recall ", "monotone": "monotone ", "fairness": "fairness", "leaf_penalty": PRICES, "paper_lambda": PRICES,
     "coefficient_penalty": PRICES, "class_weight": "counts", "sensitivity": "required shares", "specificity": "required shares",
     "negative_weight": "required shares", "mip_gap": "status", "impurity": "impurity", "then_fewest": BEST,
-    "test_share": "rows held out", "folds": "folds", "unseen_missing": "empty cells",
+    "test_share": "rows held out", "folds": "folds", "unseen_missing": "empty cells", "costs": "costs", "cost_unit": "costs",
 }  # fmt: skip
 
 
@@ -69,6 +70,7 @@ CASES = [
     ("exact", {"max_leaves": 3, "leaf_penalty": 0.01, "min_leaf": 2, "forbidden": "flag"}, 0.0),
     ("exact", {"recall": "a: 0.5", "forbidden_pairs": "length+width", "max_columns": 2, "optimal_trees": 0}, 0.0),
     ("exact", {"optimal_trees": 3, "class_weight": "balanced"}, 0.0),
+    ("exact", {"costs": "a>b=5; b>c=0.2*length", "cost_unit": "EUR", "leaf_penalty": 0.01}, 0.25),
     ("flowoct", {"monotone": "length up", "time_limit": 3.0}, 0.0),
     ("bendoct", {"fairness": "opportunity", "fairness_column": "flag", "fairness_delta": 0.4, "time_limit": 3.0}, 0.0),
     ("cut-h", {"then_fewest": True, "first_trees": "none", "search_seconds": 0.5}, 0.0),

@@ -56,6 +56,8 @@ NOT_RESTRICTING = OF_THE_SEARCH | {
     "negative_weight",
     "coefficient_penalty",
     "unseen_missing",
+    "costs",
+    "cost_unit",
 }
 IN_SPACE = {"binarise", "bins", "topology", "select", "big_m", "scaling"}  # the words on the questions say them
 

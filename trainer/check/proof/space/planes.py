@@ -57,7 +57,7 @@ def plane_space(model: Model, rows: ModelTable) -> PlaneSpace:
         leaves=_most_leaves(model, counts, depth),
         penalty=exact(certificate.get("leaf_penalty") or 0) * n,
         charge=exact(certificate.get("coefficient_penalty") or 0) * n,
-        digest=digest(rows),
+        digest=digest(model, rows),
         empty=has_empty_cell(rows),
         min_leaf=min(int(active_parameter(model, "min_leaf") or 1), n),
     )

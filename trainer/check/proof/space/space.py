@@ -70,7 +70,7 @@ def space_of(model: Model, rows: ModelTable, X: np.ndarray, asks: list[int], pen
         max_leaves=limits["max_leaves"],
         allowed=np.array([column["name"] not in banned for column in model["columns"]], bool)[columns],
         apart=None if wide else forbidden_pairs(model, columns),
-        digest=digest(rows),
+        digest=digest(model, rows),
         empty=has_empty_cell(rows),
         columns=columns,
         yes_left=~np.array(right + [False] * (len(named) + len(others)), bool) if wishes else None,
@@ -170,10 +170,14 @@ def has_empty_cell(rows: ModelTable) -> bool:
     return any(bool(np.isnan(own).any()) for own in rows.columns)
 
 
-def digest(rows: ModelTable) -> str:
-    """SHA-256 of the columns (float64, one NaN for every empty cell), the class numbers (int32) and the weights (int64), all little-endian."""
+def digest(model: Model, rows: ModelTable) -> str:
+    """SHA-256 of the columns (float64, one NaN for every empty cell), the class numbers (int32) and the weights (int64), all little-endian.
+
+    With costs the rows are copies, and those of no weight are left out.
+    """
     sha = hashlib.sha256()
-    values = (np.where(np.isnan(own), np.nan, own + 0.0).astype("<f8") for own in rows.columns)
-    for part in chain(values, [rows.labels.astype("<i4"), rows.weights.astype("<i8")]):
+    kept = rows.weights > 0 if active_parameter(model, "costs") else np.ones(len(rows), bool)
+    values = (np.where(np.isnan(own), np.nan, own + 0.0)[kept].astype("<f8") for own in rows.columns)
+    for part in chain(values, [rows.labels[kept].astype("<i4"), rows.weights[kept].astype("<i8")]):
         sha.update(part.tobytes())
     return sha.hexdigest()

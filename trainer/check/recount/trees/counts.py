@@ -106,13 +106,12 @@ def value_of(model: dict[str, Any], nodes: Sequence[dict], counts: Counts) -> tu
     return correct, value
 
 
-def objective(model: dict[str, Any], counts: Counts) -> list[Finding]:
-    """The numbers of the certificate that follow from the counts."""
+def objective(model: dict[str, Any], counts: Counts, value: Fraction) -> list[Finding]:
+    """The numbers of the certificate that follow from the counts; `value`: of what is maximised, as it was counted."""
     certificate = model["certificate"]
     nodes = model["nodes"]
     out = []
     correct = value_of(model, nodes, counts)[0]
-    value = tree_objective(model, counts)
     if certificate.get("goal"):
         _, kept = _goal(certificate["goal"], model["classes"], counts, nodes)
         out.append(recounted("required shares", kept, "Sensitivity and specificity recounted."))
@@ -177,10 +176,9 @@ def terms(model: dict[str, Any], nodes: Sequence[dict]) -> int:
 def metrics(model: dict[str, Any], data: TableRows, counts: Counts) -> list[Finding]:
     """The accuracies on the rows that trained, which `counts` are of, and on those held out."""
     given = model.get("metrics") or {}
-    unseen = take_rows(data.rows, data.held_out)
     found = {"train": counts} if "train" in given else {}
     if "test" in given:
-        found["test"] = count_nodes(model, model["nodes"], unweighted(unseen))[1]
+        found["test"] = count_nodes(model, model["nodes"], unweighted(take_rows(data.rows, data.held_out)))[1]
     tables = {name: confusion_of(model, model["nodes"], own) for name, own in found.items()}
     return [metric(f"metrics {name}", given[name], table) for name, table in tables.items()]
 

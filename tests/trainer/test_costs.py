@@ -1,0 +1,295 @@
+"""Costs of answers: every method against all trees, and the claims that follow."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from trainer.certificate import Status
+from trainer.data.costs import MOST_COPIES
+from trainer.errors import ParameterError
+from trainer.registry import METHODS, get
+from trainer.solver_common.problem_setup import pose
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
+from trainer.training.run import TrainRequest, train
+
+WITH_COSTS = [m.id for m in METHODS if m.parameter("costs")]
+OVER_QUESTIONS = [m for m in WITH_COSTS if get(m).binary]
+CLASSES = "abcd"
+# parameters that name structure, time or the search itself, and mean the same over copies
+FREE = {
+    "depth", "leaf_penalty", "max_leaves", "max_columns", "forbidden", "forbidden_pairs", "monotone", "binarise", "bins", "mip_gap",
+    "impurity", "pruning", "pruning_folds", "costs", "cost_unit", "time_limit", "memory_limit", "threads", "seed", "unseen_missing",
+    "fairness_column", "fairness_class", "fairness_delta",
+}  # fmt: skip
+
+
+def random_costs(rng, classes):
+    """Texts of costs by true class and answer: ties, zeros, columns and a positive diagonal occur."""
+    diagonal = rng.random() < 0.5
+    found = {}
+    for true in classes:
+        for answer in classes:
+            kinds = ["0", "1", "2.5", f"{rng.integers(0, 40) / 10:g}", f"{rng.integers(1, 9) / 10:g}*amount"]
+            found[true, answer] = str(rng.choice(kinds)) if diagonal or true != answer else "0"
+    return found
+
+
+def random_case(seed, *, rows=24, two=False):
+    """Return table, labels, weights or None, costs as texts, and parameters."""
+    rng = np.random.default_rng(seed)
+    classes = CLASSES[: 2 if two else int(rng.integers(2, 5))]
+    schema = [ColumnSchema(name=f"x{j}", kind=ColumnKind.BINARY) for j in range(3)]
+    cells = [rng.integers(0, 2, rows).astype(float) for _ in schema]
+    schema.append(ColumnSchema(name="amount", kind=ColumnKind.NUMERIC))
+    cells.append(rng.integers(0, 6, rows) / 4)
+    columns = tuple(Column(schema=s, values=v) for s, v in zip(schema, cells, strict=True))
+    labels = Labels(name="y", classes=tuple(classes), codes=rng.integers(0, len(classes), rows).astype(np.int32))
+    weights = rng.integers(1, 4, rows) if rng.random() < 0.4 else None
+    parameters = {"depth": int(rng.integers(1, 4)), "leaf_penalty": float(rng.choice([0.0, 0.0, 0.02, 0.15]))}
+    return Table(columns=columns, row_numbers=np.arange(rows)), labels, weights, random_costs(rng, classes), parameters
+
+
+def text_of(costs):
+    return "; ".join(f"{true}>{answer}={value}" for (true, answer), value in costs.items())
+
+
+def weighted_costs(table, labels, weights, costs):
+    """The weighted cost of each answer in each row, exact fractions (rows, classes)."""
+    amounts = table.columns[-1].values.tolist()
+    found = np.empty((len(labels.codes), len(labels.classes)), object)
+    for i, code in enumerate(labels.codes):
+        for k, answer in enumerate(labels.classes):
+            factor, star, _ = costs[labels.classes[code], answer].partition("*")
+            amount = Fraction(str(amounts[i])) if star else 1
+            found[i, k] = Fraction(factor) * amount * (1 if weights is None else int(weights[i]))
+    return found
+
+
+def least_cost(answers, costs, depth, price):
+    """The least cost of all trees over yes/no answers (rows, questions), each leaf at a price."""
+    known = {}
+
+    def best(rows, height):
+        key = rows.tobytes(), height
+        if key not in known:
+            found = min(costs[rows].sum(axis=0)) + price
+            if height:
+                for q in range(answers.shape[1]):
+                    yes = answers[rows, q]
+                    if yes.any() and not yes.all():
+                        found = min(found, best(rows[yes], height - 1) + best(rows[~yes], height - 1))
+            known[key] = found
+        return known[key]
+
+    return best(np.arange(len(costs)), depth)
+
+
+def questions_of(method, table, labels, weights, settings):
+    """The answers to the questions that a method may ask."""
+    if method != "exact-numeric":
+        problem = pose(table, labels, settings, weights=weights)
+        return problem.binary.bits(table).astype(bool)
+    matrix = table.matrix()
+    return np.column_stack([matrix[:, [j]] <= np.unique(matrix[:, j])[:-1] for j in range(matrix.shape[1])])
+
+
+def trained(method, table, labels, weights, costs, **parameters):
+    request = TrainRequest(
+        table=table, labels=labels, method=method, weights=weights, parameters={"costs": text_of(costs), **parameters}
+    )
+    return train(request)
+
+
+def has_choice(costs):
+    return any(len(set(row)) > 1 for row in costs)
+
+
+def checked_case(method, seed, **changes):
+    """Train on a random case, and return the result with its exact costs, the price of a leaf and the oracle's least cost."""
+    table, labels, weights, costs, parameters = random_case(seed, **changes)
+    own = weighted_costs(table, labels, weights, costs)
+    if not has_choice(own):
+        return None
+    if get(method).parameter("leaf_penalty") is None:
+        del parameters["leaf_penalty"]
+    if method not in ("exact", "exact-numeric"):
+        parameters["depth"] = min(2, parameters["depth"])
+    price = Fraction(str(parameters.get("leaf_penalty", 0))) * min(own.sum(axis=0))
+    savings = own.max(axis=1).sum() * len(labels.classes) - own.sum()
+    if price >= savings:  # a leaf costs more than any tree can save
+        with pytest.raises(ParameterError, match="leaf_penalty"):
+            trained(method, table, labels, weights, costs, **parameters)
+        return None
+    result = trained(method, table, labels, weights, costs, **parameters)
+    answers = questions_of(method, table, labels, weights, get(method).settings({"depth": 1}))
+    return result, own, price, least_cost(answers, own, parameters["depth"], price)
+
+
+@pytest.mark.parametrize("method", ["exact", "exact-numeric"])
+def test_least_cost_of_all_trees_is_found_and_proved(method, count):
+    for seed in range(12 * count):
+        case = checked_case(method, seed)
+        if case is None:
+            continue
+        result, own, price, least = case
+        said = result.certificate.costs
+        leaf = result.tree.apply(random_case(seed)[0].matrix())
+        answers = result.tree.labels[leaf]
+        cost = sum(own[np.arange(len(own)), answers])
+        assert cost + price * result.tree.n_leaves == least, seed
+        assert result.certificate.status == Status.OPTIMAL
+        assert said["cost"] == float(cost)
+        assert said["least"] == pytest.approx(float(least), abs=1e-12)
+        assert said["floor"] == float(sum(own.min(axis=1)))
+        assert said["best_constant"]["cost"] == float(min(own.sum(axis=0)))
+        assert said["rounding_error"] == 0
+        for node in result.tree.leaves:
+            totals = own[leaf == node.id].sum(axis=0)
+            assert node.label == list(totals).index(min(totals))
+
+
+@pytest.mark.parametrize("method", sorted(set(OVER_QUESTIONS) - {"exact"}))
+def test_models_agree_with_all_trees_for_two_answers(method, count):
+    for seed in range(40, 40 + max(1, count // 3)):
+        case = checked_case(method, seed, rows=14, two=True)
+        if case is None:
+            continue
+        result, own, price, least = case
+        answers = result.tree.predict(random_case(seed, rows=14, two=True)[0].matrix())
+        assert sum(own[np.arange(len(own)), answers]) + price * result.tree.n_leaves == least
+        assert result.certificate.status == Status.OPTIMAL
+
+
+@pytest.mark.parametrize("method", ["cart", "exact", "exact-numeric"])
+def test_errors_as_costs_give_the_tree_of_errors(method):
+    for seed in range(6):
+        table, labels, weights, _, parameters = random_case(seed)
+        depth = parameters["depth"]
+        plain = train(
+            TrainRequest(table=table, labels=labels, method=method, weights=weights, parameters={"depth": depth})
+        )
+        own = trained(method, table, labels, weights, {("a", "b"): "1"}, depth=depth)
+        assert own.tree.to_json() == plain.tree.to_json()
+        assert own.certificate.objective == plain.certificate.objective
+        assert own.certificate.bound == plain.certificate.bound
+        assert own.certificate.correct == plain.certificate.correct
+
+
+@pytest.mark.parametrize("method", ["cart", "exact", "exact-numeric"])
+def test_multiplied_costs_give_the_same_tree(method):
+    def times(value):
+        factor, star, column = value.partition("*")
+        return f"{float(Fraction(factor) * 7):g}{star}{column}"
+
+    for seed in range(6):
+        table, labels, weights, costs, parameters = random_case(seed)
+        costs["a", "b"] = "3"
+        one = trained(method, table, labels, weights, costs, **parameters | {"leaf_penalty": 0})
+        many = trained(
+            method,
+            table,
+            labels,
+            weights,
+            {pair: times(v) for pair, v in costs.items()},
+            **parameters | {"leaf_penalty": 0},
+        )
+        assert many.tree.to_json() == one.tree.to_json()
+        assert many.certificate.costs["cost"] == pytest.approx(7 * one.certificate.costs["cost"])
+
+
+@pytest.mark.parametrize("method", ["cart", "exact", "exact-numeric"])
+def test_counts_and_accuracy_are_those_of_the_rows(method):
+    table, labels, weights, costs, parameters = random_case(3)
+    result = trained(method, table, labels, weights, costs | {("a", "b"): "9"}, **parameters)
+    counted = np.ones(len(labels.codes), int) if weights is None else weights
+    assert result.certificate.n == counted.sum()
+    assert result.certificate.correct == counted[result.tree.predict(table.matrix()) == labels.codes].sum()
+    assert result.tree.nodes[0].counts == tuple(counted[labels.codes == k].sum() for k in range(len(labels.classes)))
+    assert result.summary["train_accuracy"] == result.certificate.correct / result.certificate.n
+    assert result.summary["cost"] == result.model.metrics["train"]["cost"]
+
+
+def test_costs_with_many_digits_are_rounded_with_their_error():
+    table, labels, _, _, _ = random_case(1, rows=60, two=True)
+    amounts = np.random.default_rng(1).random(60) * 1e6
+    columns = (*table.columns[:-1], Column(schema=table.columns[-1].schema, values=amounts))
+    table = Table(columns=columns, row_numbers=table.row_numbers)
+    costs = {("a", "b"): "0.37*amount", ("b", "a"): "11"}
+    result = trained("exact", table, labels, None, costs, depth=2)
+    said = result.certificate.costs
+    exact = weighted_costs(table, labels, None, {("a", "a"): "0", ("b", "b"): "0", **costs})
+    answers = result.tree.predict(table.matrix())
+    cost = sum(exact[np.arange(60), answers])
+    assert 0 < said["rounding_error"] <= 60 * float(Fraction(said["step"])) / 2 * 1.000001
+    assert abs(cost - Fraction(said["cost"])) <= Fraction(said["rounding_error"]) + Fraction(1, 10**6)
+    problem = pose(table, labels, get("exact").settings({"costs": text_of(costs)}))
+    assert MOST_COPIES / 20 < problem.searched.n <= MOST_COPIES
+
+
+def test_json_and_text_say_the_same():
+    table, labels, _, _, _ = random_case(5, two=True)
+    record = {"unit": "EUR", "costs": {"a": {"b": 5}, "b": {"a": "0.2*amount"}}}
+    by_text = pose(table, labels, get("exact").settings({"costs": "a>b=5; b>a=0.2 * amount", "cost_unit": "EUR"}))
+    by_json = pose(table, labels, get("exact").settings({"costs": json.dumps(record)}))
+    assert by_json.costs.matrix == by_text.costs.matrix
+    assert by_json.costs.matrix.to_json() == {"a": {"a": "0", "b": "5"}, "b": {"a": "0.2*amount", "b": "0"}}
+    assert by_json.costs.matrix.unit == "EUR"
+
+
+@pytest.mark.parametrize(
+    ("costs", "words"),
+    [
+        ("a>b", "does not name a true class, an answer and a cost"),
+        ("a>z=1", "'z' is not a class"),
+        ("a>b=-2", "cannot be negative"),
+        ("a>b=cheap", "no cost that can be read"),
+        ("a>b=2*price", "'price' is not a column"),
+        ("a>b=1; a>b=2", "named twice"),
+        ("a>b=0; b>a=0", "all answers cost the same"),
+        ('{"a": 3}', "a JSON object of true classes is needed"),
+        ('{"a": ', "this is not JSON"),
+        ("a>b=1e70", "larger unit"),
+    ],
+)
+def test_costs_that_cannot_be_used_are_refused(costs, words):
+    table, labels, _, _, _ = random_case(5, two=True)
+    with pytest.raises(ParameterError, match=words):
+        train(TrainRequest(table=table, labels=labels, method="exact", parameters={"costs": costs}))
+
+
+def test_empty_cells_of_a_cost_column_are_named():
+    table, labels, _, _, _ = random_case(5, two=True)
+    values = table.columns[-1].values.copy()
+    values[np.flatnonzero(labels.codes == 0)[:2]] = np.nan
+    columns = (*table.columns[:-1], Column(schema=table.columns[-1].schema, values=values))
+    table = Table(columns=columns, row_numbers=table.row_numbers)
+    request = TrainRequest(table=table, labels=labels, method="exact", parameters={"costs": "a>b=2*amount"})
+    with pytest.raises(ParameterError, match="'amount' is empty in 2 rows"):
+        train(request)
+
+
+@pytest.mark.parametrize("method", WITH_COSTS)
+def test_each_parameter_counts_rows_or_is_free_of_them(method):
+    for parameter in get(method).parameters:
+        if method in ("cart", "exact", "exact-numeric") or parameter.counts_rows:
+            assert parameter.counts_rows != (parameter.name in FREE), parameter.name
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "value"),
+    [
+        ("exact", "min_leaf", 2), ("exact", "class_weight", "balanced"), ("exact", "optimal_trees", 1), ("exact", "recall", "a: 0.5"),
+        ("cart", "min_node", 5), ("cart", "min_gain", 0.1), ("flowoct", "paper_lambda", 0.1),
+    ],
+)  # fmt: skip
+def test_parameters_that_count_rows_are_refused(method, name, value):
+    table, labels, _, _, _ = random_case(5, two=True)
+    request = TrainRequest(
+        table=table, labels=labels, method=method, parameters={"costs": "a>b=2", name: value, "time_limit": 5}
+    )
+    with pytest.raises(ParameterError, match=name):
+        train(request)

@@ -1,0 +1,113 @@
+"""Read a cost matrix as people write it: 'bad>good=5; good>bad=0.2*amount', or JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from trainer.data.costs import CostTable, CostTerm
+from trainer.data.problem import SettingNames
+from trainer.errors import ParameterError
+
+NUMBER = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?([eE][+-]?[0-9]{1,2})?", re.ASCII)
+TERM = re.compile(rf"(?P<factor>{NUMBER.pattern})\s*\*\s*(?P<column>.+)", re.ASCII | re.DOTALL)
+FORM = "Write 'bad>good=5' for a number, or 'good>bad=0.2*amount' for a column times a number"
+MOST_UNIT = 20  # characters
+
+
+def read_costs(settings: Mapping[str, Any], names: SettingNames) -> CostTable | None:
+    """Read the costs that the settings give.
+
+    Costs that are not named are 0 on the diagonal and 1 elsewhere.
+
+    Returns
+    -------
+    CostTable or None
+        None if errors are counted.
+
+    Raises
+    ------
+    ParameterError
+        If a cost is not a number or a column times a number, or names an unknown class or column.
+    """
+    text = str(settings.get("costs") or "").strip()
+    unit = str(settings.get("cost_unit") or "").strip()
+    if not text:
+        if unit:
+            raise ParameterError(
+                {"cost_unit": f"the unit '{unit[:MOST_UNIT]}' needs costs. Give costs, or leave it out."}
+            )
+        return None
+    given, own_unit = _from_json(text, names) if text.startswith("{") else (_from_text(text, names), "")
+    unit = unit or own_unit
+    if len(unit) > MOST_UNIT:
+        raise ParameterError(
+            {"cost_unit": f"a unit has at most {MOST_UNIT} characters; '{unit[:40]}' has {len(unit)}."}
+        )
+    terms = tuple(
+        tuple(given.get((true, answer), CostTerm(factor=Fraction(true != answer))) for answer in names.classes)
+        for true in names.classes
+    )
+    return CostTable(classes=names.classes, terms=terms, unit=unit)
+
+
+Given = dict[tuple[str, str], CostTerm]
+
+
+def _from_text(text: str, names: SettingNames) -> Given:
+    found: Given = {}
+    for item in filter(None, (part.strip() for part in text.split(";"))):
+        true, answer, value = _parts(item, names)
+        if (true, answer) in found:
+            raise ParameterError({"costs": f"'{true}>{answer}' is named twice. Leave one of the two out."})
+        found[true, answer] = _term(value, f"{true}>{answer}", names)
+    return found
+
+
+def _parts(item: str, names: SettingNames) -> tuple[str, str, str]:
+    """Return true class, answer and cost of "bad>good=5"; names of classes may contain the two signs."""
+    arrows = [match.start() for match in re.finditer(">", item)]
+    equals = [match.start() for match in re.finditer("=", item)]
+    pairs = [(a, e) for a in arrows for e in equals if a < e]
+    parts = [(item[:a].strip(), item[a + 1 : e].strip(), item[e + 1 :].strip()) for a, e in pairs]
+    known = [part for part in parts if part[0] in names.classes and part[1] in names.classes]
+    if known:
+        return known[0]
+    if not parts:
+        raise ParameterError({"costs": f"'{item[:80]}' does not name a true class, an answer and a cost. {FORM}."})
+    for name in parts[0][:2]:
+        names.label(name, "costs")
+    raise ParameterError({"costs": f"'{item[:80]}' cannot be read. {FORM}."})
+
+
+def _from_json(text: str, names: SettingNames) -> tuple[Given, str]:
+    try:
+        record = json.loads(text, parse_float=str, parse_int=str)
+    except (ValueError, RecursionError) as error:
+        raise ParameterError({"costs": f"this is not JSON: {error}."}) from None
+    by_class = record.get("costs", record)
+    if not isinstance(by_class, dict) or not all(isinstance(row, dict) for row in by_class.values()):
+        example = '{"unit": "EUR", "costs": {"bad": {"good": 5}}}'
+        raise ParameterError({"costs": f"a JSON object of true classes is needed, each with its answers: {example}."})
+    found: Given = {}
+    for true, row in by_class.items():
+        names.label(true, "costs")
+        for answer, value in row.items():
+            names.label(answer, "costs")
+            found[true, answer] = _term(str(value).strip(), f"{true}>{answer}", names)
+    return found, str(record.get("unit") or "").strip() if "costs" in record else ""
+
+
+def _term(value: str, pair: str, names: SettingNames) -> CostTerm:
+    if NUMBER.fullmatch(value):
+        return CostTerm(factor=Fraction(value))
+    match = TERM.fullmatch(value)
+    if match is None:
+        hint = (
+            " Costs cannot be negative: add the same number to all costs of the row." if value.startswith("-") else ""
+        )
+        raise ParameterError({"costs": f"'{pair}={value[:60]}' has no cost that can be read. {FORM}.{hint}"})
+    return CostTerm(factor=Fraction(match["factor"]), column=names.column(match["column"].strip(), "costs"))

@@ -1,0 +1,234 @@
+"""What each answer costs in each row: a matrix of true classes and answers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from trainer.dtypes import CodeArray, CountArray
+from trainer.errors import ParameterError
+from trainer.table import ColumnKind, Table
+
+MOST_COPIES = 1 << 28  # total weight of the copies: what the counts of all searches can hold
+MOST_COST = 1 << 61  # a sum of costs, in steps
+FINEST_STEP = -18  # as a power of ten
+COARSEST_STEP = 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostTerm:
+    """The cost of one answer for one true class: a number, or a column of the table times it."""
+
+    factor: Fraction
+    column: str | None = None
+
+    def __str__(self) -> str:
+        number = _decimal(self.factor)
+        return number if self.column is None else f"{number}*{self.column}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostTable:
+    """Costs by true class and answer, both in the order of the classes, in a unit such as EUR."""
+
+    classes: tuple[str, ...]
+    terms: tuple[tuple[CostTerm, ...], ...]
+    unit: str = ""
+
+    def to_json(self) -> dict[str, dict[str, str]]:
+        """Return each cost as text, first by true class, then by answer."""
+        return {
+            true: {answer: str(term) for answer, term in zip(self.classes, row, strict=True)}
+            for true, row in zip(self.classes, self.terms, strict=True)
+        }
+
+
+class CostBlock(NamedTuple):
+    """The costs of one answer in the rows of one class: `levels[place]`, exact, in the unit."""
+
+    rows: CountArray
+    answer: int
+    levels: list[Fraction]
+    place: CountArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowCosts:
+    """What each answer costs in each row of a table, as integers.
+
+    Parameters
+    ----------
+    values : int64 array of shape (n_rows, n_classes)
+        Costs in multiples of `step`, without the weight of the row.
+    weights : int64 array of shape (n_rows,)
+        Weights of the rows.
+    step : Fraction
+        One unit of `values`, in the unit of the costs.
+    error : float
+        The total cost of any tree changes by at most this much through rounding, in the unit of the costs.
+    matrix : CostTable
+        The costs as they were given.
+    """
+
+    values: CountArray
+    weights: CountArray
+    step: Fraction
+    error: float
+    matrix: CostTable
+
+    @property
+    def weighted(self) -> CountArray:
+        """The costs times the weights of the rows, int64 (rows, classes)."""
+        found: CountArray = self.values * self.weights[:, None]
+        return found
+
+    @property
+    def copies(self) -> CountArray:
+        """The weight of the copy of each row and answer, int64 (rows, classes): what the answer saves against the dearest one.
+
+        The weights have no common divisor.
+        """
+        found = _savings(self.weighted)
+        return found // self.divisor
+
+    @property
+    def divisor(self) -> int:
+        """The common divisor by which the weights of the copies are divided."""
+        return max(1, int(np.gcd.reduce(_savings(self.weighted), axis=None)))
+
+    @property
+    def floor(self) -> int:
+        """What no answer avoids, in steps: the cost of the cheapest answer of each row."""
+        return int(self.weighted.min(axis=1).sum())
+
+    @property
+    def most(self) -> int:
+        """The cost of the dearest answer of each row, in steps."""
+        return int(self.weighted.max(axis=1).sum())
+
+    @property
+    def constants(self) -> list[int]:
+        """The cost of giving each answer to all rows, in steps."""
+        return [int(total) for total in self.weighted.sum(axis=0)]
+
+    def total(self, answers: CodeArray) -> int:
+        """Return the cost of answers int32 (rows,), in steps."""
+        return int(self.weighted[np.arange(len(answers)), answers].sum())
+
+    def in_unit(self, steps: Fraction | int) -> float:
+        """Return a cost in steps in the unit of the costs."""
+        return float(steps * self.step)
+
+    def leaf_share(self, penalty: Fraction) -> Fraction:
+        """Return the price of a leaf as a share of the copies' weight; `penalty` is a share of the best constant answer's cost."""
+        weight = int(self.copies.sum())
+        share = penalty * min(self.constants) / self.divisor / weight
+        if share >= 1:
+            most = penalty / share
+            raise ParameterError(
+                {"leaf_penalty": f"a leaf would cost more than any tree can save. Give less than {float(most):.4g}."}
+            )
+        return share
+
+
+def _savings(weighted: CountArray) -> CountArray:
+    found: CountArray = weighted.max(axis=1, keepdims=True) - weighted
+    return found
+
+
+def row_costs(matrix: CostTable, table: Table, codes: CodeArray, weights: CountArray | None = None) -> RowCosts:
+    """Return the costs of each row.
+
+    Decimals become integers over a common denominator. Where their sum is too large, costs are rounded to the finest power of ten that
+    fits, and `error` says by how much this may change a total.
+
+    Raises
+    ------
+    ParameterError
+        If a column of costs is empty or negative in a row, or if all answers cost the same in every row.
+    """
+    counted = np.ones(len(codes), np.int64) if weights is None else weights.astype(np.int64)
+    blocks = list(_blocks(matrix, table, codes))
+    for step in _steps(blocks):
+        found = _in_steps(matrix, blocks, counted, step)
+        if found is not None:
+            if not _savings(found.weighted).any():
+                raise ParameterError({"costs": "all answers cost the same in every row, so there is nothing to learn."})
+            return found
+    raise ParameterError({"costs": "the costs add up to more than can be counted. Give them in a larger unit."})
+
+
+def _blocks(matrix: CostTable, table: Table, codes: CodeArray) -> Iterator[CostBlock]:
+    columns = {column.schema.name: column for column in table.columns}
+    for k, terms in enumerate(matrix.terms):
+        rows = np.flatnonzero(codes == k)
+        for answer, term in enumerate(terms):
+            if term.column is None:
+                yield CostBlock(rows, answer, [term.factor], np.zeros(len(rows), np.int64))
+                continue
+            column = columns[term.column]
+            if column.kind is ColumnKind.CATEGORICAL:
+                raise ParameterError({"costs": f"'{term.column}' holds no numbers. Costs need a column of numbers."})
+            cells = column.values[rows]
+            _check_cells(term.column, cells)
+            values, place = np.unique(cells + 0.0, return_inverse=True)
+            levels = [term.factor * Fraction(repr(float(value))) for value in values]
+            yield CostBlock(rows, answer, levels, place.reshape(-1).astype(np.int64))
+
+
+def _check_cells(name: str, cells: np.ndarray) -> None:
+    empty = int(np.isnan(cells).sum())
+    if empty:
+        raise ParameterError(
+            {
+                "costs": f"'{name}' is empty in {empty} {'row' if empty == 1 else 'rows'} whose cost it gives. "
+                f"Fill these cells, or leave the rows out with --missing '{name}=drop'."
+            }
+        )
+    if len(cells) and cells.min() < 0:
+        raise ParameterError({"costs": f"'{name}' is negative ({cells.min():g}) in a row whose cost it gives."})
+
+
+def _steps(blocks: list[CostBlock]) -> Iterator[Fraction]:
+    """Yield the step in which all costs are integers, then coarser powers of ten."""
+    common = 1
+    for block in blocks:
+        for level in block.levels if len(block.rows) else ():
+            common = math.lcm(common, level.denominator)
+            if common > MOST_COST:
+                break
+    if common <= MOST_COST:
+        yield Fraction(1, common)
+    for exponent in range(FINEST_STEP, COARSEST_STEP):
+        step = Fraction(10) ** exponent
+        if step * common > 1:
+            yield step
+
+
+def _in_steps(matrix: CostTable, blocks: list[CostBlock], weights: CountArray, step: Fraction) -> RowCosts | None:
+    """Return the costs as multiples of a step, None if they are too large to count with."""
+    total = int(weights.sum())
+    largest = max((max(block.levels) for block in blocks if len(block.rows)), default=Fraction(0))
+    if largest / step * total * len(matrix.classes) > MOST_COST:
+        return None
+    values = np.zeros((len(weights), len(matrix.classes)), np.int64)
+    errors = np.zeros((len(weights), len(matrix.classes)))
+    for block in blocks:
+        rounded = [round(level / step) for level in block.levels]
+        off = [abs(float(level - number * step)) for level, number in zip(block.levels, rounded, strict=True)]
+        values[block.rows, block.answer] = np.array(rounded, np.int64)[block.place]
+        errors[block.rows, block.answer] = np.array(off)[block.place]
+    error = float((errors.max(axis=1) * weights).sum())
+    found = RowCosts(values=values, weights=weights, step=step, error=error * (1 + 1e-12), matrix=matrix)
+    return found if int(_savings(found.weighted).sum()) // found.divisor <= MOST_COPIES else None
+
+
+def _decimal(number: Fraction) -> str:
+    """Return a decimal as people write it."""
+    text = f"{float(number):.15g}"
+    return text if Fraction(text) == number else str(number)
