@@ -56,8 +56,9 @@ class NewRunSerializer(serializers.Serializer):
     warm_start = serializers.UUIDField(required=False, default=None, allow_null=True)
 
     def validate_parameters(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Refuse lists and objects; only costs may be an object, by true class and answer."""
         for name, value in values.items():
-            if isinstance(value, list | dict):
+            if isinstance(value, list) or (isinstance(value, dict) and name != "costs"):
                 raise serializers.ValidationError(f"'{name}' must be a number, a text, true or false.")
         return values
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from trainer import make_classifier
 from trainer.certificate import Status
 from trainer.data.costs import MOST_COPIES
 from trainer.errors import ParameterError
@@ -293,3 +294,40 @@ def test_parameters_that_count_rows_are_refused(method, name, value):
     )
     with pytest.raises(ParameterError, match=name):
         train(request)
+
+
+def estimator_rows(seed=4, n=60):
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 5, (n, 3)).astype(float)
+    y = np.where(X[:, 0] + rng.integers(0, 3, n) > 3, "bad", "good")
+    return X, y
+
+
+def test_estimator_takes_costs_and_counts_them(tmp_path):
+    X, y = estimator_rows()
+    costs = {"bad": {"good": 5}}
+    model = make_classifier("exact", depth=2, costs=costs, cost_unit="EUR").fit(X, y)
+    answers = model.predict(X)
+    cost = 5 * ((y == "bad") & (answers == "good")).sum() + ((y == "good") & (answers == "bad")).sum()
+    assert model.certificate_.costs["cost"] == cost
+    assert model.certificate_.costs["least"] == cost
+    assert model.get_params()["costs"] is costs
+    plain = make_classifier("exact", depth=2).fit(X, y)
+    assert plain.certificate_.costs is None
+    model.save(tmp_path / "model.json")
+    assert json.loads((tmp_path / "model.json").read_text())["metrics"]["train"]["cost"] == cost
+
+
+def test_weights_beside_costs_must_be_whole():
+    X, y = estimator_rows()
+    model = make_classifier("exact", depth=2, costs="bad>good=5")
+    doubled = model.fit(X, y, sample_weight=np.full(len(y), 2.0)).certificate_.costs["cost"]
+    assert doubled == 2 * model.fit(X, y).certificate_.costs["cost"]
+    with pytest.raises(ParameterError, match="whole numbers"):
+        model.fit(X, y, sample_weight=np.full(len(y), 0.5))
+
+
+def test_workbench_refuses_costs():
+    X, y = estimator_rows()
+    with pytest.raises(ParameterError, match="wishes and good trees count errors"):
+        make_classifier("exact", depth=2, costs="bad>good=5").workbench(X, y)

@@ -116,9 +116,20 @@ class RowCosts:
         """The cost of giving each answer to all rows, in steps."""
         return [int(total) for total in self.weighted.sum(axis=0)]
 
+    @property
+    def best_constant(self) -> int:
+        """The answer that costs least if all rows get it, the first one among equals."""
+        return self.constants.index(min(self.constants))
+
     def total(self, answers: CodeArray) -> int:
         """Return the cost of answers int32 (rows,), in steps."""
         return int(self.weighted[np.arange(len(answers)), answers].sum())
+
+    def by_class(self, codes: CodeArray, answers: CodeArray) -> CountArray:
+        """Return the cost of answers by true class and answer, in steps, int64 (classes, classes)."""
+        found = np.zeros((self.values.shape[1],) * 2, np.int64)
+        np.add.at(found, (codes, answers), self.weighted[np.arange(len(answers)), answers])
+        return found
 
     def in_unit(self, steps: Fraction | int) -> float:
         """Return a cost in steps in the unit of the costs."""
@@ -150,15 +161,13 @@ def row_costs(matrix: CostTable, table: Table, codes: CodeArray, weights: CountA
     Raises
     ------
     ParameterError
-        If a column of costs is empty or negative in a row, or if all answers cost the same in every row.
+        If a column of costs is empty or negative in a row, or if costs are too large to count with.
     """
     counted = np.ones(len(codes), np.int64) if weights is None else weights.astype(np.int64)
     blocks = list(_blocks(matrix, table, codes))
     for step in _steps(blocks):
         found = _in_steps(matrix, blocks, counted, step)
         if found is not None:
-            if not _savings(found.weighted).any():
-                raise ParameterError({"costs": "all answers cost the same in every row, so there is nothing to learn."})
             return found
     raise ParameterError({"costs": "the costs add up to more than can be counted. Give them in a larger unit."})
 

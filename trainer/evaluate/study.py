@@ -20,11 +20,14 @@ from typing import Any
 
 import numpy as np
 
+from trainer.data.costs import RowCosts
 from trainer.data.folds import MOST_FOLDS, check_evaluation, holdout, stratified_folds
+from trainer.dtypes import FloatArray
 from trainer.errors import DataError, ParameterError, TrainerError
 from trainer.registry import get
+from trainer.solver_common.problem_setup import costs_of
 from trainer.table import Labels, Table, fingerprint
-from trainer.training.run import TrainRequest, nodes_of_fold, train
+from trainer.training.run import TrainRequest, TrainResult, nodes_of_fold, train
 from trainer.training.warm_up import warm
 from trainer.tree.nodes import Tree
 
@@ -124,6 +127,9 @@ class FoldRecord:
     base_correct: int | None = (
         None  # rows of the class that is most frequent among the training rows; None: an older record
     )
+    cost: float | None = None  # of the answers, where they have costs
+    constant_cost: float | None = None  # of the best single answer of the training rows
+    cost_unit: str = ""
     tree: list[dict[str, Any]] = field(default_factory=list)  # its nodes, where every row is in a fold and they are few
 
     @property
@@ -256,7 +262,9 @@ def _fold(task: _Task) -> FoldRecord:
     if method.parameter("threads") is not None:
         parameters["threads"] = task.threads
     _warmed(method.id)
+    unseen = task.dataset.table.take(outside)
     try:
+        costs = costs_of(unseen, task.dataset.labels.take(outside), method.settings(parameters))
         result = train(
             TrainRequest(
                 table=task.dataset.table.take(inside),
@@ -286,8 +294,21 @@ def _fold(task: _Task) -> FoldRecord:
         second_correct=_correct(result.tree, task.dataset, second),
         second_n=len(second),
         base_correct=int((codes[outside] == np.bincount(codes[inside]).argmax()).sum()),
+        **_cost_record(result, costs, unseen.matrix()),
         tree=_tree_record(result.tree) if task.second < 0 and not task.test_share else [],
     )
+
+
+def _cost_record(result: TrainResult, costs: RowCosts | None, matrix: FloatArray) -> dict[str, Any]:
+    """Return what the tree's answers, and the best single answer, cost on held-out rows; nothing without costs."""
+    if costs is None or result.certificate.costs is None:
+        return {}
+    constant = result.tree.classes.index(result.certificate.costs["best_constant"]["answer"])
+    return {
+        "cost": costs.in_unit(costs.total(result.tree.predict(matrix))),
+        "constant_cost": costs.in_unit(costs.constants[constant]),
+        "cost_unit": costs.matrix.unit,
+    }
 
 
 def _tree_record(tree: Tree) -> list[dict[str, Any]]:

@@ -29,6 +29,7 @@ class Cell:
     `correct` of `n` rows are right on unseen rows, with the 95 % `interval` of `of_folds`. `base_rate` is the share that is right
     if every row gets the class that is most frequent among the training rows of its fold; None for records without it.
     `seconds` has the mean induction time by number of threads. `limited` folds ended at a limit, `failed` ones have no tree;
+    `cost` is that of the answers to the unseen rows, where they have costs, and `constant_cost` that of the best single answer of each training.
     `proved` is the share of splits, or of trees, that are proved (None for a heuristic).
     """
 
@@ -51,6 +52,10 @@ class Cell:
     failed: int
     proved: float | None
     error: str = ""
+    cost: float | None = None
+    cost_per_row: float | None = None
+    constant_cost: float | None = None
+    cost_unit: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +101,8 @@ class StudyReport:
                 name: only[name]
                 for name in ("accuracy", "deviation", "accuracies", "interval", "base_rate", "leaves", "seconds")
             }
+            if only["cost"] is not None:
+                document |= {name: only[name] for name in ("cost", "cost_per_row", "constant_cost", "cost_unit")}
         return document
 
     def to_csv(self) -> str:
@@ -105,12 +112,13 @@ class StudyReport:
         threads = sorted({t for cell in self.cells for t in cell.seconds})
         writer.writerow(
             ["dataset", "group", "variant", "folds", "accuracy", "deviation", "interval_low", "interval_high", "base_rate", "train_accuracy", "leaves", "leaves_deviation",
-             *(f"seconds_{t}_threads" for t in threads), "folds_limited", "folds_failed", "proved"]
+             *(f"seconds_{t}_threads" for t in threads), "folds_limited", "folds_failed", "proved", "cost", "constant_cost", "cost_unit"]
         )  # fmt: skip
         for c in self.cells:
             writer.writerow(
                 [c.dataset, c.group, c.variant, c.folds, c.accuracy, c.deviation, *(c.interval or ("", "")), "" if c.base_rate is None else c.base_rate, c.train_accuracy, c.leaves,
-                 c.leaves_deviation, *(c.seconds.get(t, "") for t in threads), c.limited, c.failed, c.proved]
+                 c.leaves_deviation, *(c.seconds.get(t, "") for t in threads), c.limited, c.failed, c.proved,
+                 "" if c.cost is None else c.cost, "" if c.constant_cost is None else c.constant_cost, c.cost_unit]
             )  # fmt: skip
         return out.getvalue()
 
@@ -120,6 +128,7 @@ class StudyReport:
         for group, variants in self.groups.items():
             for measure in MEASURES:
                 parts.append(self._table(group, variants, measure))
+            parts += self._cost_table(group, variants)
         return "\n\n".join(parts) + "\n"
 
     def _table(self, group: str, variants: Sequence[str], measure: str) -> str:
@@ -147,6 +156,23 @@ class StudyReport:
             )
             lines += ["", sentence(found)]
         return "\n".join(lines)
+
+    def _cost_table(self, group: str, variants: Sequence[str]) -> list[str]:
+        """Return a table of costs per unseen row beside the best single answer; none without costs."""
+        own = [cell for cell in self.cells if cell.group == group and cell.variant in variants]
+        if all(cell.cost is None for cell in own):
+            return []
+        unit = next((f" in {cell.cost_unit}" for cell in own if cell.cost_unit), "")
+        lines = [f"### Cost per unseen row{unit}{f', {group}' if group else ''}", ""]
+        lines.append("| data set | best single answer | " + " | ".join(variants) + " |")
+        lines.append("|---|" + "---:|" * (len(variants) + 1))
+        for dataset in self.datasets:
+            cells = [self.cell(dataset, variant) for variant in variants]
+            constants = [c.constant_cost / c.n for c in cells if c.constant_cost is not None]
+            texts = [f"{constants[0]:.4g}" if constants else ""]
+            texts += ["" if c.cost_per_row is None else f"{c.cost_per_row:.4g}" for c in cells]
+            lines.append(f"| {dataset} | " + " | ".join(texts) + " |")
+        return ["\n".join(lines)]
 
     def _base_rate_text(self, dataset: str, variants: Sequence[str]) -> str:
         rates = (self.cell(dataset, variant).base_rate for variant in variants)
@@ -233,7 +259,22 @@ def _cell(dataset: str, variant: str, group: str, folds: int, records: Sequence[
         failed=folds - len(good),
         proved=_count_proved(good),
         error=next((r.error for r in own if r.error), ""),
+        **_costs(good, n),
     )
+
+
+def _costs(records: Sequence[FoldRecord], n: int) -> dict[str, Any]:
+    """Return the costs of all folds; nothing where one of them has none."""
+    costs = [r.cost for r in records if r.cost is not None]
+    constants = [r.constant_cost for r in records if r.constant_cost is not None]
+    if not records or len(costs) < len(records) or len(constants) < len(records):
+        return {}
+    return {
+        "cost": sum(costs),
+        "cost_per_row": sum(costs) / n,
+        "constant_cost": sum(constants),
+        "cost_unit": records[0].cost_unit,
+    }
 
 
 def _count_proved(records: Sequence[FoldRecord]) -> float | None:

@@ -6,10 +6,11 @@ import numpy as np
 
 from trainer.certificate import Limits
 from trainer.data.cost_text import read_costs
-from trainer.data.costs import row_costs
+from trainer.data.costs import RowCosts, row_costs
 from trainer.data.encoding import Scheme
 from trainer.data.problem import Problem, SettingNames, class_weighted
 from trainer.dtypes import CountArray
+from trainer.errors import ParameterError
 from trainer.methods.base import Settings, coefficient_penalty, leaf_penalty
 from trainer.solver_common.warm_start import adapt
 from trainer.table import Labels, Table
@@ -24,8 +25,9 @@ def pose(
     `start` is a tree to begin with, matched by the names of columns and classes. Raises ParameterError if classes cannot be
     weighted as asked, costs do not fit the rows, or the start does not fit, and DataError if there are no rows.
     """
-    matrix = read_costs(settings, SettingNames(columns=table.names, classes=labels.classes))
-    costs = None if matrix is None else row_costs(matrix, table, labels.codes, weights)
+    costs = costs_of(table, labels, settings, weights=weights)
+    if costs is not None and not costs.copies.any():
+        raise ParameterError({"costs": "all answers cost the same in every row, so there is nothing to learn."})
     weighted = class_weighted(settings, labels, weights)
     plain = np.ones(len(table), np.int64) if weights is None and weighted is not None else weights
     penalty = leaf_penalty(settings, len(table) if weighted is None else int(weighted.sum()))
@@ -42,6 +44,15 @@ def pose(
         warm_start=None if start is None else adapt(start, table, labels),
         costs=costs,
     )
+
+
+def costs_of(table: Table, labels: Labels, settings: Settings, *, weights: CountArray | None = None) -> RowCosts | None:
+    """Return what each answer costs in each row, as the settings say; None without costs.
+
+    Raises ParameterError if the costs do not fit the rows.
+    """
+    costs = read_costs(settings, SettingNames(columns=table.names, classes=labels.classes))
+    return None if costs is None else row_costs(costs, table, labels.codes, weights)
 
 
 def limits_of(settings: Settings) -> Limits:

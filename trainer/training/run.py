@@ -17,7 +17,7 @@ import numpy as np
 
 from trainer.certificate import OPTIMAL_GAP, Certificate, Evidence, Guarantee, Progress, Status, relative_gap
 from trainer.data.column_statistics import describe_columns
-from trainer.data.costs import RowCosts, row_costs
+from trainer.data.costs import RowCosts
 from trainer.data.folds import check_evaluation, holdout, rows_record, stratified_folds
 from trainer.data.problem import Problem
 from trainer.errors import InfeasibleError, ParameterError, SolverError
@@ -26,7 +26,7 @@ from trainer.methods.base import Method, Settings, Solution
 from trainer.methods.monitor import Monitor, Sink
 from trainer.methods.scope import scope_of
 from trainer.registry import METHODS, get
-from trainer.solver_common.problem_setup import limits_of, pose
+from trainer.solver_common.problem_setup import costs_of, limits_of, pose
 from trainer.table import Labels, Table, fingerprint
 from trainer.training import single_leaf
 from trainer.training.claims import read_claim
@@ -92,7 +92,9 @@ def train(
     _check_start(request, method)
     train_rows, test_rows = holdout(request.labels.codes, request.test_share, settings.get("seed", 0))
     problem = _problem(request, settings, train_rows, start=request.warm_start)
-    test_costs = _costs_of(request, problem, test_rows)
+    test_costs = costs_of(
+        request.table.take(test_rows), request.labels.take(test_rows), settings, weights=_weights(request, test_rows)
+    )
     prepare(problem)
     monitor = Monitor(limits_of(settings), sink)
     if on_start is not None:
@@ -105,11 +107,14 @@ def train(
         leaves=tree.n_leaves,
         draft=to_draft(tree),
     )
-    metrics: dict[str, Any] = {"train": metrics_of(tree, problem.matrix, problem.y, problem.weights, problem.costs)}
+    constant = 0 if problem.costs is None else problem.costs.best_constant
+    metrics: dict[str, Any] = {
+        "train": metrics_of(tree, problem.matrix, problem.y, problem.weights, problem.costs, constant)
+    }
     if len(test_rows):
         test = request.table.take(test_rows).matrix()
         metrics["test"] = metrics_of(
-            tree, test, request.labels.codes[test_rows], _weights(request, test_rows), test_costs
+            tree, test, request.labels.codes[test_rows], _weights(request, test_rows), test_costs, constant
         )
     fold = fold_trees = None
     if request.folds and not monitor.cancelled and request.left is None:
@@ -257,8 +262,7 @@ def cost_record(problem: Problem, costs: RowCosts, tree: Tree, bound: float | No
     """
     cost = costs.total(tree.predict(problem.matrix))
     weight = problem.searched.n * costs.divisor
-    constants = costs.constants
-    best = constants.index(min(constants))
+    best = costs.best_constant
     least = None if bound is None else costs.most - Fraction(bound) * weight
     if bound is not None and bound <= problem.objective(tree):  # not rounded: the tree meets the bound
         least = cost + problem.leaf_penalty * weight * tree.n_leaves
@@ -271,7 +275,7 @@ def cost_record(problem: Problem, costs: RowCosts, tree: Tree, bound: float | No
         "cost_per_row": costs.in_unit(Fraction(cost, problem.n)),
         "floor": costs.in_unit(costs.floor),
         "leaf_price": costs.in_unit(problem.leaf_penalty * weight),
-        "best_constant": {"answer": problem.labels.classes[best], "cost": costs.in_unit(constants[best])},
+        "best_constant": {"answer": problem.labels.classes[best], "cost": costs.in_unit(costs.constants[best])},
         "least": None if least is None else costs.in_unit(least),
     }
 
@@ -342,28 +346,31 @@ def _weights(request: TrainRequest, rows: np.ndarray) -> np.ndarray | None:
     return None if request.weights is None else request.weights[rows].astype(np.int64)
 
 
-def _costs_of(request: TrainRequest, problem: Problem, rows: np.ndarray) -> RowCosts | None:
-    """Return the costs of held-out rows; None without costs or rows."""
-    if problem.costs is None or not len(rows):
-        return None
-    table = request.table.take(rows)
-    return row_costs(problem.costs.matrix, table, request.labels.codes[rows], _weights(request, rows))
-
-
 def metrics_of(
-    tree: Tree, matrix: np.ndarray, codes: np.ndarray, weights: np.ndarray | None, costs: RowCosts | None = None
+    tree: Tree,
+    matrix: np.ndarray,
+    codes: np.ndarray,
+    weights: np.ndarray | None,
+    costs: RowCosts | None = None,
+    constant: int = 0,
 ) -> dict[str, Any]:
     """Rows, right ones, accuracy and confusion matrix of a tree on some rows; `weights` int64 (rows,), None for one each.
 
-    With the `costs` of the rows also the cost in total and per row.
+    With the `costs` of the rows also the cost: in total, per row, by true class and answer, and of the answer `constant` to all rows.
     """
     correct, confusion = training_counts(tree, matrix, codes, weights)
     n = int(confusion.sum())
     found = {"n": n, "correct": correct, "accuracy": correct / n, "confusion": confusion.tolist()}
     if costs is None:
         return found
-    cost = costs.total(tree.predict(matrix))
-    return found | {"cost": costs.in_unit(cost), "cost_per_row": costs.in_unit(Fraction(cost, n))}
+    by_class = costs.by_class(codes, tree.predict(matrix))
+    cost = int(by_class.sum())
+    return found | {
+        "cost": costs.in_unit(cost),
+        "cost_per_row": costs.in_unit(Fraction(cost, n)),
+        "constant_cost": costs.in_unit(costs.constants[constant]),
+        "cost_confusion": [[costs.in_unit(int(cell)) for cell in row] for row in by_class],
+    }
 
 
 def _cross_validate(

@@ -71,6 +71,14 @@ def cheaper_test(document):
     document["metrics"]["test"]["cost_per_row"] /= 2
 
 
+def cheaper_cell(document):
+    document["metrics"]["test"]["cost_confusion"][0][1] += 1
+
+
+def dearer_constant(document):
+    document["metrics"]["test"]["constant_cost"] += 5
+
+
 def cost_of_folds(document):
     document["parameters"]["costs"] = ""
     without_costs(document)
@@ -97,7 +105,7 @@ LIES = [
     without_costs, other_parameters(""), other_parameters("a>b=4; b>a=0.2*length; c>c=1"), other_parameters("a>b=cheap"),
     other_parameters("a>b=5; b>a=0.2*width; c>c=1"), other_certificate("unit", "USD"), other_certificate("floor", 0.0),
     other_certificate("leaf_price", 3.0), other_certificate("least", 1.0), other_certificate("step", "1"),
-    other_certificate("rounding_error", 0.5), other_certificate("costs", {}), better_cost, cheaper_test, cost_of_folds, smallest_leaf,
+    other_certificate("rounding_error", 0.5), other_certificate("costs", {}), better_cost, cheaper_test, cheaper_cell, dearer_constant, cost_of_folds, smallest_leaf,
     lower_bound_of_errors, wrong_constant, other_answer,
 ]  # fmt: skip
 

@@ -21,6 +21,7 @@ from trainer.check.recount.tree import leaves
 from trainer.check.recount.trees.counts import penalty, route
 
 CLAIM = "costs"
+MEASURES = ("cost", "cost_per_row", "constant_cost", "cost_confusion")  # of a set of rows
 NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 TERM = re.compile(rf"({NUMBER})(?:\s*\*\s*(.+))?", re.ASCII | re.DOTALL)
 # what a search over copies would count in copies, with the values that ask for nothing
@@ -233,6 +234,8 @@ def _same(said: Any, own: Any) -> bool:
     """Whether the file says what was counted, numbers up to their rounding."""
     if isinstance(own, dict):
         return isinstance(said, dict) and said.keys() == own.keys() and all(_same(said[k], v) for k, v in own.items())
+    if isinstance(own, list):
+        return isinstance(said, list) and len(said) == len(own) and all(map(_same, said, own))
     if isinstance(own, float):
         return isinstance(said, int | float) and math.isclose(
             said, own, rel_tol=float(TOLERANCE), abs_tol=float(TOLERANCE)
@@ -246,7 +249,7 @@ def cost_metrics(model: dict[str, Any], data: TableRows) -> list[Finding]:
     parts = {"train": ~data.held_out, "test": data.held_out}
     found = []
     for name, own in parts.items():
-        stated = {key: given[name][key] for key in ("cost", "cost_per_row") if key in (given.get(name) or {})}
+        stated = {key: value for key, value in (given.get(name) or {}).items() if key in MEASURES}
         if stated:
             counted = _cost_of_rows(model, take_rows(data.rows, own))
             words = f"The answers cost {counted.get('cost')} on these rows."
@@ -254,11 +257,19 @@ def cost_metrics(model: dict[str, Any], data: TableRows) -> list[Finding]:
     return found
 
 
-def _cost_of_rows(model: dict[str, Any], rows: ModelTable) -> dict[str, float]:
-    """The cost of the tree's answers to some rows, in total and per row; nothing without costs."""
+def _cost_of_rows(model: dict[str, Any], rows: ModelTable) -> dict[str, Any]:
+    """What the tree's answers to some rows cost; nothing without costs."""
     costs = answer_costs(model, rows)
     if costs is None:
         return {}
-    leaf = route(model["nodes"], model["columns"], rows)
-    cost = costs.of_answers(answers_of(model, model["nodes"], leaf)) * costs.step
-    return {"cost": float(cost), "cost_per_row": float(cost / int(rows.plain.sum()))}
+    answers = answers_of(model, model["nodes"], route(model["nodes"], model["columns"], rows))
+    cost = costs.of_answers(answers) * costs.step
+    by_class = np.zeros((len(model["classes"]),) * 2, np.int64)
+    np.add.at(by_class, (rows.labels, answers), costs.values[np.arange(len(rows)), answers])
+    constant = model["classes"].index(model["certificate"]["costs"]["best_constant"]["answer"])
+    return {
+        "cost": float(cost),
+        "cost_per_row": float(cost / int(rows.plain.sum())),
+        "constant_cost": float(int(costs.values[:, constant].sum()) * costs.step),
+        "cost_confusion": [[float(int(cell) * costs.step) for cell in row] for row in by_class],
+    }

@@ -1,0 +1,125 @@
+"""Costs on the command line and over REST: given in each form, reported, checked and refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.core.management import CommandError, call_command
+from rest_framework.test import APIClient
+
+from tests.octweb.runs.conftest import CSV
+from trainer.tree.file import read_model
+
+
+@pytest.fixture
+def data(tmp_path):
+    path = tmp_path / "small.csv"
+    path.write_text(CSV)
+    return path
+
+
+def called(capsys, command, *arguments):
+    """Run a command and return its output."""
+    call_command(command, *map(str, arguments))
+    return capsys.readouterr().out
+
+
+def train(capsys, data, *arguments):
+    out = called(capsys, "train", data, "--target=class", "--method=exact", "--depth=2", *arguments)
+    return json.loads(out.strip().splitlines()[-1]) if "--json" in arguments else out
+
+
+def classes_of(tmp_path, capsys, data):
+    model = tmp_path / "plain.json"
+    train(capsys, data, f"--output={model}", "--json")
+    return read_model(model).tree.classes
+
+
+def test_costs_of_flags_and_file_give_the_same_tree(capsys, data, tmp_path):
+    first, second, *_ = classes_of(tmp_path, capsys, data)
+    costs = tmp_path / "costs.json"
+    costs.write_text(json.dumps({"unit": "EUR", "costs": {first: {second: 5.5}}}))
+    model = tmp_path / "model.json"
+    by_flag = train(capsys, data, f"--cost={first}>{second}=5.5", "--cost-unit=EUR", "--json", "--test-share=0.25")
+    by_file = train(capsys, data, f"--costs={costs}", "--json", "--test-share=0.25", f"--output={model}")
+    assert by_flag["cost"] == by_file["cost"]
+    assert by_file["cost_unit"] == by_flag["cost_unit"] == "EUR"
+    assert by_file["cost"] <= by_file["best_constant"]["cost"]
+    assert by_file["cost_per_row"] == pytest.approx(by_file["cost"] / by_file["n"])
+    assert by_file["least"] == by_file["cost"]
+    test = json.loads(model.read_text())["metrics"]["test"]
+    assert test["cost"] == pytest.approx(sum(map(sum, test["cost_confusion"])))
+    checked = json.loads(called(capsys, "verify", model, data, "--json").strip().splitlines()[-1])
+    assert checked["verdict"] == "proved"
+
+
+def test_train_says_what_answers_cost(capsys, data, tmp_path):
+    first, second, *_ = classes_of(tmp_path, capsys, data)
+    out = train(capsys, data, f"--cost={first}>{second}=5", "--cost-unit=EUR")
+    assert "The answers cost" in out
+    assert "Always answering" in out
+    assert "No tree of this scope costs less than" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--cost=nobody>x=5"], "'nobody' is not a class"),
+        (["--cost=x", "--costs=y.json"], "not both"),
+        (["--method=odt", "--cost=x"], "has no such parameter"),
+        (["--cost-unit=EUR"], "needs costs"),
+    ],
+)
+def test_costs_that_do_not_fit_are_refused(data, arguments, words):
+    with pytest.raises(CommandError, match=words) as refused:
+        call_command("train", str(data), "--target=class", "--method=exact", *arguments)
+    assert refused.value.returncode == 2
+
+
+@pytest.mark.parametrize("command", ["complete", "good-trees", "frontier"])
+def test_commands_that_count_errors_refuse_costs(capsys, data, tmp_path, command):
+    first, second, *_ = classes_of(tmp_path, capsys, data)
+    own = {"complete": ["--wish=leaf root"], "good-trees": ["--slack-rows=1"], "frontier": []}[command]
+    with pytest.raises(CommandError, match="costs"):
+        call_command(command, str(data), "--target=class", "--method=exact", f"--cost={first}>{second}=5", *own)
+
+
+def test_evaluate_reports_cost_beside_the_best_single_answer(capsys, data, tmp_path):
+    first, second, *_ = classes_of(tmp_path, capsys, data)
+    asked = (
+        data,
+        "--target=class",
+        "--method=cart",
+        "--method=exact",
+        "--depth=2",
+        "--folds=3",
+        f"--cost={first}>{second}=5",
+    )
+    found = json.loads(called(capsys, "evaluate", *asked, "--cost-unit=EUR", "--json").strip().splitlines()[-1])
+    for cell in found["results"]:
+        assert cell["cost_per_row"] == pytest.approx(cell["cost"] / cell["n"])
+        assert cell["constant_cost"] > 0
+        assert cell["cost_unit"] == "EUR"
+    tables = called(capsys, "evaluate", *asked, "--cost-unit=EUR", f"--output={tmp_path / 'out'}")
+    assert "### Cost per unseen row in EUR" in tables
+    assert "constant_cost" in (tmp_path / "out" / "results.csv").read_text()
+
+
+@pytest.mark.django_db
+def test_run_over_rest_takes_costs_as_an_object(owner, dataset):
+    api = APIClient()
+    api.force_authenticate(owner)
+    classes = dataset.profile["classes"]
+    body = {
+        "dataset": str(dataset.pk),
+        "method": "exact",
+        "parameters": {"costs": {classes[0]: {classes[1]: 5}}, "cost_unit": "EUR"},
+    }
+    answer = api.post("/api/v1/runs/", body, format="json")
+    assert answer.status_code == 201, answer.json()
+    assert json.loads(answer.json()["parameters"]["costs"]) == {classes[0]: {classes[1]: 5}}
+    body["parameters"]["costs"] = {"nobody": {classes[1]: 5}}
+    refused = api.post("/api/v1/runs/", body, format="json")
+    assert refused.status_code == 422
+    assert "'nobody' is not a class" in json.dumps(refused.json())
