@@ -105,6 +105,7 @@ def costs(scene: ModelScene, part: str) -> dict[str, Any] | None:
         "ways": [] if asked.errors else [{**way, "least": way["mean"] == least} for way in ways],
         "equal": bool((asked.table == 1.0 - np.eye(len(classes))).all()),
         "weights": dict(scene.file.parameters).get("class_weight", "none"),
+        "trained": bool(scene.file.certificate.get("costs")),
     }
 
 
