@@ -32,6 +32,8 @@ class EmptyColumn:
 class EmptyReport:
     """Rows with an empty cell of all rows that have a class, the columns with one, and the sets of columns that are empty together.
 
+    `columns` begin with the one that has most empty cells.
+
     `patterns` are pairs of column indices (into `columns`) and rows, the most frequent first, at most 12; `other_rows` have another one.
     """
 
@@ -58,7 +60,7 @@ def empty_report(table: Table, labels: Labels) -> EmptyReport:
         cells, and the share of some class differs by ten points or more.
     """
     masks = [(column.name, is_empty(column)) for column in table.columns]
-    masks = [(name, mask) for name, mask in masks if mask.any()]
+    masks = sorted(((name, mask) for name, mask in masks if mask.any()), key=lambda pair: -int(pair[1].sum()))
     if not masks:
         return EmptyReport(rows=len(table), rows_with_empty=0, columns=(), patterns=(), other_rows=0)
     matrix = np.column_stack([mask for _, mask in masks])

@@ -43,7 +43,8 @@ def test_emptiness_that_tells_the_class_is_said_and_chance_is_not():
     chance = np.where(rng.random(300) < 0.3, np.nan, 1.0)
     every = np.full(300, np.nan)
     found = empty_report(table_of(telling=telling, chance=chance, every=every), labels)
-    assert [c.telling for c in found.columns] == [True, False, False]
+    assert {c.name: c.telling for c in found.columns} == {"telling": True, "chance": False, "every": False}
+    assert found.columns[0].name == "every", "most empty cells first"
 
 
 def test_categories_of_empty_cells_are_counted():
