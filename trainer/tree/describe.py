@@ -51,8 +51,7 @@ def rules_text(tree: Tree) -> str:
         if v.split is None:
             lines.append(f"{indent}{leaf_text(tree, v)}")
             continue
-        empty = v.split.empty_answer()
-        lines.append(f"{indent}{split_text(v.split, tree.schema)}?{f' (empty: {empty})' if empty else ''}")
+        lines.append(f"{indent}{split_text(v.split, tree.schema)}?{v.split.empty_note()}")
         stack.append((v.right, level + 1, "no: "))
         stack.append((v.left, level + 1, "yes: "))
     return "\n".join(lines) + "\n"

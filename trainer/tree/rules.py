@@ -54,8 +54,7 @@ def rules_of(tree: Tree) -> list[Rule]:
                 )
             )  # fmt: skip
             continue
-        empty = v.split.empty_answer()
-        question = v.split.text(tree.schema) + (f" (empty: {empty})" if empty else "")
+        question = v.split.text(tree.schema) + v.split.empty_note()
         for child, left, answer in ((v.right, False, "no"), (v.left, True, "yes")):
             more = v.split.conditions(tree.schema, left)
             stack.append((child, conditions + more, (*words, f"{question}? {answer}")))

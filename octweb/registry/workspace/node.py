@@ -10,7 +10,7 @@ import numpy as np
 from octweb.figures.split.impurity import best_threshold, gini_rows
 from octweb.registry.workspace.scene import ModelScene
 from trainer.evaluate.intervals import wilson
-from trainer.table import ColumnKind
+from trainer.table import ColumnKind, EmptySide
 from trainer.training import single_leaf
 from trainer.tree.describe import headline, number_text, split_text
 from trainer.tree.idle import idle_questions
@@ -39,7 +39,7 @@ def node_facts(scene: ModelScene) -> dict[str, Any]:
         "all": tree.nodes[0].rows,
         "title": headline(tree, v),
         "reason": single_leaf.reason(scene.file),
-        "exact": split_text(v.split, tree.schema) if v.split is not None else "",
+        "exact": split_text(v.split, tree.schema) + v.split.empty_note() if v.split is not None else "",
         "bar": class_bar(tree, v),
         "parent": tree.parents[v.id],
         "below": 0 if v.is_leaf else len(leaves_below(tree, v.id)),
@@ -75,11 +75,15 @@ def sides(scene: ModelScene) -> list[dict[str, Any]]:
 
 def _tests(scene: ModelScene) -> dict[str, str]:
     """What a value has to be for each answer, of a question with a threshold: "≤ 75"."""
-    cut = scene.node.split.cut if scene.node.split is not None else None
-    if cut is None or scene.tree.schema[cut[0]].kind is ColumnKind.BINARY:
+    split = scene.node.split
+    cut = split.cut if split is not None else None
+    if split is None or cut is None or scene.tree.schema[cut[0]].kind is ColumnKind.BINARY:
         return {"yes": "", "no": ""}
     threshold = column_number(scene.tree.schema[cut[0]].name, cut[1])
-    return {"yes": f"≤\u00a0{threshold}", "no": f">\u00a0{threshold}"}
+    tests = {"yes": f"≤\u00a0{threshold}", "no": f">\u00a0{threshold}"}
+    if split.missing in (EmptySide.LEFT, EmptySide.RIGHT) and split.missing_seen:
+        tests["yes" if split.missing is EmptySide.LEFT else "no"] += " or empty"
+    return tests
 
 
 def _side(scene: ModelScene, answer: str, test: str, child: Node) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def test_a_folder_that_is_not_there_is_refused_before_the_search(rows, tmp_path,
 def test_what_was_left_out_in_reading_is_noted(rows):
     rows.write_text(rows.read_text() + ",1,yes\n")
     notes = StringIO()
-    call_command("pareto", str(rows), *ARGUMENTS, stdout=StringIO(), stderr=notes)
+    call_command("pareto", str(rows), *ARGUMENTS, "--missing=drop", stdout=StringIO(), stderr=notes)
     assert "note: " in notes.getvalue()
 
 

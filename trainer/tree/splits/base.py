@@ -234,6 +234,11 @@ class Split(ABC):
         """'yes' or 'no': the answer of a training row with an empty cell; empty where there is none, or the text says it."""
         return "no" if self.missing is EmptySide.RIGHT and self.missing_seen else ""
 
+    def empty_note(self) -> str:
+        """Where empty cells go, for the end of a question whose text does not say it: " (empty: no)", or nothing."""
+        answer = self.empty_answer()
+        return f" (empty: {answer})" if answer else ""
+
     @property
     def empty_goes_left(self) -> bool | None:
         """Whether a row with an empty cell goes left; None where it is refused or filled."""
