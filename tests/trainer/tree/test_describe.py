@@ -18,6 +18,7 @@ from trainer.tree.export.code import to_python, to_sql
 from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
 from trainer.tree.numbers import points_text
 from trainer.tree.render.layout import place
+from trainer.tree.render.outline import tree_outline
 from trainer.tree.splits import Interval, Linear, Missing, Subset, Threshold
 
 SCHEMA = (
@@ -171,6 +172,7 @@ def test_words_say_where_empty_cells_go(side, question, way):
     assert path_in_words(tree, int(tree.apply(rows)[2]), rows[2])[0] == way
     notes = place(tree).boxes[0].notes
     assert notes == (("empty: no",) if side is EmptySide.RIGHT else ())
+    assert tree_outline(tree)["rule"] == question
     unseen = replace(split, missing_seen=False)
     draft = DraftBranch(split=unseen, left=DraftLeaf(label=0), right=DraftLeaf(label=1))
     tree = grow(draft, rows[:2], np.array([0, 1], np.int32), schema=schema, classes=("no", "yes"))
