@@ -19,12 +19,13 @@ import pytest
 
 from tests.trainer.random_trees import cells, random_matrix, random_tree
 from trainer.errors import DataError
-from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, MissingPolicy
+from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, EmptySide, MissingPolicy
 from trainer.tree.export import c, dmn, excel, r
 from trainer.tree.export.java import to_java
 from trainer.tree.export.javascript import to_javascript
 from trainer.tree.nodes import DraftBranch, DraftLeaf, Tree, grow
-from trainer.tree.splits import Interval, Linear, Subset, Threshold
+from trainer.tree.splits import Interval, Linear, Missing, Subset, Threshold
+from trainer.tree.splits.base import EMPTY
 
 ROWS = 25
 MOST = 40
@@ -197,11 +198,16 @@ def r_cell(value):
 
 
 def sheet_tree(seed):
-    """A tree over columns as a sheet has them: decimals of few digits, and sums that no row comes near."""
+    """A tree over columns as a sheet has them: decimals of few digits, and sums that no row comes near.
+
+    With an odd seed the splits of the first two columns say where empty cells go.
+    """
     rng = np.random.default_rng(seed)
+    learns = seed % 2 == 1
+    policy = MissingPolicy.LEARN if learns else MissingPolicy.DROP
     schema = (
-        ColumnSchema(name="whole", kind=ColumnKind.NUMERIC),
-        ColumnSchema(name="=tenths", kind=ColumnKind.NUMERIC),
+        ColumnSchema(name="whole", kind=ColumnKind.NUMERIC, missing=policy, fill=-2.5 if learns else None),
+        ColumnSchema(name="=tenths", kind=ColumnKind.NUMERIC, missing=policy, fill=0.4 if learns else None),
         ColumnSchema(name="yes or no", kind=ColumnKind.BINARY),
         ColumnSchema(name='say "hue"', kind=ColumnKind.CATEGORICAL, categories=("red", "Red", 'say "x"', "7", "", MISSING_CATEGORY), missing=MissingPolicy.CATEGORY),
         ColumnSchema(name="town", kind=ColumnKind.CATEGORICAL, categories=("a", "b", "größe")),
@@ -210,7 +216,23 @@ def sheet_tree(seed):
         [rng.integers(-9, 10, 60), rng.integers(-30, 31, 60) / 10, rng.integers(0, 2, 60), rng.integers(0, 6, 60), rng.integers(0, 3, 60)]
     ).astype(float)  # fmt: skip
 
+    def side():
+        return EmptySide(rng.choice(["left", "right"]))
+
     def split():
+        found = present_split()
+        if isinstance(found, Subset) or not learns or 2 in found.used:
+            return found
+        if not isinstance(found, Linear):
+            return Missing(feature=found.feature) if rng.random() < 0.2 else found.with_empty(side())
+        if rng.random() < 0.5:
+            return found.with_empty(side())
+        return Linear(
+            features=(*found.features, 0), coefficients=(*found.coefficients, 3.0), threshold=found.threshold,
+            levels=(*found.levels, EMPTY), fills=(-2.5, 0.4, math.nan, math.nan), missing=EmptySide.FILL,
+        )  # fmt: skip
+
+    def present_split():
         kind = rng.integers(4)
         if kind == 0:
             j = int(rng.integers(3))
@@ -233,6 +255,7 @@ def sheet_tree(seed):
 
     tree = grow(draft(4), rows, rng.integers(0, 2, 60).astype(np.int32), schema=schema, classes=("no", 'y"es'))
     rows[::5, 0] = np.nan
+    rows[1::6, 1] = np.nan
     rows[1::7, 4] = np.nan
     rows[2::9, 4] = 3.0  # unknown
     return tree, rows
