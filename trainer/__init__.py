@@ -9,7 +9,7 @@ from typing import Any
 
 from trainer.version import VERSION as __version__
 
-__all__ = ["ESTIMATOR_NAMES", "Tree", "Workbench", "__version__", "make_classifier", "progress_bars"]
+__all__ = ["ESTIMATOR_NAMES", "Tree", "Workbench", "__version__", "inspect", "make_classifier", "progress_bars"]
 
 
 def __getattr__(name: str) -> Any:
@@ -21,6 +21,10 @@ def __getattr__(name: str) -> Any:
         from trainer.families.exact.workbench import Workbench
 
         return Workbench
+    if name == "inspect":
+        from trainer.data.inspect_table import inspect
+
+        return inspect
     if name == "progress_bars":
         from trainer.sklearn_api.notebook import progress_bars
 

@@ -40,7 +40,7 @@ from octweb.demo.visits import refuse_more
 from trainer.errors import DataError
 
 __all__ = [
-    "ColumnChoice", "Outlook", "ReadOptions", "confirm", "create", "csv_lines", "delete", "described", "discard", "fill", "first_lines", "first_rows", "load",
+    "ColumnChoice", "Outlook", "ReadOptions", "confirm", "create", "csv_lines", "delete", "described", "discard", "fill", "findings", "first_lines", "first_rows", "load",
     "load_with_report", "outlook", "preview", "prune", "stage", "staged_rows", "update",
 ]  # fmt: skip
 
@@ -179,6 +179,13 @@ def described(dataset: Dataset, choice: ColumnChoice) -> dict[str, Any]:
     """Target, columns and profile as they would be with another choice; stores nothing. Raises DataError."""
     merged = merge(dataset.columns, dataset.target, choice)
     return reader.describe(path_of(dataset.file), merged, dataset.profile.get("read_bytes"), dataset.reading)
+
+
+def findings(dataset: Dataset) -> list[dict[str, Any]]:
+    """Return the intake report of a data set; one that was stored without a report is read again. Raises DataError."""
+    if "findings" not in dataset.profile:
+        return described(dataset, ColumnChoice())["profile"]["findings"]
+    return dataset.profile["findings"]
 
 
 def delete(dataset: Dataset) -> None:

@@ -29,6 +29,7 @@ from octweb.core.parsers import StrictJSONParser
 from octweb.datasets import actions
 from octweb.datasets.choice import ColumnChoice, ReadOptions
 from octweb.datasets.models import Dataset
+from trainer.data.inspection import SEVERITIES
 from trainer.data.parsing import EVERY, ParsingChoices
 from trainer.data.parsing import ColumnParsing as TableReading
 from trainer.data.parsing.codes import MOST
@@ -115,6 +116,20 @@ class NewDatasetSerializer(serializers.Serializer):
         required=False, default="", allow_blank=True, help_text='JSON, values that are codes: {"column": [-7, -8]}'
     )
 
+    merge = StrictTextField(
+        required=False, default="", allow_blank=True,
+        help_text='JSON, columns in which all spellings of a value are read as the most frequent one: ["label"]',
+    )  # fmt: skip
+    ignore = StrictTextField(
+        required=False, default="", allow_blank=True, help_text='JSON, columns to leave out: ["id"]'
+    )
+
+    def validate_merge(self, text: str) -> list[str]:
+        return _names(text)
+
+    def validate_ignore(self, text: str) -> list[str]:
+        return _names(text)
+
     def validate_special(self, text: str) -> dict[str, tuple[float, ...]]:
         try:
             given = strict_json.loads(text.encode()) if text else {}
@@ -159,12 +174,25 @@ class NewDatasetSerializer(serializers.Serializer):
         for what in ("decimal", "thousands"):
             if values[what]:
                 given[what] = {EVERY: WORDS.get(values[what], values[what])}
+        given["merge"] = {name: {} for name in values["merge"] or ()}
         given |= {what: values[what] for what in ("skip_top", "skip_bottom") if values.get(what) is not None}
         try:
             ParsingChoices.from_json(given)
         except DataError as error:
             raise serializers.ValidationError(str(error)) from error
         return values | {"given": given if any(v or v == 0 for v in given.values()) else {}}
+
+
+class FindingSerializer(serializers.Serializer):
+    """One finding of the intake report."""
+
+    kind = serializers.CharField()
+    column = serializers.CharField(allow_blank=True, help_text="empty for the table as a whole")
+    severity = serializers.ChoiceField(SEVERITIES)
+    figure = serializers.CharField()
+    sentence = serializers.CharField(help_text="why it matters")
+    mend = serializers.DictField(help_text="the remedy: a column and what to change; empty if the file must change")
+    if_nothing = serializers.CharField(help_text="what happens if nothing is done")
 
 
 class ColumnChangeSerializer(serializers.Serializer):
@@ -259,6 +287,7 @@ class DatasetViewSet(
                     name: ColumnKind(kind) for name, kind in (values["kinds"] or {}).items() if kind in list(ColumnKind)
                 },
                 special=values["special"] or {},
+                ignore=values["ignore"] or None,
             ),
         )
         return Response(DatasetSerializer(dataset).data, status=201)
@@ -292,6 +321,12 @@ class DatasetViewSet(
             {"columns": list(names), "rows": [[None if v is None else str(v) for v in row] for row in rows]}
         )
 
+    @extend_schema(responses={200: FindingSerializer(many=True)} | PROBLEMS(401, 403, 404, 422, 429))
+    @action(detail=True, methods=["get"], pagination_class=None)
+    def inspection(self, request: Request, pk: str) -> Response:
+        """The intake report: what may be wrong with the table, the worst first."""
+        return Response(actions.findings(self.get_object()))
+
     @extend_schema(
         responses={(200, "text/csv"): OpenApiTypes.STR} | PROBLEMS(401, 403, 404, 422, 429),
         parameters=[
@@ -308,6 +343,17 @@ class DatasetViewSet(
         start = next(lines)  # a file that is gone is an error before the answer begins, not in its middle
         answer = StreamingHttpResponse(chain([start], lines), content_type="text/csv; charset=utf-8")
         return as_file(answer, f"{dataset.pk}.csv")
+
+
+def _names(text: str) -> list[str]:
+    """Return the names in a JSON list; raises ValidationError."""
+    try:
+        names = strict_json.loads(text.encode()) if text else []
+    except ValueError as error:
+        raise serializers.ValidationError(f"This is not JSON: {error}.") from error
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise serializers.ValidationError('Send a list of columns such as ["label"].')
+    return names
 
 
 def _kinds(raw: Any) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -98,6 +98,7 @@ class Outlook:
     notes: tuple[str, ...] = ()
     refusal: str = ""
     empty: Mapping[str, Any] = field(default_factory=dict)  # what `record.empty_record` says of the empty cells
+    findings: Sequence[Mapping[str, Any]] = ()  # of the intake report
 
 
 @dataclass(frozen=True, kw_only=True)

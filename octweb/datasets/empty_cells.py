@@ -74,7 +74,9 @@ def _learning(columns: Sequence[str]) -> ColumnChoice:
 
 def everywhere(choice: ColumnChoice, guesses: Iterable[GuessedColumn], policy: MissingPolicy) -> ColumnChoice:
     """The choice with one policy in every column with empty cells."""
-    missing = {guess.name: policy for guess in guesses if guess.missing and guess.name not in (choice.ignore or ())}
+    kinds = choice.kinds or {}
+    used = [own for own in guesses if own.name in kinds or not own.identifier]
+    missing = {own.name: policy for own in used if own.missing and own.name not in (choice.ignore or ())}
     return replace(choice, missing={**(choice.missing or {}), **missing})
 
 

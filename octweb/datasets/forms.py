@@ -33,6 +33,21 @@ KINDS_OFFERED = (
 EXAMPLE_DATES = {"dd/mm/yyyy": "31/12/2024", "mm/dd/yyyy": "12/31/2024", "dd.mm.yyyy": "31.12.2024"}
 MOST_WORDS = 20
 EMPTY_CODES = "empty-codes:"  # and a column: its codes that are empty cells
+MERGE = "merge:"  # and a column: all spellings of a value are read as the most frequent one
+COLUMN_FIELDS = ("role", "kind", "missing", "unit", "special")
+FINDING_TITLES = {
+    "identifier": "Names or counts the rows",
+    "leak": "Gives the answer away",
+    "look_alike_classes": "Classes that look alike",
+    "other_spelling": "Spellings of one value",
+    "sentinel": "Marks for missing values",
+    "emptiness_predicts": "Empty cells tell the class",
+    "equal_rows_across": "Equal rows",
+    "conflicting_rows": "Equal rows of different classes",
+    "constant": "One value",
+    "base_rate": "One class is common",
+    "no_header": "No header line",
+}
 ENCODINGS = ("", "utf-8", "cp1252", "latin-1", "utf-16", "cp1250", "mac-roman", "shift_jis", "gb18030")
 
 
@@ -61,7 +76,8 @@ def _parse_options(data: QueryDict | dict[str, Any]) -> dict[str, Any]:
     for key in data:
         if key.startswith(EMPTY_CODES) and (codes := [w.strip() for w in data[key].split(",") if w.strip()]):
             empty[key.removeprefix(EMPTY_CODES)] = codes[:MOST_WORDS]
-    given: dict[str, Any] = {"kinds": kinds, "missing": empty}
+    merge: dict[str, dict[str, str]] = {key.removeprefix(MERGE): {} for key in data if key.startswith(MERGE)}
+    given: dict[str, Any] = {"kinds": kinds, "missing": empty, "merge": merge}
     for what, known in (("decimal", DECIMALS), ("thousands", THOUSANDS_SIGNS)):
         if data.get(what) in known and data.get(what):
             given[what] = {EVERY: "" if data[what] == "none" else data[what]}
@@ -69,6 +85,59 @@ def _parse_options(data: QueryDict | dict[str, Any]) -> dict[str, Any]:
         if data.get(what, "").isascii() and data.get(what, "").isdigit() and len(data[what]) <= 4:
             given[what] = int(data[what])
     return {name: value for name, value in given.items() if value or value == 0}
+
+
+def with_remedy(post: QueryDict, names: list[str]) -> QueryDict:
+    """Return the fields of the preview with the remedy of the pressed button, as if the user had filled them in.
+
+    `names` are the columns that the page showed.
+    """
+    try:
+        mend = json.loads(post.get("mend", ""))
+        name = str(mend["column"])
+    except (ValueError, TypeError, KeyError):
+        return post
+    data = post.copy()
+    at = names.index(name) if name in names else None
+    if at is not None and mend.get("role") in ("feature", "ignored"):
+        data[f"role-{at}"] = mend["role"]
+    if "merge" in mend:
+        data[f"{MERGE}{name}"] = "1"
+    elif isinstance(mend.get("missing"), list):
+        data[f"{EMPTY_CODES}{name}"] = ", ".join(map(str, mend["missing"]))
+    elif "role" not in mend and "kind" in mend:
+        data[f"taken:{name}"] = str(mend["kind"])
+    return data
+
+
+def moved_choices(post: QueryDict, before: list[str], names: list[str]) -> QueryDict:
+    """Return the fields with each choice at the new place of its column; `before` are the columns that the page showed."""
+    if before == names:
+        return post
+    data = post.copy()
+    for what in COLUMN_FIELDS:
+        values = {name: data.pop(f"{what}-{i}")[-1] for i, name in enumerate(before) if f"{what}-{i}" in data}
+        for name in values.keys() & set(names):
+            data[f"{what}-{names.index(name)}"] = values[name]
+    return data
+
+
+def findings_card(findings: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the findings of the intake report for a page, each with its remedy as the value and the words of a button."""
+    return [
+        {**own, "title": FINDING_TITLES.get(own["kind"], own["kind"]), "value": json.dumps(own["mend"]), "button": _button(own["mend"])}
+        for own in findings
+    ]  # fmt: skip
+
+
+def _button(mend: Mapping[str, Any]) -> str:
+    if "merge" in mend:
+        return "Merge the spellings"
+    if "missing" in mend:
+        return "Read as empty cells"
+    if "role" in mend:
+        return "Leave the column out" if mend["role"] == "ignored" else "Use the column"
+    return "Keep as text" if mend.get("kind") == "text" else ""
 
 
 def as_query(reading: ReadOptions) -> str:

@@ -25,11 +25,12 @@ from octweb.datasets.model_rows import arrays_of
 from octweb.datasets.record import column_records, empty_record, profile_record
 from octweb.datasets.same_columns import check_same_columns
 from trainer.data.build import LoadReport
-from trainer.data.empty_report import empty_report, is_empty
+from trainer.data.empty_report import empty_report
 from trainer.data.formats.file_bytes import ReadLimits
 from trainer.data.formats.raw import RawTable
 from trainer.data.formats.read_file import read_table
 from trainer.data.formats.staged import read_raw, write_raw
+from trainer.data.inspect_table import Built, has_empty, inspect_built
 from trainer.data.parsing import ColumnParsing as TableReading
 from trainer.data.parsing import reading_of
 from trainer.data.parsing.infer import GuessedColumn, guess_target, infer
@@ -151,7 +152,8 @@ def _stored(rows: Path) -> RawTable:
 def _describe(raw: RawTable, choice: ColumnChoice, reading: TableReading) -> dict[str, Any]:
     guesses = infer(raw)
     target = choice.target or guess_target(guesses)[0]
-    table, labels, report = build_with(raw, target, choice, reading)
+    built = build_with(raw, target, choice, reading)
+    table, labels, report = built
     if reading.special:
         texts = [name for name, kind in (choice.kinds or {}).items() if kind is ColumnKind.CATEGORICAL]
         guesses = infer(reading.without(texts).apply(raw, target=target, needed=()))
@@ -161,7 +163,8 @@ def _describe(raw: RawTable, choice: ColumnChoice, reading: TableReading) -> dic
         "rows": len(table),
         "columns": column_records(guesses, table, target, choice),
         "profile": profile_record(profile(table, labels), labels, report)
-        | {"read_bytes": _bytes(raw), "empty": _empty_cells(raw, target, choice, reading, (table, report))},
+        | {"read_bytes": _bytes(raw)}
+        | _checks(raw, target, choice, reading, built),
     }
 
 
@@ -174,32 +177,49 @@ def _outlook(raw: RawTable, choice: ColumnChoice, reading: TableReading) -> dict
     target = choice.target or guess_target(infer(raw))[0]
     found: dict[str, Any] = {"rows_read": len(raw), "notes": ()}
     try:
-        table, labels, report = build_with(raw, target, choice, reading)
+        built = build_with(raw, target, choice, reading)
     except DataError as error:
-        return found | {"refusal": str(error), "empty": _empty_cells(raw, target, choice, reading, None)}
-    return found | {
-        "empty": _empty_cells(raw, target, choice, reading, (table, report)),
+        return found | {"refusal": str(error)} | _checks(raw, target, choice, reading, None)
+    table, labels, report = built
+    return found | _checks(raw, target, choice, reading, built) | {
         "rows_kept": len(table), "classes": len(labels.classes), "features": len(table.schema),
         "notes": replace(report, reading_notes=()).notes,  # how it was read has a card of its own
     }  # fmt: skip
 
 
-def _empty_cells(
-    raw: RawTable, target: str, choice: ColumnChoice, reading: TableReading, built: tuple[Table, LoadReport] | None
+def _checks(
+    raw: RawTable, target: str, choice: ColumnChoice, reading: TableReading, built: Built | None
 ) -> dict[str, Any]:
-    """The empty cells of the columns in use; empty if there is none, or if the table cannot be built.
+    """The record of the empty cells and the findings of the intake report."""
+    learned = _learned(raw, target, choice, reading, built)
+    empty = None if learned is None else empty_report(learned[0], learned[1])
+    findings = inspect_built(
+        raw,
+        reading,
+        target,
+        built,
+        empty,
+        ignored=choice.ignore or (),
+        named={*(choice.kinds or {}), *(choice.missing or {}), *(choice.special or {})},
+    )
+    record = {} if learned is None or empty is None else empty_record(empty, learned[1])
+    return {"empty": record, "findings": [own.to_json() for own in findings]}
 
-    `built` is the table of the choice: one that dropped no row and has no empty cell need not be built again.
-    """
-    if built is not None and not built[1].rows_dropped and not any(is_empty(c).any() for c in built[0].columns):
-        return {}
-    names = [name for name in reading.for_target(target).names(raw.names) if name != target]
+
+def _learned(
+    raw: RawTable, target: str, choice: ColumnChoice, reading: TableReading, built: Built | None
+) -> Built | None:
+    """The table in which no row is dropped for an empty cell; None if no cell is empty, or if it cannot be built."""
+    if built is not None and not has_empty(built):
+        return None
+    identifiers = {guess.name for guess in infer(raw) if guess.identifier} if built is None else ()
+    known = reading.for_target(target).names(raw.names) if built is None else built[0].names
+    names = [name for name in known if name != target and name not in identifiers]
     learned = replace(choice, missing=dict.fromkeys(names, MissingPolicy.LEARN))
     try:
-        table, labels, _ = build_with(raw, target, learned, reading)
+        return build_with(raw, target, learned, reading)
     except DataError:
-        return {}
-    return empty_record(empty_report(table, labels), labels)
+        return None
 
 
 def _guess_record(guess: GuessedColumn) -> dict[str, Any]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 from argparse import ArgumentParser
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +52,9 @@ def add_reading_flags(parser: ArgumentParser) -> None:
         help="what happens to empty cells (learn), or a word that means that a cell is empty, as in --missing unknown",
     )  # fmt: skip
     parser.add_argument(
+        "--merge", action="append", default=[], metavar="COLUMN", help="read all spellings of a value in a column as the most frequent one",
+    )  # fmt: skip
+    parser.add_argument(
         "--reading", metavar="FILE", help="JSON of how the table was read before; it is read in the same way again"
     )
 
@@ -62,6 +67,7 @@ def given_of(options: dict[str, Any]) -> ParsingChoices:
             thousands=_by_column(options, "thousands", WORDS),
             kinds=_kinds(options),
             missing=_missing_words(options),
+            merge={name: {} for name in _split_list(options.get("merge"))},
             skip_top=options.get("skip_top"),
             skip_bottom=options.get("skip_bottom"),
             **file_options(options),
@@ -96,6 +102,21 @@ def policies_of(options: dict[str, Any]) -> dict[str, MissingPolicy]:
     """The missing policies of single columns."""
     pairs = (word.rpartition("=") for word in _split_list(options.get("missing")))
     return {name: MissingPolicy(policy) for name, _, policy in pairs if name and policy in POLICIES}
+
+
+def flags_of(mend: Mapping[str, Any]) -> str:
+    """Return a remedy of the intake report as options of a command; "" if only the table can be changed."""
+    name = mend.get("column", "")
+    if mend.get("role") == "ignored":
+        words = [f"--ignore {shlex.quote(name)}"]
+    elif "merge" in mend:
+        words = [f"--merge {shlex.quote(name)}"]
+    elif "missing" in mend:
+        words = [f"--missing {shlex.quote(f'{name}={word}')}" for word in mend["missing"]]
+    else:
+        kind = {"numeric": "number", "categorical": "text"}.get(mend.get("kind", ""), mend.get("kind", ""))
+        words = [f"--kind {shlex.quote(f'{name}={kind}')}"] if kind else []
+    return " ".join(words)
 
 
 def _split_list(value: Any) -> list[str]:

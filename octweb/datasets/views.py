@@ -28,11 +28,15 @@ from octweb.datasets.forms import (
     as_query,
     choice_of,
     column_records,
+    findings_card,
+    moved_choices,
     reading_of,
     seen_mark,
+    with_remedy,
 )  # fmt: skip
 from octweb.datasets.intake import FIRST_LINES
 from octweb.datasets.models import Dataset, Upload
+from trainer.data.build import useless_columns
 from trainer.data.parsing import around_notes
 from trainer.data.parsing.codes import parse_codes
 from trainer.data.parsing.infer import guess_target
@@ -102,7 +106,11 @@ def dataset_new(request: HttpRequest) -> HttpResponse:
 def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
     """The second step: how it is read, kinds, roles, target; only `confirm` stores a data set."""
     upload = Upload.objects.get_visible(request.user, pk)
-    data = request.POST if request.method == "POST" else request.GET
+    post = request.POST
+    shown = [guess["schema"]["name"] for guess in upload.found["guesses"]]
+    if "mend" in post:
+        post = with_remedy(post, shown)
+    data = post if request.method == "POST" else request.GET
     reading = reading_of(data)
     context: dict[str, Any] = {"upload": upload, "reading": reading, "words": data.get("missing_words", ""), **SIGNS}
     try:
@@ -115,8 +123,11 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
     names = [guess.name for guess in guesses]
     seen = seen_mark(reading, names)
     # the choices count by place: read in another way, these are other columns than those that were chosen for
-    same = request.POST.get("seen", seen) == seen
-    choice, unread = _parse_choices(request.POST if request.method == "POST" and same else None, data, staged, names)
+    same = post.get("seen", seen) == seen
+    if "mend" in post and post.get("seen") == seen_mark(reading_of(request.POST), shown):
+        post = moved_choices(post, shown, names)
+        same = True
+    choice, unread = _parse_choices(post if request.method == "POST" and same else None, data, staged, names)
     policy = request.POST.get("missing_all", "")
     if policy in list(MissingPolicy):
         choice = empty_cells.everywhere(choice, guesses, MissingPolicy(policy))
@@ -142,7 +153,9 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
         "around": around_notes(staged.detected.top, staged.detected.bottom),
         "rows": list(zip(staged.lines, first, strict=True)),
         "called": "row" if staged.detected.format == "parquet" else "line",
-        "columns": _choices(guesses, choice, staged.reading.units(), reading.given.get("missing", {})),
+        "columns": _choices(
+            guesses, choice, choice.target or guessed, staged.reading.units(), reading.given.get("missing", {})
+        ),
         "target": choice.target or guessed,
         "target_reason": reason,
         "kinds": list(ColumnKind),
@@ -152,6 +165,8 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
         "seen": seen,
         "outlook": outlook,
         "empty_card": empty_cells.card(outlook.empty),
+        "findings": findings_card(outlook.findings),
+        "merged": [name for name in staged.names if name in reading.given.get("merge", {})],
         "missing_all": policy,
         "chosen_out": sorted(set(choice.ignore or ()) - {choice.target or guessed}, key=names.index),
     }
@@ -248,6 +263,7 @@ def dataset_detail(request: HttpRequest, pk: Any) -> HttpResponse:
         "cells": in_file * max(1, len(dataset.columns)),
         "empty_cells": sum(c["empty"] for c in dataset.columns),
         "empty_card": empty_cells.card(dataset.profile.get("empty") or {}),
+        "findings": findings_card(dataset.profile.get("findings") or ()),
         "runs": dataset.runs.kept().select_related("model")[:20],
         "models": dataset.models.kept().select_related("family")[:20],
         "experiments": dataset.experiments.kept()[:20],
@@ -324,9 +340,11 @@ def _suggested(request: HttpRequest, dataset: Dataset) -> tuple[str, tuple[float
 
 
 def _choices(
-    guesses: Any, choice: ColumnChoice, units: dict[str, str], empty_words: Mapping[str, Any]
+    guesses: Any, choice: ColumnChoice, target: str, units: dict[str, str], empty_words: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """One record per column for the preview table: what was guessed, and what was chosen over it."""
+    features = [guess for guess in guesses if guess.name != target]
+    left_out = {*(choice.ignore or ()), *useless_columns(features, choice.kinds or {})}
     return [
         {
             "name": guess.name,
@@ -335,7 +353,7 @@ def _choices(
             "unit": (choice.units or {}).get(guess.name, units.get(guess.name, "")),
             "special": [decimal_text(v) for v in (choice.special or {}).get(guess.name, guess.special)],
             "empty_codes": empty_words.get(guess.name, ()),
-            "role": "ignored" if guess.name in (choice.ignore or ()) or _left_out(guess, choice) else "feature",
+            "role": "ignored" if guess.name in left_out else "feature",
             "reason": guess.reason,
             "empty": guess.missing,
             "distinct": guess.distinct,
@@ -344,11 +362,6 @@ def _choices(
         }
         for guess in guesses
     ]
-
-
-def _left_out(guess: Any, choice: ColumnChoice) -> bool:
-    """Columns of nothing but different texts are left out unless they were chosen."""
-    return guess.identifier and guess.schema.kind is ColumnKind.CATEGORICAL and guess.name not in (choice.kinds or {})
 
 
 def _classes(dataset: Dataset) -> list[dict[str, Any]]:

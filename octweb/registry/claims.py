@@ -9,6 +9,7 @@ from octweb.core import badges
 from octweb.core.faults import DamagedDocument
 from octweb.registry.models import Doubt, State, TreeModel
 from octweb.registry.parsed import model_file
+from trainer.data.inspection import warn_identifiers
 from trainer.training.claims import SPLITS_TIP, Claim, read_claim, splits_claim, splits_words
 
 RETIRED_HEADER = "Octweb-Retired"
@@ -47,6 +48,17 @@ def claims(model: TreeModel) -> list[ClaimBadge]:
             tip=f"{SPLITS_TIP} Scope: {claim.scope.rstrip('.')}." if claim.scope else SPLITS_TIP,
         ),
     ]
+
+
+def identifier_warning(model: TreeModel) -> str:
+    """Return a warning if the tree asks a column that names or counts the rows of its data set; "" if it does not."""
+    if model.dataset is None:
+        return ""
+    try:
+        tree = model_file(model).tree
+    except DamagedDocument:
+        return ""
+    return warn_identifiers(tree, [c["name"] for c in model.dataset.columns if c.get("identifier")])
 
 
 def claim_of(model: TreeModel) -> Claim:

@@ -116,6 +116,9 @@ class ModelDetailSerializer(ModelSerializer):
 
     served = serializers.SerializerMethodField(help_text="whether the name without a number answers with it")
     claims = serializers.SerializerMethodField()
+    warnings = serializers.SerializerMethodField(
+        help_text="what a reviewer must know, such as a tree that asks a row number"
+    )
     proved_optimal = serializers.SerializerMethodField(
         help_text="whether no tree of the search space is better; false for a tree with wishes"
     )
@@ -141,6 +144,7 @@ class ModelDetailSerializer(ModelSerializer):
             *ModelSerializer.Meta.fields,
             "served",
             "claims",
+            "warnings",
             "proved_optimal",
             "wishes",
             "price_rows",
@@ -160,6 +164,10 @@ class ModelDetailSerializer(ModelSerializer):
     @extend_schema_field(ClaimSerializer(many=True))
     def get_claims(self, model: TreeModel) -> list[dict[str, str]]:
         return [{"kind": c.kind, "words": c.words, "tip": c.tip} for c in claims.claims(model)]
+
+    def get_warnings(self, model: TreeModel) -> list[str]:
+        warning = claims.identifier_warning(model)
+        return [warning] if warning else []
 
     def get_proved_optimal(self, model: TreeModel) -> bool:
         return claims.claim_of(model).proved_optimal

@@ -16,7 +16,7 @@ from django.core.management.base import BaseCommand, CommandError
 from octweb.core.command_line import sentence
 from octweb.datasets.reading_flags import add_reading_flags, given_of, policies_of, policy_of, reading_of_file
 from octweb.runs.interrupts import Cancelled, Interrupts
-from octweb.runs.options import INFEASIBLE, add_parameter_flags, parameters_of
+from octweb.runs.options import INFEASIBLE, add_parameter_flags, flagged, parameters_of
 from trainer.data.parsing.codes import parse_codes
 from trainer.data.reader import load
 from trainer.errors import InfeasibleError, ModelFileError, ParameterError, TrainerError
@@ -110,6 +110,7 @@ class TrainingCommand(BaseCommand, ABC):
         for note in report.notes:
             self.stderr.write(f"note: {note}")
         self.rows_dropped = report.rows_dropped
+        self.identifiers = report.identifiers
         return table, labels
 
     def reading(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -122,6 +123,7 @@ class TrainingCommand(BaseCommand, ABC):
             "special": _special(options["special"]),
             "given": given_of(options),
             "reading": reading_of_file(options),
+            "mentions": _mentions(options),
         }
 
 
@@ -140,6 +142,12 @@ def with_schema(reading: dict[str, Any], path: str) -> dict[str, Any]:
         "special": {c.name: c.special for c in features if c.special} | dict(reading.get("special") or {}),
         "ignore": [*reading.get("ignore", ()), *(c.name for c, role in columns if role == "ignored")],
     }
+
+
+def _mentions(options: dict[str, Any]) -> str:
+    """Return the options in which a user may name columns, as one text."""
+    named = (*flagged(), "extra", "wishes", "must", "without")
+    return " ".join(str(options[name]) for name in named if options.get(name))
 
 
 def _special(given: list[str]) -> dict[str, tuple[float, ...]]:

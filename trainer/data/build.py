@@ -31,6 +31,7 @@ class LoadReport:
     left_out: Mapping[str, str]
     constant_columns: tuple[str, ...]
     duplicate_columns: tuple[tuple[str, str], ...]
+    identifiers: tuple[str, ...] = ()  # used columns that name or count the rows
     reading_notes: tuple[str, ...] = ()  # what was taken for what in a messy file
 
     @property
@@ -41,6 +42,7 @@ class LoadReport:
             where = ", ".join(f"{name} ({count})" for name, count in self.dropped_by_column.items())
             out.append(f"{self.rows_dropped} of {self.rows_read} rows were dropped for empty cells in: {where}.")
         out += [f"Column '{name}' was left out: {why}." for name, why in self.left_out.items()]
+        out += [f"Column '{name}' is used, but its values name or count the rows." for name in self.identifiers]
         if self.constant_columns:
             out.append(f"Constant columns (no split can use them): {', '.join(self.constant_columns)}.")
         out += [f"Column '{one}' has the same values as '{other}'." for one, other in self.duplicate_columns]
@@ -63,8 +65,9 @@ def build(
 ) -> tuple[Table, Labels, LoadReport]:
     """The table, labels and report of `raw`; columns without a word in `kinds` are guessed.
 
-    Categories and classes are sorted (numbers by value, else text by code point). Columns without a value, and texts that
-    are all different, are left out unless `kinds` names them. `default_missing` 'category' drops the rows of numeric
+    Categories and classes are sorted (numbers by value, else text by code point). Columns without a value, and columns that name or
+    count the rows, are left out unless `kinds`, `missing` or `special` names them. Numbers that count the rows
+    stay if no other column is left. `default_missing` 'category' drops the rows of numeric
     columns, which cannot have such a category. `special` are values of numeric columns that are codes. Raises DataError with
     line numbers.
     """
@@ -79,15 +82,13 @@ def build(
     policies = {target: _policy_for_target(missing.get(target, default_missing))}
     all_cells = {target: Cells.of(raw.column(target))}
     schemas: dict[str, ColumnSchema] = {}
-    left_out: dict[str, str] = {}
     problems: list[str] = []
-    for name in raw.names:
-        if name == target or name in ignore:
-            continue
-        cells = Cells.of(raw.column(name))
-        guessed = guess(name, cells, raw)
-        if reason := _useless(guessed, name in kinds):
-            left_out[name] = reason
+    found = {name: Cells.of(raw.column(name)) for name in raw.names if name != target and name not in ignore}
+    guesses = {name: guess(name, cells, raw) for name, cells in found.items()}
+    left_out = useless_columns(tuple(guesses.values()), {*kinds, *missing, *special})
+    for name, cells in found.items():
+        guessed = guesses[name]
+        if name in left_out:
             continue
         kind = ColumnKind(kinds.get(name, guessed.schema.kind))
         policy = MissingPolicy(missing.get(name, _policy_for_kind(default_missing, kind)))
@@ -110,6 +111,7 @@ def build(
         left_out=left_out,
         constant_columns=tuple(c.name for c in columns if _constant(c.values)),
         duplicate_columns=duplicate_columns(columns),
+        identifiers=tuple(name for name in schemas if guesses[name].identifier),
     )
     if len(report.constant_columns) == len(columns):
         raise DataError(f"{NONE_USABLE.format(target)}: every column has one value only.{_why(left_out)}")
@@ -137,12 +139,30 @@ def suggestion(name: str, names: Sequence[str]) -> str:
     return f"{closest(name, names)} Its columns are: {list_names(names, 12)}."
 
 
-def _useless(guessed: GuessedColumn, wanted: bool) -> str:
+def useless_columns(guesses: Sequence[GuessedColumn], named: Collection[str]) -> dict[str, str]:
+    """Return the columns that are left out, each with the reason.
+
+    Parameters
+    ----------
+    guesses : sequence of GuessedColumn
+        The columns that can be features, without the target.
+    named : collection of str
+        Columns that a user named; only those without a value are left out.
+    """
+    others = any(not own.identifier and not own.constant for own in guesses)
+    reasons = {own.name: _useless(own, own.name in named, others) for own in guesses}
+    return {name: reason for name, reason in reasons.items() if reason}
+
+
+def _useless(guessed: GuessedColumn, wanted: bool, others: bool) -> str:
+    """Say why a column is left out; "" if it is used. `others`: whether another column can be used."""
     if guessed.distinct == 0:
         return "it has no value"
-    if guessed.identifier and guessed.schema.kind is ColumnKind.CATEGORICAL and not wanted:
-        return "all its texts are different; choose its kind yourself to use it anyway"
-    return ""
+    if wanted or not guessed.identifier:
+        return ""
+    if guessed.schema.kind is ColumnKind.CATEGORICAL:
+        return "its texts name the rows; choose its kind yourself to use it anyway"
+    return "its numbers name or count the rows; choose its kind yourself to use it anyway" if others else ""
 
 
 def wrong_words(name: str, kind: ColumnKind, cells: Cells, raw: RawTable) -> tuple[str, ...]:

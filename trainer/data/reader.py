@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -130,12 +131,15 @@ def build_as_read(
     target: str,
     kinds: Mapping[str, ColumnKind] | None = None,
     units: Mapping[str, str] | None = None,
+    special: Mapping[str, Sequence[float]] | None = None,
     ignore: Collection[str] = (),
+    mentions: str = "",
     **options: Any,
 ) -> tuple[Table, Labels, LoadReport]:
     """`build` for the rows as the reading has them; raises DataError for what the reading leaves open in a column that is used.
 
-    Columns are named as they come out of the reading; in `ignore` also as they are in the file.
+    Columns are named as they come out of the reading; in `ignore` also as they are in the file. An identifier that the text
+    `mentions` names is not left out, nor is a column that was made from dates.
     """
     check_name(target, raw.names, "target")
     own = reading.for_target(target).without(
@@ -146,20 +150,27 @@ def build_as_read(
     split = {name for name in gone if own.names([name]) != (name,)}  # dates that are left out as a whole
     plain = own.apply(_drop_columns(raw, split), target=target, needed=set(own.names(raw.names)) - gone)
     names = [name for name in plain.names if name != target and name not in gone]
+    named = [name for name in names if name not in raw.names or _is_mentioned(name, mentions)]
     table, labels, report = build(
         plain,
         target=target,
         kinds=own.given.schema_kinds(names) | dict(kinds or {}),
         units={name: unit for name, unit in own.units().items() if name in names} | dict(units or {}),
         ignore=[name for name in ignore if name not in split],
+        special=dict.fromkeys(named, ()) | dict(special or {}),  # a column that is named stays
         **options,
     )
     kept = own.for_model(target, table.names)
     return (
         replace(table, reading=kept),
         labels,
-        replace(report, reading_notes=(*raw.detected.notes, *own.notes_of(names))),
+        replace(report, reading_notes=(*raw.detected.notes, *own.notes_of([*names, target]))),
     )
+
+
+def _is_mentioned(name: str, text: str) -> bool:
+    """Return whether a text names a column, as a word of its own."""
+    return bool(text) and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
 def _drop_columns(raw: RawTable, names: Collection[str]) -> RawTable:

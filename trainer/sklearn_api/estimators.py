@@ -22,6 +22,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from trainer.certificate import Certificate
+from trainer.data.inspection import identifiers_in, warn_identifiers
 from trainer.data.problem import Problem
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.errors import ParameterError, list_names
@@ -76,6 +77,8 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         -----
         sklearn.exceptions.ConvergenceWarning
             If a limit on time or memory ends the search with a gap, or with splits that are not proved.
+        UserWarning
+            If the tree asks a column of a data frame that names or counts the rows.
         """
         problem, settings, counted = self._problem(X, y, sample_weight)
         with watched(self._method.id, limits_of(settings)) as monitor:
@@ -85,6 +88,10 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         self._search = FitRecord(method=self._method, problem=problem, settings=settings, solution=solution)
         if message := limit_warning(self.certificate_, limits_of(settings)):
             warnings.warn(message, ConvergenceWarning, stacklevel=2)
+        if hasattr(self, "feature_names_in_"):  # the columns of an array have no name to look at
+            asked = [self.tree_.schema[j].name for j in self.tree_.used_columns]
+            if message := warn_identifiers(self.tree_, identifiers_in(problem.table, asked)):
+                warnings.warn(message, UserWarning, stacklevel=2)
         return self
 
     def save(self, path: str | Path, proof: bool = False) -> None:

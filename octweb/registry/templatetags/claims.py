@@ -25,3 +25,9 @@ def claims_of(model: TreeModel) -> list[dict[str, Any]]:
             {"id": f"claim-{next(_count)}", "style": style, "icon": icon, "words": claim.words, "tip": claim.tip}
         )
     return found
+
+
+@register.simple_tag
+def identifiers_of(model: TreeModel) -> str:
+    """The warning of a tree that asks a column which names or counts the rows; "" if it asks none."""
+    return claims.identifier_warning(model)

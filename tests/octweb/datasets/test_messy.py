@@ -14,7 +14,7 @@ from tests.octweb.datasets.files import post, upload
 
 pytestmark = pytest.mark.django_db
 LINES = [
-    f"{i},5 kg;{1 + i % 28:02d}/{1 + i % 9:02d}/2024;{'unknown' if i == 7 else 1000 + i};{'ab'[i % 2]}"
+    f"{i},5 kg;{1 + i % 28:02d}/{1 + i % 9:02d}/2024;{'unknown' if i == 7 else 1000 + i * 7 % 40};{'ab'[i % 2]}"
     for i in range(40)
 ]
 MESSY = ("Report\n\nweight;when;size;class\n" + "\n".join(LINES) + "\nTotal;;;\n").encode()

@@ -86,7 +86,7 @@ def test_the_preview_says_what_will_be_left_out(page):
     text = page.get(url, {"target": "label"}).content.decode()
     assert "30 of 30 rows would train," in text
     assert "With “drop” 27 rows train." in " ".join(text.split())
-    assert "Column &#x27;id&#x27; was left out: all its texts are different" in text
+    assert "Column &#x27;id&#x27; was left out: its texts name the rows" in text
     assert "Column &#x27;empty&#x27; was left out: it has no value" in text
     mark = seen(page, url)
     fields = {"target": "label", "missing-1": "drop", "reread": "1", "seen": mark}

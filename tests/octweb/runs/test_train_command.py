@@ -112,7 +112,7 @@ def test_sigterm_keeps_the_incumbent(tmp_path):
 
 def test_the_cost_is_said_before_the_search(tmp_path):
     data = tmp_path / "rows.csv"
-    data.write_text("a,b,y\n" + "".join(f"{i},{i * i % 7},{i % 2}\n" for i in range(40)))
+    data.write_text("a,b,y\n" + "".join(f"{i * 3 % 41},{i * i % 7},{i % 2}\n" for i in range(40)))
     out = StringIO()
     err = StringIO()
     call_command(

@@ -68,7 +68,7 @@ def read_parquet(path: Path, limits: ReadLimits) -> RawTable:
         _check_parquet(file, limits)
         table = file.read(use_threads=False)
         problems = _parquet_problems(table.schema, table.num_rows)
-        columns = () if problems else tuple(_parquet_column(column) for column in table.columns)
+        columns = () if problems else tuple(parquet_column(column) for column in table.columns)
     if problems:
         raise DataError(first_of(problems), problems=tuple(problems))
     names = tuple(str(name) for name in table.column_names)
@@ -142,7 +142,7 @@ class ParquetPieces:
 def _piece(batch: pa.RecordBatch, names: Collection[str], before: int) -> RawTable:
     return RawTable(
         names=tuple(names),
-        columns=tuple(_parquet_column(pa.chunked_array([column])) for column in batch.columns),
+        columns=tuple(parquet_column(pa.chunked_array([column])) for column in batch.columns),
         line_numbers=np.arange(before + 1, before + batch.num_rows + 1),
         detected=PARQUET,
     )
@@ -169,7 +169,7 @@ def _parquet_problems(schema: pa.Schema, rows: int) -> list[str]:
     return problems
 
 
-def _parquet_column(column: pa.ChunkedArray) -> pa.Array:
+def parquet_column(column: pa.ChunkedArray) -> pa.Array:
     """Numbers and booleans as they are; dictionaries, dates and decimals as text. Raises ArrowInvalid for text that is not UTF-8."""
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -29,7 +29,7 @@ class ColumnReading:
     """How the cells of a column are read.
 
     `taken_for`: "number" and "date" (times of day among them) in the form of `number` or `date`; "plain": the cells as they stand,
-    except for the words in `missing`; "text": kept as text though something in it looks like numbers; "ask": not decided, `question`
+    except for the words in `missing` and those that `spellings` replaces; "text": kept as text though something in it looks like numbers; "ask": not decided, `question`
     says why, and nothing is read before it is. `choices` are the switches that a person has, `given` says that one was used.
     """
 
@@ -39,6 +39,7 @@ class ColumnReading:
     number: NumberForm | None = None
     date: DateForm | None = None
     missing: tuple[str, ...] = ()
+    spellings: Mapping[str, str] = field(default_factory=dict)
     question: str = ""
     choices: tuple[str, ...] = ()
     given: bool = False
@@ -46,7 +47,7 @@ class ColumnReading:
     @property
     def special(self) -> bool:
         """Whether cells are read in another way than in a clean file; then a model has to repeat it."""
-        return self.taken_for in (NUMBER, DATE) or bool(self.missing)
+        return self.taken_for in (NUMBER, DATE) or bool(self.missing or self.spellings)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -89,6 +90,7 @@ class ColumnReading:
             record |= {"clock": True} if self.date.clock else {}
             record |= {"zone": self.date.zone} if self.date.zone else {}
         record |= {"missing": list(self.missing)} if self.missing else {}
+        record |= {"spellings": dict(self.spellings)} if self.spellings else {}
         record |= {"question": self.question} if self.question else {}
         record |= {"choices": list(self.choices)} if self.choices else {}
         return record | ({"given": True} if self.given else {})
@@ -120,6 +122,7 @@ class ColumnReading:
             number=number,
             date=date,
             missing=tuple(str(word) for word in record.get("missing", ())),
+            spellings={str(word): str(other) for word, other in record.get("spellings", {}).items()},
             question=str(record.get("question", "")),
             choices=tuple(str(choice) for choice in record.get("choices", ())),
             given=bool(record.get("given")),
@@ -138,12 +141,12 @@ class ColumnReading:
             return None if plain is None else (plain,)
         if self.date is not None:
             return self.date.values(word)
-        return (word,)
+        return (self.spellings.get(word, word),)
 
     def columns(self, column: pa.Array) -> tuple[tuple[pa.Array, ...], np.ndarray, Cells | None]:
         """The plain columns, boolean (n,) where a cell is not of this form (null in the columns), and the cells that were read."""
         nothing = np.zeros(len(column), bool)
-        if self.taken_for in (TEXT, ASK) or (self.taken_for == PLAIN and not self.missing):
+        if self.taken_for in (TEXT, ASK) or not self.special:
             return (column,), nothing, None
         if not pa.types.is_string(column.type) and self.date is None:
             return (column,), nothing, None  # a column of typed numbers is one already

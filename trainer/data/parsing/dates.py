@@ -30,6 +30,15 @@ GUESSED = (
 SHORT = (*(form.replace("yyyy", "yy") for form in GUESSED if form.endswith("yyyy")), "yyyymmdd")
 FORMATS = (*GUESSED, *SHORT)
 TIME = "time"
+# a date with a year that no form of `FORMATS` reads: 9999-12-31, 0000-00-00, 31.12.2999
+STAND_IN = re.compile(
+    r"((?P<y>[0-9]{4})([-/.])[0-9]{1,2}\3[0-9]{1,2}|[0-9]{1,2}([-/.])[0-9]{1,2}\4(?P<y2>[0-9]{4})|(?P<y3>0000|0001|9999)[0-9]{4})"
+    r"([T ].*)?",
+    re.ASCII,
+)
+FIRST_YEAR = 1500
+LAST_YEAR = 2199
+MOST_STAND_INS = 3  # different ones in a column; more are dates of another time
 LARGEST_TWO_DIGIT_YEAR = 69  # as POSIX has it: 69 to 99 are 1969 to 1999
 
 
@@ -66,6 +75,20 @@ def moment_of(word: str, form: str) -> Moment | None:
         return Moment(None, minutes, parts["zone"] or "")
     date = _date(parts)
     return None if date is None else Moment(date, minutes, parts["zone"] or "")
+
+
+def stand_ins(words: Sequence[str]) -> tuple[str, ...]:
+    """Return the words that stand for "no date", such as 9999-12-31 and 0000-00-00; none if there are more than three."""
+    found = tuple(word for word in words if _is_stand_in(word))
+    return found if len(found) <= MOST_STAND_INS else ()
+
+
+def _is_stand_in(word: str) -> bool:
+    found = STAND_IN.fullmatch(word.strip())
+    if found is None:
+        return False
+    year = int(found["y"] or found["y2"] or found["y3"])
+    return not FIRST_YEAR <= year <= LAST_YEAR
 
 
 def _date(parts: dict[str, str | None]) -> datetime.date | None:

@@ -20,13 +20,14 @@ WORDS = {"comma": ",", "point": ".", "dot": ".", "space": " ", "apostrophe": "'"
 class ParsingChoices:
     """Decimal sign and thousands separator by column ("" for every column), kinds by column, words that mean "missing" by column.
 
-    `skip_top` and `skip_bottom` are numbers of lines that are not rows; None, as for `delimiter` and `encoding`, lets them be found.
+    `merge` has the spellings to replace by column; an empty mapping stands for all that look alike. `skip_top` and `skip_bottom` are numbers of lines that are not rows; None, as for `delimiter` and `encoding`, lets them be found.
     """
 
     decimal: Mapping[str, str] = field(default_factory=dict)
     thousands: Mapping[str, str] = field(default_factory=dict)
     kinds: Mapping[str, str] = field(default_factory=dict)
     missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    merge: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     skip_top: int | None = None
     skip_bottom: int | None = None
     delimiter: str | None = None
@@ -55,7 +56,7 @@ class ParsingChoices:
 
     def columns(self) -> tuple[str, ...]:
         """The names that are spoken of."""
-        every = (*self.decimal, *self.thousands, *self.kinds, *self.missing)
+        every = (*self.decimal, *self.thousands, *self.kinds, *self.missing, *self.merge)
         return tuple(dict.fromkeys(name for name in every if name != EVERY))
 
     def sign(self, what: str, column: str) -> str | None:
@@ -77,6 +78,7 @@ class ParsingChoices:
         """What was said, without what was not."""
         record: dict[str, Any] = {name: dict(getattr(self, name)) for name in ("decimal", "thousands", "kinds")}
         record["missing"] = {name: list(words) for name, words in self.missing.items()}
+        record["merge"] = {name: dict(words) for name, words in self.merge.items()}
         record |= self.structure
         return {name: value for name, value in record.items() if value or value == 0}
 
@@ -84,9 +86,13 @@ class ParsingChoices:
     def from_json(cls, record: Mapping[str, Any]) -> ParsingChoices:
         """The inverse of `to_json`; raises DataError."""
         missing = {str(name): tuple(map(str, words)) for name, words in dict(record.get("missing", {})).items()}
+        merge = {
+            str(name): {str(word): str(other) for word, other in dict(words).items()}
+            for name, words in dict(record.get("merge", {})).items()
+        }
         return cls(
             decimal=signs(record.get("decimal", {})), thousands=signs(record.get("thousands", {})),
-            kinds={str(k): str(v) for k, v in dict(record.get("kinds", {})).items()}, missing=missing,
+            kinds={str(k): str(v) for k, v in dict(record.get("kinds", {})).items()}, missing=missing, merge=merge,
             skip_top=record.get("skip_top"), skip_bottom=record.get("skip_bottom"),
             delimiter=record.get("delimiter"), encoding=record.get("encoding"),
         )  # fmt: skip

@@ -54,6 +54,13 @@ def guess_columns(raw: RawTable, given: ParsingChoices) -> dict[str, ColumnReadi
 
 def _draft(name: str, column: pa.Array, raw: RawTable, given: ParsingChoices) -> Draft:
     untouched = Draft(ColumnReading(name=name, taken_for=PLAIN))
+    if given.merge.get(name) and pa.types.is_string(column.type):
+        return Draft(
+            ColumnReading(
+                name=name, taken_for=PLAIN, missing=given.words(name), spellings=given.merge[name],
+                reason="you said so", given=True,
+            )
+        )  # fmt: skip
     spec, how = kind_of(given.kinds[name]) if name in given.kinds else ("", "")
     if spec == TEXT:
         return Draft(_plain_or_missing(name, given, TEXT, "you said so"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainer.data.parsing.column import ASK, DATE, TEXT, ColumnReading
-from trainer.data.parsing.dates import TIME, DateForm, form_for, moment_of
+from trainer.data.parsing.dates import TIME, DateForm, form_for, moment_of, stand_ins
 from trainer.data.parsing.draft import SAMPLE, SLIPS, Words, gaps_reason, how_many
 from trainer.data.parsing.given import ParsingChoices
 from trainer.data.parsing.words import is_missing_word
@@ -13,7 +13,8 @@ from trainer.data.parsing.words import is_missing_word
 
 def dates_of(words: Words, forms: Sequence[str], given: ParsingChoices, *, said: bool) -> ColumnReading | None:
     """The dates or times that a column holds, or the question which; None if it does not seem to hold any."""
-    gaps = tuple(word for word in words.words if is_missing_word(word))
+    odd_dates = stand_ins(words.words)
+    gaps = tuple(word for word in words.words if is_missing_word(word) or word in odd_dates)
     values = tuple(word for word in words.words if word not in gaps)
     sample = values[:SAMPLE]
     likely = [f for f in forms if sample and 2 * sum(moment_of(word, f) is not None for word in sample) >= len(sample)]

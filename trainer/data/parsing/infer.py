@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,11 +12,20 @@ import pyarrow as pa
 from trainer.data.formats.raw import RawTable
 from trainer.data.parsing.cells import Cells
 from trainer.data.parsing.codes import codes_text, likely_codes
+from trainer.dtypes import FloatArray
 from trainer.table import ColumnKind, ColumnSchema, MissingPolicy
 
 FEW_VALUES = 10
 EXAMPLES = 5
 LISTED = 20
+MOST_REPEATS = 4  # rows that share one number in a table with several rows for each case
+FEWEST_WITH_GAPS = 20  # different numbers in a counter with removed rows; fewer may be a sorted measurement
+LARGEST_GAP_FACTOR = 2  # a counter with removed rows keeps at least every second number
+ID_NAMES = re.compile(
+    r"(unnamed: ?\d+|__index_level_\d+__|row ?names?|((row|record|case|obs)[ _.-]?)?(id|index|idx|nr|no)|(.*[ _.-])?(id|uuid|guid))",
+    re.IGNORECASE,
+)
+CAMEL_ID = re.compile(r".*[a-z]I[Dd]")
 TARGET_NAMES = (
     "class", "target", "label", "y", "diagnosis", "outcome", "species", "labels", "classes", "category", "response", "survived",
 )  # fmt: skip
@@ -25,7 +35,7 @@ TARGET_NAMES = (
 class GuessedColumn:
     """The guess for one column: its schema, the reason, counts, and up to five distinct examples.
 
-    `constant`: one value or none; `identifier`: nothing but distinct texts, or a count of the rows; `problems`: why the column
+    `constant`: one value or none; `identifier`: the values name or count the rows; `problems`: why the column
     cannot be used as it is, with line numbers; `marks`: the words read as missing; `special`: numbers that look like codes.
     """
 
@@ -56,10 +66,10 @@ def guess(name: str, cells: Cells, raw: RawTable) -> GuessedColumn:
     distinct = int(values.sum())
     missing = int(cells.counts[cells.missing].sum())
     n = len(cells.index) - missing
-    kind, reason, identifier = _kind(cells, n, distinct)
-    if kind is ColumnKind.NUMERIC and distinct == n > FEW_VALUES and _counts_rows(cells):
+    kind, reason, identifier = _kind(name, cells, n, distinct)
+    if kind is ColumnKind.NUMERIC and (why := numbers_rows(name, _row_values(cells))):
         identifier = True
-        reason = reason + "; it numbers the rows, which says nothing about a new row: ignore it?"
+        reason = f"{reason}; {why}, which says nothing about a new row"
     marks = tuple(w for w in (cells.word(i) for i in np.flatnonzero(cells.missing)) if w)
     if missing:
         how = f" or {' or '.join(repr(m) for m in marks)}" if marks else ""
@@ -92,7 +102,7 @@ def guess(name: str, cells: Cells, raw: RawTable) -> GuessedColumn:
     )
 
 
-def _kind(cells: Cells, n: int, distinct: int) -> tuple[ColumnKind, str, bool]:
+def _kind(name: str, cells: Cells, n: int, distinct: int) -> tuple[ColumnKind, str, bool]:
     """Kind, reason, and whether the column names the rows."""
     values = ~cells.missing
     if not distinct:
@@ -118,11 +128,21 @@ def _kind(cells: Cells, n: int, distinct: int) -> tuple[ColumnKind, str, bool]:
             f"{share} of {n} values are numbers, but others such as {_short(word)!r} are not: kept as text",
             False,
         )
-    identifier = distinct == n > 1
+    if distinct == n > 1:
+        return (
+            ColumnKind.CATEGORICAL,
+            f"all {n} texts are different: a name or number of the row, useless for new rows",
+            True,
+        )
+    repeats = _equal_repeats(cells.counts[values])
+    if distinct > FEW_VALUES and (repeats == 2 or (repeats and _is_id_name(name))):
+        return (
+            ColumnKind.CATEGORICAL,
+            f"{distinct} texts, each in {repeats} rows: a name of the case, useless for new rows",
+            True,
+        )
     reason = f"text with {distinct} different values" if distinct > 1 else "the same text everywhere"
-    if identifier:
-        reason = f"all {n} texts are different: a name or number of the row, useless for new rows"
-    return ColumnKind.CATEGORICAL, reason, identifier
+    return ColumnKind.CATEGORICAL, reason, False
 
 
 def _numeric(cells: Cells, values: np.ndarray, n: int, distinct: int) -> tuple[ColumnKind, str]:
@@ -138,11 +158,57 @@ def _numeric(cells: Cells, values: np.ndarray, n: int, distinct: int) -> tuple[C
     return ColumnKind.NUMERIC, f"all {n} values are numbers"
 
 
-def _counts_rows(cells: Cells) -> bool:
-    if not cells.whole[~cells.missing].all():
+def _row_values(cells: Cells) -> FloatArray:
+    """Return the numbers of the rows that have one, in the order of the file."""
+    return cells.floats()[cells.index[~cells.missing[cells.index]]]
+
+
+def numbers_rows(name: str, values: FloatArray) -> str:
+    """Say how whole numbers name or count the rows; "" if they do neither.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    values : float64 array of shape (n,)
+        Its numbers in the order of the rows, without empty cells.
+    """
+    if not len(values) or not (values == np.round(values)).all():
+        return ""
+    found, counts = np.unique(values, return_counts=True)
+    repeats = _equal_repeats(counts)
+    if len(found) <= FEW_VALUES or not repeats:
+        return ""
+    each = f", each number in {repeats} rows" if repeats > 1 else ""
+    if _is_counter(values, found):
+        return f"it numbers the rows{each}"
+    if _is_id_name(name):
+        return (
+            f"it is called '{name}' and names the rows{each}" if each else f"it is called '{name}' and names each row"
+        )
+    return ""
+
+
+def _is_counter(values: FloatArray, found: FloatArray) -> bool:
+    """Return whether the values run through their sorted distinct numbers `found` in order, with few numbers left out."""
+    steps = np.diff(values)
+    if not ((steps >= 0).all() or (steps <= 0).all()):
         return False
-    steps = np.diff(cells.floats()[cells.index])
-    return bool(len(steps) and (steps == 1).all())
+    gaps = np.diff(found)
+    if (gaps == gaps[0]).all():
+        return True
+    places = (found[-1] - found[0]) / np.gcd.reduce(gaps.astype(np.int64)) + 1
+    return len(found) >= FEWEST_WITH_GAPS and bool(places <= LARGEST_GAP_FACTOR * len(found))
+
+
+def _equal_repeats(counts: np.ndarray) -> int:
+    """Return in how many rows each value stands if that is one small number for all; 0 otherwise."""
+    first = int(counts[0])
+    return first if first <= MOST_REPEATS and (counts == first).all() else 0
+
+
+def _is_id_name(name: str) -> bool:
+    return bool(ID_NAMES.fullmatch(name.strip()) or CAMEL_ID.fullmatch(name.strip()))
 
 
 def sorted_words(cells: Cells, chosen: np.ndarray) -> tuple[str, ...]:

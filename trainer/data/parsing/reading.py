@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from trainer.data.formats.layout import Line
 from trainer.data.formats.raw import RawTable
+from trainer.data.parsing.alike import merged_spellings
+from trainer.data.parsing.cells import Cells
 from trainer.data.parsing.column import ASK, PLAIN, TEXT, ColumnReading
 from trainer.data.parsing.given import ParsingChoices
 from trainer.data.parsing.guess import guess_columns
@@ -54,11 +56,12 @@ class ColumnParsing:
         for own in self.columns.values():
             if wanted.isdisjoint(own.names):
                 continue
+            out += _merge_notes(own)
             if own.taken_for == PLAIN and own.missing:
                 out.append(
                     f"Column '{own.name}': {_means_missing(self.given.words(own.name) or own.missing)}, as you said."
                 )
-            elif own.special:
+            elif own.taken_for != PLAIN and own.special:
                 said = self.given.words(own.name)
                 out.append(
                     f"Column '{own.name}' is read as {own.words}: {own.reason}"
@@ -184,11 +187,26 @@ def reading_of(raw: RawTable, given: ParsingChoices | None = None) -> ColumnPars
             raise DataError(
                 f"There is no column '{name}' in the file.{closest(name, raw.names)} Its columns are: {list_names(raw.names, 12)}."
             )
+    given = replace(given, merge={name: words or _alike(raw, name) for name, words in given.merge.items()})
     found = raw.detected
     return ColumnParsing(
         columns=guess_columns(raw, given), delimiter=found.delimiter, encoding=found.encoding, top=tuple(found.top),
         bottom=tuple(found.bottom), given=given,
     )  # fmt: skip
+
+
+def _alike(raw: RawTable, name: str) -> dict[str, str]:
+    """Return the spelling to use for each word of a column that looks like a more frequent one."""
+    cells = Cells.of(raw.column(name))
+    return merged_spellings(dict(zip(cells.words, cells.counts.tolist(), strict=True)))
+
+
+def _merge_notes(own: ColumnReading) -> list[str]:
+    if not own.spellings:
+        return []
+    pairs = [f"'{word}' as '{other}'" for word, other in own.spellings.items()]
+    shown = ", ".join(pairs[:5]) + (f" and {len(pairs) - 5} more" if len(pairs) > 5 else "")
+    return [f"Column '{own.name}': {shown} {'is' if len(pairs) == 1 else 'are'} read, as you said."]
 
 
 def around_notes(top: Sequence[Line], bottom: Sequence[Line]) -> list[str]:

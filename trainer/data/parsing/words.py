@@ -8,7 +8,7 @@ from __future__ import annotations
 MISSING_WORDS = frozenset(
     """- -- --- – — . .. ... … * / x? n.a. n.a na n/a #n/a <na> nan nil none null unknown unkn. unk missing undefined void tbd
     n.d. n.d nd n/d k.a. k.a unbekannt inconnu desconocido #div/0! #value! #ref! #name? #num! #null! #wert! #bezug! (missing)
-    (unknown) (null) (none) (blank) [null]""".split()
+    (unknown) (null) (none) (blank) [null] <null> <none> nat <nat> \\n""".split()
 ) | frozenset({"not available", "not applicable", "not known", "not measured", "no data", "keine angabe", "no answer"})
 
 CURRENCIES = (

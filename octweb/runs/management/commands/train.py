@@ -13,6 +13,7 @@ from octweb.core.orphans import exit_with_parent
 from octweb.runs.command import TrainingCommand, with_schema
 from octweb.runs.estimate import before_training, trainings_words
 from trainer.certificate import Status
+from trainer.data.inspection import warn_identifiers
 from trainer.errors import DataError
 from trainer.methods.monitor import Monitor
 from trainer.registry import METHODS, get
@@ -120,13 +121,13 @@ class Command(TrainingCommand):
     def _print(self, result: TrainResult, options: dict[str, Any]) -> None:
         if result.certificate.note:
             self.stderr.write(f"note: {result.certificate.note}")
+        warning = warn_identifiers(result.tree, self.identifiers)
+        if warning:
+            self.stderr.write(f"warning: {warning}")
         if options["json"]:
-            self.stdout.write(
-                json.dumps(
-                    result.summary | {"expected": asdict(self.expected), "rows_dropped": self.rows_dropped},
-                    allow_nan=False,
-                )
-            )
+            record = result.summary | {"expected": asdict(self.expected), "rows_dropped": self.rows_dropped}
+            record |= {"warnings": [warning] if warning else []}
+            self.stdout.write(json.dumps(record, allow_nan=False))
             return
         c = result.certificate
         self.stdout.write(rules_text(result.tree))

@@ -94,6 +94,13 @@ def reading_findings(model: dict[str, Any], around: SkippedLines | None, gone: G
         shown = ", ".join(f"'{word}' of column '{name}' ({gone[name, word]} cells)" for name, word in values[:SHOWN])
         shown += f" and {len(values) - SHOWN} more" if len(values) > SHOWN else ""
         detail += f" Somebody asked that {shown} {'means' if len(values) == 1 else 'mean'} an empty cell."
+    merged = [
+        (name, word, other) for name, own in columns.items() for word, other in (own.get("spellings") or {}).items()
+    ]
+    if merged:
+        shown = ", ".join(f"'{word}' of column '{name}' as '{other}'" for name, word, other in merged[:SHOWN])
+        shown += f" and {len(merged) - SHOWN} more" if len(merged) > SHOWN else ""
+        detail += f" Somebody asked to read {shown}."
     if around is None:
         return [recounted(CLAIM, True, detail)]
     given = reading.get("given") or {}
@@ -117,7 +124,10 @@ def _source(name: str, record: dict[str, Any]) -> ColumnSource:
     missing = frozenset(str(word) for word in record.get("missing") or ())
     kind = record["taken_for"]
     if kind == "plain":
-        return ColumnSource(name, (name,), lambda word: ("" if word in missing else word,), missing)
+        spellings = record.get("spellings") or {}
+        return ColumnSource(
+            name, (name,), lambda word: ("" if word in missing else str(spellings.get(word, word)),), missing
+        )
     if kind not in FORMS:
         raise DataError(f"The model reads column '{name}' in a way that is not known: {str(kind)[:40]}.")
     read = FORMS[kind]
@@ -261,6 +271,8 @@ def _date(text: str, form: str) -> datetime.date | None:
     if not (year.isdigit() and parts["dd"].isdigit() and len(year) == (4 if "yyyy" in parts else 2)) or not month:
         return None
     number = int(year) if len(year) == 4 else int(year) + (1900 if int(year) >= 69 else 2000)
+    if not 1500 <= number <= 2199:  # stands for "no date", as 9999-12-31 does
+        return None
     try:
         return datetime.date(number, month, int(parts["dd"]))
     except ValueError:

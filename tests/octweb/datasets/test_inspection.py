@@ -1,0 +1,194 @@
+"""The intake report on the preview, in the API, on the command line, and the warning of a model that asks an identifier."""
+
+from __future__ import annotations
+
+import io
+import json
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+from django.template.loader import render_to_string
+from django.urls import reverse
+
+from octweb.datasets import actions, stored
+from octweb.datasets.choice import ColumnChoice
+from octweb.datasets.models import Dataset
+from octweb.datasets.reading_flags import flags_of
+from octweb.registry import actions as registry
+from tests.octweb.datasets.files import API, api, post, upload
+from trainer.training.run import TrainRequest, train
+
+pytestmark = pytest.mark.django_db
+SIZES = (3.5, 1.25, 9.0, 4.5, 7.75, 2.5)
+TEXT = "Id,end,size,answer\n" + "".join(
+    f"{i},{'9999-12-31' if i % 8 == 0 else f'2021-{1 + i % 12:02d}-{1 + i % 28:02d}'},{SIZES[i * i % 6]},"
+    f"{('yes', 'Yes', 'no', 'no')[(i > 30) * 2 + (i % 5 > 3)]}\n"
+    for i in range(1, 61)
+)
+MEND = {"column": "Id", "role": "feature", "kind": "numeric"}
+
+
+@pytest.fixture
+def page(client, owner):
+    client.force_login(owner)
+    return client
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(TEXT)
+    return str(path)
+
+
+def start(page) -> str:
+    return page.post(reverse("datasets:new"), {"file": upload(TEXT.encode())}).url + "?target=answer"
+
+
+def fields_of(shown) -> dict[str, str]:
+    """The fields of the form as the preview shows them."""
+    found = {"seen": shown.context["seen"], "target": "answer"}
+    for i, column in enumerate(shown.context["columns"]):
+        found |= {f"role-{i}": column["role"], f"kind-{i}": column["kind"], f"missing-{i}": column["missing"]}
+    return found
+
+
+def test_preview_lists_findings_and_leaves_identifiers_out(page, media):
+    shown = page.get(start(page))
+    found = {own["kind"]: own for own in shown.context["findings"]}
+    assert {"identifier", "look_alike_classes", "sentinel"} <= set(found)
+    assert shown.context["findings"][0]["severity"] == "high"
+    assert "Merge the spellings" in shown.content.decode()
+    assert next(c["role"] for c in shown.context["columns"] if c["name"] == "Id") == "ignored"
+
+
+def test_button_takes_an_identifier_back(page, media):
+    url = start(page)
+    fields = fields_of(page.get(url))
+    shown = page.post(url, fields | {"mend": json.dumps(MEND)})
+    assert next(c["role"] for c in shown.context["columns"] if c["name"] == "Id") == "feature"
+    identifier = next(own for own in shown.context["findings"] if own["kind"] == "identifier")
+    assert (identifier["severity"], identifier["button"]) == ("high", "Leave the column out")
+    again = page.post(url, fields_of(shown) | {"mend": identifier["value"]})
+    assert next(c["role"] for c in again.context["columns"] if c["name"] == "Id") == "ignored"
+
+
+def test_button_merges_spellings_and_keeps_other_choices(page, media):
+    url = start(page)
+    shown = page.get(url)
+    mend = next(own["value"] for own in shown.context["findings"] if own["kind"] == "look_alike_classes")
+    names = [c["name"] for c in shown.context["columns"]]
+    unit = {f"unit-{names.index('size')}": "cm"}
+    merged = page.post(url, fields_of(shown) | unit | {"mend": mend})
+    assert merged.context["merged"] == ["answer"]
+    assert merged.context["outlook"].classes == 2
+    assert next(c["unit"] for c in merged.context["columns"] if c["name"] == "size") == "cm"
+    fields = fields_of(merged) | {"merge:answer": "1", "confirm": "1", "name": "Merged"}
+    assert page.post(url, fields).status_code == 302
+    dataset = Dataset.objects.get()
+    assert dataset.profile["classes"] == ["no", "yes"]
+    assert stored.load(dataset)[1].classes == ("no", "yes")
+    assert page.get(reverse("datasets:detail", args=[dataset.pk])).context["findings"]
+
+
+@pytest.mark.parametrize(
+    "mend",
+    ["", "[]", "{", '{"column": 3}', '{"column": "Id", "role": "target"}', '{"column": "none", "missing": ["x"]}'],
+)
+def test_damaged_remedy_changes_nothing(page, media, mend):
+    url = start(page)
+    shown = page.post(url, fields_of(page.get(url)) | {"mend": mend})
+    assert shown.status_code == 200
+    assert not Dataset.objects.exists()
+
+
+def test_api_reports_and_applies_remedies(owner, media):
+    answer = post(owner, TEXT.encode(), target="answer")
+    address = f"{API}{answer.json()['id']}/"
+    found = {own["kind"]: own for own in api(owner).get(f"{address}inspection/").json()}
+    assert found["identifier"]["mend"] == MEND
+    assert set(found["identifier"]) == {"kind", "column", "severity", "figure", "sentence", "mend", "if_nothing"}
+    roles = {c["name"]: c["role"] for c in answer.json()["columns"]}
+    assert roles["Id"] == "ignored"
+    changed = api(owner).patch(address, {"columns": [{"name": "Id", "role": "feature"}]}, format="json").json()
+    assert {c["name"]: c["role"] for c in changed["columns"]}["Id"] == "feature"
+    found = {own["kind"]: own for own in api(owner).get(f"{address}inspection/").json()}
+    assert found["identifier"]["severity"] == "high"
+
+
+def test_api_merges_spellings_and_ignores_columns(owner, media):
+    answer = post(owner, TEXT.encode(), target="answer", merge='["answer"]', ignore='["size"]')
+    assert answer.status_code == 201, answer.content
+    assert answer.json()["profile"]["classes"] == ["no", "yes"]
+    roles = {c["name"]: c["role"] for c in answer.json()["columns"]}
+    assert (roles["size"], roles["Id"]) == ("ignored", "ignored")
+    for bad in ("answer", '{"answer": 1}', "[1]"):
+        assert post(owner, TEXT.encode(), target="answer", merge=bad).status_code == 400
+
+
+def test_report_of_an_older_data_set_is_made_when_read(owner, media):
+    dataset = Dataset.objects.get(pk=post(owner, TEXT.encode(), target="answer").json()["id"])
+    dataset.profile.pop("findings")
+    dataset.save()
+    assert {own["kind"] for own in actions.findings(dataset)} >= {"identifier", "look_alike_classes"}
+
+
+def test_command_reports_as_text_and_json(table):
+    out = StringIO()
+    call_command("inspect", table, target="answer", stdout=out)
+    assert "high: answer (look_alike_classes)" in out.getvalue()
+    assert "To change: --merge answer" in out.getvalue()
+    out = StringIO()
+    call_command("inspect", table, target="answer", merge=["answer"], json=True, stdout=out)
+    found = json.loads(out.getvalue().splitlines()[-1])
+    assert "look_alike_classes" not in {own["kind"] for own in found}
+
+
+@pytest.mark.parametrize(
+    ("mend", "flags"),
+    [
+        ({"column": "a b", "role": "ignored"}, "--ignore 'a b'"),
+        ({"column": "y", "merge": {"A": "a"}}, "--merge y"),
+        ({"column": "x", "missing": ["-7", "-8"]}, "--missing x=-7 --missing x=-8"),
+        (MEND, "--kind Id=number"),
+        ({"column": "end", "kind": "text"}, "--kind end=text"),
+        ({}, ""),
+    ],
+)
+def test_remedy_is_told_as_options(mend, flags):
+    assert flags_of(mend) == flags
+
+
+def test_training_warns_if_the_tree_asks_an_identifier(table):
+    out = StringIO()
+    err = StringIO()
+    call_command(
+        "train", table, target="answer", method="cart", depth=1, kind=["Id=number"], json=True, stdout=out, stderr=err
+    )
+    assert "warning: The tree asks Id." in err.getvalue()
+    assert json.loads(out.getvalue().splitlines()[-1])["warnings"]
+    err = StringIO()
+    call_command("train", table, target="answer", method="cart", depth=1, json=True, stdout=StringIO(), stderr=err)
+    assert "Column 'Id' was left out" in err.getvalue()
+    assert "warning" not in err.getvalue()
+
+
+def test_parameter_that_names_an_identifier_keeps_it(table):
+    err = StringIO()
+    call_command(
+        "train", table, target="answer", method="exact", depth=1, set=["forbidden_pairs=Id + size"], merge=["answer"], stdout=StringIO(),
+        stderr=err,
+    )  # fmt: skip
+    assert "Column 'Id' is used, but its values name or count the rows." in err.getvalue()
+
+
+def test_model_that_asks_an_identifier_carries_a_warning(owner, media):
+    choice = ColumnChoice(target="answer", kinds={"Id": "numeric"})
+    dataset = actions.create(owner=owner, file=io.BytesIO(TEXT.encode()), source_name="t.csv", choice=choice)
+    data, labels = stored.load(dataset)
+    document = train(TrainRequest(table=data, labels=labels, method="cart", parameters={"depth": 1})).model.to_json()
+    model = registry.register(owner=owner, document=document, dataset=dataset, title="By id")
+    record = api(owner).get(f"/api/v1/models/{model.pk}/").json()
+    assert "The tree asks Id" in record["warnings"][0]
+    assert "The tree asks Id" in render_to_string("registry/_identifiers.html", {"model": model})

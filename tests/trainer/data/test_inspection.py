@@ -1,0 +1,246 @@
+"""The intake report: identifiers, spellings, marks for missing values, leaks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from sklearn.datasets import load_iris
+
+import octweb
+import trainer
+from trainer.check.recount.check import verify
+from trainer.data.inspect_table import inspect
+from trainer.data.parsing.alike import alike_groups
+from trainer.data.reader import ParsingChoices, load
+from trainer.errors import DataError
+from trainer.training.run import TrainRequest, save, train
+
+SIZES = [3.5, 1.25, 9.0, 4.5, 7.75, 2.5]
+N = 60
+
+
+def table_of(path, **columns):
+    """Write a CSV file with these columns, a number `size` and the target `y`."""
+    n = len(next(iter(columns.values())))
+    columns = columns | {"size": [SIZES[i * i % 6] for i in range(n)]}
+    columns.setdefault("y", ["ab"[i * i % 3 > 0] for i in range(n)])
+    pd.DataFrame(columns).to_csv(path, index=False)
+    return path
+
+
+def kinds_of(findings):
+    return {(own.kind, own.column) for own in findings}
+
+
+COUNTERS = {
+    "counts from one": list(range(1, N + 1)),
+    "counts in twos": list(range(0, 2 * N, 2)),
+    "counts down": list(range(N, 0, -1)),
+    "has a point": [f"{i}.0" for i in range(N)],
+    "lost rows": [i for i in range(N) if i % 5],
+    "lost rows in tens": [10 * i for i in range(N) if i % 3],
+    "each twice": [i // 2 for i in range(N)],
+    "unique texts": [f"name {i}" for i in range(N)],
+    "texts twice": [f"name {i % 30}" for i in range(N)],
+}
+MEASURES = {
+    "repeats": [i % 13 for i in range(N)],
+    "sorted and far apart": [i * i * 7 for i in range(N)],
+    "few levels in order": [i // 6 for i in range(N)],
+    "decimals in order": [i / 10 + 0.05 for i in range(N)],
+    "shuffled": [i * 37 % 61 for i in range(N)],
+}
+
+
+@pytest.mark.parametrize("name", COUNTERS)
+def test_identifier_is_left_out_with_a_note(tmp_path, name):
+    path = table_of(tmp_path / "t.csv", key=COUNTERS[name])
+    table, _, report = load(path, target="y")
+    assert table.names == ("size",)
+    assert any("Column 'key' was left out" in note for note in report.notes)
+    assert ("identifier", "key") in kinds_of(inspect(path, target="y"))
+
+
+@pytest.mark.parametrize("name", MEASURES)
+def test_measure_is_no_identifier(tmp_path, name):
+    table, _, report = load(table_of(tmp_path / "t.csv", key=MEASURES[name]), target="y")
+    assert table.names == ("key", "size")
+    assert report.identifiers == ()
+
+
+@pytest.mark.parametrize("name", ["Id", "patient_id", "__index_level_0__", "index", "Unnamed: 0", "passengerId"])
+def test_shuffled_identifier_is_known_by_name(tmp_path, name):
+    table, _, _ = load(table_of(tmp_path / "t.csv", **{name: MEASURES["shuffled"]}), target="y")
+    assert table.names == ("size",)
+
+
+@pytest.mark.parametrize("name", ["paid", "hybrid", "grade", "noise"])
+def test_name_that_only_ends_in_id_is_a_measure(tmp_path, name):
+    table, _, _ = load(table_of(tmp_path / "t.csv", **{name: MEASURES["shuffled"]}), target="y")
+    assert table.names == (name, "size")
+
+
+def test_index_of_pandas_in_parquet_is_left_out(tmp_path):
+    frame = pd.DataFrame({"size": [SIZES[i * i % 6] for i in range(N)], "y": ["ab"[i * i % 3 > 0] for i in range(N)]})
+    frame[frame.index % 4 > 0].to_parquet(tmp_path / "t.parquet")
+    table, _, report = load(tmp_path / "t.parquet", target="y")
+    assert table.names == ("size",)
+    assert "__index_level_0__" in report.left_out
+
+
+def test_identifier_that_is_named_stays(tmp_path):
+    path = table_of(tmp_path / "t.csv", key=list(range(N)))
+    for options in (
+        {"given": ParsingChoices(kinds={"key": "number"})},
+        {"mentions": "rising=key"},
+        {"special": {"key": [9]}},
+    ):
+        table, _, report = load(path, target="y", **options)
+        assert table.names == ("key", "size")
+        assert report.identifiers == ("key",)
+    assert load(path, target="y", mentions="monkey")[0].names == ("size",)
+
+
+def test_counter_that_is_the_only_column_stays(tmp_path):
+    (tmp_path / "t.csv").write_text("x,one,y\n" + "".join(f"{i},1,{i % 2}\n" for i in range(N)))
+    assert load(tmp_path / "t.csv", target="y")[0].names == ("x", "one")
+
+
+def test_target_that_counts_is_never_left_out(tmp_path):
+    (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{SIZES[i * i % 6]},{i}\n" for i in range(12)))
+    assert load(tmp_path / "t.csv", target="y")[1].name == "y"
+
+
+def test_iris_with_its_id_trains_without_it(tmp_path):
+    iris = load_iris(as_frame=True)
+    frame = iris.data.assign(species=iris.target_names[iris.target])
+    frame.insert(0, "Id", range(1, 151))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    table, labels, _ = load(tmp_path / "t.csv", target="species")
+    tree = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 2})).tree
+    assert "Id" not in [column.name for column in tree.schema]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("Yes", "yes", "YES"),
+        ("true", "True", "1"),
+        ("a", "a\u200b", "a\u00ad"),
+        ("é", "e\u0301", "É"),
+        ("1", "1.0", "1e0"),
+        ("x y", "x  y", "X Y"),
+    ],
+)
+def test_words_that_look_alike_are_one_group(words):
+    counts = {word: 10 - i for i, word in enumerate(words)}
+    assert alike_groups(counts | {"other": 3, "false": 1}) == [words]
+
+
+@pytest.mark.parametrize("words", [("007", "7"), ("a", "b"), ("1", "2"), ("1", "yes")])
+def test_words_that_differ_are_no_group(words):
+    assert alike_groups(dict.fromkeys(words, 1)) == []
+
+
+def test_merged_classes_train_and_are_verified(tmp_path):
+    words = [("yes", "Yes", "no", "NO\u200b")[(i % 4 > 1) * 2 + (i % 7 > 4)] for i in range(N)]
+    path = table_of(tmp_path / "t.csv", part=["N", "n", "s"] * (N // 3), y=words)
+    found = {own.kind: own for own in inspect(path, target="y")}
+    assert found["look_alike_classes"].severity == "high"
+    assert "'yes' (" in found["look_alike_classes"].figure
+    assert found["look_alike_classes"].mend["merge"] == {"Yes": "yes", "NO\u200b": "no"}
+    assert found["other_spelling"].column == "part"
+    given = ParsingChoices(merge={"y": {}, "part": {}})
+    table, labels, report = load(path, target="y", given=given)
+    assert labels.classes == ("no", "yes")
+    assert table.columns[table.names.index("part")].schema.categories == ("N", "s")
+    assert any("'Yes' as 'yes'" in note for note in report.notes)
+    model = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 3})).model
+    save(model, tmp_path / "m.json")
+    claims = verify(tmp_path / "m.json", path)
+    assert [own for own in claims if own.verdict == "refuted"] == []
+    assert any("'Yes' of column 'y' as 'yes'" in own.detail for own in claims)
+
+
+@pytest.mark.parametrize("word", ["9999-12-31", "0000-00-00", "NaT", "\\N", "<null>", "2999-01-01"])
+def test_date_with_a_stand_in_stays_a_date(tmp_path, word):
+    days = [word if i % 9 == 0 else f"2021-{1 + i % 12:02d}-{1 + i % 28:02d}" for i in range(N)]
+    path = table_of(tmp_path / "t.csv", end=days)
+    table, labels, report = load(path, target="y")
+    assert "end month" in table.names
+    assert any(word in note for note in report.notes)
+    assert {("sentinel", "end")} <= kinds_of(inspect(path, target="y"))
+    model = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 2})).model
+    save(model, tmp_path / "m.json")
+    assert [own for own in verify(tmp_path / "m.json", path) if own.verdict == "refuted"] == []
+
+
+def test_many_dates_of_other_centuries_stay_text(tmp_path):
+    days = [f"{1100 + i}-01-01" if i % 3 == 0 else f"2021-01-{1 + i % 28:02d}" for i in range(N)]
+    path = table_of(tmp_path / "t.csv", end=days)
+    assert "end" in load(path, target="y")[0].names
+
+
+def test_leaks_are_found_with_their_figure(tmp_path):
+    words = ["abc"[i % 3] for i in range(N)]
+    path = table_of(tmp_path / "t.csv", code=[{"a": 7, "b": 3, "c": 5}[w] for w in words], y=words)
+    leak = next(own for own in inspect(path, target="y") if own.kind == "leak")
+    assert (leak.column, leak.severity) == ("code", "high")
+    assert leak.figure.startswith("60 of 60 rows right")
+    assert leak.mend == {"column": "code", "role": "ignored"}
+
+
+def test_report_is_sorted_and_each_finding_is_whole(tmp_path):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 200)
+    income = np.where((y == 1) & (rng.random(200) < 0.8), np.nan, rng.normal(size=200).round(3))
+    frame = pd.DataFrame({"key": range(200), "income": income, "same": 1, "copy": y * 2, "y": y})
+    found = trainer.inspect(frame, target="y")
+    assert {"identifier", "emptiness_predicts", "constant", "leak"} <= {own.kind for own in found}
+    order = [("high", "medium", "low").index(own.severity) for own in found]
+    assert order == sorted(order)
+    assert all(own.figure and own.sentence and own.if_nothing for own in found)
+
+
+def test_inspect_takes_frames_arrays_and_files(tmp_path):
+    X = np.column_stack([np.arange(N), np.random.default_rng(1).normal(size=N)])
+    y = np.arange(N) % 2
+    for found in (
+        octweb.inspect(X, y),
+        octweb.inspect(pd.DataFrame(X, columns=["x0", "b"]), pd.Series(y, name="out")),
+        octweb.inspect(pa.table({"x0": X[:, 0], "b": X[:, 1], "y": y}), target="y"),
+    ):
+        assert kinds_of(found) == {("identifier", "x0")}
+    with pytest.raises(DataError, match="give y"):
+        octweb.inspect(X)
+    with pytest.raises(DataError, match="no column 'z'"):
+        octweb.inspect(pd.DataFrame(X, columns=["a", "b"]), target="z")
+
+
+def test_clean_table_has_no_finding():
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"a": rng.normal(size=100), "b": rng.choice(list("xyz"), 100), "y": rng.integers(0, 2, 100)})
+    assert octweb.inspect(frame, target="y") == ()
+
+
+def test_first_row_as_header_is_a_finding(tmp_path):
+    (tmp_path / "t.csv").write_text("".join(f"{i * i % 13},{i * i % 7 / 4},{i % 2}\n" for i in range(5, N)))
+    found = inspect(tmp_path / "t.csv", target="1")
+    assert found[0].kind == "no_header"
+
+
+def test_estimator_warns_if_the_tree_asks_an_identifier():
+    frame = pd.DataFrame({"Id": range(1, N + 1), "size": [SIZES[i * i % 6] for i in range(N)]})
+    classifier = trainer.make_classifier("cart", depth=1)
+    with pytest.warns(UserWarning, match="The tree asks Id"):
+        classifier.fit(frame, ["a" if i < 30 else "b" for i in range(N)])
+
+
+def test_parquet_of_a_named_index_is_read(tmp_path):
+    pq.write_table(
+        pa.table({"id": [f"u{i}" for i in range(N)], "s": SIZES * 10, "y": [0, 1] * 30}), tmp_path / "t.parquet"
+    )
+    assert load(tmp_path / "t.parquet", target="y")[0].names == ("s",)

@@ -1,0 +1,176 @@
+"""Intake report of a file, a frame or arrays: `inspect`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from trainer.data.build import LoadReport
+from trainer.data.empty_report import EmptyReport, empty_report, is_empty
+from trainer.data.formats.parquet_file import PARQUET, parquet_column
+from trainer.data.formats.raw import RawTable
+from trainer.data.formats.read_file import read_table
+from trainer.data.inspection import InspectedTable, IntakeFinding, findings_of
+from trainer.data.parsing import ColumnParsing, reading_of
+from trainer.data.parsing.infer import infer
+from trainer.data.profile import profile
+from trainer.data.reader import build_as_read
+from trainer.errors import DataError
+from trainer.table import ColumnKind, Labels, MissingPolicy, Table
+
+TARGET = "target"
+Built = tuple[Table, Labels, LoadReport]
+
+
+def inspect(X: Any, y: Any = None, *, target: str = "") -> tuple[IntakeFinding, ...]:
+    """Return the intake report of a table: what may be wrong with it, the worst first.
+
+    Parameters
+    ----------
+    X : str, Path, data frame, or array of shape (n, p)
+        A CSV or Parquet file, or rows. A file or a frame may hold the target.
+    y : sequence of shape (n,), optional
+        The classes, if X does not hold them.
+    target : str
+        The column of X to predict, or the name of y.
+
+    Returns
+    -------
+    tuple of IntakeFinding
+        Empty if nothing is found.
+
+    Raises
+    ------
+    DataError
+        If X has no column `target`, or if neither y nor `target` is given.
+    """
+    if y is None and not target:
+        raise DataError("inspect needs the classes: give y, or the name of the target column as target=...")
+    if isinstance(X, (str, Path)):
+        raw = read_table(X)
+        categorical: list[str] = []
+    else:
+        raw, categorical = _raw_of(X)
+    if y is not None:
+        target = target or str(getattr(y, "name", None) or TARGET)
+        raw = _with_target(raw, y, target)
+    if target not in raw.names:
+        raise DataError(f"There is no column '{target}'. The columns are: {', '.join(raw.names[:12])}.")
+    kinds = {name: ColumnKind.CATEGORICAL for name in categorical if name != target}
+    return inspect_raw(raw, reading_of(raw), target=target, kinds=kinds)
+
+
+def inspect_raw(
+    raw: RawTable, reading: ColumnParsing, *, target: str, ignore: Collection[str] = (), **options: Any
+) -> tuple[IntakeFinding, ...]:
+    """Return the intake report of rows; see `build_as_read` for `ignore` and the other options."""
+    built: Built | None
+    try:
+        built = build_as_read(raw, reading, target=target, ignore=ignore, **options)
+    except DataError:
+        built = None
+    report = None
+    if built is not None:
+        learn = dict.fromkeys(built[0].names, MissingPolicy.LEARN)
+        learned = build_as_read(raw, reading, target=target, ignore=ignore, **{**options, "missing": learn})
+        report = empty_report(learned[0], learned[1])
+    named = {*(options.get("kinds") or {}), *(options.get("missing") or {}), *(options.get("special") or {})}
+    return inspect_built(raw, reading, target, built, report, ignored=ignore, named=named)
+
+
+def inspect_built(
+    raw: RawTable,
+    reading: ColumnParsing,
+    target: str,
+    built: Built | None,
+    empty: EmptyReport | None,
+    *,
+    ignored: Collection[str],
+    named: Collection[str],
+) -> tuple[IntakeFinding, ...]:
+    """Return the intake report of rows whose table was built already; None if it cannot be built."""
+    own = reading.for_target(target)
+    texts = [column.name for column in built[0].schema if column.kind is ColumnKind.CATEGORICAL] if built else []
+    plain = own.without(texts).apply(raw, target=target, needed=())
+    derived = set(plain.names) - set(raw.names)
+    guesses = infer(plain)
+    return findings_of(
+        InspectedTable(
+            raw=plain,
+            target=target,
+            reading=own,
+            guesses=[replace(g, identifier=False) if g.name in derived else g for g in guesses],
+            built=built,
+            profile=None if built is None else profile(built[0], built[1]),
+            empty=empty,
+            ignored=ignored,
+            named=named,
+        )
+    )
+
+
+def has_empty(built: Built) -> bool:
+    """Return whether a cell of the built table is empty, or a row was dropped for one."""
+    return bool(built[2].rows_dropped) or any(is_empty(column).any() for column in built[0].columns)
+
+
+def _raw_of(X: Any) -> tuple[RawTable, list[str]]:
+    """The rows of a frame or an array, and the names of its declared categories."""
+    import narwhals as nw
+
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        values = np.asarray(X)
+        if values.ndim != 2:
+            raise DataError(f"X needs two dimensions, but has {values.ndim}.")
+        names = [f"x{j}" for j in range(values.shape[1])]
+        return _raw_table(names, [_arrow(column) for column in values.T]), []
+    columns = [_frame_column(series) for series in frame.iter_columns()]
+    declared = [str(s.name) for s in frame.iter_columns() if s.dtype in (nw.Categorical, nw.Enum)]
+    return _raw_table([str(name) for name in frame.columns], columns), declared
+
+
+def _frame_column(series: Any) -> pa.Array:
+    try:
+        column = series.to_arrow()
+    except (pa.ArrowException, TypeError, ValueError):  # objects of several types
+        return _arrow(series.to_list())
+    return parquet_column(pa.chunked_array([column]))
+
+
+def _arrow(cells: Sequence[Any] | np.ndarray) -> pa.Array:
+    """Numbers and booleans as they are, everything else as text."""
+    if isinstance(cells, np.ndarray) and cells.dtype.kind in "biuf":
+        return pa.array(cells.astype(np.float64) if cells.dtype.kind == "f" else cells, from_pandas=True)
+    empty = [cell is None or (isinstance(cell, float) and cell != cell) for cell in cells]
+    return pa.array([None if gone else str(cell) for gone, cell in zip(empty, cells, strict=True)], pa.string())
+
+
+def _raw_table(names: Sequence[str], columns: Sequence[pa.Array]) -> RawTable:
+    if not columns or not len(columns[0]):
+        raise DataError("The table has no row or no column.")
+    return RawTable(
+        names=tuple(names), columns=tuple(columns), line_numbers=np.arange(1, len(columns[0]) + 1), detected=PARQUET
+    )
+
+
+def _with_target(raw: RawTable, y: Any, target: str) -> RawTable:
+    import narwhals as nw
+
+    series = nw.from_native(y, series_only=True, pass_through=True)
+    classes = _frame_column(series) if isinstance(series, nw.Series) else _arrow(np.asarray(y))
+    if len(classes) != len(raw):
+        raise DataError(f"X has {len(raw):,} rows, but y has {len(classes):,} classes.")
+    if target in raw.names:
+        raise DataError(f"X has a column '{target}' already. Give y another name with target=...")
+    return replace(raw, names=(*raw.names, target), columns=(*raw.columns, classes))
+
+
+def to_json(findings: Sequence[IntakeFinding]) -> list[Mapping[str, Any]]:
+    """Return the findings as JSON values."""
+    return [own.to_json() for own in findings]

@@ -1,0 +1,362 @@
+"""Intake report: what may be wrong with a table, worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from trainer.data.build import LoadReport, useless_columns
+from trainer.data.empty_report import EmptyReport
+from trainer.data.formats.raw import RawTable
+from trainer.data.parsing.alike import alike_groups
+from trainer.data.parsing.cells import Cells
+from trainer.data.parsing.column import DATE, ColumnReading
+from trainer.data.parsing.infer import GuessedColumn, numbers_rows
+from trainer.data.parsing.reading import ColumnParsing
+from trainer.data.parsing.words import is_missing_word
+from trainer.data.profile import Profile
+from trainer.errors import list_names
+from trainer.table import Column, ColumnKind, Labels, Table
+from trainer.tree.nodes import Tree
+from trainer.tree.numbers import count_words, decimal_text, number_text, percent_text
+
+HIGH = "high"
+MEDIUM = "medium"
+LOW = "low"
+SEVERITIES = (HIGH, MEDIUM, LOW)
+LEAK_SHARE = 0.98  # least share of rows that one column gets right
+LEAK_RATIO = 0.1  # largest part of the errors of "always the most frequent class" that is left
+FEWEST_ROWS = 20  # smaller tables are right by chance
+ROWS_FOR_EACH_VALUE = 20  # a column with fewer rows for each value learns the rows by heart
+COMMON_CLASS = 0.8
+MANY_COPIES = 0.1
+HEADER_DOUBT = 0.25  # at least half of the names look like numbers
+SHOWN = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class IntakeFinding:
+    """One finding of the intake report.
+
+    Attributes
+    ----------
+    kind : str
+        Such as "identifier", "leak" or "look_alike_classes".
+    column : str
+        The column; "" for the table.
+    severity : str
+        "high", "medium" or "low".
+    figure : str
+        The count behind the finding.
+    sentence : str
+        Why it matters.
+    mend : mapping
+        The remedy as a change: `column`, and `role`, `kind`, `missing`, `special` or `merge`; empty if the table itself must change.
+    if_nothing : str
+        What happens if nothing is done.
+    """
+
+    kind: str
+    column: str
+    severity: str
+    figure: str
+    sentence: str
+    mend: Mapping[str, Any] = field(default_factory=dict)
+    if_nothing: str
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InspectedTable:
+    """A table as it is read, and what is known about it.
+
+    `built` and `profile` are None for a table that cannot be built. `ignored` and `named` are columns that the user left out or named.
+    """
+
+    raw: RawTable  # cells as the reading has them
+    target: str
+    reading: ColumnParsing
+    guesses: Sequence[GuessedColumn]
+    built: tuple[Table, Labels, LoadReport] | None = None
+    profile: Profile | None = None
+    empty: EmptyReport | None = None
+    ignored: Collection[str] = ()
+    named: Collection[str] = ()
+
+
+def findings_of(table: InspectedTable) -> tuple[IntakeFinding, ...]:
+    """Return the findings about a table, the worst first."""
+    found = [*_header(table), *_identifiers(table), *_look_alike(table), *_sentinels(table)]
+    if table.built is not None and table.profile is not None:
+        data, labels, _ = table.built
+        found += [*_leaks(data, labels, table.profile), *_table_findings(table.profile)]
+    if table.empty is not None and table.built is not None:
+        found += _emptiness(table.empty, table.built[1])
+    return tuple(sorted(found, key=lambda own: SEVERITIES.index(own.severity)))
+
+
+def _header(table: InspectedTable) -> Iterable[IntakeFinding]:
+    detected = table.raw.detected
+    if not detected.header or detected.header_sure > HEADER_DOUBT:
+        return
+    yield IntakeFinding(
+        kind="no_header",
+        column="",
+        severity=HIGH,
+        figure=f"the first line is {', '.join(table.raw.names[:SHOWN])}",
+        sentence="The first line looks like a row, not like names of columns.",
+        mend={"header": False},
+        if_nothing="The first row is lost, and its values are the names of the columns.",
+    )
+
+
+def _identifiers(table: InspectedTable) -> Iterable[IntakeFinding]:
+    features = [own for own in table.guesses if own.name != table.target]
+    left_out = {*useless_columns(features, table.named), *table.ignored}
+    for own in features:
+        if not own.identifier:
+            continue
+        figure = f"{own.distinct:,} different values; {own.reason.rpartition('; ')[2]}"
+        if own.name in left_out:
+            kind = str(own.schema.kind)
+            yield IntakeFinding(
+                kind="identifier",
+                column=own.name,
+                severity=LOW,
+                figure=figure,
+                sentence="The values name or count the rows, which says nothing about a new row. The column is left out.",
+                mend={"column": own.name, "role": "feature", "kind": kind},
+                if_nothing="No tree uses the column.",
+            )
+        else:
+            yield IntakeFinding(
+                kind="identifier",
+                column=own.name,
+                severity=HIGH,
+                figure=figure,
+                sentence="The values name or count the rows, which says nothing about a new row.",
+                mend={"column": own.name, "role": "ignored"},
+                if_nothing="A tree may ask the column. It is then right on these rows and useless for new ones.",
+            )
+
+
+def _look_alike(table: InspectedTable) -> Iterable[IntakeFinding]:
+    kinds = {own.name: own.schema.kind for own in table.guesses}
+    if table.built is not None:
+        kinds |= {column.name: column.kind for column in table.built[0].columns}
+    unique = {own.name for own in table.guesses if own.identifier}
+    for name in table.raw.names:
+        is_target = name == table.target
+        if not is_target and (kinds.get(name) is not ColumnKind.CATEGORICAL or name in table.ignored or name in unique):
+            continue
+        cells = Cells.of(table.raw.column(name))
+        words = {cells.words[i]: int(cells.counts[i]) for i in np.flatnonzero(~cells.missing)}
+        groups = alike_groups(words)
+        if not groups:
+            continue
+        shown = "; ".join(", ".join(f"{_visible(w)} ({words[w]:,})" for w in own[:SHOWN]) for own in groups[:SHOWN])
+        yield IntakeFinding(
+            kind="look_alike_classes" if is_target else "other_spelling",
+            column=name,
+            severity=HIGH if is_target else MEDIUM,
+            figure=shown,
+            sentence=f"The column writes {count_words(len(groups), 'value')} in several ways.",
+            mend={"column": name, "merge": {word: first for first, *others in groups for word in others}},
+            if_nothing=(
+                "Each spelling is a separate class, and a tree is proved optimal for telling them apart."
+                if is_target
+                else "Each spelling is a separate category."
+            ),
+        )
+
+
+def _visible(word: str) -> str:
+    """A word in quotes, with marks that have no width written as codes."""
+    return repr(word) if all(c.isprintable() for c in word) else ascii(word)
+
+
+def _sentinels(table: InspectedTable) -> Iterable[IntakeFinding]:
+    for own in table.reading.columns.values():
+        if own.taken_for == DATE and own.missing and not own.given and own.name != table.target:
+            yield _empty_date(own)
+    taken = {name for own in table.reading.columns.values() for name in own.names if own.special}
+    for guess in table.guesses:
+        if guess.name == table.target or guess.name in table.ignored:
+            continue
+        chosen = _chosen_codes(table, guess.name)
+        if guess.special and not chosen:
+            codes = ", ".join(number_text(code) for code in guess.special)
+            yield IntakeFinding(
+                kind="sentinel",
+                column=guess.name,
+                severity=MEDIUM,
+                figure=codes,
+                sentence=f"{codes} {'stands' if len(guess.special) == 1 else 'stand'} apart from the other numbers and may be codes for missing values.",
+                mend={"column": guess.name, "missing": [decimal_text(code) for code in guess.special]},
+                if_nothing="A tree compares the codes like measured numbers.",
+            )
+        elif guess.schema.kind is ColumnKind.CATEGORICAL and guess.name not in taken:
+            yield from _missing_words(table, guess)
+
+
+def _chosen_codes(table: InspectedTable, name: str) -> tuple[float, ...]:
+    if table.built is None:
+        return ()
+    return next((own.special for own in table.built[0].schema if own.name == name), ())
+
+
+def _empty_date(own: ColumnReading) -> IntakeFinding:
+    words = ", ".join(own.missing[:SHOWN])
+    return IntakeFinding(
+        kind="sentinel",
+        column=own.name,
+        severity=LOW,
+        figure=words,
+        sentence=f"{words} among the dates {'is' if len(own.missing) == 1 else 'are'} read as empty cells, so that the column stays a date.",
+        mend={"column": own.name, "kind": "text"},
+        if_nothing="The cells count as empty.",
+    )
+
+
+def _missing_words(table: InspectedTable, guess: GuessedColumn) -> Iterable[IntakeFinding]:
+    """Words such as \\N and <null> in a column of categories; a word of signs alone, such as -, can be a category."""
+    words = [w for w in guess.schema.categories if is_missing_word(w) and any(c.isalpha() for c in w)]
+    if not words or guess.identifier:
+        return
+    cells = Cells.of(table.raw.column(guess.name))
+    counts = dict(zip(cells.words, cells.counts.tolist(), strict=True))
+    yield IntakeFinding(
+        kind="sentinel",
+        column=guess.name,
+        severity=LOW,
+        figure=", ".join(f"'{word}' ({counts[word]:,})" for word in words[:SHOWN]),
+        sentence="The words may mean that a cell is empty.",
+        mend={"column": guess.name, "missing": words},
+        if_nothing="Each word is a category.",
+    )
+
+
+def _leaks(table: Table, labels: Labels, profile: Profile) -> Iterable[IntakeFinding]:
+    n = len(table)
+    if n < FEWEST_ROWS:
+        return
+    least = max(LEAK_SHARE, 1 - LEAK_RATIO * (1 - profile.baseline))
+    for column, known in zip(table.columns, profile.columns, strict=True):
+        right = _rows_right_by_value(column, labels)
+        few = known.distinct <= max(2 * len(labels.classes), n // ROWS_FOR_EACH_VALUE)
+        by_value = few and right >= least * n
+        if not by_value and known.cut_accuracy < least:
+            continue
+        right = right if by_value else round(known.cut_accuracy * n)
+        is_coding = by_value and known.distinct <= 2 * len(labels.classes)
+        sentence = (
+            "The column is the target in another coding: each of its values belongs to one class."
+            if is_coding
+            else "This column alone gives the class of nearly all rows. Was it known before the outcome?"
+        )
+        yield IntakeFinding(
+            kind="leak",
+            column=column.name,
+            severity=HIGH,
+            figure=f"{right:,} of {n:,} rows right by this column alone; always the most frequent class: {percent_text(profile.baseline)}",
+            sentence=sentence,
+            mend={"column": column.name, "role": "ignored"},
+            if_nothing="The tree repeats this column. If new rows do not have it before the outcome, the tree cannot be used.",
+        )
+
+
+def _rows_right_by_value(column: Column, labels: Labels) -> int:
+    """Return how many rows have the most frequent class of their value in this column."""
+    values = np.where(column.missing, np.inf, column.values)
+    _, codes = np.unique(values, return_inverse=True)
+    k = len(labels.classes)
+    joint = np.bincount(codes.reshape(-1) * k + labels.codes, minlength=(int(codes.max()) + 1) * k).reshape(-1, k)
+    return int(joint.max(axis=1).sum())
+
+
+def _emptiness(report: EmptyReport, labels: Labels) -> Iterable[IntakeFinding]:
+    for column in report.columns:
+        if not column.telling:
+            continue
+        empty = np.array(column.classes_empty) / sum(column.classes_empty)
+        present = np.array(column.classes_present) / sum(column.classes_present)
+        at = int(np.abs(empty - present).argmax())
+        yield IntakeFinding(
+            kind="emptiness_predicts",
+            column=column.name,
+            severity=MEDIUM,
+            figure=f"'{labels.classes[at]}': {percent_text(float(empty[at]))} where empty, {percent_text(float(present[at]))} elsewhere",
+            sentence="Whether the cell is empty tells about the class. Often this comes from how the data were collected.",
+            mend={"column": column.name, "role": "ignored"},
+            if_nothing="A tree may ask whether the cell is empty. Check that this will be so for new rows.",
+        )
+
+
+def _table_findings(profile: Profile) -> Iterable[IntakeFinding]:
+    for name in profile.constant_columns:
+        yield IntakeFinding(
+            kind="constant",
+            column=name,
+            severity=LOW,
+            figure="1 value",
+            sentence="The column has one value, so no tree can ask it.",
+            mend={"column": name, "role": "ignored"},
+            if_nothing="The column has no effect.",
+        )
+    if profile.duplicate_rows:
+        share = profile.duplicate_rows / profile.rows
+        yield IntakeFinding(
+            kind="equal_rows_across",
+            column="",
+            severity=MEDIUM if share >= MANY_COPIES else LOW,
+            figure=f"{profile.duplicate_rows:,} of {profile.rows:,} rows repeat another one",
+            sentence="Equal rows can stand on both sides of a holdout, so a tree is tested on rows that trained it.",
+            if_nothing="Test accuracy can be too high. Remove copies of the same case from the file.",
+        )
+    if profile.conflicting_rows:
+        yield IntakeFinding(
+            kind="conflicting_rows",
+            column="",
+            severity=LOW,
+            figure=f"{profile.conflicting_rows:,} of {profile.rows:,} rows",
+            sentence=profile.floor_sentence,
+            if_nothing="The error stays. A column that tells these rows apart would help.",
+        )
+    if profile.baseline >= COMMON_CLASS:
+        common = max(profile.class_counts, key=lambda name: profile.class_counts[name])
+        yield IntakeFinding(
+            kind="base_rate",
+            column="",
+            severity=LOW,
+            figure=f"'{common}': {percent_text(profile.baseline)} of the rows",
+            sentence=f"Always answering '{common}' is right on {percent_text(profile.baseline)}. Compare every accuracy with this.",
+            if_nothing="A tree with a high accuracy may have learned nothing.",
+        )
+
+
+def identifiers_in(table: Table, names: Collection[str]) -> list[str]:
+    """Return those of the columns `names` of a table that name or count its rows."""
+    return [own.name for own in table.columns if own.name in names and _is_identifier(own)]
+
+
+def _is_identifier(column: Column) -> bool:
+    values = column.values[~column.missing]
+    if column.kind is ColumnKind.CATEGORICAL:
+        return len(values) > FEWEST_ROWS and len(np.unique(values)) == len(values)
+    return column.kind is ColumnKind.NUMERIC and bool(numbers_rows(column.name, values))
+
+
+def warn_identifiers(tree: Tree, identifiers: Collection[str]) -> str:
+    """Return a warning if a tree asks columns that name or count the rows; "" if it asks none."""
+    asked = [tree.schema[j].name for j in tree.used_columns if tree.schema[j].name in identifiers]
+    if not asked:
+        return ""
+    return (
+        f"The tree asks {list_names(asked)}. {'Its' if len(asked) == 1 else 'Their'} values name or count the training rows, "
+        "so the answer says nothing about a new row. Leave the column out and train again."
+    )

@@ -1,0 +1,52 @@
+"""Spellings of one value: which words of a column look alike."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping
+
+UNSEEN = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufe0e\ufe0f\ufeff"))
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", re.ASCII)
+LEADING_ZERO = re.compile(r"[+-]?0[0-9]", re.ASCII)  # a code such as 007 is not the number 7
+TRUTH = {"1": "true", "0": "false"}
+
+
+def spelling_key(word: str) -> str:
+    """Return what the spellings of one value have in common: equal for words that differ in form only.
+
+    Case, blanks, marks without width, Unicode composition, and the form of a number (1, 1.0, 1e0) make no difference.
+    """
+    text = " ".join(unicodedata.normalize("NFKC", word).translate(UNSEEN).casefold().split())
+    text = unicodedata.normalize("NFKC", text)
+    if NUMBER.fullmatch(text) and not LEADING_ZERO.match(text):
+        return repr(float(text) + 0.0).removesuffix(".0")
+    return text
+
+
+def alike_groups(counts: Mapping[str, int]) -> list[tuple[str, ...]]:
+    """Return the groups of words that look alike, each with its most frequent word first.
+
+    Parameters
+    ----------
+    counts : mapping from str to int
+        The words of a column and how many rows each has. 1 and 0 belong to true and false if the column has these words.
+    """
+    keys = keys_of(counts)
+    groups: dict[str, list[str]] = {}
+    for word in counts:
+        groups.setdefault(keys[word], []).append(word)
+    return [tuple(sorted(own, key=lambda w: (-counts[w], w))) for own in groups.values() if len(own) > 1]
+
+
+def keys_of(words: Iterable[str]) -> dict[str, str]:
+    """Return the key of each word of a column."""
+    keys = {word: spelling_key(word) for word in words}
+    if not {"true", "false"} & set(keys.values()):
+        return keys
+    return {word: TRUTH.get(key, key) for word, key in keys.items()}
+
+
+def merged_spellings(counts: Mapping[str, int]) -> dict[str, str]:
+    """Return the spelling to use for each word that looks like a more frequent one."""
+    return {word: first for first, *others in alike_groups(counts) for word in others}
