@@ -192,3 +192,9 @@ def test_model_that_asks_an_identifier_carries_a_warning(owner, media):
     record = api(owner).get(f"/api/v1/models/{model.pk}/").json()
     assert "The tree asks Id" in record["warnings"][0]
     assert "The tree asks Id" in render_to_string("registry/_identifiers.html", {"model": model})
+
+
+def test_evaluation_notes_the_columns_that_it_leaves_out(table):
+    err = StringIO()
+    call_command("evaluate", table, target="answer", method=["cart"], folds=2, stdout=StringIO(), stderr=err)
+    assert "note: Column 'Id' was left out" in err.getvalue()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -102,7 +102,7 @@ class Command(BaseCommand):
         if options["model"] and (len(variants) > 1 or len(options["data"]) > 1):
             raise ParameterError({"model": "one model is written: give one data set and one method."})
         study = Study(
-            datasets=_datasets(options),
+            datasets=_datasets(options, self.stderr.write),
             variants=variants,
             folds=options["folds"],
             seed=int(options.get("seed") or 0),
@@ -219,7 +219,8 @@ def _parse_value(method: Method, name: str, text: str) -> dict[str, Any]:
     return {name: method.settings({name: text}).to_json()[name]}
 
 
-def _datasets(options: dict[str, Any]) -> list[StudyDataset]:
+def _datasets(options: dict[str, Any], note: Callable[[str], Any]) -> list[StudyDataset]:
+    """The data sets of the command; `note` takes a sentence on each column that is left out."""
     if options["manifest"]:
         return _from_manifest(options)
     found = []
@@ -234,7 +235,9 @@ def _datasets(options: dict[str, Any]) -> list[StudyDataset]:
     if options["schema"]:
         reading = with_schema(reading, options["schema"])
     for path in options["data"]:
-        table, labels, _ = load(path, **reading)
+        table, labels, report = load(path, **reading)
+        for name, reason in report.left_out.items():
+            note(f"note: Column '{name}' was left out: {reason}.")
         found.append(StudyDataset(name=Path(path).name.split(".")[0], table=table, labels=labels))
     return found
 
