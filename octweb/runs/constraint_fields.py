@@ -5,6 +5,7 @@ Each field cleans to the text of the declaration, such as 'yes: 0.9; no: 0.8', a
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -108,6 +109,68 @@ class RecallField(forms.Field):
             _refuse(label, ";", "a least recall")
             parts.append(f"{label}: {share:.12g}")
         return "; ".join(parts)
+
+
+class CostsWidget(ProjectTemplate, forms.Widget):
+    """A table of true classes and answers with a cost in each cell."""
+
+    template_name = "runs/widgets/costs.html"
+
+    def __init__(self, classes: Sequence[str]) -> None:
+        super().__init__()
+        self.classes = list(classes)
+
+    def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
+        context = super().get_context(name, value, attrs)
+        typed = value if isinstance(value, list) else _cost_texts(value, self.classes)
+        texts = iter(typed)
+        context["widget"]["classes"] = self.classes
+        context["widget"]["rows"] = [
+            {
+                "label": true,
+                "cells": [
+                    {"name": f"{name}-{i}-{j}", "answer": answer, "value": next(texts), "usual": int(i != j)}
+                    for j, answer in enumerate(self.classes)
+                ],
+            }
+            for i, true in enumerate(self.classes)
+        ]
+        return context
+
+    def value_from_datadict(self, data: Any, files: Any, name: str) -> list[str] | str:
+        if name in data:
+            return data[name]
+        places = range(len(self.classes))
+        return [data.get(f"{name}-{i}-{j}", "").strip() for i in places for j in places]
+
+    def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
+        return name not in data and f"{name}-0-0" not in data
+
+
+class CostsField(forms.Field):
+    """Costs by true class and answer, as JSON; empty cells keep the usual cost."""
+
+    def __init__(self, *, classes: Sequence[str], **kwargs: Any) -> None:
+        super().__init__(widget=CostsWidget(classes), **kwargs)
+        self.classes = list(classes)
+
+    def clean(self, value: Any) -> str:
+        if not isinstance(value, list):
+            return str(value or "")
+        texts = iter(value)
+        found = {true: {answer: text for answer in self.classes if (text := next(texts))} for true in self.classes}
+        given = {true: row for true, row in found.items() if row}
+        return json.dumps(given) if given else ""
+
+
+def _cost_texts(value: Any, classes: Sequence[str]) -> list[str]:
+    """The costs of a text for the cells of a table; empty cells for a text that is not JSON."""
+    try:
+        record = json.loads(str(value or "{}"), parse_float=str, parse_int=str)
+        rows = record.get("costs", record)
+        return [str(rows.get(true, {}).get(answer, "")) for true in classes for answer in classes]
+    except (ValueError, AttributeError):
+        return [""] * len(classes) ** 2
 
 
 class ColumnsWidget(ProjectTemplate, forms.CheckboxSelectMultiple):

@@ -14,7 +14,15 @@ from octweb.core.limits import server_limits
 from octweb.datasets.models import Dataset
 from octweb.registry.models import TreeModel
 from octweb.runs.advice import feature_columns
-from octweb.runs.constraint_fields import ColumnsField, MinutesField, PairsField, PercentField, PickField, RecallField
+from octweb.runs.constraint_fields import (
+    ColumnsField,
+    CostsField,
+    MinutesField,
+    PairsField,
+    PercentField,
+    PickField,
+    RecallField,
+)
 from octweb.runs.thresholds import HELP as HELP_BINS
 from octweb.runs.thresholds import BinCount, chooses, chosen_bins
 from octweb.runs.words import CONSTRAINTS
@@ -31,7 +39,8 @@ EVALUATION = (
 )
 TOUCHED = "touched"  # hidden fields of the form, each with the name of a field
 SIZE = ("depth", "leaf_penalty", "min_leaf", "time_limit")
-COSTS = ("class_weight", "negative_weight")
+COSTS = ("class_weight", "negative_weight", "costs", "cost_unit")
+MOST_COST_CLASSES = 6  # classes up to which each pair of true class and answer has a cell
 MOST_GROUPS = 20  # values of a column that forms the groups of a fairness constraint
 # names and sentences of the fields that are shown first
 LABELS = {
@@ -49,6 +58,10 @@ HELP = {
     "time_limit": "The best tree found by then is kept, with its gap.",
     "class_weight": "Balanced: every class counts the same, no matter how many rows it has.",
 }
+HELP_COSTS = (
+    "What an answer costs in one row: a number, or a number times a column, such as 0.2*amount. Empty cells count as shown. With costs the "
+    "tree of least cost is searched, and a leaf must save the given share of what the best single answer costs."
+)
 CHOICES = {"class_weight": {"none": "the same for every row", "balanced": "more in rare classes (balanced)"}}
 
 
@@ -81,6 +94,8 @@ def _of_names(parameter: Parameter, dataset: Dataset, common: dict[str, Any]) ->
         return RecallField(
             classes=classes, **{**named, "help_text": "The share of a class that must be found. Empty: any."}
         )
+    if parameter.name == "costs" and 2 <= len(classes) <= MOST_COST_CLASSES:
+        return CostsField(classes=classes, **{**common, "help_text": HELP_COSTS})
     if parameter.name == "forbidden":
         return ColumnsField(columns=columns, **named)
     if parameter.name == "forbidden_pairs":

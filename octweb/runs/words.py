@@ -11,6 +11,7 @@ from octweb.datasets.models import Dataset
 from octweb.runs.advice import split_phrase
 from trainer.certificate import Guarantee
 from trainer.constraints import CONSTRAINTS as SIDE_CONSTRAINTS
+from trainer.data.cost_text import cost_words
 from trainer.methods.base import Method, Parameter
 from trainer.registry import METHODS
 from trainer.tree.numbers import count_words, decimal_text
@@ -66,6 +67,8 @@ def _differing(parameter: Parameter, value: Any, binarise: str) -> str:
         return f"{value} buckets" if binarise == "quantile-buckets" else f"{value - 1} thresholds per column"
     if parameter.name == "class_weight":
         return f"class weights {value}"
+    if parameter.name == "costs":
+        return "costs of answers"
     if parameter.name == "min_leaf":
         return f"leaves of at least {setting_words(parameter, value)}"
     label = parameter.label[0].lower() + parameter.label[1:]
@@ -82,6 +85,8 @@ def setting_words(parameter: Parameter, value: Any) -> str:
         return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if parameter.name == "costs":
+        return cost_words(str(value))
     if parameter.name == "recall":
         return "; ".join(f"{name} {share}" for name, share in recalls(str(value)))
     text = f"{value:.12g}" if isinstance(value, float) else str(value)
@@ -173,6 +178,8 @@ def _questions(method: Method, values: Mapping[str, Any], columns: int, question
 
 def _limits(method: Method, values: Mapping[str, Any]) -> list[str]:
     found = _declared(method, SIZE, values)
+    if values.get("costs"):
+        found.append("Searches the tree whose answers cost least, not the one with most right rows.")
     if values.get("class_weight") == "balanced":
         found.append("Every class counts the same, no matter how many rows it has.")
     if values.get("time_limit"):

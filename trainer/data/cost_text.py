@@ -54,6 +54,16 @@ def read_costs(settings: Mapping[str, Any], names: SettingNames) -> CostTable | 
     return CostTable(classes=names.classes, terms=terms, unit=unit)
 
 
+def cost_words(text: str) -> str:
+    """Return costs in their short form, 'bad>good=5', also where they were given as JSON; a text that cannot be read stays."""
+    try:
+        record = json.loads(text, parse_float=str, parse_int=str)
+        rows = record.get("costs", record)
+        return "; ".join(f"{true}>{answer}={value}" for true, row in rows.items() for answer, value in row.items())
+    except (ValueError, AttributeError):
+        return text
+
+
 Given = dict[tuple[str, str], CostTerm]
 
 

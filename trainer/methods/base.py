@@ -414,10 +414,22 @@ DEPTH = Parameter(
     help="The largest number of questions between the root and a leaf.", unit="questions",
     restricts=lambda s: [f"depth ≤ {s['depth']}"],
 )  # fmt: skip
+
+
+def _leaf_sentences(values: Mapping[str, Any]) -> list[str]:
+    """Return what a leaf must win, or save where answers have costs."""
+    if not values.get("leaf_penalty"):
+        return []
+    share = percent_text(float(values["leaf_penalty"]))
+    if values.get("costs"):
+        return [f"A leaf must save {share} of what the best single answer costs."]
+    return [f"A leaf must win {share} of the rows."]
+
+
 LEAF_PENALTY = Parameter(
     name="leaf_penalty", type="number", default=0.0, minimum=0, maximum=0.999, flag=True, label="Leaf penalty",
     help="Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must win 1 % of the rows.",
-    sentences=lambda v: [f"A leaf must win {percent_text(float(v['leaf_penalty']))} of the rows."] if v.get("leaf_penalty") else [],
+    sentences=_leaf_sentences,
 )  # fmt: skip
 COEFFICIENT_PENALTY = Parameter(
     name="coefficient_penalty", type="number", default=0.0, minimum=0, maximum=0.999, label="Coefficient penalty",

@@ -82,6 +82,7 @@ def _performance(scene: ModelScene) -> dict[str, Any]:
         "calibration": performance.calibration(scene) if part == "unseen" else [],
         "quality": performance.quality(scene, part, positive) if part != performance.FOLDS else None,
         "costs": costs.costs(scene, part),
+        "money": performance.money(scene),
         "positive": positive,
         "looked_for": scene.tree.classes[positive],
         "classes": scene.tree.classes,

@@ -10,6 +10,8 @@ from octweb.registry.workspace.node import path_rules
 from octweb.registry.workspace.scene import TRAINING, UNSEEN, ModelScene
 from trainer.evaluate.curves import Curve, brier, curve
 from trainer.evaluate.intervals import of_folds, wilson
+from trainer.training.claims import cost_sentence
+from trainer.tree.describe import number_text
 from trainer.tree.render.palette import swatch
 
 FOLDS = "folds"
@@ -57,6 +59,43 @@ def _from_leaves(scene: ModelScene) -> np.ndarray:
     return counts
 
 
+def money(scene: ModelScene) -> dict[str, Any] | None:
+    """What the answers of a tree trained with costs cost, beside the best constant answer; None without costs."""
+    stated = scene.file.certificate.get("costs")
+    if not stated:
+        return None
+    kinds = (("test", "unseen rows"), ("train", "training rows"))
+    measured = [(words, scene.file.metrics.get(name) or {}) for name, words in kinds]
+    return {
+        "unit": stated["unit"],
+        "sentence": cost_sentence(stated),
+        "constant": stated["best_constant"]["answer"],
+        "costs": [
+            {"true": true, "answer": answer, "cost": text}
+            for true, row in stated["costs"].items()
+            for answer, text in row.items()
+        ],
+        "rows": [
+            {
+                "words": words,
+                "n": own["n"],
+                "cost": own["cost"],
+                "per_row": own["cost_per_row"],
+                "constant": own["constant_cost"] / own["n"],
+                "saved": own["constant_cost"] - own["cost"],
+            }
+            for words, own in measured
+            if "cost" in own
+        ],
+    }
+
+
+def _cell_costs(scene: ModelScene, part: str) -> list[list[float]]:
+    """The cost by actual and predicted class, as the file states it; empty without costs."""
+    name = {UNSEEN: "test", FOLDS: "", TRAINING: "train"}[part]
+    return list((scene.file.metrics.get(name) or {}).get("cost_confusion") or ())
+
+
 def mistakes(scene: ModelScene, part: str) -> dict[str, Any] | None:
     """The confusion matrix for the template: a row for each actual class, its cells shaded by their share of the row."""
     counts = confusion(scene, part)
@@ -64,6 +103,8 @@ def mistakes(scene: ModelScene, part: str) -> dict[str, Any] | None:
         return None
     classes = scene.tree.classes
     n = int(counts.sum())
+    costs = _cell_costs(scene, part)
+    unit = (scene.file.certificate.get("costs") or {}).get("unit", "")
     rows = []
     for k, label in enumerate(classes):
         whole = int(counts[k].sum())
@@ -72,6 +113,7 @@ def mistakes(scene: ModelScene, part: str) -> dict[str, Any] | None:
                 "count": int(c),
                 "predicted": j,
                 "label": classes[j],
+                "cost": f"{number_text(costs[k][j])} {unit}".strip() if costs and costs[k][j] else "",
                 "right": j == k,
                 "wrong": j != k and c > 0,
                 "share": int(c) / whole if whole else None,

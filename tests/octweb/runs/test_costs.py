@@ -8,7 +8,13 @@ import pytest
 from django.core.management import CommandError, call_command
 from rest_framework.test import APIClient
 
+from octweb.runs import actions
+from octweb.runs.constraint_fields import CostsField
+from octweb.runs.forms import RunForm
+from octweb.runs.words import in_words, setting_words
 from tests.octweb.runs.conftest import CSV
+from trainer.errors import ParameterError
+from trainer.registry import get
 from trainer.tree.file import read_model
 
 
@@ -123,3 +129,53 @@ def test_run_over_rest_takes_costs_as_an_object(owner, dataset):
     refused = api.post("/api/v1/runs/", body, format="json")
     assert refused.status_code == 422
     assert "'nobody' is not a class" in json.dumps(refused.json())
+
+
+def defaults_of(form):
+    """What a browser sends of an untouched form; the table of costs has fields of its own."""
+    fields = form.fields.items()
+    return {n: f.prepare_value(f.initial) for n, f in fields if f.initial is not None and n != "p_costs"}
+
+
+@pytest.mark.django_db
+def test_form_takes_costs_as_a_table(client, owner, dataset):
+    client.force_login(owner)
+    classes = dataset.profile["classes"]
+    page = client.get("/runs/new/", {"dataset": str(dataset.pk), "method": "exact"}).content.decode()
+    assert 'name="p_costs-0-1"' in page
+    assert f"Cost where {classes[0]} is answered {classes[1]}" in page
+    form = RunForm(user=owner, dataset=dataset, method=get("exact"))
+    data = defaults_of(form)
+    data |= {"p_costs-0-1": "5", "p_costs-1-0": "0.2*width", "p_costs-0-0": "", "p_costs-1-1": "", "p_cost_unit": "EUR"}
+    data |= {"evaluation": "none", "p_leaf_penalty": "1"}
+    sent = RunForm(data, user=owner, dataset=dataset, method=get("exact"))
+    assert sent.is_valid(), sent.errors
+    parameters = sent.request()["parameters"]
+    assert json.loads(parameters["costs"]) == {classes[0]: {classes[1]: "5"}, classes[1]: {classes[0]: "0.2*width"}}
+    run = actions.enqueue(owner=owner, dataset=dataset, **sent.request())
+    assert run.parameters["cost_unit"] == "EUR"
+    words = in_words(get("exact"), run.parameters, columns=3, questions=9)[1]
+    assert "Searches the tree whose answers cost least, not the one with most right rows." in words
+    assert "A leaf must save 1 % of what the best single answer costs." in [w.replace("\u202f", " ") for w in words]
+    assert setting_words(get("exact").parameter("costs"), parameters["costs"]) == (
+        f"{classes[0]}>{classes[1]}=5; {classes[1]}>{classes[0]}=0.2*width"
+    )
+    assert (
+        CostsField(classes=classes).widget.get_context("p_costs", parameters["costs"], {})["widget"]["rows"][0][
+            "cells"
+        ][1]["value"]
+        == "5"
+    )
+
+
+@pytest.mark.django_db
+def test_wrong_cost_in_the_form_is_named_at_its_field(client, owner, dataset):
+    form = RunForm(user=owner, dataset=dataset, method=get("exact"))
+    data = defaults_of(form)
+    data |= {"p_costs-0-1": "much", "evaluation": "none"}
+    sent = RunForm(data, user=owner, dataset=dataset, method=get("exact"))
+    assert sent.is_valid()
+    with pytest.raises(ParameterError) as refused:
+        actions.enqueue(owner=owner, dataset=dataset, **sent.request())
+    sent.add_parameter_errors(refused.value.errors)
+    assert "has no cost that can be read" in str(sent.errors["p_costs"])
