@@ -14,6 +14,8 @@ from django import forms
 from django.template.loader import render_to_string
 from django.utils.safestring import mark_safe
 
+from trainer.data.cost_text import stated_costs
+
 SPARE_ROWS = 1
 MOST_ROWS = 50
 LISTED = 40  # classes with a field of their own
@@ -122,9 +124,13 @@ class CostsWidget(ProjectTemplate, forms.Widget):
 
     def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
         context = super().get_context(name, value, attrs)
-        typed = value if isinstance(value, list) else _cost_texts(value, self.classes)
+        if isinstance(value, list):
+            *typed, unit = value
+        else:
+            stated, unit = stated_costs(str(value or ""), tuple(self.classes))
+            typed = [stated.get((true, answer), "") for true in self.classes for answer in self.classes]
         texts = iter(typed)
-        context["widget"]["classes"] = self.classes
+        context["widget"] |= {"classes": self.classes, "unit": unit}
         context["widget"]["rows"] = [
             {
                 "label": true,
@@ -141,7 +147,10 @@ class CostsWidget(ProjectTemplate, forms.Widget):
         if name in data:
             return data[name]
         places = range(len(self.classes))
-        return [data.get(f"{name}-{i}-{j}", "").strip() for i in places for j in places]
+        return [
+            *(data.get(f"{name}-{i}-{j}", "").strip() for i in places for j in places),
+            data.get(f"{name}-unit", ""),
+        ]
 
     def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
         return name not in data and f"{name}-0-0" not in data
@@ -157,20 +166,13 @@ class CostsField(forms.Field):
     def clean(self, value: Any) -> str:
         if not isinstance(value, list):
             return str(value or "")
-        texts = iter(value)
+        *typed, unit = value
+        texts = iter(typed)
         found = {true: {answer: text for answer in self.classes if (text := next(texts))} for true in self.classes}
-        given = {true: row for true, row in found.items() if row}
-        return json.dumps(given) if given else ""
-
-
-def _cost_texts(value: Any, classes: Sequence[str]) -> list[str]:
-    """The costs of a text for the cells of a table; empty cells for a text that is not JSON."""
-    try:
-        record = json.loads(str(value or "{}"), parse_float=str, parse_int=str)
-        rows = record.get("costs", record)
-        return [str(rows.get(true, {}).get(answer, "")) for true in classes for answer in classes]
-    except (ValueError, AttributeError):
-        return [""] * len(classes) ** 2
+        given: dict[str, Any] = {true: row for true, row in found.items() if row}
+        if not given:
+            return ""
+        return json.dumps({"unit": unit, "costs": given} if unit else given)
 
 
 class ColumnsWidget(ProjectTemplate, forms.CheckboxSelectMultiple):

@@ -39,7 +39,8 @@ EVALUATION = (
 )
 TOUCHED = "touched"  # hidden fields of the form, each with the name of a field
 SIZE = ("depth", "leaf_penalty", "min_leaf", "time_limit")
-COSTS = ("class_weight", "negative_weight", "costs", "cost_unit")
+COSTS = ("class_weight", "negative_weight")
+ANSWER_COSTS = ("costs", "cost_unit")
 MOST_COST_CLASSES = 6  # classes up to which each pair of true class and answer has a cell
 MOST_GROUPS = 20  # values of a column that forms the groups of a fairness constraint
 # names and sentences of the fields that are shown first
@@ -237,6 +238,14 @@ class RunForm(SaidForm):
     def cost_fields(self) -> list[forms.BoundField]:
         return self._named(COSTS)
 
+    def answer_cost_fields(self) -> list[forms.BoundField]:
+        return self._named(ANSWER_COSTS)
+
+    def states_costs(self) -> bool:
+        """Whether a cost or a unit is typed."""
+        values = [field.value() for field in self.answer_cost_fields()]
+        return any(any(value) if isinstance(value, list) else bool(value) for value in values)
+
     def constraint_fields(self) -> list[forms.BoundField]:
         return self._named(CONSTRAINTS)
 
@@ -247,7 +256,10 @@ class RunForm(SaidForm):
         return [f for f in self._rest() if getattr(f.field, "advanced", False)]
 
     def _rest(self) -> list[forms.BoundField]:
-        shown = {f.name for f in (*self.size_fields(), *self.cost_fields(), *self.constraint_fields())}
+        shown = {
+            f.name
+            for f in (*self.size_fields(), *self.cost_fields(), *self.answer_cost_fields(), *self.constraint_fields())
+        }
         return [self[f] for f in self.fields if f.startswith("p_") and f not in shown]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any
@@ -11,7 +12,6 @@ from octweb.datasets.models import Dataset
 from octweb.runs.advice import split_phrase
 from trainer.certificate import Guarantee
 from trainer.constraints import CONSTRAINTS as SIDE_CONSTRAINTS
-from trainer.data.cost_text import cost_words
 from trainer.methods.base import Method, Parameter
 from trainer.registry import METHODS
 from trainer.tree.numbers import count_words, decimal_text
@@ -86,12 +86,21 @@ def setting_words(parameter: Parameter, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if parameter.name == "costs":
-        return cost_words(str(value))
+        return _cost_words(str(value))
     if parameter.name == "recall":
         return "; ".join(f"{name} {share}" for name, share in recalls(str(value)))
     text = f"{value:.12g}" if isinstance(value, float) else str(value)
     unit = SINGULAR.get(parameter.unit, parameter.unit) if text == "1" else parameter.unit
     return f"{text} {unit}" if unit else text
+
+
+def _cost_words(text: str) -> str:
+    """Return costs in their short form, 'bad>good=5', also where they are JSON."""
+    if not text.startswith("{"):
+        return text
+    record = json.loads(text)
+    rows = record.get("costs", record)
+    return "; ".join(f"{true}>{answer}={value}" for true, row in rows.items() for answer, value in row.items())
 
 
 def recalls(text: str) -> list[tuple[str, str]]:

@@ -18,6 +18,9 @@ FORM = "Write 'bad>good=5' for a number, or 'good>bad=0.2*amount' for a column t
 MOST_UNIT = 20  # characters
 
 
+Given = dict[tuple[str, str], str]
+
+
 def read_costs(settings: Mapping[str, Any], names: SettingNames) -> CostTable | None:
     """Read the costs that the settings give.
 
@@ -48,23 +51,22 @@ def read_costs(settings: Mapping[str, Any], names: SettingNames) -> CostTable | 
             {"cost_unit": f"a unit has at most {MOST_UNIT} characters; '{unit[:40]}' has {len(unit)}."}
         )
     terms = tuple(
-        tuple(given.get((true, answer), CostTerm(factor=Fraction(true != answer))) for answer in names.classes)
+        tuple(
+            _term(given.get((true, answer), str(int(true != answer))), f"{true}>{answer}", names)
+            for answer in names.classes
+        )
         for true in names.classes
     )
     return CostTable(classes=names.classes, terms=terms, unit=unit)
 
 
-def cost_words(text: str) -> str:
-    """Return costs in their short form, 'bad>good=5', also where they were given as JSON; a text that cannot be read stays."""
+def stated_costs(text: str, classes: tuple[str, ...]) -> tuple[Given, str]:
+    """Return the costs that a text states, by true class and answer, and their unit; nothing of a text that cannot be read."""
+    names = SettingNames(columns=(), classes=classes)
     try:
-        record = json.loads(text, parse_float=str, parse_int=str)
-        rows = record.get("costs", record)
-        return "; ".join(f"{true}>{answer}={value}" for true, row in rows.items() for answer, value in row.items())
-    except (ValueError, AttributeError):
-        return text
-
-
-Given = dict[tuple[str, str], CostTerm]
+        return _from_json(text, names) if text.startswith("{") else (_from_text(text, names), "")
+    except ParameterError:
+        return {}, ""
 
 
 def _from_text(text: str, names: SettingNames) -> Given:
@@ -73,7 +75,7 @@ def _from_text(text: str, names: SettingNames) -> Given:
         true, answer, value = _parts(item, names)
         if (true, answer) in found:
             raise ParameterError({"costs": f"'{true}>{answer}' is named twice. Leave one of the two out."})
-        found[true, answer] = _term(value, f"{true}>{answer}", names)
+        found[true, answer] = value
     return found
 
 
@@ -107,7 +109,7 @@ def _from_json(text: str, names: SettingNames) -> tuple[Given, str]:
         names.label(true, "costs")
         for answer, value in row.items():
             names.label(answer, "costs")
-            found[true, answer] = _term(str(value).strip(), f"{true}>{answer}", names)
+            found[true, answer] = str(value).strip()
     return found, str(record.get("unit") or "").strip() if "costs" in record else ""
 
 

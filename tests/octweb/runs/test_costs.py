@@ -179,3 +179,18 @@ def test_wrong_cost_in_the_form_is_named_at_its_field(client, owner, dataset):
         actions.enqueue(owner=owner, dataset=dataset, **sent.request())
     sent.add_parameter_errors(refused.value.errors)
     assert "has no cost that can be read" in str(sent.errors["p_costs"])
+
+
+@pytest.mark.parametrize(
+    "text", ["no>yes=5; yes>no=0.2*width", '{"unit": "EUR", "costs": {"no": {"yes": 5}, "yes": {"no": "0.2*width"}}}']
+)
+def test_costs_of_an_earlier_run_stay_in_the_table(text):
+    field = CostsField(classes=["no", "yes"])
+    widget = field.widget.get_context("p_costs", text, {})["widget"]
+    sent = {cell["name"]: cell["value"] for row in widget["rows"] for cell in row["cells"]} | {
+        "p_costs-unit": widget["unit"]
+    }
+    assert sent["p_costs-0-1"] == "5"
+    record = json.loads(field.clean(field.widget.value_from_datadict(sent, {}, "p_costs")))
+    assert record.get("unit", "") == widget["unit"] == ("EUR" if text.startswith("{") else "")
+    assert record.get("costs", record) == {"no": {"yes": "5"}, "yes": {"no": "0.2*width"}}
