@@ -175,36 +175,6 @@ def test_costs_are_counted_row_by_row(table, owner, client):
 
 
 @pytest.mark.one_database
-def test_money_of_a_trained_cost_is_beside_the_best_single_answer(table, owner, client):
-    model = trained_on(table, owner, costs="bad>good=5; good>bad=0.2*first", cost_unit="EUR")
-    scene = scene_of(model, owner)
-    money = performance.money(scene)
-    rows = scene.rows
-    for own, at in zip(money["rows"], (rows.unseen, rows.training), strict=True):
-        codes = rows.codes[at]
-        said = scene.predicted[at]
-        first = rows.matrix[at, 0]
-        cost = 5 * ((codes == 0) & (said == 1)).sum() + (0.2 * first)[(codes == 1) & (said == 0)].sum()
-        single = {"good": 5 * (codes == 0).sum(), "bad": (0.2 * first)[codes == 1].sum()}[money["constant"]]
-        assert own["n"] == len(at)
-        assert own["cost"] == pytest.approx(cost)
-        assert own["per_row"] == pytest.approx(cost / len(at))
-        assert own["saved"] == pytest.approx(single - cost)
-    cells = [cell["cost"] for row in performance.mistakes(scene, "unseen")["rows"] for cell in row["cells"]]
-    assert all(text.endswith(" EUR") for text in cells if text)
-    assert any(cells)
-    client.force_login(owner)
-    page = client.get(f"/models/{model.pk}/", {"mode": "performance"}).content.decode()
-    assert "Cost of the answers" in page
-    assert "The training minimised costs of its own" in page
-    plain = scene_of(trained_on(table, owner), owner)
-    assert performance.money(plain) is None
-    assert (
-        "Cost of the answers" not in client.get(f"/models/{plain.model.pk}/", {"mode": "performance"}).content.decode()
-    )
-
-
-@pytest.mark.one_database
 def test_equal_costs_are_the_share_of_wrong_rows(table, owner):
     scene = scene_of(trained_on(table, owner), owner)
     found = costs.costs(scene, "training")
