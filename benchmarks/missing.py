@@ -5,6 +5,10 @@ Needs OCTWEB_BENCH_DATA (default ../shared/data), scikit-learn and LightGBM. Tab
 A row that a method does not answer counts as its majority class. The codes -7, -8 and -9 of heloc are empty. Complete tables lose 20 %
 of their cells, at random, or the largest values of each column more often than the others. All methods see the same folds; scikit-learn
 and LightGBM read categories as 0/1 columns. `learn` is at least as good as scikit-learn where its mean is not lower.
+
+python benchmarks/missing.py --speed [--against CHECKOUT]
+User seconds of a training on a table whose columns all have empty cells, on the same table filled with medians, and on the complete
+table. With --against the complete table is also trained by the code of another checkout. The least of three trainings counts.
 """
 
 from __future__ import annotations
@@ -12,7 +16,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import subprocess
 import sys
+import tempfile
 import warnings
 from pathlib import Path
 
@@ -30,6 +36,29 @@ EMPTY = ("hepatitis", "ozone-one", "credit", "breast-cancer-wisconsin", "a1a-gro
 COMPLETE = ("wdbc", "vehicle", "banknote", "ionosphere")
 CODES = {"heloc": (-7, -8, -9)}
 GONE = 0.2  # share of the cells that complete tables lose
+SPEED = {
+    "cart": {"depth": 6},
+    "exact": {"depth": 4, "binarise": "quantile-thresholds", "bins": 8},
+    "exact-numeric": {"depth": 2},
+    "odt": {"depth": 2, "bins": 8},
+    "bivariate": {"depth": 1, "columns": 6},
+    "bendoct": {"depth": 2, "binarise": "quantile-thresholds", "bins": 3, "columns": 5, "rows": 100},
+}
+TRAINING = """
+import json, sys, time
+checkout, rows, method, options = sys.argv[1:]
+sys.path.insert(0, checkout)
+import numpy as np
+from trainer.sklearn_api.estimators import make_classifier
+data = np.load(rows, allow_pickle=False)
+found = []
+for _ in range(4):
+    model = make_classifier(method, time_limit=300, **json.loads(options))
+    begin = time.process_time()
+    model.fit(data["X"], data["y"])
+    found.append(time.process_time() - begin)
+print(min(found[1:]))
+"""  # the first training compiles
 EXACT = {"binarise": "quantile-thresholds", "bins": 8}
 
 
@@ -112,6 +141,35 @@ def numbers_of(X: pd.DataFrame) -> pd.DataFrame:
     return wide
 
 
+def user_seconds(checkout: Path, X: np.ndarray, y: np.ndarray, method: str, options: dict) -> float:
+    """Train in a process of its own with the code of a checkout."""
+    with tempfile.TemporaryDirectory() as folder:
+        rows = Path(folder) / "rows.npz"
+        np.savez(rows, X=X, y=y)
+        command = [sys.executable, "-c", TRAINING, str(checkout), str(rows), method, json.dumps(options)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=checkout)
+    return float(done.stdout.splitlines()[-1])
+
+
+def compare_speed(against: Path | None) -> None:
+    """Print user seconds and ratios of each method of SPEED."""
+    own = Path(__file__).resolve().parents[1]
+    entries = {entry["name"]: entry for entry in json.loads((DATA / "manifest.json").read_text(encoding="utf-8"))}
+    table, classes = read("wdbc", entries["wdbc"], 2000)
+    _, codes = np.unique(classes, return_inverse=True)
+    print("method", "complete", "filled", "empty", "empty/filled", "complete/other", sep="\t")
+    for method, settings in SPEED.items():
+        options = {name: value for name, value in settings.items() if name not in ("columns", "rows")}
+        X = table.iloc[: settings.get("rows", 600), : settings.get("columns", 10)]
+        y = codes[: len(X)]
+        holes = with_holes(X, by_value=False)
+        forms = [X.to_numpy(float), holes.fillna(holes.median()).to_numpy(float), holes.to_numpy(float)]
+        complete, filled, empty = (user_seconds(own, form, y, method, options) for form in forms)
+        other = user_seconds(against, forms[0], y, method, options) if against else float("nan")
+        seconds = (f"{value:.3f}" for value in (complete, filled, empty))
+        print(method, *seconds, f"{empty / filled:.2f}", f"{complete / other:.2f}", sep="\t", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folds", type=int, default=5)
@@ -120,8 +178,13 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=20.0, help="seconds of each training of exact and bivariate")
     parser.add_argument("--tables", nargs="*", default=[])
     parser.add_argument("--without", nargs="*", default=[], help="methods to leave out, such as bivariate")
+    parser.add_argument("--speed", action="store_true", help="compare user seconds instead of accuracy")
+    parser.add_argument("--against", type=Path, help="with --speed: the folder of another checkout")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    if options.speed:
+        compare_speed(options.against)
+        return
     kinds = {k: m for k, m in methods(options.depth, options.limit).items() if k not in options.without}
     print("table", *kinds, sep="\t", flush=True)
     means: dict[str, dict[str, float]] = {}
