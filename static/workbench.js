@@ -63,7 +63,8 @@ function cutter(box) {
     const yes = sums(0, now + 1), no = sums(now + 1, bins.length);
     handle.setAttribute("aria-valuenow", now);
     handle.setAttribute("aria-valuetext", `${value}: ${said(yes)} yes`);
-    text.textContent = `≤ ${value}: yes ${said(yes)}; no ${said(no)}`;
+    const placed = data.empty?.some((rows) => rows) ? `; empty ${said(data.empty)}, on the side that the search finds best` : "";
+    text.textContent = `≤ ${value}: yes ${said(yes)}; no ${said(no)}${placed}`;
     svg.querySelectorAll("rect").forEach((bar) => bar.setAttribute("class", `c${data.colours[bar.dataset.class]} ${Number(bar.dataset.bin) <= now ? "yes" : "no"}`));
     if (touched) form.querySelector("[name=value]").value = data.values[now];
   };

@@ -17,8 +17,8 @@ MOST_VALUES = 500  # stops of a slider; of more values every k-th is one, and th
 def spreads(session: WorkbenchSession, tree: Tree) -> dict[str, dict[str, Any]]:
     """By place: column, possible thresholds as decimals, and for each the training rows by class above the one before it.
 
-    The last entry of `counts` is the rows above every threshold. Nodes with another question than `column <= value`, or whose
-    column lacks values there, have none.
+    The last entry of `counts` is the rows above every threshold, and `empty` the rows whose cell is empty. Nodes with another question
+    than `column <= value` have none.
     """
     problem = session.problem
     found: dict[str, dict[str, Any]] = {}
@@ -32,13 +32,22 @@ def spreads(session: WorkbenchSession, tree: Tree) -> dict[str, dict[str, Any]]:
         yes = goes_left(split, problem.matrix[rows])
         todo += [(tree.nodes[number].left, here + "y", rows[yes]), (tree.nodes[number].right, here + "n", rows[~yes])]
         name = tree.schema[split.used[0]].name
-        values = problem.matrix[rows, split.used[0]]
+        empty = np.isnan(problem.matrix[rows, split.used[0]])
+        values = problem.matrix[rows[~empty], split.used[0]]
         plain = split.cut is not None and split.wish(tree.schema).startswith(f"{name} <= ")
-        if not plain or np.isnan(values).any() or len(np.unique(values)) < 2:
+        if not plain or len(np.unique(values)) < 2:
             continue
         stops = np.unique(values)[:-1]
         stops = stops[np.unique(np.linspace(0, len(stops) - 1, min(len(stops), MOST_VALUES)).astype(int))]
         counts = np.zeros((len(stops) + 1, len(tree.classes)), np.int64)
-        np.add.at(counts, (np.searchsorted(stops, values), problem.y[rows]), problem.row_weights[rows])
-        found[place] = {"column": name, "values": [decimal_text(v) for v in stops.tolist()], "counts": counts.tolist()}
+        present = rows[~empty]
+        np.add.at(counts, (np.searchsorted(stops, values), problem.y[present]), problem.row_weights[present])
+        without = np.zeros(len(tree.classes), np.int64)
+        np.add.at(without, problem.y[rows[empty]], problem.row_weights[rows[empty]])
+        found[place] = {
+            "column": name,
+            "values": [decimal_text(v) for v in stops.tolist()],
+            "counts": counts.tolist(),
+            "empty": without.tolist(),
+        }
     return found
