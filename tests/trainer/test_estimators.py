@@ -158,7 +158,10 @@ def test_the_checks_pass_for_an_exact_method_and_for_one_of_two_classes(two_clas
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: m.id)
 def test_parameters_are_those_of_the_declaration(method):
     estimator = make_classifier(method.id)
-    assert estimator.get_params() == {p.name: p.default for p in method.parameters} | {"missing": "learn"}
+    assert estimator.get_params() == {p.name: p.default for p in method.parameters} | {
+        "missing": "learn",
+        "unknown": "warn",
+    }
     assert clone(estimator.set_params(time_limit=3.0)).get_params()["time_limit"] == 3.0
     assert getattr(trainer, type(estimator).__name__) is type(estimator)
     assert type(estimator).__name__ == trainer.ESTIMATOR_NAMES[method.id]

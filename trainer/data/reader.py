@@ -17,6 +17,7 @@ from trainer.data.formats.file_bytes import ReadLimits
 from trainer.data.formats.raw import TYPED, DetectedFormat, RawTable
 from trainer.data.formats.read_file import read_table
 from trainer.data.parsing import ColumnParsing, ParsingChoices, reading_of
+from trainer.data.parsing.alike import Spellings
 from trainer.data.parsing.cells import LARGEST_EXACT, Cells
 from trainer.dtypes import CODE, MISSING_CODE, BoolArray, CodeArray, FloatArray
 from trainer.errors import DataError, list_names
@@ -343,6 +344,13 @@ def _under_schema(own: ColumnSchema, cells: Cells) -> tuple[Column, int]:
     codes, strange = category_codes(cells.words, own)
     # a word that the model knows as a category is one, even where it could mean 'missing'
     empty = cells.marks & (codes == UNKNOWN_CODE)
+    if (strange & ~empty).any():
+        spellings = Spellings(own.categories)
+        for i in np.flatnonzero(strange & ~empty):
+            code = spellings.code(cells.words[i])
+            if code is not None and code != own.missing_code:
+                codes[i] = code
+                strange[i] = False
     codes[empty] = np.nan if own.missing_code is None else own.missing_code
     return Column(schema=own, values=codes[cells.index]), int(cells.counts[strange & ~empty].sum())
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from trainer.data.build import suggestion
+from trainer.data.parsing.alike import Spellings
 from trainer.data.parsing.cells import LARGEST_EXACT, MARKS
 from trainer.data.reader import refusing_columns
 from trainer.dtypes import FloatArray
@@ -176,39 +177,56 @@ def _categories(own: ColumnSchema, cells: list[Any], used: bool, notes: list[Not
     try:
         return np.array([codes[cell] for cell in cells], np.float64) if set(map(type, cells)) <= {str} else _raise()
     except KeyError:
-        return np.array([_category(own, codes, i, cell, used, notes) for i, cell in enumerate(cells)], np.float64)
+        spellings = Spellings(own.categories)
+        found = [_category(own, codes, spellings, i, cell, used, notes) for i, cell in enumerate(cells)]
+        return np.array(found, np.float64)
 
 
 def _raise() -> FloatArray:
     raise KeyError
 
 
-def _category(own: ColumnSchema, codes: Mapping[str, float], i: int, cell: Any, used: bool, notes: list[Note]) -> float:
+def _category(
+    own: ColumnSchema,
+    codes: Mapping[str, float],
+    spellings: Spellings,
+    i: int,
+    cell: Any,
+    used: bool,
+    notes: list[Note],
+) -> float:
     if cell is None or (isinstance(cell, str) and cell not in codes and (cell.strip() == "" or cell.strip() in MARKS)):
         # as in files: a word such as 'NA' is missing unless the model knows it as a category
         if own.missing_code is not None:
             return float(own.missing_code)
         return _missing(own, i, used and not own.answers_empty)
-    if isinstance(cell, bool):
-        words = [str(cell).lower(), str(cell), str(cell).upper()]
-    elif isinstance(cell, int):
-        if abs(cell) > 10**30:  # Python refuses to print very long numbers
-            raise _wrong(own, i, "has a number of more than 30 digits")
-        words = [str(cell), f"{cell}.0"]
-    elif isinstance(cell, float):
-        if not math.isfinite(cell):
-            raise _wrong(own, i, "needs a text or a finite number, but has a number that is not finite")
-        words = [repr(cell), repr(cell).removesuffix(".0")]
-    elif isinstance(cell, str):
-        words = [cell, cell.strip()]
-    else:
-        raise _wrong(own, i, f"needs a text or a number, but has {_what(cell)}")
+    words = _category_words(own, i, cell)
     for word in words:
         if word in codes:
             return codes[word]
+    code = spellings.code(words[0])
+    if code is not None and code != own.missing_code:
+        return float(code)
     if used:
         notes.append(Note(row=i, column=own.name, value=_short(words[0])))
     return UNKNOWN_CODE
+
+
+def _category_words(own: ColumnSchema, i: int, cell: Any) -> list[str]:
+    """The ways in which a file writes a JSON value, the usual one first."""
+    if isinstance(cell, bool):
+        return [str(cell).lower(), str(cell), str(cell).upper()]
+    if isinstance(cell, int):
+        if abs(cell) > 10**30:  # Python refuses to print very long numbers
+            raise _wrong(own, i, "has a number of more than 30 digits")
+        return [str(cell), f"{cell}.0"]
+    if isinstance(cell, float):
+        if not math.isfinite(cell):
+            raise _wrong(own, i, "needs a text or a finite number, but has a number that is not finite")
+        return [repr(cell), repr(cell).removesuffix(".0")]
+    if isinstance(cell, str):
+        return [cell, cell.strip()]
+    raise _wrong(own, i, f"needs a text or a number, but has {_what(cell)}")
 
 
 def _missing(own: ColumnSchema, i: int, refused: bool) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
@@ -19,6 +20,7 @@ from sklearn.utils.validation import (
 )
 from sklearn.utils.validation import validate_data as sklearn_validate
 
+from trainer.data.parsing.alike import Spellings
 from trainer.data.parsing.cells import LARGEST_EXACT
 from trainer.dtypes import FloatArray
 from trainer.errors import list_names
@@ -34,6 +36,7 @@ from trainer.table import (
 )
 from trainer.tree.nodes import Tree
 
+EXAMPLES = 3  # unknown categories that a warning names
 NUMBERS = (int, float, np.integer, np.floating, Decimal, Fraction)
 ODD = (complex, np.complexfloating, bytes, list, tuple, set, frozenset, dict, np.ndarray)
 TOO_FINE = "decimals that differ in more digits than a double has. Make the column text, or round its values."
@@ -79,10 +82,35 @@ def read_matrix(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...]) -> Flo
         if column.kind is not ColumnKind.CATEGORICAL:
             out[:, j] = _numbers(column.name, series)
             continue
-        code = {category: float(c) for c, category in enumerate(column.categories)}
-        missing = np.nan if column.missing_code is None else float(column.missing_code)
-        out[:, j] = [missing if text is None else code.get(text, np.nan) for text in _texts(series)]
+        out[:, j] = _codes(column, _texts(series), refuse=getattr(estimator, "unknown", WARN) == RAISE)
     return out
+
+
+def _codes(column: ColumnSchema, texts: list[str | None], *, refuse: bool) -> FloatArray:
+    """The codes of a column of categories, NaN where a category is unknown; warns once about these, or raises ValueError."""
+    missing = np.nan if column.missing_code is None else float(column.missing_code)
+    code: dict[str | None, float] = {category: float(c) for c, category in enumerate(column.categories)}
+    code[None] = missing
+    unknown = []
+    spellings = Spellings(column.categories)
+    for text in dict.fromkeys(texts):
+        if text is None or text in code:
+            continue
+        place = spellings.code(text)
+        if place is None or place == column.missing_code:
+            code[text] = np.nan
+            unknown.append(text)
+        else:
+            code[text] = float(place)
+    if unknown:
+        strange = set(unknown)
+        cells = sum(text in strange for text in texts)
+        examples = ", ".join(repr(text[:40]) for text in unknown[:EXAMPLES])
+        found = f"Column '{column.name}': {cells} of {len(texts)} cells have a category that training did not have, such as {examples}."
+        if refuse:
+            raise ValueError(f"{found} Correct the cells, or choose unknown='warn'.")
+        warnings.warn(f"{found} Every question about it is answered with no.", UserWarning, stacklevel=4)
+    return np.array([code[text] for text in texts], np.float64)
 
 
 def _refuse_large(X: Any) -> None:
@@ -257,6 +285,21 @@ MISSING_HELP = (
     "What happens to empty cells: splits learn where they go, their rows are left out of the training and get no prediction, "
     "or they are an error. Columns that a dictionary does not name learn."
 )
+
+
+WARN = "warn"
+RAISE = "raise"
+UNKNOWN_ALLOWED = "warn or raise"
+UNKNOWN_HELP = (
+    "What `predict` does with a category that training did not have: it warns once for each column and answers every question about it "
+    "with no, or it raises an error. Another spelling of a known category is no unknown one."
+)
+
+
+def check_unknown(value: Any) -> None:
+    """Raise ValueError unless the parameter `unknown` is "warn" or "raise"."""
+    if value not in (WARN, RAISE):
+        raise ValueError(f"unknown: '{str(value)[:40]}' is not {UNKNOWN_ALLOWED}.")
 
 
 def apply_policy(table: Table, policy: Any) -> tuple[Table, np.ndarray]:

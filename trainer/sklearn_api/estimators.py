@@ -31,7 +31,10 @@ from trainer.registry import METHODS, get
 from trainer.sklearn_api.estimator_input import (
     MISSING_ALLOWED,
     MISSING_HELP,
+    UNKNOWN_ALLOWED,
+    UNKNOWN_HELP,
     apply_policy,
+    check_unknown,
     read_matrix,
     read_table,
     refuse_empty,
@@ -47,6 +50,8 @@ from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Tree
 from trainer.tree.render.html import tree_html
 from trainer.workbench.requests import Bench, bench_of
+
+OWN_DEFAULTS = {"missing": "learn", "unknown": "warn"}  # parameters of every classifier beside those of its method
 
 
 class TreeClassifier(ClassifierMixin, BaseEstimator):
@@ -132,6 +137,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         """What `fit` trains on; sets `classes_` and the names and number of features."""
         given = self.get_params(deep=False)
         policy = given.pop("missing")
+        check_unknown(given.pop("unknown"))
         by_class = given.get("class_weight") if isinstance(given.get("class_weight"), Mapping) else None
         if "class_weight" in given and (by_class is not None or given["class_weight"] is None):
             given["class_weight"] = "none"
@@ -245,16 +251,16 @@ def make_classifier(method: str, **parameters: Any) -> TreeClassifier:
     get(method)
     cls = ESTIMATORS[method]
     known = cls._method.parameters
-    unknown = [name for name in parameters if name != "missing" and cls._method.parameter(name) is None]
+    unknown = [name for name in parameters if name not in OWN_DEFAULTS and cls._method.parameter(name) is None]
     if unknown:
-        names = ", ".join([*(p.name for p in known), "missing"])
+        names = ", ".join([*(p.name for p in known), *OWN_DEFAULTS])
         raise ParameterError(dict.fromkeys(unknown, f"the method '{method}' has no such parameter. It takes: {names}."))
     return cls(**parameters)
 
 
 def estimator_class(method: Method) -> type[TreeClassifier]:
     """The class of a method, with a constructor whose signature scikit-learn reads (`get_params`, `clone`, `repr`)."""
-    defaults = {p.name: p.default for p in method.parameters} | {"missing": "learn"}
+    defaults = {p.name: p.default for p in method.parameters} | OWN_DEFAULTS
     name = method.estimator
 
     def __init__(self: TreeClassifier, **parameters: Any) -> None:
@@ -278,6 +284,7 @@ def _docstring(method: Method) -> str:
     for p in method.parameters:
         lines += [f"{p.name} : {p.allowed()}, default {p.default!r}", f"    {p.help}"]
     lines += [f"missing : {MISSING_ALLOWED}, default 'learn'", f"    {MISSING_HELP}"]
+    lines += [f"unknown : {UNKNOWN_ALLOWED}, default 'warn'", f"    {UNKNOWN_HELP}"]
     return "\n".join([*lines, "", f"Source: {method.paper}."])
 
 

@@ -6,10 +6,13 @@ import math
 import random
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from tests.seeds import seeds
 from trainer.data.formats.csv_file import read_csv
+from trainer.data.formats.parquet_file import PARQUET
+from trainer.data.formats.raw import RawTable
 from trainer.data.reader import rows_for_model
 from trainer.data.rows import UNKNOWN_CODE, parse_rows
 from trainer.errors import RowError
@@ -130,3 +133,27 @@ def test_words_for_missing_mean_the_same_in_a_call_as_in_a_file(word):
     assert rows_for_model(raw, [own]).table.matrix().tolist() == [[0.0], [1.0]]
     known = ColumnSchema(name="c", kind=ColumnKind.CATEGORICAL, categories=("NA", "DE"))
     assert parse_rows([known], [0], [{"c": "NA"}]).matrix.tolist() == [[0.0]]
+
+
+@pytest.mark.parametrize(
+    ("categories", "cells", "expected"),
+    [
+        (("1", "2", "3"), ["1", 1, 1.0, "1.0", " 2 ", "2e0", 3], [0, 0, 0, 0, 1, 1, 2]),
+        (("1.0", "2.5"), ["1", 1, 1.0, 2.5, "2.50"], [0, 0, 0, 1, 1]),
+        (("false", "true"), [True, "True", "TRUE", 1, "0", False], [1, 1, 1, 1, 0, 0]),
+        (("0", "1"), [True, "true", False], [1, 1, 0]),
+        (("N", "É"), ["n", "e\u0301", "n\u200b"], [0, 1, 0]),
+        (("Yes", "yes"), ["YES", "Yes", "yes"], [-1, 0, 1]),
+        (("007", "7"), ["07", 7, 7.0], [-1, 1, 1]),
+    ],
+)
+def test_value_in_another_form_is_known_at_each_door(categories, cells, expected):
+    schema = (ColumnSchema(name="c", kind=ColumnKind.CATEGORICAL, categories=categories),)
+    found = parse_rows(schema, (0,), [{"c": cell} for cell in cells])
+    assert found.matrix[:, 0].tolist() == expected
+    assert len(found.notes) == expected.count(-1)
+    words = [str(cell).lower() if isinstance(cell, bool) else str(cell) for cell in cells]
+    raw = RawTable(names=("c",), columns=(pa.array(words),), line_numbers=np.arange(len(words)) + 1, detected=PARQUET)
+    rows = rows_for_model(raw, schema)
+    assert rows.table.columns[0].values.tolist() == expected
+    assert rows.unknown == ({"c": expected.count(-1)} if -1 in expected else {})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 UNSEEN = dict.fromkeys(map(ord, "\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufe0e\ufe0f\ufeff"))
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", re.ASCII)
@@ -22,6 +23,35 @@ def spelling_key(word: str) -> str:
     if NUMBER.fullmatch(text) and not LEADING_ZERO.match(text):
         return repr(float(text) + 0.0).removesuffix(".0")
     return text
+
+
+class Spellings:
+    """The categories of a column by what their spellings have in common.
+
+    Parameters
+    ----------
+    categories : sequence of str
+        The categories in the order of their codes.
+    """
+
+    def __init__(self, categories: Sequence[str]) -> None:
+        self._categories = categories
+
+    @cached_property
+    def _codes(self) -> dict[str, int]:
+        places: dict[str, list[int]] = {}
+        for code, word in enumerate(self._categories):
+            places.setdefault(spelling_key(word), []).append(code)
+        return {key: own[0] for key, own in places.items() if len(own) == 1}
+
+    @cached_property
+    def _truths(self) -> dict[str, str]:
+        return TRUTH if {"true", "false"} & self._codes.keys() else {word: key for key, word in TRUTH.items()}
+
+    def code(self, word: str) -> int | None:
+        """Return the code of the one category that `word` is a spelling of; None if there is no such category, or several."""
+        key = spelling_key(word)
+        return self._codes.get(key, self._codes.get(self._truths.get(key, key)))
 
 
 def alike_groups(counts: Mapping[str, int]) -> list[tuple[str, ...]]:
