@@ -188,7 +188,7 @@ def _questions(method: Method, values: Mapping[str, Any], columns: int, question
 def _limits(method: Method, values: Mapping[str, Any]) -> list[str]:
     found = _declared(method, SIZE, values)
     if values.get("costs"):
-        found.append("Searches the tree whose answers cost least, not the one with most right rows.")
+        found.append("Counts what answers cost, not how many rows are wrong.")
     if values.get("class_weight") == "balanced":
         found.append("Every class counts the same, no matter how many rows it has.")
     if values.get("time_limit"):

@@ -58,7 +58,7 @@ def test_money_of_a_trained_cost_is_beside_the_best_single_answer(table, owner, 
     client.force_login(owner)
     page = client.get(f"/models/{model.pk}/", {"mode": "performance"}).content.decode()
     assert "Cost of the answers" in page
-    assert "The training minimised costs of its own" in page
+    assert "The training counted costs of its own" in page
     plain = scene_of(trained_on(table, owner), owner)
     assert performance.money(plain) is None
     assert (

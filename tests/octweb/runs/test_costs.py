@@ -155,7 +155,7 @@ def test_form_takes_costs_as_a_table(client, owner, dataset):
     run = actions.enqueue(owner=owner, dataset=dataset, **sent.request())
     assert run.parameters["cost_unit"] == "EUR"
     words = in_words(get("exact"), run.parameters, columns=3, questions=9)[1]
-    assert "Searches the tree whose answers cost least, not the one with most right rows." in words
+    assert "Counts what answers cost, not how many rows are wrong." in words
     assert "A leaf must save 1 % of what the best single answer costs." in [w.replace("\u202f", " ") for w in words]
     assert setting_words(get("exact").parameter("costs"), parameters["costs"]) == (
         f"{classes[0]}>{classes[1]}=5; {classes[1]}>{classes[0]}=0.2*width"

@@ -267,7 +267,8 @@ def _costs(model: dict[str, Any], part: dict[str, Any], kind: str, n: int) -> Fi
     """Cost and bound in rows are the objective and the bound in other words."""
     objective, bound = (n * (1 - exact(model["certificate"][name])) for name in ("objective", "bound"))
     holds = max(abs(objective - exact(part["cost"])), abs(bound - exact(part["bound"]))) <= n * TOLERANCE
-    return recounted(kind, holds, f"cost {part['cost']} and bound {part['bound']}, in rows")
+    unit = "weights of copies" if model["certificate"].get("costs") else "rows"
+    return recounted(kind, holds, f"cost {part['cost']} and bound {part['bound']}, in {unit}")
 
 
 def _pairs(model: dict[str, Any], part: dict[str, Any], rows: ModelTable) -> list[Finding]:
