@@ -186,14 +186,11 @@ class Problem:
         return self.settled(self.tree(shorten(tree, self.matrix)))
 
     def settled(self, tree: Tree, rows: CountArray | None = None) -> Tree:
-        """Return the tree of the rows, int64 (m,), with a side or a fill value for the empty cells that none of them has."""
+        """Return the tree, which counts the rows, int64 (m,), with a side or a fill value for the empty cells that none of them has."""
         if not any(column.missing is MissingPolicy.LEARN for column in self.table.schema):
             return tree
         take = slice(None) if rows is None else rows
-        draft = settle_empty(
-            tree, self.matrix[take], self.row_weights[take], fills=self.fills, follow=self.follow_unseen
-        )
-        settled = self.tree(draft, rows)
+        settled = settle_empty(tree, self.matrix[take], fills=self.fills, follow=self.follow_unseen)
         return replace(settled, schema=filled_schema(settled, self.matrix))
 
     @cached_property

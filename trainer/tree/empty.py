@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from trainer.dtypes import CountArray, FloatArray
+from trainer.dtypes import FloatArray
 from trainer.table import ColumnKind, ColumnSchema, EmptySide, MissingPolicy
-from trainer.tree.nodes import Draft, Tree, replace_splits
+from trainer.tree.nodes import Tree
 from trainer.tree.splits import Split
 
 
 def settle_empty(
-    tree: Tree,
-    matrix: FloatArray,
-    weights: CountArray,
-    *,
-    fills: Mapping[int, float] | None = None,
-    follow: bool = True,
-) -> Draft:
+    tree: Tree, matrix: FloatArray, *, fills: Mapping[int, float] | None = None, follow: bool = True
+) -> Tree:
     """Give each split of a column that learns a side for empty cells, or a value in their place.
 
     Parameters
     ----------
     tree : Tree
     matrix : float64 array of shape (n, columns)
-        The training rows, NaN where a cell is empty.
-    weights : int64 array of shape (n,)
+        The training rows that the nodes of `tree` count, NaN where a cell is empty.
     fills : mapping of int to float, optional
         The medians of the columns that learn, for sums that fill empty cells.
     follow : bool
@@ -36,29 +30,31 @@ def settle_empty(
 
     Returns
     -------
-    Draft
+    Tree
         The same tree for the training rows. A split that none of them reaches with an empty cell sends such cells to the side with
         the larger training weight, left if equal, and is marked as unseen (missing.md, section 1). A sum that fills empty cells
         fills the columns without any with their medians.
     """
-    reached = tree.reach(matrix)
-    splits: dict[int, Split] = {}
-    for v in tree.branches:
+    holes = {j for j in tree.used_columns if np.isnan(matrix[:, j]).any()}
+    learning = [v for v in tree.branches if v.split is not None and _learns(tree, v.split)]
+    deciding = any(holes.intersection(v.split.deciding) for v in learning if v.split is not None)
+    reached = tree.reach(matrix) if deciding else []
+    nodes = list(tree.nodes)
+    for v in learning:
         split = v.split
-        if split is None or not _learns(tree, split):
+        if split is None:
             continue
         if split.missing is EmptySide.FILL:
-            splits[v.id] = _settle_sum(split, matrix, fills or {}, follow)
+            nodes[v.id] = replace(v, split=_settle_sum(split, holes, fills or {}, follow))
             continue
-        if split.empty_rows(matrix[reached[v.id]]).any():
+        if holes.intersection(split.deciding) and split.empty_rows(matrix[reached[v.id]]).any():
             if split.missing is EmptySide.REFUSE:  # as its counts were made
-                splits[v.id] = split.with_empty(EmptySide.RIGHT)
+                nodes[v.id] = replace(v, split=split.with_empty(EmptySide.RIGHT))
             continue
-        heavier = (
-            EmptySide.LEFT if weights[reached[v.left]].sum() >= weights[reached[v.right]].sum() else EmptySide.RIGHT
-        )
-        splits[v.id] = split.with_empty(heavier if follow else EmptySide.REFUSE, seen=not follow)
-    return replace_splits(tree, splits)
+        left_is_heavier = sum(tree.nodes[v.left].counts) >= sum(tree.nodes[v.right].counts)
+        heavier = EmptySide.LEFT if left_is_heavier else EmptySide.RIGHT
+        nodes[v.id] = replace(v, split=split.with_empty(heavier if follow else EmptySide.REFUSE, seen=not follow))
+    return replace(tree, nodes=tuple(nodes))
 
 
 def filled_schema(tree: Tree, matrix: FloatArray) -> tuple[ColumnSchema, ...]:
@@ -78,9 +74,9 @@ def _learns(tree: Tree, split: Split) -> bool:
     )
 
 
-def _settle_sum(split: Split, matrix: FloatArray, fills: Mapping[int, float], follow: bool) -> Split:
-    """Fill the columns without empty training cells too, or refuse their empty cells."""
-    complete = {f for f in split.numbers if not np.isnan(matrix[:, f]).any()}
+def _settle_sum(split: Split, holes: Collection[int], fills: Mapping[int, float], follow: bool) -> Split:
+    """Fill the columns without empty training cells too, or refuse their empty cells; `holes` are those with some."""
+    complete = {f for f in split.numbers if f not in holes}
     seen = len(complete) < len(split.numbers)
     if not (follow or seen):
         return split.with_empty(EmptySide.REFUSE)

@@ -7,7 +7,7 @@ numbers the nodes breadth first, the root being 0. Nothing that a solver believe
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -344,19 +344,6 @@ def to_draft(tree: Tree, node: int = 0) -> Draft:
         impurity_bound=v.impurity_bound,
         measure=v.measure,
     )
-
-
-def replace_splits(tree: Tree, splits: Mapping[int, Split]) -> Draft:
-    """The draft of `tree` with other splits at the nodes that `splits` names."""
-    drafts: dict[int, Draft] = {}
-    for v in reversed(tree.nodes):
-        if v.split is None:
-            drafts[v.id] = DraftLeaf(label=v.label)
-            continue
-        left = drafts.pop(v.left)
-        right = drafts.pop(v.right)
-        drafts[v.id] = replace(to_draft_branch(v), split=splits.get(v.id, v.split), left=left, right=right)
-    return drafts[0]
 
 
 def simplify(tree: Tree) -> Draft:
