@@ -58,9 +58,9 @@ def describe_columns(tree: Tree, matrix: FloatArray) -> Tree:
         The same tree. Its numeric columns with a value have `decimals` and `change_unit`; neither is a value of a row.
     """
     known = statistics(tree.schema, matrix)
-    empty = [bool(np.isnan(values).all()) for values in matrix.T]
-    columns = zip(tree.schema, known, empty, strict=True)
-    return replace(tree, schema=tuple(c if none else _describe(c, s) for c, s, none in columns))
+    present = ~np.isnan(matrix).all(axis=0)
+    columns = enumerate(zip(tree.schema, known, strict=True))
+    return replace(tree, schema=tuple(_describe(c, s) if present[j] else c for j, (c, s) in columns))
 
 
 def _describe(column: ColumnSchema, known: ColumnStatistics) -> ColumnSchema:

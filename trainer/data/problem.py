@@ -15,7 +15,7 @@ from trainer.data.costs import RowCosts
 from trainer.data.encoding import Encoding, Scheme, encode_binary, encode_filled, encode_numeric, median_of
 from trainer.dtypes import CountArray, FloatArray
 from trainer.errors import DataError, ParameterError, closest, list_names
-from trainer.table import Labels, MissingPolicy, Table
+from trainer.table import EmptySide, Labels, MissingPolicy, Table
 from trainer.tree.empty import filled_schema, settle_empty
 from trainer.tree.nodes import Draft, Tree, grow
 from trainer.tree.shorten import shorten
@@ -190,7 +190,9 @@ class Problem:
         if not any(column.missing is MissingPolicy.LEARN for column in self.table.schema):
             return tree
         take = slice(None) if rows is None else rows
-        settled = settle_empty(tree, self.matrix[take], fills=self.fills, follow=self.follow_unseen)
+        filling = any(v.split is not None and v.split.missing is EmptySide.FILL for v in tree.branches)
+        fills = self.fills if filling else {}
+        settled = settle_empty(tree, self.matrix[take], fills=fills, follow=self.follow_unseen)
         return replace(settled, schema=filled_schema(settled, self.matrix))
 
     @cached_property
