@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from trainer.dtypes import FloatArray
+from trainer.dtypes import BoolArray, FloatArray
 from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.nodes import Tree
 
@@ -58,7 +58,7 @@ def describe_columns(tree: Tree, matrix: FloatArray) -> Tree:
         The same tree. Its numeric columns with a value have `decimals` and `change_unit`; neither is a value of a row.
     """
     known = statistics(tree.schema, matrix)
-    present = ~np.isnan(matrix).all(axis=0)
+    present: BoolArray = np.asarray((~np.isnan(matrix)).any(axis=0))
     columns = enumerate(zip(tree.schema, known, strict=True))
     return replace(tree, schema=tuple(_describe(c, s) if present[j] else c for j, (c, s) in columns))
 
