@@ -60,6 +60,7 @@ NOTHING: tuple[str, ...] = ()
 
 HEADER = "HTTP_" + JSON_LENGTH.upper().replace("-", "_")
 KINDS = {"label": TEXT, "probabilities": "FP64", "leaf": "INT64"}
+PLAIN = frozenset(KINDS)  # outputs that this path answers
 
 
 class ServedModel:
@@ -297,7 +298,7 @@ def _tensors(own: ServedModel, content: bytes | bytearray, header: str | None) -
     """An answer of `/v2/` without binary tensors, and the leaves of its rows."""
     asked = plain_request(content, DEFAULT_OUTPUTS) if header is None else None
     asked = asked or parse(content, header, OUTPUTS, DEFAULT_OUTPUTS)
-    if any(asked.outputs.values()) or not KINDS.keys() >= asked.outputs.keys():
+    if any(asked.outputs.values()) or not asked.outputs.keys() <= PLAIN:
         return None
     matrix = _one_matrix(own.tree, asked.inputs)
     notes = NOTHING

@@ -1,7 +1,8 @@
-"""Estimators that predict values in another form than those of the training."""
+"""Estimators and values in other forms: spellings of a category, and columns of numbers that a frame keeps in its own way."""
 
 from __future__ import annotations
 
+import datetime
 import warnings
 
 import numpy as np
@@ -56,3 +57,61 @@ def test_unknown_categories_are_one_warning():
         classifier.predict(pd.DataFrame({"c": cells}))
     with pytest.raises(ValueError, match="'ask' is not warn or raise"):
         trainer.make_classifier("cart", unknown="ask").fit(pd.DataFrame({"c": cells}), [0, 1, 0] * 3)
+
+
+NUMBERS = np.where(np.arange(120) % 3, 0.0, np.arange(120) / 7)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series(pd.arrays.SparseArray(NUMBERS, fill_value=0.0)),
+        pd.Series(pd.arrays.SparseArray(NUMBERS.astype(np.longdouble), fill_value=0)),
+        pd.Series(NUMBERS.astype(np.longdouble)),
+    ],
+    ids=["sparse", "sparse long doubles", "long doubles"],
+)
+def test_numbers_in_another_form_are_numbers(column):
+    labels = (NUMBERS > 9).astype(int)
+    plain = pd.DataFrame({"c": NUMBERS})
+    classifier = trainer.make_classifier("cart", depth=1).fit(pd.DataFrame({"c": column}), labels)
+    assert classifier.tree_.schema[0].kind == "numeric"
+    assert (classifier.predict(pd.DataFrame({"c": column})) == labels).all()
+    assert (classifier.predict(plain) == labels).all()
+
+
+def test_sparse_truths_are_binary():
+    column = pd.Series(pd.arrays.SparseArray(TRUTHS, fill_value=False))
+    classifier = trainer.make_classifier("cart", depth=1).fit(pd.DataFrame({"c": column}), TRUTHS.astype(int))
+    assert classifier.tree_.schema[0].kind == "binary"
+
+
+def test_long_doubles_that_a_double_cannot_tell_apart_are_refused():
+    column = np.array([1, 1 + np.finfo(np.longdouble).eps, 2, 3], np.longdouble)
+    if len(np.unique(column.astype(float))) == len(np.unique(column)):
+        pytest.skip("a long double is a double here")
+    with pytest.raises(ValueError, match="'c' has decimals that differ in more digits than a double has"):
+        trainer.make_classifier("cart").fit(pd.DataFrame({"c": column}), [0, 1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [datetime.date(2024, 1, day) for day in (1, 2, 3, 4)],
+        [pd.Timestamp("2024-01-01"), pd.Timestamp("2024-01-02", tz="UTC")] * 2,
+        [datetime.timedelta(days=1), datetime.time(3), np.datetime64("2024"), None],
+        pd.period_range("2024-01", periods=4, freq="M"),
+        pd.interval_range(0, 4),
+    ],
+    ids=["dates", "times with zones", "durations", "periods", "intervals"],
+)
+def test_objects_that_are_no_text_are_refused(cells):
+    frame = pd.DataFrame({"c": pd.Series(cells) if not isinstance(cells, list) else pd.Series(cells, dtype=object)})
+    with pytest.raises(ValueError, match=r"Column 'c' holds .* number or a text before training"):
+        trainer.make_classifier("cart").fit(frame, [0, 1, 0, 1])
+
+
+def test_intervals_of_a_declared_category_are_categories():
+    bins = pd.cut(NUMBERS, [-1, 2, 9, 20])
+    classifier = trainer.make_classifier("cart", depth=2).fit(pd.DataFrame({"c": bins}), (NUMBERS > 9).astype(int))
+    assert classifier.score(pd.DataFrame({"c": bins}), (NUMBERS > 9).astype(int)) == 1.0

@@ -39,6 +39,7 @@ from trainer.tree.nodes import Tree
 EXAMPLES = 3  # unknown categories that a warning names
 NUMBERS = (int, float, np.integer, np.floating, Decimal, Fraction)
 ODD = (complex, np.complexfloating, bytes, list, tuple, set, frozenset, dict, np.ndarray)
+PLAIN = (str, bool, np.bool_, *NUMBERS)  # what a column of Python objects may hold
 TOO_FINE = "decimals that differ in more digits than a double has. Make the column text, or round its values."
 TOO_LARGE = "whole numbers beyond 2^53, which a double cannot tell apart. Make the column text, or divide its values."
 
@@ -62,7 +63,7 @@ def read_table(estimator: Any, X: Any, y: Any) -> tuple[Table, np.ndarray]:
     _check_names(estimator, X, frame, reset=True)
     if not frame.columns:
         raise ValueError(f"0 feature(s) (shape=({len(frame)}, 0)) while a minimum of 1 is required.")
-    columns = tuple(_fit_column(str(series.name), series) for series in frame.iter_columns())
+    columns = tuple(_fit_column(str(series.name), _dense(series)) for series in frame.iter_columns())
     return Table(columns=columns, row_numbers=np.arange(1, len(frame) + 1)), y
 
 
@@ -78,7 +79,8 @@ def read_matrix(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...]) -> Flo
     if len(frame) == 0:
         raise ValueError(f"Found array with 0 sample(s) (shape=(0, {len(schema)})) while a minimum of 1 is required.")
     out = np.empty((len(frame), len(schema)))
-    for j, (series, column) in enumerate(zip(frame.iter_columns(), schema, strict=True)):
+    for j, (given, column) in enumerate(zip(frame.iter_columns(), schema, strict=True)):
+        series = _dense(given)
         if column.kind is not ColumnKind.CATEGORICAL:
             out[:, j] = _numbers(column.name, series)
             continue
@@ -191,6 +193,20 @@ def _check_names(estimator: Any, X: Any, frame: nw.DataFrame, *, reset: bool) ->
     _check_n_features(estimator, np.empty((1, len(frame.columns))), reset=False)
 
 
+def _dense(series: nw.Series) -> nw.Series:
+    """The column as the frame libraries keep most: a sparse one of pandas without its compression, long doubles as doubles."""
+    native = series.to_native()
+    if type(getattr(native, "dtype", None)).__name__ == "SparseDtype":
+        native = native.sparse.to_dense()
+    dtype = getattr(native, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind == "f" and dtype.itemsize > np.dtype(np.float64).itemsize:
+        values = native.to_numpy()
+        if len(np.unique(values.astype(np.float64))) < len(np.unique(values)):
+            raise ValueError(f"Column '{series.name}' has {TOO_FINE}")
+        native = native.astype(np.float64)
+    return series if native is series.to_native() else nw.from_native(native, series_only=True)
+
+
 def _fit_column(name: str, series: nw.Series) -> Column:
     if series.dtype.is_numeric() or series.dtype == nw.Boolean or _holds_numbers(series):
         values = _numbers(name, series)
@@ -262,10 +278,11 @@ def _texts(series: nw.Series) -> list[str | None]:
     """The cells as text, None if empty; raises ValueError if cells of different types have the same text."""
     missing = series.is_null().to_list()
     cells = series.to_list()
-    if str(series.dtype) in ("Object", "Categorical", "Enum", "Unknown"):
-        odd = next(
-            (cell for gone, cell in zip(missing, cells, strict=True) if not gone and isinstance(cell, ODD)), None
-        )
+    kind = str(series.dtype)
+    if kind in ("Object", "Categorical", "Enum", "Unknown"):
+        present = [cell for gone, cell in zip(missing, cells, strict=True) if not (gone or _is_missing(cell))]
+        declared = kind in ("Categorical", "Enum")  # such as the intervals of pandas' cut
+        odd = next((c for c in present if isinstance(c, ODD) or not (declared or isinstance(c, PLAIN))), None)
         if odd is not None:
             raise ValueError(
                 f"Column '{series.name}' holds {type(odd).__name__}. Turn it into a number or a text before training."
