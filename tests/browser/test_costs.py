@@ -34,7 +34,7 @@ def test_money_is_shown_on_the_model_page(page, live_server, owner, dataset):  #
     model = registry.register(owner=owner, document=result.model.to_json(), dataset=dataset, title="T")
     signed_in(page.context, live_server.url, "olga")
     page.goto(f"{live_server.url}/models/{model.pk}/?mode=performance")
-    page.wait_for_selector("#money >> text=Cost of the answers")
+    page.wait_for_selector("section.card >> text=Cost of the answers")
     assert "EUR" in page.inner_text("#mistakes")
     assert violations(page) == []
     assert not overflow(page)
