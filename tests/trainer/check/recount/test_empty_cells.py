@@ -269,7 +269,7 @@ FILL_LIES: dict[Callable[[Document], None], str] = {
     _deny_seen: "empty cells",
     _send_left: "counts",
     _forget_fill: "scope",
-    _unknown_rule: "empty cells",
+    _unknown_rule: "method",
 }
 
 
