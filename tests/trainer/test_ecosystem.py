@@ -118,7 +118,7 @@ def test_pandas_of_every_kind_of_column():
         assert model.predict(other).tolist() == model.predict(frame).tolist()
 
 
-def test_pandas_gaps_are_a_category_or_an_error_with_its_place():
+def test_pandas_gaps_are_learned_or_an_error_with_its_place():
     words = pd.DataFrame(
         {
             "level": pd.Categorical(["a", None, "b", "a", None, "b"]),
@@ -130,8 +130,10 @@ def test_pandas_gaps_are_a_category_or_an_error_with_its_place():
     assert model.predict(words).tolist() == y
     for column, kind in (("whole", "Int64"), ("flag", "boolean"), ("real", "Float64")):
         frame = pd.DataFrame({column: pd.array([1, 0, None], dtype=kind), "text": ["a", "b", "c"]})
+        learned = make_classifier("cart", depth=1).fit(frame[[column]], [0, 0, 1])
+        assert learned.predict(frame[[column]]).tolist() == [0, 0, 1]
         with pytest.raises(ValueError, match=rf"NaN: column '{column}', row 2"):
-            make_classifier("cart").fit(frame, [0, 1, 0])
+            make_classifier("cart", missing="refuse").fit(frame, [0, 1, 0])
 
 
 def test_polars_columns_and_lazy_frames():
