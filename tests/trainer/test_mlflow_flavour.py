@@ -59,7 +59,7 @@ def frame() -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def classifier(frame):
     y = np.where((frame["width"] > 0) & (frame["odor"] == "none"), "yes", "no")
-    return make_classifier("exact-numeric", depth=2).fit(frame, y)
+    return make_classifier("exact-numeric", depth=2, unseen_missing="refuse").fit(frame, y)
 
 
 @pytest.mark.skipif(not PYTHON.exists(), reason="the clients' environment is not there: make .venv/clients/.ready")
@@ -95,6 +95,9 @@ def test_the_predictor_answers_frames_and_records(frame, classifier):
     assert [[row["no"], row["yes"]] for row in shares] == classifier.predict_proba(frame).tolist()
     with pytest.raises(RowError, match="width"):
         predictor.predict(frame.assign(width=np.nan))
+    learned = make_classifier("exact-numeric", depth=2).fit(frame, classifier.predict(frame))
+    answers = TreePredictor(ModelFile.of_tree(learned.tree_)).predict(frame.assign(width=np.nan))
+    assert answers.tolist() == learned.predict(frame.assign(width=np.nan)).tolist()
     with pytest.raises(DataError, match="names of their columns"):
         predictor.predict(frame.to_numpy())
     with pytest.raises(DataError, match="not an output"):
