@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 from octweb.runs import actions
 from octweb.runs.constraint_fields import CostsField
 from octweb.runs.forms import RunForm
-from octweb.runs.words import in_words, setting_words
+from octweb.runs.words import in_words, run_name, setting_words
 from tests.octweb.runs.conftest import CSV
 from trainer.errors import ParameterError
 from trainer.registry import get
@@ -194,3 +194,8 @@ def test_costs_of_an_earlier_run_stay_in_the_table(text):
     record = json.loads(field.clean(field.widget.value_from_datadict(sent, {}, "p_costs")))
     assert record.get("unit", "") == widget["unit"] == ("EUR" if text.startswith("{") else "")
     assert record.get("costs", record) == {"no": {"yes": "5"}, "yes": {"no": "0.2*width"}}
+
+
+def test_names_of_runs_say_costs_and_no_unit():
+    parameters = {"depth": 3, "costs": "bad>good=5", "cost_unit": "EUR"}
+    assert run_name("loans", get("exact"), parameters) == "loans, Exact search, depth 3, costs of answers"
