@@ -115,7 +115,6 @@ class NewDatasetSerializer(serializers.Serializer):
     special = StrictTextField(
         required=False, default="", allow_blank=True, help_text='JSON, values that are codes: {"column": [-7, -8]}'
     )
-
     merge = StrictTextField(
         required=False, default="", allow_blank=True,
         help_text='JSON, columns in which all spellings of a value are read as the most frequent one: ["label"]',

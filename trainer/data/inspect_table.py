@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trainer.data.build import LoadReport
+from trainer.data.build import LoadReport, check_name
 from trainer.data.empty_report import EmptyReport, empty_report, is_empty
 from trainer.data.formats.parquet_file import PARQUET, parquet_column
 from trainer.data.formats.raw import RawTable
@@ -59,8 +59,6 @@ def inspect(X: Any, y: Any = None, *, target: str = "") -> tuple[IntakeFinding, 
     if y is not None:
         target = target or str(getattr(y, "name", None) or TARGET)
         raw = _with_target(raw, y, target)
-    if target not in raw.names:
-        raise DataError(f"There is no column '{target}'. The columns are: {', '.join(raw.names[:12])}.")
     kinds = {name: ColumnKind.CATEGORICAL for name in categorical if name != target}
     return inspect_raw(raw, reading_of(raw), target=target, kinds=kinds)
 
@@ -68,7 +66,11 @@ def inspect(X: Any, y: Any = None, *, target: str = "") -> tuple[IntakeFinding, 
 def inspect_raw(
     raw: RawTable, reading: ColumnParsing, *, target: str, ignore: Collection[str] = (), **options: Any
 ) -> tuple[IntakeFinding, ...]:
-    """Return the intake report of rows; see `build_as_read` for `ignore` and the other options."""
+    """Return the intake report of rows; see `build_as_read` for `ignore` and the other options.
+
+    Raises DataError if `raw` has no column `target`.
+    """
+    check_name(target, raw.names)
     built: Built | None
     try:
         built = build_as_read(raw, reading, target=target, ignore=ignore, **options)

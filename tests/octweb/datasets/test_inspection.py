@@ -7,7 +7,7 @@ import json
 from io import StringIO
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.template.loader import render_to_string
 from django.urls import reverse
 
@@ -198,3 +198,8 @@ def test_evaluation_notes_the_columns_that_it_leaves_out(table):
     err = StringIO()
     call_command("evaluate", table, target="answer", method=["cart"], folds=2, stdout=StringIO(), stderr=err)
     assert "note: Column 'Id' was left out" in err.getvalue()
+
+
+def test_inspect_of_an_unknown_target_is_refused(table):
+    with pytest.raises(CommandError, match=r"no column 'answr' in the file.*'answer'"):
+        call_command("inspect", str(table), "--target=answr", stdout=StringIO())

@@ -157,7 +157,7 @@ def test_merged_classes_train_and_are_verified(tmp_path):
     table, labels, report = load(path, target="y", given=given)
     assert labels.classes == ("no", "yes")
     assert table.columns[table.names.index("part")].schema.categories == ("N", "s")
-    assert any("'Yes' as 'yes'" in note for note in report.notes)
+    assert any("'Yes' is read as 'yes'" in note for note in report.notes)
     model = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 3})).model
     save(model, tmp_path / "m.json")
     claims = verify(tmp_path / "m.json", path)

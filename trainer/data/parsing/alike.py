@@ -26,7 +26,7 @@ def spelling_key(word: str) -> str:
 
 
 class Spellings:
-    """The categories of a column by what their spellings have in common.
+    """Find the category of a column that a word is another spelling of.
 
     Parameters
     ----------

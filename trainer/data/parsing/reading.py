@@ -204,9 +204,9 @@ def _alike(raw: RawTable, name: str) -> dict[str, str]:
 def _merge_notes(own: ColumnReading) -> list[str]:
     if not own.spellings:
         return []
-    pairs = [f"'{word}' as '{other}'" for word, other in own.spellings.items()]
+    pairs = [f"'{word}' is read as '{other}'" for word, other in own.spellings.items()]
     shown = ", ".join(pairs[:5]) + (f" and {len(pairs) - 5} more" if len(pairs) > 5 else "")
-    return [f"Column '{own.name}': {shown} {'is' if len(pairs) == 1 else 'are'} read, as you said."]
+    return [f"Column '{own.name}': {shown}, as you said."]
 
 
 def around_notes(top: Sequence[Line], bottom: Sequence[Line]) -> list[str]:

@@ -23,7 +23,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("files")
 
 
-def made(folder, method="exact", **asked):
+def train_with_costs(folder, method="exact", **asked):
     return trained(folder, method, test_share=0.25, costs=COSTS, cost_unit="EUR", **asked)
 
 
@@ -37,7 +37,7 @@ def verdict_of(document, data, tmp_path):
 
 @pytest.mark.parametrize("method", WITH_COSTS)
 def test_file_with_costs_is_proved_or_recounted(folder, tmp_path, method):
-    document, data = made(folder, method)
+    document, data = train_with_costs(folder, method)
     said = findings(document, data, tmp_path)
     wanted = "recounted" if method == "cart" else "proved"
     assert verdict(said) == wanted, [f for f in said if f.verdict != "recounted"]
@@ -112,14 +112,14 @@ LIES = [
 
 @pytest.mark.parametrize("lie", LIES)
 def test_lie_about_costs_is_refuted(folder, tmp_path, lie):
-    document, data = made(folder, leaf_penalty=0.01)
+    document, data = train_with_costs(folder, leaf_penalty=0.01)
     assert verdict_of(document, data, tmp_path) == "proved"
     lie(document)
     assert verdict_of(document, data, tmp_path) == "refuted"
 
 
 def test_costs_of_a_file_without_costs_are_refuted(folder, tmp_path):
-    document, data = made(folder)
+    document, data = train_with_costs(folder)
     costs = document["certificate"]["costs"]
     plain, data = trained(folder, "exact", test_share=0.25)
     plain["metrics"]["train"]["cost"] = 3.0
@@ -130,7 +130,7 @@ def test_costs_of_a_file_without_costs_are_refuted(folder, tmp_path):
 
 
 def test_unknown_member_of_costs_is_not_judged(folder, tmp_path):
-    document, data = made(folder)
+    document, data = train_with_costs(folder)
     document["certificate"]["costs"]["savings"] = 100
     said = findings(document, data, tmp_path)
     assert verdict(said) != "proved"
