@@ -12,6 +12,7 @@ from octweb.datasets.models import Dataset
 from octweb.runs.advice import split_phrase
 from trainer.certificate import Guarantee
 from trainer.constraints import CONSTRAINTS as SIDE_CONSTRAINTS
+from trainer.data.costs import EACH_ROW
 from trainer.methods.base import Method, Parameter
 from trainer.registry import METHODS
 from trainer.tree.numbers import count_words, decimal_text
@@ -86,7 +87,7 @@ def setting_words(parameter: Parameter, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if parameter.name == "costs":
-        return _cost_words(str(value))
+        return "each row has its own" if value == EACH_ROW else _cost_words(str(value))
     if parameter.name == "recall":
         return "; ".join(f"{name} {share}" for name, share in recalls(str(value)))
     text = f"{value:.12g}" if isinstance(value, float) else str(value)

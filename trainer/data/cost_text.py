@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from trainer.data.costs import CostTable, CostTerm
+from trainer.data.costs import EACH_ROW, CostTable, CostTerm
 from trainer.data.problem import SettingNames
 from trainer.errors import ParameterError
 
@@ -44,12 +44,9 @@ def read_costs(settings: Mapping[str, Any], names: SettingNames) -> CostTable | 
                 {"cost_unit": f"the unit '{unit[:MOST_UNIT]}' needs costs. Give costs, or leave it out."}
             )
         return None
+    if text == EACH_ROW:
+        return CostTable(classes=names.classes, terms=(), unit=_checked_unit(unit))
     given, own_unit = _from_json(text, names) if text.startswith("{") else (_from_text(text, names), "")
-    unit = unit or own_unit
-    if len(unit) > MOST_UNIT:
-        raise ParameterError(
-            {"cost_unit": f"a unit has at most {MOST_UNIT} characters; '{unit[:40]}' has {len(unit)}."}
-        )
     terms = tuple(
         tuple(
             _term(given.get((true, answer), str(int(true != answer))), f"{true}>{answer}", names)
@@ -57,7 +54,15 @@ def read_costs(settings: Mapping[str, Any], names: SettingNames) -> CostTable | 
         )
         for true in names.classes
     )
-    return CostTable(classes=names.classes, terms=terms, unit=unit)
+    return CostTable(classes=names.classes, terms=terms, unit=_checked_unit(unit or own_unit))
+
+
+def _checked_unit(unit: str) -> str:
+    if len(unit) > MOST_UNIT:
+        raise ParameterError(
+            {"cost_unit": f"a unit has at most {MOST_UNIT} characters; '{unit[:40]}' has {len(unit)}."}
+        )
+    return unit
 
 
 def stated_costs(text: str, classes: tuple[str, ...]) -> tuple[Given, str]:

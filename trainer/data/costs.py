@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 
-from trainer.dtypes import CodeArray, CountArray
+from trainer.dtypes import CodeArray, CountArray, FloatArray
 from trainer.errors import ParameterError
 from trainer.table import ColumnKind, Table
 
@@ -18,6 +18,7 @@ MOST_COPIES = 1 << 28  # total weight of the copies: what the counts of all sear
 MOST_COST = 1 << 61  # a sum of costs, in steps
 FINEST_STEP = -18  # as a power of ten
 COARSEST_STEP = 30
+EACH_ROW = "rows"  # the text of the parameter `costs` where an array gives the costs of each row
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,22 +35,30 @@ class CostTerm:
 
 @dataclass(frozen=True, kw_only=True)
 class CostTable:
-    """Costs by true class and answer, both in the order of the classes, in a unit such as EUR."""
+    """Costs by true class and answer, both in the order of the classes, in a unit such as EUR.
+
+    `terms` is empty if each row has costs of its own.
+    """
 
     classes: tuple[str, ...]
     terms: tuple[tuple[CostTerm, ...], ...]
     unit: str = ""
 
+    @property
+    def each_row(self) -> bool:
+        """Whether each row has costs of its own."""
+        return not self.terms
+
     def to_json(self) -> dict[str, dict[str, str]]:
         """Return each cost as text, first by true class, then by answer."""
         return {
             true: {answer: str(term) for answer, term in zip(self.classes, row, strict=True)}
-            for true, row in zip(self.classes, self.terms, strict=True)
+            for true, row in zip(self.classes, self.terms, strict=not self.each_row)
         }
 
 
 class CostBlock(NamedTuple):
-    """The costs of one answer in the rows of one class: `levels[place]`, exact, in the unit."""
+    """The costs of one answer in some rows: `levels[place]`, exact, in the unit."""
 
     rows: CountArray
     answer: int
@@ -73,6 +82,8 @@ class RowCosts:
         The total cost of any tree changes by at most this much through rounding, in the unit of the costs.
     matrix : CostTable
         The costs as they were given.
+    given : float64 array of shape (n_rows, n_classes), optional
+        The costs of each row as they were given, where each row has its own.
     """
 
     values: CountArray
@@ -80,6 +91,7 @@ class RowCosts:
     step: Fraction
     error: float
     matrix: CostTable
+    given: FloatArray | None = None
 
     @property
     def weighted(self) -> CountArray:
@@ -152,8 +164,14 @@ def _savings(weighted: CountArray) -> CountArray:
     return found
 
 
-def row_costs(matrix: CostTable, table: Table, codes: CodeArray, weights: CountArray | None = None) -> RowCosts:
-    """Return the costs of each row.
+def row_costs(
+    matrix: CostTable,
+    table: Table,
+    codes: CodeArray,
+    weights: CountArray | None = None,
+    given: FloatArray | None = None,
+) -> RowCosts:
+    """Return the costs of each row; `given`, float64 (rows, classes), if each row has costs of its own.
 
     Decimals become integers over a common denominator. Where their sum is too large, costs are rounded to the finest power of ten that
     fits, and `error` says by how much this may change a total.
@@ -161,14 +179,20 @@ def row_costs(matrix: CostTable, table: Table, codes: CodeArray, weights: CountA
     Raises
     ------
     ParameterError
-        If a column of costs is empty or negative in a row, or if costs are too large to count with.
+        If a column of costs is empty or negative in a row, if costs are too large to count with, or if costs of each row are missing.
     """
     counted = np.ones(len(codes), np.int64) if weights is None else weights.astype(np.int64)
-    blocks = list(_blocks(matrix, table, codes))
+    if matrix.each_row and given is None:
+        raise ParameterError(
+            {
+                "costs": f"'{EACH_ROW}' stands for an array, which only fit(X, y, costs=...) takes. Write costs as text or JSON."
+            }
+        )
+    blocks = list(_blocks(matrix, table, codes) if given is None else _given_blocks(given))
     for step in _steps(blocks):
         found = _in_steps(matrix, blocks, counted, step)
         if found is not None:
-            return found
+            return replace(found, given=given)
     raise ParameterError({"costs": "the costs add up to more than can be counted. Give them in a larger unit."})
 
 
@@ -188,6 +212,13 @@ def _blocks(matrix: CostTable, table: Table, codes: CodeArray) -> Iterator[CostB
             values, place = np.unique(cells + 0.0, return_inverse=True)
             levels = [term.factor * Fraction(repr(float(value))) for value in values]
             yield CostBlock(rows, answer, levels, place.reshape(-1).astype(np.int64))
+
+
+def _given_blocks(given: FloatArray) -> Iterator[CostBlock]:
+    rows = np.arange(len(given))
+    for answer, cells in enumerate(given.T):
+        values, place = np.unique(cells + 0.0, return_inverse=True)
+        yield CostBlock(rows, answer, [Fraction(repr(float(value))) for value in values], place.reshape(-1))
 
 
 def _check_cells(name: str, cells: np.ndarray) -> None:

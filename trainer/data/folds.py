@@ -61,9 +61,16 @@ def check_evaluation(test_share: float, folds: int, rows: int) -> None:
 
 
 def rows_record(
-    n: int, held_out: np.ndarray, fold: np.ndarray | None, weights: np.ndarray | None, fold_trees: list[Any] | None
+    n: int,
+    held_out: np.ndarray,
+    fold: np.ndarray | None,
+    weights: np.ndarray | None,
+    fold_trees: list[Any] | None,
+    costs: np.ndarray | None = None,
 ) -> dict[str, Any]:
     """What a model file says about its `n` rows: the indices `held_out`, the fold of each row, int weights (n,), trees of the folds.
+
+    `costs`, float64 (n, classes), are the costs of each row where each has its own.
 
     One sign stands for each row without gaps, in the order of the file: of `held_out` 1 for a row that did not train, of `folds`
     the number of its fold (0-9, a-z, A-Z).
@@ -76,4 +83,4 @@ def rows_record(
         "folds": None if fold is None else "".join(SIGNS[fold].tolist()),
         "weights": None if weights is None else weights.tolist(),
         "fold_trees": fold_trees,
-    }
+    } | ({} if costs is None else {"costs": costs.tolist()})

@@ -88,6 +88,34 @@ def read_matrix(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...]) -> Flo
     return out
 
 
+def read_row_costs(costs: Any, y: np.ndarray) -> FloatArray:
+    """Return what each answer costs in each row, float64 (n, classes), the answers in the order of the sorted labels.
+
+    Raises
+    ------
+    ValueError
+        If the array does not have one number for each row and class, or if a number is negative, infinite or NaN.
+    """
+    classes = np.unique(y).tolist()
+    try:
+        values = np.array(costs, np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("costs must be an array of numbers, one row for each row of X.") from None
+    if values.shape != (len(y), len(classes)):
+        raise ValueError(
+            f"costs has the shape {values.shape}; ({len(y)}, {len(classes)}) is needed: a row for each row of X, "
+            f"and a column for each of {list_names([str(label) for label in classes])}, in this order."
+        )
+    usable = np.isfinite(values) & (values >= 0)
+    if not usable.all():
+        row, place = np.argwhere(~usable)[0]
+        raise ValueError(
+            f"costs has {values[row, place]:g} in row {row}, column {place}. Costs are finite numbers that are not negative; "
+            "adding the same number to all costs of a row changes no tree."
+        )
+    return values
+
+
 def _codes(column: ColumnSchema, texts: list[str | None], *, refuse: bool) -> FloatArray:
     """The codes of a column of categories, NaN where a category is unknown; warns once about these, or raises ValueError."""
     missing = np.nan if column.missing_code is None else float(column.missing_code)

@@ -22,6 +22,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from trainer.certificate import Certificate
+from trainer.data.costs import EACH_ROW
 from trainer.data.inspection import identifiers_in, warn_identifiers
 from trainer.data.problem import Problem
 from trainer.dtypes import CodeArray, FloatArray
@@ -36,6 +37,7 @@ from trainer.sklearn_api.estimator_input import (
     apply_policy,
     check_unknown,
     read_matrix,
+    read_row_costs,
     read_table,
     refuse_empty,
 )
@@ -70,13 +72,17 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
     _fitted: ModelFile
     _search: FitRecord | None
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TreeClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, costs: Any = None) -> TreeClassifier:
         """Train on X (n, p), an array of numbers or a data frame, and labels y (n,).
 
         Integer weights count rows exactly, and so do decimals with a small common denominator. Other weights are rounded to whole
         numbers that add up to 2^28: objective and bound then hold for the weights as given up to `certificate_.weight_error`, a proved
         number (`trainer.solver_common.integer_weights`). Rows of weight 0 are left out. Methods with `class_weight` also take a dictionary from labels
         to weights, which multiply the weights of the rows, or None; a label that does not occur is an error.
+
+        `costs`, an array (n, classes), is what each answer costs in each row, in the order of the sorted labels. It may also be what
+        the parameter `costs` takes: a text, or a dictionary. The tree of least cost is searched. The model file lists the array, so
+        that `verify` counts with it.
 
         Warns
         -----
@@ -85,7 +91,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         UserWarning
             If the tree asks a column of a data frame that names or counts the rows.
         """
-        problem, settings, counted = self._problem(X, y, sample_weight)
+        problem, settings, counted = self._problem(X, y, sample_weight, costs)
         with watched(self._method.id, limits_of(settings)) as monitor:
             self.tree_, certificate, solution = run_fit(self._method, problem, settings, monitor)
         self.certificate_ = certificate if counted is None else replace(certificate, weight_error=counted.error)
@@ -133,7 +139,9 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         state = super().__getstate__()
         return state | {"_search": None} if "_search" in state else state
 
-    def _problem(self, X: Any, y: Any, sample_weight: Any) -> tuple[Problem, Settings, WholeWeights | None]:
+    def _problem(
+        self, X: Any, y: Any, sample_weight: Any, costs: Any = None
+    ) -> tuple[Problem, Settings, WholeWeights | None]:
         """What `fit` trains on; sets `classes_` and the names and number of features."""
         given = self.get_params(deep=False)
         policy = given.pop("missing")
@@ -141,11 +149,16 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         by_class = given.get("class_weight") if isinstance(given.get("class_weight"), Mapping) else None
         if "class_weight" in given and (by_class is not None or given["class_weight"] is None):
             given["class_weight"] = "none"
+        if costs is not None:
+            given["costs"] = _costs_parameter(costs, given.get("costs"))
         settings = self._method.settings(given)
         target = getattr(y, "name", None)
         table, y = read_table(self, X, y)
+        given_costs = read_row_costs(costs, y) if settings.get("costs") == EACH_ROW and costs is not None else None
+        known = np.unique(y)  # with costs, a class whose rows are all left out may still be the answer
         table, kept = apply_policy(table, policy)
         if not kept.all():
+            given_costs = None if given_costs is None else given_costs[kept]
             y = y[kept]
             if sample_weight is not None:
                 sample_weight = _check_sample_weight(sample_weight, np.empty((len(kept), 1)), dtype=np.float64)[kept]
@@ -157,14 +170,17 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         if settings.get("costs"):
             _check_weights_beside_costs(sample_weight, counted)
         weights = None if counted is None else counted.weights
-        known = np.unique(y)
+        if given_costs is None:
+            known = np.unique(y)
         if weights is not None and (weights == 0).any():
             kept = weights > 0
+            given_costs = None if given_costs is None else given_costs[kept]
             table = table.take(kept)
             y = y[kept]
             weights = weights[kept]
         # a class whose weights were rounded to nothing is still one that is known
-        self.classes_ = known if counted is not None and counted.error else np.unique(y)
+        rounded = counted is not None and counted.error
+        self.classes_ = known if rounded or given_costs is not None else np.unique(y)
         codes = np.searchsorted(self.classes_, y)
         if self._method.two_classes and len(self.classes_) > 2:
             # the first sentence is the one that scikit-learn's checks look for
@@ -173,7 +189,8 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
                 f"it has {len(self.classes_)} classes, and the method '{self._method.id}' takes two."
             )
         labels = Labels(name=target, classes=_class_names(self.classes_), codes=codes.astype(np.int32))
-        return pose(table, labels, settings, weights=weights), settings, counted
+        problem = pose(table, labels, settings, weights=weights, given_costs=given_costs)
+        return problem, settings, counted
 
     @available_if(lambda self: self._method.workbench is not None)
     def workbench(self, X: Any, y: Any, sample_weight: Any = None) -> Bench:
@@ -286,6 +303,13 @@ def _docstring(method: Method) -> str:
     lines += [f"missing : {MISSING_ALLOWED}, default 'learn'", f"    {MISSING_HELP}"]
     lines += [f"unknown : {UNKNOWN_ALLOWED}, default 'warn'", f"    {UNKNOWN_HELP}"]
     return "\n".join([*lines, "", f"Source: {method.paper}."])
+
+
+def _costs_parameter(costs: Any, parameter: Any) -> Any:
+    """Return what the parameter `costs` becomes where `fit` gets costs."""
+    if parameter:
+        raise ParameterError({"costs": "fit and the constructor both give costs. Leave one of the two out."})
+    return costs if isinstance(costs, str | Mapping) else EACH_ROW
 
 
 def _class_names(classes: np.ndarray) -> tuple[str, ...]:

@@ -53,6 +53,7 @@ def fitted_file(method: Method, tree: Tree, problem: Problem, settings: Settings
     """Return the model file of a fitted tree, without its certificate."""
     constant = 0 if problem.costs is None else problem.costs.best_constant
     weights = problem.quantile_weights if weighted and problem.quantile_weights is not None else problem.weights
+    given = None if problem.costs is None else problem.costs.given
     return ModelFile(
         tree=describe_columns(tree, problem.matrix),
         target=problem.labels.name,
@@ -60,7 +61,7 @@ def fitted_file(method: Method, tree: Tree, problem: Problem, settings: Settings
         parameters=settings.to_json() | {"test_share": 0.0, "folds": 0},
         metrics={"train": metrics_of(tree, problem.matrix, problem.y, problem.weights, problem.costs, constant)},
         fingerprint=fingerprint(problem.table, problem.labels),
-        rows=rows_record(len(problem.table), np.array([], np.int64), None, weights if weighted else None, None),
+        rows=rows_record(len(problem.table), np.array([], np.int64), None, weights if weighted else None, None, given),
     )
 
 

@@ -9,7 +9,7 @@ from trainer.data.cost_text import read_costs
 from trainer.data.costs import RowCosts, row_costs
 from trainer.data.encoding import Scheme
 from trainer.data.problem import Problem, SettingNames, class_weighted
-from trainer.dtypes import CountArray
+from trainer.dtypes import CountArray, FloatArray
 from trainer.errors import ParameterError
 from trainer.methods.base import Settings, coefficient_penalty, leaf_penalty
 from trainer.solver_common.warm_start import adapt
@@ -18,14 +18,20 @@ from trainer.tree.nodes import Tree
 
 
 def pose(
-    table: Table, labels: Labels, settings: Settings, *, weights: CountArray | None = None, start: Tree | None = None
+    table: Table,
+    labels: Labels,
+    settings: Settings,
+    *,
+    weights: CountArray | None = None,
+    start: Tree | None = None,
+    given_costs: FloatArray | None = None,
 ) -> Problem:
     """The problem that the settings make of the rows; `weights` int64 (rows,), or None if every row counts one.
 
-    `start` is a tree to begin with, matched by the names of columns and classes. Raises ParameterError if classes cannot be
+    `given_costs`, float64 (rows, classes), are the costs of each row where each has its own. `start` is a tree to begin with, matched by the names of columns and classes. Raises ParameterError if classes cannot be
     weighted as asked, costs do not fit the rows, or the start does not fit, and DataError if there are no rows.
     """
-    costs = costs_of(table, labels, settings, weights=weights)
+    costs = costs_of(table, labels, settings, weights=weights, given=given_costs)
     if costs is not None and not costs.copies.any():
         raise ParameterError({"costs": "all answers cost the same in every row, so there is nothing to learn."})
     weighted = class_weighted(settings, labels, weights)
@@ -46,13 +52,20 @@ def pose(
     )
 
 
-def costs_of(table: Table, labels: Labels, settings: Settings, *, weights: CountArray | None = None) -> RowCosts | None:
-    """Return what each answer costs in each row, as the settings say; None without costs.
+def costs_of(
+    table: Table,
+    labels: Labels,
+    settings: Settings,
+    *,
+    weights: CountArray | None = None,
+    given: FloatArray | None = None,
+) -> RowCosts | None:
+    """Return what each answer costs in each row, as the settings say, or as `given`; None without costs.
 
     Raises ParameterError if the costs do not fit the rows.
     """
     costs = read_costs(settings, SettingNames(columns=table.names, classes=labels.classes))
-    return None if costs is None else row_costs(costs, table, labels.codes, weights)
+    return None if costs is None else row_costs(costs, table, labels.codes, weights, given)
 
 
 def limits_of(settings: Settings) -> Limits:

@@ -182,10 +182,13 @@ def objective_words(certificate: Mapping[str, Any]) -> str:
 def _cost_words(costs: Mapping[str, Any]) -> str:
     """Return that costs are minimised, with those that differ from plain errors."""
     unit = f" {costs['unit']}" if costs["unit"] else ""
+    price = f" + {number_text(costs['leaf_price'])}{unit} for each leaf" if costs["leaf_price"] else ""
+    words = f"least cost of the answers to the training rows{unit and f' in{unit}'}{price}"
+    if not costs["costs"]:
+        return f"{words} (each row has its own costs)"
     pairs = [(true, answer, text) for true, row in costs["costs"].items() for answer, text in row.items()]
     named = [f"{true}>{answer}={text}" for true, answer, text in pairs if text != str(int(true != answer))]
-    price = f" + {number_text(costs['leaf_price'])}{unit} for each leaf" if costs["leaf_price"] else ""
-    return f"least cost of the answers to the training rows{unit and f' in{unit}'}{price} (true class>answer: {'; '.join(named) or 'errors'})"
+    return f"{words} (true class>answer: {'; '.join(named) or 'errors'})"
 
 
 def cost_sentence(costs: Mapping[str, Any]) -> str:

@@ -21,7 +21,7 @@ def reason(file: ModelFile) -> str:
     root = file.tree.nodes[0]
     if not root.is_leaf:
         return ""
-    if sum(n > 0 for n in root.counts) < 2:
+    if sum(n > 0 for n in root.counts) < 2 and not file.certificate.get("costs"):
         return "All training rows have the same class, so there is nothing to ask."
     return _forbidden(file, root.rows) or _not_worth_it(file)
 

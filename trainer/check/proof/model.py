@@ -23,13 +23,14 @@ class ModelTable:
 
     `columns`: float64 (n,), the values of numeric and binary columns, positions in the list of categories of the others.
     `labels`: int32 (n,), positions in the list of classes.  `weights`: int64 (n,), what a row counts in all sums, the weight of
-    its class included.  `plain`: int64 (n,), the same without the weight of the class, for quantiles.
+    its class included.  `plain`: int64 (n,), the same without the weight of the class, for quantiles.  `costs`: float64 (n, classes), what each answer costs, where each row has costs of its own.
     """
 
     columns: list[np.ndarray]
     labels: np.ndarray
     weights: np.ndarray
     plain: np.ndarray
+    costs: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.labels)

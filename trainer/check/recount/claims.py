@@ -34,7 +34,7 @@ CERTIFICATE = """method guarantee status objective bound gap mip_gap scope split
     coefficient_penalty goal wishes optimum costs"""
 SETS = "train test cross_validation"
 METRICS = "n correct accuracy confusion folds finished ended accuracies deviation leaves"
-ROWS = "used held_out folds weights fold_trees"
+ROWS = "used held_out folds weights fold_trees costs"
 COLUMN = "name kind categories missing unit special decimals change_unit fill fill_seen"
 COST_METRICS = "cost cost_per_row constant_cost cost_confusion"
 COSTS = "unit costs step rounding_error cost cost_per_row floor leaf_price best_constant least"

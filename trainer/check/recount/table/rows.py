@@ -35,7 +35,9 @@ def take_rows(rows: ModelTable, chosen: np.ndarray) -> ModelTable:
     """The chosen rows (indices or a mask)."""
     if chosen.dtype == bool and chosen.all():
         return rows
-    return ModelTable([c[chosen] for c in rows.columns], rows.labels[chosen], rows.weights[chosen], rows.plain[chosen])
+    costs = None if rows.costs is None else rows.costs[chosen]
+    columns = [c[chosen] for c in rows.columns]
+    return ModelTable(columns, rows.labels[chosen], rows.weights[chosen], rows.plain[chosen], costs)
 
 
 def unweighted(rows: ModelTable) -> ModelTable:
@@ -101,7 +103,8 @@ def _data(model: dict[str, Any], pieces: Iterable[Piece]) -> TableRows:
     strange += [model["target"]] * bool((target < 0).any())
     labels = np.maximum(target, 0).astype(np.int32)
     held_out, fold, plain, said = _roles(model, labels, whole)
-    rows = ModelTable(values, labels, weighed(model, labels, plain, ~held_out), plain)
+    weights = weighed(model, labels, plain, ~held_out)
+    rows = ModelTable(values, labels, weights, plain, _own_costs(model, len(labels)))
     data = TableRows(rows, held_out, fold, [])
     data.findings.extend(
         [
@@ -313,6 +316,17 @@ def _choice_finding(claim: str, right: bool, words: str, *, same: bool) -> Findi
     if same or not right:
         return recounted(claim, right, words)
     return unjudged(claim, words + " The seed of the file gives other ones, so that who chose them is not known.")
+
+
+def _own_costs(model: dict[str, Any], n: int) -> np.ndarray | None:
+    """What each answer costs in each of `n` rows, float64 (n, classes); None where rows have no costs of their own."""
+    stated = (model.get("rows") or {}).get("costs")
+    if stated is None:
+        return None
+    costs = np.array(stated, np.float64)
+    if costs.shape != (n, len(model["classes"])) or not (np.isfinite(costs) & (costs >= 0)).all():
+        raise ValueError("the costs of the rows are not one number per row and class that is not negative")
+    return costs
 
 
 def _draw_held_out(labels: np.ndarray, share: float, seed: int) -> np.ndarray:

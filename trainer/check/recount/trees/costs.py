@@ -21,6 +21,7 @@ from trainer.check.recount.tree import leaves
 from trainer.check.recount.trees.counts import penalty, route
 
 CLAIM = "costs"
+EACH_ROW = "rows"  # the text of the parameter where each row has costs of its own
 MEASURES = ("cost", "cost_per_row", "constant_cost", "cost_confusion")  # of a set of rows
 NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 TERM = re.compile(rf"({NUMBER})(?:\s*\*\s*(.+))?", re.ASCII | re.DOTALL)
@@ -66,14 +67,15 @@ class AnswerCosts(NamedTuple):
 def answer_costs(model: dict[str, Any], rows: ModelTable) -> AnswerCosts | None:
     """The costs of some rows; None if the parameters name none. Raises ValueError for costs that no training takes."""
     terms, unit = _terms(model)
-    if not terms:
+    if terms is None:
         return None
-    blocks = list(_blocks(model, terms, rows))
+    blocks = list(_blocks(model, terms, rows) if terms else _own_blocks(rows))
+    classes = len(model["classes"])
     common = math.lcm(*(level.denominator for *_, levels, place in blocks if len(place) for level in levels))
     steps = [Fraction(1, common)] if common <= MOST_COST else []
     steps += [step for step in (Fraction(10) ** k for k in EXPONENTS) if step * common > 1]
     for step in steps:
-        found = _rounded(rows, blocks, step, len(terms), unit)
+        found = _rounded(rows, blocks, step, classes, unit)
         if found is not None:
             return found
     raise ValueError("the costs are too large")
@@ -94,6 +96,15 @@ def _blocks(model: dict[str, Any], terms: list[list[Term]], rows: ModelTable) ->
             yield at, answer, [factor * Fraction(repr(float(value))) for value in values], where.reshape(-1)
 
 
+def _own_blocks(rows: ModelTable) -> Iterator[Block]:
+    """The costs of each answer where each row has its own."""
+    if rows.costs is None:
+        raise ValueError("the file does not list the costs of its rows")
+    for answer, cells in enumerate(rows.costs.T):
+        values, where = np.unique(cells + 0.0, return_inverse=True)
+        yield np.arange(len(rows)), answer, [Fraction(repr(float(value))) for value in values], where.reshape(-1)
+
+
 def _rounded(rows: ModelTable, blocks: Sequence[Block], step: Fraction, classes: int, unit: str) -> AnswerCosts | None:
     total = int(rows.plain.sum())
     if any(max(levels) / step * total * classes > MOST_COST for *_, levels, place in blocks if len(place)):
@@ -108,12 +119,15 @@ def _rounded(rows: ModelTable, blocks: Sequence[Block], step: Fraction, classes:
     return found if found.weight // found.divisor <= MOST_COPIES else None
 
 
-def _terms(model: dict[str, Any]) -> tuple[list[list[Term]], str]:
-    """The cost of each answer for each true class, and the unit; nothing if the parameters name no costs."""
+def _terms(model: dict[str, Any]) -> tuple[list[list[Term]] | None, str]:
+    """The cost of each answer for each true class, and the unit.
+
+    None if the parameters name no costs, nothing where each row has its own.
+    """
     text = str(active_parameter(model, "costs") or "").strip()
     unit = str(active_parameter(model, "cost_unit") or "").strip()
-    if not text:
-        return [], unit
+    if text in ("", EACH_ROW):
+        return (None if not text else []), unit
     classes = model["classes"]
     given: dict[tuple[str, str], str] = {}
     if text.startswith("{"):
@@ -208,11 +222,11 @@ def _counted(model: dict[str, Any], rows: ModelTable, costs: AnswerCosts, leaf: 
     constants = costs.values.sum(axis=0)
     bound = model["certificate"].get("bound")
     most = int(costs.values.max(axis=1).sum())
-    terms = [[_term_text(term) for term in row] for row in _terms(model)[0]]
+    terms = [[_term_text(term) for term in row] for row in _terms(model)[0] or ()]
     classes = model["classes"]
     return {
         "unit": costs.unit,
-        "costs": {true: dict(zip(classes, row, strict=True)) for true, row in zip(classes, terms, strict=True)},
+        "costs": {true: dict(zip(classes, row, strict=True)) for true, row in zip(classes, terms, strict=bool(terms))},
         "step": str(step),
         "rounding_error": costs.error,
         "cost": float(cost * step),
