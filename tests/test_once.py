@@ -125,7 +125,15 @@ def _lines_with(name: str, words: str) -> str:
 @pytest.mark.parametrize(
     "words",
     [
-        *(claims.PROVED, claims.OBJECTIVE_PROVED, claims.NO_BOUND, claims.HEURISTIC, claims.NOTHING, claims.SPLITS_TIP),
+        *(
+            claims.PROVED,
+            claims.LEAST_COST,
+            claims.OBJECTIVE_PROVED,
+            claims.NO_BOUND,
+            claims.HEURISTIC,
+            claims.NOTHING,
+            claims.SPLITS_TIP,
+        ),
         *(badges.HEURISTIC_TIP, "splits proved"),
     ],
 )

@@ -16,6 +16,7 @@ GLOSSARY = {
     "gap": "How far a better tree could be above the best one found: (bound − objective) / objective. 0 % means proved optimal.",
     "held-out rows": "Rows that take no part in training. The share of them that a tree gets right says how well it will do on new rows.",
     "heuristic": "Built step by step, without a proof of how close the tree is to the best one.",
+    "least cost": "No tree of the search space costs less on the training rows, by the costs that were stated for its answers. Accuracy was not searched for.",
     "leaf": "An end of the tree. All rows that arrive there get the same answer.",
     "leaf penalty": "What a leaf costs, as a share of the rows: a leaf that wins fewer rows is not worth having.",
     "nested folds": "Cross-validation around a choice: the choice is made again without each fold, and measured on that fold, so nothing is measured on rows that influenced the choice.",

@@ -23,11 +23,13 @@ from octweb.registry.parsed import model_file
 from octweb.runs.models import TrainingRun
 from octweb.runs.reachable import reachable
 from octweb.runs.words import run_name
+from trainer.data.costs import EACH_ROW
 from trainer.data.folds import check_evaluation
 from trainer.data.problem import SettingNames
 from trainer.errors import ParameterError
 from trainer.methods.base import Method, Settings
 from trainer.registry import get
+from trainer.table import ColumnKind
 
 __all__ = [
     "cancel",
@@ -205,5 +207,9 @@ def check_settings(method: Method, checked: Settings, dataset: Dataset) -> None:
         return
     if method.two_classes and len(classes) != 2:
         raise Unprocessable(f"The method '{method.id}' needs two classes; '{dataset.target}' has {len(classes)}.")
-    columns = tuple(c["name"] for c in dataset.columns if c.get("role") == "feature")
-    method.check(checked, SettingNames(columns=columns, classes=classes))
+    if checked.get("costs") == EACH_ROW:
+        raise ParameterError({"costs": f"'{EACH_ROW}' stands for an array, which a run cannot take. Write the costs."})
+    features = [c for c in dataset.columns if c.get("role") == "feature"]
+    columns = tuple(c["name"] for c in features)
+    texts = tuple(c["name"] for c in features if c["kind"] == ColumnKind.CATEGORICAL)
+    method.check(checked, SettingNames(columns=columns, classes=classes, texts=texts))

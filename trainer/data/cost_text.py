@@ -127,4 +127,4 @@ def _term(value: str, pair: str, names: SettingNames) -> CostTerm:
             " Costs cannot be negative: add the same number to all costs of the row." if value.startswith("-") else ""
         )
         raise ParameterError({"costs": f"'{pair}={value[:60]}' has no cost that can be read. {FORM}.{hint}"})
-    return CostTerm(factor=Fraction(match["factor"]), column=names.column(match["column"].strip(), "costs"))
+    return CostTerm(factor=Fraction(match["factor"]), column=names.number_column(match["column"].strip(), "costs"))

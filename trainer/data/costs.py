@@ -12,7 +12,7 @@ import numpy as np
 
 from trainer.dtypes import CodeArray, CountArray, FloatArray
 from trainer.errors import ParameterError
-from trainer.table import ColumnKind, Table
+from trainer.table import Table
 
 MOST_COPIES = 1 << 28  # total weight of the copies: what the counts of all searches can hold
 MOST_COST = 1 << 61  # a sum of costs, in steps
@@ -205,8 +205,6 @@ def _blocks(matrix: CostTable, table: Table, codes: CodeArray) -> Iterator[CostB
                 yield CostBlock(rows, answer, [term.factor], np.zeros(len(rows), np.int64))
                 continue
             column = columns[term.column]
-            if column.kind is ColumnKind.CATEGORICAL:
-                raise ParameterError({"costs": f"'{term.column}' holds no numbers. Costs need a column of numbers."})
             cells = column.values[rows]
             _check_cells(term.column, cells)
             values, place = np.unique(cells + 0.0, return_inverse=True)

@@ -15,7 +15,7 @@ from trainer.data.costs import RowCosts
 from trainer.data.encoding import Encoding, Scheme, encode_binary, encode_filled, encode_numeric, median_of
 from trainer.dtypes import CountArray, FloatArray
 from trainer.errors import DataError, ParameterError, closest, list_names
-from trainer.table import EmptySide, Labels, MissingPolicy, Table
+from trainer.table import ColumnKind, EmptySide, Labels, MissingPolicy, Table
 from trainer.tree.empty import filled_schema, settle_empty
 from trainer.tree.nodes import Draft, Tree, grow
 from trainer.tree.shorten import shorten
@@ -23,10 +23,14 @@ from trainer.tree.shorten import shorten
 
 @dataclass(frozen=True, kw_only=True)
 class SettingNames:
-    """What settings can name, known without the rows: the columns that may be asked, and the classes."""
+    """What settings can name, known without the rows: the columns that may be asked, and the classes.
+
+    `texts` are those of the columns that hold categories.
+    """
 
     columns: tuple[str, ...]
     classes: tuple[str, ...]
+    texts: tuple[str, ...] = ()
 
     def column(self, name: str, parameter: str) -> str:
         """The name itself; raises ParameterError if no column is called so."""
@@ -36,6 +40,12 @@ class SettingNames:
             )
         return name
 
+    def number_column(self, name: str, parameter: str) -> str:
+        """Return the name itself; raises ParameterError if no column of numbers is called so."""
+        if name in self.texts:
+            raise ParameterError({parameter: f"'{name}' holds no numbers. Name a column of numbers."})
+        return self.column(name, parameter)
+
     def label(self, name: str, parameter: str) -> str:
         """The name itself; raises ParameterError if no class is called so."""
         if name not in self.classes:
@@ -43,6 +53,12 @@ class SettingNames:
                 {parameter: f"{_unknown(name, 'class', self.classes)} Classes: {list_names(self.classes)}."}
             )
         return name
+
+
+def setting_names(table: Table, labels: Labels) -> SettingNames:
+    """Return what settings can name in a table with its labels."""
+    texts = tuple(column.name for column in table.columns if column.kind is ColumnKind.CATEGORICAL)
+    return SettingNames(columns=table.names, classes=labels.classes, texts=texts)
 
 
 def _unknown(name: str, what: str, names: tuple[str, ...]) -> str:
@@ -115,7 +131,7 @@ class Problem:
     @property
     def names(self) -> SettingNames:
         """The columns and classes by name."""
-        return SettingNames(columns=self.table.names, classes=self.labels.classes)
+        return setting_names(self.table, self.labels)
 
     @property
     def n_classes(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trainer.training.claims import TRAINING_ONLY, claim_words, objective_words, read_claim
+from trainer.training.claims import TRAINING_ONLY, claim_words, cost_sentence, objective_words, read_claim
 from trainer.tree.file import ModelFile
 
 
@@ -19,6 +19,7 @@ def claim(file: ModelFile) -> dict[str, Any]:
         "proved_optimal": whole.proved_optimal,
         "about": TRAINING_ONLY,
         "objective_is": objective_words(said),
+        "cost_is": cost_sentence(said["costs"]) if said.get("costs") else None,
         "scope": whole.scope or None,
         "wishes": list(whole.wishes),
         "price_rows": whole.price_rows,

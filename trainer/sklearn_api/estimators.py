@@ -46,7 +46,7 @@ from trainer.sklearn_api.saving import FitRecord, fitted_file, save_fitted, targ
 from trainer.solver_common.integer_weights import WholeWeights, whole_weights
 from trainer.solver_common.problem_setup import limits_of, pose
 from trainer.table import Labels
-from trainer.training.claims import claim_words, limit_warning
+from trainer.training.claims import claim_words, cost_sentence, limit_warning
 from trainer.training.run import fit as run_fit
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Tree
@@ -246,7 +246,8 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         said = self.certificate_
         tree = self.tree_
         right = f"{said.correct:,} of {said.n:,} training rows are right, {tree.n_leaves} leaves, depth {tree.depth}."
-        lines = [repr(self), claim_words(said.to_json()), said.scope and f"Searched: {said.scope}.", right]
+        cost = "" if said.costs is None else cost_sentence(said.costs)
+        lines = [repr(self), claim_words(said.to_json()), said.scope and f"Searched: {said.scope}.", cost, right]
         return tree_html(tree, [line for line in lines if line])
 
     def _matrix(self, X: Any) -> FloatArray:

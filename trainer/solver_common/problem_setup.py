@@ -8,7 +8,7 @@ from trainer.certificate import Limits
 from trainer.data.cost_text import read_costs
 from trainer.data.costs import RowCosts, row_costs
 from trainer.data.encoding import Scheme
-from trainer.data.problem import Problem, SettingNames, class_weighted
+from trainer.data.problem import Problem, class_weighted, setting_names
 from trainer.dtypes import CountArray, FloatArray
 from trainer.errors import ParameterError
 from trainer.methods.base import Settings, coefficient_penalty, leaf_penalty
@@ -64,7 +64,7 @@ def costs_of(
 
     Raises ParameterError if the costs do not fit the rows.
     """
-    costs = read_costs(settings, SettingNames(columns=table.names, classes=labels.classes))
+    costs = read_costs(settings, setting_names(table, labels))
     return None if costs is None else row_costs(costs, table, labels.codes, weights, given)
 
 

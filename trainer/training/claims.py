@@ -13,6 +13,7 @@ from trainer.tree.describe import number_text
 from trainer.tree.numbers import MINUS, THIN, points_text
 
 PROVED = "Proved optimal"
+LEAST_COST = "Least cost, proved"
 OBJECTIVE_PROVED = "Objective proved"
 NO_BOUND = "No bound"
 HEURISTIC = "Heuristic"
@@ -214,20 +215,32 @@ def _claim_texts(certificate: Mapping[str, Any]) -> tuple[Kind, str, str]:
     guarantee = certificate.get("guarantee")
     gap = certificate.get("gap")
     others = "tree of the searched space" + (" that keeps the wishes" if certificate.get("wishes") else "")
+    counts_costs = bool(certificate.get("costs")) or "cost" in certificate
+    better = "costs less" if counts_costs else "has a better objective"
     if guarantee is None:
         return "heuristic", NOTHING, "the file states nothing about how good the tree is"
     if guarantee != Guarantee.TREE:
         return "heuristic", HEURISTIC, "nothing is claimed about how close the tree is to the best one"
     if proves(str(certificate.get("status")), gap):
-        return "proved", PROVED, f"no {others} has a better objective on the training rows"
+        return "proved", LEAST_COST if counts_costs else PROVED, f"no {others} {better} on the training rows"
     open_part = str(certificate.get("unproved") or "")
     if open_part and gap is not None and gap <= OPTIMAL_GAP:
-        return "gap", OBJECTIVE_PROVED, f"no {others} has a better objective. Not proved: {open_part}"
+        return "gap", OBJECTIVE_PROVED, f"no {others} {better}. Not proved: {open_part}"
     if gap is None:
         return "heuristic", gap_words(None), "the search ended before anything was proved"
+    if counts_costs:
+        return "gap", gap_words(gap), f"no {others} costs less than {_least_words(certificate)} on the training rows"
     bound = certificate.get("bound")
     named = "the bound" if bound is None else number_text(float(bound), 6)
     return "gap", gap_words(gap), f"no {others} has an objective above {named} on the training rows"
+
+
+def _least_words(certificate: Mapping[str, Any]) -> str:
+    """Return the proved lower bound of the cost in its unit, from a certificate or the record of `train`."""
+    costs = certificate.get("costs") or certificate
+    unit = costs.get("unit") or costs.get("cost_unit") or ""
+    least = costs.get("least")
+    return "the bound" if least is None else f"{number_text(least)} {unit}".strip()
 
 
 def limit_warning(certificate: Certificate, limits: Limits) -> str:

@@ -131,6 +131,35 @@ def test_run_over_rest_takes_costs_as_an_object(owner, dataset):
     assert "'nobody' is not a class" in json.dumps(refused.json())
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("cost", "words"),
+    [("2*colour", "'colour' holds no numbers"), ("2*price", "'price' is not a column"), ("rows", "cannot take")],
+)
+def test_cost_of_an_unusable_column_is_refused_before_the_run(owner, dataset, cost, words):
+    api = APIClient()
+    api.force_authenticate(owner)
+    first, second = dataset.profile["classes"]
+    text = cost if cost == "rows" else f"{first}>{second}={cost}"
+    body = {"dataset": str(dataset.pk), "method": "exact", "parameters": {"costs": text}}
+    refused = api.post("/api/v1/runs/", body, format="json")
+    assert refused.status_code == 422
+    assert words in json.dumps(refused.json())
+    assert not dataset.runs.exists()
+
+
+@pytest.mark.django_db
+def test_cost_of_a_text_column_is_named_at_its_field(client, owner, dataset):
+    client.force_login(owner)
+    form = RunForm(user=owner, dataset=dataset, method=get("exact"))
+    data = {name: value for name, value in defaults_of(form).items() if value != ""}
+    data |= {"p_costs-0-1": "2*colour", "evaluation": "none"}
+    data |= {"dataset": str(dataset.pk), "method": "exact"}
+    page = client.post("/runs/new/", data).content.decode()
+    assert "&#x27;colour&#x27; holds no numbers" in page
+    assert not dataset.runs.exists()
+
+
 def defaults_of(form):
     """What a browser sends of an untouched form; the table of costs has fields of its own."""
     fields = form.fields.items()

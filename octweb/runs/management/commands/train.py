@@ -143,7 +143,7 @@ class Command(TrainingCommand):
             f"{c.seconds:.3g} s"
         )
         if c.costs is not None:
-            self.stdout.write(cost_sentence(c.costs))
+            self.stdout.write(f"{result.summary['claim']}. {cost_sentence(c.costs)}")
         if result.summary["single_leaf"]:
             self.stdout.write(result.summary["single_leaf"])
         written = result.summary["proof"]

@@ -1,0 +1,100 @@
+"""A tree of least cost: every place says that costs were counted, and none calls it proved optimal."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from octweb.datasets import stored
+from octweb.dossier.document import to_html
+from octweb.registry import actions
+from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
+from trainer.dossier import dossier as make_dossier
+from trainer.training.claims import LEAST_COST, claim_words, read_claim
+from trainer.training.run import TrainRequest, train
+from trainer.tree.file import from_json
+
+pytestmark = pytest.mark.django_db
+PAGES = {
+    "strip": "/models/{pk}/",
+    "proof": "/models/{pk}/?mode=proof",
+    "inspector": "/models/{pk}/?mode=tree&tab=proof",
+    "history": "/models/{pk}/?mode=history",
+    "list": "/models/",
+    "home": "/",
+    "review": "/models/{pk}/review/",
+    "waiting": "/models/review/",
+    "compare": "/models/compare/",
+    "API": "/api/v1/models/{pk}/",
+    "HTML file": "/models/{pk}/download/html/",
+    "admin": "/admin/registry/treemodel/",
+}
+
+
+@pytest.fixture
+def request_of(dataset):  # noqa: F811
+    table, labels = stored.load(dataset)
+    parameters = {"depth": 2, "leaf_penalty": 0.01, "costs": "no>yes=5", "cost_unit": "EUR"}
+    return TrainRequest(table=table, labels=labels, method="exact", parameters=parameters, test_share=0.25)
+
+
+@pytest.fixture
+def document(request_of):
+    return train(request_of).model.to_json()
+
+
+@pytest.fixture
+def model(owner, dataset, document):  # noqa: F811
+    return actions.register(owner=owner, document=document, dataset=dataset, title="Cheapest")
+
+
+def visible(text: str) -> str:
+    """The text of a page without tags and scripts, in single spaces."""
+    text = re.sub(r"<(script|style).*?</\1>|<[^>]*>", " ", text, flags=re.DOTALL)
+    return " ".join(html.unescape(text).replace("\u202f", " ").split())
+
+
+@pytest.mark.parametrize("place", PAGES)
+def test_claim_of_least_cost_is_the_same_everywhere(place, model, client, staff):
+    actions.ask_for_approval(model, by=model.owner)
+    client.force_login(staff)
+    answer = client.get(PAGES[place].format(pk=model.pk))
+    assert answer.status_code == 200
+    text = visible(answer.content.decode())
+    assert LEAST_COST in text
+    assert "Proved optimal" not in text
+    assert "has a better objective" not in text
+
+
+def test_html_file_says_what_answers_cost(model, client, owner):
+    client.force_login(owner)
+    text = visible(client.get(f"/models/{model.pk}/download/html/").content.decode())
+    assert "The answers cost" in text
+    assert "EUR" in text
+
+
+def test_dossier_says_least_cost_and_the_cost(document, csv_file, tmp_path):  # noqa: F811
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(document))
+    record = make_dossier(path, csv_file)
+    text = visible(to_html(record, from_json(document).tree))
+    assert LEAST_COST in text
+    assert "The answers cost" in text
+    assert "Proved optimal" not in text
+
+
+def test_gap_of_costs_names_the_bound_in_its_unit(request_of):
+    result = train(request_of)
+    stopped = replace(result.certificate, bound=result.certificate.objective + 0.05, gap=0.05, status="time_limit")
+    stopped.costs["least"] = 12.5
+    claim = read_claim(stopped.to_json())
+    assert claim.kind == "gap"
+    assert "costs less than 12.5 EUR" in claim.explanation
+    assert read_claim({"guarantee": "tree", **result.summary}).words == LEAST_COST
+    assert claim_words(result.certificate.to_json()).startswith(
+        f"{LEAST_COST}: no tree of the searched space costs less"
+    )
