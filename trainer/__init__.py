@@ -9,7 +9,16 @@ from typing import Any
 
 from trainer.version import VERSION as __version__
 
-__all__ = ["ESTIMATOR_NAMES", "Tree", "Workbench", "__version__", "inspect", "make_classifier", "progress_bars"]
+__all__ = [
+    "ESTIMATOR_NAMES",
+    "Tree",
+    "Workbench",
+    "__version__",
+    "inspect",
+    "make_classifier",
+    "progress_bars",
+    "regrets",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -25,6 +34,10 @@ def __getattr__(name: str) -> Any:
         from trainer.data.inspect_table import inspect
 
         return inspect
+    if name == "regrets":
+        from trainer.data.rewards import regrets
+
+        return regrets
     if name == "progress_bars":
         from trainer.sklearn_api.notebook import progress_bars
 

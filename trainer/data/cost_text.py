@@ -105,6 +105,12 @@ def _from_json(text: str, names: SettingNames) -> tuple[Given, str]:
         record = json.loads(text, parse_float=str, parse_int=str)
     except (ValueError, RecursionError) as error:
         raise ParameterError({"costs": f"this is not JSON: {error}."}) from None
+    if "rewards" in record and "rewards" not in names.classes:
+        raise ParameterError(
+            {
+                "costs": "rewards are read by the command 'train' alone. In Python give fit(X, y, costs=trainer.regrets(rewards))."
+            }
+        )
     by_class = record.get("costs", record)
     if not isinstance(by_class, dict) or not all(isinstance(row, dict) for row in by_class.values()):
         example = '{"unit": "EUR", "costs": {"bad": {"good": 5}}}'

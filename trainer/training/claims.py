@@ -210,6 +210,16 @@ def cost_sentence(costs: Mapping[str, Any]) -> str:
     return words
 
 
+def reward_sentence(record: Mapping[str, Any]) -> str:
+    """Return what a tree's answers earn on the training rows, beside the best constant answer, from the record of `train`."""
+    unit = f" {record['reward_unit']}" if record["reward_unit"] else ""
+    best = record["best_constant_reward"]
+    return (
+        f"The answers earn {number_text(record['reward'])}{unit} on the training rows, {number_text(record['reward_per_row'])}{unit} per row. "
+        f"Always answering {best['answer']} earns {number_text(best['reward'])}{unit}. Below, a cost is what the best answer of a row earns more."
+    )
+
+
 def _claim_texts(certificate: Mapping[str, Any]) -> tuple[Kind, str, str]:
     """Return kind, words and explanation of what is proved, without the number of wishes and their price."""
     guarantee = certificate.get("guarantee")

@@ -53,6 +53,8 @@ class TrainRequest:
     `warm_start` is a tree to begin with, its columns and classes matched by name. Folds begin without it: it may have seen
     their held-out rows. `proof` is the file that the proof of the bound is written to, within `proof_limits`.
     `left` is what a training of this request had found when it was killed: it is kept, and nothing is searched.
+    `costs`, float64 (rows, classes), is what each answer costs in each row, where rows have costs of their own: the parameter `costs` is
+    then "rows".
     """
 
     table: Table
@@ -67,6 +69,7 @@ class TrainRequest:
     proof: Path | None = None
     proof_limits: ProofLimits = field(default_factory=ProofLimits)
     left: RecoveredRun | None = None
+    costs: np.ndarray | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +96,11 @@ def train(
     train_rows, test_rows = holdout(request.labels.codes, request.test_share, settings.get("seed", 0))
     problem = _problem(request, settings, train_rows, start=request.warm_start)
     test_costs = costs_of(
-        request.table.take(test_rows), request.labels.take(test_rows), settings, weights=_weights(request, test_rows)
+        request.table.take(test_rows),
+        request.labels.take(test_rows),
+        settings,
+        weights=_weights(request, test_rows),
+        given=None if request.costs is None else request.costs[test_rows],
     )
     prepare(problem)
     monitor = Monitor(limits_of(settings), sink)
@@ -145,7 +152,7 @@ def train(
         metrics=metrics,
         certificate=claim,
         fingerprint=fingerprint(problem.table, problem.labels),
-        rows=rows_record(len(request.table), test_rows, fold, request.weights, fold_trees),
+        rows=rows_record(len(request.table), test_rows, fold, request.weights, fold_trees, request.costs),
         reading=request.table.reading,
     )
     return TrainResult(
@@ -329,7 +336,15 @@ def training_problem(request: TrainRequest) -> Problem:
 
 def _problem(request: TrainRequest, settings: Settings, rows: np.ndarray, start: Tree | None = None) -> Problem:
     weights = None if request.weights is None else request.weights[rows]
-    return pose(request.table.take(rows), request.labels.take(rows), settings, weights=weights, start=start)
+    given = None if request.costs is None else request.costs[rows]
+    return pose(
+        request.table.take(rows),
+        request.labels.take(rows),
+        settings,
+        weights=weights,
+        start=start,
+        given_costs=given,
+    )
 
 
 def _check_start(request: TrainRequest, method: Method) -> None:

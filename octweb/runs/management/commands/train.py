@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,16 @@ from octweb.core.orphans import exit_with_parent
 from octweb.runs.command import TrainingCommand, with_schema
 from octweb.runs.estimate import before_training, trainings_words
 from trainer.certificate import Status
+from trainer.data.costs import EACH_ROW
+from trainer.data.folds import training_rows
 from trainer.data.inspection import warn_identifiers
+from trainer.data.problem import setting_names
+from trainer.data.rewards import read_rewards, regrets, reward_record, split_rewards
+from trainer.dtypes import FloatArray
 from trainer.errors import DataError
 from trainer.methods.monitor import Monitor
 from trainer.registry import METHODS, get
-from trainer.training.claims import cost_sentence, splits_words
+from trainer.training.claims import cost_sentence, reward_sentence, splits_words
 from trainer.training.proof_file import ProofLimits
 from trainer.training.recovery import RecoveredRun, left_in
 from trainer.training.run import TrainRequest, TrainResult, progress_writer, save, train, training_problem
@@ -76,6 +81,11 @@ class Command(TrainingCommand):
         if options["sha256"]:
             _check_digest(Path(options["data"]), options["sha256"])
         table, labels = self.data(options)
+        rewards = read_rewards(str(raw.get("costs") or ""), setting_names(table, labels))
+        earned = None
+        if rewards is not None:
+            table, earned = split_rewards(table, rewards)
+            raw |= {"costs": EACH_ROW, "cost_unit": raw.get("cost_unit") or rewards.unit}
         start = read_model(options["warm_start"]).tree if options["warm_start"] else None
         request = TrainRequest(
             table=table,
@@ -89,6 +99,7 @@ class Command(TrainingCommand):
             proof=Path(options["proof"]) if options["proof"] else None,
             left=left_in(Path(options["killed"]), start) if options["killed"] else None,
             proof_limits=ProofLimits(seconds=options["proof_seconds"], size=int(options["proof_size"] * 1_000_000)),
+            costs=None if earned is None else regrets(earned),
         )
         settings = method.settings(raw)
         self.expected = before_training(method, settings, table, len(labels.classes))
@@ -102,6 +113,8 @@ class Command(TrainingCommand):
         result = self._train(request, options["progress"], Status(options["ended"]))
         if options["output"]:
             save(result.model, options["output"])
+        if earned is not None:
+            result = _with_rewards(result, request, earned)
         self._print(result, options)
 
     def _train(self, request: TrainRequest, progress: str | None, ended: Status) -> TrainResult:
@@ -143,7 +156,8 @@ class Command(TrainingCommand):
             f"{c.seconds:.3g} s"
         )
         if c.costs is not None:
-            self.stdout.write(f"{result.summary['claim']}. {cost_sentence(c.costs)}")
+            earns = f"{reward_sentence(result.summary)} " if "reward" in result.summary else ""
+            self.stdout.write(f"{result.summary['claim']}. {earns}{cost_sentence(c.costs)}")
         if result.summary["single_leaf"]:
             self.stdout.write(result.summary["single_leaf"])
         written = result.summary["proof"]
@@ -153,6 +167,14 @@ class Command(TrainingCommand):
                 if written["made"]
                 else f"no proof: {written['reason']}"
             )
+
+
+def _with_rewards(result: TrainResult, request: TrainRequest, rewards: FloatArray) -> TrainResult:
+    """Return the result with what its answers to the training rows earn."""
+    rows = training_rows(request.labels.codes, result.model.rows, result.model.parameters)
+    answers = result.tree.labels[result.tree.apply(request.table.take(rows).matrix())]
+    unit = str(result.summary["cost_unit"])
+    return replace(result, summary=result.summary | reward_record(rewards[rows], answers, request.labels.classes, unit))
 
 
 def _stand(left: RecoveredRun, ended: Status, monitor: Monitor) -> None:

@@ -1,0 +1,116 @@
+"""Rewards of answers: regrets are searched, and rewards are reported."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from django.core.management import CommandError, call_command
+
+from trainer import make_classifier, regrets
+from trainer.check.recount import verdict, verify
+from trainer.tree.file import read_model
+
+REWARDS = {"unit": "EUR", "rewards": {"drug": "gain", "none": -1, "pill": "0.5*gain"}}
+
+
+def best_reward(X, rewards, depth):
+    """Return the highest reward of all trees over yes/no columns."""
+    found = rewards.sum(axis=0).max() if len(rewards) else 0.0
+    for x in X.T if depth else ():
+        yes = x > 0.5
+        found = max(
+            found, best_reward(X[yes], rewards[yes], depth - 1) + best_reward(X[~yes], rewards[~yes], depth - 1)
+        )
+    return found
+
+
+@pytest.fixture
+def trial():
+    """Treatments that rows got, yes/no columns, and an estimated gain that may be negative."""
+    rng = np.random.default_rng(3)
+    X = rng.integers(0, 2, (60, 3))
+    frame = pd.DataFrame(X, columns=["p", "q", "r"])
+    frame["gain"] = np.round(rng.normal(0, 4, 60) + 3 * X[:, 0] - 2 * X[:, 1], 2)
+    frame["treatment"] = np.array(["drug", "none", "pill"])[np.arange(60) % 3]
+    return frame
+
+
+def rewards_of(frame):
+    gain = frame["gain"].to_numpy()
+    return np.column_stack((gain, np.full(len(gain), -1.0), gain / 2))
+
+
+def trained(trial, tmp_path, capsys, record, *arguments):
+    trial.to_csv(tmp_path / "trial.csv", index=False)
+    (tmp_path / "rewards.json").write_text(json.dumps(record))
+    command = ["train", str(tmp_path / "trial.csv"), "--target=treatment", "--method=exact", "--depth=2"]
+    call_command(*command, f"--costs={tmp_path / 'rewards.json'}", *arguments)
+    return capsys.readouterr().out
+
+
+def test_treatment_rule_earns_the_highest_reward(trial, tmp_path, capsys):
+    model = tmp_path / "model.json"
+    out = trained(trial, tmp_path, capsys, REWARDS, "--json", f"--output={model}")
+    record = json.loads(out.strip().splitlines()[-1])
+    rewards = rewards_of(trial)
+    assert record["reward"] == pytest.approx(best_reward(trial[["p", "q", "r"]].to_numpy(), rewards, 2))
+    assert record["reward_per_row"] == pytest.approx(record["reward"] / 60)
+    assert record["best_constant_reward"]["reward"] == pytest.approx(rewards.sum(axis=0).max())
+    assert record["reward"] == pytest.approx(rewards.max(axis=1).sum() - record["cost"])
+    assert record["cost_unit"] == record["reward_unit"] == "EUR"
+    assert [c.name for c in read_model(model).tree.schema] == ["p", "q", "r"]
+    assert verdict(verify(model, tmp_path / "trial.csv")) == "proved"
+
+
+def test_rewards_of_held_out_rows_are_counted(trial, tmp_path, capsys):
+    model = tmp_path / "model.json"
+    out = trained(trial, tmp_path, capsys, REWARDS, f"--output={model}", "--test-share=0.25")
+    assert "The answers earn" in out
+    metrics = json.loads(model.read_text())["metrics"]
+    assert metrics["test"]["n"] == 15
+    assert metrics["test"]["cost"] >= 0
+    assert verdict(verify(model, tmp_path / "trial.csv")) == "proved"
+
+
+def test_estimator_maximises_rewards_as_regrets(trial):
+    X = trial[["p", "q", "r"]]
+    rewards = rewards_of(trial)
+    model = make_classifier("exact", depth=2).fit(X, trial["treatment"], costs=regrets(rewards))
+    answers = np.searchsorted(model.classes_, model.predict(X))
+    assert rewards[np.arange(60), answers].sum() == pytest.approx(best_reward(X.to_numpy(), rewards, 2))
+
+
+def test_regrets_are_differences_of_decimals():
+    assert regrets([[0.3, 0.1], [-1, 0.7]]).tolist() == [[0.0, 0.2], [1.7, 0.0]]
+    with pytest.raises(ValueError, match="finite numbers"):
+        regrets([[np.nan, 1.0]])
+
+
+@pytest.mark.parametrize(
+    ("rewards", "words"),
+    [
+        ({"drug": 1, "none": 0}, "'pill' has no reward"),
+        ({"drug": 1, "none": 0, "pill": 0, "tea": 2}, "'tea' is not a class"),
+        ({"drug": "much", "none": 0, "pill": 0}, "is not a number, a column"),
+        ({"drug": "2*height", "none": 0, "pill": 0}, "'height' is not a column"),
+        ({"drug": "2*treatment", "none": 0, "pill": 0}, "'treatment' is not a column"),
+        ({"drug": {"none": 1}}, "one value for each answer"),
+    ],
+)
+def test_rewards_that_cannot_be_used_are_refused(trial, tmp_path, capsys, rewards, words):
+    with pytest.raises(CommandError, match=words):
+        trained(trial, tmp_path, capsys, {"rewards": rewards})
+
+
+def test_empty_reward_is_named(trial, tmp_path, capsys):
+    trial.loc[4, "gain"] = np.nan
+    with pytest.raises(CommandError, match="'gain' is empty in row 5"):
+        trained(trial, tmp_path, capsys, REWARDS)
+
+
+def test_rewards_elsewhere_are_refused(trial):
+    with pytest.raises(ValueError, match="rewards are read by the command 'train'"):
+        make_classifier("exact", costs=REWARDS).fit(trial[["p", "q", "gain"]], trial["treatment"])
