@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
-from drf_spectacular.utils import extend_schema_field
+from drf_spectacular.utils import extend_schema_field, inline_serializer
 from rest_framework import serializers
 
 from octweb.core.api import Name, StrictTextField
@@ -13,6 +13,7 @@ from octweb.registry.claims import RETIRED_HELP
 from octweb.registry.models import ReviewEvent, ShareLevel, TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.selection import selection_of
+from trainer.evaluate.verdict import Kind, base_rate, read_verdict
 
 
 class ClaimSerializer(serializers.Serializer):
@@ -21,6 +22,28 @@ class ClaimSerializer(serializers.Serializer):
     kind = serializers.ChoiceField(["proved", "wishes", "gap", "heuristic"])
     words = serializers.CharField()
     tip = serializers.CharField()
+
+
+BASE_RATE = inline_serializer(
+    "BaseRate",
+    {
+        "class": serializers.CharField(),
+        "share": serializers.FloatField(),
+        "rows": serializers.ChoiceField(["unseen", "training"], help_text="the rows on which the share is counted"),
+    },
+    allow_null=True,
+)
+VERDICT = inline_serializer(
+    "Verdict",
+    {
+        "kind": serializers.ChoiceField(list(get_args(Kind))),
+        "sentence": serializers.CharField(),
+        "next": serializers.CharField(),
+        "settings": serializers.DictField(
+            help_text="parameters of the method to train with next; empty: none in particular"
+        ),
+    },
+)
 
 
 class WishSerializer(serializers.Serializer):
@@ -114,6 +137,12 @@ class SelectionSerializer(serializers.Serializer):
 class ModelDetailSerializer(ModelSerializer):
     """A model with its tree, what is claimed, and its history."""
 
+    base_rate = serializers.SerializerMethodField(
+        help_text="how often one answer for all rows is right: always the most frequent class of the training rows"
+    )
+    verdict = serializers.SerializerMethodField(
+        help_text="whether it is better than one answer for all, and what to do"
+    )
     served = serializers.SerializerMethodField(help_text="whether the name without a number answers with it")
     claims = serializers.SerializerMethodField()
     warnings = serializers.SerializerMethodField(
@@ -142,6 +171,8 @@ class ModelDetailSerializer(ModelSerializer):
     class Meta(ModelSerializer.Meta):
         fields = [
             *ModelSerializer.Meta.fields,
+            "base_rate",
+            "verdict",
             "served",
             "claims",
             "warnings",
@@ -160,6 +191,15 @@ class ModelDetailSerializer(ModelSerializer):
             "selection",
         ]
         read_only_fields = fields
+
+    @extend_schema_field(BASE_RATE)
+    def get_base_rate(self, model: TreeModel) -> dict[str, Any] | None:
+        rate = base_rate(model_file(model))
+        return None if rate is None else rate.to_json()
+
+    @extend_schema_field(VERDICT)
+    def get_verdict(self, model: TreeModel) -> dict[str, Any]:
+        return read_verdict(model_file(model)).to_json()
 
     @extend_schema_field(ClaimSerializer(many=True))
     def get_claims(self, model: TreeModel) -> list[dict[str, str]]:

@@ -23,6 +23,7 @@ from trainer.dossier import measures
 from trainer.dossier.claim import claim
 from trainer.dossier.rows import DossierRows, rows_of
 from trainer.errors import ModelFileError
+from trainer.evaluate.verdict import read_verdict
 from trainer.training.claims import wishes_in_words
 from trainer.tree.describe import rules_text, split_text
 from trainer.tree.document import publishable
@@ -75,6 +76,7 @@ def dossier(
             "proof": None if proof is None else {"sha256": _sha256(Path(proof)), "bytes": Path(proof).stat().st_size},
         },
         "constraints": [_line(f, file) for f in findings if f.claim.split()[0].strip("'\":") in RESTRICTIONS],
+        "verdict": read_verdict(file).to_json(),
         "performance": {
             "unseen": measures.performance(rows, rows.unseen),
             "training": measures.performance(rows, rows.training),

@@ -27,6 +27,7 @@ from trainer.data.inspection import identifiers_in, warn_identifiers
 from trainer.data.problem import Problem
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.errors import ParameterError, list_names
+from trainer.evaluate.verdict import Verdict, read_verdict
 from trainer.methods.base import Method, Settings
 from trainer.registry import METHODS, get
 from trainer.sklearn_api.estimator_input import (
@@ -228,6 +229,12 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         indices = paths[visited]
         shape = (len(paths), len(self.tree_.nodes))
         return csr_matrix((np.ones(len(indices), np.int64), indices, starts), shape=shape)
+
+    @property
+    def verdict_(self) -> Verdict:
+        """Whether the fitted tree is better than one answer for all rows, with the next step; see `trainer.evaluate.verdict`."""
+        check_is_fitted(self)
+        return read_verdict(replace(self._fitted, certificate=self.certificate_.to_json()))
 
     def get_depth(self) -> int:
         """The largest number of branchings on a path of the tree."""

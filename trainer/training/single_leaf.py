@@ -23,12 +23,13 @@ def reason(file: ModelFile) -> str:
         return ""
     if sum(n > 0 for n in root.counts) < 2 and not file.certificate.get("costs"):
         return "All training rows have the same class, so there is nothing to ask."
-    return _forbidden(file, root.rows) or _not_worth_it(file)
+    return forbidding(file) or _not_worth_it(file)
 
 
-def _forbidden(file: ModelFile, rows: int) -> str:
-    """The setting that leaves room for one leaf only."""
+def forbidding(file: ModelFile) -> str:
+    """Return which setting leaves room for one leaf only, as a sentence; empty if none does."""
     settings = file.parameters
+    rows = file.tree.nodes[0].rows
     leaf = int(settings.get("min_leaf") or 1)
     node = int(settings.get("min_node") or 1)
     if settings.get("depth") == 0:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 from typing import Any
+from urllib.parse import urlencode
 
 from django import template
 
 from octweb.core.badges import LOOK
 from octweb.registry import claims
 from octweb.registry.models import TreeModel
+from trainer.evaluate.verdict import Verdict
 
 register = template.Library()
 _count = itertools.count()
@@ -25,6 +27,21 @@ def claims_of(model: TreeModel) -> list[dict[str, Any]]:
             {"id": f"claim-{next(_count)}", "style": style, "icon": icon, "words": claim.words, "tip": claim.tip}
         )
     return found
+
+
+@register.simple_tag
+def verdict_of(model: TreeModel) -> Verdict | None:
+    """Whether the model is better than one answer for all rows; None for a damaged document."""
+    return claims.verdict_of(model)
+
+
+@register.simple_tag
+def next_run(model: TreeModel, verdict: Verdict) -> str:
+    """The query of the form of a new run with the settings that the verdict proposes; "" if it proposes none."""
+    if model.dataset_id is None or not verdict.settings:
+        return ""
+    fields = {f"p_{name}": value for name, value in verdict.settings.items()}
+    return urlencode({"dataset": model.dataset_id, "method": model.method, **fields})
 
 
 @register.simple_tag

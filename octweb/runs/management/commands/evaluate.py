@@ -23,6 +23,7 @@ from trainer.data.reader import load
 from trainer.errors import DataError, ParameterError, TrainerError
 from trainer.evaluate import FoldRecord, Study, StudyDataset, Variant, report, run_study
 from trainer.evaluate.folded import with_folds
+from trainer.evaluate.verdict import summary_members
 from trainer.methods.base import Method
 from trainer.registry import METHODS, get
 from trainer.table import ColumnKind
@@ -157,8 +158,9 @@ def _train_on_all(study: Study, records: list[FoldRecord], options: dict[str, An
         name=options["name"],
     )
     result = train(request)
-    save(with_folds(result.model, study, records), options["model"])
-    return {"whole": result.summary}
+    model = with_folds(result.model, study, records)
+    save(model, options["model"])
+    return {"whole": result.summary | summary_members(model)}
 
 
 def _variants(options: dict[str, Any]) -> list[Variant]:

@@ -20,6 +20,7 @@ from trainer.data.problem import setting_names
 from trainer.data.rewards import read_rewards, regrets, reward_record, split_rewards
 from trainer.dtypes import FloatArray
 from trainer.errors import DataError
+from trainer.evaluate.verdict import read_verdict, summary_members
 from trainer.methods.monitor import Monitor
 from trainer.registry import METHODS, get
 from trainer.training.claims import cost_sentence, reward_sentence, splits_words
@@ -138,7 +139,11 @@ class Command(TrainingCommand):
         if warning:
             self.stderr.write(f"warning: {warning}")
         if options["json"]:
-            record = result.summary | {"expected": asdict(self.expected), "rows_dropped": self.rows_dropped}
+            record = (
+                result.summary
+                | summary_members(result.model)
+                | {"expected": asdict(self.expected), "rows_dropped": self.rows_dropped}
+            )
             record |= {"warnings": [warning] if warning else []}
             self.stdout.write(json.dumps(record, allow_nan=False))
             return
@@ -158,8 +163,8 @@ class Command(TrainingCommand):
         if c.costs is not None:
             earns = f"{reward_sentence(result.summary)} " if "reward" in result.summary else ""
             self.stdout.write(f"{result.summary['claim']}. {earns}{cost_sentence(c.costs)}")
-        if result.summary["single_leaf"]:
-            self.stdout.write(result.summary["single_leaf"])
+        verdict = read_verdict(result.model)
+        self.stdout.write(f"{verdict.sentence} Next: {verdict.next}")
         written = result.summary["proof"]
         if written is not None:
             self.stdout.write(

@@ -1,0 +1,100 @@
+"""A tree that is no better than one answer: every page, the API, the dossier and the command line say so in the same words."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+import re
+
+import numpy as np
+import pytest
+from django.core.management import call_command
+
+from octweb.datasets import actions as datasets
+from octweb.dossier.document import to_html
+from octweb.registry import actions
+from octweb.registry.parsed import model_file
+from trainer.dossier import dossier as make_dossier
+from trainer.evaluate.verdict import read_verdict
+from trainer.training.run import TrainRequest, train
+
+pytestmark = pytest.mark.django_db
+PAGES = ("/models/{pk}/", "/models/{pk}/review/", "/api/v1/models/{pk}/")
+
+
+def noise_csv() -> str:
+    """160 rows of three columns that say nothing about the class."""
+    rng = np.random.default_rng(5)
+    X = rng.integers(0, 30, (160, 3))
+    y = np.where(rng.random(160) < 0.7, "well", "ill")
+    return "a,b,c,state\n" + "".join(f"{r[0]},{r[1]},{r[2]},{k}\n" for r, k in zip(X, y, strict=True))
+
+
+@pytest.fixture
+def model(owner, media):
+    table = datasets.create(
+        owner=owner, file=io.BytesIO(noise_csv().encode()), source_name="n.csv", name="n", target="state"
+    )
+    rows, labels = datasets.load(table)
+    request = TrainRequest(table=rows, labels=labels, method="cart", parameters={"depth": 4}, test_share=0.3)
+    result = train(request)
+    return actions.register(owner=owner, document=result.model.to_json(), dataset=table, title="Noise")
+
+
+def visible(text: str) -> str:
+    text = re.sub(r"<(script|style).*?</\1>|<[^>]*>", " ", text, flags=re.DOTALL)
+    return " ".join(html.unescape(text).replace("\\u202f", " ").split())
+
+
+@pytest.mark.parametrize("address", PAGES)
+def test_tree_no_better_than_one_answer_says_so(model, owner, client, address):
+    verdict = read_verdict(model_file(model))
+    assert verdict.kind == "worse"
+    client.force_login(owner)
+    page = visible(client.get(address.format(pk=model.pk)).content.decode().replace('\\"', '"'))
+    assert " ".join(verdict.sentence.split()) in page.replace("\u202f", " ")
+    assert verdict.next in page
+
+
+def test_next_step_opens_form_with_proposed_settings(model, owner, client):
+    client.force_login(owner)
+    page = client.get(f"/models/{model.pk}/").content.decode()
+    address = html.unescape(re.search(r'href="(/runs/new/\?[^"]*p_depth=[^"]*)"', page).group(1))
+    form = client.get(address).context["form"]
+    assert form["p_depth"].value() in (3, "3")
+    assert form.method.id == "cart"
+
+
+@pytest.mark.parametrize("address", ["/", "/models/"])
+def test_lists_show_base_rate_beside_accuracy(model, owner, client, address):
+    client.force_login(owner)
+    rate = read_verdict(model_file(model)).base_rate
+    page = visible(client.get(address).content.decode())
+    assert f"one answer: {100 * rate.share:.1f} %" in page.replace("\u202f", " ")
+
+
+def test_dossier_states_verdict(model, media, tmp_path):
+    path = tmp_path / "n.csv"
+    path.write_text(noise_csv())
+    file = tmp_path / "model.json"
+    file.write_text(model.document)
+    record = make_dossier(file, path)
+    verdict = read_verdict(model_file(model))
+    assert record["verdict"] == verdict.to_json()
+    assert verdict.sentence in html.unescape(to_html(record, model_file(model).tree))
+
+
+@pytest.mark.parametrize("command", ["train", "evaluate"])
+def test_command_prints_base_rate_and_verdict(tmp_path, command):
+    path = tmp_path / "n.csv"
+    path.write_text(noise_csv())
+    out = io.StringIO()
+    options = {"target": "state", "json": True, "method": "cart" if command == "train" else ["cart"], "stdout": out}
+    options |= {"test_share": 0.3} if command == "train" else {"folds": 4, "model": str(tmp_path / "m.json")}
+    call_command(command, str(path), **options)
+    record = json.loads(out.getvalue().splitlines()[-1])
+    record = record if command == "train" else record["whole"]
+    assert record["base_rate"]["class"] == "well"
+    assert record["base_rate"]["rows"] == "unseen"
+    assert record["verdict"]["kind"] in ("worse", "chance")

@@ -1,0 +1,106 @@
+"""The verdict on a tree: each branch of docs/verdict.md, from counts alone and from trainings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+
+from trainer import Tree
+from trainer.evaluate.verdict import Kind, base_rate, read_verdict
+from trainer.sklearn_api.estimators import make_classifier
+from trainer.table import ColumnKind, ColumnSchema
+from trainer.tree.file import ModelFile
+from trainer.tree.nodes import tree_from_json
+
+SCHEMA = (ColumnSchema(name="age", kind=ColumnKind.NUMERIC),)
+OPTIMAL = {"status": "optimal", "guarantee": "tree", "objective": 0.9, "bound": 0.9, "gap": 0.0, "n": 100}
+
+
+def stump() -> Tree:
+    """60 rows of class a and 40 of class b; 90 are right."""
+    nodes: list[dict[str, Any]] = [
+        {"id": 0, "counts": [60, 40], "split": {"kind": "threshold", "feature": "age", "threshold": 1.0}, "left": 1, "right": 2},
+        {"id": 1, "counts": [55, 5], "class": "a"},
+        {"id": 2, "counts": [5, 35], "class": "b"},
+    ]
+    return tree_from_json(nodes, schema=SCHEMA, classes=("a", "b"))
+
+
+def model(confusion: list[list[int]] | None, *, train: float = 0.9, **more: Any) -> ModelFile:
+    """The stump with counts of unseen rows, by actual class and answer."""
+    metrics: dict[str, Any] = {"train": {"n": 100, "correct": round(100 * train), "accuracy": train}}
+    if confusion is not None:
+        counts = np.array(confusion)
+        n = int(counts.sum())
+        right = int(np.trace(counts))
+        metrics["test"] = {"n": n, "correct": right, "accuracy": right / n, "confusion": confusion}
+    return ModelFile(tree=stump(), metrics=metrics, **{"certificate": OPTIMAL, "parameters": {"depth": 3}} | more)
+
+
+COSTS = {"unit": "EUR", "best_constant": {"answer": "a", "cost": 40.0}}
+
+
+def with_costs(cost: float) -> ModelFile:
+    found = model([[27, 3], [2, 18]], certificate=OPTIMAL | {"costs": COSTS})
+    test = found.metrics["test"] | {"cost": cost, "constant_cost": 40.0}
+    return replace(found, metrics=dict(found.metrics) | {"test": test})
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "words", "settings"),
+    [
+        (model(None), "unknown", "Nothing is known about new rows", {}),
+        (model([[20, 10], [10, 10]], train=0.6), "worse", "60.0\u202f% of new rows; always answering “a” is right for 60.0", {}),
+        (model([[20, 10], [12, 8]]), "worse", "no better than this one answer", {"depth": 2}),
+        (model([[28, 2], [16, 4]], train=0.64), "chance", "may be chance", {}),
+        (model([[52, 8], [8, 32]], train=1.0), "noise", "16.0 points more often", {"depth": 2}),
+        (model([[27, 3], [2, 18]]), "good", "90.0\u202f% of new rows; always answering “a” is right for 60.0", {}),
+        (model([[20, 10], [8, 12]], parameters={"class_weight": "balanced"}), "other_aim", "all classes alike", {}),
+        (model([[27, 3], [2, 18]], certificate=OPTIMAL | {"status": "time_limit", "bound": 0.95, "gap": 0.05}), "open", "A better tree may exist", {}),
+        (with_costs(40.0), "worse", "cost 0.8\u202fEUR for each new row; always answering “a” costs 0.8\u202fEUR", {"depth": 2}),
+        (with_costs(10.0), "good", "cost 0.2\u202fEUR for each new row", {}),
+    ],
+)  # fmt: skip
+def test_verdict_of_each_branch(given: ModelFile, kind: str, words: str, settings: dict[str, Any]) -> None:
+    found = read_verdict(given)
+    assert (found.kind, found.settings) == (kind, settings)
+    assert words in found.sentence
+    assert found.good == (kind == "good")
+
+
+@pytest.mark.parametrize(
+    ("given", "settings", "step"),
+    [
+        ({"leaf_penalty": 0.9}, {"leaf_penalty": 0.18}, "Allow a larger tree, for example leaf_penalty 0.18."),
+        ({}, {"depth": 3}, "Allow a larger tree, for example depth 3."),
+        ({"min_leaf": 3}, {}, "Change this setting."),
+    ],
+)
+def test_verdict_of_one_leaf_names_setting(given: dict[str, Any], settings: dict[str, Any], step: str) -> None:
+    X = np.array([[1.0], [2.0], [2.0], [2.0]])
+    y = np.array(["a", "a", "a", "b"])
+    found = make_classifier("exact", depth=2, **given).fit(X, y).verdict_
+    assert (found.kind, found.settings, found.next) == ("constant", settings, step)
+    assert "always answers “a”" in found.sentence
+    assert "right for 75.0\u202f% of its training rows" in found.sentence
+
+
+def test_verdict_of_one_class_proposes_no_setting() -> None:
+    found = make_classifier("cart", depth=2).fit(np.array([[1.0], [2.0]]), np.array(["a", "a"])).verdict_
+    assert (found.kind, found.settings) == ("constant", {})
+
+
+def test_base_rate_counts_unseen_rows_of_training_class() -> None:
+    # b is more frequent among the unseen rows, but a tree for new rows cannot know that
+    found = base_rate(model([[9, 1], [5, 35]]))
+    assert found is not None
+    assert found.to_json() == {"class": "a", "share": 0.2, "rows": "unseen"}
+
+
+def test_every_kind_is_documented() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "verdict.md").read_text(encoding="utf-8")
+    assert [kind for kind in get_args(Kind) if f"| `{kind}` |" not in text] == []

@@ -1,0 +1,323 @@
+"""Is a tree any good? One sentence and one next step, read from its model file alone.
+
+The same words stand on every page, in the API and on the command line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from trainer.evaluate.intervals import Interval, mcnemar, of_folds, wilson
+from trainer.training import single_leaf
+from trainer.training.claims import read_claim
+from trainer.tree.file import ModelFile
+from trainer.tree.numbers import THIN, number_text, points_text
+
+CHANCE = 0.05  # a difference with a larger p-value may be chance
+LEARNED_NOISE = 0.03  # by so much training rows may be right more often before it is said
+
+Kind = Literal["unknown", "constant", "worse", "other_aim", "chance", "noise", "open", "good"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaseRate:
+    """The share of rows that is right if every row gets one class.
+
+    Parameters
+    ----------
+    label : str
+        The most frequent class of the training rows.
+    share : float
+        Between 0 and 1.
+    unseen : bool
+        Whether it is counted on the unseen rows; otherwise on the training rows.
+    """
+
+    label: str
+    share: float
+    unseen: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record of `train --json` and of the API."""
+        return {"class": self.label, "share": self.share, "rows": "unseen" if self.unseen else "training"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """Whether a tree is better than no tree, and what to do next.
+
+    Parameters
+    ----------
+    kind : str
+        The branch of the rule, see docs/verdict.md.
+    sentence : str
+        One or two sentences for a person who knows nothing of trees.
+    next : str
+        What to do next, as one sentence.
+    base_rate : BaseRate or None
+        None where the file has no rows.
+    """
+
+    kind: Kind
+    sentence: str
+    next: str
+    settings: dict[str, Any]
+    base_rate: BaseRate | None
+
+    @property
+    def good(self) -> bool:
+        """Whether nothing speaks against asking for approval."""
+        return self.kind == "good"
+
+    @property
+    def no_better(self) -> bool:
+        """Whether the tree is no better than a single answer for everybody."""
+        return self.kind in ("constant", "worse", "chance")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record of `train --json` and of the API."""
+        return {"kind": self.kind, "sentence": self.sentence, "next": self.next, "settings": self.settings}
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """The tree and the single answer on the same rows."""
+
+    confusion: np.ndarray  # int64 (classes, classes), by actual class and answer
+    most: int  # the single answer
+    folds: int  # 0: rows that were held out
+    accuracy: float  # of the tree; the mean of the folds where there are folds
+
+    @property
+    def rows(self) -> int:
+        return int(self.confusion.sum())
+
+    @property
+    def right(self) -> int:
+        return int(np.trace(self.confusion))
+
+    @property
+    def base(self) -> int:
+        return int(self.confusion[self.most].sum())
+
+    @property
+    def interval(self) -> Interval | None:
+        return of_folds(self.right, self.rows, self.folds) if self.folds else wilson(self.right, self.rows)
+
+    @property
+    def may_be_chance(self) -> bool:
+        """Whether tree and single answer differ by no more than chance explains (McNemar's exact test on the same rows)."""
+        only_base = self.base - int(self.confusion[self.most, self.most])
+        only_tree = self.right - int(self.confusion[self.most, self.most])
+        return mcnemar(only_tree, only_base) > CHANCE
+
+
+def base_rate(model: ModelFile) -> BaseRate | None:
+    """Return how often the most frequent class of the training rows is right, on unseen rows where they are counted."""
+    unseen = _unseen(model)
+    root = model.tree.nodes[0]
+    most = _most_frequent(model)
+    if unseen is not None:
+        return BaseRate(label=model.tree.classes[most], share=unseen.base / unseen.rows, unseen=True)
+    if not root.rows:
+        return None
+    return BaseRate(label=model.tree.classes[most], share=root.counts[most] / root.rows, unseen=False)
+
+
+def read_verdict(model: ModelFile) -> Verdict:
+    """Return the verdict on a model.
+
+    Parameters
+    ----------
+    model : ModelFile
+        Its metrics, certificate and counts are read, no row of a table.
+
+    Returns
+    -------
+    Verdict
+        The first branch of docs/verdict.md that holds.
+    """
+    finding = _judge(model)
+    settings = _SETTINGS[finding.step](model.parameters) if finding.step in _SETTINGS else {}
+    words = _STEPS[finding.step]
+    if settings:
+        named = " and ".join(f"{name} {value}" for name, value in settings.items())
+        words = f"{words.removesuffix('.')}, for example {named}."
+    return Verdict(
+        kind=finding.kind, sentence=finding.sentence, next=words, settings=settings, base_rate=base_rate(model)
+    )
+
+
+def summary_members(model: ModelFile) -> dict[str, Any]:
+    """Return the members `base_rate` and `verdict` of `train --json`."""
+    rate = base_rate(model)
+    return {"base_rate": None if rate is None else rate.to_json(), "verdict": read_verdict(model).to_json()}
+
+
+def _less(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings for a smaller tree: one question less on each path."""
+    depth = parameters.get("depth")
+    return {"depth": depth - 1} if isinstance(depth, int) and depth > 1 else {}
+
+
+def _more(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings for a larger tree: a fifth of the price of a leaf, or one question more on each path."""
+    penalty = float(parameters.get("leaf_penalty") or 0)
+    if penalty:
+        return {"leaf_penalty": float(f"{penalty / 5:.3g}")}
+    depth = parameters.get("depth")
+    return {"depth": depth + 1} if isinstance(depth, int) else {}
+
+
+_STEPS = {
+    "approve": "Ask for approval.",
+    "hold_out": "Train again with a test share or with folds.",
+    "less": "Try a smaller tree.",
+    "setting": "Change this setting.",
+    "more": "Allow a larger tree.",
+    "columns": "Add columns that tell the classes apart, or more rows.",
+    "rows": "Use folds, so that every row counts once as unseen, or add rows.",
+    "classes": "Look at the mistakes of each class.",
+    "time": "Give the search more time.",
+}
+_SETTINGS = {"less": _less, "more": _more}
+
+
+@dataclass(frozen=True)
+class _Finding:
+    kind: Kind
+    sentence: str
+    step: str  # of _STEPS
+
+
+def _judge(model: ModelFile) -> _Finding:
+    if model.tree.nodes[0].is_leaf:
+        return _judge_leaf(model)
+    if model.certificate.get("costs"):
+        return _judge_costs(model)
+    unseen = _unseen(model)
+    if unseen is None:
+        return _Finding("unknown", _training_words(model), "hold_out")
+    return _judge_unseen(model, unseen)
+
+
+def _judge_leaf(model: ModelFile) -> _Finding:
+    """Judge a tree that asks nothing."""
+    root = model.tree.nodes[0]
+    answer = model.tree.classes[root.label]
+    rate = base_rate(model)
+    share = ""
+    if rate is not None and rate.label == answer:
+        share = (
+            f", which is right for {points_text(rate.share)}{THIN}% of {'new' if rate.unseen else 'its training'} rows"
+        )
+    words = f"It asks nothing and always answers “{answer}”{share}. {single_leaf.reason(model)}"
+    if sum(n > 0 for n in root.counts) < 2:
+        return _Finding("constant", words, "columns")
+    return _Finding("constant", words, "setting" if single_leaf.forbidding(model) else "more")
+
+
+def _judge_unseen(model: ModelFile, unseen: _Measured) -> _Finding:
+    """Judge by the rows that the tree, or the tree of a fold, has not seen."""
+    label = model.tree.classes[unseen.most]
+    base = points_text(unseen.base / unseen.rows)
+    compared = f"Right for {points_text(unseen.accuracy)}{THIN}% of new rows; always answering “{label}” is right for {base}{THIN}%."
+    noise = _noise(model, unseen)
+    aim = _other_aim(model)
+    worse = unseen.right <= unseen.base
+    if aim and (worse or unseen.may_be_chance):
+        return _Finding("other_aim", f"{compared} It was trained for something else: {aim}.", "classes")
+    if worse:
+        words = f"{compared} The tree is no better than this one answer."
+        return _Finding("worse", words, "less" if noise else "columns")
+    if unseen.may_be_chance:
+        return _Finding("chance", f"{compared} The difference may be chance.", "less" if noise else "rows")
+    if noise:
+        words = f"{compared} On its training rows it is right {noise} more often: it has probably learned noise."
+        return _Finding("noise", words, "less")
+    return _open_or_good(model, compared)
+
+
+def _judge_costs(model: ModelFile) -> _Finding:
+    """Judge by the costs of the answers, which the tree was trained for."""
+    stated = model.certificate["costs"]
+    test = model.metrics.get("test") or {}
+    known = "cost" in test and bool(test.get("n"))
+    own = test if known else model.metrics.get("train") or {}
+    if "cost" not in own or not own.get("n"):
+        return _Finding("unknown", "What its answers cost is not known.", "hold_out")
+    unit = f"{THIN}{stated['unit']}" if stated["unit"] else ""
+    cost = number_text(own["cost"] / own["n"]) + unit
+    constant = number_text(own["constant_cost"] / own["n"]) + unit
+    answer = stated["best_constant"]["answer"]
+    compared = f"Its answers cost {cost} for each {'new' if known else 'training'} row; always answering “{answer}” costs {constant}."
+    if not known:
+        return _Finding("unknown", f"{compared} Nothing is known about new rows.", "hold_out")
+    if own["cost"] >= own["constant_cost"]:
+        return _Finding("worse", f"{compared} The tree saves nothing against this one answer.", "less")
+    return _open_or_good(model, compared)
+
+
+def _open_or_good(model: ModelFile, compared: str) -> _Finding:
+    claim = read_claim(model.certificate)
+    if claim.kind == "gap":
+        return _Finding("open", f"{compared} A better tree may exist: {claim.explanation}.", "time")
+    if claim.kind == "wishes":
+        words = f"{compared} It keeps what people asked for; on training rows that costs {claim.price_words}."
+        return _Finding("good", words, "approve")
+    return _Finding("good", compared, "approve")
+
+
+def _unseen(model: ModelFile) -> _Measured | None:
+    """Return the unseen rows of all folds, else those held out; None where the file does not count them by class."""
+    crossed, test = (model.metrics.get(name) or {} for name in ("cross_validation", "test"))
+    finished = crossed.get("accuracy") is not None
+    counts = (crossed if finished else test).get("confusion")
+    if not counts:
+        return None
+    found = np.array(counts, np.int64)
+    if not found.sum():
+        return None
+    folds = len(crossed["accuracies"]) if finished else 0
+    accuracy = crossed["accuracy"] if finished else float(np.trace(found) / found.sum())
+    return _Measured(found, _most_frequent(model), folds, accuracy)
+
+
+def _most_frequent(model: ModelFile) -> int:
+    return int(np.argmax(model.tree.nodes[0].counts))
+
+
+def _training_words(model: ModelFile) -> str:
+    rate = base_rate(model)
+    if rate is None:
+        return "The file counts no rows, so nothing is known about how often the tree is right."
+    right = sum(leaf.counts[leaf.label] for leaf in model.tree.leaves) / model.tree.nodes[0].rows
+    return (
+        f"Right for {points_text(right)}{THIN}% of its training rows; always answering “{rate.label}” is right for "
+        f"{points_text(rate.share)}{THIN}%. Nothing is known about new rows."
+    )
+
+
+def _noise(model: ModelFile, unseen: _Measured) -> str:
+    """Return by how many points training rows are right more often than chance explains; empty if they are not."""
+    train = (model.metrics.get("train") or {}).get("accuracy")
+    interval = unseen.interval
+    if train is None or interval is None or train <= interval[1] or train - unseen.accuracy <= LEARNED_NOISE:
+        return ""
+    return f"{100 * (train - unseen.accuracy):.1f} points"
+
+
+def _other_aim(model: ModelFile) -> str:
+    """Return what the tree was trained for where it is not the number of right rows; empty otherwise."""
+    settings = model.parameters
+    aims = (
+        (bool(model.certificate.get("goal")), "a stated goal"),
+        (settings.get("class_weight") not in (None, "none"), "all classes alike, however rare"),
+        (bool(settings.get("recall")), f"least shares found ({settings.get('recall')})"),
+        (settings.get("fairness") not in (None, "none"), "similar rates in groups"),
+    )
+    return " and ".join(words for holds, words in aims if holds)
