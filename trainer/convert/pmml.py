@@ -133,7 +133,8 @@ class _Reader:
         question: PredicateSplit = split_of_predicate(predicate, self.fields, closed=closed)
         after = self.node(others[0][0], depth + 1) if closed else self._others(node, others, depth)
         split = question.split
-        if predicate.get("operator") not in ("isMissing", "isNotMissing"):  # these are never unknown
+        never_unknown = predicate.get("operator") in ("isMissing", "isNotMissing") or split.missing is EmptySide.FILL
+        if not never_unknown:
             split = split.with_empty(self._side(node, child, [c for c, _ in others], question, closed=closed))
         if question.swapped:
             below, after = after, below

@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from trainer.convert.xml_tree import Element
 from trainer.errors import ConversionError
 from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, MissingPolicy
-from trainer.tree.splits.base import Term
+from trainer.tree.splits.base import EMPTY, VALUE, Term
 
 NUMBERS = {"double", "float", "integer"}
 WORDS = {"string", "integer"}
 TARGETS = {"target", "predicted"}
 
 
+class WeightedSum(NamedTuple):
+    """The terms of a derived field, and for each what an empty cell counts as; NaN where the sum is then missing, or never is."""
+
+    terms: tuple[Term, ...]
+    fills: tuple[float, ...]
+
+    @property
+    def filled(self) -> bool:
+        """Whether some term is known although its cell is empty."""
+        return any(level == EMPTY for _, level, _ in self.terms) or any(not math.isnan(fill) for fill in self.fills)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Fields:
     """`schema` in the order of the mining schema; `single` are the columns whose values are rounded to single precision.
 
-    `sums`: the terms of derived fields; an indicator is a sum of one term.
+    `sums`: the derived fields; an indicator is a sum of one term.
     """
 
     schema: tuple[ColumnSchema, ...]
     target: str
     classes: tuple[str, ...]
     single: frozenset[int]
-    sums: Mapping[str, tuple[Term, ...]]
+    sums: Mapping[str, WeightedSum]
 
     def column(self, name: str | None, place: Element) -> int:
         """The column of a field; raises ConversionError if there is none."""
@@ -160,53 +174,98 @@ def _derived(parent: Element | None) -> list[Element]:
 
 
 def _with_sums(bare: Fields, derived: list[Element]) -> Fields:
-    sums: dict[str, tuple[Term, ...]] = {}
+    sums: dict[str, WeightedSum] = {}
     for field in derived:
         own = [child for child in field.children if child.name != "Extension"]
         if len(own) != 1 or field.get("dataType") != "double":
             raise ConversionError(f"{field} is not a weighted sum of columns in double precision.")
-        sums[str(field.get("name"))] = _terms(own[0], bare, sums)
-    return Fields(schema=bare.schema, target=bare.target, classes=bare.classes, single=bare.single, sums=sums)
+        found = _sum(own[0], bare, sums)
+        open_ends = [j for (j, level, _), fill in zip(*found, strict=True) if level == VALUE and math.isnan(fill)]
+        if found.filled and open_ends:
+            name = bare.schema[open_ends[0]].name
+            raise ConversionError(f"{field} says what an empty cell counts as for some columns, and not for '{name}'.")
+        sums[str(field.get("name"))] = found
+    return replace(bare, schema=_with_fills(bare.schema, sums), sums=sums)
 
 
-def _terms(element: Element, bare: Fields, sums: Mapping[str, tuple[Term, ...]]) -> tuple[Term, ...]:
-    """The terms of a sum that is added from left to right, as a linear split is."""
+def _with_fills(schema: tuple[ColumnSchema, ...], sums: Mapping[str, WeightedSum]) -> tuple[ColumnSchema, ...]:
+    """The columns with what their empty cells count as in sums."""
+    fills: dict[int, float] = {}
+    for found in sums.values():
+        for (j, _, _), fill in zip(*found, strict=True):
+            if not math.isnan(fill) and fills.setdefault(j, fill) != fill:
+                raise ConversionError(
+                    f"An empty cell of '{schema[j].name}' counts as {fills[j]!r} in one sum and as {fill!r} in another one."
+                )
+    return tuple(replace(column, fill=fills[j]) if j in fills else column for j, column in enumerate(schema))
+
+
+def _sum(element: Element, bare: Fields, sums: Mapping[str, WeightedSum]) -> WeightedSum:
+    """A sum that is added from left to right, as a linear split is."""
     if element.name == "NormDiscrete":
-        j = bare.column(element.get("field"), element)
-        value = element.get("value")
-        column = bare.schema[j]
-        if value not in column.categories or element.get("mapMissingTo") != "0":
-            raise ConversionError(
-                f"{element} must be 1 for one known category and 0 for all others, with mapMissingTo 0."
-            )
-        return ((j, column.categories.index(value), 1.0),)
+        return WeightedSum((_category(element, bare),), (math.nan,))
     parts = element.children
-    if element.name == "Apply" and element.get("function") == "+" and len(parts) == 2:
-        last = _terms(parts[1], bare, sums)
-        if len(last) == 1:
-            return (*_terms(parts[0], bare, sums), *last)
-    if (
-        element.name == "Apply"
-        and element.get("function") == "*"
-        and [p.name for p in parts] == ["Constant", "FieldRef"]
-    ):
-        (j, level, _), factor = _reference(parts[1], bare, sums), _number(parts[0])
-        return ((j, level, factor),)
+    function = element.get("function") if element.name == "Apply" else None
+    if function == "+" and len(parts) == 2:
+        last = _sum(parts[1], bare, sums)
+        if len(last.terms) == 1:
+            first = _sum(parts[0], bare, sums)
+            return WeightedSum(first.terms + last.terms, first.fills + last.fills)
+    if function == "*" and len(parts) == 2 and parts[0].name == "Constant":
+        (j, level, _), fill = _factor(parts[1], bare, sums)
+        return WeightedSum(((j, level, _number(parts[0])),), (fill,))
+    if function == "if" and [p.name for p in parts] == ["Apply", "Constant", "Constant"]:
+        if (_number(parts[1]), _number(parts[2])) == (1.0, 0.0):
+            return WeightedSum(((_missing_column(parts[0], bare), EMPTY, 1.0),), (math.nan,))
     raise ConversionError(
         f"{element} is not part of a weighted sum of columns, the only derived field that a split can ask."
     )
 
 
-def _reference(element: Element, bare: Fields, sums: Mapping[str, tuple[Term, ...]]) -> Term:
+def _category(element: Element, bare: Fields) -> Term:
+    """The indicator of a category."""
+    j = bare.column(element.get("field"), element)
+    value = element.get("value")
+    column = bare.schema[j]
+    if value not in column.categories or element.get("mapMissingTo") != "0":
+        raise ConversionError(f"{element} must be 1 for one known category and 0 for all others, with mapMissingTo 0.")
+    return j, column.categories.index(value), 1.0
+
+
+def _factor(element: Element, bare: Fields, sums: Mapping[str, WeightedSum]) -> tuple[Term, float]:
+    """What a constant is multiplied with: a column, an indicator, or a column whose empty cells count as a constant."""
+    if element.name == "FieldRef":
+        return _reference(element, bare, sums), math.nan
+    parts = element.children
+    if element.get("function") == "if" and [p.name for p in parts] == ["Apply", "Constant", "FieldRef"]:
+        term = _reference(parts[2], bare, sums)
+        if term[1] == VALUE and _missing_column(parts[0], bare) == term[0]:
+            return term, _number(parts[1])
+    raise ConversionError(f"{element} is neither a column nor a column whose missing values are replaced by a constant.")
+
+
+def _missing_column(element: Element, bare: Fields) -> int:
+    """The column of which `element` asks whether it is missing."""
+    parts = element.children
+    if element.get("function") != "isMissing" or [p.name for p in parts] != ["FieldRef"]:
+        raise ConversionError(f"{element} does not ask whether a column is missing.")
+    j = bare.column(parts[0].get("field"), parts[0])
+    if bare.schema[j].kind is ColumnKind.CATEGORICAL:
+        raise ConversionError(f"{element}: '{bare.schema[j].name}' is not a number.")
+    return j
+
+
+def _reference(element: Element, bare: Fields, sums: Mapping[str, WeightedSum]) -> Term:
     name = str(element.get("field"))
     if name in sums:
-        if len(sums[name]) == 1 and sums[name][0][1] >= 0 and sums[name][0][2] == 1.0:
-            return sums[name][0]
+        terms = sums[name].terms
+        if len(terms) == 1 and terms[0][1] != VALUE and terms[0][2] == 1.0:
+            return terms[0]
         raise ConversionError(f"{element} is a sum in a sum.")
     j = bare.column(name, element)
     if bare.schema[j].kind is ColumnKind.CATEGORICAL or j in bare.single:
         raise ConversionError(f"{element}: '{name}' is not a number in double precision.")
-    return (j, -1, 1.0)
+    return j, VALUE, 1.0
 
 
 def _number(element: Element) -> float:

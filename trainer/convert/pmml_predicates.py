@@ -135,12 +135,14 @@ def _compound(predicate: Element, fields: Fields) -> PredicateSplit:
 def _sum(predicate: Element, fields: Fields) -> Linear:
     if predicate.name != "SimplePredicate" or predicate.get("operator") != "lessOrEqual":
         raise ConversionError(f"{predicate} asks a derived field otherwise than by lessOrEqual.")
-    terms = fields.sums[str(predicate.get("field"))]
+    asked = fields.sums[str(predicate.get("field"))]
     return Linear(
-        features=tuple(j for j, _, _ in terms),
-        coefficients=tuple(a for *_, a in terms),
+        features=tuple(j for j, _, _ in asked.terms),
+        coefficients=tuple(a for *_, a in asked.terms),
         threshold=_value(predicate),
-        levels=tuple(level for _, level, _ in terms),
+        levels=tuple(level for _, level, _ in asked.terms),
+        fills=asked.fills if asked.filled else (),
+        missing=EmptySide.FILL if asked.filled else EmptySide.REFUSE,
     )
 
 
