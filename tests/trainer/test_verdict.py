@@ -23,7 +23,13 @@ OPTIMAL = {"status": "optimal", "guarantee": "tree", "objective": 0.9, "bound": 
 def stump() -> Tree:
     """60 rows of class a and 40 of class b; 90 are right."""
     nodes: list[dict[str, Any]] = [
-        {"id": 0, "counts": [60, 40], "split": {"kind": "threshold", "feature": "age", "threshold": 1.0}, "left": 1, "right": 2},
+        {
+            "id": 0,
+            "counts": [60, 40],
+            "split": {"kind": "threshold", "feature": "age", "threshold": 1.0},
+            "left": 1,
+            "right": 2,
+        },
         {"id": 1, "counts": [55, 5], "class": "a"},
         {"id": 2, "counts": [5, 35], "class": "b"},
     ]

@@ -214,9 +214,9 @@ def _sum(element: Element, bare: Fields, sums: Mapping[str, WeightedSum]) -> Wei
     if function == "*" and len(parts) == 2 and parts[0].name == "Constant":
         (j, level, _), fill = _factor(parts[1], bare, sums)
         return WeightedSum(((j, level, _number(parts[0])),), (fill,))
-    if function == "if" and [p.name for p in parts] == ["Apply", "Constant", "Constant"]:
-        if (_number(parts[1]), _number(parts[2])) == (1.0, 0.0):
-            return WeightedSum(((_missing_column(parts[0], bare), EMPTY, 1.0),), (math.nan,))
+    choice = function == "if" and [p.name for p in parts] == ["Apply", "Constant", "Constant"]
+    if choice and (_number(parts[1]), _number(parts[2])) == (1.0, 0.0):
+        return WeightedSum(((_missing_column(parts[0], bare), EMPTY, 1.0),), (math.nan,))
     raise ConversionError(
         f"{element} is not part of a weighted sum of columns, the only derived field that a split can ask."
     )
@@ -241,7 +241,9 @@ def _factor(element: Element, bare: Fields, sums: Mapping[str, WeightedSum]) -> 
         term = _reference(parts[2], bare, sums)
         if term[1] == VALUE and _missing_column(parts[0], bare) == term[0]:
             return term, _number(parts[1])
-    raise ConversionError(f"{element} is neither a column nor a column whose missing values are replaced by a constant.")
+    raise ConversionError(
+        f"{element} is neither a column nor a column whose missing values are replaced by a constant."
+    )
 
 
 def _missing_column(element: Element, bare: Fields) -> int:

@@ -83,7 +83,7 @@ class Verdict:
         return {"kind": self.kind, "sentence": self.sentence, "next": self.next, "settings": self.settings}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Measured:
     """The tree and the single answer on the same rows."""
 
@@ -91,18 +91,16 @@ class _Measured:
     most: int  # the single answer
     folds: int  # 0: rows that were held out
     accuracy: float  # of the tree; the mean of the folds where there are folds
-
-    @property
-    def rows(self) -> int:
-        return int(self.confusion.sum())
-
-    @property
-    def right(self) -> int:
-        return int(np.trace(self.confusion))
+    right: int
+    rows: int
 
     @property
     def base(self) -> int:
         return int(self.confusion[self.most].sum())
+
+    @property
+    def base_share(self) -> float:
+        return float(self.base / self.confusion.sum())
 
     @property
     def interval(self) -> Interval | None:
@@ -112,7 +110,7 @@ class _Measured:
     def may_be_chance(self) -> bool:
         """Whether tree and single answer differ by no more than chance explains (McNemar's exact test on the same rows)."""
         only_base = self.base - int(self.confusion[self.most, self.most])
-        only_tree = self.right - int(self.confusion[self.most, self.most])
+        only_tree = int(np.trace(self.confusion)) - int(self.confusion[self.most, self.most])
         return mcnemar(only_tree, only_base) > CHANCE
 
 
@@ -122,7 +120,7 @@ def base_rate(model: ModelFile) -> BaseRate | None:
     root = model.tree.nodes[0]
     most = _most_frequent(model)
     if unseen is not None:
-        return BaseRate(label=model.tree.classes[most], share=unseen.base / unseen.rows, unseen=True)
+        return BaseRate(label=model.tree.classes[most], share=unseen.base_share, unseen=True)
     if not root.rows:
         return None
     return BaseRate(label=model.tree.classes[most], share=root.counts[most] / root.rows, unseen=False)
@@ -224,11 +222,11 @@ def _judge_leaf(model: ModelFile) -> _Finding:
 def _judge_unseen(model: ModelFile, unseen: _Measured) -> _Finding:
     """Judge by the rows that the tree, or the tree of a fold, has not seen."""
     label = model.tree.classes[unseen.most]
-    base = points_text(unseen.base / unseen.rows)
+    base = points_text(unseen.base_share)
     compared = f"Right for {points_text(unseen.accuracy)}{THIN}% of new rows; always answering “{label}” is right for {base}{THIN}%."
     noise = _noise(model, unseen)
     aim = _other_aim(model)
-    worse = unseen.right <= unseen.base
+    worse = int(np.trace(unseen.confusion)) <= unseen.base
     if aim and (worse or unseen.may_be_chance):
         return _Finding("other_aim", f"{compared} It was trained for something else: {aim}.", "classes")
     if worse:
@@ -276,15 +274,16 @@ def _unseen(model: ModelFile) -> _Measured | None:
     """Return the unseen rows of all folds, else those held out; None where the file does not count them by class."""
     crossed, test = (model.metrics.get(name) or {} for name in ("cross_validation", "test"))
     finished = crossed.get("accuracy") is not None
-    counts = (crossed if finished else test).get("confusion")
+    own = crossed if finished else test
+    counts = own.get("confusion")
     if not counts:
         return None
-    found = np.array(counts, np.int64)
-    if not found.sum():
-        return None
     folds = len(crossed["accuracies"]) if finished else 0
-    accuracy = crossed["accuracy"] if finished else float(np.trace(found) / found.sum())
-    return _Measured(found, _most_frequent(model), folds, accuracy)
+    measured = _Measured(
+        confusion=np.array(counts, np.int64), most=_most_frequent(model), folds=folds,
+        accuracy=own["accuracy"], right=own["correct"], rows=own["n"],
+    )  # fmt: skip
+    return measured if measured.rows and measured.confusion.sum() else None
 
 
 def _most_frequent(model: ModelFile) -> int:
