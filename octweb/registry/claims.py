@@ -10,7 +10,7 @@ from octweb.core.faults import DamagedDocument
 from octweb.registry.models import Doubt, State, TreeModel
 from octweb.registry.parsed import model_file
 from trainer.data.inspection import warn_identifiers
-from trainer.evaluate.verdict import Verdict, read_verdict
+from trainer.evaluate.verdict import TreeVerdict, read_verdict
 from trainer.training.claims import SPLITS_TIP, Claim, read_claim, splits_claim, splits_words
 
 RETIRED_HEADER = "Octweb-Retired"
@@ -62,7 +62,7 @@ def identifier_warning(model: TreeModel) -> str:
     return warn_identifiers(tree, [c["name"] for c in model.dataset.columns if c.get("identifier")])
 
 
-def verdict_of(model: TreeModel) -> Verdict | None:
+def verdict_of(model: TreeModel) -> TreeVerdict | None:
     """Return whether the model is better than one answer for all rows; None for a damaged document."""
     try:
         return read_verdict(model_file(model))

@@ -66,6 +66,7 @@ def with_costs(cost: float) -> ModelFile:
         (model([[52, 8], [8, 32]], train=1.0), "noise", "16.0 points more often", {"depth": 2}),
         (model([[27, 3], [2, 18]]), "good", "90.0\u202f% of new rows; always answering “a” is right for 60.0", {}),
         (model([[20, 10], [8, 12]], parameters={"class_weight": "balanced"}), "other_aim", "all classes alike", {}),
+        (model([[20, 10], [8, 12]], parameters={"recall": "b: 0.5"}), "other_aim", "trained for something else: recall of b ≥ 0.5", {}),
         (model([[27, 3], [2, 18]], certificate=OPTIMAL | {"status": "time_limit", "bound": 0.95, "gap": 0.05}), "open", "A better tree may exist", {}),
         (with_costs(40.0), "worse", "cost 0.8\u202fEUR for each new row; always answering “a” costs 0.8\u202fEUR", {"depth": 2}),
         (with_costs(10.0), "good", "cost 0.2\u202fEUR for each new row", {}),

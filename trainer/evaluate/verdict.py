@@ -11,7 +11,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from trainer.constraints import CONSTRAINTS
 from trainer.evaluate.intervals import Interval, mcnemar, of_folds, wilson
+from trainer.methods.base import Settings
 from trainer.training import single_leaf
 from trainer.training.claims import read_claim
 from trainer.tree.file import ModelFile
@@ -47,7 +49,7 @@ class BaseRate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verdict:
+class TreeVerdict:
     """Whether a tree is better than no tree, and what to do next.
 
     Parameters
@@ -126,7 +128,7 @@ def base_rate(model: ModelFile) -> BaseRate | None:
     return BaseRate(label=model.tree.classes[most], share=root.counts[most] / root.rows, unseen=False)
 
 
-def read_verdict(model: ModelFile) -> Verdict:
+def read_verdict(model: ModelFile) -> TreeVerdict:
     """Return the verdict on a model.
 
     Parameters
@@ -136,7 +138,7 @@ def read_verdict(model: ModelFile) -> Verdict:
 
     Returns
     -------
-    Verdict
+    TreeVerdict
         The first branch of docs/verdict.md that holds.
     """
     finding = _judge(model)
@@ -145,7 +147,7 @@ def read_verdict(model: ModelFile) -> Verdict:
     if settings:
         named = " and ".join(f"{name} {value}" for name, value in settings.items())
         words = f"{words.removesuffix('.')}, for example {named}."
-    return Verdict(
+    return TreeVerdict(
         kind=finding.kind, sentence=finding.sentence, next=words, settings=settings, base_rate=base_rate(model)
     )
 
@@ -311,12 +313,12 @@ def _noise(model: ModelFile, unseen: _Measured) -> str:
 
 
 def _other_aim(model: ModelFile) -> str:
-    """Return what the tree was trained for where it is not the number of right rows; empty otherwise."""
+    """Return what the tree was trained for that one answer for all rows cannot give; empty if it was for right rows alone."""
     settings = model.parameters
-    aims = (
-        (bool(model.certificate.get("goal")), "a stated goal"),
-        (settings.get("class_weight") not in (None, "none"), "all classes alike, however rare"),
-        (bool(settings.get("recall")), f"least shares found ({settings.get('recall')})"),
-        (settings.get("fairness") not in (None, "none"), "similar rates in groups"),
-    )
-    return " and ".join(words for holds, words in aims if holds)
+    aims = ["a stated goal"] if model.certificate.get("goal") else []
+    if settings.get("class_weight") not in (None, "none"):
+        aims.append("all classes alike, however rare")
+    for p in CONSTRAINTS:
+        if p.name in settings and p.restricts is not None and not p.one_leaf:
+            aims += p.restricts(Settings(settings))
+    return " and ".join(aims)

@@ -27,7 +27,7 @@ from trainer.data.inspection import identifiers_in, warn_identifiers
 from trainer.data.problem import Problem
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.errors import ParameterError, list_names
-from trainer.evaluate.verdict import Verdict, read_verdict
+from trainer.evaluate.verdict import TreeVerdict, read_verdict
 from trainer.methods.base import Method, Settings
 from trainer.registry import METHODS, get
 from trainer.sklearn_api.estimator_input import (
@@ -231,7 +231,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         return csr_matrix((np.ones(len(indices), np.int64), indices, starts), shape=shape)
 
     @property
-    def verdict_(self) -> Verdict:
+    def verdict_(self) -> TreeVerdict:
         """Whether the fitted tree is better than one answer for all rows, with the next step; see `trainer.evaluate.verdict`."""
         check_is_fitted(self)
         return read_verdict(replace(self._fitted, certificate=self.certificate_.to_json()))

@@ -11,7 +11,7 @@ from django import template
 from octweb.core.badges import LOOK
 from octweb.registry import claims
 from octweb.registry.models import TreeModel
-from trainer.evaluate.verdict import Verdict
+from trainer.evaluate.verdict import TreeVerdict
 
 register = template.Library()
 _count = itertools.count()
@@ -30,13 +30,13 @@ def claims_of(model: TreeModel) -> list[dict[str, Any]]:
 
 
 @register.simple_tag
-def verdict_of(model: TreeModel) -> Verdict | None:
+def verdict_of(model: TreeModel) -> TreeVerdict | None:
     """Whether the model is better than one answer for all rows; None for a damaged document."""
     return claims.verdict_of(model)
 
 
 @register.simple_tag
-def next_run(model: TreeModel, verdict: Verdict) -> str:
+def next_run(model: TreeModel, verdict: TreeVerdict) -> str:
     """The query of the form of a new run with the settings that the verdict proposes; "" if it proposes none."""
     if model.dataset_id is None or not verdict.settings:
         return ""
