@@ -8,6 +8,8 @@ prediction kernel reads.
 from __future__ import annotations
 
 import hashlib
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -47,11 +49,28 @@ class EmptySide(StrEnum):
     FILL = "fill"  # a sum reads the fill value of the column's schema instead
 
 
+class UnknownPolicy(StrEnum):
+    """What prediction does with a category that training did not have."""
+
+    BRANCH = "branch"  # answer every question about it with no; the answer has a note
+    WARN = "warn"  # the same, and estimators warn
+    REFUSE = "refuse"  # an error
+
+
+class ClassType(StrEnum):
+    """The type of the classes of a target."""
+
+    TEXT = "text"
+    BOOL = "bool"
+    INT = "int"
+    FLOAT = "float"
+
+
 @dataclass(frozen=True, kw_only=True)
 class ColumnSchema:
     """Name, kind, categories (categorical columns), missing policy and special values of a column; part of every model file.
 
-    A trained model's file also keeps `decimals` and `change_unit` of its numeric columns; see `trainer.data.column_statistics`.
+    A trained model's file also keeps `decimals`, `change_unit` and `range` of its numeric columns; see `trainer.data.column_statistics`.
     `fill` is the value that sums of many columns read in place of an empty cell; `fill_seen` says whether a training row had one.
     """
 
@@ -66,6 +85,8 @@ class ColumnSchema:
     change_unit: float | None = field(default=None, compare=False)  # a change of size 1; None: not known
     fill: float | None = field(default=None, compare=False)  # None: no sum fills this column
     fill_seen: bool = field(default=True, compare=False)
+    range: tuple[float, float] | None = field(default=None, compare=False)  # holds all training values; None: not known
+    unknown: UnknownPolicy = field(default=UnknownPolicy.WARN, compare=False)
 
     def __post_init__(self) -> None:
         if self.missing is MissingPolicy.CATEGORY and self.kind is not ColumnKind.CATEGORICAL:
@@ -103,6 +124,25 @@ class ColumnSchema:
             if not self.fill_seen:
                 record["fill_seen"] = False
         return record
+
+    def contract_json(self) -> dict[str, Any]:
+        """Return what the contract of a model file adds to the schema of the column."""
+        record: dict[str, Any] = {} if self.range is None else {"range": list(self.range)}
+        if self.kind is ColumnKind.CATEGORICAL:
+            record["unknown"] = str(self.unknown)
+        return record
+
+    def with_contract(self, record: Mapping[str, Any]) -> ColumnSchema:
+        """Return the schema with what the contract of a model file adds; raises DataError for an unknown policy."""
+        try:
+            ends = record.get("range")
+            return replace(
+                self,
+                range=None if ends is None else (float(ends[0]), float(ends[1])),
+                unknown=UnknownPolicy(record.get("unknown", "warn")),
+            )
+        except (LookupError, TypeError, ValueError) as error:
+            raise DataError(f"The contract of column '{self.name}' is damaged: {error}.") from error
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> ColumnSchema:
@@ -185,11 +225,15 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class Labels:
-    """The target: `codes` int32 of shape (n,), indices into `classes`, which are sorted as in training."""
+    """The target: `codes` int32 of shape (n,), indices into `classes`, which are sorted as in training.
+
+    `type` is the type of the classes where the source of the rows has one; None: their texts tell it.
+    """
 
     name: str
     classes: tuple[str, ...]
     codes: CodeArray
+    type: ClassType | None = None
 
     def take(self, rows: np.ndarray) -> Labels:
         """The labels of `rows`; the list of classes stays."""
@@ -198,6 +242,42 @@ class Labels:
     def counts(self) -> np.ndarray:
         """Rows of each class, int64 of shape (number of classes,)."""
         return np.bincount(self.codes, minlength=len(self.classes)).astype(np.int64)
+
+
+WHOLE = re.compile(r"0|-?[1-9][0-9]{0,14}", re.ASCII)
+
+
+def class_type_of(classes: Sequence[str]) -> ClassType:
+    """Return the type that the texts of all classes have."""
+    if all(WHOLE.fullmatch(name) for name in classes):
+        return ClassType.INT
+    if any(set(classes) <= {spell("true"), spell("false")} for spell in (str.lower, str.capitalize, str.upper)):
+        return ClassType.BOOL
+    return ClassType.FLOAT if all(_is_float(name) for name in classes) else ClassType.TEXT
+
+
+def _is_float(text: str) -> bool:
+    try:
+        return repr(float(text)) == text and math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def class_values(classes: Sequence[str], type: ClassType) -> np.ndarray:
+    """Return the classes as values of their type: bool, int64, float64 or objects (text), shape (classes,).
+
+    Texts that are no values of the type stay text.
+    """
+    try:
+        if type is ClassType.INT:
+            return np.array([int(name) for name in classes], np.int64)
+        if type is ClassType.FLOAT:
+            return np.array([float(name) for name in classes], np.float64)
+        if type is ClassType.BOOL and {name.lower() for name in classes} <= {"true", "false"}:
+            return np.array([name.lower() == "true" for name in classes])
+    except (ValueError, OverflowError):
+        pass
+    return np.array(classes, dtype=object)
 
 
 def fingerprint(table: Table, labels: Labels | None = None) -> str:

@@ -37,10 +37,12 @@ from octweb.datasets.stored import (
     path_of,
 )
 from octweb.demo.visits import refuse_more
+from trainer.data.column_statistics import describe_schema
+from trainer.data.table_contract import table_contract
 from trainer.errors import DataError
 
 __all__ = [
-    "ColumnChoice", "Outlook", "ReadOptions", "confirm", "create", "csv_lines", "delete", "described", "discard", "fill", "findings", "first_lines", "first_rows", "load",
+    "ColumnChoice", "Outlook", "ReadOptions", "confirm", "contract", "create", "csv_lines", "delete", "described", "discard", "fill", "findings", "first_lines", "first_rows", "load",
     "load_with_report", "outlook", "preview", "prune", "stage", "staged_rows", "update",
 ]  # fmt: skip
 
@@ -186,6 +188,13 @@ def findings(dataset: Dataset) -> list[dict[str, Any]]:
     if "findings" not in dataset.profile:
         return described(dataset, ColumnChoice())["profile"]["findings"]
     return dataset.profile["findings"]
+
+
+def contract(dataset: Dataset) -> dict[str, Any]:
+    """Return the contract of the table that runs on a data set train on. Raises DataError."""
+    table, labels = load(dataset)
+    schema = describe_schema(table.schema, table.matrix())
+    return table_contract(schema, table.reading, target=labels.name, classes=labels.classes, class_type=labels.type)
 
 
 def delete(dataset: Dataset) -> None:

@@ -326,6 +326,12 @@ class DatasetViewSet(
         """The intake report: what may be wrong with the table, the worst first."""
         return Response(actions.findings(self.get_object()))
 
+    @extend_schema(responses={200: OpenApiTypes.OBJECT} | PROBLEMS(401, 403, 404, 422, 429))
+    @action(detail=True, methods=["get"], pagination_class=None)
+    def contract(self, request: Request, pk: str) -> Response:
+        """The contract of the table: what each column and the target mean."""
+        return Response(actions.contract(self.get_object()))
+
     @extend_schema(
         responses={(200, "text/csv"): OpenApiTypes.STR} | PROBLEMS(401, 403, 404, 422, 429),
         parameters=[

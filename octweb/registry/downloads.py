@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from octweb.registry.carried import Subject, to_html
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import document_of, model_file
 from octweb.registry.units import FROM_TREE, statistics_of
+from trainer.data.table_contract import model_contract
 from trainer.explain.permission import permissions
 from trainer.tree.describe import rules_text
 from trainer.tree.export.c import to_c
@@ -51,12 +53,17 @@ def _with_title(write: Callable[..., str | bytes]) -> Write:
     return lambda subject: write(subject.file.tree, target=subject.file.target, name=subject.title)
 
 
+def _contract(subject: Subject) -> str:
+    return json.dumps(model_contract(subject.file), ensure_ascii=False, indent=1)
+
+
 # by the name in addresses: label, purpose, ending, media type, how it is written
 FORMATS: dict[str, DownloadFormat] = {
     name: DownloadFormat(label=label, purpose=purpose, ending=ending, media_type=media_type, write=write)
     for name, label, purpose, ending, media_type, write in (
         ("json", "octweb JSON", "predict and verify without this site", "json", "application/json", lambda subject: subject.document),
         ("html", "One HTML file", "questions, answers, tree and certificate; works from disk without a network", "html", "text/html", to_html),
+        ("contract", "Table contract", "what each column and class means", "json", "application/json", _contract),
         ("rules", "Rules as text", "for a policy document, every question in words", "txt", "text/plain", _tree(rules_text)),
         ("onnx", "ONNX", "runtimes of many languages", "onnx", "application/octet-stream", _tree(to_onnx)),
         ("pmml", "PMML", "scoring engines and databases", "pmml", "application/xml", _with_title(to_pmml)),

@@ -88,7 +88,8 @@ class Invocations(ScoringView):
             found, params = _predicted(model, request)
             call.predicted(found.label_counts(), found.unseen)
         return Response(
-            {"predictions": _output(found, params)}, headers={HEADER: f"{model.family.name}/{model.version}"}
+            {"predictions": _output(found, params, model_file(model).class_values.tolist())},
+            headers={HEADER: f"{model.family.name}/{model.version}"},
         )
 
     def _model(self, request: Request) -> TreeModel:
@@ -179,13 +180,15 @@ def _records(names: list[str], rows: list[Any], place: str) -> list[dict[str, An
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def _output(found: Predictions, params: dict[str, Any]) -> list[Any]:
+def _output(found: Predictions, params: dict[str, Any], values: list[Any]) -> list[Any]:
+    """Return the answers; labels are the `values` of the classes, in their type."""
     output = params.get("output", "label")
     if output not in OUTPUTS:
         raise ValidationError({"params.output": f"'{str(output)[:40]}' is not one of {', '.join(OUTPUTS)}."})
     if output == "probabilities":
         return [record["probabilities"] for record in found.records()]
-    columns = columns_record(found)
+    labels = [values[code] for code in found.tree.labels[found.leaves].tolist()]
     if output == "label":
-        return columns["label"]
+        return labels
+    columns = columns_record(found) | {"label": labels}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

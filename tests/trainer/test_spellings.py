@@ -10,6 +10,10 @@ import pandas as pd
 import pytest
 
 import trainer
+from trainer.data.reader import load_for_model
+from trainer.data.rows import parse_rows
+from trainer.errors import DataError, RowError
+from trainer.tree.nodes import Tree
 
 CODES = np.arange(120) % 6
 LABELS = np.isin(CODES, (1, 4, 5)).astype(int)
@@ -55,8 +59,25 @@ def test_unknown_categories_are_one_warning():
     classifier.set_params(unknown="raise")
     with pytest.raises(ValueError, match="unknown='warn'"):
         classifier.predict(pd.DataFrame({"c": cells}))
-    with pytest.raises(ValueError, match="'ask' is not warn or raise"):
+    with pytest.raises(ValueError, match="'ask' is not one of branch, warn, refuse or raise"):
         trainer.make_classifier("cart", unknown="ask").fit(pd.DataFrame({"c": cells}), [0, 1, 0] * 3)
+
+
+def test_choice_for_unknown_categories_is_kept_in_the_file(tmp_path):
+    frame = pd.DataFrame({"c": pd.Series(list("abcdef")).take(CODES).reset_index(drop=True)})
+    classifier = trainer.make_classifier("cart", depth=3, unknown="refuse").fit(frame, LABELS)
+    classifier.save(tmp_path / "model.json")
+    tree = Tree.load(str(tmp_path / "model.json"))
+    assert tree.schema[0].unknown == "refuse"
+    with pytest.raises(RowError, match=r"rows\[1\]: column 'c' has 'z', a category that training did not have"):
+        parse_rows(tree.schema, tree.used_columns, [{"c": "a"}, {"c": "z"}])
+    (tmp_path / "new.csv").write_text("c\na\nz\n")
+    with pytest.raises(DataError, match="Line 3: column 'c' has 'z', a category that training did not have"):
+        load_for_model(tmp_path / "new.csv", tree.schema)
+    quiet = trainer.make_classifier("cart", depth=3, unknown="branch").fit(frame, LABELS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        quiet.predict(pd.DataFrame({"c": ["z"]}))
 
 
 NUMBERS = np.where(np.arange(120) % 3, 0.0, np.arange(120) / 7)

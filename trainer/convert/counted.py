@@ -82,6 +82,7 @@ def count_rows(
         fingerprint=fingerprint(table, labels),
         rows=rows_record(len(table), np.zeros(0, np.int64), None, None, None),
         reading=table.reading,
+        class_type=labels.type,
     )
 
 
@@ -148,7 +149,7 @@ def _labels(labels: Labels, classes: Sequence[str]) -> Labels:
             f"{list_names(classes, 10)}. Name them as in the file, in the order of the source (--classes no,yes)."
         )
     new = np.array([place[name] for name in labels.classes], np.int32)
-    return Labels(name=labels.name, classes=tuple(classes), codes=new[labels.codes])
+    return Labels(name=labels.name, classes=tuple(classes), codes=new[labels.codes], type=labels.type)
 
 
 def _number(text: str) -> float | str:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
 
 from trainer.data.formats.raw import RawTable
 from trainer.data.parsing.cells import Cells
 from trainer.data.parsing.infer import GuessedColumn, guess, places, sorted_words
 from trainer.dtypes import CODE, BoolArray, FloatArray
 from trainer.errors import DataError, closest, list_names
-from trainer.table import MISSING_CATEGORY, Column, ColumnKind, ColumnSchema, Labels, MissingPolicy, Table
+from trainer.table import MISSING_CATEGORY, ClassType, Column, ColumnKind, ColumnSchema, Labels, MissingPolicy, Table
 
 MOST_CLASSES = 1000
 TOO_MANY_FOR_ROWS = 50
@@ -102,7 +103,7 @@ def build(
     if not schemas:
         raise DataError(f"{NONE_USABLE.format(target)}." + _why(left_out))
     keep, dropped = _rows(raw, all_cells, schemas, policies)
-    labels = _labels(target, all_cells[target], keep)
+    labels = replace(_labels(target, all_cells[target], keep), type=_class_type(raw.column(target).type))
     columns = tuple(_column(schema, all_cells[name], keep) for name, schema in schemas.items())
     report = LoadReport(
         rows_read=len(raw),
@@ -233,6 +234,15 @@ def _labels(target: str, cells: Cells, keep: BoolArray) -> Labels:
         )
     codes = _codes(cells, classes)[cells.index[keep]].astype(CODE)
     return Labels(name=target, classes=classes, codes=codes)
+
+
+def _class_type(kind: pa.DataType) -> ClassType | None:
+    """Return the type of classes of a typed column; None for text, which a CSV file has of every value."""
+    if pa.types.is_boolean(kind):
+        return ClassType.BOOL
+    if pa.types.is_integer(kind):
+        return ClassType.INT
+    return ClassType.FLOAT if pa.types.is_floating(kind) else None
 
 
 def _codes(cells: Cells, words: Sequence[str]) -> np.ndarray:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 import numpy as np
 
+from trainer.data.parsing.cells import LARGEST_EXACT
 from trainer.dtypes import BoolArray, FloatArray
 from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.nodes import Tree
@@ -55,19 +57,36 @@ def describe_columns(tree: Tree, matrix: FloatArray) -> Tree:
     Returns
     -------
     Tree
-        The same tree. Its numeric columns with a value have `decimals` and `change_unit`; neither is a value of a row.
+        The same tree. Its numeric columns with a value have `decimals`, `change_unit` and `range`. The range is rounded
+        outward to a tenth of the unit, so none of them has to be a value of a row.
     """
-    known = statistics(tree.schema, matrix)
+    return replace(tree, schema=describe_schema(tree.schema, matrix))
+
+
+def describe_schema(schema: Sequence[ColumnSchema], matrix: FloatArray) -> tuple[ColumnSchema, ...]:
+    """Return the columns as `describe_columns` writes them into a tree."""
+    known = statistics(schema, matrix)
     present: BoolArray = np.asarray((~np.isnan(matrix)).any(axis=0))
-    columns = enumerate(zip(tree.schema, known, strict=True))
-    return replace(tree, schema=tuple(_describe(c, s) if present[j] else c for j, (c, s) in columns))
+    columns = enumerate(zip(schema, known, strict=True))
+    return tuple(_describe(c, s) if present[j] else c for j, (c, s) in columns)
 
 
 def _describe(column: ColumnSchema, known: ColumnStatistics) -> ColumnSchema:
     if column.kind is ColumnKind.CATEGORICAL:
         return column
     decimals = CONTINUOUS if known.decimals is None else known.decimals
-    return replace(column, decimals=decimals, change_unit=rounded_unit(known.scale))
+    unit = rounded_unit(known.scale)
+    ends = (_outward(known.low, unit, ROUND_FLOOR), _outward(known.high, unit, ROUND_CEILING))
+    return replace(column, decimals=decimals, change_unit=unit, range=ends)
+
+
+def _outward(value: float, unit: float, rounding: str) -> float:
+    """Round an end of a range to a tenth of the unit of change; a value with too many digits for that stays as it is."""
+    step = Decimal(repr(unit)) / 10
+    steps = Decimal(repr(value)) / step
+    if abs(steps) > LARGEST_EXACT:
+        return value
+    return float(steps.to_integral_value(rounding) * step) + 0.0
 
 
 def is_described(tree: Tree) -> bool:

@@ -19,14 +19,17 @@ from trainer.data.formats.read_file import read_table
 from trainer.data.parsing import ColumnParsing, ParsingChoices, reading_of
 from trainer.data.parsing.alike import Spellings
 from trainer.data.parsing.cells import LARGEST_EXACT, Cells
+from trainer.data.parsing.infer import places
 from trainer.dtypes import CODE, MISSING_CODE, BoolArray, CodeArray, FloatArray
 from trainer.errors import DataError, list_names
-from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table, UnknownPolicy
 from trainer.tree.numbers import count_words
 
 UNKNOWN_CODE = (
     -1.0
 )  # a category that the model never saw: every test of a category is false for it, so that it goes right
+
+NOT_TRAINED = "a category that training did not have; the contract of the table refuses it"
 
 __all__ = [
     "UNKNOWN_CODE",
@@ -319,7 +322,10 @@ def _read_column(own: ColumnSchema, raw: RawTable, needed: bool) -> tuple[Column
         return Column(schema=own, values=values), 0, ()
     cells = Cells.of(cells_of)
     wrong = wrong_words(own.name, own.kind, cells, raw) if needed else ()
-    return *_under_schema(own, cells), wrong
+    column, strange = _under_schema(own, cells)
+    if needed and strange.any() and own.unknown is UnknownPolicy.REFUSE:
+        wrong += places(raw, cells, strange, f"column '{own.name}' has %s, {NOT_TRAINED}")
+    return column, int(cells.counts[strange].sum()), wrong
 
 
 def _plain_numbers(own: ColumnSchema, column: pa.Array) -> FloatArray | None:
@@ -335,12 +341,12 @@ def _plain_numbers(own: ColumnSchema, column: pa.Array) -> FloatArray | None:
     return values + 0.0
 
 
-def _under_schema(own: ColumnSchema, cells: Cells) -> tuple[Column, int]:
-    """The column of a known schema, and how many cells have an unknown category."""
+def _under_schema(own: ColumnSchema, cells: Cells) -> tuple[Column, BoolArray]:
+    """The column of a known schema, and for each word whether it is an unknown category."""
     if own.kind is not ColumnKind.CATEGORICAL:
         values = cells.floats()
         values[gaps(cells, own.kind)] = np.nan
-        return Column(schema=own, values=values[cells.index]), 0
+        return Column(schema=own, values=values[cells.index]), np.zeros(len(cells.words), bool)
     codes, strange = category_codes(cells.words, own)
     # a word that the model knows as a category is one, even where it could mean 'missing'
     empty = cells.marks & (codes == UNKNOWN_CODE)
@@ -352,7 +358,7 @@ def _under_schema(own: ColumnSchema, cells: Cells) -> tuple[Column, int]:
                 codes[i] = code
                 strange[i] = False
     codes[empty] = np.nan if own.missing_code is None else own.missing_code
-    return Column(schema=own, values=codes[cells.index]), int(cells.counts[strange & ~empty].sum())
+    return Column(schema=own, values=codes[cells.index]), strange & ~empty
 
 
 def category_codes(words: Sequence[str], own: ColumnSchema) -> tuple[np.ndarray, BoolArray]:

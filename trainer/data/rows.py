@@ -15,10 +15,10 @@ import numpy as np
 from trainer.data.build import suggestion
 from trainer.data.parsing.alike import Spellings
 from trainer.data.parsing.cells import LARGEST_EXACT, MARKS
-from trainer.data.reader import refusing_columns
+from trainer.data.reader import NOT_TRAINED, refusing_columns
 from trainer.dtypes import FloatArray
 from trainer.errors import RowError
-from trainer.table import ColumnKind, ColumnSchema
+from trainer.table import ColumnKind, ColumnSchema, UnknownPolicy
 
 UNKNOWN_CODE = -1.0  # as in trainer.data.reader: every test of a category is false for it
 
@@ -207,6 +207,8 @@ def _category(
     code = spellings.code(words[0])
     if code is not None and code != own.missing_code:
         return float(code)
+    if used and own.unknown is UnknownPolicy.REFUSE:
+        raise _wrong(own, i, f"has '{_short(words[0])}', {NOT_TRAINED}")
     if used:
         notes.append(Note(row=i, column=own.name, value=_short(words[0])))
     return UNKNOWN_CODE

@@ -30,7 +30,7 @@ class TreePredictor:
         self.model = model
 
     def predict(self, model_input: Any, params: dict[str, Any] | None = None) -> Any:
-        """The class of each row, text (n,), of a pandas data frame or a list of objects by column; or a list of shares by class.
+        """The class of each row, in the type of the classes (n,), of a pandas data frame or a list of objects by column; or a list of shares by class.
 
         Raises RowError that names the row and the column of a cell that the tree needs and cannot read.
         """
@@ -41,7 +41,7 @@ class TreePredictor:
         matrix = parse_rows(tree.schema, tree.used_columns, _records(model_input), refused=tree.refused_columns).matrix
         if output == "probabilities":
             return [dict(zip(tree.classes, shares, strict=True)) for shares in tree.predict_proba(matrix).tolist()]
-        return np.array(tree.classes, dtype=object)[tree.predict(matrix)]
+        return self.model.class_values[tree.predict(matrix)]
 
 
 def save_model(model: Any, path: str | Path, **options: Any) -> None:

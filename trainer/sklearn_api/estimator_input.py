@@ -31,6 +31,7 @@ from trainer.table import (
     ColumnSchema,
     MissingPolicy,
     Table,
+    UnknownPolicy,
     number_kind,
     numeric_table,
 )
@@ -84,7 +85,7 @@ def read_matrix(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...]) -> Flo
         if column.kind is not ColumnKind.CATEGORICAL:
             out[:, j] = _numbers(column.name, series)
             continue
-        out[:, j] = _codes(column, _texts(series), refuse=getattr(estimator, "unknown", WARN) == RAISE)
+        out[:, j] = _codes(column, _texts(series), unknown_policy(getattr(estimator, "unknown", column.unknown)))
     return out
 
 
@@ -116,8 +117,8 @@ def read_row_costs(costs: Any, y: np.ndarray) -> FloatArray:
     return values
 
 
-def _codes(column: ColumnSchema, texts: list[str | None], *, refuse: bool) -> FloatArray:
-    """The codes of a column of categories, NaN where a category is unknown; warns once about these, or raises ValueError."""
+def _codes(column: ColumnSchema, texts: list[str | None], policy: UnknownPolicy) -> FloatArray:
+    """The codes of a column of categories, NaN where a category is unknown; treats these by the policy, or raises ValueError."""
     missing = np.nan if column.missing_code is None else float(column.missing_code)
     code: dict[str | None, float] = {category: float(c) for c, category in enumerate(column.categories)}
     code[None] = missing
@@ -132,12 +133,12 @@ def _codes(column: ColumnSchema, texts: list[str | None], *, refuse: bool) -> Fl
             unknown.append(text)
         else:
             code[text] = float(place)
-    if unknown:
+    if unknown and policy is not UnknownPolicy.BRANCH:
         strange = set(unknown)
         cells = sum(text in strange for text in texts)
         examples = ", ".join(repr(text[:40]) for text in unknown[:EXAMPLES])
         found = f"Column '{column.name}': {cells} of {len(texts)} cells have a category that training did not have, such as {examples}."
-        if refuse:
+        if policy is UnknownPolicy.REFUSE:
             raise ValueError(f"{found} Correct the cells, or choose unknown='warn'.")
         warnings.warn(f"{found} Every question about it is answered with no.", UserWarning, stacklevel=4)
     return np.array([code[text] for text in texts], np.float64)
@@ -332,19 +333,32 @@ MISSING_HELP = (
 )
 
 
-WARN = "warn"
-RAISE = "raise"
-UNKNOWN_ALLOWED = "warn or raise"
+RAISE = "raise"  # the word of scikit-learn for 'refuse'
+UNKNOWN_ALLOWED = "branch, warn, refuse or raise"
 UNKNOWN_HELP = (
     "What `predict` does with a category that training did not have: it warns once for each column and answers every question about it "
-    "with no, or it raises an error. Another spelling of a known category is no unknown one."
+    "with no ('branch': without the warning), or it raises an error ('refuse', or 'raise'). Another spelling of a known category is no "
+    "unknown one. The saved model keeps the choice."
 )
 
 
-def check_unknown(value: Any) -> None:
-    """Raise ValueError unless the parameter `unknown` is "warn" or "raise"."""
-    if value not in (WARN, RAISE):
-        raise ValueError(f"unknown: '{str(value)[:40]}' is not {UNKNOWN_ALLOWED}.")
+def unknown_policy(value: Any) -> UnknownPolicy:
+    """Return the policy that the parameter `unknown` names; raises ValueError."""
+    if value == RAISE:
+        return UnknownPolicy.REFUSE
+    try:
+        return UnknownPolicy(value)
+    except ValueError as error:
+        raise ValueError(f"unknown: '{str(value)[:40]}' is not one of {UNKNOWN_ALLOWED}.") from error
+
+
+def with_unknown(table: Table, policy: UnknownPolicy) -> Table:
+    """Return the table with the policy for unknown values in each column of categories."""
+    columns = (
+        replace(c, schema=replace(c.schema, unknown=policy)) if c.kind is ColumnKind.CATEGORICAL else c
+        for c in table.columns
+    )
+    return replace(table, columns=tuple(columns))
 
 
 def apply_policy(table: Table, policy: Any) -> tuple[Table, np.ndarray]:

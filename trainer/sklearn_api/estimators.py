@@ -36,17 +36,18 @@ from trainer.sklearn_api.estimator_input import (
     UNKNOWN_ALLOWED,
     UNKNOWN_HELP,
     apply_policy,
-    check_unknown,
     read_matrix,
     read_row_costs,
     read_table,
     refuse_empty,
+    unknown_policy,
+    with_unknown,
 )
 from trainer.sklearn_api.notebook import watched
 from trainer.sklearn_api.saving import FitRecord, fitted_file, save_fitted, target_name
 from trainer.solver_common.integer_weights import WholeWeights, whole_weights
 from trainer.solver_common.problem_setup import limits_of, pose
-from trainer.table import Labels
+from trainer.table import ClassType, Labels
 from trainer.training.claims import claim_words, cost_sentence, limit_warning
 from trainer.training.run import fit as run_fit
 from trainer.tree.file import ModelFile
@@ -146,7 +147,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         """What `fit` trains on; sets `classes_` and the names and number of features."""
         given = self.get_params(deep=False)
         policy = given.pop("missing")
-        check_unknown(given.pop("unknown"))
+        unknown = unknown_policy(given.pop("unknown"))
         by_class = given.get("class_weight") if isinstance(given.get("class_weight"), Mapping) else None
         if "class_weight" in given and (by_class is not None or given["class_weight"] is None):
             given["class_weight"] = "none"
@@ -158,6 +159,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         given_costs = read_row_costs(costs, y) if settings.get("costs") == EACH_ROW and costs is not None else None
         known = np.unique(y)  # with costs, a class whose rows are all left out may still be the answer
         table, kept = apply_policy(table, policy)
+        table = with_unknown(table, unknown)
         if not kept.all():
             given_costs = None if given_costs is None else given_costs[kept]
             y = y[kept]
@@ -189,7 +191,12 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
                 "Only binary classification is supported. The type of the target is multiclass: "
                 f"it has {len(self.classes_)} classes, and the method '{self._method.id}' takes two."
             )
-        labels = Labels(name=target, classes=_class_names(self.classes_), codes=codes.astype(np.int32))
+        labels = Labels(
+            name=target,
+            classes=_class_names(self.classes_),
+            codes=codes.astype(np.int32),
+            type=_class_type(self.classes_),
+        )
         problem = pose(table, labels, settings, weights=weights, given_costs=given_costs)
         return problem, settings, counted
 
@@ -325,6 +332,11 @@ def _class_names(classes: np.ndarray) -> tuple[str, ...]:
     if len(set(names)) < len(names):
         raise ValueError(f"Two classes have the same text: {', '.join(sorted(names))}. Rename one of them.")
     return names
+
+
+def _class_type(classes: np.ndarray) -> ClassType:
+    kinds = {"b": ClassType.BOOL, "i": ClassType.INT, "u": ClassType.INT, "f": ClassType.FLOAT}
+    return kinds.get(np.array(classes.tolist()).dtype.kind, ClassType.TEXT)
 
 
 def _times_class_weights(

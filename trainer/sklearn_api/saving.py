@@ -62,6 +62,7 @@ def fitted_file(method: Method, tree: Tree, problem: Problem, settings: Settings
         metrics={"train": metrics_of(tree, problem.matrix, problem.y, problem.weights, problem.costs, constant)},
         fingerprint=fingerprint(problem.table, problem.labels),
         rows=rows_record(len(problem.table), np.array([], np.int64), None, weights if weighted else None, None, given),
+        class_type=problem.labels.type,
     )
 
 

@@ -154,6 +154,7 @@ def train(
         fingerprint=fingerprint(problem.table, problem.labels),
         rows=rows_record(len(request.table), test_rows, fold, request.weights, fold_trees, request.costs),
         reading=request.table.reading,
+        class_type=request.labels.type,
     )
     return TrainResult(
         model=model,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.errors import DataError, ModelFileError
-from trainer.table import ColumnSchema
+from trainer.table import ClassType, ColumnSchema, class_type_of
 from trainer.version import VERSION
 
 FORMAT = "octweb-tree"
@@ -31,6 +31,7 @@ def document(
     classes: Sequence[str],
     target: str = "class",
     version: str = VERSION,
+    class_type: ClassType | None = None,
     **record: Any,
 ) -> dict[str, Any]:
     """The document of a tree's `nodes`, with what else `record` has to say."""
@@ -46,7 +47,17 @@ def document(
         "classes": list(classes),
         "columns": [column.to_json() for column in schema],
         "nodes": list(nodes),
+        "contract": _contract(schema, classes, class_type),
         **own,
+    }
+
+
+def _contract(schema: Sequence[ColumnSchema], classes: Sequence[str], class_type: ClassType | None) -> dict[str, Any]:
+    """Return what the contract of the table says beyond `columns`, `classes` and `reading`."""
+    columns = {column.name: column.contract_json() for column in schema}
+    return {
+        "target": {"type": str(class_type or class_type_of(classes))},
+        "columns": {name: record for name, record in columns.items() if record},
     }
 
 
@@ -73,13 +84,21 @@ def check(document: Any) -> None:
 
 def columns_of(document: Mapping[str, Any]) -> tuple[ColumnSchema, ...]:
     """The columns of a checked document; raises ModelFileError if one is damaged or two have the same name."""
+    added = document.get("contract", {}).get("columns", {})
     try:
-        schema = tuple(ColumnSchema.from_json(record) for record in document["columns"])
+        found = [ColumnSchema.from_json(record) for record in document["columns"]]
+        schema = tuple(column.with_contract(added.get(column.name, {})) for column in found)
     except DataError as error:
         raise ModelFileError(str(error)) from error
     if len({column.name for column in schema}) != len(schema):
         raise ModelFileError("Two columns of the model have the same name.")
     return schema
+
+
+def class_type_in(document: Mapping[str, Any]) -> ClassType:
+    """Return the type of the classes of a checked document; a file without a contract has the one of their texts."""
+    stated = document.get("contract", {}).get("target", {}).get("type")
+    return class_type_of(document["classes"]) if stated is None else ClassType(stated)
 
 
 def read_document(path: str | Path) -> dict[str, Any]:

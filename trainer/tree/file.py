@@ -7,11 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from trainer.table import ClassType, class_type_of, class_values
 from trainer.tree.document import (
     FORMAT,
     FORMAT_VERSION,
     MAX_BYTES,
     check,
+    class_type_in,
     columns_of,
     document,
     json_schema,
@@ -53,6 +57,13 @@ class ModelFile:
     reading: Mapping[str, Any] | None = (
         None  # how a messy table was read, see `trainer.data.parsing`; None for a clean one
     )
+    class_type: ClassType | None = None  # None: the texts of the classes tell it
+
+    @property
+    def class_values(self) -> np.ndarray:
+        """The classes as values of their type, shape (classes,)."""
+        classes = self.tree.classes
+        return class_values(classes, self.class_type or class_type_of(classes))
 
     @classmethod
     def of_tree(cls, tree: Tree) -> ModelFile:
@@ -67,6 +78,7 @@ class ModelFile:
             classes=self.tree.classes,
             target=self.target,
             version=self.version,
+            class_type=self.class_type,
             name=self.name,
             method=self.method,
             parameters=dict(self.parameters),
@@ -107,4 +119,5 @@ def _model(document: Mapping[str, Any]) -> ModelFile:
         rows=document.get("rows"),
         version=document.get("version", ""),
         reading=document.get("reading"),
+        class_type=class_type_in(document),
     )

@@ -194,6 +194,7 @@ class WorkbenchSession:
             fingerprint=fingerprint(self.problem.table, self.problem.labels),
             rows=rows_record(len(self.request.table), self.held_out, None, self.request.weights, None),
             reading=self.request.table.reading,
+            class_type=self.request.labels.type,
         )
         if certificate.status is Status.OPTIMAL:
             self._confirm(model)

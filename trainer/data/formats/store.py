@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 
 from trainer.dtypes import CODE
 from trainer.errors import DataError
-from trainer.table import Column, ColumnSchema, Labels, Table, fingerprint
+from trainer.table import ClassType, Column, ColumnSchema, Labels, Table, fingerprint
 from trainer.tree.file import write_atomically
 
 FORMAT = b"octweb-table"
@@ -29,7 +30,7 @@ def save_parquet(table: Table, labels: Labels | None, path: str | Path) -> str:
         "format_version": FORMAT_VERSION,
         "columns": [schema.to_json() for schema in table.schema],
         "fingerprint": digest,
-        "labels": None if labels is None else {"name": labels.name, "classes": list(labels.classes)},
+        "labels": None if labels is None else _labels_record(labels),
     }
     arrays = {str(j): pa.array(np.ascontiguousarray(column.values)) for j, column in enumerate(table.columns)}
     arrays[ROWS] = pa.array(table.row_numbers.astype(np.int64))
@@ -40,6 +41,11 @@ def save_parquet(table: Table, labels: Labels | None, path: str | Path) -> str:
     pq.write_table(stored, sink, compression="zstd")
     write_atomically(Path(path), sink.getvalue().to_pybytes())
     return digest
+
+
+def _labels_record(labels: Labels) -> dict[str, Any]:
+    record: dict[str, Any] = {"name": labels.name, "classes": list(labels.classes)}
+    return record if labels.type is None else record | {"type": str(labels.type)}
 
 
 def load_parquet(path: str | Path) -> tuple[Table, Labels | None]:
@@ -57,7 +63,11 @@ def load_parquet(path: str | Path) -> tuple[Table, Labels | None]:
         own = record["labels"]
         labels = None
         if own is not None:
-            labels = Labels(name=own["name"], classes=tuple(own["classes"]), codes=_array(stored, LABELS, CODE))
+            stated = own.get("type")
+            labels = Labels(
+                name=own["name"], classes=tuple(own["classes"]), codes=_array(stored, LABELS, CODE),
+                type=None if stated is None else ClassType(stated),
+            )  # fmt: skip
         expected = record["fingerprint"]
     except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
         if isinstance(error, DataError):

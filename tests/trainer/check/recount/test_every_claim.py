@@ -26,7 +26,7 @@ BEST = "fewest leaves"
 PARTS = {
     "format": "", "format_version": "", "version": "", "name": "", "method": "method", "target": "categories and classes",
     "classes": "categories and classes", "columns": "data", "nodes": "counts", "parameters": SCOPE, "metrics": "metrics train",
-    "fingerprint": "data", "certificate": "objective", "rows": "rows", "reading": "lines left out",
+    "fingerprint": "data", "certificate": "objective", "rows": "rows", "reading": "lines left out", "contract": "",
 }  # fmt: skip
 CERTIFICATE = {
     "method": "method", "guarantee": "method", "status": "status", "objective": "objective", "bound": "bound", "gap": "gap",
@@ -53,8 +53,8 @@ PARAMETERS = {
 
 
 def test_each_part_that_a_file_can_have_is_listed():
-    parts = {field.name for field in dataclasses.fields(ModelFile)} - {"tree"} | {"format", "format_version"}
-    assert parts | {"classes", "columns", "nodes"} == set(PARTS)
+    parts = {field.name for field in dataclasses.fields(ModelFile)} - {"tree", "class_type"}
+    assert parts | {"format", "format_version", "classes", "columns", "nodes", "contract"} == set(PARTS)
     kept = {field.name for field in dataclasses.fields(Certificate)} | {"wishes", "optimum", "unseen_looks"}
     assert kept - {"evidence"} == set(CERTIFICATE)
 
@@ -141,6 +141,16 @@ def test_steps_and_units_of_columns_are_counted_again(folder, tmp_path):
             refuted = [f for f in findings({**document, "columns": columns}, data, tmp_path) if f.verdict == "refuted"]
             assert [f.claim for f in refuted] == ["columns"]
             assert f"'{column['name']}' states {name}" in refuted[0].detail
+
+
+@pytest.mark.parametrize("lie", [[0.5, 9.0], [-1e6, 1e6], [1e6, 2e6]], ids=["too narrow", "too wide", "elsewhere"])
+def test_range_that_training_rows_do_not_have_is_refuted(folder, tmp_path, lie):
+    document, data = trained(folder, "cart", test_share=0.0, folds=0)
+    contract = document["contract"]
+    name = next(name for name, column in contract["columns"].items() if "range" in column)
+    columns = contract["columns"] | {name: {"range": lie}}
+    said = findings({**document, "contract": contract | {"columns": columns}}, data, tmp_path)
+    assert [f.claim for f in said if f.verdict == "refuted"] == ["columns"]
 
 
 @pytest.mark.parametrize("method", ["exact", "exact-numeric"])

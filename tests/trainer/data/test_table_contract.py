@@ -1,0 +1,128 @@
+"""The contract of the table: what a model file states about its columns and classes, and what older files imply."""
+
+from __future__ import annotations
+
+import jsonschema
+import numpy as np
+import pandas as pd
+import pytest
+
+import trainer
+from trainer.data.column_statistics import numeric_statistics
+from trainer.data.parsing import ParsingChoices
+from trainer.data.reader import load
+from trainer.data.table_contract import contract_lines, model_contract
+from trainer.prediction.mlflow_flavour import TreePredictor
+from trainer.table import ClassType, class_type_of, class_values
+from trainer.training.run import TrainRequest, train
+from trainer.tree.file import from_json, json_schema, read_model
+
+ROWS = "".join(
+    f"{i / 4 + 0.25},{(-7, 1, 2)[i % 3]},{('north', 'North', 'south')[i % 3]},{1 + i % 28:02d}/{1 + i % 12:02d}/2023,"
+    f"{'unknown' if i % 9 == 4 else 3 * i % 31},{i % 3 == 2}\n"
+    for i in range(60)
+)
+TEXT = "size,grade,region,when,level,sold\n" + ROWS
+
+
+@pytest.fixture(scope="module")
+def document(tmp_path_factory):
+    path = tmp_path_factory.mktemp("contract") / "t.csv"
+    path.write_text(TEXT)
+    given = ParsingChoices.from_json({"merge": {"region": {"North": "north"}}, "missing": {"level": ["unknown"]}})
+    table, labels, _ = load(path, target="sold", special={"grade": [-7]}, given=given, units={"size": "mm"})
+    return train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 2})).model.to_json()
+
+
+def test_contract_states_kinds_values_and_policies(document):
+    contract = model_contract(from_json(document))
+    assert contract["target"] == {"name": "sold", "type": "bool", "classes": [False, True]}
+    columns = {own["name"]: own for own in contract["columns"]}
+    assert columns["size"]["range"] == [0.0, 15.0]  # 0.25 to 15 in steps of 0.5, a tenth of the unit of change
+    assert (columns["size"]["unit"], columns["size"]["ordered"], columns["size"]["unknown"]) == ("mm", True, "refuse")
+    assert columns["grade"]["codes"] == {"-7": "code"}
+    assert columns["level"]["codes"] == {"unknown": "empty"}
+    assert columns["region"]["categories"] == ["north", "south"]
+    assert columns["region"]["spellings"] == {"North": "north"}
+    assert columns["region"]["unknown"] == "warn"
+    assert columns["when year"]["source"] == "when"
+    assert columns["when year"]["read_as"] == "dates, dd/mm/yyyy"
+    assert {name for name, own in columns.items() if own["asked"]} == {"grade"}
+    assert all(own["empty"] == "learn" for own in columns.values())
+    lines = contract_lines(contract)
+    assert lines[0] == "target sold (bool): False, True"
+    assert (
+        "size (not asked by the tree): numeric; in mm; from 0 to 15; empty cells: learn; unknown values: refuse"
+        in lines
+    )
+
+
+def test_contract_follows_its_json_schema(document):
+    schema = json_schema()
+    own = {"$ref": "#/$defs/table_contract", "$defs": schema["$defs"]}
+    jsonschema.validate(model_contract(from_json(document)), own)
+    older = {name: value for name, value in document.items() if name != "contract"}
+    jsonschema.validate(model_contract(from_json(older)), own)
+
+
+def test_file_without_a_contract_has_what_its_members_imply(document):
+    older = model_contract(from_json({name: value for name, value in document.items() if name != "contract"}))
+    newer = model_contract(from_json(document))
+    assert older["target"] == newer["target"]
+    assert older["columns"] == [
+        {name: value for name, value in own.items() if name != "range"} for own in newer["columns"]
+    ]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_range_holds_every_training_value(seed):
+    rng = np.random.default_rng(seed)
+    values = rng.normal(0, 10.0 ** rng.integers(-8, 9), 40) + rng.choice([0, 1e9, -1e-9])
+    classifier = trainer.make_classifier("cart", depth=1).fit(values[:, None], values > np.median(values))
+    column = classifier._fitted.tree.schema[0]
+    low, high = column.range
+    known = numeric_statistics(values)
+    assert low <= known.low <= known.high <= high
+    assert known.low - low <= column.change_unit / 5
+    assert high - known.high <= column.change_unit / 5
+
+
+@pytest.mark.parametrize(
+    ("classes", "expected"),
+    [
+        (("0", "1"), [0, 1]), (("-3", "12"), [-3, 12]), (("01", "2"), ["01", "2"]), (("0.0", "1.5"), [0.0, 1.5]),
+        (("1", "1.5"), ["1", "1.5"]), (("false", "true"), [False, True]), (("False", "True"), [False, True]),
+        (("FALSE", "TRUE"), [False, True]), (("True", "true"), ["True", "true"]), (("no", "yes"), ["no", "yes"]),
+        (("1", "9" * 20), ["1", "9" * 20]), (("inf", "nan"), ["inf", "nan"]),
+    ],
+)  # fmt: skip
+def test_texts_of_classes_tell_their_type(classes, expected):
+    found = class_values(classes, class_type_of(classes)).tolist()
+    assert found == expected
+    assert [type(value) for value in found] == [type(value) for value in expected]
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [([0, 1], ClassType.INT), ([False, True], ClassType.BOOL), ([0.0, 1.0], ClassType.FLOAT), (["0", "1"], ClassType.TEXT)],
+)  # fmt: skip
+def test_saved_estimator_answers_in_the_type_of_its_labels(tmp_path, labels, kind):
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0]})
+    y = np.array([labels[0], labels[0], labels[1], labels[1]])
+    classifier = trainer.make_classifier("cart", depth=1).fit(frame, y)
+    classifier.save(tmp_path / "model.json")
+    model = read_model(tmp_path / "model.json")
+    assert model.class_type == kind
+    answers = TreePredictor(model).predict(frame)
+    assert answers.tolist() == y.tolist()
+    assert [type(value) for value in answers.tolist()] == [type(value) for value in y.tolist()]
+
+
+@pytest.mark.parametrize("values", [[0, 0, 1, 1], [False, False, True, True], [0.0, 0.0, 1.0, 1.0]])
+def test_typed_target_of_parquet_keeps_its_type(tmp_path, values):
+    pd.DataFrame({"x": [1.5, 2.0, 3.0, 4.0], "y": values}).to_parquet(tmp_path / "t.parquet")
+    table, labels, _ = load(tmp_path / "t.parquet", target="y")
+    model = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 1})).model
+    answers = TreePredictor(model).predict([{"x": x} for x in (1.5, 2.0, 3.0, 4.0)]).tolist()
+    assert answers == values
+    assert [type(value) for value in answers] == [type(value) for value in values]

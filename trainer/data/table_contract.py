@@ -1,0 +1,129 @@
+"""The contract of a table: what each column and the target mean, in one record."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from trainer.data.parsing import ColumnParsing
+from trainer.data.parsing.column import PLAIN, ColumnReading
+from trainer.table import ClassType, ColumnKind, ColumnSchema, UnknownPolicy, class_type_of, class_values
+from trainer.tree.file import ModelFile
+from trainer.tree.numbers import decimal_text
+
+EMPTY = "empty"
+CODE = "code"
+
+
+def model_contract(model: ModelFile) -> dict[str, Any]:
+    """Return the contract that a model file states.
+
+    Parameters
+    ----------
+    model : ModelFile
+        A file of any version; what an older one does not state is left out, or follows from its other members.
+
+    Returns
+    -------
+    dict
+        `target` and `columns`, as `table_contract` in the JSON Schema of model files.
+    """
+    tree = model.tree
+    used = {tree.schema[j].name for j in tree.used_columns}
+    return table_contract(
+        tree.schema, model.reading, target=model.target, classes=tree.classes, class_type=model.class_type, asked=used
+    )
+
+
+def table_contract(
+    schema: Sequence[ColumnSchema],
+    reading: Mapping[str, Any] | None,
+    *,
+    target: str,
+    classes: Sequence[str],
+    class_type: ClassType | None = None,
+    asked: Collection[str] | None = None,
+) -> dict[str, Any]:
+    """Return the contract of a table with these columns.
+
+    Parameters
+    ----------
+    schema : sequence of ColumnSchema
+        The columns without the target.
+    reading : mapping or None
+        How the file was read, as a model file stores it.
+    target : str
+        The name of the target.
+    classes : sequence of str
+        The classes in their order.
+    class_type : ClassType, optional
+        The type of the classes; None: their texts tell it.
+    asked : collection of str, optional
+        The columns that a tree asks; None if there is no tree.
+
+    Returns
+    -------
+    dict
+        `target` and `columns`, as `table_contract` in the JSON Schema of model files.
+    """
+    known = class_type or class_type_of(classes)
+    parsing = ColumnParsing.from_json(reading)
+    sources = {made: own for own in parsing.columns.values() for made in own.names}
+    columns = [_column(own, sources.get(own.name)) for own in schema]
+    if asked is not None:
+        columns = [column | {"asked": column["name"] in asked} for column in columns]
+    return {
+        "target": {"name": target, "type": str(known), "classes": class_values(classes, known).tolist()},
+        "columns": columns,
+    }
+
+
+def _column(own: ColumnSchema, reading: ColumnReading | None) -> dict[str, Any]:
+    categorical = own.kind is ColumnKind.CATEGORICAL
+    record: dict[str, Any] = {
+        "name": own.name,
+        "source": own.name if reading is None else reading.name,
+        "kind": str(own.kind),
+        "unit": own.unit,
+        "ordered": not categorical,
+        "empty": str(own.missing),
+        "unknown": str(own.unknown if categorical else UnknownPolicy.REFUSE),
+        "codes": {decimal_text(value): CODE for value in own.special},
+        "spellings": {},
+    }
+    if categorical:
+        record["categories"] = list(own.categories)
+    if own.range is not None:
+        record["range"] = list(own.range)
+    if reading is not None and reading.special:
+        record |= {} if reading.taken_for == PLAIN else {"read_as": reading.words}
+        record["codes"] |= dict.fromkeys(reading.missing, EMPTY)
+        record["spellings"] = dict(reading.spellings)
+    return record
+
+
+def contract_lines(contract: Mapping[str, Any]) -> list[str]:
+    """Return the contract as lines of text."""
+    target = contract["target"]
+    classes = ", ".join(str(name) for name in target["classes"])
+    return [f"target {target['name']} ({target['type']}): {classes}", *map(_line, contract["columns"])]
+
+
+def _line(column: Mapping[str, Any]) -> str:
+    parts = [column["kind"]]
+    if column["source"] != column["name"]:
+        parts.append(f"from {column['source']}")
+    if "read_as" in column:
+        parts.append(f"read as {column['read_as']}")
+    if column["unit"]:
+        parts.append(f"in {column['unit']}")
+    if "categories" in column:
+        parts.append("one of " + ", ".join(column["categories"]))
+    if "range" in column:
+        low, high = column["range"]
+        parts.append(f"from {decimal_text(low)} to {decimal_text(high)}")
+    parts += [f"{word} means {meaning}" for word, meaning in column["codes"].items()]
+    parts += [f"{word} is read as {category}" for word, category in column["spellings"].items()]
+    parts += [f"empty cells: {column['empty']}", f"unknown values: {column['unknown']}"]
+    asked = "" if column.get("asked", True) else " (not asked by the tree)"
+    return f"{column['name']}{asked}: {'; '.join(parts)}"
