@@ -186,15 +186,51 @@ class Column:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RowGroups:
+    """Which rows belong to the same person or thing, by a column of the file.
+
+    `codes`, int64 of shape (n,), holds the group of each row. Each of the `empty` rows without a value is a group of its own.
+    """
+
+    column: str
+    codes: np.ndarray
+    empty: int = 0
+
+    def take(self, rows: np.ndarray) -> RowGroups:
+        """Return the groups of `rows`."""
+        return replace(self, codes=self.codes[rows])
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowTimes:
+    """The order of the rows in time, by a column of the file.
+
+    `values`, float64 of shape (n,), rise with time: numbers of the column, or minutes since the first day of year 1 for dates.
+    `form` states how dates are read, as a model file keeps it; None for numbers.
+    """
+
+    column: str
+    values: FloatArray
+    form: Mapping[str, Any] | None = None
+
+    def take(self, rows: np.ndarray) -> RowTimes:
+        """Return the times of `rows`."""
+        return replace(self, values=self.values[rows])
+
+
+@dataclass(frozen=True, kw_only=True)
 class Table:
     """Columns of equal length without the target; `row_numbers` are positions in the file that was read, from 1.
 
     `reading` is how a messy file was read (`trainer.data.parsing`), as a model file keeps it; None if nothing was special.
+    `groups` and `times` decide which rows are held out and which fold each row is in; None: rows are independent.
     """
 
     columns: tuple[Column, ...]
     row_numbers: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     reading: Mapping[str, Any] | None = None
+    groups: RowGroups | None = None
+    times: RowTimes | None = None
 
     def __len__(self) -> int:
         return len(self.columns[0].values) if self.columns else len(self.row_numbers)
@@ -220,6 +256,8 @@ class Table:
             columns=tuple(replace(c, values=c.values[rows]) for c in self.columns),
             row_numbers=self.row_numbers[rows],
             reading=self.reading,
+            groups=None if self.groups is None else self.groups.take(rows),
+            times=None if self.times is None else self.times.take(rows),
         )
 
 

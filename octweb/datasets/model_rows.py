@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from trainer.data.folds import training_rows
+from trainer.data.folds import training_rows, unseen_rows
 from trainer.data.formats.staged import lines_in
 from trainer.data.reader import load_for_model
 from trainer.errors import DataError
@@ -17,8 +17,8 @@ from trainer.tree.file import ModelFile
 def arrays_of(path: Path, model: ModelFile) -> tuple[dict[str, np.ndarray], bool]:
     """Arrays by name, and whether the model was trained on these rows (its fingerprint is theirs).
 
-    `matrix` float64 (n, columns), `codes` (n,) of the classes, `numbers` (n,) of the rows in the file from 1 on, `training`:
-    positions of the rows that it was trained on, `lines` (n,) of the uploaded file where they are known. Raises DataError.
+    `matrix` float64 (n, columns), `codes` (n,) of the classes, `numbers` (n,) of the rows in the file from 1 on, `training`
+    and `unseen`: positions of the rows that it was trained and judged on, `lines` (n,) of the uploaded file where they are known. Raises DataError.
     """
     tree = model.tree
     read = load_for_model(path, tree.schema, target=model.target, classes=tree.classes, reading=model.reading)
@@ -34,6 +34,7 @@ def arrays_of(path: Path, model: ModelFile) -> tuple[dict[str, np.ndarray], bool
         "codes": labels.codes,
         "numbers": np.arange(1, len(read.usable) + 1)[keep],
         "training": training,
+        "unseen": unseen_rows(training, len(labels.codes), model.rows),
     }
     lines = lines_in(path, len(read.usable))
     return found | ({} if lines is None else {"lines": lines[keep]}), same

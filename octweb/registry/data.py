@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,8 @@ READ_HERE = 20_000_000  # bytes of rows that the web process reads itself, which
 class DatasetRows:
     """Rows of the data set that the model can predict: `matrix` (n, columns), `codes` (n,), `numbers` in the file.
 
-    `training` are the positions of the rows that it was trained on; `same` says that their fingerprint is the model's.
+    `training` are the positions of the rows that it was trained on, `unseen` of those that were held out to judge it; `same` says
+    that the fingerprint of the training rows is the model's.
     `lines` (n,) are the lines of the uploaded file, None if they are not known.
     """
 
@@ -39,15 +40,9 @@ class DatasetRows:
     codes: CodeArray
     numbers: np.ndarray
     training: np.ndarray
+    unseen: np.ndarray
     same: bool
     lines: np.ndarray | None = None
-
-    @cached_property
-    def unseen(self) -> np.ndarray:
-        """The positions of the rows that were held out of the training."""
-        held = np.ones(len(self.codes), bool)
-        held[self.training] = False
-        return np.flatnonzero(held)
 
     @property
     def called(self) -> str:

@@ -74,17 +74,18 @@ def _rows(model: TreeModel, served: TreeModel, rows: DatasetRows) -> dict[str, A
     now = classes[new.predict(rows.matrix[here])]
     actual = classes[rows.codes[here]]
     training = np.isin(here, rows.training)
+    unseen = np.isin(here, rows.unseen)
     differs = np.flatnonzero(now != then)
     before = rows_of(served) if model.dataset_id == served.dataset_id else None
-    learned = 0 if before is None else np.isin(rows.numbers[here][~training], before.numbers[before.training]).sum()
+    learned = 0 if before is None else np.isin(rows.numbers[here][unseen], before.numbers[before.training]).sum()
     return {
         "learned": int(learned),
         "training": _count(now[training], then[training], actual[training]),
-        "unseen": _count(now[~training], then[~training], actual[~training]) if (~training).any() else None,
+        "unseen": _count(now[unseen], then[unseen], actual[unseen]) if unseen.any() else None,
         "examples": tuple(
             {
                 "number": int(both[i]), "called": rows.called, "then": then[i], "now": now[i], "actual": actual[i],
-                "unseen": not training[i], "right": bool(now[i] == actual[i]),
+                "unseen": bool(unseen[i]), "right": bool(now[i] == actual[i]),
             }
             for i in differs[:SHOWN]
         ),

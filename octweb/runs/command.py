@@ -124,7 +124,21 @@ class TrainingCommand(BaseCommand, ABC):
             "given": given_of(options),
             "reading": reading_of_file(options),
             "mentions": _mentions(options),
+            "group": options.get("group", ""),
+            "time": options.get("time", ""),
         }
+
+
+def add_dependence_flags(parser: ArgumentParser) -> None:
+    """Add --group and --time."""
+    parser.add_argument(
+        "--group", metavar="COLUMN", default="",
+        help="rows with the same value belong together: they are held out together and in one fold; no question asks the column",
+    )  # fmt: skip
+    parser.add_argument(
+        "--time", metavar="COLUMN", default="",
+        help="dates or numbers that order the rows: the last rows are held out, and folds train on earlier rows only",
+    )  # fmt: skip
 
 
 def with_schema(reading: dict[str, Any], path: str) -> dict[str, Any]:

@@ -80,7 +80,7 @@ def count_rows(
         metrics={"train": metrics},
         certificate=certificate.to_json(),
         fingerprint=fingerprint(table, labels),
-        rows=rows_record(len(table), np.zeros(0, np.int64), None, None, None),
+        rows=rows_record(table, np.arange(len(table)), np.zeros(0, np.int64), None, None, None),
         reading=table.reading,
         class_type=labels.type,
     )

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from trainer.data.build import LoadReport, build, check_name, gaps, suggestion, wrong_words
+from trainer.data.dependence import check_dependence, dependence_notes, with_dependence
 from trainer.data.formats.csv_file import read_csv
 from trainer.data.formats.file_bytes import ReadLimits
 from trainer.data.formats.raw import TYPED, DetectedFormat, RawTable
@@ -138,14 +139,19 @@ def build_as_read(
     special: Mapping[str, Sequence[float]] | None = None,
     ignore: Collection[str] = (),
     mentions: str = "",
+    group: str = "",
+    time: str = "",
     **options: Any,
 ) -> tuple[Table, Labels, LoadReport]:
     """`build` for the rows as the reading has them; raises DataError for what the reading leaves open in a column that is used.
 
     Columns are named as they come out of the reading; in `ignore` also as they are in the file. An identifier that the text
-    `mentions` names is not left out, nor is a column that was made from dates.
+    `mentions` names is not left out, nor is a column that was made from dates. The columns `group` and `time` of the file, which
+    may be ignored, say which rows belong together and how they follow each other; no question asks about the group.
     """
     check_name(target, raw.names, "target")
+    check_dependence(raw.names, target=target, group=group, time=time)
+    ignore = [*ignore, group] if group and group not in ignore else ignore
     own = reading.for_target(target).without(
         name for name, kind in (kinds or {}).items() if kind == ColumnKind.CATEGORICAL
     )
@@ -165,11 +171,9 @@ def build_as_read(
         **options,
     )
     kept = own.for_model(target, table.names)
-    return (
-        replace(table, reading=kept),
-        labels,
-        replace(report, reading_notes=(*raw.detected.notes, *own.notes_of([*names, target]))),
-    )
+    table = with_dependence(replace(table, reading=kept), raw, reading, group=group, time=time)
+    notes = (*raw.detected.notes, *own.notes_of([*names, target]), *dependence_notes(table))
+    return table, labels, replace(report, reading_notes=notes)
 
 
 def _is_mentioned(name: str, text: str) -> bool:

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from trainer.data.folds import SIGNS
+from trainer.data.folds import fold_of_signs
 from trainer.dossier.rows import DossierRows
 from trainer.errors import DataError
 from trainer.evaluate.curves import brier, curve
 from trainer.evaluate.groups import FEWEST
-from trainer.evaluate.intervals import of_folds, wilson
+from trainer.evaluate.intervals import wilson
+from trainer.training.run import unseen_accuracy
 from trainer.tree.nodes import tree_from_json
 
 CLASS_SHARES = 3  # so many classes at most have their own shares in a table of groups
@@ -76,14 +77,15 @@ def cross_validation(rows: DossierRows) -> dict[str, Any] | None:
     kept = rows.model.metrics.get("cross_validation") or {}
     if kept.get("accuracy") is None:
         return None
-    interval = of_folds(kept.get("correct") or 0, kept.get("n") or 0, len(kept.get("accuracies") or ()))
+    unseen = unseen_accuracy({"cross_validation": kept})
     return {
         "folds": kept.get("folds"),
         "rows": kept.get("n"),
         "right": kept.get("correct"),
         "accuracy": kept["accuracy"],
         "deviation": kept.get("deviation"),
-        "interval": None if interval is None else list(interval),
+        "groups": kept.get("groups"),
+        "interval": None if unseen is None else unseen["interval"],
         "confusion": kept.get("confusion"),
     }
 
@@ -156,7 +158,7 @@ def stability(rows: DossierRows) -> dict[str, Any] | None:
     if not trees or not signs or len(signs) != len(rows.codes) or any(t is None for t in trees):
         return None
     tree = rows.model.tree
-    fold = np.array([_fold(sign) for sign in signs])
+    fold = fold_of_signs(signs)
     grown = [tree_from_json(nodes, schema=tree.schema, classes=tree.classes) for nodes in trees]
     agreement = []
     asked = dict.fromkeys((c.name for c in tree.schema), 0)
@@ -172,10 +174,6 @@ def stability(rows: DossierRows) -> dict[str, Any] | None:
         "leaves": [other.n_leaves for other in grown],
         "asked": {name: count for name, count in sorted(asked.items(), key=lambda one: -one[1]) if count},
     }
-
-
-def _fold(sign: str) -> int:
-    return int(np.flatnonzero(sign == SIGNS)[0])
 
 
 def group_columns(rows: DossierRows, wanted: Sequence[str], most: int) -> list[str]:

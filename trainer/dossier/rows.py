@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from trainer.data.folds import training_rows
+from trainer.data.folds import training_rows, unseen_rows
 from trainer.data.formats.raw import RawTable
 from trainer.data.parsing import ColumnParsing
 from trainer.data.parsing.cells import Cells
@@ -43,9 +43,7 @@ class DossierRows:
     @cached_property
     def unseen(self) -> np.ndarray:
         """Positions of the rows that were held out."""
-        held = np.ones(len(self.codes), bool)
-        held[self.training] = False
-        return np.flatnonzero(held)
+        return unseen_rows(self.training, len(self.codes), self.model.rows)
 
     @cached_property
     def leaf_of(self) -> CodeArray:

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from trainer.errors import ParameterError
-from trainer.evaluate.intervals import of_folds
+from trainer.evaluate.intervals import Interval
 from trainer.evaluate.study import FoldRecord
+from trainer.evaluate.tables import interval_of
 
 ROUNDING = 1e-12  # shares that agree up to this are equal
 
@@ -58,22 +59,21 @@ class OneStandardErrorChoice:
 
 @dataclass(frozen=True, kw_only=True)
 class NestedEstimate:
-    """What the choice is worth on rows that took no part in it: `correct` of `n`, and what each outer fold chose and reached."""
+    """What the choice is worth on rows that took no part in it: `correct` of `n`, and what each outer fold chose and reached.
+
+    `interval` is the 95 % interval over the outer folds, by groups where rows have groups; None for a single fold.
+    """
 
     correct: int
     n: int
     picks: tuple[str, ...]
     accuracies: tuple[float, ...]
+    interval: Interval | None = None
 
     @property
     def accuracy(self) -> float:
         """The share of rows that are right."""
         return self.correct / self.n
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """The 95 % interval by the outer folds; None for a single one."""
-        return of_folds(self.correct, self.n, len(self.accuracies))
 
 
 def choose(scores: Sequence[Score]) -> OneStandardErrorChoice:
@@ -105,25 +105,31 @@ def honest(
     """The estimate by nested folds, from the records of a nested study by variant; None while records are missing.
 
     For each outer fold o every variant is scored on the folds i ≠ o by trees grown without o and i; the rule of `choose` picks one,
-    and the tree of that variant grown without o alone is measured on o. `kinds` has (columns, claim) of each variant.
+    and the tree of that variant grown without o alone is measured on o. Where folds follow time, only folds before o choose, so the
+    first one judges nothing. `kinds` has (columns, claim) of each variant.
     """
     whole = {label: _by_folds(found) for label, found in records.items()}
     needed = {(o, -1) for o in range(folds)} | {(o, i) for o in range(folds) for i in range(o + 1, folds)}
     whole = {label: found for label, found in whole.items() if needed <= set(found)}
     if not whole:
         return None
+    forward = any(record.time for found in whole.values() for record in found.values())
     correct = n = 0
     picks = []
     accuracies = []
-    for o in range(folds):
-        scores = [_inner(label, found, o, folds, kinds[label]) for label, found in whole.items()]
+    measured = []
+    for o in range(int(forward), folds):
+        scores = [_inner(label, found, o, o if forward else folds, kinds[label]) for label, found in whole.items()]
         pick = choose(scores).chosen.label
         outer = whole[pick][o, -1]
+        measured.append(outer)
         correct = correct + outer.correct
         n = n + outer.n
         picks.append(pick)
         accuracies.append(outer.correct / outer.n)
-    return NestedEstimate(correct=correct, n=n, picks=tuple(picks), accuracies=tuple(accuracies))
+    return NestedEstimate(
+        correct=correct, n=n, picks=tuple(picks), accuracies=tuple(accuracies), interval=interval_of(measured)
+    )
 
 
 def _by_folds(records: Sequence[FoldRecord]) -> dict[tuple[int, int], FoldRecord]:
@@ -131,7 +137,7 @@ def _by_folds(records: Sequence[FoldRecord]) -> dict[tuple[int, int], FoldRecord
 
 
 def _inner(label: str, found: Mapping[tuple[int, int], FoldRecord], o: int, folds: int, kind: tuple[int, int]) -> Score:
-    """The score of a variant on the folds other than o, by trees that saw neither o nor the fold that measures."""
+    """The score of a variant on the first `folds` folds without o, by trees that saw neither o nor the fold that measures."""
     accuracies = []
     leaves = []
     for i in range(folds):

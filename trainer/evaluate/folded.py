@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from trainer.data.folds import rows_record, stratified_folds
+from trainer.data.folds import Folds, assign_folds, rows_record
 from trainer.evaluate.study import FoldRecord, Study, StudyDataset
+from trainer.evaluate.tables import interval_of
 from trainer.training.run import MAX_FOLD_NODES, crossed_metrics, metrics_of
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import tree_from_json
@@ -25,7 +26,7 @@ def with_folds(model: ModelFile, study: Study, records: Sequence[FoldRecord]) ->
         return model
     found = [own[f] for f in range(study.folds)]
     dataset = study.datasets[0]
-    fold = stratified_folds(dataset.labels.codes, study.folds, study.seed)
+    folds = assign_folds(dataset.labels.codes, study.folds, study.seed, dataset.table)
     nodes = sum(len(record.tree) for record in found)
     trees = (
         [record.tree for record in found] if all(record.tree for record in found) and nodes <= MAX_FOLD_NODES else None
@@ -34,25 +35,31 @@ def with_folds(model: ModelFile, study: Study, records: Sequence[FoldRecord]) ->
         study.folds,
         [record.accuracy for record in found],
         [record.leaves for record in found],
-        None if trees is None else _confusion(model, dataset, fold, trees),
+        None if trees is None else _confusion(model, dataset, folds, trees),
         (sum(record.correct for record in found), sum(record.n for record in found)),
     )
+    if dataset.group or dataset.time:
+        interval = interval_of(found)
+        metrics["interval"] = None if interval is None else list(interval)
+        metrics["by_fold"] = folds.counts(dataset.labels.codes, len(dataset.labels.classes))
+    if dataset.group:
+        metrics["groups"] = len({line[0] for record in found for line in record.by_group})
     return replace(
         model,
         metrics={**model.metrics, "cross_validation": metrics},
         parameters={**model.parameters, "folds": study.folds},
-        rows=rows_record(len(dataset.table), np.zeros(0, np.int64), fold, None, trees),
+        rows=rows_record(dataset.table, np.arange(len(dataset.table)), np.zeros(0, np.int64), folds, None, trees),
     )
 
 
 def _confusion(
-    model: ModelFile, dataset: StudyDataset, fold: np.ndarray, trees: Sequence[list[dict[str, Any]]]
+    model: ModelFile, dataset: StudyDataset, folds: Folds, trees: Sequence[list[dict[str, Any]]]
 ) -> np.ndarray:
     """Each row predicted by the tree that had not seen it, int64 (classes, classes)."""
     classes = len(model.tree.classes)
     whole = np.zeros((classes, classes), np.int64)
     for f, nodes in enumerate(trees):
         tree = tree_from_json(nodes, schema=model.tree.schema, classes=model.tree.classes)
-        unseen = np.flatnonzero(fold == f)
+        unseen = folds.judged(f)
         whole += metrics_of(tree, dataset.table.take(unseen).matrix(), dataset.labels.codes[unseen], None)["confusion"]
     return whole

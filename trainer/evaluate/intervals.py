@@ -7,34 +7,9 @@ from __future__ import annotations
 
 import math
 
-Z95 = 1.959963984540054
-Interval = tuple[float, float]
+from trainer.data.share_interval import Z95, Interval, of_folds, of_groups, widest, wilson
 
-
-def wilson(k: float, n: float, *, z: float = Z95) -> Interval | None:
-    """Wilson's score interval for the share k / n, within [0, 1]; None without rows (Wilson, 1927)."""
-    if n <= 0:
-        return None
-    p = k / n
-    d = 1 + z * z / n
-    middle = (p + z * z / (2 * n)) / d
-    half = z / d * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-    return (0.0 if k == 0 else max(0.0, middle - half)), (1.0 if k == n else min(1.0, middle + half))
-
-
-def of_folds(correct: float, n: float, folds: int) -> Interval | None:
-    """Return the interval of a cross-validated accuracy: `correct` of `n` rows, each in one of `folds` folds.
-
-    Notes
-    -----
-    The trees of the folds share training rows, so their mistakes are correlated. Nadeau & Bengio (2003) estimate
-    the correlation as the share of rows in one fold: the variance grows by 1 + folds / (folds − 1). Wilson's
-    interval is taken over so many fewer rows. None for fewer than two folds or no rows.
-    """
-    if folds < 2:
-        return None
-    inflation = 1 + folds / (folds - 1)
-    return wilson(correct / inflation, n / inflation)
+__all__ = ["Interval", "difference", "mcnemar", "of_folds", "of_groups", "of_mean", "widest", "wilson"]
 
 
 def of_mean(total: float, squares: float, n: int, *, z: float = Z95) -> Interval | None:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from trainer.data.costs import RowCosts
-from trainer.data.folds import MOST_FOLDS, check_evaluation, holdout, stratified_folds
+from trainer.data.folds import MOST_FOLDS, Folds, assign_folds, check_evaluation, group_sums, holdout
 from trainer.dtypes import FloatArray
 from trainer.errors import DataError, ParameterError, TrainerError
 from trainer.registry import get
@@ -41,6 +41,16 @@ class StudyDataset:
     name: str
     table: Table
     labels: Labels
+
+    @property
+    def group(self) -> str:
+        """The column whose values name the groups of rows; empty for none."""
+        return "" if self.table.groups is None else self.table.groups.column
+
+    @property
+    def time(self) -> str:
+        """The column that orders the rows in time; empty for none."""
+        return "" if self.table.times is None else self.table.times.column
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +95,7 @@ class Study:
                 raise ParameterError(
                     {"folds": f"'{dataset.name}' has {len(dataset.table)} rows, too few for {self.folds} folds."}
                 )
+            _assign(dataset, self.folds, self.seed, self.test_share)
         for variant in self.variants:
             get(variant.method).settings(variant.parameters)
         for what, names in (("data set", self.datasets), ("variant", self.variants)):
@@ -131,11 +142,14 @@ class FoldRecord:
     constant_cost: float | None = None  # of the best single answer of the training rows
     cost_unit: str = ""
     tree: list[dict[str, Any]] = field(default_factory=list)  # its nodes, where every row is in a fold and they are few
+    group: str = ""  # the columns that decide which rows are in which fold
+    time: str = ""
+    by_group: list[list[int]] = field(default_factory=list)  # group, correct rows, rows: of the rows that were judged
 
     @property
     def identity(self) -> tuple[Any, ...]:
         """Equal for two records of the same computation."""
-        rows = (self.test_share, self.fold, self.second)
+        rows = (self.test_share, self.fold, self.second, self.group, self.time)
         return (self.fingerprint, self.key, self.folds, self.seed, self.threads, *rows)
 
 
@@ -156,7 +170,7 @@ class _Task:
         return {
             "dataset": self.dataset.name, "fingerprint": self.fingerprint, "variant": self.variant.label,
             "key": self.variant.key, "folds": self.folds, "seed": self.seed, "fold": self.fold, "threads": self.threads,
-            "test_share": self.test_share, "second": self.second,
+            "test_share": self.test_share, "second": self.second, "group": self.dataset.group, "time": self.dataset.time,
         }  # fmt: skip
 
     @property
@@ -253,10 +267,11 @@ _warmed = cache(warm)  # once per process, so that no fold pays for it
 def _fold(task: _Task) -> FoldRecord:
     """Train on the other folds and count on this one; a refusal becomes the record's error."""
     codes = task.dataset.labels.codes
-    rows, _ = holdout(codes, task.test_share, task.seed)
-    fold = stratified_folds(codes[rows], task.folds, task.seed)
-    inside = rows[(fold != task.fold) & (fold != task.second)]
-    outside = rows[fold == task.fold]
+    rows, folds = _assign(task.dataset, task.folds, task.seed, task.test_share)
+    inside = rows[folds.training(task.fold, task.second)]
+    outside = rows[folds.judged(task.fold, task.second)]
+    if not len(inside) or not len(outside):
+        return FoldRecord(**task.head, error="No row is left to train on, or to judge the tree on.", status="failed")
     method = get(task.variant.method)
     parameters = dict(task.variant.parameters)
     if method.parameter("threads") is not None:
@@ -276,7 +291,7 @@ def _fold(task: _Task) -> FoldRecord:
     except TrainerError as error:
         return FoldRecord(**task.head, error=str(error), status="failed")
     correct = _correct(result.tree, task.dataset, outside)
-    second = rows[fold == task.second]
+    second = rows[folds.judged(task.second, task.fold)] if task.second >= 0 else rows[:0]
     certificate = result.certificate
     return FoldRecord(
         **task.head,
@@ -296,7 +311,25 @@ def _fold(task: _Task) -> FoldRecord:
         base_correct=int((codes[outside] == np.bincount(codes[inside]).argmax()).sum()),
         **_cost_record(result, costs, unseen.matrix()),
         tree=_tree_record(result.tree) if task.second < 0 and not task.test_share else [],
+        by_group=_by_group(result.tree, task.dataset, outside),
     )
+
+
+def _assign(dataset: StudyDataset, folds: int, seed: int, test_share: float) -> tuple[np.ndarray, Folds]:
+    """Return the rows that are not held out, and the folds of these rows."""
+    rows, _ = holdout(dataset.labels.codes, test_share, seed, dataset.table)
+    return rows, assign_folds(dataset.labels.codes[rows], folds, seed, dataset.table.take(rows))
+
+
+def _by_group(tree: Tree, dataset: StudyDataset, rows: np.ndarray) -> list[list[int]]:
+    """Return group, correct rows and rows of each group among these rows; nothing without groups."""
+    if dataset.table.groups is None:
+        return []
+    groups = dataset.table.groups.codes[rows]
+    right = tree.predict(dataset.table.take(rows).matrix()) == dataset.labels.codes[rows]
+    names = list(dict.fromkeys(groups.tolist()))  # in the order of their first row
+    counted = zip(names, group_sums(right, groups), group_sums(np.ones(len(rows)), groups), strict=True)
+    return [[int(group), int(correct), int(n)] for group, correct, n in counted]
 
 
 def _cost_record(result: TrainResult, costs: RowCosts | None, matrix: FloatArray) -> dict[str, Any]:

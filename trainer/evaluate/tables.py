@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from trainer.evaluate.intervals import of_folds
+from trainer.evaluate.intervals import Interval, of_folds, of_groups, widest
 from trainer.evaluate.statistics import VariantComparison, compare
 from trainer.evaluate.study import FoldRecord, Study
 from trainer.tree.numbers import points_text
@@ -249,7 +249,7 @@ def _cell(dataset: str, variant: str, group: str, folds: int, records: Sequence[
         accuracies=tuple(float(a) for a in accuracies),
         correct=correct,
         n=n,
-        interval=of_folds(correct, n, len(good)),
+        interval=interval_of(good),
         base_rate=sum(base) / n if good and len(base) == len(good) else None,
         train_accuracy=_mean(np.array([r.train_accuracy for r in good])),
         leaves=_mean(leaves),
@@ -261,6 +261,26 @@ def _cell(dataset: str, variant: str, group: str, folds: int, records: Sequence[
         error=next((r.error for r in own if r.error), ""),
         **_costs(good, n),
     )
+
+
+def interval_of(records: Sequence[FoldRecord]) -> Interval | None:
+    """Return the 95 % interval of the accuracy over the folds: by groups, by folds that follow time, else by rows."""
+    folds = len(records)
+    intervals = []
+    if any(r.by_group for r in records):
+        sums: dict[int, list[int]] = {}
+        for group, correct, n in (line for r in records for line in r.by_group):
+            own = sums.setdefault(group, [0, 0])
+            own[0] += correct
+            own[1] += n
+        counts = np.array(list(sums.values()), np.float64)
+        intervals.append(of_groups(counts[:, 0], counts[:, 1], folds))
+    if any(r.time for r in records):
+        counts = np.array([(r.correct, r.n) for r in records], np.float64)
+        intervals.append(of_groups(counts[:, 0], counts[:, 1], folds))
+    if intervals:
+        return widest(intervals)
+    return of_folds(sum(r.correct for r in records), sum(r.n for r in records), folds)
 
 
 def _costs(records: Sequence[FoldRecord], n: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from trainer.certificate import Evidence
 from trainer.data.encoding import Encoding
-from trainer.data.folds import stratified_folds
+from trainer.data.folds import inner_folds
 from trainer.data.problem import Problem, SettingNames
 from trainer.dtypes import CountArray
 from trainer.errors import ParameterError
@@ -201,12 +201,15 @@ def _choose_alpha(
     folds = min(settings["pruning_folds"], int(np.bincount(problem.y)[np.bincount(problem.y) > 0].min()))
     if folds < 2 or len(grid) < 2:
         return Fraction(0), 0, True
-    fold = stratified_folds(problem.y, folds, settings["seed"])
+    made = inner_folds(problem.y, folds, settings["seed"], problem.table)
+    if made is None:
+        return Fraction(0), 0, True
+    folds = made.count
     wrong = np.zeros(len(grid), np.int64)
     used = 0
     for f in range(folds):
-        rows = np.flatnonzero(fold != f)
-        test = np.flatnonzero(fold == f)
+        rows = made.training(f)
+        test = made.judged(f)
         growth = grown(rows, f"choose pruning, fold {f + 1} of {folds}")
         if not growth.finished:
             break

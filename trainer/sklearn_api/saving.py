@@ -61,7 +61,15 @@ def fitted_file(method: Method, tree: Tree, problem: Problem, settings: Settings
         parameters=settings.to_json() | {"test_share": 0.0, "folds": 0},
         metrics={"train": metrics_of(tree, problem.matrix, problem.y, problem.weights, problem.costs, constant)},
         fingerprint=fingerprint(problem.table, problem.labels),
-        rows=rows_record(len(problem.table), np.array([], np.int64), None, weights if weighted else None, None, given),
+        rows=rows_record(
+            problem.table,
+            np.arange(len(problem.table)),
+            np.zeros(0, np.int64),
+            None,
+            weights if weighted else None,
+            None,
+            given,
+        ),
         class_type=problem.labels.type,
     )
 

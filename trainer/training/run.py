@@ -18,8 +18,9 @@ import numpy as np
 from trainer.certificate import OPTIMAL_GAP, Certificate, Evidence, Guarantee, Progress, Status, relative_gap
 from trainer.data.column_statistics import describe_columns
 from trainer.data.costs import RowCosts
-from trainer.data.folds import check_evaluation, holdout, rows_record, stratified_folds
+from trainer.data.folds import SET_ASIDE, Folds, assign_folds, check_evaluation, group_sums, holdout, rows_record
 from trainer.data.problem import Problem
+from trainer.data.share_interval import of_folds, of_groups, widest, wilson
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.goal import Goal
 from trainer.methods.base import Method, Settings, Solution
@@ -93,7 +94,9 @@ def train(
     settings = method.settings(request.parameters)
     check_evaluation(request.test_share, request.folds, len(request.table))
     _check_start(request, method)
-    train_rows, test_rows = holdout(request.labels.codes, request.test_share, settings.get("seed", 0))
+    seed = settings.get("seed", 0)
+    train_rows, test_rows = holdout(request.labels.codes, request.test_share, seed, request.table)
+    folds = assign_folds(request.labels.codes, request.folds, seed, request.table) if request.folds else None
     problem = _problem(request, settings, train_rows, start=request.warm_start)
     test_costs = costs_of(
         request.table.take(test_rows),
@@ -119,14 +122,16 @@ def train(
         "train": metrics_of(tree, problem.matrix, problem.y, problem.weights, problem.costs, constant)
     }
     if len(test_rows):
-        test = request.table.take(test_rows).matrix()
-        metrics["test"] = metrics_of(
-            tree, test, request.labels.codes[test_rows], _weights(request, test_rows), test_costs, constant
-        )
-    fold = fold_trees = None
-    if request.folds and not monitor.cancelled and request.left is None:
-        fold = stratified_folds(request.labels.codes, request.folds, settings.get("seed", 0))
-        metrics["cross_validation"], trees = _cross_validate(method, request, settings, monitor, fold)
+        test = request.table.take(test_rows)
+        codes = request.labels.codes[test_rows]
+        weights = _weights(request, test_rows)
+        metrics["test"] = metrics_of(tree, test.matrix(), codes, weights, test_costs, constant)
+        metrics["test"] |= held_out_groups(tree, test, codes, weights)
+    fold_trees = None
+    if folds is not None and (monitor.cancelled or request.left is not None):
+        folds = None
+    if folds is not None:
+        metrics["cross_validation"], trees = _cross_validate(method, request, settings, monitor, folds)
         small = sum(len(one.nodes) for one in trees) <= MAX_FOLD_NODES
         fold_trees = [nodes_of_fold(one) for one in trees] if small else None
     claim = certificate.to_json()
@@ -152,7 +157,7 @@ def train(
         metrics=metrics,
         certificate=claim,
         fingerprint=fingerprint(problem.table, problem.labels),
-        rows=rows_record(len(request.table), test_rows, fold, request.weights, fold_trees, request.costs),
+        rows=rows_record(request.table, train_rows, test_rows, folds, request.weights, fold_trees, request.costs),
         reading=request.table.reading,
         class_type=request.labels.type,
     )
@@ -331,7 +336,7 @@ def progress_writer(stream: IO[str], problem_of: Callable[[], Problem | None] = 
 def training_problem(request: TrainRequest) -> Problem:
     """The problem that `train` will solve, for a progress sink that shows trees."""
     settings = get(request.method).settings(request.parameters)
-    rows, _ = holdout(request.labels.codes, request.test_share, settings.get("seed", 0))
+    rows, _ = holdout(request.labels.codes, request.test_share, settings.get("seed", 0), request.table)
     return _problem(request, settings, rows)
 
 
@@ -389,8 +394,49 @@ def metrics_of(
     }
 
 
+def held_out_groups(tree: Tree, table: Table, codes: np.ndarray, weights: np.ndarray | None) -> dict[str, Any]:
+    """Return the number of groups of held-out rows and the interval over them; nothing without groups."""
+    if table.groups is None:
+        return {}
+    judged = JudgedRows()
+    judged.add(tree, table, codes, weights)
+    return judged.to_json(table, 0)
+
+
+class JudgedRows:
+    """The rows that trees judged without having seen them, fold by fold: group, correct weight and weight of each."""
+
+    def __init__(self) -> None:
+        self._groups: list[np.ndarray] = []
+        self._correct: list[np.ndarray] = []
+        self._weights: list[np.ndarray] = []
+
+    def add(self, tree: Tree, table: Table, codes: np.ndarray, weights: np.ndarray | None) -> None:
+        """Count the rows of a fold; `codes` (n,) are their classes."""
+        own = np.ones(len(codes)) if weights is None else weights.astype(np.float64)
+        self._groups.append(np.arange(len(codes)) if table.groups is None else table.groups.codes)
+        self._correct.append(own * (tree.predict(table.matrix()) == codes))
+        self._weights.append(own)
+
+    def to_json(self, table: Table, folds: int) -> dict[str, Any]:
+        """Return the interval of the accuracy over groups and over folds that follow time; `folds`: 0 for held-out rows."""
+        record: dict[str, Any] = {}
+        intervals = []
+        if table.groups is not None:
+            groups = np.concatenate(self._groups)
+            correct = group_sums(np.concatenate(self._correct), groups)
+            rows = group_sums(np.concatenate(self._weights), groups)
+            record["groups"] = len(rows)
+            intervals.append(of_groups(correct, rows, folds))
+        if table.times is not None and folds:
+            sums = [np.array([own.sum() for own in part]) for part in (self._correct, self._weights)]
+            intervals.append(of_groups(sums[0], sums[1], folds))
+        interval = widest(intervals)
+        return record | {"interval": None if interval is None else list(interval)}
+
+
 def _cross_validate(
-    method: Method, request: TrainRequest, settings: Settings, monitor: Monitor, fold: np.ndarray
+    method: Method, request: TrainRequest, settings: Settings, monitor: Monitor, folds: Folds
 ) -> tuple[dict[str, Any], list[Tree]]:
     """Accuracy of the same method and settings on rows it has not seen, and the trees; each fold has the time limit for itself."""
     codes = request.labels.codes
@@ -400,11 +446,12 @@ def _cross_validate(
     accuracies = []
     leaves = []
     ended = ""
+    judged_rows = JudgedRows()
     for f in range(request.folds):
         if monitor.cancelled:
             break
         monitor.report(phase=f"fold {f + 1} of {request.folds}")
-        problem = _problem(request, settings, np.flatnonzero(fold != f))
+        problem = _problem(request, settings, folds.training(f))
         inner = Monitor(limits_of(settings))
         cancel = _forward_cancel(monitor, inner)
         try:
@@ -416,8 +463,10 @@ def _cross_validate(
             cancel.set()
         if monitor.cancelled:
             break  # the tree of this fold is not the one that the settings ask for
-        test = fold == f
-        result = metrics_of(tree, request.table.take(test).matrix(), codes[test], _weights(request, test))
+        test = folds.judged(f)
+        judged = request.table.take(test)
+        result = metrics_of(tree, judged.matrix(), codes[test], _weights(request, test))
+        judged_rows.add(tree, judged, codes[test], _weights(request, test))
         trees.append(tree)
         accuracies.append(result["accuracy"])
         leaves.append(tree.n_leaves)
@@ -426,7 +475,11 @@ def _cross_validate(
         reason = {"ended": ended} if ended else {}
         return {"folds": request.folds, "finished": len(accuracies), "accuracies": accuracies, **reason}, trees
     counts = int(np.trace(confusion)), int(confusion.sum())
-    return crossed_metrics(request.folds, accuracies, leaves, confusion, counts), trees
+    found = crossed_metrics(request.folds, accuracies, leaves, confusion, counts)
+    if request.table.groups is not None or request.table.times is not None:
+        found |= judged_rows.to_json(request.table, request.folds)
+        found["by_fold"] = folds.counts(codes, k)
+    return found, trees
 
 
 def crossed_metrics(
@@ -461,41 +514,82 @@ def _forward_cancel(outer: Monitor, inner: Monitor) -> threading.Event:
 def summary_of(model: ModelFile, certificate: Certificate, problem: Problem, solution: Solution) -> dict[str, Any]:
     """The JSON of `train`."""
     claim = read_claim(model.certificate)
-    return {
-        "method": certificate.method,
-        "status": str(certificate.status),
-        "claim": claim.words,
-        "proved_optimal": claim.proved_optimal,
-        "objective": certificate.objective,
-        "bound": certificate.bound,
-        "gap": certificate.gap,
-        "mip_gap": certificate.mip_gap,
-        "unproved": certificate.unproved,
-        "scope": certificate.scope,
-        "note": certificate.note,
-        "distance": next((e for e in certificate.evidence if e["kind"] == Evidence.DISTANCE), None),
-        "train_accuracy": Fraction(certificate.correct, certificate.n).__float__(),
-        "correct": certificate.correct,
-        "n": certificate.n,
-        "features": len(problem.table.columns),
-        "missing": {column.name: str(column.missing) for column in problem.table.schema},
-        "encoded_features": solution.encoded_features,
-        "classes": list(problem.labels.classes),
-        "depth": certificate.depth,
-        "leaves": certificate.leaves,
-        "single_leaf": single_leaf.reason(model) or None,
-        "seconds": certificate.seconds,
-        "nodes": certificate.nodes,
-        "solver": certificate.solver,
-        "solver_version": certificate.solver_version,
-        "warm_start_objective": certificate.warm_start_objective,
-        "cuts": certificate.cuts,
-        "splits": certificate.splits,
-        "splits_proved": certificate.splits_proved,
-        "metrics": {name: {k: v for k, v in m.items() if k != "confusion"} for name, m in model.metrics.items()},
-        "proof": next((e for e in model.certificate["evidence"] if e["kind"] == Evidence.PROOF), None),
-        "version": model.version,
-    } | _cost_summary(certificate)
+    return (
+        {
+            "method": certificate.method,
+            "status": str(certificate.status),
+            "claim": claim.words,
+            "proved_optimal": claim.proved_optimal,
+            "objective": certificate.objective,
+            "bound": certificate.bound,
+            "gap": certificate.gap,
+            "mip_gap": certificate.mip_gap,
+            "unproved": certificate.unproved,
+            "scope": certificate.scope,
+            "note": certificate.note,
+            "distance": next((e for e in certificate.evidence if e["kind"] == Evidence.DISTANCE), None),
+            "train_accuracy": Fraction(certificate.correct, certificate.n).__float__(),
+            "correct": certificate.correct,
+            "n": certificate.n,
+            "features": len(problem.table.columns),
+            "missing": {column.name: str(column.missing) for column in problem.table.schema},
+            "encoded_features": solution.encoded_features,
+            "classes": list(problem.labels.classes),
+            "depth": certificate.depth,
+            "leaves": certificate.leaves,
+            "single_leaf": single_leaf.reason(model) or None,
+            "seconds": certificate.seconds,
+            "nodes": certificate.nodes,
+            "solver": certificate.solver,
+            "solver_version": certificate.solver_version,
+            "warm_start_objective": certificate.warm_start_objective,
+            "cuts": certificate.cuts,
+            "splits": certificate.splits,
+            "splits_proved": certificate.splits_proved,
+            "metrics": {name: {k: v for k, v in m.items() if k != "confusion"} for name, m in model.metrics.items()},
+            "proof": next((e for e in model.certificate["evidence"] if e["kind"] == Evidence.PROOF), None),
+            "version": model.version,
+        }
+        | dependence_summary(model)
+        | _cost_summary(certificate)
+    )
+
+
+def dependence_summary(model: ModelFile) -> dict[str, Any]:
+    """Return the members "group", "time" and "unseen_accuracy" of `train --json`, each where it applies."""
+    rows = model.rows or {}
+    signs = rows.get("held_out") or ""
+    found: dict[str, Any] = {}
+    for name in ("group", "time"):
+        if name in rows:
+            found[name] = {"column": rows[name]["column"]}
+    by_fold = (model.metrics.get("cross_validation") or {}).get("by_fold")
+    if found and by_fold:
+        found |= {"by_fold": by_fold}
+    if found and SET_ASIDE in signs:
+        found |= {"set_aside": signs.count(SET_ASIDE)}
+    unseen = unseen_accuracy(model.metrics)
+    return found if unseen is None else found | {"unseen_accuracy": unseen}
+
+
+def unseen_accuracy(metrics: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the accuracy on unseen rows with its 95 % interval and what was counted; None if no rows were unseen.
+
+    A cross-validation stands before held-out rows. The interval is over `groups` where rows have groups, and over folds that
+    follow time.
+    """
+    crossed = metrics.get("cross_validation") or {}
+    test = metrics.get("test") or {}
+    used = crossed if crossed.get("accuracy") is not None else test
+    if not used.get("n"):
+        return None
+    correct = int(used["correct"])
+    n = int(used["n"])
+    record: dict[str, Any] = {"accuracy": correct / n, "correct": correct, "n": n}
+    if "interval" in used:
+        return record | {name: used[name] for name in ("groups", "interval") if name in used}
+    interval = of_folds(correct, n, len(crossed["accuracies"])) if used is crossed else wilson(correct, n)
+    return record | {"interval": None if interval is None else list(interval)}
 
 
 def _cost_summary(certificate: Certificate) -> dict[str, Any]:

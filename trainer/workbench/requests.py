@@ -42,7 +42,7 @@ from trainer.solver_common.problem_setup import limits_of, pose
 from trainer.table import fingerprint
 from trainer.training.claims import read_claim
 from trainer.training.proof_file import ProofLimits, write_proof
-from trainer.training.run import TrainRequest, TrainResult, certify, metrics_of, summary_of
+from trainer.training.run import TrainRequest, TrainResult, certify, held_out_groups, metrics_of, summary_of
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Tree, to_draft
 from trainer.version import VERSION
@@ -121,7 +121,9 @@ class WorkbenchSession:
         self.settings: Settings = self.method.settings(request.parameters)
         check_editable(self.method, self.settings)
         check_evaluation(request.test_share, 0, len(request.table))
-        self.rows, self.held_out = holdout(request.labels.codes, request.test_share, self.settings["seed"])
+        self.rows, self.held_out = holdout(
+            request.labels.codes, request.test_share, self.settings["seed"], request.table
+        )
         weights = None if request.weights is None else request.weights[self.rows]
         self.problem: Problem = pose(
             request.table.take(self.rows), request.labels.take(self.rows), self.settings, weights=weights
@@ -192,7 +194,7 @@ class WorkbenchSession:
             metrics=self.metrics(tree),
             certificate=record,
             fingerprint=fingerprint(self.problem.table, self.problem.labels),
-            rows=rows_record(len(self.request.table), self.held_out, None, self.request.weights, None),
+            rows=rows_record(self.request.table, self.rows, self.held_out, None, self.request.weights, None),
             reading=self.request.table.reading,
             class_type=self.request.labels.type,
         )
@@ -261,8 +263,10 @@ class WorkbenchSession:
         if len(self.held_out):
             r = self.request
             weights = None if r.weights is None else r.weights[self.held_out].astype(np.int64)
-            unseen = r.table.take(self.held_out).matrix()
-            found["test"] = metrics_of(tree, unseen, r.labels.codes[self.held_out], weights)
+            unseen = r.table.take(self.held_out)
+            codes = r.labels.codes[self.held_out]
+            found["test"] = metrics_of(tree, unseen.matrix(), codes, weights)
+            found["test"] |= held_out_groups(tree, unseen, codes, weights)
         return found
 
     def _solution(self, found: Completion) -> Solution:

@@ -31,6 +31,7 @@ from trainer.check.recount.trees.costs import (
 from trainer.check.recount.trees.counts import count_nodes, metrics, node_counts, objective, tree_objective
 from trainer.check.recount.trees.crossed import crossed
 from trainer.check.recount.trees.empty import check_empty_cells
+from trainer.check.recount.trees.grouped import grouped
 from trainer.check.recount.trees.members import questions_asked
 from trainer.check.recount.wishes import check_wishes
 from trainer.errors import ModelFileError
@@ -108,6 +109,7 @@ def _of_tree(model: dict[str, Any], data: TableRows, proof: Path | None) -> list
         *metrics(model, data, counts),
         *cost_metrics(model, data),
         *crossed(model, data),
+        *grouped(model, data),
         *restrictions(model, counts, rows, leaf),
     ]
     found += [*check_wishes(model), scope(model, rows), *questions_asked(model, rows)]

@@ -33,8 +33,8 @@ PARTS = """format format_version version name method target classes columns node
 CERTIFICATE = """method guarantee status objective bound gap mip_gap scope splits_proved splits correct n leaves depth leaf_penalty evidence
     coefficient_penalty goal wishes optimum costs"""
 SETS = "train test cross_validation"
-METRICS = "n correct accuracy confusion folds finished ended accuracies deviation leaves"
-ROWS = "used held_out folds weights fold_trees costs"
+METRICS = "n correct accuracy confusion folds finished ended accuracies deviation leaves groups interval by_fold"
+ROWS = "used held_out folds weights fold_trees costs group time"
 COLUMN = "name kind categories missing unit special decimals change_unit fill fill_seen"
 COST_METRICS = "cost cost_per_row constant_cost cost_confusion"
 COSTS = "unit costs step rounding_error cost cost_per_row floor leaf_price best_constant least"

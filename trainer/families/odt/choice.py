@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trainer.certificate import Evidence
-from trainer.data.folds import stratified_folds
+from trainer.data.folds import assign_folds, inner_folds
 from trainer.data.problem import Problem
 from trainer.families.odt.grouping import labels_of, make_groups
 from trainer.families.odt.groups import Groups
@@ -85,11 +85,13 @@ def choose_topology(problem: Problem, settings: Settings, monitor: Monitor) -> t
 
 def _parts(problem: Problem, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
     n = len(problem.y)
-    if n <= 1.2 * SAMPLE:
-        folds = min(FOLDS, n)
-        fold = stratified_folds(problem.y, folds, seed)
-        return [(np.flatnonzero(fold != f), np.flatnonzero(fold == f)) for f in range(folds)]
     rng = np.random.default_rng(seed)
+    if n <= 1.2 * SAMPLE or problem.table.groups is not None or problem.table.times is not None:
+        made = inner_folds(problem.y, min(FOLDS, n), seed, problem.table) or assign_folds(
+            problem.y, min(FOLDS, n), seed
+        )
+        parts = [(made.training(f), made.judged(f)) for f in range(made.count)]
+        return [(np.sort(rng.permutation(train)[: int(1.2 * SAMPLE)]), test) for train, test in parts]
     orders = [rng.permutation(n) for _ in range(FOLDS)]
     return [(np.sort(order[:SAMPLE]), np.sort(order[SAMPLE:])) for order in orders]
 

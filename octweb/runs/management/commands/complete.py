@@ -10,7 +10,7 @@ from django.core.management.base import CommandError
 
 from octweb.core.command_line import sentence
 from octweb.core.orphans import exit_with_parent
-from octweb.runs.command import FAILED, TrainingCommand
+from octweb.runs.command import FAILED, TrainingCommand, add_dependence_flags
 from octweb.runs.options import INFEASIBLE
 from trainer.editing.words import checked_reasons
 from trainer.methods.capabilities import Role
@@ -26,6 +26,7 @@ class Command(TrainingCommand):
 
     def add_arguments(self, parser):
         super().add_arguments(parser)
+        add_dependence_flags(parser)
         parser.add_argument("--method", default=method_for(Role.ONE_PROVED).id, choices=editable_ids())
         parser.add_argument(
             "--wish",

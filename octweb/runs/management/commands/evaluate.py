@@ -17,7 +17,7 @@ from octweb.core.command_line import sentence
 from octweb.core.orphans import exit_with_parent
 from octweb.datasets.reading_flags import add_reading_flags, given_of, policies_of, policy_of, reading_of_file
 from octweb.figures.evaluation import evaluation_page
-from octweb.runs.command import with_schema
+from octweb.runs.command import add_dependence_flags, with_schema
 from octweb.runs.options import add_parameter_flags, parameters_of
 from trainer.data.reader import load
 from trainer.errors import DataError, ParameterError, TrainerError
@@ -71,6 +71,7 @@ class Command(BaseCommand):
             "--manifest", metavar="FILE", help="JSON list of data sets: name, file, numeric_features, …"
         )
         add_reading_flags(parser)
+        add_dependence_flags(parser)
         parser.add_argument(
             "--categorical", action="append", default=[], metavar="COLUMN", help="read it as categories"
         )
@@ -233,6 +234,8 @@ def _datasets(options: dict[str, Any], note: Callable[[str], Any]) -> list[Study
         "given": given_of(options),
         "reading": reading_of_file(options),
         "kinds": dict.fromkeys(options["categorical"], ColumnKind.CATEGORICAL),
+        "group": options["group"],
+        "time": options["time"],
     }
     if options["schema"]:
         reading = with_schema(reading, options["schema"])
@@ -261,6 +264,8 @@ def _from_manifest(options: dict[str, Any]) -> list[StudyDataset]:
             target=entry.get("target") or options["target"],
             default_missing=policy_of(options),
             missing=policies_of(options),
+            group=options["group"],
+            time=options["time"],
             kinds=dict.fromkeys(entry.get("categorical_features", []), ColumnKind.CATEGORICAL)
             | dict.fromkeys(entry.get("numeric_features", []), ColumnKind.NUMERIC),
         )

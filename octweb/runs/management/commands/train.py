@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from octweb.core.orphans import exit_with_parent
-from octweb.runs.command import TrainingCommand, with_schema
+from octweb.runs.command import TrainingCommand, add_dependence_flags, with_schema
 from octweb.runs.estimate import before_training, trainings_words
 from trainer.certificate import Status
 from trainer.data.costs import EACH_ROW
@@ -39,6 +39,7 @@ class Command(TrainingCommand):
 
     def add_arguments(self, parser):
         super().add_arguments(parser)
+        add_dependence_flags(parser)
         parser.add_argument("--method", required=True, choices=[method.id for method in METHODS])
         parser.add_argument("--test-share", type=float, default=0.0, help="share of the rows held out for testing")
         parser.add_argument("--folds", type=int, default=0, help="folds of a cross-validation after training")

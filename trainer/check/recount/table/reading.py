@@ -225,7 +225,7 @@ def _day(word: str, record: dict[str, Any]) -> Sequence[str] | None:
     """Year, month, weekday, days since the origin, and the hour; hour and minutes of a time; None for any other word."""
     text = _tidy(word)
     clock = CLOCK.search(text)
-    minutes = _minutes(clock) if clock else None
+    minutes = read_minutes(clock) if clock else None
     if (clock is None) != (minutes is None) or (clock is not None and (clock[5] or "") != (record.get("zone") or "")):
         return None
     if record["form"] == "time":
@@ -241,7 +241,8 @@ def _day(word: str, record: dict[str, Any]) -> Sequence[str] | None:
     return found if minutes is None else (*found, str(minutes // 60))
 
 
-def _minutes(clock: re.Match[str]) -> int | None:
+def read_minutes(clock: re.Match[str]) -> int | None:
+    """Return the minutes since midnight; None for a time that does not exist."""
     hour = int(clock[1])
     minute = int(clock[2])
     second = int(clock[3] or 0)

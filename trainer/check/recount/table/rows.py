@@ -7,16 +7,25 @@ import math
 import re
 from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from trainer.check.proof.model import ModelTable
 from trainer.check.proof.space.questions import lower_median
 from trainer.check.recount.findings import Finding, recounted, unjudged
+from trainer.check.recount.table.dependent import (
+    Dependence,
+    dependence_columns,
+    divert,
+    folds_finding,
+    held_out_finding,
+    read_dependence,
+    trains_for,
+)
 from trainer.check.recount.table.reading import GAPS, Gone, plain_pieces, reading_findings, skipped_lines, sources
 from trainer.check.recount.table.tables import Piece, readings
 from trainer.errors import DataError
@@ -47,17 +56,23 @@ def unweighted(rows: ModelTable) -> ModelTable:
 
 @dataclass(frozen=True)
 class TableRows:
-    """All usable rows of the file; `held_out` bool (n,); `fold` int64 (n,), -1 without cross-validation; findings on them."""
+    """All usable rows of the file; `held_out` and `trains` bool (n,); `fold` int64 (n,), -1 for none; findings on them."""
 
     rows: ModelTable
     held_out: np.ndarray
+    trains: np.ndarray
     fold: np.ndarray
     findings: list[Finding]
+    bound: Dependence = field(default_factory=Dependence)
 
     @property
     def training(self) -> ModelTable:
         """The rows that the tree was trained on."""
-        return take_rows(self.rows, ~self.held_out)
+        return take_rows(self.rows, self.trains)
+
+    def trains_for(self, f: int) -> np.ndarray:
+        """Return which rows train for a fold."""
+        return trains_for(self.fold, self.bound, f)
 
 
 def load(path: Path, model: dict[str, Any]) -> TableRows:
@@ -66,11 +81,13 @@ def load(path: Path, model: dict[str, Any]) -> TableRows:
     first: TableRows | None = None
     trouble: DataError | None = None
     own = sources(model, wanted)
+    extra = dependence_columns(model)
     encoding = str((model.get("reading") or {}).get("encoding") or "")
-    for pieces, around in readings(path, [source.name for source in own], skipped_lines(model), encoding):
+    for pieces, around in readings(path, [*(source.name for source in own), *extra], skipped_lines(model), encoding):
         gone = Gone()
+        cells: list[list[str]] = [[] for _ in extra]
         try:
-            found = _data(model, plain_pieces(pieces, own, wanted, gone))
+            found = _data(model, plain_pieces(divert(pieces, len(own), cells), own, wanted, gone), cells)
             found.findings.extend(reading_findings(model, around, gone))
         except DataError as error:
             trouble = trouble or error
@@ -81,11 +98,11 @@ def load(path: Path, model: dict[str, Any]) -> TableRows:
     if first is not None:
         return first
     raise trouble or DataError(
-        f"The file lacks columns of the model ({', '.join(source.name for source in own)[:200]}). Give the file that the model was trained on."
+        f"The file lacks columns of the model ({', '.join([*(source.name for source in own), *extra])[:200]}). Give the file that the model was trained on."
     )
 
 
-def _data(model: dict[str, Any], pieces: Iterable[Piece]) -> TableRows:
+def _data(model: dict[str, Any], pieces: Iterable[Piece], cells: list[list[str]]) -> TableRows:
     values, target = _values(model, pieces)
     full = ~np.isnan(target)
     for column, own in zip(model["columns"], values, strict=True):
@@ -95,6 +112,7 @@ def _data(model: dict[str, Any], pieces: Iterable[Piece]) -> TableRows:
         raise DataError("Every row of the file has a gap in a column of the model.")
     gaps = {c["name"]: int(np.isnan(own).sum()) for c, own in zip(model["columns"], values, strict=True)}
     whole = len(full)
+    bound = read_dependence(model, cells, full)
     if not full.all():
         values = [own[full] for own in values]
         target = target[full]
@@ -102,10 +120,10 @@ def _data(model: dict[str, Any], pieces: Iterable[Piece]) -> TableRows:
     strange = [c["name"] for c, own in zip(model["columns"], odd, strict=True) if own]
     strange += [model["target"]] * bool((target < 0).any())
     labels = np.maximum(target, 0).astype(np.int32)
-    held_out, fold, plain, said = _roles(model, labels, whole)
-    weights = weighed(model, labels, plain, ~held_out)
+    held_out, trains, fold, plain, said = _roles(model, labels, whole, bound)
+    weights = weighed(model, labels, plain, trains)
     rows = ModelTable(values, labels, weights, plain, _own_costs(model, len(labels)))
-    data = TableRows(rows, held_out, fold, [])
+    data = TableRows(rows, held_out, trains, fold, [], bound)
     data.findings.extend(
         [
             _fingerprint(model, data.training),
@@ -278,10 +296,18 @@ def _fingerprint(model: dict[str, Any], rows: ModelTable) -> Finding:
 # -- which rows trained, and what each counts --------------------------------------------------------------------------
 
 
-def _roles(
-    model: dict[str, Any], labels: np.ndarray, whole: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[Finding]]:
-    """Held out bool (n,), fold int64 (n,), weight int64 (n,), and what is to be said of them; `whole`: rows with those that have gaps."""
+class RowRoles(NamedTuple):
+    """Held out and trains, bool (n,); fold and weight, int64 (n,); what is found of them."""
+
+    held_out: np.ndarray
+    trains: np.ndarray
+    fold: np.ndarray
+    weights: np.ndarray
+    findings: list[Finding]
+
+
+def _roles(model: dict[str, Any], labels: np.ndarray, whole: int, bound: Dependence) -> RowRoles:
+    """Return the roles of the rows; `whole`: rows with those that have gaps."""
     parameters = model.get("parameters") or {}
     n = len(labels)
     share, folds, seed = (parameters.get(name) or 0 for name in ("test_share", "folds", "seed"))
@@ -289,43 +315,66 @@ def _roles(
     if kept is None:  # an older file: the rule that held when it was made
         words = "This older file does not list them; they follow from the seed."
         said = [recounted("rows held out", True, words)] if share or folds else []
-        return _draw_held_out(labels, share, seed), _deal_folds(labels, folds, seed), np.ones(n, np.int64), said
+        held_out = _draw_held_out(labels, share, seed)
+        return RowRoles(held_out, ~held_out, _deal_folds(labels, folds, seed), np.ones(n, np.int64), said)
     signs = [kept.get(name) for name in ("held_out", "folds")]
     lists = [kept.get(name) or [] for name in ("weights", "fold_trees")]
     odd = any(own is not None and not isinstance(own, str) for own in signs) or not isinstance(kept["used"], int)
     if odd or not all(isinstance(own, list) for own in lists):
         raise TypeError("'rows' does not list them as it should")
-    held_out = np.array(["01".index(sign) == 1 for sign in kept.get("held_out") or "0" * n])
-    fold = np.array([FOLD_SIGNS.index(sign) for sign in kept.get("folds") or ""] or [-1] * n)
+    role = np.array(["012".index(sign) for sign in kept.get("held_out") or "0" * n])
+    fold = np.array([-1 if sign == "-" else FOLD_SIGNS.index(sign) for sign in kept.get("folds") or "-" * n])
     weights = np.array(kept.get("weights") or [1] * n, np.int64)
-    sizes = {len(held_out), len(fold), len(weights), int(kept["used"])}
+    sizes = {len(role), len(fold), len(weights), int(kept["used"])}
     if sizes != {n}:
         words = f"The model lists {kept['used']} rows, the file has {n} without gaps."
-        blank = np.zeros(n, bool), np.full(n, -1), np.ones(n, np.int64)
-        return *blank, [recounted("rows", False, words, "basis")]
+        nothing = np.zeros(n, bool)
+        return RowRoles(
+            nothing, ~nothing, np.full(n, -1), np.ones(n, np.int64), [recounted("rows", False, words, "basis")]
+        )
+    roles = RowRoles(role == 1, role == 0, fold, weights, [])
     if (weights < 0).any() or not weights.sum(dtype=np.float64) < MAX_WEIGHT_SUM:
-        return held_out, fold, weights, [recounted("weights", False, "They are below 0, or too large.", "basis")]
-    said = [recounted("rows", True, f"{n} of {whole} rows have no gaps, as listed.", "basis")]
+        roles.findings.append(recounted("weights", False, "They are below 0, or too large.", "basis"))
+        return roles
+    roles.findings.append(recounted("rows", True, f"{n} of {whole} rows have no gaps, as listed.", "basis"))
     if kept.get("weights"):
-        nothing = f"; {int((weights == 0).sum())} rows count nothing" if (weights == 0).any() else ""
-        said.append(recounted("weights", True, f"Rows count as the file says, {int(weights.sum())} in all{nothing}."))
-    if share or held_out.any():
-        every, out = (np.bincount(y, minlength=len(model["classes"])).tolist() for y in (labels, labels[held_out]))
-        right = all(b == min(m - 1, round(share * m)) for m, b in zip(every, out, strict=True) if m)
-        words = f"{int(held_out.sum())} of {n} rows; each class has its share."
-        said.append(
-            _choice_finding(
-                "rows held out", right, words, same=bool((held_out == _draw_held_out(labels, share, seed)).all())
-            )
-        )
-    if folds or fold.max() >= 0:
-        parts = np.array([np.bincount(fold[labels == k], minlength=folds) for k in np.unique(labels)])
-        even = len(parts[0]) == folds and all(np.ptp(own) <= 1 for own in [*parts, parts.sum(axis=0)])
-        words = f"{folds} folds of {parts.sum(axis=0).min()} to {parts.sum(axis=0).max()} rows, each class dealt out evenly."
-        said.append(
-            _choice_finding("folds", even, words, same=even and bool((fold == _deal_folds(labels, folds, seed)).all()))
-        )
-    return held_out, fold, weights, said
+        idle = f"; {int((weights == 0).sum())} rows count nothing" if (weights == 0).any() else ""
+        words = f"Rows count as the file says, {int(weights.sum())} in all{idle}."
+        roles.findings.append(recounted("weights", True, words))
+    if share or role.any():
+        roles.findings.append(_held_out_finding(labels, bound, roles, share, seed))
+    listed = kept.get("folds") or (model.get("metrics") or {}).get("cross_validation")
+    if listed and (folds or fold.max() >= 0):
+        roles.findings.append(_folds_finding(labels, bound, fold, folds, seed))
+    return roles
+
+
+def _held_out_finding(labels: np.ndarray, bound: Dependence, roles: RowRoles, share: float, seed: int) -> Finding:
+    held_out = roles.held_out
+    if bound.groups is not None or bound.times is not None:
+        return held_out_finding(labels, bound, held_out, ~held_out & ~roles.trains, share, seed)
+    if (held_out == roles.trains).any():
+        return recounted("rows held out", False, "Rows neither trained nor were held out.")
+    every = np.bincount(labels)
+    out = np.bincount(labels[held_out], minlength=len(every))
+    right = all(b == min(m - 1, round(share * m)) for m, b in zip(every.tolist(), out.tolist(), strict=True) if m)
+    words = f"{int(held_out.sum())} of {len(labels)} rows; each class has its share."
+    same = bool((held_out == _draw_held_out(labels, share, seed)).all())
+    return _choice_finding("rows held out", right, words, same=same)
+
+
+def _folds_finding(labels: np.ndarray, bound: Dependence, fold: np.ndarray, folds: int, seed: int) -> Finding:
+    if bound.groups is not None or bound.times is not None:
+        return folds_finding(labels, bound, fold, folds, seed)
+    if (fold < 0).any():
+        return recounted("folds", False, "A row is in no fold.")
+    parts = np.array([np.bincount(fold[labels == k], minlength=folds) for k in np.unique(labels)])
+    even = len(parts[0]) == folds and all(np.ptp(own) <= 1 for own in [*parts, parts.sum(axis=0)])
+    words = (
+        f"{folds} folds of {parts.sum(axis=0).min()} to {parts.sum(axis=0).max()} rows, each class dealt out evenly."
+    )
+    same = even and bool((fold == _deal_folds(labels, folds, seed)).all())
+    return _choice_finding("folds", even, words, same=same)
 
 
 def _choice_finding(claim: str, right: bool, words: str, *, same: bool) -> Finding:

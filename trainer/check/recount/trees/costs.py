@@ -260,7 +260,7 @@ def _same(said: Any, own: Any) -> bool:
 def cost_metrics(model: dict[str, Any], data: TableRows) -> list[Finding]:
     """One line for the costs on training rows, and one for those on held-out rows, where the file states any."""
     given = model.get("metrics") or {}
-    parts = {"train": ~data.held_out, "test": data.held_out}
+    parts = {"train": data.trains, "test": data.held_out}
     found = []
     for name, own in parts.items():
         stated = {key: value for key, value in (given.get(name) or {}).items() if key in MEASURES}

@@ -40,7 +40,7 @@ def crossed(model: dict[str, Any], data: TableRows) -> list[Finding]:
 
 def _fold(model: dict[str, Any], data: TableRows, f: int, nodes: list[dict[str, Any]]) -> np.ndarray | str:
     """The confusion matrix of the rows of a fold, or what is wrong with its tree: what must hold of the tree of the file, but no bound."""
-    seen = take_rows(data.rows, data.fold != f)
+    seen = take_rows(data.rows, data.trains_for(f))
     rows = replace(seen, weights=weighed(model, seen.labels, seen.plain, np.ones(len(seen), bool)))
     trouble, _ = check_tree(model, nodes, rows)
     if trouble:

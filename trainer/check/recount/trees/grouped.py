@@ -1,0 +1,130 @@
+"""The interval of an accuracy on unseen rows over groups of rows, and what each fold counts, again."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from trainer.check.recount.findings import Finding, recounted, unjudged
+from trainer.check.recount.table.rows import TableRows, take_rows
+from trainer.check.recount.trees.costs import answers_of
+from trainer.check.recount.trees.counts import route
+
+RESAMPLES = 2000
+MAX_GROUPS = 1000
+NORMAL = 1.959963984540054
+LEVEL = 0.95
+STEPS = 200_000  # of an integral
+NEAR = 0.1  # of the width of an interval: draws of another NumPy differ by less
+
+
+def grouped(model: dict[str, Any], data: TableRows) -> list[Finding]:
+    """Return a line on each interval over groups, and one on the counts of the folds, where the file has them."""
+    metrics = model.get("metrics") or {}
+    found = []
+    for name in ("test", "cross_validation"):
+        given = metrics.get(name) or {}
+        if "groups" in given or "interval" in given:
+            found.append(_interval_finding(model, data, name, given))
+        if "by_fold" in given:
+            found.append(_by_fold_finding(model, data, given["by_fold"]))
+    return found
+
+
+def _interval_finding(model: dict[str, Any], data: TableRows, name: str, given: dict[str, Any]) -> Finding:
+    claim = f"metrics {name} interval"
+    folds = 0 if name == "test" else int(given["folds"])
+    units = [] if data.bound.groups is None else [data.bound.groups]
+    if data.bound.times is not None and folds:
+        units.append(data.fold)
+    if not units:
+        return recounted(claim, False, "The file names no group column, and no folds that follow time.")
+    judged = data.held_out if name == "test" else data.fold >= 0
+    correct = _correct(model, data, name)
+    if correct is None:
+        return unjudged(claim, "The file does not hold the trees of the folds.")
+    weights = data.rows.plain[judged]
+    intervals = []
+    for unit in units:
+        _, first, place = np.unique(unit[judged], return_index=True, return_inverse=True)
+        place = np.argsort(np.argsort(first if unit is not data.fold else unit[judged][first]))[place]
+        right = np.bincount(place, weights=weights * correct[judged])
+        intervals.append(_interval(right, np.bincount(place, weights=weights), folds))
+    known = [own for own in intervals if own is not None]
+    own = max(known, key=lambda pair: pair[1] - pair[0]) if len(known) == len(intervals) else None
+    said = given.get("interval")
+    groups = None if data.bound.groups is None else len(np.unique(data.bound.groups[judged]))
+    words = "The interval over groups, and over folds that follow time, was drawn again."
+    if given.get("groups") != groups or (said is None) != (own is None):
+        return recounted(claim, False, words)
+    if own is None or said is None:
+        return recounted(claim, True, words)
+    width = own[1] - own[0]
+    holds = len(said) == 2 and all(abs(a - b) <= NEAR * width + 1e-9 for a, b in zip(said, own, strict=True))
+    return recounted(claim, holds, words)
+
+
+def _correct(model: dict[str, Any], data: TableRows, name: str) -> np.ndarray | None:
+    """Return which rows their tree predicts correctly: the tree of the file, or that of the fold of each row."""
+    if name == "test":
+        return _answers(model, model["nodes"], data) == data.rows.labels
+    trees = (model.get("rows") or {}).get("fold_trees")
+    if trees is None:
+        return None
+    correct = np.zeros(len(data.fold), bool)
+    for f, nodes in enumerate(trees):
+        own = data.fold == f
+        correct[own] = (_answers(model, nodes, data) == data.rows.labels)[own]
+    return correct
+
+
+def _answers(model: dict[str, Any], nodes: list[dict[str, Any]], data: TableRows) -> np.ndarray:
+    return answers_of(model, nodes, route(nodes, model["columns"], data.rows))
+
+
+def _interval(correct: np.ndarray, n: np.ndarray, folds: int) -> tuple[float, float] | None:
+    """Wilson's interval over as many rows as have the variance of the share over resampled groups."""
+    correct = correct[n > 0]
+    n = n[n > 0]
+    groups = len(n)
+    if groups < 2 or folds == 1:
+        return None
+    rng = np.random.default_rng(0)
+    if groups > MAX_GROUPS:
+        batch = rng.permutation(groups) % MAX_GROUPS
+        correct = np.bincount(batch, weights=correct)
+        n = np.bincount(batch, weights=n)
+    drawn = rng.multinomial(len(n), np.full(len(n), 1 / len(n)), size=RESAMPLES)
+    variance = float(np.var((drawn @ correct) / (drawn @ n))) * len(n) / (len(n) - 1)
+    share = float(correct.sum() / n.sum())
+    rows = share * (1 - share) / variance if variance > 0 and 0 < share < 1 else float(groups)
+    rows = min(rows, float(n.sum())) * (NORMAL / _student(groups - 1)) ** 2
+    rows /= 1 + folds / (folds - 1) if folds else 1
+    z = NORMAL
+    middle = (share + z * z / (2 * rows)) / (1 + z * z / rows)
+    half = z / (1 + z * z / rows) * math.sqrt(share * (1 - share) / rows + z * z / (4 * rows * rows))
+    return (0.0 if share == 0 else max(0.0, middle - half)), (1.0 if share == 1 else min(1.0, middle + half))
+
+
+def _student(freedom: int) -> float:
+    """Return the value that Student's t exceeds in absolute value with probability 1 − LEVEL, by an integral over angles."""
+    angle = np.linspace(0, math.pi / 2, STEPS + 1)
+    density = np.cos((angle[1:] + angle[:-1]) / 2) ** (freedom - 1)
+    inside = np.concatenate([[0.0], np.cumsum(density)])
+    return math.sqrt(freedom) * math.tan(float(np.interp(LEVEL * inside[-1], inside, angle)))
+
+
+def _by_fold_finding(model: dict[str, Any], data: TableRows, given: list[dict[str, Any]]) -> Finding:
+    """Judge how many rows, groups and rows of each class the file counts in each fold."""
+    claim = "folds counted"
+    for f, said in enumerate(given):
+        rows = take_rows(data.rows, data.fold == f)
+        own: dict[str, Any] = {"rows": len(rows), "training_rows": int(data.trains_for(f).sum())}
+        if data.bound.groups is not None:
+            own["groups"] = len(np.unique(data.bound.groups[data.fold == f]))
+        own["classes"] = np.bincount(rows.labels, minlength=len(model["classes"])).tolist()
+        if said != own:
+            return recounted(claim, False, f"Fold {f + 1} has {own}.")
+    return recounted(claim, True, f"Rows, groups and classes of {len(given)} folds are as listed.")

@@ -1,0 +1,113 @@
+"""Deal groups of rows into parts so that every part has its share of each class."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from trainer.dtypes import CountArray, FloatArray
+
+MAX_STEPS = 500  # of the improvement
+MAX_SWAPS = 4000  # differences of two kinds of groups that one step compares
+DECIMALS = 9  # two assignments whose imbalance agrees up to this are equally even
+
+
+def deal_groups(counts: CountArray, shares: FloatArray, seed: int) -> np.ndarray:
+    """Assign each group to a part, with class shares as even as possible.
+
+    Minimises Pearson's chi-squared statistic of the classes, and of the rows, over the parts: greedily from the largest
+    group to the smallest, then by moves of one group and swaps of two while they help. Groups with the same counts are
+    interchangeable; a seeded shuffle decides between them.
+
+    Parameters
+    ----------
+    counts : int64 array of shape (groups, classes)
+        Rows of each class in each group; at least as many groups as parts.
+    shares : float64 array of shape (parts,)
+        The wanted share of the rows in each part; they add up to 1.
+    seed : int
+        Seed of the shuffle.
+
+    Returns
+    -------
+    int64 array of shape (groups,)
+        The part of each group. No part is empty.
+    """
+    kinds, kind_of = np.unique(np.column_stack([counts, counts.sum(axis=1)]), axis=0, return_inverse=True)
+    kind_of = kind_of.reshape(-1)
+    amounts = _deal_kinds(kinds, np.bincount(kind_of), shares)
+    order = np.random.default_rng(seed).permutation(len(counts))
+    order = order[np.argsort(kind_of[order], kind="stable")]
+    part = np.empty(len(counts), np.int64)
+    part[order] = np.repeat(np.tile(np.arange(len(shares)), len(kinds)), amounts.reshape(-1))
+    return part
+
+
+def imbalance(counts: CountArray, part: np.ndarray, shares: FloatArray) -> float:
+    """Return the statistic that `deal_groups` minimises, for groups with these counts in these parts."""
+    whole = np.column_stack([counts, counts.sum(axis=1)])
+    totals = whole.sum(axis=0)
+    held = np.array([whole[part == b].sum(axis=0) for b in range(len(shares))])
+    expected = shares[:, None] * totals
+    used = totals > 0
+    return float((((held - expected)[:, used] ** 2) / expected[:, used]).sum())
+
+
+def _deal_kinds(kinds: CountArray, members: CountArray, shares: FloatArray) -> CountArray:
+    """Return how many groups of each kind each part gets, int64 (kinds, parts)."""
+    totals = (kinds * members[:, None]).sum(axis=0)
+    weights = np.where(totals > 0, 1 / np.maximum(totals, 1), 0.0)
+    amounts = np.floor(members[:, None] * shares + 1e-9).astype(np.int64)
+    excess = amounts.T @ kinds - shares[:, None] * totals
+    for u in np.lexsort((np.arange(len(kinds)), -kinds[:, -1])):
+        for _ in range(int(members[u] - amounts[u].sum())):
+            rise = ((2 * excess + kinds[u]) * kinds[u] * weights).sum(axis=1) / shares
+            b = int(np.argmin(np.round(rise, DECIMALS)))
+            amounts[u, b] += 1
+            excess[b] += kinds[u]
+    _fill_empty(kinds, amounts)
+    _improve(kinds, amounts, weights, shares)
+    return amounts
+
+
+def _fill_empty(kinds: CountArray, amounts: CountArray) -> None:
+    """Give each part without a group the smallest group of the part with most groups."""
+    for b in np.flatnonzero(amounts.sum(axis=0) == 0):
+        most = int(amounts.sum(axis=0).argmax())
+        held = np.flatnonzero(amounts[:, most])
+        u = held[np.argmin(kinds[held, -1])]
+        amounts[u, most] -= 1
+        amounts[u, b] += 1
+
+
+def _improve(kinds: CountArray, amounts: CountArray, weights: FloatArray, shares: FloatArray) -> None:
+    """Move one group, or swap two, between two parts as long as that lowers the imbalance."""
+    n = len(kinds)
+    pairs = [(u, -1) for u in range(n)]
+    if n * n <= MAX_SWAPS:
+        pairs += [(u, w) for u, w in itertools.permutations(range(n), 2)]
+    given = np.array([u for u, _ in pairs])
+    taken = np.array([w for _, w in pairs])
+    change = kinds[given] - np.where(taken[:, None] >= 0, kinds[taken], 0)
+    squares = (change * change * weights).sum(axis=1)
+    totals = (kinds * amounts.sum(axis=1)[:, None]).sum(axis=0)
+    for _ in range(MAX_STEPS):
+        excess = amounts.T @ kinds - shares[:, None] * totals
+        best = (-(10.0**-DECIMALS), 0, 0, 0)
+        for a, b in itertools.permutations(range(len(shares)), 2):
+            slope = weights * (excess[b] / shares[b] - excess[a] / shares[a])
+            gain = squares * (1 / shares[a] + 1 / shares[b]) + 2 * change @ slope
+            possible = (amounts[given, a] > 0) & np.where(taken >= 0, amounts[taken, b] > 0, amounts[:, a].sum() > 1)
+            gain = np.round(np.where(possible, gain, 0.0), DECIMALS)
+            i = int(np.argmin(gain))
+            if gain[i] < best[0]:
+                best = (float(gain[i]), a, b, i)
+        if best[0] >= -(10.0**-DECIMALS):
+            return
+        _, a, b, i = best
+        amounts[given[i], a] -= 1
+        amounts[given[i], b] += 1
+        if taken[i] >= 0:
+            amounts[taken[i], b] -= 1
+            amounts[taken[i], a] += 1

@@ -1,0 +1,141 @@
+"""Read which rows belong together, and in which order they came, from columns of a raw table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from trainer.data.build import check_name
+from trainer.data.formats.raw import RawTable
+from trainer.data.parsing import ColumnParsing, ColumnReading
+from trainer.data.parsing.cells import Cells
+from trainer.data.parsing.column import DATE, NUMBER
+from trainer.data.parsing.dates import TIME, moment_of
+from trainer.dtypes import BoolArray, FloatArray
+from trainer.errors import DataError
+from trainer.table import RowGroups, RowTimes, Table
+from trainer.tree.numbers import count_words
+
+MINUTES_PER_DAY = 24 * 60
+
+
+def check_dependence(names: Sequence[str], *, target: str, group: str = "", time: str = "") -> None:
+    """Raise DataError unless the group and the time column exist and differ from each other and from the target."""
+    for name, role in ((group, "group"), (time, "time")):
+        if not name:
+            continue
+        check_name(name, names, f"{role} column")
+        if name == target:
+            raise DataError(f"Column '{name}' is the target, so it cannot be the {role} column. Choose another column.")
+    if group and group == time:
+        raise DataError(f"Column '{group}' cannot be the group column and the time column. Choose two columns.")
+
+
+def with_dependence(table: Table, raw: RawTable, reading: ColumnParsing, *, group: str = "", time: str = "") -> Table:
+    """Return the table with the groups and times of its rows.
+
+    Parameters
+    ----------
+    table : Table
+        A table that was built from `raw`.
+    raw : RawTable
+        The cells of the file.
+    reading : ColumnParsing
+        How the file writes dates and numbers.
+    group, time : str
+        Names of columns of the file; empty for none.
+
+    Raises
+    ------
+    DataError
+        If the time column has an empty cell in a row of the table, or cells that cannot be ordered.
+    """
+    if not group and not time:
+        return table
+    rows = np.searchsorted(raw.line_numbers, table.row_numbers)
+    return replace(
+        table,
+        groups=_read_groups(raw, group, rows) if group else None,
+        times=_read_times(raw, reading, time, rows) if time else None,
+    )
+
+
+def dependence_notes(table: Table) -> list[str]:
+    """Return what a user should know about groups and times, in sentences."""
+    groups = table.groups
+    if groups is None:
+        return []
+    count = len(np.unique(groups.codes))
+    notes = [f"Column '{groups.column}' has {count_words(count, 'group')} in {count_words(len(table), 'row')}."]
+    if groups.empty:
+        cells = "1 empty cell" if groups.empty == 1 else f"{groups.empty:,} empty cells"
+        notes.append(f"Column '{groups.column}' has {cells}; each of these rows is a group of its own.")
+    return notes
+
+
+def _read_groups(raw: RawTable, name: str, rows: np.ndarray) -> RowGroups:
+    cells = Cells.of(raw.column(name))
+    index = cells.index[rows]
+    empty = cells.missing[index]
+    codes = np.where(empty, len(cells.array) + np.arange(len(rows)), index)
+    return RowGroups(column=name, codes=codes, empty=int(empty.sum()))
+
+
+def _read_times(raw: RawTable, reading: ColumnParsing, name: str, rows: np.ndarray) -> RowTimes:
+    reading.ask([name])
+    own = reading.columns.get(name)
+    cells = Cells.of(raw.column(name))
+    empty = cells.marks.copy()
+    if own is not None and own.missing:
+        empty |= np.isin(np.array(cells.words, dtype=object), own.missing)
+    _refuse_empty(raw, name, rows, empty[cells.index[rows]])
+    values = _word_values(cells, own)
+    unordered = np.isnan(values)[cells.index[rows]]
+    if unordered.any():
+        row = rows[int(np.flatnonzero(unordered)[0])]
+        word = cells.words[cells.index[row]]
+        raise DataError(
+            f"Column '{name}' cannot order the rows: {raw.place} {raw.line_numbers[row]:,} has '{word[:60]}'. "
+            "Choose a column of dates or numbers, or write all its dates in one form, such as 2024-12-31."
+        )
+    dated = own is not None and own.taken_for in (DATE, NUMBER)
+    form = {k: v for k, v in own.to_json().items() if k != "reason"} if own is not None and dated else None
+    return RowTimes(column=name, values=values[cells.index[rows]], form=form)
+
+
+def _refuse_empty(raw: RawTable, name: str, rows: np.ndarray, empty: BoolArray) -> None:
+    if not empty.any():
+        return
+    line = raw.line_numbers[rows[int(np.flatnonzero(empty)[0])]]
+    cells = "1 empty cell" if empty.sum() == 1 else f"{int(empty.sum()):,} empty cells"
+    raise DataError(
+        f"Column '{name}' has {cells}, the first in {raw.place} {line:,}. A row without a time has no place in the order. "
+        "Fill these cells, or remove these rows."
+    )
+
+
+def _word_values(cells: Cells, own: ColumnReading | None) -> FloatArray:
+    """Return a number for each distinct word that rises with time; NaN for words that cannot be ordered."""
+    if own is None or own.taken_for not in (DATE, NUMBER):
+        return np.where(cells.numbers, cells.floats(), np.nan)
+    values = np.full(len(cells.array), np.nan)
+    for i, word in enumerate(cells.words):
+        value = _word_value(word, own)
+        if value is not None:
+            values[i] = value
+    return values
+
+
+def _word_value(word: str, own: ColumnReading) -> float | None:
+    if own.number is not None:
+        plain = own.number.plain(word)
+        return None if plain is None else float(plain)
+    date = own.date
+    if date is None or date.form == TIME or date.values(word) is None:  # a time of day does not order days
+        return None
+    moment = moment_of(word, date.form)
+    if moment is None or moment.date is None:
+        return None
+    return float(moment.date.toordinal() * MINUTES_PER_DAY + (moment.minutes or 0))
