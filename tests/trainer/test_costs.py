@@ -70,9 +70,10 @@ def weighted_costs(table, labels, weights, costs):
     return found
 
 
-def least_cost(answers, costs, depth, price):
-    """The least cost of all trees over yes/no answers (rows, questions), each leaf at a price."""
+def least_cost(answers, costs, depth, price, counts=None, least=1):
+    """The least cost of all trees over yes/no answers (rows, questions), each leaf at a price and of at least `least` of `counts`."""
     known = {}
+    counts = np.ones(len(costs), int) if counts is None else counts
 
     def best(rows, height):
         key = rows.tobytes(), height
@@ -81,7 +82,7 @@ def least_cost(answers, costs, depth, price):
             if height:
                 for q in range(answers.shape[1]):
                     yes = answers[rows, q]
-                    if yes.any() and not yes.all():
+                    if min(counts[rows[yes]].sum(), counts[rows[~yes]].sum()) >= least:
                         found = min(found, best(rows[yes], height - 1) + best(rows[~yes], height - 1))
             known[key] = found
         return known[key]
@@ -151,6 +152,37 @@ def test_least_cost_of_all_trees_is_found_and_proved(method, count):
         for node in result.tree.leaves:
             totals = own[leaf == node.id].sum(axis=0)
             assert node.label == list(totals).index(min(totals))
+
+
+def test_smallest_leaf_counts_rows_beside_costs(count):
+    for seed in range(100, 100 + 12 * count):
+        table, labels, weights, costs, parameters = random_case(seed)
+        own = weighted_costs(table, labels, weights, costs)
+        if not has_choice(own):
+            continue
+        parameters |= {"min_leaf": 2 + seed % 6, "leaf_penalty": [0, 0.02][seed % 2]}
+        counts = np.ones(len(own), int) if weights is None else weights
+        price = Fraction(str(parameters["leaf_penalty"])) * min(own.sum(axis=0))
+        result = trained("exact", table, labels, weights, costs, **parameters)
+        leaf = result.tree.apply(table.matrix())
+        cost = sum(own[np.arange(len(own)), result.tree.labels[leaf]])
+        answers = questions_of("exact", table, labels, weights, get("exact").settings({"depth": 1}))
+        least = least_cost(answers, own, parameters["depth"], price, counts, parameters["min_leaf"])
+        assert cost + price * result.tree.n_leaves == least, seed
+        assert result.certificate.status == Status.OPTIMAL
+        assert result.certificate.costs["least"] == pytest.approx(float(least), abs=1e-12)
+        assert result.certificate.costs["leaf_price"] == pytest.approx(float(price), abs=1e-12)
+        assert min(counts[leaf == node.id].sum() for node in result.tree.leaves) >= parameters["min_leaf"]
+
+
+def test_errors_as_costs_with_a_smallest_leaf_give_the_tree_of_errors():
+    for seed in range(6):
+        table, labels, weights, _, parameters = random_case(seed)
+        asked = {"depth": parameters["depth"], "min_leaf": 4}
+        plain = train(TrainRequest(table=table, labels=labels, method="exact", weights=weights, parameters=asked))
+        own = trained("exact", table, labels, weights, {("a", "b"): "1"}, **asked)
+        assert own.certificate.correct == plain.certificate.correct
+        assert own.tree.n_leaves == plain.tree.n_leaves
 
 
 @pytest.mark.parametrize("method", sorted(set(OVER_QUESTIONS) - {"exact"}))
@@ -276,14 +308,15 @@ def test_empty_cells_of_a_cost_column_are_named():
 @pytest.mark.parametrize("method", WITH_COSTS)
 def test_each_parameter_counts_rows_or_is_free_of_them(method):
     for parameter in get(method).parameters:
+        free = FREE | ({"min_leaf"} if method == "exact" else set())  # the weights of its copies count rows
         if method in ("cart", "exact", "exact-numeric") or parameter.counts_rows:
-            assert parameter.counts_rows != (parameter.name in FREE), parameter.name
+            assert parameter.counts_rows != (parameter.name in free), parameter.name
 
 
 @pytest.mark.parametrize(
     ("method", "name", "value"),
     [
-        ("exact", "min_leaf", 2), ("exact", "class_weight", "balanced"), ("exact", "optimal_trees", 1), ("exact", "recall", "a: 0.5"),
+        ("cart", "min_leaf", 2), ("exact", "class_weight", "balanced"), ("exact", "optimal_trees", 1), ("exact", "recall", "a: 0.5"),
         ("cart", "min_node", 5), ("cart", "min_gain", 0.1), ("flowoct", "paper_lambda", 0.1),
     ],
 )  # fmt: skip

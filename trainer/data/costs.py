@@ -84,6 +84,8 @@ class RowCosts:
         The costs as they were given.
     given : float64 array of shape (n_rows, n_classes), optional
         The costs of each row as they were given, where each row has its own.
+    even : bool
+        Whether the copies of each row weigh the same together, so that the weight of a leaf counts its rows.
     """
 
     values: CountArray
@@ -92,6 +94,7 @@ class RowCosts:
     error: float
     matrix: CostTable
     given: FloatArray | None = None
+    even: bool = False
 
     @property
     def weighted(self) -> CountArray:
@@ -103,15 +106,57 @@ class RowCosts:
     def copies(self) -> CountArray:
         """The weight of the copy of each row and answer, int64 (rows, classes): what the answer saves against the dearest one.
 
-        The weights have no common divisor.
+        The weights have no common divisor. Where they are `even`, savings are multiplied by the number of answers, and each copy of a row
+        weighs as much more as makes the copies of all rows weigh the same.
         """
-        found = _savings(self.weighted)
-        return found // self.divisor
+        return self._undivided // self.divisor
+
+    @property
+    def _undivided(self) -> CountArray:
+        savings = _savings(self.values)
+        if self.even:
+            savings = self.scale * savings + self._padding_by_row[:, None]
+        found: CountArray = savings * self.weights[:, None]
+        return found
+
+    @property
+    def _padding_by_row(self) -> CountArray:
+        saved = _savings(self.values).sum(axis=1)
+        found: CountArray = saved.max(initial=0) - saved
+        return found
 
     @property
     def divisor(self) -> int:
         """The common divisor by which the weights of the copies are divided."""
-        return max(1, int(np.gcd.reduce(_savings(self.weighted), axis=None)))
+        return max(1, int(np.gcd.reduce(self._undivided, axis=None)))
+
+    @property
+    def scale(self) -> int:
+        """What savings are multiplied by in the weights of the copies."""
+        return self.values.shape[1] if self.even else 1
+
+    @property
+    def padding(self) -> int:
+        """What the right copies of any tree weigh beyond its savings, before the division."""
+        return int((self._padding_by_row * self.weights).sum()) if self.even else 0
+
+    def leaf_size(self, rows: int) -> int:
+        """Return the weight of copies that counts as so many rows in a leaf, where copies are even."""
+        one = int(_savings(self.values).sum(axis=1).max()) * self.scale
+        return -(-rows * one // self.divisor)
+
+    def gain(self, cost: int) -> int:
+        """Return the weight of the right copies of a tree whose answers cost `cost` steps."""
+        return (self.scale * (self.most - cost) + self.padding) // self.divisor
+
+    def cost_of(self, share: Fraction) -> Fraction:
+        """Return the cost in steps of a tree whose right copies have this share of the weight of all copies."""
+        weight = int(self._undivided.sum())
+        return self.most - (share * weight - self.padding) / self.scale
+
+    def price_of(self, share: Fraction) -> Fraction:
+        """Return the price of a leaf in steps that is this share of the weight of all copies."""
+        return share * int(self._undivided.sum()) / self.scale
 
     @property
     def floor(self) -> int:
@@ -150,7 +195,7 @@ class RowCosts:
     def leaf_share(self, penalty: Fraction) -> Fraction:
         """Return the price of a leaf as a share of the copies' weight; `penalty` is a share of the best constant answer's cost."""
         weight = int(self.copies.sum())
-        share = penalty * min(self.constants) / self.divisor / weight
+        share = penalty * min(self.constants) * self.scale / self.divisor / weight
         if share >= 1:
             most = penalty / share
             raise ParameterError(
@@ -170,8 +215,10 @@ def row_costs(
     codes: CodeArray,
     weights: CountArray | None = None,
     given: FloatArray | None = None,
+    *,
+    even: bool = False,
 ) -> RowCosts:
-    """Return the costs of each row; `given`, float64 (rows, classes), if each row has costs of its own.
+    """Return the costs of each row; `given`, float64 (rows, classes), if each row has costs of its own; `even` as in `RowCosts`.
 
     Decimals become integers over a common denominator. Where their sum is too large, costs are rounded to the finest power of ten that
     fits, and `error` says by how much this may change a total.
@@ -190,7 +237,7 @@ def row_costs(
         )
     blocks = list(_blocks(matrix, table, codes) if given is None else _given_blocks(given))
     for step in _steps(blocks):
-        found = _in_steps(matrix, blocks, counted, step)
+        found = _in_steps(matrix, blocks, counted, step, even)
         if found is not None:
             return replace(found, given=given)
     raise ParameterError({"costs": "the costs add up to more than can be counted. Give them in a larger unit."})
@@ -248,11 +295,14 @@ def _steps(blocks: list[CostBlock]) -> Iterator[Fraction]:
             yield step
 
 
-def _in_steps(matrix: CostTable, blocks: list[CostBlock], weights: CountArray, step: Fraction) -> RowCosts | None:
+def _in_steps(
+    matrix: CostTable, blocks: list[CostBlock], weights: CountArray, step: Fraction, even: bool
+) -> RowCosts | None:
     """Return the costs as multiples of a step, None if they are too large to count with."""
     total = int(weights.sum())
     largest = max((max(block.levels) for block in blocks if len(block.rows)), default=Fraction(0))
-    if largest / step * total * len(matrix.classes) > MOST_COST:
+    most = len(matrix.classes) ** (3 if even else 1)
+    if largest / step * total * most > MOST_COST:
         return None
     values = np.zeros((len(weights), len(matrix.classes)), np.int64)
     errors = np.zeros((len(weights), len(matrix.classes)))
@@ -262,8 +312,8 @@ def _in_steps(matrix: CostTable, blocks: list[CostBlock], weights: CountArray, s
         values[block.rows, block.answer] = np.array(rounded, np.int64)[block.place]
         errors[block.rows, block.answer] = np.array(off)[block.place]
     error = float((errors.max(axis=1) * weights).sum())
-    found = RowCosts(values=values, weights=weights, step=step, error=error * (1 + 1e-12), matrix=matrix)
-    return found if int(_savings(found.weighted).sum()) // found.divisor <= MOST_COPIES else None
+    found = RowCosts(values=values, weights=weights, step=step, error=error * (1 + 1e-12), matrix=matrix, even=even)
+    return found if int(found.copies.sum()) <= MOST_COPIES else None
 
 
 def _decimal(number: Fraction) -> str:

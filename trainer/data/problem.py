@@ -231,8 +231,7 @@ class Problem:
         """Return the weight that the objective counts as correct: of the rows, or of their copies where answers have costs."""
         if self.costs is None:
             return self.correct(tree)
-        saved = self.costs.most - self.costs.total(tree.predict(self.matrix))
-        return saved // self.costs.divisor
+        return self.costs.gain(self.costs.total(tree.predict(self.matrix)))
 
     def objective(self, tree: Tree) -> float:
         """The objective of `tree` on these rows, from one exact fraction."""

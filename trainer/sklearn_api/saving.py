@@ -16,6 +16,7 @@ from trainer.data.folds import rows_record
 from trainer.data.parsing.cells import MARKS
 from trainer.data.problem import Problem
 from trainer.methods.base import Method, Settings, Solution
+from trainer.solver_common.problem_setup import searched_settings
 from trainer.table import fingerprint
 from trainer.training.proof_file import ProofLimits, write_proof
 from trainer.training.run import metrics_of
@@ -86,7 +87,12 @@ def save_fitted(file: ModelFile, certificate: Certificate, path: Path, search: F
     if search is not None:
         beside = path.with_name(f"{path.stem}.{PROOF_ENDING}")
         written = write_proof(
-            beside, search.problem.searched, search.method, search.settings, search.solution, ProofLimits()
+            beside,
+            search.problem.searched,
+            search.method,
+            searched_settings(search.problem, search.settings),
+            search.solution,
+            ProofLimits(),
         )
         record["evidence"].append(written)
         if not written["made"]:

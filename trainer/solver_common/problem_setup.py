@@ -65,7 +65,15 @@ def costs_of(
     Raises ParameterError if the costs do not fit the rows.
     """
     costs = read_costs(settings, setting_names(table, labels))
-    return None if costs is None else row_costs(costs, table, labels.codes, weights, given)
+    even = int(settings.get("min_leaf") or 1) > 1
+    return None if costs is None else row_costs(costs, table, labels.codes, weights, given, even=even)
+
+
+def searched_settings(problem: Problem, settings: Settings) -> Settings:
+    """Return the settings with which the copies of rows are searched: a leaf's rows are counted in the weight of their copies."""
+    if problem.costs is None or not problem.costs.even:
+        return settings
+    return Settings(settings.to_json() | {"min_leaf": problem.costs.leaf_size(int(settings["min_leaf"]))})
 
 
 def limits_of(settings: Settings) -> Limits:

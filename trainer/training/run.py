@@ -27,7 +27,7 @@ from trainer.methods.base import Method, Settings, Solution
 from trainer.methods.monitor import Monitor, Sink
 from trainer.methods.scope import scope_of
 from trainer.registry import METHODS, get
-from trainer.solver_common.problem_setup import costs_of, limits_of, pose
+from trainer.solver_common.problem_setup import costs_of, limits_of, pose, searched_settings
 from trainer.table import Labels, Table, fingerprint
 from trainer.training import single_leaf
 from trainer.training.claims import read_claim
@@ -142,7 +142,7 @@ def train(
                 request.proof,
                 problem.searched,
                 method,
-                settings,
+                searched_settings(problem, settings),
                 solution,
                 request.proof_limits,
                 lambda: monitor.cancelled,
@@ -187,7 +187,7 @@ def fit(
     if problem.n_classes > 1:
         method.check(settings, problem.names)
     solution = (
-        _without_copies(problem, solve(method, problem.searched, settings, monitor))
+        _without_copies(problem, solve(method, problem.searched, searched_settings(problem, settings), monitor))
         if left is None
         else solution_from_progress(method, problem, settings, left)
     )
@@ -274,11 +274,11 @@ def cost_record(problem: Problem, costs: RowCosts, tree: Tree, bound: float | No
     `least` is what the bound proves: no tree of the scope costs less, its leaves included.
     """
     cost = costs.total(tree.predict(problem.matrix))
-    weight = problem.searched.n * costs.divisor
     best = costs.best_constant
-    least = None if bound is None else costs.most - Fraction(bound) * weight
+    price = costs.price_of(problem.leaf_penalty)
+    least = None if bound is None else costs.cost_of(Fraction(bound))
     if bound is not None and bound <= problem.objective(tree):  # not rounded: the tree meets the bound
-        least = cost + problem.leaf_penalty * weight * tree.n_leaves
+        least = cost + price * tree.n_leaves
     return {
         "unit": costs.matrix.unit,
         "costs": costs.matrix.to_json(),
@@ -287,7 +287,7 @@ def cost_record(problem: Problem, costs: RowCosts, tree: Tree, bound: float | No
         "cost": costs.in_unit(cost),
         "cost_per_row": costs.in_unit(Fraction(cost, problem.n)),
         "floor": costs.in_unit(costs.floor),
-        "leaf_price": costs.in_unit(problem.leaf_penalty * weight),
+        "leaf_price": costs.in_unit(price),
         "best_constant": {"answer": problem.labels.classes[best], "cost": costs.in_unit(costs.constants[best])},
         "least": None if least is None else costs.in_unit(least),
     }

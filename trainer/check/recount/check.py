@@ -27,6 +27,7 @@ from trainer.check.recount.trees.costs import (
     cost_metrics,
     cost_objective,
     leaf_scale,
+    searched_model,
 )
 from trainer.check.recount.trees.counts import count_nodes, metrics, node_counts, objective, tree_objective
 from trainer.check.recount.trees.crossed import crossed
@@ -121,13 +122,14 @@ def _of_tree(model: dict[str, Any], data: TableRows, proof: Path | None) -> list
     if any(f.verdict == "refuted" for f in found):
         return [*found, unjudged(REST, "The count differs from the file.")]
     searched = rows if costs is None else copies_of(rows, costs)
-    shown, errors = ([], ()) if proof is None else of_proof(model, searched, proof)
+    seen = searched_model(model, costs)
+    shown, errors = ([], ()) if proof is None else of_proof(seen, searched, proof)
     proved = {f.claim for f in shown if f.verdict == "proved"}
     own = [
-        *claims.check_bound(model, searched, proved),
+        *claims.check_bound(seen, searched, proved),
         *claims.wishes(model, rows),
         *splits(model, rows, counts),
-        *claims.evidence(model, searched, errors),
+        *claims.evidence(seen, searched, errors),
         *check_fewest_leaves(model, rows, counts, proof),
     ]
     replaced = {f.claim for f in shown}

@@ -359,7 +359,7 @@ METHOD = Method(
             LEAVES, maximum=1 << 20, label="Most leaves", unit="leaves", advanced=False,
             help="The tree may have at most this many leaves; empty means as many as the depth allows.",
         ),
-        having(MIN_LEAF, advanced=True),
+        having(MIN_LEAF, advanced=True, counts_rows=False),
         Parameter(
             name="forbidden", type="text", default="", label="Columns not to ask",
             help="Columns that no question may use, separated by semicolons, for example 'age; sex'.", advanced=True,

@@ -44,6 +44,15 @@ def test_file_with_costs_is_proved_or_recounted(folder, tmp_path, method):
     assert {"costs", "metrics train cost", "metrics test cost"} <= {f.claim for f in said if f.verdict == "recounted"}
 
 
+@pytest.mark.parametrize("penalty", [0, 0.01])
+def test_file_with_costs_and_a_smallest_leaf_is_proved(folder, tmp_path, penalty):
+    document, data = train_with_costs(folder, min_leaf=9, leaf_penalty=penalty)
+    said = findings(document, data, tmp_path)
+    assert verdict(said) == "proved", [f for f in said if f.verdict != "recounted"]
+    document["parameters"]["min_leaf"] = 8
+    assert verdict_of(document, data, tmp_path) == "refuted"
+
+
 def without_costs(document):
     document["certificate"].pop("costs")
 

@@ -38,17 +38,50 @@ Term = tuple[Fraction, str | None]  # a number, or a column times it
 
 
 class AnswerCosts(NamedTuple):
-    """What each answer costs in each row, with the weight of the row: `values` * `step`, in `unit`; `error`: of any total through rounding."""
+    """What each answer costs in each row, `each` * `step`, in `unit`; `rows`: weights; `error`: of any total through rounding.
 
-    values: np.ndarray
+    `even`: the copies of every row weigh the same together, so that the weight of a leaf counts rows.
+    """
+
+    each: np.ndarray
+    rows: np.ndarray
     step: Fraction
     error: float
     unit: str
+    even: bool
+
+    @property
+    def values(self) -> np.ndarray:
+        """The costs with the weights of the rows."""
+        return np.asarray(self.each * self.rows[:, None])
 
     @property
     def savings(self) -> np.ndarray:
-        """What each answer saves against the dearest one of its row."""
-        return np.asarray(self.values.max(axis=1, keepdims=True) - self.values)
+        """What each answer saves against the dearest one of its row, with what makes copies even."""
+        saved = self.each.max(axis=1, keepdims=True) - self.each
+        if self.even:
+            saved = saved.shape[1] * saved + self._missing(saved)[:, None]
+        return np.asarray(saved * self.rows[:, None])
+
+    @staticmethod
+    def _missing(saved: np.ndarray) -> np.ndarray:
+        together = saved.sum(axis=1)
+        return np.asarray(together.max(initial=0) - together)
+
+    @property
+    def scale(self) -> int:
+        return self.each.shape[1] if self.even else 1
+
+    @property
+    def padding(self) -> int:
+        """What the right copies of any tree weigh beyond its savings."""
+        saved = self.each.max(axis=1, keepdims=True) - self.each
+        return int((self._missing(saved) * self.rows).sum()) if self.even else 0
+
+    def leaf_size(self, rows: int) -> int:
+        """The least weight of the copies of so many rows."""
+        saved = self.each.max(axis=1, keepdims=True) - self.each
+        return math.ceil(Fraction(rows * self.scale * int(saved.sum(axis=1).max()), self.divisor))
 
     @property
     def divisor(self) -> int:
@@ -71,11 +104,12 @@ def answer_costs(model: dict[str, Any], rows: ModelTable) -> AnswerCosts | None:
         return None
     blocks = list(_blocks(model, terms, rows) if terms else _own_blocks(rows))
     classes = len(model["classes"])
+    even = int(active_parameter(model, "min_leaf") or 1) > 1
     common = math.lcm(*(level.denominator for *_, levels, place in blocks if len(place) for level in levels))
     steps = [Fraction(1, common)] if common <= MOST_COST else []
     steps += [step for step in (Fraction(10) ** k for k in EXPONENTS) if step * common > 1]
     for step in steps:
-        found = _rounded(rows, blocks, step, classes, unit)
+        found = _rounded(rows, blocks, step, classes, unit, even)
         if found is not None:
             return found
     raise ValueError("the costs are too large")
@@ -105,9 +139,11 @@ def _own_blocks(rows: ModelTable) -> Iterator[Block]:
         yield np.arange(len(rows)), answer, [Fraction(repr(float(value))) for value in values], where.reshape(-1)
 
 
-def _rounded(rows: ModelTable, blocks: Sequence[Block], step: Fraction, classes: int, unit: str) -> AnswerCosts | None:
-    total = int(rows.plain.sum())
-    if any(max(levels) / step * total * classes > MOST_COST for *_, levels, place in blocks if len(place)):
+def _rounded(
+    rows: ModelTable, blocks: Sequence[Block], step: Fraction, classes: int, unit: str, even: bool
+) -> AnswerCosts | None:
+    total = int(rows.plain.sum()) * classes ** (3 if even else 1)
+    if any(max(levels) / step * total > MOST_COST for *_, levels, place in blocks if len(place)):
         return None
     values = np.zeros((len(rows), classes), np.int64)
     off = np.zeros((len(rows), classes))
@@ -115,7 +151,7 @@ def _rounded(rows: ModelTable, blocks: Sequence[Block], step: Fraction, classes:
         whole = [round(level / step) for level in levels]
         values[at, answer] = np.array(whole, np.int64)[place]
         off[at, answer] = np.array([float(abs(a - b * step)) for a, b in zip(levels, whole, strict=True)])[place]
-    found = AnswerCosts(values * rows.plain[:, None], step, float((off.max(axis=1) * rows.plain).sum()), unit)
+    found = AnswerCosts(values, rows.plain, step, float((off.max(axis=1) * rows.plain).sum()), unit, even)
     return found if found.weight // found.divisor <= MOST_COPIES else None
 
 
@@ -165,7 +201,7 @@ def _term(text: str) -> Term:
 
 def copies_of(rows: ModelTable, costs: AnswerCosts) -> ModelTable:
     """The rows as the search sees them, with copies of no weight; the first copy of each row counts in quantiles."""
-    n, classes = costs.values.shape
+    n, classes = costs.each.shape
     at = np.repeat(np.arange(n), classes)
     plain = np.where(np.arange(n * classes) % classes == 0, rows.plain[at], 0)
     return ModelTable(
@@ -186,12 +222,21 @@ def cost_objective(model: dict[str, Any], costs: AnswerCosts, leaf: np.ndarray) 
     """What the tree of the file reaches of what is maximised: the share of the copies' weight, less the price of its leaves."""
     cost = costs.of_answers(answers_of(model, model["nodes"], leaf))
     saved = int(costs.values.max(axis=1).sum()) - cost
-    return Fraction(saved, costs.weight) - penalty(model) * len(leaves(model["nodes"]))
+    right = costs.scale * saved + costs.padding
+    return Fraction(right, costs.weight) - penalty(model) * len(leaves(model["nodes"]))
 
 
 def leaf_scale(costs: AnswerCosts | None) -> Fraction:
     """What the leaf penalty of the parameters is multiplied by: the cost of the best constant answer, as a share of the copies' weight."""
-    return Fraction(1) if costs is None else Fraction(int(costs.values.sum(axis=0).min()), costs.weight)
+    return Fraction(1) if costs is None else Fraction(int(costs.values.sum(axis=0).min()) * costs.scale, costs.weight)
+
+
+def searched_model(model: dict[str, Any], costs: AnswerCosts | None) -> dict[str, Any]:
+    """The model as the search of the copies sees it: with the weight of the copies of a smallest leaf."""
+    if costs is None or not costs.even:
+        return model
+    least = costs.leaf_size(int(active_parameter(model, "min_leaf") or 1))
+    return model | {"parameters": model["parameters"] | {"min_leaf": least}}
 
 
 def check_costs(model: dict[str, Any], rows: ModelTable, costs: AnswerCosts | None, leaf: np.ndarray) -> list[Finding]:
@@ -202,6 +247,8 @@ def check_costs(model: dict[str, Any], rows: ModelTable, costs: AnswerCosts | No
     if said is None:
         return [recounted(CLAIM, False, "The parameters name costs, and the certificate does not.")]
     given = model.get("parameters") or {}
+    if model["method"] == "exact":  # its copies are even
+        given = given | {"min_leaf": 1}
     odd = [name for name, off in COUNTING.items() if given.get(name) not in (None, False, "", "none", *off)]
     odd += [name for name in ("wishes", "goal") if model["certificate"].get(name)]
     if odd:
@@ -232,9 +279,11 @@ def _counted(model: dict[str, Any], rows: ModelTable, costs: AnswerCosts, leaf: 
         "cost": float(cost * step),
         "cost_per_row": float(cost * step / int(rows.plain.sum())),
         "floor": float(int(costs.values.min(axis=1).sum()) * step),
-        "leaf_price": float(penalty(model) * costs.weight * step),
+        "leaf_price": float(penalty(model) * costs.weight * step / costs.scale),
         "best_constant": {"answer": classes[int(constants.argmin())], "cost": float(int(constants.min()) * step)},
-        "least": None if bound is None else float((most - exact(bound) * costs.weight) * step),
+        "least": None
+        if bound is None
+        else float((most - (exact(bound) * costs.weight - costs.padding) / costs.scale) * step),
     }
 
 
