@@ -48,10 +48,15 @@ def table_answer(model: TreeModel, found: Predictions, media_type: str) -> HttpR
     response["Octweb-Model"], response["Octweb-Model-Version"] = model.family.name, str(model.version)
     for name, value in retired_headers(model).items():
         response[name] = value
-    notes = [*found.notes, *empty_notes(found)]
-    if notes:
-        response["Octweb-Notes"] = json.dumps(notes)[:MAX_HEADER]
+    for name, value in notes_header(found).items():
+        response[name] = value
     return response
+
+
+def notes_header(found: Predictions) -> dict[str, str]:
+    """Return the header with the notes of an answer that has no place for them; empty if there are none."""
+    notes = [*found.notes, *empty_notes(found)]
+    return {"Octweb-Notes": json.dumps(notes)[:MAX_HEADER]} if notes else {}
 
 
 def empty_notes(found: Predictions) -> list[str]:

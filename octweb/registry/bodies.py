@@ -40,6 +40,11 @@ MAX_LINE = (
 
 def predict_columns(model: TreeModel, columns: Any) -> Predictions:
     """Predict `{"name": [values], ...}`; the rules and errors are the same as for rows."""
+    return predict_rows(model, records_of_columns(columns))
+
+
+def records_of_columns(columns: Any) -> list[dict[str, Any]]:
+    """Return the rows of `{"name": [values], ...}`; raises ValidationError."""
     if not isinstance(columns, dict) or not columns:
         raise ValidationError({"columns": "An object is needed: one member per column, name → list of values."})
     for name, cells in columns.items():
@@ -51,7 +56,7 @@ def predict_columns(model: TreeModel, columns: Any) -> Predictions:
         text = f"The columns differ in length: {n:,} values in one, {lengths[short[0]]:,} in '{short[0][:60]}'."
         raise ValidationError({"columns": text})
     check_rows(n)
-    return predict_rows(model, [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)])
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def check_rows(n: int) -> None:

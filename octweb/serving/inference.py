@@ -74,9 +74,11 @@ def infer(model: TreeModel, inputs: tuple[Tensor, ...], max_rows: int) -> Predic
     n = len(next(iter(columns.values()))) if columns else inputs[0].shape[0]
     if n > max_rows:
         raise ProtocolError(f"{n:,} rows are too many; {max_rows:,} is the limit of one call.")
-    if all(values.dtype != object for values in columns.values()):
+    if all(
+        values.dtype != object and tree.schema[j].kind is not ColumnKind.CATEGORICAL for j, values in columns.items()
+    ):
         return predict_matrix(model, _matrix(tree, columns, n))
-    # text is looked up by the same rules as the rows of /api/v1/
+    # texts, and numbers in columns of categories, are looked up by the same rules as the rows of /api/v1/
     cells = {tree.schema[j].name: _cells(tree.schema[j], values) for j, values in columns.items()}
     rows = [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
     return predict_rows(model, rows)
@@ -152,8 +154,6 @@ def _matrix(tree: Tree, columns: dict[int, np.ndarray], n: int) -> np.ndarray:
         column = tree.schema[j]
         if j not in tree.used_columns:
             continue
-        if column.kind is ColumnKind.CATEGORICAL:
-            raise ProtocolError(f"Column '{column.name}' holds text: send it as {TEXT}.")
         bad = ~np.isfinite(values) if j in tree.refused_columns else np.isinf(values)
         if bad.any():
             i = int(np.flatnonzero(bad)[0])

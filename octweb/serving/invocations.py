@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from dataclasses import replace
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -20,13 +21,15 @@ from rest_framework.response import Response
 from octweb.core import metrics, strict_json
 from octweb.core.parsers import limited
 from octweb.core.permissions import KnownParameters
-from octweb.registry.answers import columns_record
-from octweb.registry.bodies import CSV, check_rows, predict_columns, predict_csv
+from octweb.registry.answers import columns_record, notes_header
+from octweb.registry.bodies import CSV, check_rows, predict_csv, records_of_columns
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.predicting import Predictions, predict_rows
 from octweb.serving.authentication import ApiTokenAuthentication
 from octweb.serving.v2 import ProtocolView, served_model
+from trainer.data.parsing import ColumnParsing
+from trainer.errors import list_names
 from trainer.version import VERSION
 
 HEADER = "Octweb-Model"
@@ -87,9 +90,9 @@ class Invocations(ScoringView):
             call.of(model.family.name, model.version)
             found, params = _predicted(model, request)
             call.predicted(found.label_counts(), found.unseen)
+        headers = {HEADER: f"{model.family.name}/{model.version}"} | notes_header(found)
         return Response(
-            {"predictions": _output(found, params, model_file(model).class_values.tolist())},
-            headers={HEADER: f"{model.family.name}/{model.version}"},
+            {"predictions": _output(found, params, model_file(model).class_values.tolist())}, headers=headers
         )
 
     def _model(self, request: Request) -> TreeModel:
@@ -155,18 +158,38 @@ def _split(model: TreeModel, data: Any) -> Predictions:
         )
     if len(set(names)) < len(names):
         raise ValidationError({"dataframe_split": "A column appears twice in 'columns'."})
-    return predict_rows(model, _records(names, rows, "dataframe_split.data"))
+    return _predict(model, _records(names, rows, "dataframe_split.data"))
 
 
 def _rows(model: TreeModel, data: Any, place: str) -> Predictions:
     if isinstance(data, dict):
-        return predict_columns(model, data)
+        return _predict(model, records_of_columns(data))
     if not isinstance(data, list) or not data:
         raise ValidationError({place: "A list of rows, or an object of columns, is needed."})
     check_rows(len(data))
     if isinstance(data[0], list):
         return predict_rows(model, _records([c.name for c in model_file(model).tree.schema], data, place))
-    return predict_rows(model, data)
+    return _predict(model, data)
+
+
+def _predict(model: TreeModel, rows: list[Any]) -> Predictions:
+    """Predict rows as MLflow does: columns that the model does not know are ignored, with a note.
+
+    They are an error if a column that the tree asks is absent: one of them may be its name, misspelled.
+    """
+    file = model_file(model)
+    tree = file.tree
+    parsing = ColumnParsing.from_json(file.reading)
+    sent = {name for row in rows if isinstance(row, dict) for name in row}
+    made = set(parsing.names([name for name in parsing.columns if name in sent])) | sent
+    known = {c.name for c in tree.schema} | set(parsing.columns) | {file.target, *model.ignored}
+    extra = sent - known
+    if not extra or any(tree.schema[j].name not in made for j in tree.used_columns):
+        return predict_rows(model, rows)
+    kept = [{k: v for k, v in row.items() if k not in extra} if isinstance(row, dict) else row for row in rows]
+    found = predict_rows(model, kept)
+    note = f"Columns that the model does not know are ignored: {list_names(sorted(extra))}."
+    return replace(found, notes=(note, *found.notes))
 
 
 def _records(names: list[str], rows: list[Any], place: str) -> list[dict[str, Any]]:

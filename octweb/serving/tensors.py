@@ -6,7 +6,10 @@ has `binary_data_size`, in order; numbers little-endian, texts with their length
 
 from __future__ import annotations
 
+import base64
+import binascii
 import math
+import re
 import struct
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +37,12 @@ TYPES: dict[str, str] = {
 TEXT = "BYTES"
 FLOATING = {"FP16", "FP32", "FP64"}
 INTEGER = TYPES.keys() - FLOATING - {"BOOL"}
+BASE64 = "base64"
+CONTENT_TYPES = ("np", "pd", "str", BASE64)  # of MLServer: numbers, frames and texts as they are, and texts in base64
 JSON_LENGTH = "Inference-Header-Content-Length"
+
+
+CONSTANT = re.compile(rb"[\[:,\s](NaN|-?Infinity)\s*[,\]}]")
 
 
 class ProtocolError(ValueError):
@@ -68,7 +76,7 @@ def parse(
     try:
         document = strict_json.loads(body[:split])
     except ValueError as error:
-        raise ProtocolError(f"The body is not valid JSON: {error}.") from error
+        raise ProtocolError(f"The body is not valid JSON: {error}.{_mend(body[:split])}") from error
     except RecursionError as error:
         raise ProtocolError("The body is nested too deeply.") from error
     if not isinstance(document, dict):
@@ -79,15 +87,22 @@ def parse(
     if "inputs" not in document:
         raise ProtocolError("'inputs' is missing: a list of tensors.")
     inputs = []
+    content_type = _content_type(_parameters(document, "the request"), "the request")
     rest = body[split:]
     for i, record in enumerate(_list(document["inputs"], "inputs")):
-        tensor, rest = _tensor(record, f"inputs[{i}]", rest)
+        tensor, rest = _tensor(record, f"inputs[{i}]", rest, content_type)
         inputs.append(tensor)
     if rest:
         raise ProtocolError(f"{len(rest)} bytes are left over after the last binary tensor.")
     if not inputs:
         raise ProtocolError("'inputs' is empty: send one tensor with all columns, or one for each column.")
     return Request(id=name, inputs=tuple(inputs), outputs=_outputs(document, known_outputs, default))
+
+
+def _mend(content: bytes | bytearray) -> str:
+    """Say what to send in place of a constant that JSON does not have."""
+    word = CONSTANT.search(content)
+    return "" if word is None else f" JSON has no {word[1].decode()}: send null for an empty cell, and finite numbers."
 
 
 def answer(
@@ -159,7 +174,27 @@ def _flag(parameters: dict[str, Any], name: str, place: str) -> bool:
     return value
 
 
-def _tensor(record: Any, place: str, rest: bytes | bytearray) -> tuple[Tensor, bytes | bytearray]:
+def _content_type(parameters: dict[str, Any], place: str) -> str:
+    """Return the content type of a request or tensor, empty if it has none; raises ProtocolError for an unknown one."""
+    kind = parameters.get("content_type", "")
+    if not isinstance(kind, str) or (kind and kind not in CONTENT_TYPES):
+        raise ProtocolError(
+            f"{place}: the content type {str(kind)[:40]!r} is not known; send the values as they are, or one of {', '.join(CONTENT_TYPES)}."
+        )
+    return kind
+
+
+def _decoded(text: str | None, i: int, place: str) -> str | None:
+    if text is None:
+        return None
+    try:
+        raw = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise ProtocolError(f"{place}: text {i} is not base64, as its content type says.") from error
+    return _utf8(raw, i, place)
+
+
+def _tensor(record: Any, place: str, rest: bytes | bytearray, content_type: str) -> tuple[Tensor, bytes | bytearray]:
     if not isinstance(record, dict):
         raise ProtocolError(f"{place} must be an object.")
     name = record.get("name")
@@ -177,12 +212,15 @@ def _tensor(record: Any, place: str, rest: bytes | bytearray) -> tuple[Tensor, b
         raise ProtocolError(f"{place} ('{name[:60]}'): 'shape' must be [rows] or [rows, columns].")
     size = math.prod(shape)
     parameters = _parameters(record, place)
+    encoding = _content_type(parameters, f"{place} ('{name[:60]}')") or content_type
     if "binary_data_size" in parameters:
         values, rest = _from_bytes(parameters["binary_data_size"], datatype, size, f"{place} ('{name[:60]}')", rest)
     elif "data" in record:
         values = _from_json(record["data"], datatype, size, shape, f"{place} ('{name[:60]}')")
     else:
         raise ProtocolError(f"{place} ('{name[:60]}'): 'data' is missing.")
+    if encoding == BASE64 and datatype == TEXT:
+        values = _objects([_decoded(text, i, f"{place} ('{name[:60]}')") for i, text in enumerate(values.tolist())])
     return Tensor(name=name, datatype=datatype, shape=tuple(shape), values=values.reshape(shape)), rest
 
 

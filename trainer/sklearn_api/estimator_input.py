@@ -21,7 +21,8 @@ from sklearn.utils.validation import (
 from sklearn.utils.validation import validate_data as sklearn_validate
 
 from trainer.data.parsing.alike import Spellings
-from trainer.data.parsing.cells import LARGEST_EXACT
+from trainer.data.parsing.cells import LARGEST_EXACT, MARKS
+from trainer.data.rows import UNKNOWN_CODE
 from trainer.dtypes import FloatArray
 from trainer.errors import list_names
 from trainer.table import (
@@ -69,7 +70,7 @@ def read_table(estimator: Any, X: Any, y: Any) -> tuple[Table, np.ndarray]:
 
 
 def read_matrix(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...]) -> FloatArray:
-    """X as the matrix of the prediction kernel, float64 (n, p); an unknown category becomes NaN and goes right."""
+    """X as the matrix of the prediction kernel, float64 (n, p); an unknown category becomes `UNKNOWN_CODE` and goes right."""
     frame = _frame(X)
     if frame is None:
         if any(column.kind is ColumnKind.CATEGORICAL for column in schema):
@@ -118,7 +119,11 @@ def read_row_costs(costs: Any, y: np.ndarray) -> FloatArray:
 
 
 def _codes(column: ColumnSchema, texts: list[str | None], policy: UnknownPolicy) -> FloatArray:
-    """The codes of a column of categories, NaN where a category is unknown; treats these by the policy, or raises ValueError."""
+    """The codes of a column of categories: NaN where a cell is empty, `UNKNOWN_CODE` where a category is unknown.
+
+    Unknown categories are treated by the policy, or raise ValueError. As at every door, a blank text or a word such as 'NA' is an
+    empty cell unless the model knows it as a category.
+    """
     missing = np.nan if column.missing_code is None else float(column.missing_code)
     code: dict[str | None, float] = {category: float(c) for c, category in enumerate(column.categories)}
     code[None] = missing
@@ -127,9 +132,12 @@ def _codes(column: ColumnSchema, texts: list[str | None], policy: UnknownPolicy)
     for text in dict.fromkeys(texts):
         if text is None or text in code:
             continue
+        if text.strip() in ("", *MARKS):
+            code[text] = missing
+            continue
         place = spellings.code(text)
         if place is None or place == column.missing_code:
-            code[text] = np.nan
+            code[text] = UNKNOWN_CODE
             unknown.append(text)
         else:
             code[text] = float(place)
@@ -397,7 +405,7 @@ def refuse_empty(matrix: FloatArray, tree: Tree) -> None:
     """Raise ValueError for an empty cell that the tree does not answer."""
     for j in tree.refused_columns:
         empty = np.isnan(matrix[:, j])
-        if empty.any() and tree.schema[j].kind is not ColumnKind.CATEGORICAL:
+        if empty.any():
             raise ValueError(
                 f"Input X contains NaN: column '{tree.schema[j].name}', row {int(empty.argmax())}. The model does not answer empty cells there."
             )

@@ -153,3 +153,23 @@ def test_the_configuration_of_a_model(client_of, approved, owner):
         ]  # fmt: skip
         assert [t["name"] for t in found["output"]] == list(OUTPUTS)
     assert client_of(owner).get("/v2/models/other/config").status_code == 404
+
+
+def test_extra_columns_are_ignored_and_a_header_says_so(client_of, approved, owner):
+    extra = [row | {"index": i, "site": "x"} for i, row in enumerate(rows())]
+    bodies = {
+        "records": {"dataframe_records": extra},
+        "split": {"dataframe_split": {"columns": list(extra[0]), "data": [list(row.values()) for row in extra]}},
+        "columns": {"inputs": {name: [row[name] for row in extra] for name in extra[0]}},
+    }
+    for name, body in bodies.items():
+        answer = post(client_of(owner), body)
+        assert answer.json() == {"predictions": labels(approved)}, name
+        assert json.loads(answer["Octweb-Notes"]) == ["Columns that the model does not know are ignored: index, site."]
+    assert "Octweb-Notes" not in post(client_of(owner), {"instances": rows()})
+
+
+def test_misspelled_column_is_an_error(client_of, approved, owner):
+    wrong = [{("widht" if name == "width" else name): cell for name, cell in row.items()} for row in rows()]
+    refused = post(client_of(owner), {"instances": wrong})
+    assert (refused.status_code, "'widht'" in refused.json()["detail"]) == (400, True)

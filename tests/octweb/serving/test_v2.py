@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import random
 import struct
 
@@ -253,3 +254,37 @@ def test_tritons_client_in_all_four_combinations(live_server, approved, owner):
             assert len(result.as_numpy("path")) == 5
     with pytest.raises(InferenceServerException, match="There is no approved model 'other'"):
         client.infer("other", inputs, headers=headers)
+
+
+def test_base64_texts_are_decoded(client_of, approved, owner):
+    client = client_of(owner)
+    wanted = infer(client, {"inputs": tensors()}).json()["outputs"]
+    coded = tensors()
+    coded[3]["data"] = [base64.b64encode(text.encode()).decode() for text in coded[3]["data"]]
+    own = [*coded[:3], coded[3] | {"parameters": {"content_type": "base64"}}]
+    assert infer(client, {"inputs": own}).json()["outputs"] == wanted
+    whole = {"inputs": coded, "parameters": {"content_type": "base64"}}
+    assert infer(client, whole).json()["outputs"] == wanted
+    coded[3]["data"][0] = "#"
+    refused = infer(client, whole)
+    assert (refused.status_code, "text 0 is not base64" in refused.json()["error"]) == (400, True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"), [("np", 200), ("pd", 200), ("str", 200), ("datetime", 400), ("hf_json", 400), (7, 400)]
+)
+def test_content_type_is_known_or_refused(client_of, approved, owner, kind, status):
+    named = {"parameters": {"content_type": kind}}
+    for body in ({"inputs": tensors()} | named, {"inputs": [tensor | named for tensor in tensors()]}):
+        answer = infer(client_of(owner), body)
+        assert answer.status_code == status
+        assert status == 200 or "content type" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
+def test_constant_that_json_lacks_says_to_send_null(client_of, approved, owner, word):
+    text = '{"inputs": [{"name": "width", "datatype": "FP64", "shape": [2], "data": [1.5, WORD]}]}'.replace(
+        "WORD", word
+    )
+    answer = infer(client_of(owner), text.encode())
+    assert (answer.status_code, f"JSON has no {word}: send null" in answer.json()["error"]) == (400, True)
