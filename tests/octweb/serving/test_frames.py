@@ -1,4 +1,4 @@
-"""Two hundred frames: kinds of columns in the types of pandas, polars, Arrow and JSON. Every door gives the same answer or refuses."""
+"""266 frames: kinds of columns in the types of pandas, polars, Arrow and JSON. Every door gives the same answer or refuses."""
 
 from __future__ import annotations
 
@@ -259,7 +259,7 @@ def trained_on(kind: str, options: dict, owner, staff, client, folder) -> Doors:
 @pytest.mark.parametrize("options", [{}, {"missing": "refuse", "unknown": "refuse"}], ids=["lenient", "strict"])
 @pytest.mark.parametrize("kind", CHOICES)
 def test_frames_get_one_answer_at_every_door(kind, options, owner, staff, client_of, tmp_path):
-    """Both settings of the 11 kinds have 240 frames together."""
+    """Both settings of the 11 kinds have 266 frames together."""
     doors = trained_on(
         kind, options | ({"missing": "learn"} if "gaps" in kind else {}), owner, staff, client_of(owner), tmp_path
     )
