@@ -23,6 +23,7 @@ from octweb.registry.parsed import model_file
 from octweb.registry.selection import selection_of
 from octweb.registry.workspace import performance
 from octweb.registry.workspace.scene import ModelScene
+from trainer.training.unseen import unseen_words
 from trainer.tree.render.outline import tree_outline
 
 # steps of the page that set more than the state: verb, arguments
@@ -65,6 +66,7 @@ def _render_review(
         "claim": claim_of(model),
         "facts": page.facts(model),
         "interval": performance.unseen_interval(scene),
+        "unseen_about": unseen_words(file),
         "base_rate": performance.unseen_base_rate(scene),
         "selection": selection_of(model),
         "mistakes": performance.mistakes(scene, performance.chosen_part(scene)),

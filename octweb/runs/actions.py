@@ -20,6 +20,7 @@ from octweb.jobs.models import FINISHED
 from octweb.jobs.queue import cancel, check_waiting, queue_position, refuse_unfinished, send
 from octweb.registry.models import Family, TreeModel
 from octweb.registry.parsed import model_file
+from octweb.runs import dependence
 from octweb.runs.models import TrainingRun
 from octweb.runs.reachable import reachable
 from octweb.runs.words import run_name
@@ -51,6 +52,8 @@ def enqueue(
     parameters: Mapping[str, Any] | None = None,
     test_share: float = 0.0,
     folds: int = 0,
+    group: str = "",
+    time: str = "",
     name: str = "",
     warm_start: TreeModel | None = None,
     key: str = "",
@@ -63,13 +66,24 @@ def enqueue(
     A `key` makes the call repeatable: the owner's run of that key is returned where there is one. Raises ParameterError with a
     sentence for every bad parameter, and Unprocessable if the key was used for another request.
     """
-    digest = _digest(dataset, method, parameters or {}, test_share, folds, name, warm_start)
+    bound = {"group": group, "time": time}
+    digest = _digest(
+        dataset,
+        method,
+        parameters or {},
+        test_share,
+        folds,
+        name,
+        warm_start,
+        *filter(None, [group and f"group {group}", time and f"time {time}"]),
+    )
     if key and (before := _of_key(owner, key, digest)):
         return before
     declared = get(method)
     checked = declared.settings(parameters or {})
     values = within_limits(declared, checked.to_json(), said=parameters or {})
     check_evaluation(test_share, folds, dataset.rows)
+    dependence.check(dataset, **bound)
     check_settings(declared, checked, dataset)
     if warm_start is not None:
         _check_start(declared, dataset, warm_start)
@@ -81,6 +95,7 @@ def enqueue(
             parameters=values,
             test_share=test_share,
             folds=folds,
+            **bound,
             warm_start=warm_start,
             name=checked_name(name, most=200) or run_name(dataset.name, declared, values),
             idempotency_key=key,
@@ -129,6 +144,8 @@ def run_again(run: TrainingRun, *, owner, dataset: Dataset | None = None) -> Tra
         parameters=run.parameters,
         test_share=run.test_share,
         folds=run.folds,
+        group=run.group,
+        time=run.time,
         name="" if other else run.name,
         warm_start=run.warm_start,
         family=_family(run),
@@ -152,6 +169,8 @@ def run_reachable(run: TrainingRun, *, owner) -> TrainingRun:
         parameters=found.parameters,
         test_share=run.test_share,
         folds=run.folds,
+        group=run.group,
+        time=run.time,
         warm_start=run.warm_start,
         family=_family(run),
     )

@@ -71,6 +71,8 @@ class TrainingProcess(Process):
             *([f"--warm-start={self.folder / START}"] if (self.folder / START).exists() else []),
             f"--test-share={run.test_share}",
             f"--folds={run.folds}",
+            *([f"--group={run.group}"] if run.group else []),
+            *([f"--time={run.time}"] if run.time else []),
             f"--name={run.name}",
             f"--sha256={run.dataset.sha256}",
             f"--schema={self.folder / 'schema.json'}",

@@ -23,6 +23,7 @@ from octweb.runs.constraint_fields import (
     PickField,
     RecallField,
 )
+from octweb.runs.dependence import file_columns, propose_group, propose_time
 from octweb.runs.thresholds import HELP as HELP_BINS
 from octweb.runs.thresholds import BinCount, chooses, chosen_bins
 from octweb.runs.words import CONSTRAINTS
@@ -37,6 +38,10 @@ EVALUATION = (
     ("folds", "Cross-validate"),
     ("none", "Only training rows"),
 )
+GROUP_QUESTION = "Do several rows belong to the same person or thing?"
+TIME_QUESTION = "Are later rows what you want to predict?"
+HELP_GROUP = "Then the accuracy is that on persons or things that the tree has not seen. No question asks this column."
+HELP_TIME = "Then the tree trains on earlier rows, and the last rows check it."
 TOUCHED = "touched"  # hidden fields of the form, each with the name of a field
 SIZE = ("depth", "leaf_penalty", "min_leaf", "time_limit")
 COSTS = ("class_weight", "negative_weight")
@@ -156,6 +161,17 @@ class RunForm(SaidForm):
     )
     folds = forms.IntegerField(min_value=2, max_value=MOST_FOLDS, initial=5, label="Folds", required=False)
 
+    def _add_dependence(self) -> None:
+        """Add a question on rows that belong together and one on time, each with a proposal if a column looks like it."""
+        columns = file_columns(self.dataset)
+        questions = (
+            ("group", GROUP_QUESTION, "no: every row is on its own", HELP_GROUP, propose_group(self.dataset)),
+            ("time", TIME_QUESTION, "no: rows have no order", HELP_TIME, propose_time(self.dataset)),
+        )
+        for name, label, none, help_text, proposal in questions:
+            words = help_text if proposal is None else f"{help_text} {proposal.reason}"
+            self.fields[name] = PickField(names=columns, none=none, label=label, help_text=words, required=False)
+
     def __init__(
         self, *args: Any, user: Any, dataset: Dataset, method: Method, wishes: tuple[str, ...] = (), **kwargs: Any
     ) -> None:
@@ -163,6 +179,7 @@ class RunForm(SaidForm):
         self.user = user
         self.dataset = dataset
         self.method = method
+        self._add_dependence()
         for parameter in offered_parameters(method, wishes):
             self.fields[f"p_{parameter.name}"] = field_of(parameter, dataset)
         if chooses(method):
@@ -209,6 +226,8 @@ class RunForm(SaidForm):
             "parameters": parameters,
             "test_share": values["test_percent"] / 100 if evaluation == "test" else 0.0,
             "folds": values["folds"] if evaluation == "folds" else 0,
+            "group": values.get("group") or "",
+            "time": values.get("time") or "",
             "name": values["name"],
             "warm_start": values.get(START),
         }
@@ -227,7 +246,8 @@ class RunForm(SaidForm):
     def add_parameter_errors(self, errors: Mapping[str, str]) -> None:
         """Show the sentences of a ParameterError at their fields."""
         for name, text in errors.items():
-            self.add_error(f"p_{name}" if f"p_{name}" in self.fields else None, text)
+            field = next((own for own in (f"p_{name}", name) if own in self.fields), None)
+            self.add_error(field, text)
 
     def _named(self, names: tuple[str, ...]) -> list[forms.BoundField]:
         return [self[f"p_{name}"] for name in names if f"p_{name}" in self.fields]

@@ -22,6 +22,9 @@ class TrainingRun(Job, Deletable):
     parameters = models.JSONField(default=dict)
     test_share = models.FloatField(default=0.0)
     folds = models.PositiveIntegerField(default=0)
+    # columns of the file: rows with the same value belong together; rows follow each other; empty for none
+    group = models.CharField(max_length=1000, blank=True)
+    time = models.CharField(max_length=1000, blank=True)
     warm_start = models.ForeignKey(  # the search begins with the tree of this model
         "registry.TreeModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )

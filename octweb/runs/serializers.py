@@ -35,7 +35,7 @@ class RunSerializer(serializers.ModelSerializer):
     class Meta:
         model = TrainingRun
         fields = [
-            "id", "name", "dataset", "method", "parameters", "test_share", "folds", "warm_start", "status", "queue_position", "attempt",
+            "id", "name", "dataset", "method", "parameters", "test_share", "folds", "group", "time", "warm_start", "status", "queue_position", "attempt",
             "cancel_requested", "created", "started", "finished", "progress", "summary", "error", "model", "owner",
         ]  # fmt: skip
         read_only_fields = fields
@@ -52,6 +52,22 @@ class NewRunSerializer(serializers.Serializer):
     parameters = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False, default=dict)
     test_share = serializers.FloatField(required=False, default=0.0, min_value=0, max_value=MOST_HELD_OUT)
     folds = serializers.IntegerField(required=False, default=0, min_value=0, max_value=MOST_FOLDS)
+    group = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        default="",
+        max_length=1000,
+        trim_whitespace=False,
+        help_text="a column of the file: rows with the same value are held out together and in one fold; no question asks it",
+    )
+    time = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        default="",
+        max_length=1000,
+        trim_whitespace=False,
+        help_text="a column of dates or numbers: the last rows are held out, and folds train on earlier rows only",
+    )
     name = Name(max_length=200)
     warm_start = serializers.UUIDField(required=False, default=None, allow_null=True)
 

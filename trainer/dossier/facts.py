@@ -25,6 +25,7 @@ from trainer.dossier.rows import DossierRows, rows_of
 from trainer.errors import ModelFileError
 from trainer.evaluate.verdict import read_verdict
 from trainer.training.claims import wishes_in_words
+from trainer.training.unseen import unseen_words
 from trainer.tree.describe import rules_text, split_text
 from trainer.tree.document import publishable
 from trainer.tree.file import ModelFile, read_model
@@ -81,6 +82,7 @@ def dossier(
             "unseen": measures.performance(rows, rows.unseen),
             "training": measures.performance(rows, rows.training),
             "cross_validation": measures.cross_validation(rows),
+            "about": unseen_words(rows.model),
         },
         "subgroups": {
             "rows": part,

@@ -41,8 +41,12 @@ def performance(rows: DossierRows, at: np.ndarray) -> dict[str, Any] | None:
     counts = np.zeros((classes, classes), np.int64)
     np.add.at(counts, (actual, predicted), 1)
     most = int(np.bincount(rows.codes[rows.training], minlength=classes).argmax())
+    accuracy = share(int(np.trace(counts)), len(at))
+    stated = (rows.model.metrics.get("test") or {}).get("interval")
+    if stated is not None and np.array_equal(at, rows.unseen):  # over groups
+        accuracy["interval"] = list(stated)
     return {
-        "accuracy": share(int(np.trace(counts)), len(at)),
+        "accuracy": accuracy,
         "confusion": counts.tolist(),
         "found": [share(int(counts[k, k]), int(counts[k].sum())) for k in range(classes)],
         "precision": [share(int(counts[k, k]), int(counts[:, k].sum())) for k in range(classes)],

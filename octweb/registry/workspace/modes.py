@@ -21,6 +21,7 @@ from octweb.registry.workspace.trying import follow, try_it
 from trainer.convert.source import METHOD
 from trainer.goal import Goal
 from trainer.registry import editable_ids
+from trainer.training.unseen import unseen_words
 from trainer.tree.render.names import LEGEND_LENGTH, short_names
 from trainer.tree.render.outline import tree_outline
 from trainer.tree.render.palette import swatch
@@ -176,6 +177,7 @@ def workspace(scene: ModelScene) -> dict[str, Any]:
         "inside": scene.inside,
         "facts": facts,
         "interval": interval,
+        "unseen_about": unseen_words(scene.file),
         "selection": selection_of(scene.model),
         "mode": chosen,
         "modes": [

@@ -9,8 +9,10 @@ import numpy as np
 from octweb.registry.workspace.node import path_rules
 from octweb.registry.workspace.scene import TRAINING, UNSEEN, ModelScene
 from trainer.evaluate.curves import Curve, brier, curve
-from trainer.evaluate.intervals import of_folds, wilson
+from trainer.evaluate.intervals import Interval, wilson
 from trainer.training.claims import cost_sentence
+from trainer.training.run import unseen_accuracy
+from trainer.training.unseen import unseen_words
 from trainer.tree.describe import number_text
 from trainer.tree.render.palette import swatch
 
@@ -144,12 +146,21 @@ def mistakes(scene: ModelScene, part: str) -> dict[str, Any] | None:
         "n": n,
         "right": right,
         "accuracy": right / n if n else None,
-        "interval": wilson(right, n),
+        "interval": _interval(scene, part, right, n),
+        "by_unit": bool(unseen_words(scene.file)) and part != TRAINING,
+        "about": unseen_words(scene.file) if part != TRAINING else "",
         "baseline": int(by_class.max()) / n if n else None,
         "majority": classes[int(by_class.argmax())],
         "opens": part in scene.parts,
         "many": len(classes) > 6,
     }
+
+
+def _interval(scene: ModelScene, part: str, right: int, n: int) -> Interval | None:
+    """Return the 95 % interval of an accuracy: as the file states it over groups and folds, else Wilson's over rows."""
+    name = {UNSEEN: "test", FOLDS: "cross_validation", TRAINING: "train"}[part]
+    stated = (scene.file.metrics.get(name) or {}).get("interval")
+    return wilson(right, n) if stated is None else (float(stated[0]), float(stated[1]))
 
 
 def unseen_base_rate(scene: ModelScene) -> float | None:
@@ -165,14 +176,12 @@ def unseen_base_rate(scene: ModelScene) -> float | None:
     return by_class[int(np.argmax(scene.tree.nodes[0].counts))] / sum(by_class)
 
 
-def unseen_interval(scene: ModelScene) -> tuple[float, float] | None:
-    """The 95 % interval of the accuracy on unseen rows: Wilson's for held-out rows, by folds for a cross-validation."""
-    crossed, test = (scene.file.metrics.get(name) or {} for name in ("cross_validation", "test"))
-    if crossed.get("accuracy") is not None:
-        return of_folds(crossed.get("correct") or 0, crossed.get("n") or 0, len(crossed.get("accuracies") or ()))
-    if test.get("n"):
-        return wilson(int(test["correct"]), int(test["n"]))
-    return None
+def unseen_interval(scene: ModelScene) -> Interval | None:
+    """Return the 95 % interval of the accuracy on unseen rows: over groups, over folds that follow time, else over rows."""
+    unseen = unseen_accuracy(scene.file.metrics)
+    if unseen is None or unseen["interval"] is None:
+        return None
+    return float(unseen["interval"][0]), float(unseen["interval"][1])
 
 
 # ---- leaves as promises
