@@ -82,7 +82,7 @@ def test_verdict_of_each_branch(given: ModelFile, kind: str, words: str, setting
 @pytest.mark.parametrize(
     ("given", "settings", "step"),
     [
-        ({"leaf_penalty": 0.9}, {"leaf_penalty": 0.18}, "Allow a larger tree, for example leaf_penalty 0.18."),
+        ({"leaf_penalty": 0.9}, {"leaf_penalty": 0.18}, "Allow a larger tree, for example leaf penalty 0.18."),
         ({}, {"depth": 3}, "Allow a larger tree, for example depth 3."),
         ({"min_leaf": 3}, {}, "Change this setting."),
     ],

@@ -145,7 +145,7 @@ def read_verdict(model: ModelFile) -> TreeVerdict:
     settings = _SETTINGS[finding.step](model.parameters) if finding.step in _SETTINGS else {}
     words = _STEPS[finding.step]
     if settings:
-        named = " and ".join(f"{name} {value}" for name, value in settings.items())
+        named = " and ".join(f"{name.replace('_', ' ')} {value}" for name, value in settings.items())
         words = f"{words.removesuffix('.')}, for example {named}."
     return TreeVerdict(
         kind=finding.kind, sentence=finding.sentence, next=words, settings=settings, base_rate=base_rate(model)
