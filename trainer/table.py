@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -246,8 +246,9 @@ class Table:
     def matrix(self) -> FloatArray:
         """All columns as one C-ordered float64 matrix of shape (n, number of columns); categories as codes."""
         out = np.empty((len(self), len(self.columns)))
-        for j, column in enumerate(self.columns):
-            out[:, j] = column.values
+        for block in row_blocks(len(self)):  # a column of the whole table would pass through memory once for each cell
+            for j, column in enumerate(self.columns):
+                out[block, j] = column.values[block]
         return out
 
     def take(self, rows: np.ndarray) -> Table:
@@ -325,28 +326,39 @@ def fingerprint(table: Table, labels: Labels | None = None) -> str:
         # decimals and unit of change follow from the rows, and the training writes them after it has read these
         schema = replace(column.schema, decimals=None, change_unit=None, fill=None)
         digest.update(repr(sorted(schema.to_json().items())).encode())
-        # -0.0 and 0.0 compare equal, so they must hash equal
-        values = np.where(np.isnan(column.values), np.nan, column.values + 0.0)  # one bit pattern for every empty cell
-        digest.update(np.ascontiguousarray(values, dtype="<f8").tobytes())
+        values = column.values + 0.0  # -0.0 and 0.0 compare equal, so they must hash equal
+        values[np.isnan(values)] = np.nan  # one bit pattern for every empty cell
+        digest.update(np.ascontiguousarray(values, dtype="<f8").data)
     if labels is not None:
         digest.update(repr((labels.name, labels.classes)).encode())
-        digest.update(np.ascontiguousarray(labels.codes, dtype="<i4").tobytes())
+        digest.update(np.ascontiguousarray(labels.codes, dtype="<i4").data)
     return digest.hexdigest()
+
+
+def row_blocks(rows: int, size: int = 8192) -> Iterator[slice]:
+    """Parts of a table that fit into the memory of a processor."""
+    return (slice(start, min(start + size, rows)) for start in range(0, rows, size))
 
 
 def number_kind(values: FloatArray) -> ColumnKind:
     """Binary for a column of 0 and 1 with or without empty cells, numeric for all others."""
-    present = values[~np.isnan(values)]
-    both = bool(len(present)) and bool(((present == 0.0) | (present == 1.0)).all())
-    return ColumnKind.BINARY if both else ColumnKind.NUMERIC
+    for block in row_blocks(len(values)):
+        part = values[block]
+        if not ((part == 0.0) | (part == 1.0) | np.isnan(part)).all():
+            return ColumnKind.NUMERIC
+    return ColumnKind.NUMERIC if np.isnan(values).all() else ColumnKind.BINARY
 
 
 def numeric_table(X: FloatArray, names: Sequence[str] | None = None) -> Table:
     """A table from a float64 matrix of shape (n, p), NaN where a cell is empty; columns of only 0 and 1 are binary, the others numeric."""
     names = names or [f"x{j}" for j in range(X.shape[1])]
-    columns = []
-    for j, name in enumerate(names):
-        values = np.ascontiguousarray(X[:, j], dtype=np.float64)
-        schema = ColumnSchema(name=str(name), kind=number_kind(values), missing=MissingPolicy.LEARN)
-        columns.append(Column(schema=schema, values=values))
+    values = np.empty((X.shape[1], len(X)))
+    for block in row_blocks(len(X)):
+        values[:, block] = X[block].T
+    columns = [
+        Column(
+            schema=ColumnSchema(name=str(name), kind=number_kind(column), missing=MissingPolicy.LEARN), values=column
+        )
+        for name, column in zip(names, values, strict=True)
+    ]
     return Table(columns=tuple(columns), row_numbers=np.arange(1, len(X) + 1))

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 import numpy as np
 
 from trainer.data.parsing.cells import LARGEST_EXACT
-from trainer.dtypes import BoolArray, FloatArray
+from trainer.dtypes import CountArray, FloatArray
 from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.nodes import Tree
 
+LINE = 8  # numbers that a processor reads together
+SAMPLE = 1000  # values that are tried first
 MOST_DECIMALS = 12  # columns with more are taken as continuous
 CONTINUOUS = MOST_DECIMALS + 1  # `decimals` of such a column in a model file
 
@@ -40,9 +42,15 @@ class ColumnStatistics:
 def statistics(schema: Sequence[ColumnSchema], matrix: FloatArray) -> tuple[ColumnStatistics, ...]:
     """The statistics of each column over the training rows `matrix`, float64 (n, columns), NaN where missing."""
     return tuple(
-        ColumnStatistics() if column.kind is ColumnKind.CATEGORICAL else numeric_statistics(matrix[:, j])
-        for j, column in enumerate(schema)
+        ColumnStatistics() if column.kind is ColumnKind.CATEGORICAL else numeric_statistics(values)
+        for column, values in zip(schema, _columns_of(matrix), strict=True)
     )
+
+
+def _columns_of(matrix: FloatArray) -> Iterator[FloatArray]:
+    """The columns one by one; as many as a line of memory holds are gathered together."""
+    for first in range(0, matrix.shape[1], LINE):
+        yield from np.ascontiguousarray(matrix[:, first : first + LINE].T)
 
 
 def describe_columns(tree: Tree, matrix: FloatArray) -> Tree:
@@ -66,9 +74,8 @@ def describe_columns(tree: Tree, matrix: FloatArray) -> Tree:
 def describe_schema(schema: Sequence[ColumnSchema], matrix: FloatArray) -> tuple[ColumnSchema, ...]:
     """Return the columns as `describe_columns` writes them into a tree."""
     known = statistics(schema, matrix)
-    present: BoolArray = np.asarray((~np.isnan(matrix)).any(axis=0))
-    columns = enumerate(zip(schema, known, strict=True))
-    return tuple(_describe(c, s) if present[j] else c for j, (c, s) in columns)
+    columns = zip(schema, known, _columns_of(matrix), strict=True)
+    return tuple(c if np.isnan(values).all() else _describe(c, s) for c, s, values in columns)
 
 
 def _describe(column: ColumnSchema, known: ColumnStatistics) -> ColumnSchema:
@@ -104,17 +111,17 @@ def rounded_unit(value: float) -> float:
 
 def numeric_statistics(values: FloatArray) -> ColumnStatistics:
     """The unit is the median absolute deviation; the mean absolute deviation if that is 0; 1 if that is 0, too."""
-    known = values[np.isfinite(values)]
+    finite = np.isfinite(values)
+    known = np.ascontiguousarray(values if finite.all() else values[finite])
     if not len(known):
         return ColumnStatistics()
-    with np.errstate(over="ignore", invalid="ignore"):
-        units = (np.median(np.abs(known - np.median(known))), np.abs(known - known.mean()).mean())
-        deviation = float(known.std())
     low = float(known.min())
     high = float(known.max())
-    fine = [float(u) for u in units if 0 < u < math.inf] if low < high else []
+    with np.errstate(over="ignore", invalid="ignore"):
+        deviation = float(known.std())
+        scale = _scale(known, low, high) if low < high else 1.0
     return ColumnStatistics(
-        scale=fine[0] if fine else 1.0,
+        scale=scale,
         decimals=decimals_of(known),
         low=low,
         high=high,
@@ -122,11 +129,40 @@ def numeric_statistics(values: FloatArray) -> ColumnStatistics:
     )
 
 
+def _scale(known: FloatArray, low: float, high: float) -> float:
+    """Return the unit of change of finite values that differ."""
+    at_low = known == low
+    if (at_low | (known == high)).all():  # two values, as in a binary column: their numbers of rows tell the medians
+        rows = int(at_low.sum())
+        few = np.array([low, high]), np.array([rows, len(known) - rows])
+        median = _median_of_few(*few)
+        unit = _median_of_few(np.abs(few[0] - median), few[1])
+    else:
+        unit = float(np.median(np.abs(known - np.median(known))))
+    if not 0 < unit < math.inf:
+        unit = float(np.abs(known - known.mean()).mean())
+    return unit if 0 < unit < math.inf else 1.0
+
+
+def _median_of_few(values: FloatArray, rows: CountArray) -> float:
+    """The median of values that occur in many rows each."""
+    order = np.argsort(values)
+    ends = np.cumsum(rows[order])
+    middle = np.searchsorted(ends, [(ends[-1] - 1) // 2, ends[-1] // 2], side="right")
+    return float(values[order][middle].mean())
+
+
 def decimals_of(values: FloatArray) -> int | None:
     """The fewest decimals, at most 12, that write every value exactly; None if none do."""
-    distinct = np.unique(values)
+    most = float(np.abs(values).max())
+    if most < 2**53 and _fewest_decimals(np.unique(values[:SAMPLE]), most) is None:
+        return None  # some values have too many, and the others need not be sorted
+    return _fewest_decimals(np.unique(values), most)
+
+
+def _fewest_decimals(distinct: FloatArray, most: float) -> int | None:
     for decimals in range(MOST_DECIMALS + 1):
-        if np.abs(distinct).max() * 10.0**decimals >= 2**53:
+        if most * 10.0**decimals >= 2**53:
             return None if decimals else 0
         if (np.round(distinct * 10.0**decimals) / 10.0**decimals == distinct).all():
             return decimals

@@ -16,7 +16,7 @@ import numpy as np
 
 from trainer.dtypes import BIT, BitArray, CountArray, FloatArray
 from trainer.errors import DataError
-from trainer.table import Column, ColumnKind, ColumnSchema, EmptySide, MissingPolicy, Table
+from trainer.table import Column, ColumnKind, ColumnSchema, EmptySide, MissingPolicy, Table, row_blocks
 from trainer.tree.nodes import Draft, DraftBranch
 from trainer.tree.numbers import decimal_text, middle
 from trainer.tree.splits import Interval, Missing, Split, Subset, Threshold
@@ -132,13 +132,20 @@ class Encoding:
     def matrix(self, table: Table) -> FloatArray:
         """The features of `table`, float64 of shape (n, features), C-ordered."""
         out = np.empty((len(table), len(self.features)))
-        for h, feature in enumerate(self.features):
-            out[:, h] = feature.apply(table.columns[feature.column].values)
+        self._fill(table, out)
         return out
 
     def bits(self, table: Table) -> BitArray:
         """The binary features of `table`, uint8 of shape (n, features), C-ordered."""
-        return self.matrix(table).astype(BIT)
+        out = np.empty((len(table), len(self.features)), BIT)
+        self._fill(table, out)
+        return out
+
+    def _fill(self, table: Table, out: np.ndarray) -> None:
+        """Write the features into `out`, some rows at a time."""
+        for block in row_blocks(len(table)):
+            for h, feature in enumerate(self.features):
+                out[block, h] = feature.apply(table.columns[feature.column].values[block])
 
     def fills(self, features: Sequence[int]) -> tuple[float, ...]:
         """What a sum of these features reads in place of empty cells, NaN where nothing; () if no number learns."""

@@ -398,7 +398,8 @@ def apply_policy(table: Table, policy: Any) -> tuple[Table, np.ndarray]:
         columns.append(replace(column, schema=replace(column.schema, missing=word, categories=categories)))
     if not kept.any():
         raise ValueError("Every row has an empty cell in a column whose rows are dropped, so none is left to train on.")
-    return replace(table, columns=tuple(columns)).take(kept), kept
+    read = replace(table, columns=tuple(columns))
+    return read if kept.all() else read.take(kept), kept
 
 
 def refuse_empty(matrix: FloatArray, tree: Tree) -> None:

@@ -19,7 +19,7 @@ from trainer.errors import ModelFileError
 from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.document import columns_of, document, read_document, write_document
 from trainer.tree.route import FlatTree, apply, flatten
-from trainer.tree.splits import Split, goes_left, split_from_json, split_to_json
+from trainer.tree.splits import Split, rows_go_left, split_from_json, split_to_json
 
 MAX_NODES = 1_000_000
 ROUNDING = 1e-9  # of impurities, as a share of the rows
@@ -223,7 +223,7 @@ class Tree:
         rows[0] = np.arange(len(X))
         for v in self.nodes:
             if v.split is not None:
-                left = goes_left(v.split, X[rows[v.id]])
+                left = rows_go_left(v.split, X, rows[v.id])
                 rows[v.left], rows[v.right] = rows[v.id][left], rows[v.id][~left]
         return rows
 
@@ -303,7 +303,7 @@ def grow(
         if isinstance(item, DraftLeaf):
             nodes.append(Node(id=number, counts=tally, label=answer if item.label is None else item.label))
             continue
-        left = goes_left(item.split, matrix[rows])
+        left = rows_go_left(item.split, matrix, rows)
         child = len(nodes) + len(queue) + 1
         nodes.append(
             Node(

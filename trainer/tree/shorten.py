@@ -15,6 +15,7 @@ import numpy as np
 
 from trainer.dtypes import FloatArray
 from trainer.tree.nodes import Draft, DraftLeaf, Tree, to_draft_branch
+from trainer.tree.splits import rows_go_left
 
 
 def shorten(tree: Tree, matrix: FloatArray) -> Draft:
@@ -31,11 +32,10 @@ def shorten(tree: Tree, matrix: FloatArray) -> Draft:
         if v.split is None:
             continue
         here = rows.pop(v.id)
-        inside = matrix[here]
-        left = v.split.goes_left(inside)
+        left = rows_go_left(v.split, matrix, here)
         rows[v.left], rows[v.right] = here[left], here[~left]
-        split, exchanged = v.split.shortened(values, inside)
-        same = np.array_equal(split.goes_left(inside) != exchanged, left)
+        split, exchanged = v.split.shortened(values, matrix, here)
+        same = np.array_equal(rows_go_left(split, matrix, here) != exchanged, left)
         made[v.id] = (split, exchanged) if same else (v.split, False)
     drafts: dict[int, Draft] = {}
     for v in reversed(tree.nodes):

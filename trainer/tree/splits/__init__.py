@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trainer.dtypes import BoolArray, FloatArray
+from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.errors import ModelFileError
 from trainer.tree.splits.base import Condition, Flat, NumericSplit, Schema, Split
 from trainer.tree.splits.interval import Interval
@@ -30,6 +30,7 @@ __all__ = [
     "Threshold",
     "goes_left",
     "linear",
+    "rows_go_left",
     "split_from_json",
     "split_to_json",
 ]
@@ -45,6 +46,16 @@ def goes_left(split: Split, matrix: FloatArray) -> BoolArray:
 def split_to_json(split: Split, schema: Schema) -> dict[str, Any]:
     """The split as in the model file: columns and categories by name."""
     return split.to_json(schema)
+
+
+def rows_go_left(split: Split, matrix: FloatArray, rows: CountArray) -> BoolArray:
+    """Return which of `rows` (positions in `matrix`) go left.
+
+    All rows are asked where that reads fewer cells than a copy of whole rows: a split asks few of many columns.
+    """
+    if len(rows) * matrix.shape[1] >= len(matrix) * len(split.used):
+        return goes_left(split, matrix)[rows]
+    return goes_left(split, matrix[rows])
 
 
 def split_from_json(record: Mapping[str, Any], schema: Schema) -> Split:

@@ -17,7 +17,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from trainer.dtypes import BoolArray, FloatArray
+from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.errors import DataError, ModelFileError
 from trainer.table import ColumnSchema, EmptySide
 
@@ -288,8 +288,8 @@ class Split(ABC):
         """The test as a hyperplane: its terms, its threshold, and whether its sides are exchanged; None if it is not a hyperplane."""
         return None
 
-    def shortened(self, values: Values, rows: FloatArray) -> tuple[Split, bool]:
-        """The same test of the training `rows` that reach it in its shortest decimals, and whether its sides are exchanged."""
+    def shortened(self, values: Values, matrix: FloatArray, rows: CountArray) -> tuple[Split, bool]:
+        """The same test in its shortest decimals of those training `rows` of `matrix` that reach it, and whether its sides are exchanged."""
         return self, False
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from trainer.dtypes import BoolArray, FloatArray
+from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.table import EmptySide
 from trainer.tree.numbers import column_number, decimal_text, label, number_text, unit
 from trainer.tree.splits.base import (
@@ -137,6 +137,6 @@ class Interval(NumericSplit):
     def wish(self, schema: Schema) -> str:
         return f"{schema[self.feature].name} between {self.low!r} and {self.high!r}{self.empty_wish()}"
 
-    def shortened(self, values: Values, rows: FloatArray) -> tuple[Split, bool]:
+    def shortened(self, values: Values, matrix: FloatArray, rows: CountArray) -> tuple[Split, bool]:
         low, high = (shortest_cut(end, values(self.feature)) for end in (self.low, self.high))
         return (replace(self, low=low, high=high) if low < high else self), False

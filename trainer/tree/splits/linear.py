@@ -278,20 +278,21 @@ class Linear(NumericSplit):
     def plane(self) -> tuple[tuple[Term, ...], float, bool] | None:
         return self.terms, self.threshold, False
 
-    def shortened(self, values: Values, rows: FloatArray) -> tuple[Split, bool]:
+    def shortened(self, values: Values, matrix: FloatArray, rows: CountArray) -> tuple[Split, bool]:
         """Coefficients divided by the first, which is then 1, and rounded as long as the rows go the same way.
 
         The fewest digits are taken that leave half of the gap between the two sides, and a threshold in its middle. If doubles
         allow no division by the first, as where columns of 1e-300 and 1e300 meet, another term becomes the first.
         """
+        inside = matrix[rows]
         if self.missing is not EmptySide.FILL:
-            rows = rows[~self.empty_rows(rows)]
-        left = self.goes_left(rows)
+            inside = inside[~self.empty_rows(inside)]
+        left = self.goes_left(inside)
         if left.all() or not left.any():
             return self, False
         size = np.abs(self.coefficients)
         for h in dict.fromkeys([0, *np.argsort(-size, kind="stable").tolist()]):
-            found = self._led_by(h)._divided(rows, left)
+            found = self._led_by(h)._divided(inside, left)
             if found is not None:
                 return found
         return self, False

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from trainer.dtypes import BoolArray, FloatArray
+from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.table import ColumnKind, EmptySide
 from trainer.tree.numbers import column_number, decimal_text, label, shortest_between, unit
 from trainer.tree.splits.base import (
@@ -94,7 +94,7 @@ class Threshold(NumericSplit):
     def plane(self) -> tuple[tuple[Term, ...], float, bool] | None:
         return ((self.feature, -1, 1.0),), self.threshold, False
 
-    def shortened(self, values: Values, rows: FloatArray) -> tuple[Split, bool]:
+    def shortened(self, values: Values, matrix: FloatArray, rows: CountArray) -> tuple[Split, bool]:
         return replace(self, threshold=shortest_cut(self.threshold, values(self.feature))), False
 
 
