@@ -1,4 +1,4 @@
-"""How far an accuracy on unseen rows may be off: by rows, by folds, by groups of rows.
+"""How far an accuracy or a cost on unseen rows may be off: by rows, by folds, by groups of rows.
 
 n rows, k of them correct; z the normal quantile of the level. All intervals are at 95 %.
 """
@@ -84,6 +84,48 @@ def widest(intervals: Iterable[Interval | None]) -> Interval | None:
     return max((own for own in found if own is not None), key=lambda own: own[1] - own[0])
 
 
+def of_costs(costs: FloatArray, n: FloatArray) -> Interval | None:
+    """Return the interval of a cost per row that was counted on rows, or on groups of rows that belong together.
+
+    Parameters
+    ----------
+    costs, n : float64 arrays of shape (groups,)
+        Cost and weight of the rows of each group; of each row where rows have no groups.
+
+    Returns
+    -------
+    tuple of two floats, or None
+        None for fewer than two groups with rows, and where all of them cost the same per row.
+
+    Notes
+    -----
+    A percentile bootstrap over groups. Its distances from the cost per row are widened by the ratio of the quantile of Student's t with
+    groups − 1 degrees of freedom to the normal one, since it is too narrow for few groups.
+    """
+    from scipy.special import stdtrit  # slow to import, and only needed where answers have costs
+
+    used = n > 0
+    groups = int(used.sum())
+    if groups < 2 or np.ptp(costs[used] / n[used]) == 0:
+        return None
+    mean = float(costs[used].sum() / n[used].sum())
+    low, high = np.quantile(_resampled(costs[used], n[used]), (1 - TAIL, TAIL))
+    factor = float(stdtrit(groups - 1, TAIL)) / Z95 * math.sqrt(groups / (groups - 1))
+    return max(0.0, mean - factor * (mean - float(low))), mean + factor * (float(high) - mean)
+
+
+def _resampled(total: FloatArray, n: FloatArray) -> FloatArray:
+    """Return the ratio of the sums of `total` and `n` over resampled groups, float64 (RESAMPLES,)."""
+    rng = np.random.default_rng(0)
+    if len(n) > MAX_GROUPS:
+        batch = rng.permutation(len(n)) % MAX_GROUPS
+        total = np.bincount(batch, weights=total).astype(np.float64)
+        n = np.bincount(batch, weights=n).astype(np.float64)
+    drawn = rng.multinomial(len(n), np.full(len(n), 1 / len(n)), size=RESAMPLES)
+    ratios: FloatArray = (drawn @ total) / (drawn @ n)
+    return ratios
+
+
 def effective_rows(correct: FloatArray, n: FloatArray) -> float | None:
     """Return how many independent rows have the variance of the share over resampled groups; None for fewer than two groups."""
     from scipy.special import stdtrit  # slow to import, and only needed where rows have groups
@@ -91,13 +133,8 @@ def effective_rows(correct: FloatArray, n: FloatArray) -> float | None:
     groups = len(n)
     if groups < 2:
         return None
-    rng = np.random.default_rng(0)
-    if groups > MAX_GROUPS:
-        batch = rng.permutation(groups) % MAX_GROUPS
-        correct = np.bincount(batch, weights=correct).astype(np.float64)
-        n = np.bincount(batch, weights=n).astype(np.float64)
-    drawn = rng.multinomial(len(n), np.full(len(n), 1 / len(n)), size=RESAMPLES)
-    variance = float(np.var((drawn @ correct) / (drawn @ n))) * len(n) / (len(n) - 1)
+    drawn = min(groups, MAX_GROUPS)
+    variance = float(np.var(_resampled(correct, n))) * drawn / (drawn - 1)
     share = float(correct.sum() / n.sum())
     spread = share * (1 - share)
     rows = spread / variance if variance > 0 and spread > 0 else float(groups)

@@ -210,6 +210,24 @@ def cost_sentence(costs: Mapping[str, Any]) -> str:
     return words
 
 
+def saving_sentence(certificate: Mapping[str, Any]) -> str:
+    """Return what a tree saves on the training rows against the best constant answer, and whether no tree saves more."""
+    costs = certificate["costs"]
+    constant = costs["best_constant"]
+    unit = f" {costs['unit']}" if costs["unit"] else ""
+    words = (
+        f"The tree saves {number_text(constant['cost'] - costs['cost'])}{unit} on the {certificate['n']:,} training rows against always "
+        f"answering {constant['answer']}"
+    )
+    if certificate.get("guarantee") == Guarantee.TREE and proves(
+        str(certificate.get("status")), certificate.get("gap")
+    ):
+        words += "; no tree of this scope saves more" + (
+            " after the price of its leaves" if costs["leaf_price"] else ""
+        )
+    return f"{words}."
+
+
 def reward_sentence(record: Mapping[str, Any]) -> str:
     """Return what a tree's answers earn on the training rows, beside the best constant answer, from the record of `train`."""
     unit = f" {record['reward_unit']}" if record["reward_unit"] else ""

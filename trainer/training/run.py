@@ -20,7 +20,7 @@ from trainer.data.column_statistics import describe_columns
 from trainer.data.costs import RowCosts
 from trainer.data.folds import SET_ASIDE, Folds, assign_folds, check_evaluation, group_sums, holdout, rows_record
 from trainer.data.problem import Problem
-from trainer.data.share_interval import of_folds, of_groups, widest, wilson
+from trainer.data.share_interval import of_costs, of_folds, of_groups, widest, wilson
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.goal import Goal
 from trainer.methods.base import Method, Settings, Solution
@@ -127,6 +127,7 @@ def train(
         weights = _weights(request, test_rows)
         metrics["test"] = metrics_of(tree, test.matrix(), codes, weights, test_costs, constant)
         metrics["test"] |= held_out_groups(tree, test, codes, weights)
+        metrics["test"] |= held_out_costs(tree, test, test_costs)
     fold_trees = None
     if folds is not None and (monitor.cancelled or request.left is not None):
         folds = None
@@ -401,6 +402,18 @@ def held_out_groups(tree: Tree, table: Table, codes: np.ndarray, weights: np.nda
     judged = JudgedRows()
     judged.add(tree, table, codes, weights)
     return judged.to_json(table, 0)
+
+
+def held_out_costs(tree: Tree, table: Table, costs: RowCosts | None) -> dict[str, Any]:
+    """Return the interval of the cost per held-out row, over rows or over their groups; nothing without costs."""
+    if costs is None:
+        return {}
+    groups = np.arange(len(table)) if table.groups is None else table.groups.codes
+    each = costs.weighted[np.arange(len(table)), tree.predict(table.matrix())].astype(np.float64)
+    interval = of_costs(
+        group_sums(each * float(costs.step), groups), group_sums(costs.weights.astype(np.float64), groups)
+    )
+    return {"cost_interval": None if interval is None else list(interval)}
 
 
 class JudgedRows:

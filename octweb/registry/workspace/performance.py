@@ -10,7 +10,7 @@ from octweb.registry.workspace.node import path_rules
 from octweb.registry.workspace.scene import TRAINING, UNSEEN, ModelScene
 from trainer.evaluate.curves import Curve, brier, curve
 from trainer.evaluate.intervals import Interval, wilson
-from trainer.training.claims import cost_sentence
+from trainer.training.claims import cost_sentence, saving_sentence
 from trainer.training.run import unseen_accuracy
 from trainer.training.unseen import unseen_words
 from trainer.tree.describe import number_text
@@ -70,7 +70,7 @@ def money(scene: ModelScene) -> dict[str, Any] | None:
     measured = [(words, scene.file.metrics.get(name) or {}) for name, words in kinds]
     return {
         "unit": stated["unit"],
-        "sentence": cost_sentence(stated),
+        "sentence": f"{saving_sentence(scene.file.certificate)} {cost_sentence(stated)}",
         "constant": stated["best_constant"]["answer"],
         "costs": [
             {"true": true, "answer": answer, "cost": text}
@@ -83,6 +83,7 @@ def money(scene: ModelScene) -> dict[str, Any] | None:
                 "n": own["n"],
                 "cost": own["cost"],
                 "per_row": own["cost_per_row"],
+                "interval": own.get("cost_interval"),
                 "constant": own["constant_cost"] / own["n"],
                 "saved": own["constant_cost"] - own["cost"],
             }

@@ -70,6 +70,16 @@ def test_claim_of_least_cost_is_the_same_everywhere(place, model, client, staff)
     assert "has a better objective" not in text
 
 
+def test_performance_page_says_saving_and_interval(model, document, client, owner):
+    client.force_login(owner)
+    text = visible(client.get(f"/models/{model.pk}/?mode=performance").content.decode())
+    assert "no tree of this scope saves more after the price of its leaves" in text
+    assert "against always answering" in text
+    low, high = document["metrics"]["test"]["cost_interval"]
+    assert low <= document["metrics"]["test"]["cost_per_row"] <= high
+    assert f"{low:.3g} to {high:.3g}" in text
+
+
 def test_html_file_says_what_answers_cost(model, client, owner):
     client.force_login(owner)
     text = visible(client.get(f"/models/{model.pk}/download/html/").content.decode())

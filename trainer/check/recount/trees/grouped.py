@@ -1,4 +1,4 @@
-"""The interval of an accuracy on unseen rows over groups of rows, and what each fold counts, again."""
+"""The intervals of accuracy and cost on unseen rows over groups of rows, and what each fold counts, again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from trainer.check.recount.findings import Finding, recounted, unjudged
 from trainer.check.recount.table.rows import TableRows, take_rows
-from trainer.check.recount.trees.costs import answers_of
+from trainer.check.recount.trees.costs import answer_costs, answers_of
 from trainer.check.recount.trees.counts import route
 
 RESAMPLES = 2000
@@ -28,6 +28,8 @@ def grouped(model: dict[str, Any], data: TableRows) -> list[Finding]:
         given = metrics.get(name) or {}
         if "groups" in given or "interval" in given:
             found.append(_interval_finding(model, data, name, given))
+        if "cost_interval" in given:
+            found.append(_cost_finding(model, data, name, given["cost_interval"]))
         if "by_fold" in given:
             found.append(_by_fold_finding(model, data, given["by_fold"]))
     return found
@@ -66,6 +68,52 @@ def _interval_finding(model: dict[str, Any], data: TableRows, name: str, given: 
     return recounted(claim, holds, words)
 
 
+def _cost_finding(model: dict[str, Any], data: TableRows, name: str, said: Any) -> Finding:
+    """Return the line on the interval of the cost per held-out row."""
+    claim = f"metrics {name} cost interval"
+    rows = take_rows(data.rows, data.held_out)
+    costs = answer_costs(model, rows)
+    if costs is None or name != "test":
+        return recounted(claim, False, "The file names no costs, or no rows that were held out.")
+    answers = answers_of(model, model["nodes"], route(model["nodes"], model["columns"], rows))
+    each = costs.values[np.arange(len(rows)), answers] * float(costs.step)
+    place = np.arange(len(rows))
+    if data.bound.groups is not None:
+        _, first, place = np.unique(data.bound.groups[data.held_out], return_index=True, return_inverse=True)
+        place = np.argsort(np.argsort(first))[place]
+    own = _cost_interval(np.bincount(place, weights=each), np.bincount(place, weights=rows.plain))
+    words = "The interval of the cost per unseen row was drawn again."
+    if own is None or said is None:
+        return recounted(claim, own is said, words)
+    width = own[1] - own[0]
+    holds = len(said) == 2 and all(abs(a - b) <= NEAR * width + 1e-9 for a, b in zip(said, own, strict=True))
+    return recounted(claim, holds, words)
+
+
+def _cost_interval(total: np.ndarray, n: np.ndarray) -> tuple[float, float] | None:
+    """Percentiles of the cost per row over resampled groups, their distances widened for few groups."""
+    total = total[n > 0]
+    n = n[n > 0]
+    groups = len(n)
+    if groups < 2 or np.ptp(total / n) == 0:
+        return None
+    mean = float(total.sum() / n.sum())
+    low, high = np.quantile(_ratios(total, n), ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
+    factor = _student(groups - 1) / NORMAL * math.sqrt(groups / (groups - 1))
+    return max(0.0, mean - factor * (mean - float(low))), mean + factor * (float(high) - mean)
+
+
+def _ratios(total: np.ndarray, n: np.ndarray) -> np.ndarray:
+    """The ratio of the sums of both over resampled groups."""
+    rng = np.random.default_rng(0)
+    if len(n) > MAX_GROUPS:
+        batch = rng.permutation(len(n)) % MAX_GROUPS
+        total = np.bincount(batch, weights=total)
+        n = np.bincount(batch, weights=n)
+    drawn = rng.multinomial(len(n), np.full(len(n), 1 / len(n)), size=RESAMPLES)
+    return np.asarray((drawn @ total) / (drawn @ n))
+
+
 def _correct(model: dict[str, Any], data: TableRows, name: str) -> np.ndarray | None:
     """Return which rows their tree predicts correctly: the tree of the file, or that of the fold of each row."""
     if name == "test":
@@ -91,13 +139,8 @@ def _interval(correct: np.ndarray, n: np.ndarray, folds: int) -> tuple[float, fl
     groups = len(n)
     if groups < 2 or folds == 1:
         return None
-    rng = np.random.default_rng(0)
-    if groups > MAX_GROUPS:
-        batch = rng.permutation(groups) % MAX_GROUPS
-        correct = np.bincount(batch, weights=correct)
-        n = np.bincount(batch, weights=n)
-    drawn = rng.multinomial(len(n), np.full(len(n), 1 / len(n)), size=RESAMPLES)
-    variance = float(np.var((drawn @ correct) / (drawn @ n))) * len(n) / (len(n) - 1)
+    drawn = min(groups, MAX_GROUPS)
+    variance = float(np.var(_ratios(correct, n))) * drawn / (drawn - 1)
     share = float(correct.sum() / n.sum())
     rows = share * (1 - share) / variance if variance > 0 and 0 < share < 1 else float(groups)
     rows = min(rows, float(n.sum())) * (NORMAL / _student(groups - 1)) ** 2
