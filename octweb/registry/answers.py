@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,8 @@ from octweb.core.parsers import BytesParser
 from octweb.registry.bodies import ARROW_FILE, ARROW_STREAM, CSV
 from octweb.registry.claims import retired_headers
 from octweb.registry.models import TreeModel
-from octweb.registry.predicting import MISSING, UNSEEN, Predictions
-from trainer.data.reader import empty_cell_notes
+from octweb.registry.predicting import MISSING, OUTSIDE, UNSEEN, Predictions
+from trainer.data.reader import empty_cell_notes, outside_words
 from trainer.prediction.output_file import CsvWriter, Piece
 
 MAX_HEADER = 1_000  # characters of notes
@@ -37,7 +38,9 @@ def columns_record(found: Predictions) -> dict[str, list[Any]]:
     columns = [labels.tolist(), *(shares[:, k].tolist() for k in range(shares.shape[1])), leaves.tolist()]
     record = dict(zip(column_names(tree.classes), columns, strict=True))
     if found.marks:
-        record |= {key: [mark.get(key, []) for mark in found.marks] for key in (MISSING, UNSEEN)}
+        marked = {key for mark in found.marks for key in mark}
+        keys = [*((MISSING, UNSEEN) if MISSING in marked else ()), *((OUTSIDE,) if OUTSIDE in marked else ())]
+        record |= {key: [mark.get(key, []) for mark in found.marks] for key in keys}
     return record
 
 
@@ -55,14 +58,17 @@ def table_answer(model: TreeModel, found: Predictions, media_type: str) -> HttpR
 
 def notes_header(found: Predictions) -> dict[str, str]:
     """Return the header with the notes of an answer that has no place for them; empty if there are none."""
-    notes = [*found.notes, *empty_notes(found)]
+    notes = [*found.notes, *mark_notes(found)]
     return {"Octweb-Notes": json.dumps(notes)[:MAX_HEADER]} if notes else {}
 
 
-def empty_notes(found: Predictions) -> list[str]:
-    """How many answers rest on empty cells, for answers that have no place for it in each row."""
+def mark_notes(found: Predictions) -> list[str]:
+    """Count the answers that rest on unusual cells, for answers that have no place for it in each row."""
     columns = {name for mark in found.marks for name in mark.get(UNSEEN, ())}
-    return empty_cell_notes(sum(map(bool, found.marks)), found.unseen, columns)
+    notes = empty_cell_notes(sum(MISSING in mark for mark in found.marks), found.unseen, columns)
+    outside = Counter(name for mark in found.marks for name in mark.get(OUTSIDE, ()))
+    schema = {own.name: own for own in found.tree.schema}
+    return [*notes, *(outside_words(schema[name], cells) for name, cells in outside.items())]
 
 
 def _arrow(found: Predictions) -> bytes:

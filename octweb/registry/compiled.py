@@ -75,11 +75,15 @@ class CompiledModel:
 
     def matrix_of(self, rows: Any) -> FloatArray | None:
         """The matrix of rows that are all plain numbers; None if a closer look is needed."""
-        return plain_rows(self.tree.schema, self.cells, self.binary, rows) if self.numbers_only else None
+        return self._usual(plain_rows(self.tree.schema, self.cells, self.binary, rows)) if self.numbers_only else None
 
     def checked(self, matrix: FloatArray) -> FloatArray | None:
         """`matrix` if all its cells can be predicted as they are; None if a closer look is needed."""
-        return plain_matrix(matrix, self.binary) if self.numbers_only else None
+        return self._usual(plain_matrix(matrix, self.binary)) if self.numbers_only else None
+
+    def _usual(self, matrix: FloatArray | None) -> FloatArray | None:
+        """`matrix` unless a value lies outside the training range: such answers are marked."""
+        return None if matrix is None or self.tree.outside(matrix).any() else matrix
 
 
 _compiled: ParsedModels[CompiledModel] = ParsedModels()

@@ -21,6 +21,7 @@ from trainer.tree.nodes import Tree
 MAX_NOTES = 100
 MISSING = "missing"  # members of an answer: columns of empty cells
 UNSEEN = "unseen_missing"
+OUTSIDE = "out_of_range"  # columns of values outside the training range
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,19 +35,22 @@ class Predictions:
 
     @cached_property
     def marks(self) -> tuple[dict[str, list[str]], ...]:
-        """For each row the empty columns that its path asks, and those whose side training has never seen; () if no row has one."""
-        empty = self._empty_cells()
-        if not empty.any():
-            return ()
-        unseen = self.tree.unseen_empty(self.matrix)
+        """For each row the columns of unusual cells; () if no row has one.
+
+        These are the empty columns that its path asks, those whose side training has never seen, and those that the tree asks and
+        whose value lies outside the training range.
+        """
         names = [column.name for column in self.tree.schema]
+        used = [names[j] for j in self.tree.used_columns]
+        kinds = [(OUTSIDE, used, self.tree.outside(self.matrix))]
+        empty = self._empty_cells()
+        if empty.any():
+            kinds = [(MISSING, names, empty), (UNSEEN, names, self.tree.unseen_empty(self.matrix)), *kinds]
+        if not any(cells.any() for _, _, cells in kinds):
+            return ()
         return tuple(
-            {
-                key: [names[j] for j in np.flatnonzero(cells)]
-                for key, cells in ((MISSING, one), (UNSEEN, other))
-                if cells.any()
-            }
-            for one, other in zip(empty, unseen, strict=True)
+            {key: [own[j] for j in np.flatnonzero(cells[i])] for key, own, cells in kinds if cells[i].any()}
+            for i in range(len(self.leaves))
         )
 
     @property

@@ -310,6 +310,11 @@ class PredictionSerializer(serializers.Serializer):
         required=False,
         help_text="those of them whose side for empty cells no training row took",
     )
+    out_of_range = serializers.ListField(
+        child=serializers.CharField(),
+        required=False,
+        help_text="columns that the tree asks and whose value lies outside the training range",
+    )
 
 
 class CertificateStatusSerializer(serializers.Serializer):

@@ -9,12 +9,12 @@ import numpy as np
 
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
-from octweb.registry.predicting import MISSING, UNSEEN, Predictions, predict_matrix, predict_rows
+from octweb.registry.predicting import MISSING, OUTSIDE, UNSEEN, Predictions, predict_matrix, predict_rows
 from octweb.serving.tensors import TEXT, ProtocolError, Tensor
 from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.nodes import Tree
 
-OUTPUTS = ("label", "probabilities", "leaf", "path", MISSING, UNSEEN)
+OUTPUTS = ("label", "probabilities", "leaf", "path", MISSING, UNSEEN, OUTSIDE)
 DEFAULT_OUTPUTS = ("label", "probabilities", "leaf")
 
 
@@ -35,7 +35,7 @@ def metadata(model: TreeModel, versions: list[int]) -> dict[str, Any]:
         {"name": "label", "datatype": TEXT, "shape": [-1]},
         {"name": "probabilities", "datatype": "FP64", "shape": [-1, len(tree.classes)]},
         {"name": "leaf", "datatype": "INT64", "shape": [-1]},
-        *({"name": name, "datatype": TEXT, "shape": [-1]} for name in ("path", MISSING, UNSEEN)),
+        *({"name": name, "datatype": TEXT, "shape": [-1]} for name in ("path", MISSING, UNSEEN, OUTSIDE)),
     ]
     return {
         "name": model.family.name,

@@ -16,7 +16,7 @@ from octweb.core.faults import DamagedDocument
 from octweb.core.parsers import limited
 from octweb.core.problems import document, exception_handler
 from octweb.registry.access import may_call
-from octweb.registry.answers import empty_notes
+from octweb.registry.answers import mark_notes
 from octweb.registry.api import AnyFormat
 from octweb.registry.claims import certificate_parameters
 from octweb.registry.models import State, TreeModel
@@ -169,7 +169,7 @@ class Infer(ProtocolView):
         if asked.id is not None:
             head["id"] = asked.id
         head["parameters"] = certificate_parameters(model)
-        if notes := [*found.notes, *empty_notes(found)]:
+        if notes := [*found.notes, *mark_notes(found)]:
             head["parameters"]["notes"] = "\n".join(notes)
         body, length = answer(head, [(o, output(found, o)) for o in asked.outputs], asked.outputs)
         response = HttpResponse(body, content_type="application/json" if length is None else "application/octet-stream")

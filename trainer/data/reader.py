@@ -24,7 +24,7 @@ from trainer.data.parsing.infer import places
 from trainer.dtypes import CODE, MISSING_CODE, BoolArray, CodeArray, FloatArray
 from trainer.errors import DataError, list_names
 from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table, UnknownPolicy
-from trainer.tree.numbers import count_words
+from trainer.tree.numbers import column_number, count_words
 
 UNKNOWN_CODE = (
     -1.0
@@ -105,6 +105,14 @@ def empty_cell_notes(answers: int, unseen: int, columns: Collection[str]) -> lis
             f"{count_words(unseen, 'answer')} used a side for empty cells that training never saw: {list_names(sorted(columns))}."
         )
     return notes
+
+
+def outside_words(column: ColumnSchema, cells: int) -> str:
+    """Say that `cells` of a column lie outside its training range."""
+    assert column.range is not None
+    lie = "1 value lies" if cells == 1 else f"{cells:,} values lie"
+    low, high = (column_number(column.name, end) for end in column.range)
+    return f"Column '{column.name}': {lie} outside the training range, {low} to {high}."
 
 
 def load(

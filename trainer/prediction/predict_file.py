@@ -28,6 +28,7 @@ from trainer.data.reader import (
     check_columns,
     empty_cell_notes,
     empty_words,
+    outside_words,
     read_for_model,
     rows_for_model,
     several,
@@ -49,6 +50,7 @@ Report = Callable[[str, int, int], None]  # phase, rows done, rows in all (0: no
 class PredictionSummary:
     """What was predicted: rows of the file, rows with a prediction, rows of each label, and notes on odd values.
 
+    `unknown` and `out_of_range` count, by column, the cells with a category or a number that training did not have.
     `known` rows have a class in the file, of which `correct` are predicted right; both are 0 without the target column. Of them
     `trained` equal rows of the training in their class and in every column that the tree asks; None without the training rows.
     """
@@ -59,13 +61,16 @@ class PredictionSummary:
     known: int
     correct: int
     trained: int | None
+    unknown: dict[str, int]
+    out_of_range: dict[str, int]
     notes: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
         """The record as a dictionary."""
         return {
             "rows": self.rows, "predicted": self.predicted, "labels": self.labels, "known": self.known,
-            "correct": self.correct, "trained": self.trained, "notes": list(self.notes),
+            "correct": self.correct, "trained": self.trained, "unknown": self.unknown,
+            "out_of_range": self.out_of_range, "notes": list(self.notes),
         }  # fmt: skip
 
 
@@ -213,6 +218,7 @@ class _Total:
         self.labels = np.zeros(len(tree.classes), np.int64)
         self.unknown: Counter[str] = Counter()
         self.empty = self.unseen = 0
+        self.outside = np.zeros(len(tree.used_columns), np.int64)  # cells outside the training range
         self.unseen_columns: set[str] = set()
         self.last: ModelRows | None = None
         self.around: list[str] = []  # lines that are not rows
@@ -224,6 +230,7 @@ class _Total:
         self.labels += np.bincount(codes[rows.usable], minlength=len(self.labels))
         self.unknown.update(rows.unknown)
         self._count_empty(rows)
+        self.outside += self.tree.outside(rows.table.matrix()[rows.usable]).sum(axis=0)
         self.last = rows
         if rows.labels is not None:
             known = rows.usable & (rows.labels.codes >= 0)
@@ -254,6 +261,9 @@ class _Total:
                 notes.append(f"Columns that the tree does not use are missing: {list_names(self.last.absent_columns)}.")
         for name, count in self.unknown.items():
             notes.append(unknown_words(name, count))
+        for j, count in zip(self.tree.used_columns, self.outside.tolist(), strict=True):
+            if count:
+                notes.append(outside_words(self.tree.schema[j], count))
         if self.trained:
             notes.append(
                 f"{self.trained} of the {self.known} rows with a known class equal rows of the training in all columns that the "
@@ -274,6 +284,12 @@ class _Total:
             known=self.known,
             correct=self.correct,
             trained=None if self.training is None else self.trained,
+            unknown=dict(self.unknown),
+            out_of_range={
+                self.tree.schema[j].name: count
+                for j, count in zip(self.tree.used_columns, self.outside.tolist(), strict=True)
+                if count
+            },
             notes=tuple(notes),
         )
 

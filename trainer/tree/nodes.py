@@ -166,6 +166,19 @@ class Tree:
         found: BoolArray = np.isnan(cells) | (cells == codes)
         return np.asarray(found.any(axis=1))
 
+    @cached_property
+    def _ranges(self) -> tuple[FloatArray, FloatArray]:
+        """Ends of the training range of each used column; infinite where it is not known."""
+        ranges = [self.schema[j].range or (-np.inf, np.inf) for j in self.used_columns]
+        return np.array([low for low, _ in ranges]), np.array([high for _, high in ranges])
+
+    def outside(self, X: FloatArray) -> BoolArray:
+        """Boolean (n, used columns): the cells outside the training range of a column that some question asks."""
+        low, high = self._ranges
+        cells = X[:, self.used_columns]
+        found: BoolArray = (cells < low) | (cells > high)
+        return found
+
     def empty_cells(self, X: FloatArray) -> BoolArray:
         """Boolean (n, columns): the empty cells of each row in the columns that its path asks."""
         found = np.zeros((len(X), len(self.schema)), bool)

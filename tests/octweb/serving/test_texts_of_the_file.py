@@ -8,6 +8,7 @@ import pytest
 from octweb.registry import actions
 from octweb.registry.parsed import model_file
 from trainer.data.reader import load
+from trainer.prediction.predict_file import predict_file
 from trainer.table import MissingPolicy
 from trainer.training.run import TrainRequest, train
 
@@ -184,3 +185,53 @@ def test_a_missing_date_is_named_as_in_the_file(messy, client_of, owner):
 def _used(model) -> list[str]:
     tree = model_file(model).tree
     return [tree.schema[j].name for j in tree.used_columns]
+
+
+def test_value_outside_the_training_range_is_marked_at_every_door(approved_numbers, client_of, owner):
+    client = client_of(owner)
+    inside = {"size": 3.0, "shade": 5.0}
+    far = {"size": 1e9, "shade": -55.0}
+    found = v1(client, approved_numbers, [inside, far]).json()["predictions"]
+    assert "out_of_range" not in found[0]
+    assert found[1]["out_of_range"] == ["size"]  # the tree does not ask the shade
+    columns = {name: [inside[name], far[name]] for name in inside}
+    body = orjson.dumps({"columns": columns})
+    answer = client.post(f"/api/v1/models/{approved_numbers.pk}/predict/", body, content_type="application/json")
+    assert answer.json()["columns"]["out_of_range"] == [[], ["size"]]
+    words = "Column 'size': 1 value lies outside the training range, 0 to 40."
+    sent = {"instances": [inside, far]}
+    assert words in client.post("/invocations", sent, format="json")["Octweb-Notes"]
+    lines = "size,shade\n3,5\n1e9,-55\n"
+    assert words in client.post("/invocations", lines, content_type="text/csv")["Octweb-Notes"]
+    inputs = [{"name": n, "datatype": "FP64", "shape": [2], "data": data} for n, data in columns.items()]
+    asked = {"inputs": inputs, "outputs": [{"name": "out_of_range"}]}
+    answer = client.post("/v2/models/messy/infer", asked, format="json").json()
+    assert answer["outputs"][0]["data"] == ["", "size"]
+    table = {"inputs": [{"name": "all", "datatype": "FP64", "shape": [1, 2], "data": [1e9, 5.0]}]}
+    answer = client.post("/v2/models/messy/infer", table, format="json").json()
+    assert words in answer["parameters"]["notes"]
+    assert (
+        "notes"
+        not in client.post(
+            "/v2/models/messy/infer", {"inputs": [table["inputs"][0] | {"data": [3.0, 5.0]}]}, format="json"
+        ).json()["parameters"]
+    )
+
+
+def test_predicted_file_counts_values_that_training_did_not_have(approved_numbers, tmp_path):
+    (tmp_path / "new.csv").write_text("size,shade\n3,5\n1e9,-55\n-7,1\n")
+    found = predict_file(model_file(approved_numbers), tmp_path / "new.csv", tmp_path / "out.csv")
+    assert (found.out_of_range, found.unknown) == ({"size": 2}, {})
+    assert found.to_json()["out_of_range"] == {"size": 2}
+    assert "Column 'size': 2 values lie outside the training range, 0 to 40." in found.notes
+
+
+@pytest.fixture
+def approved_numbers(tmp_path, owner, staff, db):
+    path = tmp_path / "numbers.csv"
+    path.write_text("size,shade,class\n" + "".join(f"{i},{i * 7 % 11},{'ab'[i > 20]}\n" for i in (*range(41), 0)))
+    table, labels, _ = load(path, target="class")
+    document = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 1})).model.to_json()
+    model = actions.register(owner=owner, document=document, dataset=None, title="Messy")
+    actions.ask_for_approval(model, by=owner)
+    return actions.approve(model, by=staff)
