@@ -6,13 +6,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn import config_context
+from sklearn.model_selection import GroupKFold, cross_validate
 
+from trainer.check.recount import verify
 from trainer.data.folds import assign_folds, holdout
 from trainer.data.share_interval import of_groups, widest, wilson
 from trainer.errors import ParameterError
 from trainer.evaluate import Study, StudyDataset, Variant, honest, report, run_study
 from trainer.evaluate.folded import with_folds
 from trainer.evaluate.tables import interval_of
+from trainer.sklearn_api.estimator_input import read_groups
+from trainer.sklearn_api.estimators import make_classifier
 from trainer.table import Labels, RowGroups, RowTimes, Table, numeric_table
 from trainer.training.run import TrainRequest, train, unseen_accuracy
 
@@ -119,6 +124,52 @@ def test_inner_folds_obey_groups(method):
             | ({"pruning": "cross-validation"} if method in ("cart", "bivariate") else {}),
         )
         assert train(asked).tree.n_leaves >= 1
+
+
+def test_estimators_pass_groups_to_inner_folds():
+    X, y, cluster = clustered(np.random.default_rng(4), 12, 6)
+    options = {"depth": 4, "pruning": "cross-validation"}
+    names = np.array([f"p{c}" for c in cluster], dtype=object)
+    estimator = make_classifier("cart", **options).fit(X, y, groups=names)
+    own = train(replace(request(X, y, cluster, group=True), parameters=options))
+    assert [node["counts"] for node in estimator.tree_.to_json()] == [node["counts"] for node in own.tree.to_json()]
+    assert estimator.tree_.n_leaves < make_classifier("cart", **options).fit(X, y).tree_.n_leaves
+    for wrong in (names[:-1], 3, np.zeros((len(y), 2))):
+        with pytest.raises(ValueError, match="Give one value for each row"):
+            make_classifier("cart").fit(X, y, groups=wrong)
+
+
+def test_groups_follow_rows_of_no_weight_and_missing_ones_stand_alone():
+    X, y, cluster = clustered(np.random.default_rng(4), 12, 6)
+    names = [None if i % 7 == 0 else f"p{c}" for i, c in enumerate(cluster)]
+    weights = (np.arange(len(y)) % 5 > 0).astype(float)
+    found = read_groups(names, len(y))
+    assert found.empty == len([name for name in names if name is None])
+    estimator = make_classifier("cart", depth=3, pruning="cross-validation").fit(
+        X, y, sample_weight=weights, groups=names
+    )
+    kept = weights > 0
+    table = replace(numeric_table(X[kept]), groups=found.take(kept))
+    asked = TrainRequest(
+        table=table, labels=labels_of(y[kept]), method="cart", parameters={"depth": 3, "pruning": "cross-validation"}
+    )
+    assert estimator.tree_.n_leaves == train(asked).tree.n_leaves
+
+
+def test_saved_estimator_with_groups_verifies_without_their_column(tmp_path):
+    X, y, cluster = clustered(np.random.default_rng(4), 12, 6)
+    make_classifier("cart", depth=2).fit(X, y, groups=cluster).save(tmp_path / "model.json")
+    lines = [",".join([*(repr(float(v)) for v in row), "ab"[c]]) for row, c in zip(X, y, strict=True)]
+    (tmp_path / "rows.csv").write_text("x0,x1,x2,x3,class\n" + "\n".join(lines).replace(",a", ",0").replace(",b", ",1"))
+    assert "refuted" not in {f.verdict for f in verify(tmp_path / "model.json", tmp_path / "rows.csv")}
+
+
+def test_scikit_learn_routes_groups_to_fit():
+    X, y, cluster = clustered(np.random.default_rng(5), 12, 5)
+    with config_context(enable_metadata_routing=True):
+        estimator = make_classifier("cart", depth=3, pruning="cross-validation").set_fit_request(groups=True)
+        found = cross_validate(estimator, X, y, cv=GroupKFold(3), params={"groups": cluster}, return_estimator=True)
+    assert len(found["test_score"]) == 3
 
 
 # -- intervals ---------------------------------------------------------------------------------------------------------

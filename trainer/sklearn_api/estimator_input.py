@@ -31,6 +31,7 @@ from trainer.table import (
     ColumnKind,
     ColumnSchema,
     MissingPolicy,
+    RowGroups,
     Table,
     UnknownPolicy,
     number_kind,
@@ -116,6 +117,23 @@ def read_row_costs(costs: Any, y: np.ndarray) -> FloatArray:
             "adding the same number to all costs of a row changes no tree."
         )
     return values
+
+
+def read_groups(groups: Any, n: int) -> RowGroups:
+    """Return the group of each of `n` rows; raises ValueError unless there is one value per row.
+
+    A missing value is a group of its own.
+    """
+    series = nw.from_native(groups, series_only=True, pass_through=True)
+    values = series.to_list() if isinstance(series, nw.Series) else np.asarray(groups, dtype=object).tolist()
+    if not isinstance(values, list) or len(values) != n or any(isinstance(value, list) for value in values):
+        shape = len(values) if isinstance(values, list) else 1
+        raise ValueError(f"groups has {shape} values for {n} rows. Give one value for each row.")
+    code: dict[Any, int] = {}
+    codes = np.array(
+        [n + i if _is_missing(v) else code.setdefault(v, len(code)) for i, v in enumerate(values)], np.int64
+    )
+    return RowGroups(column=str(getattr(groups, "name", None) or "groups"), codes=codes, empty=int((codes >= n).sum()))
 
 
 def _codes(column: ColumnSchema, texts: list[str | None], policy: UnknownPolicy) -> FloatArray:

@@ -36,6 +36,7 @@ from trainer.sklearn_api.estimator_input import (
     UNKNOWN_ALLOWED,
     UNKNOWN_HELP,
     apply_policy,
+    read_groups,
     read_matrix,
     read_row_costs,
     read_table,
@@ -74,7 +75,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
     _fitted: ModelFile
     _search: FitRecord | None
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, costs: Any = None) -> TreeClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, costs: Any = None, groups: Any = None) -> TreeClassifier:
         """Train on X (n, p), an array of numbers or a data frame, and labels y (n,).
 
         Integer weights count rows exactly, and so do decimals with a small common denominator. Other weights are rounded to whole
@@ -86,6 +87,9 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         the parameter `costs` takes: a text, or a dictionary. The tree of least cost is searched. The model file lists the array, so
         that `verify` counts with it.
 
+        `groups`, n values of any kind, names the person or thing of each row. Folds inside the training, which choose a pruning or a
+        topology, never split a group. A missing value is a group of its own.
+
         Warns
         -----
         sklearn.exceptions.ConvergenceWarning
@@ -93,7 +97,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         UserWarning
             If the tree asks a column of a data frame that names or counts the rows.
         """
-        problem, settings, counted = self._problem(X, y, sample_weight, costs)
+        problem, settings, counted = self._problem(X, y, sample_weight, costs, groups)
         with watched(self._method.id, limits_of(settings)) as monitor:
             self.tree_, certificate, solution = run_fit(self._method, problem, settings, monitor)
         self.certificate_ = certificate if counted is None else replace(certificate, weight_error=counted.error)
@@ -142,7 +146,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         return state | {"_search": None} if "_search" in state else state
 
     def _problem(
-        self, X: Any, y: Any, sample_weight: Any, costs: Any = None
+        self, X: Any, y: Any, sample_weight: Any, costs: Any = None, groups: Any = None
     ) -> tuple[Problem, Settings, WholeWeights | None]:
         """What `fit` trains on; sets `classes_` and the names and number of features."""
         given = self.get_params(deep=False)
@@ -160,6 +164,8 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         known = np.unique(y)  # with costs, a class whose rows are all left out may still be the answer
         table, kept = apply_policy(table, policy)
         table = with_unknown(table, unknown)
+        if groups is not None:
+            table = replace(table, groups=read_groups(groups, len(kept)).take(kept))
         if not kept.all():
             given_costs = None if given_costs is None else given_costs[kept]
             y = y[kept]

@@ -63,7 +63,7 @@ def fitted_file(method: Method, tree: Tree, problem: Problem, settings: Settings
         metrics={"train": metrics_of(tree, problem.matrix, problem.y, problem.weights, problem.costs, constant)},
         fingerprint=fingerprint(problem.table, problem.labels),
         rows=rows_record(
-            problem.table,
+            replace(problem.table, groups=None),  # they chose nothing that the file states
             np.arange(len(problem.table)),
             np.zeros(0, np.int64),
             None,
