@@ -21,6 +21,7 @@ from octweb.jobs.queue import cancel, check_waiting, send
 from octweb.registry import actions as registry
 from octweb.registry.models import TreeModel
 from octweb.runs import actions as runs
+from octweb.runs import dependence
 from octweb.runs.models import TrainingRun
 from octweb.runs.words import family_name, run_name
 from trainer.data.folds import check_evaluation
@@ -43,6 +44,8 @@ def start(
     seed: int = 0,
     test_share: float | None = None,
     nested: bool | None = None,
+    group: str = "",
+    time: str = "",
     name: str = "",
     candidates: Iterable[Mapping[str, Any]] | None = None,
 ) -> Experiment:
@@ -52,6 +55,7 @@ def start(
     """
     share, pairs = evaluation(dataset) if test_share is None and nested is None else (test_share or 0.0, bool(nested))
     _check(dataset, kinds, folds, share, pairs, time_limit)
+    dependence.check(dataset, group=group, time=time)
     given = [Trial(method=str(c["method"]), parameters=dict(c.get("parameters") or {})) for c in candidates or ()]
     planned = plan(dataset, kinds=kinds, time_limit=time_limit)
     trials = given or list(planned.trials)
@@ -64,7 +68,7 @@ def start(
         check_waiting(Candidate, owner)
         experiment = Experiment.objects.create(
             owner=owner, dataset=dataset, folds=folds, seed=seed, test_share=share, nested=pairs, time_limit=time_limit,
-            skipped=[] if given else list(planned.skipped), name=checked_name(name, most=200) or f"Best tree for {dataset.name}",
+            group=group, time=time, skipped=[] if given else list(planned.skipped), name=checked_name(name, most=200) or f"Best tree for {dataset.name}",
         )  # fmt: skip
         for number, (method, parameters) in enumerate(checked):
             _queue(experiment, number, method, parameters)
@@ -133,7 +137,7 @@ def retrain(candidate: Candidate, *, owner) -> TrainingRun:
         raise Conflict("This candidate has not ended yet.")
     run = runs.enqueue(
         owner=owner, dataset=candidate.experiment.dataset, method=candidate.method, parameters=candidate.parameters,
-        folds=candidate.experiment.folds, family=candidate.model.family if candidate.model is not None else None,
+        folds=candidate.experiment.folds, group=candidate.experiment.group, time=candidate.experiment.time, family=candidate.model.family if candidate.model is not None else None,
     )  # fmt: skip
     Candidate.objects.filter(pk=candidate.pk).update(retrained=run)
     return run

@@ -23,6 +23,7 @@ from octweb.experiments.board import (
     elapsed,
     held_out,
     honest_words,
+    interval_of,
     points,
     reasons,
     reasons_against,
@@ -30,8 +31,8 @@ from octweb.experiments.board import (
 from octweb.experiments.models import Candidate, Experiment
 from octweb.experiments.plan import KINDS
 from octweb.figures.experiment import experiment_figure
+from octweb.runs.serializers import GROUP_HELP, TIME_HELP, column_field
 from trainer.data.folds import MOST_FOLDS, MOST_HELD_OUT
-from trainer.evaluate.intervals import wilson
 
 
 class TrialSerializer(serializers.Serializer):
@@ -70,6 +71,8 @@ class NewExperimentSerializer(serializers.Serializer):
     nested = serializers.BooleanField(
         required=False, default=None, allow_null=True, help_text="leave out pairs of folds, too"
     )
+    group = column_field(GROUP_HELP)
+    time = column_field(TIME_HELP)
     candidates = TrialSerializer(
         many=True, required=False, default=list, help_text="instead of those that are chosen for the data"
     )
@@ -124,6 +127,8 @@ class ExperimentSerializer(serializers.Serializer):
     seed = serializers.IntegerField()
     test_share = serializers.FloatField()
     nested = serializers.BooleanField()
+    group = serializers.CharField()
+    time = serializers.CharField()
     time_limit = serializers.FloatField()
     tried = serializers.IntegerField()
     seconds = serializers.FloatField(allow_null=True)
@@ -156,8 +161,8 @@ def as_json(experiment: Experiment) -> dict[str, Any]:
         estimate["interval"] = found.honest.interval
     elif test := held_out(experiment):
         estimate = {name: test[name] for name in ("correct", "n", "accuracy")}
-        estimate["interval"] = wilson(int(test["correct"]), int(test["n"]))
-    own = ("id", "name", "created", "folds", "seed", "test_share", "nested", "time_limit", "skipped")
+        estimate["interval"] = interval_of(test)
+    own = ("id", "name", "created", "folds", "seed", "test_share", "nested", "group", "time", "time_limit", "skipped")
     return {name: getattr(experiment, name) for name in own} | {
         "dataset": experiment.dataset_id,
         "status": found.status,

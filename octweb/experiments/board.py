@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import lru_cache
@@ -17,7 +17,7 @@ from octweb.experiments.models import Candidate, Experiment
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.runs import advice
 from trainer.evaluate import FoldRecord, NestedEstimate, OneStandardErrorChoice, Score, choose, honest
-from trainer.evaluate.intervals import wilson
+from trainer.evaluate.intervals import Interval, wilson
 from trainer.registry import get
 from trainer.training.claims import read_claim, splits_claim, splits_words
 from trainer.tree.file import from_json
@@ -257,14 +257,14 @@ def honest_words(found: Board) -> str:
             f"{same} of {len(found.honest.picks)} of these choices were the same."
         )
     if experiment.chosen_id is None:
-        rows = experiment.held_out_rows
-        return f"{rows:,} rows were kept out of all of this. They are measured once, when you open the first tree."
+        about = "About " if experiment.group or experiment.time else ""
+        return f"{about}{experiment.held_out_rows:,} rows were kept out of all of this. They are measured once, when you open the first tree."
     test = held_out(experiment)
     if test is None:
         return "No rows were held out."
     return (
         f"An honest estimate: of {test['n']:,} rows that took no part in any of this, the tree that you opened first is right "
-        f"for {percent(test['accuracy'])} ({test['correct']:,}{span(wilson(int(test['correct']), int(test['n'])))})."
+        f"for {percent(test['accuracy'])} ({test['correct']:,}{span(interval_of(test))})."
     )
 
 
@@ -273,6 +273,12 @@ def held_out(experiment: Experiment) -> dict[str, Any] | None:
     if experiment.chosen_id is None or not experiment.test_share:
         return None
     return (experiment.chosen.summary.get("metrics") or {}).get("test")
+
+
+def interval_of(test: Mapping[str, Any]) -> Interval | None:
+    """Return the 95 % interval of the accuracy on held-out rows: as stated over groups, else over rows."""
+    stated = test.get("interval")
+    return wilson(int(test["correct"]), int(test["n"])) if stated is None else (float(stated[0]), float(stated[1]))
 
 
 def tree_of(line: BoardLine) -> dict[str, Any] | None:

@@ -14,6 +14,7 @@ from octweb.experiments.models import fits_of
 from octweb.experiments.plan import HELD_OUT, evaluation
 from octweb.runs import advice
 from octweb.runs.constraint_fields import MinutesField
+from octweb.runs.forms import dependence_fields
 from trainer.data.folds import MOST_FOLDS, held_out_of
 
 CHECKS = (
@@ -43,6 +44,7 @@ class ExperimentForm(SaidForm):
     def __init__(self, *args: Any, dataset: Dataset, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.dataset = dataset
+        self.fields |= dependence_fields(dataset)
         possible = [kind for kind in advice.kinds(dataset) if not kind.refusal]
         self.fields["kinds"].choices = [(kind.id, kind.title) for kind in possible]  # type: ignore[attr-defined]
         self.fields["kinds"].initial = [kind.id for kind in possible]
@@ -75,7 +77,7 @@ class ExperimentForm(SaidForm):
             "nested": {"test_share": 0.0, "nested": True},
         }[values["check"]]
         named = {name: values[name] for name in ("name", "kinds", "time_limit", "folds")}
-        return named | how
+        return named | how | {name: values.get(name) or "" for name in ("group", "time")}
 
     def fits(self) -> int:
         """Trees that each candidate will grow, as far as the choices can be read."""

@@ -17,6 +17,9 @@ class Experiment(Deletable):
     folds = models.PositiveIntegerField(default=5)
     seed = models.PositiveIntegerField(default=0)
     test_share = models.FloatField(default=0.0)  # held out of everything, measured once a tree is chosen
+    # columns of the file: rows with the same value belong together; rows follow each other; empty for none
+    group = models.CharField(max_length=1000, blank=True)
+    time = models.CharField(max_length=1000, blank=True)
     nested = models.BooleanField(default=False)  # where rows are few: every pair of folds is left out, too
     time_limit = models.FloatField(default=60.0)  # seconds of one fit
     skipped = models.JSONField(default=list)  # what was not tried: {"method", "title", "reason"}
@@ -36,7 +39,9 @@ class Experiment(Deletable):
 
     @property
     def held_out_rows(self) -> int:
-        """Rows that take no part in the choice: of each class a share, as the training holds them out."""
+        """Rows that take no part in the choice: of each class a share, as the training holds them out; about so many with groups or times."""
+        if self.group or self.time:
+            return round(self.test_share * self.dataset.rows)
         return sum(held_out_of(rows, self.test_share) for rows in self.dataset.profile.get("class_counts", ()))
 
 

@@ -8,11 +8,10 @@ from django.db.models import Q
 from django.urls import reverse
 
 from octweb.core.templatetags.octweb import percent
-from octweb.experiments.board import Board, board, held_out, span
+from octweb.experiments.board import Board, board, held_out, interval_of, span
 from octweb.experiments.models import Candidate, Experiment
 from octweb.registry.models import TreeModel
 from octweb.registry.selection import Selection
-from trainer.evaluate.intervals import wilson
 
 TOO_HIGH = "A tree that is chosen because it does well looks better than it is."
 AGAIN = "The choice was made again without each fold in turn: the tree that was then recommended is"
@@ -73,7 +72,7 @@ def _held_out(candidate: Candidate, experiment: Experiment, model: TreeModel) ->
             "fair": False,
             "words": f"What the choice is worth was not measured before it was trained on all rows. {TOO_HIGH}",
         }
-    interval = wilson(int(test["correct"]), int(test["n"]))
+    interval = interval_of(test)
     words = (
         f"It was chosen by folds. {TOO_HIGH} Before it was trained on all rows, the tree with its settings was right for "
         f"{percent(test['accuracy'])} of rows that took no part in the choice ({test['correct']:,} of {test['n']:,}{span(interval)})."

@@ -75,7 +75,11 @@ def experiment_new(request: HttpRequest) -> HttpResponse:
             experiment = actions.start(owner=request.user, dataset=dataset, **form.request())
             return redirect("experiments:detail", experiment.pk)
         except ParameterError as error:
-            form.add_error(None, str(error))
+            own = {name: text for name, text in error.errors.items() if name in ("group", "time")}
+            for name, text in own.items():
+                form.add_error(name, text)
+            if not own:
+                form.add_error(None, str(error))
         except (Conflict, Unprocessable) as error:
             form.add_error(None, str(error.detail))
     wanted = form.wanted()

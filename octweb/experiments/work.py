@@ -67,6 +67,8 @@ class CandidateChild(Process):
             f"--folds={experiment.folds}",
             f"--test-share={experiment.test_share}",
             *(["--nested"] if experiment.nested else []),
+            *([f"--group={experiment.group}"] if experiment.group else []),
+            *([f"--time={experiment.time}"] if experiment.time else []),
             f"--schema={self.folder / 'schema.json'}",
             f"--reading={self.folder / 'reading.json'}",
             f"--state={self.folder / PROGRESS}",

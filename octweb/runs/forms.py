@@ -144,6 +144,25 @@ def _of_type(parameter: Parameter, common: dict[str, Any]) -> forms.Field:
     return field
 
 
+def dependence_fields(dataset: Dataset) -> dict[str, forms.Field]:
+    """Return a question on rows that belong together and one on time, each with a proposal if a column looks like it."""
+    columns = file_columns(dataset)
+    questions = (
+        ("group", GROUP_QUESTION, "no: every row is on its own", HELP_GROUP, propose_group(dataset)),
+        ("time", TIME_QUESTION, "no: rows have no order", HELP_TIME, propose_time(dataset)),
+    )
+    return {
+        name: PickField(
+            names=columns,
+            none=none,
+            label=label,
+            help_text=help_text if proposal is None else f"{help_text} {proposal.reason}",
+            required=False,
+        )
+        for name, label, none, help_text, proposal in questions
+    }
+
+
 class RunForm(SaidForm):
     """Data set, evaluation and the method's own parameters, with the wishes that would choose another method."""
 
@@ -161,17 +180,6 @@ class RunForm(SaidForm):
     )
     folds = forms.IntegerField(min_value=2, max_value=MOST_FOLDS, initial=5, label="Folds", required=False)
 
-    def _add_dependence(self) -> None:
-        """Add a question on rows that belong together and one on time, each with a proposal if a column looks like it."""
-        columns = file_columns(self.dataset)
-        questions = (
-            ("group", GROUP_QUESTION, "no: every row is on its own", HELP_GROUP, propose_group(self.dataset)),
-            ("time", TIME_QUESTION, "no: rows have no order", HELP_TIME, propose_time(self.dataset)),
-        )
-        for name, label, none, help_text, proposal in questions:
-            words = help_text if proposal is None else f"{help_text} {proposal.reason}"
-            self.fields[name] = PickField(names=columns, none=none, label=label, help_text=words, required=False)
-
     def __init__(
         self, *args: Any, user: Any, dataset: Dataset, method: Method, wishes: tuple[str, ...] = (), **kwargs: Any
     ) -> None:
@@ -179,7 +187,7 @@ class RunForm(SaidForm):
         self.user = user
         self.dataset = dataset
         self.method = method
-        self._add_dependence()
+        self.fields |= dependence_fields(dataset)
         for parameter in offered_parameters(method, wishes):
             self.fields[f"p_{parameter.name}"] = field_of(parameter, dataset)
         if chooses(method):

@@ -13,6 +13,16 @@ from octweb.runs import actions
 from octweb.runs.models import TrainingRun
 from trainer.data.folds import MOST_FOLDS, MOST_HELD_OUT
 
+GROUP_HELP = "a column of the file: rows with the same value are held out together and in one fold; no question asks it"
+TIME_HELP = "a column of dates or numbers: the last rows are held out, and folds train on earlier rows only"
+
+
+def column_field(help_text: str) -> serializers.CharField:
+    """Return the field of an optional column, whose name may have blanks at its ends."""
+    return serializers.CharField(
+        required=False, allow_blank=True, default="", max_length=1000, trim_whitespace=False, help_text=help_text
+    )
+
 
 class RunSerializer(serializers.ModelSerializer):
     """A run as the API answers it."""
@@ -52,22 +62,8 @@ class NewRunSerializer(serializers.Serializer):
     parameters = serializers.DictField(child=serializers.JSONField(allow_null=True), required=False, default=dict)
     test_share = serializers.FloatField(required=False, default=0.0, min_value=0, max_value=MOST_HELD_OUT)
     folds = serializers.IntegerField(required=False, default=0, min_value=0, max_value=MOST_FOLDS)
-    group = serializers.CharField(
-        required=False,
-        allow_blank=True,
-        default="",
-        max_length=1000,
-        trim_whitespace=False,
-        help_text="a column of the file: rows with the same value are held out together and in one fold; no question asks it",
-    )
-    time = serializers.CharField(
-        required=False,
-        allow_blank=True,
-        default="",
-        max_length=1000,
-        trim_whitespace=False,
-        help_text="a column of dates or numbers: the last rows are held out, and folds train on earlier rows only",
-    )
+    group = column_field(GROUP_HELP)
+    time = column_field(TIME_HELP)
     name = Name(max_length=200)
     warm_start = serializers.UUIDField(required=False, default=None, allow_null=True)
 
