@@ -24,6 +24,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_selection import RFE, SelectFromModel
 from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
 
 import trainer
@@ -559,3 +560,24 @@ def test_no_limit_reached_gives_no_warning():
         warnings.simplefilter("error", ConvergenceWarning)
         for method_id in ("exact", "cart"):
             make_classifier(method_id, depth=2).fit(X, y)
+
+
+def test_feature_importances_are_shares_of_rows_that_meet_a_column():
+    X = np.array([[i, 0.5, i % 4] for i in range(40)], float)
+    y = np.where(X[:, 0] < 20, 0, np.where(X[:, 2] < 2, 1, 2))
+    classifier = make_classifier("cart", depth=2).fit(X, y)
+    # 40 rows meet the first column, and the 20 of its right side the third
+    assert classifier.feature_importances_ == pytest.approx([40 / 60, 0, 20 / 60])
+    lines = make_classifier("bivariate", depth=1).fit(X, y)
+    assert lines.feature_importances_.sum() == pytest.approx(1)
+    leaf = make_classifier("cart", depth=0).fit(X, y)
+    assert leaf.feature_importances_.tolist() == [0, 0, 0]
+
+
+def test_columns_can_be_selected_by_importance():
+    X = np.array([[i, 0.5, i % 4] for i in range(40)], float)
+    y = np.where(X[:, 0] < 20, 0, np.where(X[:, 2] < 2, 1, 2))
+    chosen = SelectFromModel(make_classifier("cart", depth=2), threshold=1e-9).fit(X, y)
+    assert chosen.get_support().tolist() == [True, False, True]
+    kept = RFE(make_classifier("cart", depth=2), n_features_to_select=2).fit(X, y)
+    assert kept.get_support().tolist() == [True, False, True]

@@ -249,6 +249,20 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return read_verdict(replace(self._fitted, certificate=self.certificate_.to_json()))
 
+    @property
+    def feature_importances_(self) -> FloatArray:
+        """How often training rows meet each column on their way, shape (features,), adding up to 1; zeros for a single leaf.
+
+        A split counts with the rows that reach it, in equal parts for the columns that it weighs together.
+        """
+        check_is_fitted(self)
+        met = np.zeros(self.n_features_in_)
+        for node in self.tree_.branches:
+            assert node.split is not None
+            columns = list(dict.fromkeys(node.split.used))
+            met[columns] += node.rows / len(columns)
+        return met / met.sum() if met.any() else met
+
     def get_depth(self) -> int:
         """The largest number of branchings on a path of the tree."""
         check_is_fitted(self)
