@@ -108,6 +108,13 @@ def test_base_rate_counts_unseen_rows_of_training_class() -> None:
     assert found.to_json() == {"class": "a", "share": 0.2, "rows": "unseen"}
 
 
+def test_difference_within_interval_over_groups_may_be_chance() -> None:
+    given = model([[27, 3], [2, 18]], train=0.95)
+    test = dict(given.metrics["test"]) | {"interval": [0.55, 0.99], "groups": 5}
+    found = read_verdict(replace(given, metrics=dict(given.metrics) | {"test": test}))
+    assert found.kind == "chance"
+
+
 def test_every_kind_is_documented() -> None:
     text = (Path(__file__).parents[2] / "docs" / "verdict.md").read_text(encoding="utf-8")
     assert [kind for kind in get_args(Kind) if f"| `{kind}` |" not in text] == []

@@ -5,17 +5,18 @@ The same words stand on every page, in the API and on the command line.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from trainer.constraints import CONSTRAINTS
-from trainer.evaluate.intervals import Interval, mcnemar, of_folds, wilson
+from trainer.evaluate.intervals import mcnemar
 from trainer.methods.base import Settings
 from trainer.training import single_leaf
 from trainer.training.claims import read_claim
+from trainer.training.run import unseen_accuracy
 from trainer.tree.file import ModelFile
 from trainer.tree.numbers import THIN, number_text, points_text
 
@@ -91,10 +92,9 @@ class _Measured:
 
     confusion: np.ndarray  # int64 (classes, classes), by actual class and answer
     most: int  # the single answer
-    folds: int  # 0: rows that were held out
     accuracy: float  # of the tree; the mean of the folds where there are folds
-    right: int
-    rows: int
+    interval: Sequence[float] | None
+    dependent: bool  # whether the interval is over groups or times
 
     @property
     def base(self) -> int:
@@ -105,15 +105,15 @@ class _Measured:
         return float(self.base / self.confusion.sum())
 
     @property
-    def interval(self) -> Interval | None:
-        return of_folds(self.right, self.rows, self.folds) if self.folds else wilson(self.right, self.rows)
-
-    @property
     def may_be_chance(self) -> bool:
-        """Whether tree and single answer differ by no more than chance explains (McNemar's exact test on the same rows)."""
-        only_base = self.base - int(self.confusion[self.most, self.most])
-        only_tree = int(np.trace(self.confusion)) - int(self.confusion[self.most, self.most])
-        return mcnemar(only_tree, only_base) > CHANCE
+        """Whether tree and single answer differ by no more than chance explains.
+
+        Rows are compared one by one (McNemar's exact test); where they depend on each other the interval over groups decides.
+        """
+        if self.dependent and self.interval is not None:
+            return self.interval[0] <= self.base_share
+        both = int(self.confusion[self.most, self.most])
+        return mcnemar(int(np.trace(self.confusion)) - both, self.base - both) > CHANCE
 
 
 def base_rate(model: ModelFile) -> BaseRate | None:
@@ -275,17 +275,15 @@ def _open_or_good(model: ModelFile, compared: str) -> _Finding:
 def _unseen(model: ModelFile) -> _Measured | None:
     """Return the unseen rows of all folds, else those held out; None where the file does not count them by class."""
     crossed, test = (model.metrics.get(name) or {} for name in ("cross_validation", "test"))
-    finished = crossed.get("accuracy") is not None
-    own = crossed if finished else test
-    counts = own.get("confusion")
-    if not counts:
+    own = crossed if crossed.get("accuracy") is not None else test
+    known = unseen_accuracy(model.metrics)
+    counts = np.array(own.get("confusion") or (), np.int64)
+    if known is None or not counts.any():
         return None
-    folds = len(crossed["accuracies"]) if finished else 0
-    measured = _Measured(
-        confusion=np.array(counts, np.int64), most=_most_frequent(model), folds=folds,
-        accuracy=own["accuracy"], right=own["correct"], rows=own["n"],
+    return _Measured(
+        confusion=counts, most=_most_frequent(model), accuracy=own["accuracy"],
+        interval=known["interval"], dependent="interval" in own,
     )  # fmt: skip
-    return measured if measured.rows and measured.confusion.sum() else None
 
 
 def _most_frequent(model: ModelFile) -> int:
