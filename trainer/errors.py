@@ -36,6 +36,10 @@ class DataError(TrainerError, ValueError):
         self.problems = problems
 
 
+class UnknownColumnError(DataError):
+    """A column was named that the table does not have."""
+
+
 class RowError(DataError):
     """A row cannot be predicted: it misses a value or a column that the tree needs."""
 

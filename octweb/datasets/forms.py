@@ -47,6 +47,7 @@ FINDING_TITLES = {
     "constant": "One value",
     "base_rate": "One class is common",
     "no_header": "No header line",
+    "not_trainable": "No tree can be trained",
 }
 ENCODINGS = ("", "utf-8", "cp1252", "latin-1", "utf-16", "cp1250", "mac-roman", "shift_jis", "gb18030")
 

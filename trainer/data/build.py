@@ -12,7 +12,7 @@ from trainer.data.formats.raw import RawTable
 from trainer.data.parsing.cells import Cells
 from trainer.data.parsing.infer import GuessedColumn, guess, places, sorted_words
 from trainer.dtypes import CODE, BoolArray, FloatArray
-from trainer.errors import DataError, closest, list_names
+from trainer.errors import DataError, UnknownColumnError, closest, list_names
 from trainer.table import MISSING_CATEGORY, ClassType, Column, ColumnKind, ColumnSchema, Labels, MissingPolicy, Table
 
 MOST_CLASSES = 1000
@@ -132,7 +132,7 @@ def _policy_for_target(policy: MissingPolicy) -> MissingPolicy:
 def check_name(name: str, names: Sequence[str], what: str = "column") -> None:
     """Raise DataError with a suggestion unless `name` is one of `names`."""
     if name not in names:
-        raise DataError(f"There is no {what} '{name}' in the file.{suggestion(name, names)}")
+        raise UnknownColumnError(f"There is no {what} '{name}' in the file.{suggestion(name, names)}")
 
 
 def suggestion(name: str, names: Sequence[str]) -> str:

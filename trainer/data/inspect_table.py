@@ -20,7 +20,7 @@ from trainer.data.parsing import ColumnParsing, reading_of
 from trainer.data.parsing.infer import infer
 from trainer.data.profile import profile
 from trainer.data.reader import build_as_read
-from trainer.errors import DataError
+from trainer.errors import DataError, UnknownColumnError
 from trainer.table import ColumnKind, Labels, MissingPolicy, Table
 
 TARGET = "target"
@@ -68,21 +68,36 @@ def inspect_raw(
 ) -> tuple[IntakeFinding, ...]:
     """Return the intake report of rows; see `build_as_read` for `ignore` and the other options.
 
-    Raises DataError if `raw` has no column `target`.
+    A table on which no tree can be trained has a finding that says why, and findings about its cells alone. Raises
+    UnknownColumnError if `raw` does not have a column that is named.
     """
     check_name(target, raw.names)
-    built: Built | None
+    built: Built | None = None
+    trouble: list[IntakeFinding] = []
     try:
         built = build_as_read(raw, reading, target=target, ignore=ignore, **options)
-    except DataError:
-        built = None
+    except UnknownColumnError:
+        raise
+    except DataError as error:
+        trouble = [_not_trainable(error)]
     report = None
     if built is not None:
         learn = dict.fromkeys(built[0].names, MissingPolicy.LEARN)
         learned = build_as_read(raw, reading, target=target, ignore=ignore, **{**options, "missing": learn})
         report = empty_report(learned[0], learned[1])
     named = {*(options.get("kinds") or {}), *(options.get("missing") or {}), *(options.get("special") or {})}
-    return inspect_built(raw, reading, target, built, report, ignored=ignore, named=named)
+    return (*trouble, *inspect_built(raw, reading, target, built, report, ignored=ignore, named=named))
+
+
+def _not_trainable(error: DataError) -> IntakeFinding:
+    return IntakeFinding(
+        kind="not_trainable",
+        column="",
+        severity="high",
+        figure=str(error),
+        sentence="No tree can be trained on this table as it is read. What depends on the whole table was not looked for.",
+        if_nothing="The training is refused with this reason.",
+    )
 
 
 def inspect_built(

@@ -200,6 +200,12 @@ def test_evaluation_notes_the_columns_that_it_leaves_out(table):
     assert "note: Column 'Id' was left out" in err.getvalue()
 
 
+@pytest.mark.parametrize("option", ["--ignore=Ids", "--missing=Ids=drop"])
+def test_inspect_of_an_unknown_column_is_refused(table, option):
+    with pytest.raises(CommandError, match=r"no column 'Ids' in the file.*'Id'"):
+        call_command("inspect", str(table), "--target=answer", option, stdout=StringIO())
+
+
 def test_inspect_of_an_unknown_target_is_refused(table):
     with pytest.raises(CommandError, match=r"no column 'answr' in the file.*'answer'"):
         call_command("inspect", str(table), "--target=answr", stdout=StringIO())

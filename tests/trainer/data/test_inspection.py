@@ -220,6 +220,15 @@ def test_inspect_takes_frames_arrays_and_files(tmp_path):
         octweb.inspect(pd.DataFrame(X, columns=["a", "b"]), target="z")
 
 
+def test_table_that_cannot_train_says_why_first(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,y\n" + "".join(f"{k % 3},\n" for k in range(20)))
+    found = trainer.inspect(path, target="y")
+    assert found[0].kind == "not_trainable"
+    assert found[0].severity == "high"
+    assert "y" in found[0].figure
+
+
 def test_clean_table_has_no_finding():
     rng = np.random.default_rng(3)
     frame = pd.DataFrame({"a": rng.normal(size=100), "b": rng.choice(list("xyz"), 100), "y": rng.integers(0, 2, 100)})
