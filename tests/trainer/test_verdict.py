@@ -115,6 +115,15 @@ def test_difference_within_interval_over_groups_may_be_chance() -> None:
     assert found.kind == "chance"
 
 
+def test_next_step_of_folds_proposes_no_folds() -> None:
+    held_out = model([[28, 2], [16, 4]], train=0.64)
+    folds = dict(held_out.metrics["test"]) | {"folds": 2, "accuracies": [0.64, 0.64]}
+    crossed = replace(held_out, metrics={"train": held_out.metrics["train"], "cross_validation": folds})
+    assert "folds" in read_verdict(held_out).next
+    assert "folds" not in read_verdict(crossed).next
+    assert read_verdict(crossed).kind == "chance"
+
+
 def test_every_kind_is_documented() -> None:
     text = (Path(__file__).parents[2] / "docs" / "verdict.md").read_text(encoding="utf-8")
     assert [kind for kind in get_args(Kind) if f"| `{kind}` |" not in text] == []

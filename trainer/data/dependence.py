@@ -97,7 +97,7 @@ def _read_times(raw: RawTable, reading: ColumnParsing, name: str, rows: np.ndarr
         row = rows[int(np.flatnonzero(unordered)[0])]
         word = cells.words[cells.index[row]]
         raise DataError(
-            f"Column '{name}' cannot order the rows: {raw.place} {raw.line_numbers[row]:,} has '{word[:60]}'. "
+            f"Column '{name}' cannot order the rows: {raw.place.lower()} {raw.line_numbers[row]:,} has '{word[:60]}'. "
             "Choose a column of dates or numbers, or write all its dates in one form, such as 2024-12-31."
         )
     dated = own is not None and own.taken_for in (DATE, NUMBER)
@@ -111,7 +111,7 @@ def _refuse_empty(raw: RawTable, name: str, rows: np.ndarray, empty: BoolArray) 
     line = raw.line_numbers[rows[int(np.flatnonzero(empty)[0])]]
     cells = "1 empty cell" if empty.sum() == 1 else f"{int(empty.sum()):,} empty cells"
     raise DataError(
-        f"Column '{name}' has {cells}, the first in {raw.place} {line:,}. A row without a time has no place in the order. "
+        f"Column '{name}' has {cells}, the first in {raw.place.lower()} {line:,}. A row without a time has no place in the order. "
         "Fill these cells, or remove these rows."
     )
 

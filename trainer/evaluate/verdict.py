@@ -94,6 +94,7 @@ class _Measured:
     most: int  # the single answer
     accuracy: float  # of the tree; the mean of the folds where there are folds
     interval: Sequence[float] | None
+    in_folds: bool  # whether each row was judged once
     dependent: bool  # whether the interval is over groups or times
 
     @property
@@ -181,6 +182,7 @@ _STEPS = {
     "more": "Allow a larger tree.",
     "columns": "Add columns that tell the classes apart, or more rows.",
     "rows": "Use folds, so that every row counts once as unseen, or add rows.",
+    "more_rows": "Add rows, or columns that tell the classes apart.",
     "classes": "Look at the mistakes of each class.",
     "time": "Give the search more time.",
 }
@@ -235,7 +237,11 @@ def _judge_unseen(model: ModelFile, unseen: _Measured) -> _Finding:
         words = f"{compared} The tree is no better than this one answer."
         return _Finding("worse", words, "less" if noise else "columns")
     if unseen.may_be_chance:
-        return _Finding("chance", f"{compared} The difference may be chance.", "less" if noise else "rows")
+        return _Finding(
+            "chance",
+            f"{compared} The difference may be chance.",
+            "less" if noise else "more_rows" if unseen.in_folds else "rows",
+        )
     if noise:
         words = f"{compared} On its training rows it is right {noise} more often: it has probably learned noise."
         return _Finding("noise", words, "less")
@@ -282,7 +288,7 @@ def _unseen(model: ModelFile) -> _Measured | None:
         return None
     return _Measured(
         confusion=counts, most=_most_frequent(model), accuracy=own["accuracy"],
-        interval=known["interval"], dependent="interval" in own,
+        interval=known["interval"], in_folds=own is crossed, dependent="interval" in own,
     )  # fmt: skip
 
 

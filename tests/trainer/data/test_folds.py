@@ -230,7 +230,7 @@ def test_groups_follow_the_rows_that_empty_cells_leave(tmp_path):
         ({"time": "when"}, "no time column 'when' in the file"),
         ({"group": "class"}, "'class' is the target, so it cannot be the group column"),
         ({"group": "day", "time": "day"}, "'day' cannot be the group column and the time column"),
-        ({"time": "person"}, "'person' cannot order the rows: Line 2 has 'p0'"),
+        ({"time": "person"}, "'person' cannot order the rows: line 2 has 'p0'"),
     ],
 )
 def test_bad_group_or_time_column_is_refused(tmp_path, options, message):
@@ -241,7 +241,7 @@ def test_bad_group_or_time_column_is_refused(tmp_path, options, message):
 
 def test_empty_time_is_refused_with_its_line(tmp_path):
     days = ["2024-01-02"] * 20 + ["", "?"] + ["2024-02-02"] * 20
-    with pytest.raises(DataError, match="'day' has 2 empty cells, the first in Line 22"):
+    with pytest.raises(DataError, match="'day' has 2 empty cells, the first in line 22"):
         load(write(tmp_path, days, ["p"] * 42), target="class", time="day")
 
 
