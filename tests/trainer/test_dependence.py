@@ -19,7 +19,8 @@ from trainer.evaluate.tables import interval_of
 from trainer.sklearn_api.estimator_input import read_groups
 from trainer.sklearn_api.estimators import make_classifier
 from trainer.table import Labels, RowGroups, RowTimes, Table, numeric_table
-from trainer.training.run import TrainRequest, train, unseen_accuracy
+from trainer.training.metrics import unseen_accuracy
+from trainer.training.run import TrainRequest, train
 
 SIMULATIONS = 100
 

@@ -15,7 +15,7 @@ from trainer.data.formats.raw import RawTable
 from trainer.data.reader import ColumnParsing, build_as_read
 from trainer.errors import DataError, closest, list_names
 from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table, fingerprint
-from trainer.training.run import metrics_of
+from trainer.training.metrics import metrics_of
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Tree, grow, to_draft
 

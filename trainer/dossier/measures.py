@@ -13,7 +13,7 @@ from trainer.errors import DataError
 from trainer.evaluate.curves import brier, curve
 from trainer.evaluate.groups import FEWEST
 from trainer.evaluate.intervals import wilson
-from trainer.training.run import unseen_accuracy
+from trainer.training.metrics import unseen_accuracy
 from trainer.tree.nodes import tree_from_json
 
 CLASS_SHARES = 3  # so many classes at most have their own shares in a table of groups

@@ -11,7 +11,8 @@ import numpy as np
 from trainer.data.folds import Folds, assign_folds, rows_record
 from trainer.evaluate.study import FoldRecord, Study, StudyDataset
 from trainer.evaluate.tables import interval_of
-from trainer.training.run import MAX_FOLD_NODES, crossed_metrics, metrics_of
+from trainer.training.metrics import crossed_metrics, metrics_of
+from trainer.training.run import MAX_FOLD_NODES
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import tree_from_json
 

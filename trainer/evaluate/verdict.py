@@ -16,7 +16,7 @@ from trainer.evaluate.intervals import mcnemar
 from trainer.methods.base import Settings
 from trainer.training import single_leaf
 from trainer.training.claims import read_claim
-from trainer.training.run import unseen_accuracy
+from trainer.training.metrics import unseen_accuracy
 from trainer.tree.file import ModelFile
 from trainer.tree.numbers import THIN, number_text, points_text
 

@@ -18,8 +18,8 @@ from trainer.data.problem import Problem
 from trainer.methods.base import Method, Settings, Solution
 from trainer.solver_common.problem_setup import searched_settings
 from trainer.table import fingerprint
+from trainer.training.metrics import metrics_of
 from trainer.training.proof_file import ProofLimits, write_proof
-from trainer.training.run import metrics_of
 from trainer.tree.file import ModelFile, write
 from trainer.tree.nodes import Tree
 

@@ -1,4 +1,4 @@
-"""A training run on one page: problem, method, tree, check, held-out accuracy, model file.
+"""A training run on one page: problem, method, tree, check, model file.
 
 The method runs in a worker thread (`trainer.training.supervised_thread`), since Python delivers signals to the main thread only.
 """
@@ -18,9 +18,8 @@ import numpy as np
 from trainer.certificate import OPTIMAL_GAP, Certificate, Evidence, Guarantee, Progress, Status, relative_gap
 from trainer.data.column_statistics import describe_columns
 from trainer.data.costs import RowCosts
-from trainer.data.folds import SET_ASIDE, Folds, assign_folds, check_evaluation, group_sums, holdout, rows_record
+from trainer.data.folds import Folds, assign_folds, check_evaluation, holdout, rows_record
 from trainer.data.problem import Problem
-from trainer.data.share_interval import of_costs, of_folds, of_groups, widest, wilson
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.goal import Goal
 from trainer.methods.base import Method, Settings, Solution
@@ -29,13 +28,13 @@ from trainer.methods.scope import scope_of
 from trainer.registry import METHODS, get
 from trainer.solver_common.problem_setup import costs_of, limits_of, pose, searched_settings
 from trainer.table import Labels, Table, fingerprint
-from trainer.training import single_leaf
-from trainer.training.claims import read_claim
+from trainer.training.metrics import JudgedRows, crossed_metrics, held_out_costs, held_out_groups, metrics_of
 from trainer.training.proof_file import ProofLimits, write_proof
 from trainer.training.recovery import RecoveredRun, solution_from_progress
+from trainer.training.summary import summary_of
 from trainer.training.supervised_thread import TICK, prepare, solve
 from trainer.tree.file import ModelFile
-from trainer.tree.nodes import Draft, Tree, simplify, to_draft, training_counts
+from trainer.tree.nodes import Draft, Tree, simplify, to_draft
 
 TOLERANCE = 1e-9
 SAME = 1e-12  # gap of one number that was computed in two ways
@@ -368,86 +367,6 @@ def _weights(request: TrainRequest, rows: np.ndarray) -> np.ndarray | None:
     return None if request.weights is None else request.weights[rows].astype(np.int64)
 
 
-def metrics_of(
-    tree: Tree,
-    matrix: np.ndarray,
-    codes: np.ndarray,
-    weights: np.ndarray | None,
-    costs: RowCosts | None = None,
-    constant: int = 0,
-) -> dict[str, Any]:
-    """Rows, right ones, accuracy and confusion matrix of a tree on some rows; `weights` int64 (rows,), None for one each.
-
-    With the `costs` of the rows also the cost: in total, per row, by true class and answer, and of the answer `constant` to all rows.
-    """
-    correct, confusion = training_counts(tree, matrix, codes, weights)
-    n = int(confusion.sum())
-    found = {"n": n, "correct": correct, "accuracy": correct / n, "confusion": confusion.tolist()}
-    if costs is None:
-        return found
-    by_class = costs.by_class(codes, tree.predict(matrix))
-    cost = int(by_class.sum())
-    return found | {
-        "cost": costs.in_unit(cost),
-        "cost_per_row": costs.in_unit(Fraction(cost, n)),
-        "constant_cost": costs.in_unit(costs.constants[constant]),
-        "cost_confusion": [[costs.in_unit(int(cell)) for cell in row] for row in by_class],
-    }
-
-
-def held_out_groups(tree: Tree, table: Table, codes: np.ndarray, weights: np.ndarray | None) -> dict[str, Any]:
-    """Return the number of groups of held-out rows and the interval over them; nothing without groups."""
-    if table.groups is None:
-        return {}
-    judged = JudgedRows()
-    judged.add(tree, table, codes, weights)
-    return judged.to_json(table, 0)
-
-
-def held_out_costs(tree: Tree, table: Table, costs: RowCosts | None) -> dict[str, Any]:
-    """Return the interval of the cost per held-out row, over rows or over their groups; nothing without costs."""
-    if costs is None:
-        return {}
-    groups = np.arange(len(table)) if table.groups is None else table.groups.codes
-    each = costs.weighted[np.arange(len(table)), tree.predict(table.matrix())].astype(np.float64)
-    interval = of_costs(
-        group_sums(each * float(costs.step), groups), group_sums(costs.weights.astype(np.float64), groups)
-    )
-    return {"cost_interval": None if interval is None else list(interval)}
-
-
-class JudgedRows:
-    """The rows that trees judged without having seen them, fold by fold: group, correct weight and weight of each."""
-
-    def __init__(self) -> None:
-        self._groups: list[np.ndarray] = []
-        self._correct: list[np.ndarray] = []
-        self._weights: list[np.ndarray] = []
-
-    def add(self, tree: Tree, table: Table, codes: np.ndarray, weights: np.ndarray | None) -> None:
-        """Count the rows of a fold; `codes` (n,) are their classes."""
-        own = np.ones(len(codes)) if weights is None else weights.astype(np.float64)
-        self._groups.append(np.arange(len(codes)) if table.groups is None else table.groups.codes)
-        self._correct.append(own * (tree.predict(table.matrix()) == codes))
-        self._weights.append(own)
-
-    def to_json(self, table: Table, folds: int) -> dict[str, Any]:
-        """Return the interval of the accuracy over groups and over folds that follow time; `folds`: 0 for held-out rows."""
-        record: dict[str, Any] = {}
-        intervals = []
-        if table.groups is not None:
-            groups = np.concatenate(self._groups)
-            correct = group_sums(np.concatenate(self._correct), groups)
-            rows = group_sums(np.concatenate(self._weights), groups)
-            record["groups"] = len(rows)
-            intervals.append(of_groups(correct, rows, folds))
-        if table.times is not None and folds:
-            sums = [np.array([own.sum() for own in part]) for part in (self._correct, self._weights)]
-            intervals.append(of_groups(sums[0], sums[1], folds))
-        interval = widest(intervals)
-        return record | {"interval": None if interval is None else list(interval)}
-
-
 def _cross_validate(
     method: Method, request: TrainRequest, settings: Settings, monitor: Monitor, folds: Folds
 ) -> tuple[dict[str, Any], list[Tree]]:
@@ -495,21 +414,6 @@ def _cross_validate(
     return found, trees
 
 
-def crossed_metrics(
-    folds: int, accuracies: list[float], leaves: list[int], confusion: np.ndarray | None, counts: tuple[int, int]
-) -> dict[str, Any]:
-    """What a model file says about a complete cross-validation; `counts`: rows that are right, and all."""
-    return {
-        "folds": folds,
-        "accuracies": accuracies,
-        "accuracy": float(np.mean(accuracies)),
-        "deviation": float(np.std(accuracies, ddof=1)),
-        "leaves": leaves,
-        "n": counts[1],
-        "correct": counts[0],
-    } | ({} if confusion is None else {"confusion": confusion.tolist()})
-
-
 def _forward_cancel(outer: Monitor, inner: Monitor) -> threading.Event:
     """Pass a cancel of the whole run on to the fold that is running."""
     done = threading.Event()
@@ -522,96 +426,6 @@ def _forward_cancel(outer: Monitor, inner: Monitor) -> threading.Event:
 
     threading.Thread(target=watch, name="cancel", daemon=True).start()
     return done
-
-
-def summary_of(model: ModelFile, certificate: Certificate, problem: Problem, solution: Solution) -> dict[str, Any]:
-    """The JSON of `train`."""
-    claim = read_claim(model.certificate)
-    return (
-        {
-            "method": certificate.method,
-            "status": str(certificate.status),
-            "claim": claim.words,
-            "proved_optimal": claim.proved_optimal,
-            "objective": certificate.objective,
-            "bound": certificate.bound,
-            "gap": certificate.gap,
-            "mip_gap": certificate.mip_gap,
-            "unproved": certificate.unproved,
-            "scope": certificate.scope,
-            "note": certificate.note,
-            "distance": next((e for e in certificate.evidence if e["kind"] == Evidence.DISTANCE), None),
-            "train_accuracy": Fraction(certificate.correct, certificate.n).__float__(),
-            "correct": certificate.correct,
-            "n": certificate.n,
-            "features": len(problem.table.columns),
-            "missing": {column.name: str(column.missing) for column in problem.table.schema},
-            "encoded_features": solution.encoded_features,
-            "classes": list(problem.labels.classes),
-            "depth": certificate.depth,
-            "leaves": certificate.leaves,
-            "single_leaf": single_leaf.reason(model) or None,
-            "seconds": certificate.seconds,
-            "nodes": certificate.nodes,
-            "solver": certificate.solver,
-            "solver_version": certificate.solver_version,
-            "warm_start_objective": certificate.warm_start_objective,
-            "cuts": certificate.cuts,
-            "splits": certificate.splits,
-            "splits_proved": certificate.splits_proved,
-            "metrics": {name: {k: v for k, v in m.items() if k != "confusion"} for name, m in model.metrics.items()},
-            "proof": next((e for e in model.certificate["evidence"] if e["kind"] == Evidence.PROOF), None),
-            "version": model.version,
-        }
-        | dependence_summary(model)
-        | _cost_summary(certificate)
-    )
-
-
-def dependence_summary(model: ModelFile) -> dict[str, Any]:
-    """Return the members "group", "time" and "unseen_accuracy" of `train --json`, each where it applies."""
-    rows = model.rows or {}
-    signs = rows.get("held_out") or ""
-    found: dict[str, Any] = {}
-    for name in ("group", "time"):
-        if name in rows:
-            found[name] = {"column": rows[name]["column"]}
-    by_fold = (model.metrics.get("cross_validation") or {}).get("by_fold")
-    if found and by_fold:
-        found |= {"by_fold": by_fold}
-    if found and SET_ASIDE in signs:
-        found |= {"set_aside": signs.count(SET_ASIDE)}
-    unseen = unseen_accuracy(model.metrics)
-    return found if unseen is None else found | {"unseen_accuracy": unseen}
-
-
-def unseen_accuracy(metrics: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the accuracy on unseen rows with its 95 % interval and what was counted; None if no rows were unseen.
-
-    A cross-validation stands before held-out rows. The interval is over `groups` where rows have groups, and over folds that
-    follow time.
-    """
-    crossed = metrics.get("cross_validation") or {}
-    test = metrics.get("test") or {}
-    used = crossed if crossed.get("accuracy") is not None else test
-    if not used.get("n"):
-        return None
-    correct = int(used["correct"])
-    n = int(used["n"])
-    record: dict[str, Any] = {"accuracy": correct / n, "correct": correct, "n": n}
-    if "interval" in used:
-        return record | {name: used[name] for name in ("groups", "interval") if name in used}
-    interval = of_folds(correct, n, len(crossed["accuracies"])) if used is crossed else wilson(correct, n)
-    return record | {"interval": None if interval is None else list(interval)}
-
-
-def _cost_summary(certificate: Certificate) -> dict[str, Any]:
-    """Return what `train` prints about costs; nothing without them."""
-    costs = certificate.costs
-    if costs is None:
-        return {}
-    named = {"cost_unit": costs["unit"]}
-    return named | {name: costs[name] for name in ("cost", "cost_per_row", "best_constant", "least", "rounding_error")}
 
 
 def save(model: ModelFile, path: str | Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainer.training.run import unseen_accuracy
+from trainer.training.metrics import unseen_accuracy
 from trainer.tree.file import ModelFile
 from trainer.tree.numbers import count_words
 

@@ -41,8 +41,10 @@ from trainer.registry import METHODS, editable_ids, get
 from trainer.solver_common.problem_setup import limits_of, pose
 from trainer.table import fingerprint
 from trainer.training.claims import read_claim
+from trainer.training.metrics import held_out_groups, metrics_of
 from trainer.training.proof_file import ProofLimits, write_proof
-from trainer.training.run import TrainRequest, TrainResult, certify, held_out_groups, metrics_of, summary_of
+from trainer.training.run import TrainRequest, TrainResult, certify
+from trainer.training.summary import summary_of
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Tree, to_draft
 from trainer.version import VERSION

@@ -11,7 +11,7 @@ from octweb.registry.workspace.scene import TRAINING, UNSEEN, ModelScene
 from trainer.evaluate.curves import Curve, brier, curve
 from trainer.evaluate.intervals import Interval, wilson
 from trainer.training.claims import cost_sentence, saving_sentence
-from trainer.training.run import unseen_accuracy
+from trainer.training.metrics import unseen_accuracy
 from trainer.training.unseen import unseen_words
 from trainer.tree.describe import number_text
 from trainer.tree.render.palette import swatch

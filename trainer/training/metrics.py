@@ -1,0 +1,130 @@
+"""How often a tree is right: the metrics of a model file, on training rows, held-out rows and folds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from trainer.data.costs import RowCosts
+from trainer.data.folds import group_sums
+from trainer.data.share_interval import of_costs, of_folds, of_groups, widest, wilson
+from trainer.table import Table
+from trainer.tree.nodes import Tree, training_counts
+
+
+def metrics_of(
+    tree: Tree,
+    matrix: np.ndarray,
+    codes: np.ndarray,
+    weights: np.ndarray | None,
+    costs: RowCosts | None = None,
+    constant: int = 0,
+) -> dict[str, Any]:
+    """Rows, right ones, accuracy and confusion matrix of a tree on some rows; `weights` int64 (rows,), None for one each.
+
+    With the `costs` of the rows also the cost: in total, per row, by true class and answer, and of the answer `constant` to all rows.
+    """
+    correct, confusion = training_counts(tree, matrix, codes, weights)
+    n = int(confusion.sum())
+    found = {"n": n, "correct": correct, "accuracy": correct / n, "confusion": confusion.tolist()}
+    if costs is None:
+        return found
+    by_class = costs.by_class(codes, tree.predict(matrix))
+    cost = int(by_class.sum())
+    return found | {
+        "cost": costs.in_unit(cost),
+        "cost_per_row": costs.in_unit(Fraction(cost, n)),
+        "constant_cost": costs.in_unit(costs.constants[constant]),
+        "cost_confusion": [[costs.in_unit(int(cell)) for cell in row] for row in by_class],
+    }
+
+
+def held_out_groups(tree: Tree, table: Table, codes: np.ndarray, weights: np.ndarray | None) -> dict[str, Any]:
+    """Return the number of groups of held-out rows and the interval over them; nothing without groups."""
+    if table.groups is None:
+        return {}
+    judged = JudgedRows()
+    judged.add(tree, table, codes, weights)
+    return judged.to_json(table, 0)
+
+
+def held_out_costs(tree: Tree, table: Table, costs: RowCosts | None) -> dict[str, Any]:
+    """Return the interval of the cost per held-out row, over rows or over their groups; nothing without costs."""
+    if costs is None:
+        return {}
+    groups = np.arange(len(table)) if table.groups is None else table.groups.codes
+    each = costs.weighted[np.arange(len(table)), tree.predict(table.matrix())].astype(np.float64)
+    interval = of_costs(
+        group_sums(each * float(costs.step), groups), group_sums(costs.weights.astype(np.float64), groups)
+    )
+    return {"cost_interval": None if interval is None else list(interval)}
+
+
+class JudgedRows:
+    """The rows that trees judged without having seen them, fold by fold: group, correct weight and weight of each."""
+
+    def __init__(self) -> None:
+        self._groups: list[np.ndarray] = []
+        self._correct: list[np.ndarray] = []
+        self._weights: list[np.ndarray] = []
+
+    def add(self, tree: Tree, table: Table, codes: np.ndarray, weights: np.ndarray | None) -> None:
+        """Count the rows of a fold; `codes` (n,) are their classes."""
+        own = np.ones(len(codes)) if weights is None else weights.astype(np.float64)
+        self._groups.append(np.arange(len(codes)) if table.groups is None else table.groups.codes)
+        self._correct.append(own * (tree.predict(table.matrix()) == codes))
+        self._weights.append(own)
+
+    def to_json(self, table: Table, folds: int) -> dict[str, Any]:
+        """Return the interval of the accuracy over groups and over folds that follow time; `folds`: 0 for held-out rows."""
+        record: dict[str, Any] = {}
+        intervals = []
+        if table.groups is not None:
+            groups = np.concatenate(self._groups)
+            correct = group_sums(np.concatenate(self._correct), groups)
+            rows = group_sums(np.concatenate(self._weights), groups)
+            record["groups"] = len(rows)
+            intervals.append(of_groups(correct, rows, folds))
+        if table.times is not None and folds:
+            sums = [np.array([own.sum() for own in part]) for part in (self._correct, self._weights)]
+            intervals.append(of_groups(sums[0], sums[1], folds))
+        interval = widest(intervals)
+        return record | {"interval": None if interval is None else list(interval)}
+
+
+def crossed_metrics(
+    folds: int, accuracies: list[float], leaves: list[int], confusion: np.ndarray | None, counts: tuple[int, int]
+) -> dict[str, Any]:
+    """What a model file says about a complete cross-validation; `counts`: rows that are right, and all."""
+    return {
+        "folds": folds,
+        "accuracies": accuracies,
+        "accuracy": float(np.mean(accuracies)),
+        "deviation": float(np.std(accuracies, ddof=1)),
+        "leaves": leaves,
+        "n": counts[1],
+        "correct": counts[0],
+    } | ({} if confusion is None else {"confusion": confusion.tolist()})
+
+
+def unseen_accuracy(metrics: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the accuracy on unseen rows with its 95 % interval and what was counted; None if no rows were unseen.
+
+    A cross-validation stands before held-out rows. The interval is over `groups` where rows have groups, and over folds that
+    follow time.
+    """
+    crossed = metrics.get("cross_validation") or {}
+    test = metrics.get("test") or {}
+    used = crossed if crossed.get("accuracy") is not None else test
+    if not used.get("n"):
+        return None
+    correct = int(used["correct"])
+    n = int(used["n"])
+    record: dict[str, Any] = {"accuracy": correct / n, "correct": correct, "n": n}
+    if "interval" in used:
+        return record | {name: used[name] for name in ("groups", "interval") if name in used}
+    interval = of_folds(correct, n, len(crossed["accuracies"])) if used is crossed else wilson(correct, n)
+    return record | {"interval": None if interval is None else list(interval)}

@@ -1,0 +1,85 @@
+"""The record of a training that `train --json` prints."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from trainer.certificate import Certificate, Evidence
+from trainer.data.folds import SET_ASIDE
+from trainer.data.problem import Problem
+from trainer.methods.base import Solution
+from trainer.training import single_leaf
+from trainer.training.claims import read_claim
+from trainer.training.metrics import unseen_accuracy
+from trainer.tree.file import ModelFile
+
+
+def summary_of(model: ModelFile, certificate: Certificate, problem: Problem, solution: Solution) -> dict[str, Any]:
+    """The JSON of `train`."""
+    claim = read_claim(model.certificate)
+    return (
+        {
+            "method": certificate.method,
+            "status": str(certificate.status),
+            "claim": claim.words,
+            "proved_optimal": claim.proved_optimal,
+            "objective": certificate.objective,
+            "bound": certificate.bound,
+            "gap": certificate.gap,
+            "mip_gap": certificate.mip_gap,
+            "unproved": certificate.unproved,
+            "scope": certificate.scope,
+            "note": certificate.note,
+            "distance": next((e for e in certificate.evidence if e["kind"] == Evidence.DISTANCE), None),
+            "train_accuracy": Fraction(certificate.correct, certificate.n).__float__(),
+            "correct": certificate.correct,
+            "n": certificate.n,
+            "features": len(problem.table.columns),
+            "missing": {column.name: str(column.missing) for column in problem.table.schema},
+            "encoded_features": solution.encoded_features,
+            "classes": list(problem.labels.classes),
+            "depth": certificate.depth,
+            "leaves": certificate.leaves,
+            "single_leaf": single_leaf.reason(model) or None,
+            "seconds": certificate.seconds,
+            "nodes": certificate.nodes,
+            "solver": certificate.solver,
+            "solver_version": certificate.solver_version,
+            "warm_start_objective": certificate.warm_start_objective,
+            "cuts": certificate.cuts,
+            "splits": certificate.splits,
+            "splits_proved": certificate.splits_proved,
+            "metrics": {name: {k: v for k, v in m.items() if k != "confusion"} for name, m in model.metrics.items()},
+            "proof": next((e for e in model.certificate["evidence"] if e["kind"] == Evidence.PROOF), None),
+            "version": model.version,
+        }
+        | dependence_summary(model)
+        | _cost_summary(certificate)
+    )
+
+
+def dependence_summary(model: ModelFile) -> dict[str, Any]:
+    """Return the members "group", "time" and "unseen_accuracy" of `train --json`, each where it applies."""
+    rows = model.rows or {}
+    signs = rows.get("held_out") or ""
+    found: dict[str, Any] = {}
+    for name in ("group", "time"):
+        if name in rows:
+            found[name] = {"column": rows[name]["column"]}
+    by_fold = (model.metrics.get("cross_validation") or {}).get("by_fold")
+    if found and by_fold:
+        found |= {"by_fold": by_fold}
+    if found and SET_ASIDE in signs:
+        found |= {"set_aside": signs.count(SET_ASIDE)}
+    unseen = unseen_accuracy(model.metrics)
+    return found if unseen is None else found | {"unseen_accuracy": unseen}
+
+
+def _cost_summary(certificate: Certificate) -> dict[str, Any]:
+    """Return what `train` prints about costs; nothing without them."""
+    costs = certificate.costs
+    if costs is None:
+        return {}
+    named = {"cost_unit": costs["unit"]}
+    return named | {name: costs[name] for name in ("cost", "cost_per_row", "best_constant", "least", "rounding_error")}
