@@ -17,6 +17,7 @@ import numpy as np
 from trainer.check.proof.model import ModelTable
 from trainer.check.proof.space.questions import lower_median
 from trainer.check.recount.findings import Finding, recounted, unjudged
+from trainer.check.recount.table.contract import contract_findings
 from trainer.check.recount.table.dependent import (
     Dependence,
     dependence_columns,
@@ -131,7 +132,7 @@ def _data(model: dict[str, Any], pieces: Iterable[Piece], cells: list[list[str]]
             *_kinds(model, values, gaps),
             *_steps_and_units(model, data.training),
             *_fills(model, data.training),
-            *_ranges(model, data.training),
+            *contract_findings(model, data.training),
             *said,
         ]
     )
@@ -237,22 +238,6 @@ def _fills(model: dict[str, Any], rows: ModelTable) -> list[Finding]:
             return [recounted("columns", False, words, "basis")]
         if column.get("fill_seen", True) != bool(np.isnan(values).any()):
             words = f"Column '{column['name']}' says wrongly whether training rows had empty cells."
-            return [recounted("columns", False, words, "basis")]
-    return []
-
-
-def _ranges(model: dict[str, Any], rows: ModelTable) -> list[Finding]:
-    """Refute ranges that leave a training value out, or that are wider than two units of change."""
-    stated = (model.get("contract") or {}).get("columns") or {}
-    for column, own in zip(model["columns"], rows.columns, strict=True):
-        ends = (stated.get(column["name"]) or {}).get("range")
-        values = own[~np.isnan(own)]
-        if ends is None or column["kind"] == "categorical" or not len(values):
-            continue
-        slack = float(column.get("change_unit") or 0)
-        gaps = (float(values.min()) - float(ends[0]), float(ends[1]) - float(values.max()))
-        if not all(0 <= gap <= slack for gap in gaps):
-            words = f"Column '{column['name']}' states the range {ends}, which is not that of the training rows."
             return [recounted("columns", False, words, "basis")]
     return []
 

@@ -1,0 +1,87 @@
+"""The contract of the table: the type of the classes, and the range and the policy of each column, again."""
+
+from __future__ import annotations
+
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import Any
+
+import numpy as np
+
+from trainer.check.proof.model import ModelTable
+from trainer.check.recount.findings import Finding, recounted
+
+POLICIES = ("branch", "warn", "refuse")
+LARGEST_EXACT = 1 << 53  # from here on doubles do not have every whole number
+PARTS = 10  # of a unit of change, to which the ends of a range are rounded outward
+
+
+def contract_findings(model: dict[str, Any], rows: ModelTable) -> list[Finding]:
+    """Return a line that refutes the contract, or none; a file of an earlier version has no contract."""
+    stated = model.get("contract")
+    if stated is None:
+        return []
+    trouble = _trouble(model, stated, rows)
+    return [recounted("contract", False, trouble, "basis")] if trouble else []
+
+
+def _trouble(model: dict[str, Any], stated: Any, rows: ModelTable) -> str:
+    if not (
+        isinstance(stated, dict) and isinstance(stated.get("target"), dict) and isinstance(stated.get("columns"), dict)
+    ):
+        return "It is no contract: 'target' and 'columns' are needed."
+    kind = stated["target"].get("type")
+    if not _is_type(kind, model["classes"]):
+        return f"The classes are not values of the type '{str(kind)[:40]}'."
+    for column, values in zip(model["columns"], rows.columns, strict=True):
+        trouble = _column_trouble(column, stated["columns"].get(column["name"]), values)
+        if trouble:
+            return f"Column '{column['name']}': {trouble}"
+    unknown = set(stated["columns"]) - {column["name"] for column in model["columns"]}
+    return f"There is no column '{sorted(unknown)[0][:40]}'." if unknown else ""
+
+
+def _is_type(kind: Any, classes: list[str]) -> bool:
+    """Return whether every class reads as a value of the type."""
+    if kind == "text":
+        return True
+    if kind == "bool":
+        return {name.lower() for name in classes} <= {"true", "false"}
+    if kind not in ("int", "float"):
+        return False
+    try:
+        values = [int(name) if kind == "int" else float(name) for name in classes]
+    except ValueError:
+        return False
+    return len(set(values)) == len(classes)
+
+
+def _column_trouble(column: dict[str, Any], own: Any, values: np.ndarray) -> str:
+    if own is None:
+        return ""
+    if not isinstance(own, dict):
+        return "its part of the contract has no members."
+    policy = own.get("unknown")
+    if policy is not None and (policy not in POLICIES or column["kind"] != "categorical"):
+        return f"'{str(policy)[:40]}' is no policy for its unknown values."
+    if "range" not in own:
+        return ""
+    expected = None if column["kind"] == "categorical" else _range(column, values)
+    if expected is None or own["range"] != expected:
+        return f"it states the range {str(own['range'])[:80]}; the training rows give {expected}."
+    return ""
+
+
+def _range(column: dict[str, Any], values: np.ndarray) -> list[float] | None:
+    """Return smallest and largest training value, rounded outward to a tenth of the unit of change."""
+    finite = values[np.isfinite(values)]
+    if not len(finite) or not column.get("change_unit"):
+        return None
+    step = Decimal(repr(float(column["change_unit"]))) / PARTS
+    return [_outward(float(finite.min()), step, ROUND_FLOOR), _outward(float(finite.max()), step, ROUND_CEILING)]
+
+
+def _outward(value: float, step: Decimal, rounding: str) -> float:
+    steps = Decimal(repr(value)) / step
+    if abs(steps) > LARGEST_EXACT:
+        return value
+    return float(steps.to_integral_value(rounding) * step) + 0.0
