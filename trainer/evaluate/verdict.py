@@ -77,6 +77,11 @@ class TreeVerdict:
         return self.kind == "good"
 
     @property
+    def warns(self) -> bool:
+        """Whether it says more than the accuracy beside the base rate."""
+        return self.kind not in ("good", "unknown")
+
+    @property
     def no_better(self) -> bool:
         """Whether the tree is no better than a single answer for everybody."""
         return self.kind in ("constant", "worse", "chance")
