@@ -66,11 +66,11 @@ def test_next_step_opens_form_with_proposed_settings(model, owner, client):
     assert form.method.id == "cart"
 
 
-@pytest.mark.parametrize("address", ["/", "/models/"])
-def test_lists_show_base_rate_beside_accuracy(model, owner, client, address):
+@pytest.mark.parametrize("address", ["/", "/models/", "/models/{pk}/"])
+def test_base_rate_stands_beside_accuracy(model, owner, client, address):
     client.force_login(owner)
     rate = read_verdict(model_file(model)).base_rate
-    page = visible(client.get(address).content.decode())
+    page = visible(client.get(address.format(pk=model.pk)).content.decode())
     assert f"one answer: {100 * rate.share:.1f} %" in page.replace("\u202f", " ")
 
 
