@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from common import encodings
+from common import best, encodings
 
 from trainer.data.cost_text import read_costs
 from trainer.data.costs import row_costs
@@ -61,19 +59,6 @@ def copies(X: np.ndarray, y: np.ndarray, costs: np.ndarray) -> tuple[np.ndarray,
     return X[rows], answers.astype(np.int32), own.copies[rows, answers], own
 
 
-def best(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
-    """Return the CPU seconds of the fastest run, and its answer."""
-    fastest = float("inf")
-    answer = None
-    for _ in range(repeats):
-        started = time.process_time()
-        answer = work()
-        fastest = min(fastest, time.process_time() - started)
-        if fastest > 2:
-            break
-    return fastest, answer
-
-
 def search(X: np.ndarray, y: np.ndarray, weights: np.ndarray | None, depth: int, limit: float) -> ExactResult:
     problem = BinaryProblem(X, y, n_classes=2, depth=depth, weights=weights)
     return solve_binary(problem, limits=SearchLimits(time_limit=limit))
@@ -92,7 +77,7 @@ def peer(kind: str, X: np.ndarray, y: np.ndarray, costs: np.ndarray, depth: int,
 
 
 def compare(folder: Path, name: str, depth: int, repeats: int, limit: float) -> dict[str, float]:
-    """Print a line, and return its ratios by what was compared."""
+    """Print a line; return the ratio of times for each comparison."""
     X, y = load(folder, name)
     errors, _ = best(lambda: search(X, y, None, depth, limit), repeats)
     ratios: dict[str, float] = {}

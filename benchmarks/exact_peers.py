@@ -9,13 +9,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
-from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from common import best
 from pydl85 import DL85Classifier
 from pystreed import STreeDClassifier
 
@@ -42,19 +41,6 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
     y = pd.factorize(table.iloc[:, -1], sort=True)[0].astype(np.int32)
     questions = [table[c] <= v for c in table.columns[:-1] for v in sorted(table[c].unique())[:-1]]
     return np.column_stack(questions).astype(np.uint8), y
-
-
-def best(work: Callable[[], object], repeats: int) -> tuple[float, object]:
-    """CPU seconds of the fastest run, and its answer."""
-    fastest = float("inf")
-    answer = None
-    for _ in range(repeats):
-        started = time.process_time()
-        answer = work()
-        fastest = min(fastest, time.process_time() - started)
-        if fastest > 2:
-            break
-    return fastest, answer
 
 
 def compare(name: str, depth: int, penalty: str, repeats: int, limit: float) -> tuple[float, float]:

@@ -247,7 +247,7 @@ def _factor(element: Element, bare: Fields, sums: Mapping[str, WeightedSum]) -> 
 
 
 def _missing_column(element: Element, bare: Fields) -> int:
-    """The column of which `element` asks whether it is missing."""
+    """The column that an `isMissing` element names."""
     parts = element.children
     if element.get("function") != "isMissing" or [p.name for p in parts] != ["FieldRef"]:
         raise ConversionError(f"{element} does not ask whether a column is missing.")

@@ -72,7 +72,7 @@ class Folds:
         return "".join(np.where(self.of_row < 0, NO_FOLD, SIGNS[self.of_row]).tolist())
 
     def _grouped_with(self, fold: int) -> np.ndarray:
-        """Return which rows a fold judges, or are in a group of which it judges a row."""
+        """Return the rows that a fold judges, and all other rows of their groups, as bool (n,)."""
         judged = self.of_row == fold
         if self.groups is None:
             return judged

@@ -78,7 +78,7 @@ def split_rewards(table: Table, rewards: RewardTable) -> tuple[Table, FloatArray
     Raises
     ------
     ParameterError
-        If a cell that holds a reward is empty, or if no other column is left.
+        If a cell of a reward column is empty, or all columns hold rewards.
     """
     columns = {column.schema.name: column for column in table.columns}
     values = np.empty((len(table), len(rewards.terms)))

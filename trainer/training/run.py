@@ -97,13 +97,7 @@ def train(
     train_rows, test_rows = holdout(request.labels.codes, request.test_share, seed, request.table)
     folds = assign_folds(request.labels.codes, request.folds, seed, request.table) if request.folds else None
     problem = _problem(request, settings, train_rows, start=request.warm_start)
-    test_costs = costs_of(
-        request.table.take(test_rows),
-        request.labels.take(test_rows),
-        settings,
-        weights=_weights(request, test_rows),
-        given=None if request.costs is None else request.costs[test_rows],
-    )
+    _held_out_costs(request, settings, test_rows)  # costs that cannot be read end the run here, before the search
     prepare(problem)
     monitor = Monitor(limits_of(settings), sink)
     if on_start is not None:
@@ -116,17 +110,7 @@ def train(
         leaves=tree.n_leaves,
         draft=to_draft(tree),
     )
-    constant = 0 if problem.costs is None else problem.costs.best_constant
-    metrics: dict[str, Any] = {
-        "train": metrics_of(tree, problem.matrix, problem.y, problem.weights, problem.costs, constant)
-    }
-    if len(test_rows):
-        test = request.table.take(test_rows)
-        codes = request.labels.codes[test_rows]
-        weights = _weights(request, test_rows)
-        metrics["test"] = metrics_of(tree, test.matrix(), codes, weights, test_costs, constant)
-        metrics["test"] |= held_out_groups(tree, test, codes, weights)
-        metrics["test"] |= held_out_costs(tree, test, test_costs)
+    metrics = _metrics(request, tree, test_rows, problem, settings)
     fold_trees = None
     if folds is not None and (monitor.cancelled or request.left is not None):
         folds = None
@@ -137,16 +121,10 @@ def train(
     claim = certificate.to_json()
     if request.proof is not None and not monitor.cancelled:
         monitor.report(phase="proof")
+        searched = searched_settings(problem, settings)
+        limits = request.proof_limits
         claim["evidence"].append(
-            write_proof(
-                request.proof,
-                problem.searched,
-                method,
-                searched_settings(problem, settings),
-                solution,
-                request.proof_limits,
-                lambda: monitor.cancelled,
-            )
+            write_proof(request.proof, problem.searched, method, searched, solution, limits, lambda: monitor.cancelled)
         )
     model = ModelFile(
         tree=describe_columns(tree, problem.matrix),
@@ -167,6 +145,34 @@ def train(
         certificate=certificate,
         summary=summary_of(model, certificate, problem, solution) | {"compile_seconds": monitor.compiled()},
     )
+
+
+def _held_out_costs(request: TrainRequest, settings: Settings, rows: np.ndarray) -> RowCosts | None:
+    """Return what each answer costs in the held-out rows; None without costs. Raises ParameterError."""
+    return costs_of(
+        request.table.take(rows),
+        request.labels.take(rows),
+        settings,
+        weights=_weights(request, rows),
+        given=None if request.costs is None else request.costs[rows],
+    )
+
+
+def _metrics(
+    request: TrainRequest, tree: Tree, rows: np.ndarray, problem: Problem, settings: Settings
+) -> dict[str, Any]:
+    """Return the metrics of the training rows, and of the held-out `rows` with the intervals over groups and costs."""
+    constant = 0 if problem.costs is None else problem.costs.best_constant
+    training = metrics_of(tree, problem.matrix, problem.y, problem.weights, problem.costs, constant)
+    if not len(rows):
+        return {"train": training}
+    table = request.table.take(rows)
+    codes = request.labels.codes[rows]
+    weights = _weights(request, rows)
+    costs = _held_out_costs(request, settings, rows)
+    held_out = metrics_of(tree, table.matrix(), codes, weights, costs, constant)
+    held_out |= held_out_groups(tree, table, codes, weights) | held_out_costs(tree, table, costs)
+    return {"train": training, "test": held_out}
 
 
 def nodes_of_fold(tree: Tree) -> list[dict[str, Any]]:

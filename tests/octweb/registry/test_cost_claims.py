@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import html
 import json
-import re
 from dataclasses import replace
 
 import pytest
@@ -13,6 +11,7 @@ from octweb.datasets import stored
 from octweb.dossier.document import to_html
 from octweb.registry import actions
 from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
+from tests.octweb.visible_text import visible
 from trainer.dossier import dossier as make_dossier
 from trainer.training.claims import LEAST_COST, claim_words, read_claim
 from trainer.training.run import TrainRequest, train
@@ -50,12 +49,6 @@ def document(request_of):
 @pytest.fixture
 def model(owner, dataset, document):  # noqa: F811
     return actions.register(owner=owner, document=document, dataset=dataset, title="Cheapest")
-
-
-def visible(text: str) -> str:
-    """The text of a page without tags and scripts, in single spaces."""
-    text = re.sub(r"<(script|style).*?</\1>|<[^>]*>", " ", text, flags=re.DOTALL)
-    return " ".join(html.unescape(text).replace("\u202f", " ").split())
 
 
 @pytest.mark.parametrize("place", PAGES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import re
 from io import StringIO
@@ -16,6 +15,7 @@ from octweb.registry import actions
 from octweb.workbench import actions as workbench
 from octweb.workbench.models import Step, StepState
 from tests.octweb.runs.conftest import csv_file, dataset  # noqa: F401
+from tests.octweb.visible_text import visible
 from trainer.dossier import dossier as make_dossier
 from trainer.methods.monitor import Monitor
 from trainer.training.claims import read_claim
@@ -66,12 +66,6 @@ def model(owner, dataset, documents):  # noqa: F811
 @pytest.fixture
 def other(owner, dataset, documents):  # noqa: F811
     return actions.register(owner=owner, document=documents[1], dataset=dataset, title="Best")
-
-
-def visible(text: str) -> str:
-    """The text of a page without tags and scripts, in single spaces."""
-    text = re.sub(r"<(script|style).*?</\1>|<[^>]*>", " ", text, flags=re.DOTALL)
-    return " ".join(html.unescape(text).replace("\u202f", " ").split())
 
 
 @pytest.fixture

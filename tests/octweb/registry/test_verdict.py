@@ -15,6 +15,7 @@ from octweb.datasets import actions as datasets
 from octweb.dossier.document import to_html
 from octweb.registry import actions
 from octweb.registry.parsed import model_file
+from tests.octweb.visible_text import visible
 from trainer.dossier import dossier as make_dossier
 from trainer.evaluate.verdict import read_verdict
 from trainer.training.run import TrainRequest, train
@@ -40,11 +41,6 @@ def model(owner, media):
     request = TrainRequest(table=rows, labels=labels, method="cart", parameters={"depth": 4}, test_share=0.3)
     result = train(request)
     return actions.register(owner=owner, document=result.model.to_json(), dataset=table, title="Noise")
-
-
-def visible(text: str) -> str:
-    text = re.sub(r"<(script|style).*?</\1>|<[^>]*>", " ", text, flags=re.DOTALL)
-    return " ".join(html.unescape(text).replace("\\u202f", " ").split())
 
 
 @pytest.mark.parametrize("address", PAGES)

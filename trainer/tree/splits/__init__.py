@@ -51,7 +51,7 @@ def split_to_json(split: Split, schema: Schema) -> dict[str, Any]:
 def rows_go_left(split: Split, matrix: FloatArray, rows: CountArray) -> BoolArray:
     """Return which of `rows` (positions in `matrix`) go left.
 
-    All rows are asked where that reads fewer cells than a copy of whole rows: a split asks few of many columns.
+    A split reads few of many columns. Where a copy of the rows would read more cells, the split is evaluated on all rows.
     """
     if len(rows) * matrix.shape[1] >= len(matrix) * len(split.used):
         return goes_left(split, matrix)[rows]

@@ -56,19 +56,19 @@ def _interval_finding(model: dict[str, Any], data: TableRows, name: str, given: 
         intervals.append(_interval(right, np.bincount(place, weights=weights), folds))
     known = [own for own in intervals if own is not None]
     own = max(known, key=lambda pair: pair[1] - pair[0]) if len(known) == len(intervals) else None
-    said = given.get("interval")
+    stated = given.get("interval")
     groups = None if data.bound.groups is None else len(np.unique(data.bound.groups[judged]))
     words = "The interval over groups, and over folds that follow time, was drawn again."
-    if given.get("groups") != groups or (said is None) != (own is None):
+    if given.get("groups") != groups or (stated is None) != (own is None):
         return recounted(claim, False, words)
-    if own is None or said is None:
+    if own is None or stated is None:
         return recounted(claim, True, words)
     width = own[1] - own[0]
-    holds = len(said) == 2 and all(abs(a - b) <= NEAR * width + 1e-9 for a, b in zip(said, own, strict=True))
+    holds = len(stated) == 2 and all(abs(a - b) <= NEAR * width + 1e-9 for a, b in zip(stated, own, strict=True))
     return recounted(claim, holds, words)
 
 
-def _cost_finding(model: dict[str, Any], data: TableRows, name: str, said: Any) -> Finding:
+def _cost_finding(model: dict[str, Any], data: TableRows, name: str, stated: Any) -> Finding:
     """Return the line on the interval of the cost per held-out row."""
     claim = f"metrics {name} cost interval"
     rows = take_rows(data.rows, data.held_out)
@@ -83,10 +83,10 @@ def _cost_finding(model: dict[str, Any], data: TableRows, name: str, said: Any) 
         place = np.argsort(np.argsort(first))[place]
     own = _cost_interval(np.bincount(place, weights=each), np.bincount(place, weights=rows.plain))
     words = "The interval of the cost per unseen row was drawn again."
-    if own is None or said is None:
-        return recounted(claim, own is said, words)
+    if own is None or stated is None:
+        return recounted(claim, own is stated, words)
     width = own[1] - own[0]
-    holds = len(said) == 2 and all(abs(a - b) <= NEAR * width + 1e-9 for a, b in zip(said, own, strict=True))
+    holds = len(stated) == 2 and all(abs(a - b) <= NEAR * width + 1e-9 for a, b in zip(stated, own, strict=True))
     return recounted(claim, holds, words)
 
 
@@ -162,12 +162,12 @@ def _student(freedom: int) -> float:
 def _by_fold_finding(model: dict[str, Any], data: TableRows, given: list[dict[str, Any]]) -> Finding:
     """Judge how many rows, groups and rows of each class the file counts in each fold."""
     claim = "folds counted"
-    for f, said in enumerate(given):
+    for f, stated in enumerate(given):
         rows = take_rows(data.rows, data.fold == f)
         own: dict[str, Any] = {"rows": len(rows), "training_rows": int(data.trains_for(f).sum())}
         if data.bound.groups is not None:
             own["groups"] = len(np.unique(data.bound.groups[data.fold == f]))
         own["classes"] = np.bincount(rows.labels, minlength=len(model["classes"])).tolist()
-        if said != own:
+        if stated != own:
             return recounted(claim, False, f"Fold {f + 1} has {own}.")
     return recounted(claim, True, f"Rows, groups and classes of {len(given)} folds are as listed.")
