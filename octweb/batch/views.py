@@ -43,7 +43,11 @@ class UploadForm(SaidForm):
     """A model, a file and how the answers are written."""
 
     model = forms.ModelChoiceField(queryset=TreeModel.objects.none(), label="Model", empty_label=None)
-    file = forms.FileField(label="File", allow_empty_file=True, help_text="CSV (also .gz) or Parquet, with a header")
+    file = forms.FileField(
+        label="File",
+        allow_empty_file=True,
+        help_text="CSV (also .gz) or Parquet, with a header line if the training file had one",
+    )
     format = forms.ChoiceField(choices=Format.choices, initial=Format.CSV, label="Answers as")
     keep_columns = forms.BooleanField(
         required=False,

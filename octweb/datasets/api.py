@@ -93,7 +93,11 @@ class NewDatasetSerializer(serializers.Serializer):
     target = StrictTextField(required=False, default="", allow_blank=True, max_length=200)
     delimiter = StrictTextField(required=False, default="", allow_blank=True, max_length=1, trim_whitespace=False)
     encoding = StrictTextField(required=False, default="", allow_blank=True, max_length=40)
-    header = serializers.BooleanField(required=False, default=True)
+    header = serializers.BooleanField(
+        required=False,
+        default=True,
+        help_text="false: the first line is a row; the columns are called 'column 1' and so on",
+    )
     decimal = StrictTextField(
         required=False, default="", allow_blank=True, max_length=20, help_text="point or comma, for all columns"
     )

@@ -47,7 +47,12 @@ class ReadOptions:
 
     def said(self) -> ParsingChoices:
         """All of it as the library takes it; raises DataError for signs and kinds that are not known."""
-        return replace(ParsingChoices.from_json(self.given), delimiter=self.delimiter, encoding=self.encoding)
+        return replace(
+            ParsingChoices.from_json(self.given),
+            delimiter=self.delimiter,
+            encoding=self.encoding,
+            header=None if self.header else False,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

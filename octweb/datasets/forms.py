@@ -95,10 +95,14 @@ def with_remedy(post: QueryDict, names: list[str]) -> QueryDict:
     """
     try:
         mend = json.loads(post.get("mend", ""))
-        name = str(mend["column"])
-    except (ValueError, TypeError, KeyError):
+        name = str(mend.get("column", ""))
+    except (ValueError, TypeError, AttributeError):
         return post
     data = post.copy()
+    if mend.get("header") is False:
+        data["header"] = "no"
+        data["seen"] = ""  # the columns get other names, so what was chosen for them does not count
+        return data
     at = names.index(name) if name in names else None
     if at is not None and mend.get("role") in ("feature", "ignored"):
         data[f"role-{at}"] = mend["role"]
@@ -132,6 +136,8 @@ def findings_card(findings: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]
 
 
 def _button(mend: Mapping[str, Any]) -> str:
+    if mend.get("header") is False:
+        return "Read the first line as data"
     if "merge" in mend:
         return "Merge the spellings"
     if "missing" in mend:

@@ -35,7 +35,7 @@ from trainer.data.parsing import ColumnParsing as TableReading
 from trainer.data.parsing import reading_of
 from trainer.data.parsing.infer import GuessedColumn, guess_target, infer
 from trainer.data.profile import profile
-from trainer.data.reader import build_as_read
+from trainer.data.reader import build_as_read, read_for_model
 from trainer.errors import DataError, TrainerError
 from trainer.table import ColumnKind, Labels, MissingPolicy, Table
 from trainer.tree.file import from_json
@@ -133,7 +133,9 @@ def build_with(
 
 
 def _read_source(source: Path, reading: ReadOptions, limits: ReadLimits) -> RawTable:
-    return read_table(source, header=reading.header, limits=limits, **reading.said().structure)
+    if reading.kept is not None and reading.columns is not None:
+        return read_for_model(source, TableReading.from_json(reading.kept), reading.columns, limits=limits)
+    return read_table(source, limits=limits, **reading.said().structure)
 
 
 def _reading(raw: RawTable, reading: ReadOptions) -> TableReading:

@@ -19,11 +19,16 @@ POLICIES = tuple(str(policy) for policy in MissingPolicy)
 
 
 def add_file_flags(parser: ArgumentParser) -> None:
-    """--delimiter and --encoding, for every command that reads a CSV file."""
+    """Add --delimiter, --encoding and --no-header, for every command that reads a CSV file."""
     parser.add_argument(
         "--delimiter", metavar="SIGN", help="what stands between values: a sign, or comma, semicolon, tab, bar, space"
     )
     parser.add_argument("--encoding", metavar="NAME", help="as utf-8, cp1252, utf-16; detected if it is not given")
+    parser.add_argument(
+        "--no-header",
+        action="store_true",
+        help="the first line is a row; the columns are called 'column 1', 'column 2', ...",
+    )
 
 
 def add_reading_flags(parser: ArgumentParser) -> None:
@@ -76,10 +81,14 @@ def given_of(options: dict[str, Any]) -> ParsingChoices:
         raise ParameterError({"kind": str(error)}) from error
 
 
-def file_options(options: dict[str, Any]) -> dict[str, str | None]:
-    """Delimiter and encoding, None if they were not given."""
+def file_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Return delimiter, encoding and header, None if they were not given."""
     sign = options.get("delimiter")
-    return {"delimiter": DELIMITER_WORDS.get(sign, sign) if sign else None, "encoding": options.get("encoding") or None}
+    return {
+        "delimiter": DELIMITER_WORDS.get(sign, sign) if sign else None,
+        "encoding": options.get("encoding") or None,
+        "header": False if options.get("no_header") else None,
+    }
 
 
 def reading_of_file(options: dict[str, Any]) -> ColumnParsing | None:
@@ -107,7 +116,9 @@ def policies_of(options: dict[str, Any]) -> dict[str, MissingPolicy]:
 def flags_of(mend: Mapping[str, Any]) -> str:
     """Return a remedy of the intake report as options of a command; "" if only the table can be changed."""
     name = mend.get("column", "")
-    if mend.get("role") == "ignored":
+    if mend.get("header") is False:
+        words = ["--no-header"]
+    elif mend.get("role") == "ignored":
         words = [f"--ignore {shlex.quote(name)}"]
     elif "merge" in mend:
         words = [f"--merge {shlex.quote(name)}"]

@@ -45,7 +45,8 @@ def _repeated(reading: Mapping[str, Any]) -> dict[str, Any]:
     """The reading without the counts of the file that it was found in."""
     if not reading:
         return {}
-    return {**reading, "columns": {name: {**own, "reason": AS_BEFORE} for name, own in reading["columns"].items()}}
+    columns = {name: {**own, "reason": AS_BEFORE} for name, own in reading.get("columns", {}).items()}
+    return {**reading, "columns": columns}
 
 
 def changes(dataset: Dataset) -> list[ColumnDifference]:

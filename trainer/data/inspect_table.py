@@ -16,7 +16,7 @@ from trainer.data.formats.parquet_file import PARQUET, parquet_column
 from trainer.data.formats.raw import RawTable
 from trainer.data.formats.read_file import read_table
 from trainer.data.inspection import InspectedTable, IntakeFinding, findings_of
-from trainer.data.parsing import ColumnParsing, reading_of
+from trainer.data.parsing import ColumnParsing, ParsingChoices, reading_of
 from trainer.data.parsing.infer import infer
 from trainer.data.profile import profile
 from trainer.data.reader import build_as_read
@@ -27,7 +27,7 @@ TARGET = "target"
 Built = tuple[Table, Labels, LoadReport]
 
 
-def inspect(X: Any, y: Any = None, *, target: str = "") -> tuple[IntakeFinding, ...]:
+def inspect(X: Any, y: Any = None, *, target: str = "", header: bool | None = None) -> tuple[IntakeFinding, ...]:
     """Return the intake report of a table: what may be wrong with it, the worst first.
 
     Parameters
@@ -38,6 +38,8 @@ def inspect(X: Any, y: Any = None, *, target: str = "") -> tuple[IntakeFinding, 
         The classes, if X does not hold them.
     target : str
         The column of X to predict, or the name of y.
+    header : bool, optional
+        False: the first line of a CSV file is a row, and its columns are called `column 1`, `column 2` and so on.
 
     Returns
     -------
@@ -52,7 +54,7 @@ def inspect(X: Any, y: Any = None, *, target: str = "") -> tuple[IntakeFinding, 
     if y is None and not target:
         raise DataError("inspect needs the classes: give y, or the name of the target column as target=...")
     if isinstance(X, (str, Path)):
-        raw = read_table(X)
+        raw = read_table(X, header=header)
         categorical: list[str] = []
     else:
         raw, categorical = _raw_of(X)
@@ -60,7 +62,8 @@ def inspect(X: Any, y: Any = None, *, target: str = "") -> tuple[IntakeFinding, 
         target = target or str(getattr(y, "name", None) or TARGET)
         raw = _with_target(raw, y, target)
     kinds = {name: ColumnKind.CATEGORICAL for name in categorical if name != target}
-    return inspect_raw(raw, reading_of(raw), target=target, kinds=kinds)
+    given = ParsingChoices(header=None if header is not False else False)
+    return inspect_raw(raw, reading_of(raw, given), target=target, kinds=kinds)
 
 
 def inspect_raw(

@@ -121,7 +121,7 @@ def load(
     target: str,
     delimiter: str | None = None,
     encoding: str | None = None,
-    header: bool = True,
+    header: bool | None = None,
     limits: ReadLimits | None = None,
     given: ParsingChoices | None = None,
     reading: ColumnParsing | None = None,
@@ -132,8 +132,15 @@ def load(
     `given` is what a person said about how it is read; a `reading` of earlier is repeated as it was, and nothing is guessed.
     """
     given = given or ParsingChoices()
-    given = replace(given, delimiter=delimiter or given.delimiter, encoding=encoding or given.encoding)
-    raw = read_table(path, header=header, limits=limits, **given.structure)
+    given = replace(
+        given,
+        delimiter=delimiter or given.delimiter,
+        encoding=encoding or given.encoding,
+        header=given.header if header is None or header else False,
+    )
+    earlier = reading.given.structure if reading is not None else {}
+    said = {name: value for name, value in given.structure.items() if value is not None}
+    raw = read_table(path, limits=limits, **earlier | said)
     return build_as_read(raw, reading or reading_of(raw, given), target=target, **options)
 
 
@@ -199,24 +206,59 @@ def read_for_model(
     reading: ColumnParsing,
     needed: Collection[str],
     *,
+    target: str | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
+    header: bool | None = None,
     limits: ReadLimits | None = None,
 ) -> RawTable:
-    """The rows of a file for a model that needs the columns `needed`: in the way that the file itself shows, and if that does not
-    lead to these columns, in the way that was said about the file of the training."""
+    """Read a file for a model that needs the columns `needed`.
+
+    The file is read as it shows itself. If that does not lead to these columns, it is read as the training file was.
+    `header=False` says that its first line is a row.
+    """
     said = reading.given.structure
+    if header is False and not reading.width:
+        raise DataError(
+            f"The model reads columns by their names. Add a header line with {list_names(sorted(needed), 12)}."
+        )
     silent = all(value is None for value in said.values())
     try:
-        raw = read_table(path, delimiter=delimiter, encoding=encoding, limits=limits)
+        raw = read_table(path, delimiter=delimiter, encoding=encoding, header=header, limits=limits)
         guessed = raw.detected.encoding_sure < 1 and said["encoding"] is not None
-        if silent or (set(needed) <= set(reading.names(raw.names)) and not guessed):
+        if silent or (_has_columns(raw, reading, needed) and not guessed):
             return raw
     except DataError:
         if silent:
             raise
     said |= {name: value for name, value in (("delimiter", delimiter), ("encoding", encoding)) if value}
-    return read_table(path, limits=limits, **said)
+    raw = read_table(path, limits=limits, **said)
+    return raw if raw.detected.header else _numbered_columns(raw, reading, target)
+
+
+def _has_columns(raw: RawTable, reading: ColumnParsing, needed: Collection[str]) -> bool:
+    """Return whether a file names the columns `needed`; after a training without a header line it must have one to do so."""
+    if reading.width:
+        numbered = {f"column {place}" for place in range(1, reading.width + 1)}
+        return (
+            raw.detected.header and not numbered.isdisjoint(raw.names) and set(needed) <= set(reading.names(raw.names))
+        )
+    return set(needed) <= set(reading.names(raw.names))
+
+
+def _numbered_columns(raw: RawTable, reading: ColumnParsing, target: str | None) -> RawTable:
+    """Return a file without a header line with the names of the training file; only the column of the classes may be absent."""
+    width = len(raw.names)
+    if not reading.width or width == reading.width:
+        return raw
+    names = [f"column {place}" for place in range(1, reading.width + 1)]
+    if target not in names or width != reading.width - 1:
+        raise DataError(
+            f"The file has {width:,} columns and no header line; the training file had {reading.width:,}. "
+            f"Give all of its columns, in its order; only the classes ('{target}') may be left out."
+        )
+    names.remove(target)
+    return replace(raw, names=tuple(names))
 
 
 def load_for_model(
@@ -240,7 +282,7 @@ def load_for_model(
     """
     own = ColumnParsing.from_json(reading)
     needed = {schema[j].name for j in (range(len(schema)) if used is None else used)}
-    raw = read_for_model(path, own, needed, delimiter=delimiter, encoding=encoding, limits=limits)
+    raw = read_for_model(path, own, needed, target=target, delimiter=delimiter, encoding=encoding, limits=limits)
     return rows_for_model(raw, schema, target=target, classes=classes, used=used, refused=refused, reading=own)
 
 

@@ -72,10 +72,11 @@ def table_contract(
     columns = [_column(own, sources.get(own.name)) for own in schema]
     if asked is not None:
         columns = [column | {"asked": column["name"] in asked} for column in columns]
-    return {
+    record = {
         "target": {"name": target, "type": str(known), "classes": class_values(classes, known).tolist()},
         "columns": columns,
     }
+    return record | ({"header": False} if parsing.width else {})
 
 
 def _column(own: ColumnSchema, reading: ColumnReading | None) -> dict[str, Any]:

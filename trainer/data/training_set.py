@@ -64,7 +64,7 @@ def read_training_set(model: ModelFile, path: str | Path, *, limits: ReadLimits 
         If the file cannot be opened.
     """
     names = {column.name for column in model.tree.schema}
-    raw = read_for_model(path, ColumnParsing.from_json(model.reading), names, limits=limits)
+    raw = read_for_model(path, ColumnParsing.from_json(model.reading), names, target=model.target, limits=limits)
     try:
         found = training_part(model, raw)
     except DataError:  # the columns are not those of the training

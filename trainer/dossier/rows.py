@@ -86,7 +86,7 @@ def rows_of(model: ModelFile, data: str | Path, *, limits: ReadLimits | None = N
     """Read the file that trained the model; raises DataError if it has no target or does not fit the model, and OSError."""
     tree = model.tree
     reading = ColumnParsing.from_json(model.reading)
-    raw = read_for_model(data, reading, {c.name for c in tree.schema}, limits=limits)
+    raw = read_for_model(data, reading, {c.name for c in tree.schema}, target=model.target, limits=limits)
     read = rows_for_model(raw, tree.schema, target=model.target, classes=tree.classes, reading=reading)
     if read.labels is None:
         raise DataError(f"The target '{model.target}' is not in the file. Give the file that trained the model.")

@@ -35,12 +35,22 @@ def rows_to_explain(
     limits: ReadLimits | None = None,
     delimiter: str | None = None,
     encoding: str | None = None,
+    header: bool | None = None,
 ) -> ExplainedRows:
     """Read a file of rows in the same way as the file of the training; raises DataError if it lacks what the tree needs, and OSError."""
     tree = model.tree
     reading = ColumnParsing.from_json(model.reading)
     used = {tree.schema[j].name for j in tree.used_columns}
-    raw = read_for_model(data, reading, used, limits=limits, delimiter=delimiter, encoding=encoding)
+    raw = read_for_model(
+        data,
+        reading,
+        used,
+        target=model.target,
+        delimiter=delimiter,
+        encoding=encoding,
+        header=header,
+        limits=limits,
+    )
     needed = rows_for_model(
         raw,
         tree.schema,

@@ -84,6 +84,7 @@ def predict_file(
     for_spreadsheets: bool = False,
     delimiter: str | None = None,
     encoding: str | None = None,
+    header: bool | None = None,
     more: MoreColumns | None = None,
     keep_columns: bool = False,
     training: TrainingSet | None = None,
@@ -92,12 +93,13 @@ def predict_file(
 
     A path that ends in .parquet gets Parquet, any other CSV; the file is written beside it and renamed into place at the end.
     `for_spreadsheets`: texts of a CSV file that a spreadsheet would take for formulas get an apostrophe.
-    `delimiter` and `encoding` of a CSV file are detected if they are not given; cells are read as in the training.
+    `delimiter` and `encoding` of a CSV file are detected if they are not given; `header=False` says that its first line is a row.
+    Cells are read as in the training.
     `report` is called between the pieces. `more` adds columns to the answers. With `training` the result says how many rows
     equal a training row. With `keep_columns` all columns of the file stand before the answers, those of a CSV file as their cells are; an answer whose name the file has is called "predicted" and its name. Raises DataError, whose `problems` name row and column, and OSError.
     """
     say = report or (lambda phase, done, total: None)
-    source = RowSource(Path(data), limits, delimiter, encoding, keep_columns, training)
+    source = RowSource(Path(data), limits, delimiter, encoding, header, keep_columns, training)
     if isinstance(output, io.TextIOBase):
         return _predict(
             model, source, CsvWriter(model.tree, output, for_spreadsheets=for_spreadsheets, more=more), say, more
@@ -125,6 +127,7 @@ class RowSource:
     limits: ReadLimits | None
     delimiter: str | None = None
     encoding: str | None = None
+    header: bool | None = None
     keep: bool = False  # all its columns go into the result
     training: TrainingSet | None = None
 
@@ -164,7 +167,14 @@ def _pieces(
     needed = {model.tree.schema[j].name for j in model.tree.used_columns}
     if not is_parquet(source.path):
         raw = read_for_model(
-            source.path, reading, needed, delimiter=source.delimiter, encoding=source.encoding, limits=source.limits
+            source.path,
+            reading,
+            needed,
+            target=model.target,
+            delimiter=source.delimiter,
+            encoding=source.encoding,
+            header=source.header,
+            limits=source.limits,
         )
         total.around = [*raw.detected.notes, *around_notes(raw.detected.top, raw.detected.bottom)]
         for start in range(0, len(raw), size):

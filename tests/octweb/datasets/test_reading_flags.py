@@ -26,7 +26,13 @@ def test_options_for_the_table_and_for_one_column():
     assert given.thousands == {"price": " "}
     assert given.kinds == {"when": "date:dd/mm/yyyy"}
     assert given.missing == {"": ("unknown", "n.d."), "price": ("-",)}
-    assert given.structure == {"delimiter": "\t", "encoding": "cp1252", "skip_top": 2, "skip_bottom": None}
+    assert given.structure == {
+        "delimiter": "\t",
+        "encoding": "cp1252",
+        "skip_top": 2,
+        "skip_bottom": None,
+        "header": None,
+    }
     assert policy_of(asked) == "refuse"
     assert policy_of(options("--missing", "unknown")) == "learn"
     assert policies_of(options("--missing", "drop", "--missing", "size=refuse")) == {"size": "refuse"}

@@ -41,7 +41,7 @@ COSTS = "unit costs step rounding_error cost cost_per_row floor leaf_price best_
 GOAL = "positive maximise weight sensitivity specificity"
 WISH = "wish price reason"
 OPTIMUM = "objective bound proved"
-READING = "delimiter encoding top bottom columns given"
+READING = "delimiter encoding top bottom width columns given"
 READ = (
     "taken_for reason decimal thousands unit negative form origin clock zone missing spellings choices question given"
 )

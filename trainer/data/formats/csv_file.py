@@ -24,6 +24,8 @@ from trainer.errors import DataError
 
 DELIMITER_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 LISTED = 20
+HEADER_ROWS = 10_000  # in which a name is looked up as a value
+NO_HEADER = " If the file has no header line, read its first line as data (--no-header)."
 FIRST_LINE = "The first line of the file says so."
 BY_TABLE = "It cuts the lines of the table into as many values as the header."
 NO_THREAD = "launch worker thread"
@@ -36,7 +38,7 @@ def read_csv(
     *,
     delimiter: str | None = None,
     encoding: str | None = None,
-    header: bool = True,
+    header: bool | None = None,
     limits: ReadLimits | None = None,
     skip_top: int | None = None,
     skip_bottom: int | None = None,
@@ -49,7 +51,7 @@ def read_csv(
     body = _plain_breaks(body)
     if not SOMETHING.search(body):
         raise DataError("The file is empty. Choose a file with a header line and rows.")
-    cut = _Cut(body, delimiter, encoding=(name, why, sure), header=header, limits=limits)
+    cut = _Cut(body, delimiter, encoding=(name, why, sure), header=header is not False, limits=limits)
     del body
     if skip_top is not None or skip_bottom is not None:
         return cut.table(layouts.skipped(cut.body, skip_top or 0, skip_bottom or 0), look=skip_bottom is None)
@@ -66,7 +68,7 @@ def read_csv(
         return cut.table(around)
     if said is not None:
         return found
-    if header and len(found.names) == 1 and (around := layouts.find(cut.body, delimiter)) is not None:
+    if cut.header and len(found.names) == 1 and (around := layouts.find(cut.body, delimiter)) is not None:
         return cut.table(around)
     return found
 
@@ -191,14 +193,7 @@ def _check(body: bytes, found: Scan, guess: DelimiterGuess, header: bool, limits
         raise DataError("The file is empty. Choose a file with a header line and rows.")
     width = int(found.fields[0])
     rows = len(found.starts) - int(header)
-    if width > limits.columns:
-        raise DataError(f"The file has {width:,} columns; at most {limits.columns:,} are read. Leave columns out.")
-    if rows > limits.rows:
-        raise DataError(f"The file has {rows:,} rows; at most {limits.rows:,} are read. Take a sample of the rows.")
-    if rows * width > limits.cells:
-        raise DataError(
-            f"The file has {rows * width:,} cells; at most {limits.cells:,} are read. Leave rows or columns out."
-        )
+    _check_size(rows, width, limits)
     problems: list[str] = []
     names = _header_names(body, found, guess.delimiter, problems) if header else _numbered(width)
     if "" in names:
@@ -219,9 +214,23 @@ def _check(body: bytes, found: Scan, guess: DelimiterGuess, header: bool, limits
             if places
             else ""
         )
+        if header and len(problems) > len(places) and rows:
+            advice += NO_HEADER
         more = f" ({len(ragged) or len(problems)} places in all.)" if len(problems) > 1 else ""
         raise DataError(problems[0] + more + advice, problems=tuple(problems))
     return names
+
+
+def _check_size(rows: int, width: int, limits: ReadLimits) -> None:
+    """Raise DataError for a table beyond the limits."""
+    if width > limits.columns:
+        raise DataError(f"The file has {width:,} columns; at most {limits.columns:,} are read. Leave columns out.")
+    if rows > limits.rows:
+        raise DataError(f"The file has {rows:,} rows; at most {limits.rows:,} are read. Take a sample of the rows.")
+    if rows * width > limits.cells:
+        raise DataError(
+            f"The file has {rows * width:,} cells; at most {limits.cells:,} are read. Leave rows or columns out."
+        )
 
 
 def _excess(excess: Excess, limits: ReadLimits) -> DataError:
@@ -340,14 +349,13 @@ def _header_guess(
     below = [_is_number(column[0].as_py()) for column in columns]
     like_header = not any(numbers)
     if header:
-        if like_header and any(below):
+        repeated = [cell for cell, column in zip(first, columns, strict=False) if _stands_again(cell, column)]
+        if repeated or not like_header:
+            share = (sum(numbers) + len(repeated)) / len(numbers)
+            return round(0.5 * (1 - share), 2), _row_words(sum(numbers), repeated, len(numbers))
+        if any(below):
             return 1.0, "The first line has no number, but the lines below have numbers."
-        if like_header:
-            return 0.7, "Neither the first line nor the second has a number."
-        share = sum(numbers) / len(numbers)
-        return round(
-            0.5 * (1 - share), 2
-        ), f"{sum(numbers)} of {len(numbers)} names look like numbers: is there a header at all?"
+        return 0.7, "Neither the first line nor the second has a number."
     if like_header and any(_is_number(c[1].as_py()) for c in columns if len(c) > 1):
         return 0.1, "The first line has no number, but the lines below have numbers: it looks like a header."
     return (
@@ -355,6 +363,22 @@ def _header_guess(
         if any(numbers)
         else (0.5, "The lines do not show whether the first one is a header.")
     )
+
+
+def _stands_again(name: str, column: pa.Array) -> bool:
+    """Return whether a name that is no number is also a value of its column, among the first rows."""
+    if not name or _is_number(name):
+        return False
+    return bool(pc.any(pc.equal(pc.utf8_trim_whitespace(column.slice(0, HEADER_ROWS)), name)).as_py())
+
+
+def _row_words(numbers: int, repeated: Sequence[str], width: int) -> str:
+    """Say why the first line may be a row."""
+    parts = [f"{numbers} of {width} names look like numbers"] if numbers else []
+    if repeated:
+        again = "1 name is a value" if len(repeated) == 1 else f"{len(repeated)} of {width} names are values"
+        parts.append(f"{again} of the own column, such as '{repeated[0][:40]}'")
+    return f"{' and '.join(parts)}: is there a header at all?"
 
 
 def _is_number(cell: str) -> bool:

@@ -15,13 +15,14 @@ def read_table(
     *,
     delimiter: str | None = None,
     encoding: str | None = None,
-    header: bool = True,
+    header: bool | None = None,
     limits: ReadLimits | None = None,
     skip_top: int | None = None,
     skip_bottom: int | None = None,
 ) -> RawTable:
     """Read a CSV file (also gzipped) or a Parquet file; what is not given is detected.
 
+    With `header=False` the first line of a CSV file is a row, and its columns are called `column 1`, `column 2` and so on.
     `skip_top` and `skip_bottom` are lines of a CSV file that are not part of the table; None looks for titles and footers. Raises
     DataError, whose `problems` list every place that was found (at most 20 of a kind), for anything that is not a table.
     """

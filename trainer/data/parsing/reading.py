@@ -27,7 +27,7 @@ class ColumnParsing:
     """How a table is read: `columns` that are not plain, by name, and what was found around the table.
 
     `delimiter`, `encoding`, lines above and below the table (`top`, `bottom`: line number and text) describe the file that was
-    read; other files are looked at again.
+    read; other files are looked at again. `width` is the number of columns of a file without a header line, 0 for other files.
     """
 
     columns: Mapping[str, ColumnReading] = field(default_factory=dict)
@@ -35,6 +35,7 @@ class ColumnParsing:
     encoding: str = ""
     top: tuple[tuple[int, str], ...] = ()
     bottom: tuple[tuple[int, str], ...] = ()
+    width: int = 0
     given: ParsingChoices = field(default_factory=ParsingChoices)
 
     @property
@@ -53,6 +54,8 @@ class ColumnParsing:
         wanted = set(names)
         out: list[str] = []
         out += around_notes(self.top, self.bottom)
+        if self.width:
+            out.append(f"The file has no header line: its columns are called 'column 1' to 'column {self.width}'.")
         for own in self.columns.values():
             if wanted.isdisjoint(own.names):
                 continue
@@ -158,6 +161,7 @@ class ColumnParsing:
         """The reading as a dictionary, without what is not special."""
         record: dict[str, Any] = {name: getattr(self, name) for name in ("delimiter", "encoding")}
         record |= {name: [list(pair) for pair in getattr(self, name)] for name in ("top", "bottom")}
+        record["width"] = self.width
         record["columns"] = {name: own.to_json() for name, own in self.columns.items()}
         record["given"] = self.given.to_json()
         return {name: value for name, value in record.items() if value}
@@ -173,6 +177,7 @@ class ColumnParsing:
                 encoding=str(record.get("encoding", "")),
                 top=tuple((int(line), str(text)) for line, text in record.get("top", ())),
                 bottom=tuple((int(line), str(text)) for line, text in record.get("bottom", ())),
+                width=int(record.get("width", 0)),
                 given=ParsingChoices.from_json(record.get("given", {})),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -191,7 +196,7 @@ def reading_of(raw: RawTable, given: ParsingChoices | None = None) -> ColumnPars
     found = raw.detected
     return ColumnParsing(
         columns=guess_columns(raw, given), delimiter=found.delimiter, encoding=found.encoding, top=tuple(found.top),
-        bottom=tuple(found.bottom), given=given,
+        bottom=tuple(found.bottom), width=0 if found.header else len(raw.names), given=given,
     )  # fmt: skip
 
 
