@@ -123,6 +123,8 @@ class Certificate:
         None  # what answers cost, and what the tree and others cost, see trainer.training.run
     )
 
+    weights: dict[str, Any] | None = None  # the column of weights, its step, and the rows beside their weights
+
     @property
     def proved_optimal(self) -> bool:
         """True when the gap of the whole tree is closed (≤ 1e-6)."""
@@ -133,7 +135,7 @@ class Certificate:
         record = asdict(self)
         record["guarantee"], record["status"] = str(self.guarantee), str(self.status)
         record["evidence"] = list(self.evidence)
-        for name in ("weight_error", "note", "costs"):
+        for name in ("weight_error", "note", "costs", "weights"):
             if not record[name]:
                 del record[name]
         return {key: _finite(value) for key, value in record.items()}

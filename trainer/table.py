@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -219,11 +220,38 @@ class RowTimes:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RowWeights:
+    """How much each row counts, by a column of the file.
+
+    `values`, int64 of shape (n,), above 0, are multiples of `step`; times `step` they are the weights `given`, float64 (n,), or near
+    them. `counted`, bool (m,), says which of the rows that were read weigh anything: the table holds these. `form` is as in `RowTimes`.
+    """
+
+    column: str
+    values: np.ndarray
+    given: FloatArray
+    step: Fraction
+    counted: BoolArray
+    form: Mapping[str, Any] | None = None
+
+    def take(self, rows: np.ndarray) -> RowWeights:
+        """Return the weights of `rows`."""
+        values = self.values[rows]
+        return replace(self, values=values, given=self.given[rows], counted=np.ones(len(values), bool))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what a model file states about the column."""
+        record: dict[str, Any] = {"column": self.column, "step": str(self.step)}
+        return record if self.form is None else record | {"form": dict(self.form)}
+
+
+@dataclass(frozen=True, kw_only=True)
 class Table:
     """Columns of equal length without the target; `row_numbers` are positions in the file that was read, from 1.
 
     `reading` is how a messy file was read (`trainer.data.parsing`), as a model file keeps it; None if nothing was special.
     `groups` and `times` decide which rows are held out and which fold each row is in; None: rows are independent.
+    `weights` say how much each row counts; None: each counts one.
     """
 
     columns: tuple[Column, ...]
@@ -231,6 +259,7 @@ class Table:
     reading: Mapping[str, Any] | None = None
     groups: RowGroups | None = None
     times: RowTimes | None = None
+    weights: RowWeights | None = None
 
     def __len__(self) -> int:
         return len(self.columns[0].values) if self.columns else len(self.row_numbers)
@@ -259,6 +288,7 @@ class Table:
             reading=self.reading,
             groups=None if self.groups is None else self.groups.take(rows),
             times=None if self.times is None else self.times.take(rows),
+            weights=None if self.weights is None else self.weights.take(rows),
         )
 
 

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from trainer.data.dependence import read_groups
 from trainer.data.folds import training_rows, unseen_rows
 from trainer.data.formats.staged import lines_in
-from trainer.data.reader import load_for_model
+from trainer.data.parsing import ColumnParsing
+from trainer.data.reader import read_for_model, rows_for_model
 from trainer.errors import DataError
 from trainer.table import fingerprint
 from trainer.tree.file import ModelFile
@@ -18,10 +20,13 @@ def arrays_of(path: Path, model: ModelFile) -> tuple[dict[str, np.ndarray], bool
     """Arrays by name, and whether the model was trained on these rows (its fingerprint is theirs).
 
     `matrix` float64 (n, columns), `codes` (n,) of the classes, `numbers` (n,) of the rows in the file from 1 on, `training`
-    and `unseen`: positions of the rows that it was trained and judged on, `lines` (n,) of the uploaded file where they are known. Raises DataError.
+    and `unseen`: positions of the rows that it was trained and judged on, `lines` (n,) of the uploaded file where they are known,
+    `weights` and `groups` (n,) where the training had them. Raises DataError.
     """
     tree = model.tree
-    read = load_for_model(path, tree.schema, target=model.target, classes=tree.classes, reading=model.reading)
+    reading = ColumnParsing.from_json(model.reading)
+    raw = read_for_model(path, reading, {column.name for column in tree.schema})
+    read = rows_for_model(raw, tree.schema, target=model.target, classes=tree.classes, reading=reading)
     if read.labels is None:
         raise DataError(f"The target '{model.target}' is not in the file.")
     keep = np.flatnonzero(read.usable & (read.labels.codes >= 0))
@@ -36,5 +41,10 @@ def arrays_of(path: Path, model: ModelFile) -> tuple[dict[str, np.ndarray], bool
         "training": training,
         "unseen": unseen_rows(training, len(labels.codes), model.rows),
     }
+    stated = model.rows or {}
+    if len(stated.get("weights") or ()) == len(keep):
+        found["weights"] = np.array(stated["weights"], np.int64)
+    if stated.get("group") and stated["group"]["column"] in raw.names:
+        found["groups"] = read_groups(raw, stated["group"]["column"], keep).codes
     lines = lines_in(path, len(read.usable))
     return found | ({} if lines is None else {"lines": lines[keep]}), same

@@ -7,10 +7,12 @@ import hashlib
 import io
 import json
 from collections.abc import Generator, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from django.db.models.fields.files import FieldFile
@@ -20,6 +22,8 @@ from octweb.datasets.choice import choice_of
 from octweb.datasets.intake import OWN_FILES, build_with
 from octweb.datasets.models import Dataset
 from trainer.data.build import LoadReport
+from trainer.data.formats.parquet_file import PARQUET
+from trainer.data.formats.raw import RawTable, flat
 from trainer.data.formats.read_file import read_table
 from trainer.data.formats.spreadsheet import as_text
 from trainer.data.formats.staged import lines_in
@@ -79,6 +83,24 @@ def first_of(path: Path, count: int) -> tuple[tuple[str, ...], list[tuple[Any, .
     rows = next(batches, [])
     batches.close()
     return names, rows[:count]
+
+
+def raw_columns(dataset: Dataset, names: Iterable[str]) -> RawTable:
+    """Return some columns of the stored rows, with the lines of the uploaded file; raises DataError if the file is gone or damaged."""
+    path = path_of(dataset.file)
+    wanted = list(names)
+    try:
+        with pq.ParquetFile(path, pre_buffer=False) as file:
+            table = file.read(columns=wanted, use_threads=False)
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(GONE) from error
+    lines = lines_in(path, len(table))
+    return RawTable(
+        names=tuple(wanted),
+        columns=tuple(flat(table.column(name)) for name in wanted),
+        line_numbers=np.arange(1, len(table) + 1) if lines is None else lines,
+        detected=PARQUET if lines is None else replace(PARQUET, format="csv"),
+    )
 
 
 def first_lines(dataset: Dataset, count: int) -> list[int] | None:

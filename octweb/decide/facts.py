@@ -8,13 +8,13 @@ import numpy as np
 
 from octweb.decide.asked import DecisionRequest, record
 from octweb.registry.units import statistics_of
-from octweb.registry.workspace.scene import ModelScene
+from octweb.registry.workspace.scene import TRAINING, ModelScene
 from octweb.workbench.models import Step, StepState
 from octweb.workbench.models import StepKind as Steps
 from trainer.data.column_statistics import ColumnStatistics
 from trainer.dtypes import FloatArray
 from trainer.errors import TrainerError
-from trainer.evaluate.intervals import wilson
+from trainer.evaluate.intervals import Interval, wilson
 from trainer.explain.around import gaps, nearest_rows
 from trainer.explain.flip import Flipper
 from trainer.explain.record import explained
@@ -83,11 +83,18 @@ def certainty(scene: ModelScene, leaf: int) -> dict[str, Any]:
     """How often the leaf is right: on training rows, and on unseen ones where there are any."""
     v = scene.tree.nodes[leaf]
     right, n = scene.unseen_of(v)
-    return {"training": _share(v.counts[v.label], v.rows), "unseen": _share(right, n)}
+    training = wilson(v.counts[v.label], v.rows)
+    if scene.rows is not None:
+        at = scene.reaching(leaf, TRAINING)
+        training = scene.interval_of(scene.rows.codes[at] == v.label, at)
+    return {
+        "training": _share(v.counts[v.label], v.rows, training),
+        "unseen": _share(right, n, scene.unseen_interval_of(v)),
+    }
 
 
-def _share(right: int, n: int) -> dict[str, Any] | None:
-    return {"right": right, "rows": n, "share": right / n, "interval": wilson(right, n)} if n else None
+def _share(right: int, n: int, interval: Interval | None) -> dict[str, Any] | None:
+    return {"right": right, "rows": n, "share": right / n, "interval": interval} if n else None
 
 
 def similar(

@@ -46,6 +46,7 @@ def start(
     nested: bool | None = None,
     group: str = "",
     time: str = "",
+    weight: str = "",
     name: str = "",
     candidates: Iterable[Mapping[str, Any]] | None = None,
 ) -> Experiment:
@@ -55,7 +56,6 @@ def start(
     """
     share, pairs = evaluation(dataset) if test_share is None and nested is None else (test_share or 0.0, bool(nested))
     _check(dataset, kinds, folds, share, pairs, time_limit)
-    dependence.check(dataset, group=group, time=time)
     given = [Trial(method=str(c["method"]), parameters=dict(c.get("parameters") or {})) for c in candidates or ()]
     planned = plan(dataset, kinds=kinds, time_limit=time_limit)
     trials = given or list(planned.trials)
@@ -64,11 +64,13 @@ def start(
     if not trials:
         raise Unprocessable("No method fits these data with these choices. Allow other questions, or more time.")
     checked = [_check_trial(dataset, trial, time_limit, seed) for trial in trials]
+    for _, parameters in checked[: None if weight else 1]:
+        dependence.check(dataset, group=group, time=time, weight=weight, settings=parameters)
     with transaction.atomic():
         check_waiting(Candidate, owner)
         experiment = Experiment.objects.create(
             owner=owner, dataset=dataset, folds=folds, seed=seed, test_share=share, nested=pairs, time_limit=time_limit,
-            group=group, time=time, skipped=[] if given else list(planned.skipped), name=checked_name(name, most=200) or f"Best tree for {dataset.name}",
+            group=group, time=time, weight=weight, skipped=[] if given else list(planned.skipped), name=checked_name(name, most=200) or f"Best tree for {dataset.name}",
         )  # fmt: skip
         for number, (method, parameters) in enumerate(checked):
             _queue(experiment, number, method, parameters)
@@ -137,7 +139,8 @@ def retrain(candidate: Candidate, *, owner) -> TrainingRun:
         raise Conflict("This candidate has not ended yet.")
     run = runs.enqueue(
         owner=owner, dataset=candidate.experiment.dataset, method=candidate.method, parameters=candidate.parameters,
-        folds=candidate.experiment.folds, group=candidate.experiment.group, time=candidate.experiment.time, family=candidate.model.family if candidate.model is not None else None,
+        folds=candidate.experiment.folds, group=candidate.experiment.group, time=candidate.experiment.time,
+        weight=candidate.experiment.weight, family=candidate.model.family if candidate.model is not None else None,
     )  # fmt: skip
     Candidate.objects.filter(pk=candidate.pk).update(retrained=run)
     return run

@@ -31,7 +31,7 @@ from octweb.experiments.board import (
 from octweb.experiments.models import Candidate, Experiment
 from octweb.experiments.plan import KINDS
 from octweb.figures.experiment import experiment_figure
-from octweb.runs.serializers import GROUP_HELP, TIME_HELP, column_field
+from octweb.runs.serializers import GROUP_HELP, TIME_HELP, WEIGHT_HELP, column_field
 from trainer.data.folds import MOST_FOLDS, MOST_HELD_OUT
 
 
@@ -73,6 +73,7 @@ class NewExperimentSerializer(serializers.Serializer):
     )
     group = column_field(GROUP_HELP)
     time = column_field(TIME_HELP)
+    weight = column_field(WEIGHT_HELP)
     candidates = TrialSerializer(
         many=True, required=False, default=list, help_text="instead of those that are chosen for the data"
     )
@@ -129,6 +130,7 @@ class ExperimentSerializer(serializers.Serializer):
     nested = serializers.BooleanField()
     group = serializers.CharField()
     time = serializers.CharField()
+    weight = serializers.CharField()
     time_limit = serializers.FloatField()
     tried = serializers.IntegerField()
     seconds = serializers.FloatField(allow_null=True)
@@ -162,7 +164,20 @@ def as_json(experiment: Experiment) -> dict[str, Any]:
     elif test := held_out(experiment):
         estimate = {name: test[name] for name in ("correct", "n", "accuracy")}
         estimate["interval"] = interval_of(test)
-    own = ("id", "name", "created", "folds", "seed", "test_share", "nested", "group", "time", "time_limit", "skipped")
+    own = (
+        "id",
+        "name",
+        "created",
+        "folds",
+        "seed",
+        "test_share",
+        "nested",
+        "group",
+        "time",
+        "weight",
+        "time_limit",
+        "skipped",
+    )
     return {name: getattr(experiment, name) for name in own} | {
         "dataset": experiment.dataset_id,
         "status": found.status,

@@ -77,7 +77,7 @@ class ExperimentForm(SaidForm):
             "nested": {"test_share": 0.0, "nested": True},
         }[values["check"]]
         named = {name: values[name] for name in ("name", "kinds", "time_limit", "folds")}
-        return named | how | {name: values.get(name) or "" for name in ("group", "time")}
+        return named | how | {name: values.get(name) or "" for name in ("group", "time", "weight")}
 
     def fits(self) -> int:
         """Trees that each candidate will grow, as far as the choices can be read."""

@@ -20,6 +20,7 @@ class Experiment(Deletable):
     # columns of the file: rows with the same value belong together; rows follow each other; empty for none
     group = models.CharField(max_length=1000, blank=True)
     time = models.CharField(max_length=1000, blank=True)
+    weight = models.CharField(max_length=1000, blank=True)  # how much each row counts
     nested = models.BooleanField(default=False)  # where rows are few: every pair of folds is left out, too
     time_limit = models.FloatField(default=60.0)  # seconds of one fit
     skipped = models.JSONField(default=list)  # what was not tried: {"method", "title", "reason"}

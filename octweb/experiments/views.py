@@ -75,7 +75,7 @@ def experiment_new(request: HttpRequest) -> HttpResponse:
             experiment = actions.start(owner=request.user, dataset=dataset, **form.request())
             return redirect("experiments:detail", experiment.pk)
         except ParameterError as error:
-            own = {name: text for name, text in error.errors.items() if name in ("group", "time")}
+            own = {name: text for name, text in error.errors.items() if name in ("group", "time", "weight")}
             for name, text in own.items():
                 form.add_error(name, text)
             if not own:

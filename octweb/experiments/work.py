@@ -69,6 +69,7 @@ class CandidateChild(Process):
             *(["--nested"] if experiment.nested else []),
             *([f"--group={experiment.group}"] if experiment.group else []),
             *([f"--time={experiment.time}"] if experiment.time else []),
+            *([f"--weight={experiment.weight}"] if experiment.weight else []),
             f"--schema={self.folder / 'schema.json'}",
             f"--reading={self.folder / 'reading.json'}",
             f"--state={self.folder / PROGRESS}",

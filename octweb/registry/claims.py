@@ -11,7 +11,7 @@ from octweb.registry.models import Doubt, State, TreeModel
 from octweb.registry.parsed import model_file
 from trainer.data.inspection import warn_identifiers
 from trainer.evaluate.verdict import TreeVerdict, read_verdict
-from trainer.training.claims import SPLITS_TIP, Claim, read_claim, splits_claim, splits_words
+from trainer.training.claims import SPLITS_TIP, Claim, read_claim, splits_claim, splits_words, weight_sentence
 
 RETIRED_HEADER = "Octweb-Retired"
 RETIRED_HELP = "only of a retired model: a note that its answers are not for new decisions"
@@ -68,6 +68,14 @@ def verdict_of(model: TreeModel) -> TreeVerdict | None:
         return read_verdict(model_file(model))
     except DamagedDocument:
         return None
+
+
+def weights_of(model: TreeModel) -> str:
+    """Return how much training rows count; "" if every row counts one, and for a damaged document."""
+    try:
+        return weight_sentence(model_file(model).certificate)
+    except DamagedDocument:
+        return ""
 
 
 def claim_of(model: TreeModel) -> Claim:

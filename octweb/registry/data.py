@@ -33,7 +33,8 @@ class DatasetRows:
 
     `training` are the positions of the rows that it was trained on, `unseen` of those that were held out to judge it; `same` says
     that the fingerprint of the training rows is the model's.
-    `lines` (n,) are the lines of the uploaded file, None if they are not known.
+    `lines` (n,) are the lines of the uploaded file, None if they are not known. `weights`, int64 (n,), and `groups`, int64 (n,), are
+    those of the training, None if it had none.
     """
 
     matrix: FloatArray
@@ -43,6 +44,12 @@ class DatasetRows:
     unseen: np.ndarray
     same: bool
     lines: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    groups: np.ndarray | None = None
+
+    def weights_of(self, at: np.ndarray) -> np.ndarray:
+        """Return how much the rows at some positions count, int64."""
+        return np.ones(len(at), np.int64) if self.weights is None else self.weights[at]
 
     @property
     def called(self) -> str:
@@ -126,8 +133,9 @@ def check_again(model: TreeModel) -> Check | None:
         return None
     file = model_file(model)
     codes = rows.codes[rows.training]
-    correct = int((file.tree.predict(rows.matrix[rows.training]) == codes).sum())
-    n = len(codes)
+    weights = rows.weights_of(rows.training)
+    correct = int(weights[file.tree.predict(rows.matrix[rows.training]) == codes].sum())
+    n = int(weights.sum())
     objective = _objective(model, file.tree.n_leaves, rows, file.tree.predict(rows.matrix[rows.training]))
     words = f"{correct:,} of {n:,} rows correct, objective {objective:.6g}"
     if not rows.same:
@@ -151,19 +159,20 @@ def check_again(model: TreeModel) -> Check | None:
 def _objective(model: TreeModel, leaves: int, rows: DatasetRows, predicted: CodeArray) -> float:
     file = model_file(model)
     codes = rows.codes[rows.training]
+    weights = rows.weights_of(rows.training)
     if file.certificate.get("goal"):
         goal = Goal.from_json(dict(file.certificate["goal"]))
         k = file.tree.classes.index(goal.positive)
         positive = codes == k
-        tp = int((positive & (predicted == k)).sum())
-        tn = int((~positive & (predicted != k)).sum())
-        return float(goal.value(tp, int(positive.sum()), tn, int((~positive).sum())))
+        tp = int(weights[positive & (predicted == k)].sum())
+        tn = int(weights[~positive & (predicted != k)].sum())
+        return float(goal.value(tp, int(weights[positive].sum()), tn, int(weights[~positive].sum())))
     try:
         penalty = Fraction(str(file.certificate.get("leaf_penalty", "0")))
     except (ValueError, ZeroDivisionError):
         penalty = Fraction(0)
     paid = Fraction(str(file.certificate.get("coefficient_penalty") or 0)) * file.tree.n_coefficients
-    return float(Fraction(int((predicted == codes).sum()), max(1, len(codes))) - penalty * leaves - paid)
+    return float(Fraction(int(weights[predicted == codes].sum()), max(1, int(weights.sum()))) - penalty * leaves - paid)
 
 
 def record_of(model: TreeModel, row: FloatArray) -> dict[str, Any]:

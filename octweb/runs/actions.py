@@ -54,6 +54,7 @@ def enqueue(
     folds: int = 0,
     group: str = "",
     time: str = "",
+    weight: str = "",
     name: str = "",
     warm_start: TreeModel | None = None,
     key: str = "",
@@ -66,7 +67,7 @@ def enqueue(
     A `key` makes the call repeatable: the owner's run of that key is returned where there is one. Raises ParameterError with a
     sentence for every bad parameter, and Unprocessable if the key was used for another request.
     """
-    bound = {"group": group, "time": time}
+    bound = {"group": group, "time": time, "weight": weight}
     digest = _digest(
         dataset,
         method,
@@ -75,7 +76,7 @@ def enqueue(
         folds,
         name,
         warm_start,
-        *filter(None, [group and f"group {group}", time and f"time {time}"]),
+        *(f"{role} {column}" for role, column in bound.items() if column),
     )
     if key and (before := _of_key(owner, key, digest)):
         return before
@@ -83,8 +84,8 @@ def enqueue(
     checked = declared.settings(parameters or {})
     values = within_limits(declared, checked.to_json(), said=parameters or {})
     check_evaluation(test_share, folds, dataset.rows)
-    dependence.check(dataset, **bound)
     check_settings(declared, checked, dataset)
+    dependence.check(dataset, **bound, settings=checked.to_json())
     if warm_start is not None:
         _check_start(declared, dataset, warm_start)
     try:
@@ -146,6 +147,7 @@ def run_again(run: TrainingRun, *, owner, dataset: Dataset | None = None) -> Tra
         folds=run.folds,
         group=run.group,
         time=run.time,
+        weight=run.weight,
         name="" if other else run.name,
         warm_start=run.warm_start,
         family=_family(run),
@@ -171,6 +173,7 @@ def run_reachable(run: TrainingRun, *, owner) -> TrainingRun:
         folds=run.folds,
         group=run.group,
         time=run.time,
+        weight=run.weight,
         warm_start=run.warm_start,
         family=_family(run),
     )

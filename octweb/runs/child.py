@@ -73,6 +73,7 @@ class TrainingProcess(Process):
             f"--folds={run.folds}",
             *([f"--group={run.group}"] if run.group else []),
             *([f"--time={run.time}"] if run.time else []),
+            *([f"--weight={run.weight}"] if run.weight else []),
             f"--name={run.name}",
             f"--sha256={run.dataset.sha256}",
             f"--schema={self.folder / 'schema.json'}",

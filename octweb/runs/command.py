@@ -126,11 +126,12 @@ class TrainingCommand(BaseCommand, ABC):
             "mentions": _mentions(options),
             "group": options.get("group", ""),
             "time": options.get("time", ""),
+            "weight": options.get("weight", ""),
         }
 
 
 def add_dependence_flags(parser: ArgumentParser) -> None:
-    """Add --group and --time."""
+    """Add --group, --time and --weight."""
     parser.add_argument(
         "--group", metavar="COLUMN", default="",
         help="rows with the same value belong together: they are held out together and in one fold; no question asks the column",
@@ -138,6 +139,10 @@ def add_dependence_flags(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--time", metavar="COLUMN", default="",
         help="dates or numbers that order the rows: the last rows are held out, and folds train on earlier rows only",
+    )  # fmt: skip
+    parser.add_argument(
+        "--weight", metavar="COLUMN", default="",
+        help="how much each row counts, a number that is not negative: objective and shares are of weights; no question asks the column",
     )  # fmt: skip
 
 

@@ -1,17 +1,24 @@
-"""Columns by which rows of a data set belong together, or follow each other in time: which there are, and which look like it."""
+"""Columns that say which rows belong together, how they follow each other in time, and how much they count: checks and proposals."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from octweb.datasets.models import Dataset
-from trainer.data.dependence import check_dependence
+from octweb.datasets.stored import raw_columns
+from trainer.data.dependence import check_dependence, empty_rows, read_times
 from trainer.data.parsing import ColumnParsing
 from trainer.data.parsing.dates import TIME
+from trainer.data.row_weights import read_weights
 from trainer.errors import DataError, ParameterError
+from trainer.solver_common.problem_setup import check_weights
+from trainer.table import MissingPolicy
 
 FEWEST_GROUPS = 5
 ROWS_PER_GROUP = 1.5  # a column with fewer names the rows themselves
@@ -24,11 +31,14 @@ CODES = re.compile(r"[A-Za-z]{0,4}[-_ ]?[0-9]{2,}")
 WORDS_OF_TIME = re.compile(
     r"(?:^|[\W_])(?:date|day|month|year|time|timestamp|datum|jahr|tag|monat)(?:$|[\W_])", re.IGNORECASE
 )
+WORDS_OF_WEIGHTS = re.compile(
+    r"(?:(?:sampl\w*|survey|case|row|person|design)[ _-]?)?(?:weights?|wgt|fnlwgt|gewicht)", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Proposal:
-    """A column that looks like a group or a time, and why."""
+    """A column that looks like a group, a time or a weight, and why."""
 
     column: str
     reason: str
@@ -41,14 +51,46 @@ def file_columns(dataset: Dataset) -> list[str]:
     return [name for name in names if name != dataset.target]
 
 
-def check(dataset: Dataset, *, group: str, time: str) -> None:
-    """Raise ParameterError unless the data set has these columns, and they differ from each other and from the target."""
+def check(dataset: Dataset, *, group: str, time: str, weight: str = "", settings: Mapping[str, Any]) -> None:
+    """Raise ParameterError unless the data set has these columns, they differ, and their cells say what they should.
+
+    `settings` are those of the method, where they are known; some do not go with weights.
+    """
     names = [*file_columns(dataset), dataset.target]
-    for field, named in (("group", {"group": group}), ("time", {"group": group, "time": time})):
-        try:
-            check_dependence(names, target=dataset.target, **named)
-        except DataError as error:
-            raise ParameterError({field: str(error)}) from error
+    named = {"group": group, "time": time, "weight": weight}
+    for last, field in enumerate(named):
+        with errors_at(field):
+            check_dependence(names, target=dataset.target, **dict(list(named.items())[: last + 1]))
+    if time or weight:
+        _check_cells(dataset, time, weight, settings)
+
+
+@contextmanager
+def errors_at(field: str) -> Iterator[None]:
+    """Raise a DataError of the block as a ParameterError of a field."""
+    try:
+        yield
+    except DataError as error:
+        raise ParameterError({field: str(error)}) from error
+
+
+def _check_cells(dataset: Dataset, time: str, weight: str, settings: Mapping[str, Any]) -> None:
+    """Raise ParameterError for a row without a time, and for a weight that is none, in a row that can train."""
+    reading = ColumnParsing.from_json(dataset.reading)
+    source = _sources(dataset)
+    policies = {c["name"]: MissingPolicy(c.get("missing") or MissingPolicy.LEARN) for c in dataset.columns}
+    full = [name for name, policy in policies.items() if policy is MissingPolicy.DROP and name != dataset.target]
+    needed = [source.get(name, name) for name in (dataset.target, *full)]
+    raw = raw_columns(dataset, dict.fromkeys([*needed, *filter(None, (time, weight))]))
+    empty = [empty_rows(raw, reading.columns.get(name), name) for name in needed]
+    rows = np.flatnonzero(~np.any(empty, axis=0))
+    if time:
+        with errors_at("time"):
+            read_times(raw, reading, time, rows)
+    if weight:
+        with errors_at("weight"):
+            weights = read_weights(raw, reading, weight, rows)
+        check_weights(weights, settings)
 
 
 def propose_group(dataset: Dataset) -> Proposal | None:
@@ -82,6 +124,15 @@ def propose_time(dataset: Dataset) -> Proposal | None:
         numeric = column.get("kind") == "numeric" and int(column.get("distinct") or 0) > FEWEST_GROUPS
         if name != dataset.target and numeric and not column.get("empty") and WORDS_OF_TIME.search(name):
             return Proposal(column=name, reason=f"The name of '{name}' is that of a time.")
+    return None
+
+
+def propose_weight(dataset: Dataset) -> Proposal | None:
+    """Return the first column of numbers whose name is that of a sampling weight."""
+    for column in dataset.columns:
+        name = column["name"]
+        if name != dataset.target and column.get("kind") == "numeric" and WORDS_OF_WEIGHTS.fullmatch(name.strip()):
+            return Proposal(column=name, reason=f"The name of '{name}' is that of a weight.")
     return None
 
 

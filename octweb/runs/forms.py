@@ -23,7 +23,7 @@ from octweb.runs.constraint_fields import (
     PickField,
     RecallField,
 )
-from octweb.runs.dependence import file_columns, propose_group, propose_time
+from octweb.runs.dependence import file_columns, propose_group, propose_time, propose_weight
 from octweb.runs.thresholds import HELP as HELP_BINS
 from octweb.runs.thresholds import BinCount, chooses, chosen_bins
 from octweb.runs.words import CONSTRAINTS
@@ -42,6 +42,8 @@ GROUP_QUESTION = "Do several rows belong to the same person or thing?"
 TIME_QUESTION = "Are later rows what you want to predict?"
 HELP_GROUP = "Then the accuracy is that on persons or things that the tree has not seen. No question asks this column."
 HELP_TIME = "Then the tree trains on earlier rows, and the last rows check it."
+WEIGHT_QUESTION = "Do some rows count more than others?"
+HELP_WEIGHT = "Then a row counts as its weight: 2 counts twice, 0 not at all. No question asks this column."
 TOUCHED = "touched"  # hidden fields of the form, each with the name of a field
 SIZE = ("depth", "leaf_penalty", "min_leaf", "time_limit")
 COSTS = ("class_weight", "negative_weight")
@@ -145,11 +147,12 @@ def _of_type(parameter: Parameter, common: dict[str, Any]) -> forms.Field:
 
 
 def dependence_fields(dataset: Dataset) -> dict[str, forms.Field]:
-    """Return a question on rows that belong together and one on time, each with a proposal if a column looks like it."""
+    """Return questions on rows that belong together, on time and on weights, each with a proposal if a column looks like it."""
     columns = file_columns(dataset)
     questions = (
         ("group", GROUP_QUESTION, "no: every row is on its own", HELP_GROUP, propose_group(dataset)),
         ("time", TIME_QUESTION, "no: rows have no order", HELP_TIME, propose_time(dataset)),
+        ("weight", WEIGHT_QUESTION, "no: every row counts the same", HELP_WEIGHT, propose_weight(dataset)),
     )
     return {
         name: PickField(
@@ -236,6 +239,7 @@ class RunForm(SaidForm):
             "folds": values["folds"] if evaluation == "folds" else 0,
             "group": values.get("group") or "",
             "time": values.get("time") or "",
+            "weight": values.get("weight") or "",
             "name": values["name"],
             "warm_start": values.get(START),
         }

@@ -25,6 +25,7 @@ class TrainingRun(Job, Deletable):
     # columns of the file: rows with the same value belong together; rows follow each other; empty for none
     group = models.CharField(max_length=1000, blank=True)
     time = models.CharField(max_length=1000, blank=True)
+    weight = models.CharField(max_length=1000, blank=True)  # how much each row counts
     warm_start = models.ForeignKey(  # the search begins with the tree of this model
         "registry.TreeModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )

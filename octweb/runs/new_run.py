@@ -28,7 +28,7 @@ from trainer.methods.capabilities import Role
 from trainer.registry import get, method_for
 
 EMPTY = "learn_empty"  # the switch for empty cells
-DECLARED_UNITS = ("p_", "evaluation", "test_percent", "folds", "name", "group", "time")
+DECLARED_UNITS = ("p_", "evaluation", "test_percent", "folds", "name", "group", "time", "weight")
 
 
 @dataclass(frozen=True, kw_only=True)

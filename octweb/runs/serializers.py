@@ -15,6 +15,7 @@ from trainer.data.folds import MOST_FOLDS, MOST_HELD_OUT
 
 GROUP_HELP = "a column of the file: rows with the same value are held out together and in one fold; no question asks it"
 TIME_HELP = "a column of dates or numbers: the last rows are held out, and folds train on earlier rows only"
+WEIGHT_HELP = "a column of numbers that are not negative: how much each row counts; no question asks it"
 
 
 def column_field(help_text: str) -> serializers.CharField:
@@ -45,7 +46,7 @@ class RunSerializer(serializers.ModelSerializer):
     class Meta:
         model = TrainingRun
         fields = [
-            "id", "name", "dataset", "method", "parameters", "test_share", "folds", "group", "time", "warm_start", "status", "queue_position", "attempt",
+            "id", "name", "dataset", "method", "parameters", "test_share", "folds", "group", "time", "weight", "warm_start", "status", "queue_position", "attempt",
             "cancel_requested", "created", "started", "finished", "progress", "summary", "error", "model", "owner",
         ]  # fmt: skip
         read_only_fields = fields
@@ -64,6 +65,7 @@ class NewRunSerializer(serializers.Serializer):
     folds = serializers.IntegerField(required=False, default=0, min_value=0, max_value=MOST_FOLDS)
     group = column_field(GROUP_HELP)
     time = column_field(TIME_HELP)
+    weight = column_field(WEIGHT_HELP)
     name = Name(max_length=200)
     warm_start = serializers.UUIDField(required=False, default=None, allow_null=True)
 

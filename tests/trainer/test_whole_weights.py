@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from trainer import make_classifier
+from trainer.data.integer_weights import whole_weights
 from trainer.families.exact.search.solve import solve_binary
 from trainer.solver_common.binary_problem import BinaryProblem
-from trainer.solver_common.integer_weights import whole_weights
 
 MANY = 2_300  # distinct weights; above 2,000 the sum is made in floats
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +22,9 @@ from trainer.tree.numbers import count_words
 MINUTES_PER_DAY = 24 * 60
 
 
-def check_dependence(names: Sequence[str], *, target: str, group: str = "", time: str = "") -> None:
-    """Raise DataError unless the group and the time column exist and differ from each other and from the target."""
-    for name, role in ((group, "group"), (time, "time")):
+def check_dependence(names: Sequence[str], *, target: str, group: str = "", time: str = "", weight: str = "") -> None:
+    """Raise DataError unless the columns of groups, times and weights exist and differ from each other and from the target."""
+    for name, role in ((group, "group"), (time, "time"), (weight, "weight")):
         if not name:
             continue
         check_name(name, names, f"{role} column")
@@ -31,6 +32,9 @@ def check_dependence(names: Sequence[str], *, target: str, group: str = "", time
             raise DataError(f"Column '{name}' is the target, so it cannot be the {role} column. Choose another column.")
     if group and group == time:
         raise DataError(f"Column '{group}' cannot be the group column and the time column. Choose two columns.")
+    if weight and weight in (group, time):
+        role = "group" if weight == group else "time"
+        raise DataError(f"Column '{weight}' cannot be the weight column and the {role} column. Choose two columns.")
 
 
 def with_dependence(table: Table, raw: RawTable, reading: ColumnParsing, *, group: str = "", time: str = "") -> Table:
@@ -57,8 +61,8 @@ def with_dependence(table: Table, raw: RawTable, reading: ColumnParsing, *, grou
     rows = np.searchsorted(raw.line_numbers, table.row_numbers)
     return replace(
         table,
-        groups=_read_groups(raw, group, rows) if group else None,
-        times=_read_times(raw, reading, time, rows) if time else None,
+        groups=read_groups(raw, group, rows) if group else None,
+        times=read_times(raw, reading, time, rows) if time else None,
     )
 
 
@@ -75,7 +79,8 @@ def dependence_notes(table: Table) -> list[str]:
     return notes
 
 
-def _read_groups(raw: RawTable, name: str, rows: np.ndarray) -> RowGroups:
+def read_groups(raw: RawTable, name: str, rows: np.ndarray) -> RowGroups:
+    """Return the groups of `rows`; a row with an empty cell is a group of its own."""
     cells = Cells.of(raw.column(name))
     index = cells.index[rows]
     empty = cells.missing[index]
@@ -83,15 +88,14 @@ def _read_groups(raw: RawTable, name: str, rows: np.ndarray) -> RowGroups:
     return RowGroups(column=name, codes=codes, empty=int(empty.sum()))
 
 
-def _read_times(raw: RawTable, reading: ColumnParsing, name: str, rows: np.ndarray) -> RowTimes:
+def read_times(raw: RawTable, reading: ColumnParsing, name: str, rows: np.ndarray) -> RowTimes:
+    """Return the times of `rows`; raises DataError for an empty cell, and for cells that cannot be ordered."""
     reading.ask([name])
     own = reading.columns.get(name)
-    cells = Cells.of(raw.column(name))
-    empty = cells.marks.copy()
-    if own is not None and own.missing:
-        empty |= np.isin(np.array(cells.words, dtype=object), own.missing)
-    _refuse_empty(raw, name, rows, empty[cells.index[rows]])
-    values = _word_values(cells, own)
+    refuse_empty(
+        raw, own, name, rows, "A row without a time has no place in the order. Fill these cells, or remove these rows."
+    )
+    cells, values = column_numbers(raw, own, name)
     unordered = np.isnan(values)[cells.index[rows]]
     if unordered.any():
         row = rows[int(np.flatnonzero(unordered)[0])]
@@ -100,20 +104,40 @@ def _read_times(raw: RawTable, reading: ColumnParsing, name: str, rows: np.ndarr
             f"Column '{name}' cannot order the rows: {raw.place.lower()} {raw.line_numbers[row]:,} has '{word[:60]}'. "
             "Choose a column of dates or numbers, or write all its dates in one form, such as 2024-12-31."
         )
-    dated = own is not None and own.taken_for in (DATE, NUMBER)
-    form = {k: v for k, v in own.to_json().items() if k != "reason"} if own is not None and dated else None
-    return RowTimes(column=name, values=values[cells.index[rows]], form=form)
+    return RowTimes(column=name, values=values[cells.index[rows]], form=number_form(own))
 
 
-def _refuse_empty(raw: RawTable, name: str, rows: np.ndarray, empty: BoolArray) -> None:
+def number_form(own: ColumnReading | None) -> dict[str, Any] | None:
+    """Return how a column writes numbers or dates, as a model file keeps it; None for plain numbers."""
+    if own is None or own.taken_for not in (DATE, NUMBER):
+        return None
+    return {name: value for name, value in own.to_json().items() if name != "reason"}
+
+
+def empty_rows(raw: RawTable, own: ColumnReading | None, name: str) -> BoolArray:
+    """Return which rows have an empty cell in a column, bool (n,)."""
+    cells = Cells.of(raw.column(name))
+    words = cells.marks.copy()
+    if own is not None and own.missing:
+        words |= np.isin(np.array(cells.words, dtype=object), own.missing)
+    found: BoolArray = words[cells.index]
+    return found
+
+
+def refuse_empty(raw: RawTable, own: ColumnReading | None, name: str, rows: np.ndarray, remedy: str) -> None:
+    """Raise DataError if a cell of a column is empty in one of the rows."""
+    empty = empty_rows(raw, own, name)[rows]
     if not empty.any():
         return
     line = raw.line_numbers[rows[int(np.flatnonzero(empty)[0])]]
-    cells = "1 empty cell" if empty.sum() == 1 else f"{int(empty.sum()):,} empty cells"
-    raise DataError(
-        f"Column '{name}' has {cells}, the first in {raw.place.lower()} {line:,}. A row without a time has no place in the order. "
-        "Fill these cells, or remove these rows."
-    )
+    count = "1 empty cell" if empty.sum() == 1 else f"{int(empty.sum()):,} empty cells"
+    raise DataError(f"Column '{name}' has {count}, the first in {raw.place.lower()} {line:,}. {remedy}")
+
+
+def column_numbers(raw: RawTable, own: ColumnReading | None, name: str) -> tuple[Cells, FloatArray]:
+    """Return the cells of a column, and the number or time of each distinct word; NaN for words that are neither."""
+    cells = Cells.of(raw.column(name))
+    return cells, _word_values(cells, own)
 
 
 def _word_values(cells: Cells, own: ColumnReading | None) -> FloatArray:

@@ -298,26 +298,39 @@ def rows_record(
 
     `train` and `held_out` hold row indices, `weights` int64 of shape (n,). One sign stands for each row, in the order of the
     file: in `held_out` 0 if it trained, 1 if it was held out and 2 if neither; in `folds` the number of its fold (0-9, a-z, A-Z)
-    or - for none. `costs`, float64 of shape (n, classes), are the costs of each row where each has its own.
+    or - for none. Rows of weight 0, which the table lacks, are listed as neither. `costs`, float64 of shape (n, classes), are the costs of each row where each has its own.
     """
-    roles = np.full(len(table), SET_ASIDE)
-    roles[train] = TRAINS
-    roles[held_out] = HELD_OUT
+    counted = np.arange(len(table)) if table.weights is None else np.flatnonzero(table.weights.counted)
+    used = len(table) if table.weights is None else len(table.weights.counted)
+    own = weights if weights is not None or table.weights is None else table.weights.values
+    roles = np.full(used, SET_ASIDE)
+    roles[counted[train]] = TRAINS
+    roles[counted[held_out]] = HELD_OUT
     record: dict[str, Any] = {
-        "used": len(table),
-        "held_out": "".join(roles.tolist()) if len(held_out) else None,
-        "folds": None if folds is None else folds.signs,
-        "weights": None if weights is None else weights.tolist(),
+        "used": used,
+        "held_out": "".join(roles.tolist()) if len(held_out) or used > len(table) else None,
+        "folds": None if folds is None else "".join(_spread(np.array(list(folds.signs)), counted, used, NO_FOLD)),
+        "weights": None if own is None else _spread(own, counted, used, 0),
         "fold_trees": fold_trees,
     }
     if costs is not None:
-        record["costs"] = costs.tolist()
+        record["costs"] = _spread(costs, counted, used, 0)
+    if table.weights is not None:
+        record["weight"] = table.weights.to_json()
     if table.groups is not None:
         record["group"] = {"column": table.groups.column}
     if table.times is not None:
         record["time"] = {"column": table.times.column}
         record["time"] |= {} if table.times.form is None else {"form": dict(table.times.form)}
     return record
+
+
+def _spread(values: np.ndarray, counted: np.ndarray, used: int, rest: Any) -> list[Any]:
+    """Return the values of the `counted` ones of `used` rows as a list of all of them, `rest` for the others."""
+    spread = np.full((used, *values.shape[1:]), rest, values.dtype)
+    spread[counted] = values
+    found: list[Any] = spread.tolist()
+    return found
 
 
 def group_sums(values: np.ndarray, groups: np.ndarray) -> FloatArray:

@@ -21,6 +21,7 @@ from trainer.data.parsing import ColumnParsing, ParsingChoices, reading_of
 from trainer.data.parsing.alike import Spellings
 from trainer.data.parsing.cells import LARGEST_EXACT, Cells
 from trainer.data.parsing.infer import places
+from trainer.data.row_weights import weight_notes, with_weights
 from trainer.dtypes import CODE, MISSING_CODE, BoolArray, CodeArray, FloatArray
 from trainer.errors import DataError, list_names
 from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table, UnknownPolicy
@@ -156,17 +157,19 @@ def build_as_read(
     mentions: str = "",
     group: str = "",
     time: str = "",
+    weight: str = "",
     **options: Any,
 ) -> tuple[Table, Labels, LoadReport]:
     """`build` for the rows as the reading has them; raises DataError for what the reading leaves open in a column that is used.
 
     Columns are named as they come out of the reading; in `ignore` also as they are in the file. An identifier that the text
     `mentions` names is not left out, nor is a column that was made from dates. The columns `group` and `time` of the file, which
-    may be ignored, say which rows belong together and how they follow each other; no question asks about the group.
+    may be ignored, say which rows belong together and how they follow each other; no question asks about the group. The column `weight` says how
+    much each row counts; no question asks it, and rows of weight 0 are left out.
     """
     check_name(target, raw.names, "target")
-    check_dependence(raw.names, target=target, group=group, time=time)
-    ignore = [*ignore, group] if group and group not in ignore else ignore
+    check_dependence(raw.names, target=target, group=group, time=time, weight=weight)
+    ignore = [*ignore, *(name for name in (group, weight) if name and name not in ignore)]
     own = reading.for_target(target).without(
         name for name, kind in (kinds or {}).items() if kind == ColumnKind.CATEGORICAL
     )
@@ -187,7 +190,8 @@ def build_as_read(
     )
     kept = own.for_model(target, table.names)
     table = with_dependence(replace(table, reading=kept), raw, reading, group=group, time=time)
-    notes = (*raw.detected.notes, *own.notes_of([*names, target]), *dependence_notes(table))
+    table, labels = with_weights(table, labels, raw, reading, weight)
+    notes = (*raw.detected.notes, *own.notes_of([*names, target]), *dependence_notes(table), *weight_notes(table))
     return table, labels, replace(report, reading_notes=notes)
 
 

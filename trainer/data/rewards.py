@@ -14,7 +14,7 @@ import numpy as np
 from trainer.data.cost_text import NUMBER
 from trainer.data.costs import CostTerm
 from trainer.data.problem import SettingNames
-from trainer.dtypes import CodeArray, FloatArray
+from trainer.dtypes import CodeArray, CountArray, FloatArray
 from trainer.errors import ParameterError
 from trainer.table import Table
 
@@ -130,14 +130,20 @@ def regrets(rewards: Any) -> FloatArray:
     return costs
 
 
-def reward_record(rewards: FloatArray, answers: CodeArray, classes: tuple[str, ...], unit: str) -> dict[str, Any]:
-    """Return what the answers to some rows earn, in total and per row, beside the best single answer."""
-    reward = float(rewards[np.arange(len(answers)), answers].sum())
-    constants = rewards.sum(axis=0)
+def reward_record(
+    rewards: FloatArray, answers: CodeArray, classes: tuple[str, ...], unit: str, weights: CountArray | None = None
+) -> dict[str, Any]:
+    """Return what the answers to some rows earn, in total and per row, beside the best single answer.
+
+    `weights`, int64 (rows,), say how often each row counts; None: once.
+    """
+    counts = np.ones(len(answers)) if weights is None else weights.astype(np.float64)
+    reward = float(counts @ rewards[np.arange(len(answers)), answers])
+    constants = counts @ rewards
     best = int(constants.argmax())
     return {
         "reward": reward,
-        "reward_per_row": reward / len(answers),
+        "reward_per_row": reward / float(counts.sum()),
         "reward_unit": unit,
         "best_constant_reward": {"answer": classes[best], "reward": float(constants[best])},
     }

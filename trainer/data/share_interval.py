@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
-from trainer.dtypes import FloatArray
+from trainer.dtypes import BoolArray, CountArray, FloatArray
 
 Z95 = 1.959963984540054
 TAIL = 0.975  # the quantile of Student's t for an interval at 95 %
@@ -74,6 +75,100 @@ def of_groups(correct: FloatArray, n: FloatArray, folds: int = 0) -> Interval | 
     if folds:
         rows /= 1 + folds / (folds - 1)
     return wilson(rows * float(correct[used].sum() / n[used].sum()), rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightSums:
+    """Sums over weighted rows: of the weights, of their squares, and of both over the correct rows."""
+
+    n: float
+    correct: float
+    squares: float
+    correct_squares: float
+
+    @classmethod
+    def of(cls, correct: FloatArray, n: FloatArray) -> WeightSums:
+        """Return the sums of rows: the weight of each where it is correct, else 0, and its weight; float64 (rows,)."""
+        return cls(
+            n=float(n.sum()),
+            correct=float(correct.sum()),
+            squares=float(n @ n),
+            correct_squares=float(correct @ correct),
+        )
+
+    def __add__(self, other: WeightSums) -> WeightSums:
+        """Return the sums over the rows of both."""
+        return WeightSums(
+            n=self.n + other.n,
+            correct=self.correct + other.correct,
+            squares=self.squares + other.squares,
+            correct_squares=self.correct_squares + other.correct_squares,
+        )
+
+    @property
+    def effective_rows(self) -> float:
+        """The number of rows of equal weight whose share of correct ones has the same variance.
+
+        Notes
+        -----
+        The effective sample size of Korn & Graubard (1998), with the variance of the ratio by linearisation. It is Kish's
+        (Σw)² / Σw² (1965) where all rows, or none, are correct, and the number of rows where all weights are equal.
+        """
+        share = self.correct / self.n
+        if not 0 < share < 1:
+            return self.n * self.n / self.squares
+        wrong_squares = self.squares - self.correct_squares
+        variance = self.correct_squares * (1 - share) ** 2 + wrong_squares * share**2
+        return share * (1 - share) * self.n * self.n / variance
+
+
+def of_weights(sums: WeightSums, folds: int = 0) -> Interval | None:
+    """Return Wilson's interval of a weighted share over its effective number of rows.
+
+    `folds`, the number of folds of a cross-validation, widens it as in `of_folds`; 0 for held-out rows. None for no rows or one fold.
+    """
+    if sums.n <= 0 or folds == 1:
+        return None
+    rows = sums.effective_rows
+    if folds:
+        rows /= 1 + folds / (folds - 1)
+    return wilson(rows * sums.correct / sums.n, rows)
+
+
+def of_rows(correct: BoolArray, weights: CountArray | None = None, groups: np.ndarray | None = None) -> Interval | None:
+    """Return the interval of the share of correct rows: over their groups, else their weights, else rows.
+
+    Parameters
+    ----------
+    correct : bool array of shape (rows,)
+        Whether each row is correct.
+    weights : int64 array of shape (rows,), optional
+        How much each row counts.
+    groups : int64 array of shape (rows,), optional
+        The group of each row.
+
+    Notes
+    -----
+    Over groups the variance of the share is that of the ratio by linearisation, and the quantile is Student's t with groups − 1
+    degrees of freedom (Korn & Graubard, 1998): as `of_groups`, without draws, since pages show many such shares.
+    """
+    own = np.ones(len(correct)) if weights is None else weights.astype(np.float64)
+    if groups is None:
+        return of_weights(WeightSums.of(own * correct, own))
+    from scipy.special import stdtrit  # slow to import, and only needed where rows have groups
+
+    _, place = np.unique(groups, return_inverse=True)
+    n = np.bincount(place, weights=own)
+    right = np.bincount(place, weights=own * correct)
+    count = len(n)
+    if count < 2:
+        return None
+    share = float(right.sum() / n.sum())
+    spread = share * (1 - share)
+    variance = count / (count - 1) * float(((right - share * n) ** 2).sum()) / float(n.sum()) ** 2
+    rows = spread / variance if variance > 0 and spread > 0 else float(count)
+    rows = min(rows, WeightSums.of(own * correct, own).effective_rows) * (Z95 / float(stdtrit(count - 1, TAIL))) ** 2
+    return wilson(rows * share, rows)
 
 
 def widest(intervals: Iterable[Interval | None]) -> Interval | None:

@@ -12,20 +12,26 @@ from trainer.dossier.rows import DossierRows
 from trainer.errors import DataError
 from trainer.evaluate.curves import brier, curve
 from trainer.evaluate.groups import FEWEST
-from trainer.evaluate.intervals import wilson
+from trainer.evaluate.intervals import of_rows
 from trainer.training.metrics import unseen_accuracy
 from trainer.tree.nodes import tree_from_json
 
 CLASS_SHARES = 3  # so many classes at most have their own shares in a table of groups
 
 
-def share(right: int, rows: int) -> dict[str, Any]:
-    """A share with what it was counted from and its 95 % interval (Wilson); None if there are no rows."""
-    interval = wilson(right, rows)
+def share(rows: DossierRows, at: np.ndarray, right: np.ndarray) -> dict[str, Any]:
+    """Return the share of the rows `at` that are `right`, bool, with its 95 % interval.
+
+    Where rows have weights, the members `right` and `rows` are weights. The interval is over groups where rows have them.
+    """
+    weights, groups = (None if own is None else own[at] for own in (rows.weights, rows.group_codes))
+    n = int(rows.weights_of(at).sum())
+    hits = int(rows.weights_of(at)[right].sum())
+    interval = of_rows(right, weights, groups) if n else None
     return {
-        "right": right,
-        "rows": rows,
-        "share": right / rows if rows else None,
+        "right": hits,
+        "rows": n,
+        "share": hits / n if n else None,
         "interval": None if interval is None else list(interval),
     }
 
@@ -39,18 +45,18 @@ def performance(rows: DossierRows, at: np.ndarray) -> dict[str, Any] | None:
     actual = rows.codes[at]
     predicted = rows.predicted[at]
     counts = np.zeros((classes, classes), np.int64)
-    np.add.at(counts, (actual, predicted), 1)
-    most = int(np.bincount(rows.codes[rows.training], minlength=classes).argmax())
-    accuracy = share(int(np.trace(counts)), len(at))
+    np.add.at(counts, (actual, predicted), rows.weights_of(at))
+    most = int(np.bincount(rows.codes[rows.training], rows.weights_of(rows.training), classes).argmax())
+    accuracy = share(rows, at, actual == predicted)
     stated = (rows.model.metrics.get("test") or {}).get("interval")
-    if stated is not None and np.array_equal(at, rows.unseen):  # over groups
+    if stated is not None and np.array_equal(at, rows.unseen):
         accuracy["interval"] = list(stated)
     return {
         "accuracy": accuracy,
         "confusion": counts.tolist(),
-        "found": [share(int(counts[k, k]), int(counts[k].sum())) for k in range(classes)],
-        "precision": [share(int(counts[k, k]), int(counts[:, k].sum())) for k in range(classes)],
-        "baseline": {"class": tree.classes[most], **share(int((actual == most).sum()), len(at))},
+        "found": [share(rows, at[actual == k], predicted[actual == k] == k) for k in range(classes)],
+        "precision": [share(rows, at[predicted == k], actual[predicted == k] == k) for k in range(classes)],
+        "baseline": {"class": tree.classes[most], **share(rows, at, actual == most)},
         "scores": _scores(rows, at),
     }
 
@@ -60,10 +66,10 @@ def _scores(rows: DossierRows, at: np.ndarray) -> dict[str, Any] | None:
     tree = rows.model.tree
     if len(tree.classes) != 2:
         return None
-    positive = int(np.argmin(np.bincount(rows.codes[rows.training], minlength=2)))
+    positive = int(np.argmin(np.bincount(rows.codes[rows.training], rows.weights_of(rows.training), 2)))
     leaves = [leaf.id for leaf in tree.leaves]
     counts = np.zeros((len(tree.nodes), 2), np.int64)
-    np.add.at(counts, (rows.leaf_of[at], rows.codes[at]), 1)
+    np.add.at(counts, (rows.leaf_of[at], rows.codes[at]), rows.weights_of(at))
     found = counts[leaves, positive]
     other = counts[leaves, 1 - positive]
     scores = tree.probabilities[leaves, positive]
@@ -118,9 +124,9 @@ def _group(rows: DossierRows, own: np.ndarray) -> dict[str, Any]:
     classes = len(rows.model.tree.classes)
     each = range(classes if classes <= CLASS_SHARES else 0)
     return {
-        "accuracy": share(int((actual == predicted).sum()), len(own)),
-        "found": [share(int(((actual == k) & (predicted == k)).sum()), int((actual == k).sum())) for k in each],
-        "answered": [share(int((predicted == k).sum()), len(own)) for k in each],
+        "accuracy": share(rows, own, actual == predicted),
+        "found": [share(rows, own[actual == k], predicted[actual == k] == k) for k in each],
+        "answered": [share(rows, own, predicted == k) for k in each],
     }
 
 
@@ -133,9 +139,9 @@ def calibration(rows: DossierRows) -> list[dict[str, Any]]:
     held = rows.unseen
     found = []
     for leaf in tree.leaves:
-        here = rows.codes[held[rows.leaf_of[held] == leaf.id]]
+        here = held[rows.leaf_of[held] == leaf.id]
         promised = leaf.counts[leaf.label] / leaf.rows if leaf.rows else None
-        unseen = share(int((here == leaf.label).sum()), len(here))
+        unseen = share(rows, here, rows.codes[here] == leaf.label)
         interval = unseen["interval"]
         kept = None if interval is None or promised is None else bool(interval[0] <= promised <= interval[1])
         found.append(
@@ -169,7 +175,7 @@ def stability(rows: DossierRows) -> dict[str, Any] | None:
     for k, other in enumerate(grown):
         at = np.flatnonzero(fold == k)
         same = other.predict(rows.matrix[at]) == rows.predicted[at]
-        agreement.append(share(int(same.sum()), len(at)))
+        agreement.append(share(rows, at, same))
         for j in other.used_columns:
             asked[tree.schema[j].name] += 1
     return {

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
+from trainer.data.dependence import read_groups
 from trainer.data.folds import training_rows, unseen_rows
 from trainer.data.formats.raw import RawTable
 from trainer.data.parsing import ColumnParsing
 from trainer.data.parsing.cells import Cells
 from trainer.data.reader import ReadLimits, read_for_model, rows_for_model
-from trainer.dtypes import CodeArray, FloatArray
+from trainer.dtypes import CodeArray, CountArray, FloatArray
 from trainer.errors import DataError
 from trainer.evaluate.groups import group_rows
 from trainer.table import ColumnKind
@@ -27,6 +28,7 @@ class DossierRows:
 
     `keep` (n,) are their positions in the file, `training` the positions among them that trained. `missing` and `unknown` count
     cells of the whole file by column; `gaps` rows were left out for an empty cell, `no_class` for a class that the model does not know.
+    `weights` and `group_codes`, int64 (n,), are those of the training; None if it had none.
     """
 
     model: ModelFile
@@ -39,6 +41,12 @@ class DossierRows:
     unknown: Mapping[str, int]
     gaps: int
     no_class: int
+    weights: CountArray | None = None
+    group_codes: CountArray | None = None
+
+    def weights_of(self, at: np.ndarray) -> CountArray:
+        """Return how much the rows at some positions count, int64."""
+        return np.ones(len(at), np.int64) if self.weights is None else self.weights[at]
 
     @cached_property
     def unseen(self) -> np.ndarray:
@@ -93,6 +101,9 @@ def rows_of(model: ModelFile, data: str | Path, *, limits: ReadLimits | None = N
     known = read.labels.codes >= 0
     keep = np.flatnonzero(read.usable & known)
     codes = read.labels.codes[keep]
+    stated = model.rows or {}
+    weights = np.array(stated.get("weights") or (), np.int64)
+    group = (stated.get("group") or {}).get("column")
     return DossierRows(
         model=model,
         raw=raw,
@@ -104,4 +115,6 @@ def rows_of(model: ModelFile, data: str | Path, *, limits: ReadLimits | None = N
         unknown=read.unknown,
         gaps=int((~read.usable & known).sum()),
         no_class=int((~known).sum()),
+        weights=weights if len(weights) == len(keep) else None,
+        group_codes=read_groups(raw, group, keep).codes if group in raw.names else None,
     )

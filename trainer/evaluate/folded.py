@@ -39,9 +39,12 @@ def with_folds(model: ModelFile, study: Study, records: Sequence[FoldRecord]) ->
         None if trees is None else _confusion(model, dataset, folds, trees),
         (sum(record.correct for record in found), sum(record.n for record in found)),
     )
-    if dataset.group or dataset.time:
+    if dataset.group or dataset.time or dataset.weight:
         interval = interval_of(found)
         metrics["interval"] = None if interval is None else list(interval)
+    if dataset.weight:
+        metrics["rows"] = sum(record.rows for record in found)
+    if dataset.group or dataset.time:
         metrics["by_fold"] = folds.counts(dataset.labels.codes, len(dataset.labels.classes))
     if dataset.group:
         metrics["groups"] = len({line[0] for record in found for line in record.by_group})
@@ -62,5 +65,8 @@ def _confusion(
     for f, nodes in enumerate(trees):
         tree = tree_from_json(nodes, schema=model.tree.schema, classes=model.tree.classes)
         unseen = folds.judged(f)
-        whole += metrics_of(tree, dataset.table.take(unseen).matrix(), dataset.labels.codes[unseen], None)["confusion"]
+        weights = dataset.weights(unseen)
+        whole += metrics_of(tree, dataset.table.take(unseen).matrix(), dataset.labels.codes[unseen], weights)[
+            "confusion"
+        ]
     return whole

@@ -7,9 +7,31 @@ from __future__ import annotations
 
 import math
 
-from trainer.data.share_interval import Z95, Interval, of_folds, of_groups, widest, wilson
+from trainer.data.share_interval import (
+    Z95,
+    Interval,
+    WeightSums,
+    of_folds,
+    of_groups,
+    of_rows,
+    of_weights,
+    widest,
+    wilson,
+)
 
-__all__ = ["Interval", "difference", "mcnemar", "of_folds", "of_groups", "of_mean", "widest", "wilson"]
+__all__ = [
+    "Interval",
+    "WeightSums",
+    "difference",
+    "mcnemar",
+    "of_folds",
+    "of_groups",
+    "of_mean",
+    "of_rows",
+    "of_weights",
+    "widest",
+    "wilson",
+]
 
 
 def of_mean(total: float, squares: float, n: int, *, z: float = Z95) -> Interval | None:

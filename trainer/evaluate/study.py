@@ -22,6 +22,7 @@ import numpy as np
 
 from trainer.data.costs import RowCosts
 from trainer.data.folds import MOST_FOLDS, Folds, assign_folds, check_evaluation, group_sums, holdout
+from trainer.data.share_interval import WeightSums
 from trainer.dtypes import FloatArray
 from trainer.errors import DataError, ParameterError, TrainerError
 from trainer.registry import get
@@ -51,6 +52,16 @@ class StudyDataset:
     def time(self) -> str:
         """The column that orders the rows in time; empty for none."""
         return "" if self.table.times is None else self.table.times.column
+
+    @property
+    def weight(self) -> str:
+        """The column that says how much each row counts; empty for none."""
+        return "" if self.table.weights is None else self.table.weights.column
+
+    def weights(self, rows: np.ndarray) -> np.ndarray:
+        """Return the weights of `rows`, int64."""
+        own = self.table.weights
+        return np.ones(len(rows), np.int64) if own is None else own.values[rows]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,11 +156,16 @@ class FoldRecord:
     group: str = ""  # the columns that decide which rows are in which fold
     time: str = ""
     by_group: list[list[int]] = field(default_factory=list)  # group, correct rows, rows: of the rows that were judged
+    weight: str = ""  # the column that says how much each row counts; then correct rows and rows are weights
+    rows: int = 0  # that were judged, where they have weights
+    squares: list[float] = field(
+        default_factory=list
+    )  # sums of squared weights: of all judged rows, of the correct ones
 
     @property
     def identity(self) -> tuple[Any, ...]:
         """Equal for two records of the same computation."""
-        rows = (self.test_share, self.fold, self.second, self.group, self.time)
+        rows = (self.test_share, self.fold, self.second, self.group, self.time, self.weight)
         return (self.fingerprint, self.key, self.folds, self.seed, self.threads, *rows)
 
 
@@ -171,6 +187,7 @@ class _Task:
             "dataset": self.dataset.name, "fingerprint": self.fingerprint, "variant": self.variant.label,
             "key": self.variant.key, "folds": self.folds, "seed": self.seed, "fold": self.fold, "threads": self.threads,
             "test_share": self.test_share, "second": self.second, "group": self.dataset.group, "time": self.dataset.time,
+            "weight": self.dataset.weight,
         }  # fmt: skip
 
     @property
@@ -291,13 +308,15 @@ def _fold(task: _Task) -> FoldRecord:
     except TrainerError as error:
         return FoldRecord(**task.head, error=str(error), status="failed")
     correct = _correct(result.tree, task.dataset, outside)
+    weights = task.dataset.weights(outside)
+    n = int(weights.sum())
     second = rows[folds.judged(task.second, task.fold)] if task.second >= 0 else rows[:0]
     certificate = result.certificate
     return FoldRecord(
         **task.head,
         correct=correct,
-        n=len(outside),
-        accuracy=correct / len(outside),
+        n=n,
+        accuracy=correct / n,
         train_accuracy=certificate.correct / certificate.n,
         leaves=result.tree.n_leaves,
         depth=result.tree.depth,
@@ -307,12 +326,17 @@ def _fold(task: _Task) -> FoldRecord:
         splits=certificate.splits,
         splits_proved=certificate.splits_proved,
         second_correct=_correct(result.tree, task.dataset, second),
-        second_n=len(second),
-        base_correct=int((codes[outside] == np.bincount(codes[inside]).argmax()).sum()),
+        second_n=int(task.dataset.weights(second).sum()),
+        base_correct=int(weights[codes[outside] == _most_frequent(task.dataset, inside)].sum()),
         **_cost_record(result, costs, unseen.matrix()),
         tree=_tree_record(result.tree) if task.second < 0 and not task.test_share else [],
         by_group=_by_group(result.tree, task.dataset, outside),
+        **_weight_sums(result.tree, task.dataset, outside),
     )
+
+
+def _most_frequent(dataset: StudyDataset, rows: np.ndarray) -> int:
+    return int(np.bincount(dataset.labels.codes[rows], dataset.weights(rows)).argmax())
 
 
 def _assign(dataset: StudyDataset, folds: int, seed: int, test_share: float) -> tuple[np.ndarray, Folds]:
@@ -327,9 +351,20 @@ def _by_group(tree: Tree, dataset: StudyDataset, rows: np.ndarray) -> list[list[
         return []
     groups = dataset.table.groups.codes[rows]
     right = tree.predict(dataset.table.take(rows).matrix()) == dataset.labels.codes[rows]
+    weights = dataset.weights(rows)
     names = list(dict.fromkeys(groups.tolist()))  # in the order of their first row
-    counted = zip(names, group_sums(right, groups), group_sums(np.ones(len(rows)), groups), strict=True)
+    counted = zip(names, group_sums(right * weights, groups), group_sums(weights, groups), strict=True)
     return [[int(group), int(correct), int(n)] for group, correct, n in counted]
+
+
+def _weight_sums(tree: Tree, dataset: StudyDataset, rows: np.ndarray) -> dict[str, Any]:
+    """Return the number of judged rows and the sums of their squared weights; nothing without weights."""
+    if not dataset.weight:
+        return {}
+    weights = dataset.weights(rows).astype(np.float64)
+    right = tree.predict(dataset.table.take(rows).matrix()) == dataset.labels.codes[rows]
+    sums = WeightSums.of(weights * right, weights)
+    return {"rows": len(rows), "squares": [sums.squares, sums.correct_squares]}
 
 
 def _cost_record(result: TrainResult, costs: RowCosts | None, matrix: FloatArray) -> dict[str, Any]:
@@ -351,7 +386,8 @@ def _tree_record(tree: Tree) -> list[dict[str, Any]]:
 
 
 def _correct(tree: Tree, dataset: StudyDataset, rows: np.ndarray) -> int:
-    """How many of these rows the tree gets right."""
+    """Return how many of these rows the tree gets right, or their weight."""
     if not len(rows):
         return 0
-    return int((tree.predict(dataset.table.take(rows).matrix()) == dataset.labels.codes[rows]).sum())
+    right = tree.predict(dataset.table.take(rows).matrix()) == dataset.labels.codes[rows]
+    return int(dataset.weights(rows)[right].sum())

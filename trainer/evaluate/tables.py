@@ -6,11 +6,13 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 
-from trainer.evaluate.intervals import Interval, of_folds, of_groups, widest
+from trainer.evaluate.intervals import Interval, WeightSums, of_folds, of_groups, of_weights, widest
 from trainer.evaluate.statistics import VariantComparison, compare
 from trainer.evaluate.study import FoldRecord, Study
 from trainer.tree.numbers import points_text
@@ -26,7 +28,7 @@ MEASURES = {  # field of a cell: (title, whether more is better)
 class Cell:
     """A variant on a data set: means over the folds, with the standard deviation (over folds - 1) of the accuracy.
 
-    `correct` of `n` rows are right on unseen rows, with the 95 % `interval` of `of_folds`. `base_rate` is the share that is right
+    `correct` of `n` rows, or of their weight, are right on unseen rows, with the 95 % `interval` of `of_folds`. `base_rate` is the share that is right
     if every row gets the class that is most frequent among the training rows of its fold; None for records without it.
     `seconds` has the mean induction time by number of threads. `limited` folds ended at a limit, `failed` ones have no tree;
     `cost` is that of the answers to the unseen rows, where they have costs, and `constant_cost` that of the best single answer of each training.
@@ -264,7 +266,7 @@ def _cell(dataset: str, variant: str, group: str, folds: int, records: Sequence[
 
 
 def interval_of(records: Sequence[FoldRecord]) -> Interval | None:
-    """Return the 95 % interval of the accuracy over the folds: by groups, by folds that follow time, else by rows."""
+    """Return the 95 % interval of the accuracy over the folds: by groups or weights, by folds that follow time, else by rows."""
     folds = len(records)
     intervals = []
     if any(r.by_group for r in records):
@@ -275,6 +277,11 @@ def interval_of(records: Sequence[FoldRecord]) -> Interval | None:
             own[1] += n
         counts = np.array(list(sums.values()), np.float64)
         intervals.append(of_groups(counts[:, 0], counts[:, 1], folds))
+    elif records and all(r.squares for r in records):
+        sums_of = [
+            WeightSums(n=r.n, correct=r.correct, squares=r.squares[0], correct_squares=r.squares[1]) for r in records
+        ]
+        intervals.append(of_weights(reduce(add, sums_of), folds))
     if any(r.time for r in records):
         counts = np.array([(r.correct, r.n) for r in records], np.float64)
         intervals.append(of_groups(counts[:, 0], counts[:, 1], folds))

@@ -232,7 +232,7 @@ def _judge_unseen(model: ModelFile, unseen: _Measured) -> _Finding:
     """Judge by the rows that the tree, or the tree of a fold, has not seen."""
     label = model.tree.classes[unseen.most]
     base = points_text(unseen.base_share)
-    compared = f"Right for {points_text(unseen.accuracy)}{THIN}% of new rows; always answering “{label}” is right for {base}{THIN}%."
+    compared = f"Right for {points_text(unseen.accuracy)}{THIN}% of {_counted(model)}new rows; always answering “{label}” is right for {base}{THIN}%."
     noise = _noise(model, unseen)
     aim = _other_aim(model)
     worse = int(np.trace(unseen.confusion)) <= unseen.base
@@ -283,6 +283,11 @@ def _open_or_good(model: ModelFile, compared: str) -> _Finding:
     return _Finding("good", compared, "approve")
 
 
+def _counted(model: ModelFile) -> str:
+    """Say that shares are of weight, where rows have weights from a column."""
+    return "the weight of " if model.certificate.get("weights") else ""
+
+
 def _unseen(model: ModelFile) -> _Measured | None:
     """Return the unseen rows of all folds, else those held out; None where the file does not count them by class."""
     crossed, test = (model.metrics.get(name) or {} for name in ("cross_validation", "test"))
@@ -307,7 +312,7 @@ def _training_words(model: ModelFile) -> str:
         return "The file counts no rows, so nothing is known about how often the tree is right."
     right = sum(leaf.counts[leaf.label] for leaf in model.tree.leaves) / model.tree.nodes[0].rows
     return (
-        f"Right for {points_text(right)}{THIN}% of its training rows; always answering “{rate.label}” is right for "
+        f"Right for {points_text(right)}{THIN}% of {_counted(model)}its training rows; always answering “{rate.label}” is right for "
         f"{points_text(rate.share)}{THIN}%. Nothing is known about new rows."
     )
 

@@ -24,6 +24,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from trainer.certificate import Certificate
 from trainer.data.costs import EACH_ROW
 from trainer.data.inspection import identifiers_in, warn_identifiers
+from trainer.data.integer_weights import WholeWeights, whole_weights
 from trainer.data.problem import Problem
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.errors import ParameterError, list_names
@@ -46,7 +47,6 @@ from trainer.sklearn_api.estimator_input import (
 )
 from trainer.sklearn_api.notebook import watched
 from trainer.sklearn_api.saving import FitRecord, fitted_file, save_fitted, target_name
-from trainer.solver_common.integer_weights import WholeWeights, whole_weights
 from trainer.solver_common.problem_setup import limits_of, pose
 from trainer.table import ClassType, Labels
 from trainer.training.claims import claim_words, cost_sentence, limit_warning
@@ -80,7 +80,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
 
         Integer weights count rows exactly, and so do decimals with a small common denominator. Other weights are rounded to whole
         numbers that add up to 2^28: objective and bound then hold for the weights as given up to `certificate_.weight_error`, a proved
-        number (`trainer.solver_common.integer_weights`). Rows of weight 0 are left out. Methods with `class_weight` also take a dictionary from labels
+        number (`trainer.data.integer_weights`). Rows of weight 0 are left out. Methods with `class_weight` also take a dictionary from labels
         to weights, which multiply the weights of the rows, or None; a label that does not occur is an error.
 
         `costs`, an array (n, classes), is what each answer costs in each row, in the order of the sorted labels. It may also be what

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from trainer.certificate import Limits
@@ -13,7 +16,7 @@ from trainer.dtypes import CountArray, FloatArray
 from trainer.errors import ParameterError
 from trainer.methods.base import Settings, coefficient_penalty, leaf_penalty
 from trainer.solver_common.warm_start import adapt
-from trainer.table import Labels, Table
+from trainer.table import Labels, RowWeights, Table
 from trainer.tree.nodes import Tree
 
 
@@ -26,11 +29,14 @@ def pose(
     start: Tree | None = None,
     given_costs: FloatArray | None = None,
 ) -> Problem:
-    """The problem that the settings make of the rows; `weights` int64 (rows,), or None if every row counts one.
+    """The problem that the settings make of the rows; `weights` int64 (rows,); without them those of the table count.
 
     `given_costs`, float64 (rows, classes), are the costs of each row where each has its own. `start` is a tree to begin with, matched by the names of columns and classes. Raises ParameterError if classes cannot be
     weighted as asked, costs do not fit the rows, or the start does not fit, and DataError if there are no rows.
     """
+    if weights is None and table.weights is not None:
+        weights = table.weights.values
+        check_weights(table.weights, settings)
     costs = costs_of(table, labels, settings, weights=weights, given=given_costs)
     if costs is not None and not costs.copies.any():
         raise ParameterError({"costs": "all answers cost the same in every row, so there is nothing to learn."})
@@ -65,8 +71,24 @@ def costs_of(
     Raises ParameterError if the costs do not fit the rows.
     """
     costs = read_costs(settings, setting_names(table, labels))
+    if weights is None and table.weights is not None:
+        weights = table.weights.values
     even = int(settings.get("min_leaf") or 1) > 1
     return None if costs is None else row_costs(costs, table, labels.codes, weights, given, even=even)
+
+
+def check_weights(weights: RowWeights, settings: Mapping[str, Any]) -> None:
+    """Raise ParameterError if weights that are no whole numbers meet a setting that counts in them."""
+    if weights.step == 1:
+        return
+    if settings.get("costs"):
+        raise ParameterError(
+            {"weight": f"'{weights.column}' must hold whole numbers with costs. Multiply other weights into the costs."}
+        )
+    if int(settings.get("min_leaf") or 1) > 1:
+        raise ParameterError(
+            {"min_leaf": f"leaves are counted in weights, and '{weights.column}' does not hold whole numbers. Set 1."}
+        )
 
 
 def searched_settings(problem: Problem, settings: Settings) -> Settings:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Literal
 
 from trainer.certificate import OPTIMAL_GAP, Certificate, Guarantee, Limits, Status, proves
 from trainer.editing.words import in_words, wish_lines
 from trainer.goal import Goal
 from trainer.tree.describe import number_text
-from trainer.tree.numbers import MINUS, THIN, points_text
+from trainer.tree.numbers import MINUS, THIN, count_words, points_text
 
 PROVED = "Proved optimal"
 LEAST_COST = "Least cost, proved"
@@ -175,7 +176,8 @@ def objective_words(certificate: Mapping[str, Any]) -> str:
         return Goal.from_json(dict(certificate["goal"])).words()
     if certificate.get("costs"):
         return _cost_words(certificate["costs"])
-    words = f"share of training rows right − {certificate.get('leaf_penalty') or 0} × leaves"
+    counted = "the weight of training rows" if certificate.get("weights") else "training rows"
+    words = f"share of {counted} right − {certificate.get('leaf_penalty') or 0} × leaves"
     penalty = certificate.get("coefficient_penalty")
     return words + (f" − {penalty} × coefficients" if penalty else "")
 
@@ -208,6 +210,24 @@ def cost_sentence(costs: Mapping[str, Any]) -> str:
     if costs["rounding_error"]:
         words += f" Costs were rounded: any total may differ by up to {number_text(costs['rounding_error'])}{unit}."
     return words
+
+
+def weight_sentence(certificate: Mapping[str, Any]) -> str:
+    """Return how much training rows count where a column gives their weights, rows beside weights; "" without such a column."""
+    weights = certificate.get("weights")
+    if not weights:
+        return ""
+    step = Fraction(weights["step"])
+    total = number_text(float(step * certificate["n"]), 4)
+    correct = number_text(float(step * certificate["correct"]), 4)
+    words = (
+        f"Rows count by column '{weights['column']}': {count_words(weights['rows'], 'training row')} weigh {total}, and "
+        f"{weights['correct_rows']:,} of them, which weigh {correct}, are right."
+    )
+    unit = "weights" if step == 1 else f"weights in steps of {number_text(float(step), 4)}"
+    words += f" Counts at questions and leaves are {unit}; shares are of weight."
+    error = certificate.get("weight_error")
+    return f"{words} Weights were rounded: no share differs by more than {number_text(error)}." if error else words
 
 
 def saving_sentence(certificate: Mapping[str, Any]) -> str:

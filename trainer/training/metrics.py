@@ -10,7 +10,7 @@ import numpy as np
 
 from trainer.data.costs import RowCosts
 from trainer.data.folds import group_sums
-from trainer.data.share_interval import of_costs, of_folds, of_groups, widest, wilson
+from trainer.data.share_interval import WeightSums, of_costs, of_folds, of_groups, of_weights, widest, wilson
 from trainer.table import Table
 from trainer.tree.nodes import Tree, training_counts
 
@@ -43,8 +43,8 @@ def metrics_of(
 
 
 def held_out_groups(tree: Tree, table: Table, codes: np.ndarray, weights: np.ndarray | None) -> dict[str, Any]:
-    """Return the number of groups of held-out rows and the interval over them; nothing without groups."""
-    if table.groups is None:
+    """Return what the accuracy of held-out rows rests on: rows, groups, and the interval; nothing without groups and weights."""
+    if table.groups is None and table.weights is None:
         return {}
     judged = JudgedRows()
     judged.add(tree, table, codes, weights)
@@ -78,9 +78,14 @@ class JudgedRows:
         self._correct.append(own * (tree.predict(table.matrix()) == codes))
         self._weights.append(own)
 
+    def _weight_sums(self) -> WeightSums:
+        return WeightSums.of(np.concatenate(self._correct), np.concatenate(self._weights))
+
     def to_json(self, table: Table, folds: int) -> dict[str, Any]:
-        """Return the interval of the accuracy over groups and over folds that follow time; `folds`: 0 for held-out rows."""
+        """Return the interval of the accuracy over groups, weights, and folds that follow time; `folds`: 0 for held-out rows."""
         record: dict[str, Any] = {}
+        if table.weights is not None:
+            record["rows"] = sum(map(len, self._weights))
         intervals = []
         if table.groups is not None:
             groups = np.concatenate(self._groups)
@@ -88,6 +93,8 @@ class JudgedRows:
             rows = group_sums(np.concatenate(self._weights), groups)
             record["groups"] = len(rows)
             intervals.append(of_groups(correct, rows, folds))
+        elif table.weights is not None:
+            intervals.append(of_weights(self._weight_sums(), folds))
         if table.times is not None and folds:
             sums = [np.array([own.sum() for own in part]) for part in (self._correct, self._weights)]
             intervals.append(of_groups(sums[0], sums[1], folds))
@@ -114,7 +121,7 @@ def unseen_accuracy(metrics: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the accuracy on unseen rows with its 95 % interval and what was counted; None if no rows were unseen.
 
     A cross-validation stands before held-out rows. The interval is over `groups` where rows have groups, and over folds that
-    follow time.
+    follow time. Where rows have weights, `correct` and `n` are weights, and the interval counts their effective number of `rows`.
     """
     crossed = metrics.get("cross_validation") or {}
     test = metrics.get("test") or {}
@@ -125,6 +132,6 @@ def unseen_accuracy(metrics: Mapping[str, Any]) -> dict[str, Any] | None:
     n = int(used["n"])
     record: dict[str, Any] = {"accuracy": correct / n, "correct": correct, "n": n}
     if "interval" in used:
-        return record | {name: used[name] for name in ("groups", "interval") if name in used}
+        return record | {name: used[name] for name in ("groups", "rows", "interval") if name in used}
     interval = of_folds(correct, n, len(crossed["accuracies"])) if used is crossed else wilson(correct, n)
     return record | {"interval": None if interval is None else list(interval)}

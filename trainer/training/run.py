@@ -19,6 +19,7 @@ from trainer.certificate import OPTIMAL_GAP, Certificate, Evidence, Guarantee, P
 from trainer.data.column_statistics import describe_columns
 from trainer.data.costs import RowCosts
 from trainer.data.folds import Folds, assign_folds, check_evaluation, holdout, rows_record
+from trainer.data.integer_weights import rounding_error
 from trainer.data.problem import Problem
 from trainer.errors import InfeasibleError, ParameterError, SolverError
 from trainer.goal import Goal
@@ -153,7 +154,7 @@ def _held_out_costs(request: TrainRequest, settings: Settings, rows: np.ndarray)
         request.table.take(rows),
         request.labels.take(rows),
         settings,
-        weights=_weights(request, rows),
+        weights=row_weights(request, rows),
         given=None if request.costs is None else request.costs[rows],
     )
 
@@ -164,11 +165,13 @@ def _metrics(
     """Return the metrics of the training rows, and of the held-out `rows` with the intervals over groups and costs."""
     constant = 0 if problem.costs is None else problem.costs.best_constant
     training = metrics_of(tree, problem.matrix, problem.y, problem.weights, problem.costs, constant)
+    if request.table.weights is not None:
+        training["rows"] = len(problem.y)
     if not len(rows):
         return {"train": training}
     table = request.table.take(rows)
     codes = request.labels.codes[rows]
-    weights = _weights(request, rows)
+    weights = row_weights(request, rows)
     costs = _held_out_costs(request, settings, rows)
     held_out = metrics_of(tree, table.matrix(), codes, weights, costs, constant)
     held_out |= held_out_groups(tree, table, codes, weights) | held_out_costs(tree, table, costs)
@@ -271,7 +274,26 @@ def certify(
         unproved=solution.unproved,
         note=solution.note,
         costs=None if problem.costs is None else cost_record(problem, problem.costs, tree, bound),
+        weights=weight_record(problem, tree),
+        weight_error=_weight_error(problem),
     )
+
+
+def weight_record(problem: Problem, tree: Tree) -> dict[str, Any] | None:
+    """Return what a certificate states about a column of weights: its step, and the rows beside their weights; None without it."""
+    weights = problem.table.weights
+    if weights is None:
+        return None
+    correct = int((tree.predict(problem.matrix) == problem.y).sum())
+    return {"column": weights.column, "step": str(weights.step), "rows": len(problem.y), "correct_rows": correct}
+
+
+def _weight_error(problem: Problem) -> float:
+    """Return by how much the rounding of a column of weights may change an objective."""
+    weights = problem.table.weights
+    if weights is None or (weights.values * weights.step.numerator / weights.step.denominator == weights.given).all():
+        return 0.0
+    return rounding_error(weights.given, weights.values)
 
 
 def cost_record(problem: Problem, costs: RowCosts, tree: Tree, bound: float | None) -> dict[str, Any]:
@@ -369,7 +391,11 @@ def _check_start(request: TrainRequest, method: Method) -> None:
         )
 
 
-def _weights(request: TrainRequest, rows: np.ndarray) -> np.ndarray | None:
+def row_weights(request: TrainRequest, rows: np.ndarray) -> np.ndarray | None:
+    """Return the weights of `rows`, int64, as the request or its table gives them; None if each row counts one."""
+    weights = request.table.weights
+    if request.weights is None and weights is not None:
+        return weights.values[rows]
     return None if request.weights is None else request.weights[rows].astype(np.int64)
 
 
@@ -403,8 +429,8 @@ def _cross_validate(
             break  # the tree of this fold is not the one that the settings ask for
         test = folds.judged(f)
         judged = request.table.take(test)
-        result = metrics_of(tree, judged.matrix(), codes[test], _weights(request, test))
-        judged_rows.add(tree, judged, codes[test], _weights(request, test))
+        result = metrics_of(tree, judged.matrix(), codes[test], row_weights(request, test))
+        judged_rows.add(tree, judged, codes[test], row_weights(request, test))
         trees.append(tree)
         accuracies.append(result["accuracy"])
         leaves.append(tree.n_leaves)
@@ -414,8 +440,10 @@ def _cross_validate(
         return {"folds": request.folds, "finished": len(accuracies), "accuracies": accuracies, **reason}, trees
     counts = int(np.trace(confusion)), int(confusion.sum())
     found = crossed_metrics(request.folds, accuracies, leaves, confusion, counts)
-    if request.table.groups is not None or request.table.times is not None:
-        found |= judged_rows.to_json(request.table, request.folds)
+    table = request.table
+    if table.groups is not None or table.times is not None or table.weights is not None:
+        found |= judged_rows.to_json(table, request.folds)
+    if table.groups is not None or table.times is not None:
         found["by_fold"] = folds.counts(codes, k)
     return found, trees
 

@@ -56,6 +56,7 @@ def summary_of(model: ModelFile, certificate: Certificate, problem: Problem, sol
         }
         | dependence_summary(model)
         | _cost_summary(certificate)
+        | ({} if certificate.weights is None else {"weight": certificate.weights | {"error": certificate.weight_error}})
     )
 
 

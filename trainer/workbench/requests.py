@@ -11,8 +11,6 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-
 from trainer.certificate import Evidence, Status
 from trainer.check.proof.model import ModelTable as CheckedRows
 from trainer.check.recount.findings import TOLERANCE
@@ -43,7 +41,7 @@ from trainer.table import fingerprint
 from trainer.training.claims import read_claim
 from trainer.training.metrics import held_out_groups, metrics_of
 from trainer.training.proof_file import ProofLimits, write_proof
-from trainer.training.run import TrainRequest, TrainResult, certify
+from trainer.training.run import TrainRequest, TrainResult, certify, row_weights
 from trainer.training.summary import summary_of
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Tree, to_draft
@@ -264,7 +262,7 @@ class WorkbenchSession:
         found = {"train": metrics_of(tree, self.problem.matrix, self.problem.y, self.problem.weights)}
         if len(self.held_out):
             r = self.request
-            weights = None if r.weights is None else r.weights[self.held_out].astype(np.int64)
+            weights = row_weights(r, self.held_out)
             unseen = r.table.take(self.held_out)
             codes = r.labels.codes[self.held_out]
             found["test"] = metrics_of(tree, unseen.matrix(), codes, weights)

@@ -36,6 +36,12 @@ def verdict_of(model: TreeModel) -> TreeVerdict | None:
 
 
 @register.simple_tag
+def weights_of(model: TreeModel) -> str:
+    """How much training rows count; "" if every row counts one."""
+    return claims.weights_of(model)
+
+
+@register.simple_tag
 def next_run(model: TreeModel, verdict: TreeVerdict) -> str:
     """The query of the form of a new run with the settings that the verdict proposes; "" if it proposes none."""
     if model.dataset_id is None or not verdict.settings:

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 from octweb.core.files import local_path
 from octweb.registry.workspace.scene import ModelScene
 from trainer.evaluate.groups import FEWEST, group_rows
-from trainer.evaluate.intervals import wilson
 from trainer.tree.render.palette import swatch
 
 
@@ -55,17 +54,19 @@ def _group(scene: ModelScene, label: str, rows: np.ndarray, classes: int) -> dic
     assert scene.rows is not None
     actual = scene.rows.codes[rows]
     predicted = scene.predicted[rows]
-    right = int((actual == predicted).sum())
+    weights = scene.rows.weights_of(rows)
+    right = int(weights[actual == predicted].sum())
     found = []
     for k in range(classes if classes <= 3 else 0):
-        n = int((actual == k).sum())
-        hit = int(((actual == k) & (predicted == k)).sum())
+        own = actual == k
+        n = int(weights[own].sum())
+        hit = int(weights[own & (predicted == k)].sum())
         share = hit / n if n else None
         found.append(
             {
                 "label": scene.tree.classes[k],
                 "share": share,
-                "interval": wilson(hit, n),
+                "interval": scene.interval_of(predicted[own] == k, rows[own]),
                 "look": swatch(k, classes),
                 "rows": n,
             }
@@ -73,8 +74,8 @@ def _group(scene: ModelScene, label: str, rows: np.ndarray, classes: int) -> dic
     return {
         "label": label,
         "rows": len(rows),
-        "accuracy": right / len(rows),
-        "interval": wilson(right, len(rows)),
+        "accuracy": right / int(weights.sum()),
+        "interval": scene.interval_of(actual == predicted, rows),
         "found": found,
     }
 

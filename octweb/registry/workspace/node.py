@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from octweb.figures.split.impurity import best_threshold, gini_rows
-from octweb.registry.workspace.scene import ModelScene
-from trainer.evaluate.intervals import wilson
+from octweb.registry.workspace.scene import TRAINING, ModelScene
 from trainer.table import ColumnKind, EmptySide
 from trainer.training import single_leaf
 from trainer.tree.describe import headline, number_text, split_text
@@ -37,6 +36,9 @@ def node_facts(scene: ModelScene) -> dict[str, Any]:
         "answers": _answers(tree, v.id),
         "rows": v.rows,
         "all": tree.nodes[0].rows,
+        "counted": len(scene.reaching(v.id, TRAINING))
+        if scene.rows is not None and scene.rows.weights is not None
+        else None,
         "title": headline(tree, v),
         "reason": single_leaf.reason(scene.file),
         "exact": split_text(v.split, tree.schema) + v.split.empty_note() if v.split is not None else "",
@@ -99,7 +101,7 @@ def _side(scene: ModelScene, answer: str, test: str, child: Node) -> dict[str, A
         "share": child.counts[child.label] / child.rows if child.rows else None,
         "unseen": right / n if n else None,
         "unseen_rows": n,
-        "interval": wilson(right, n),
+        "interval": scene.unseen_interval_of(child),
     }
 
 
@@ -121,7 +123,12 @@ def answer_facts(scene: ModelScene) -> dict[str, Any]:
         if v.counts[k] or unseen[k]
     ]
     classes.sort(key=lambda c: -c["rows"])
-    return {"classes": classes, "unseen_rows": n, "unseen": right / n if n else None, "interval": wilson(right, n)}
+    return {
+        "classes": classes,
+        "unseen_rows": n,
+        "unseen": right / n if n else None,
+        "interval": scene.unseen_interval_of(v),
+    }
 
 
 def leaves_under(scene: ModelScene) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from octweb.registry.workspace.node import path_rules
 from octweb.registry.workspace.scene import TRAINING, UNSEEN, ModelScene
 from trainer.evaluate.curves import Curve, brier, curve
 from trainer.evaluate.intervals import Interval, wilson
-from trainer.training.claims import cost_sentence, saving_sentence
+from trainer.training.claims import cost_sentence, saving_sentence, weight_sentence
 from trainer.training.metrics import unseen_accuracy
 from trainer.training.unseen import unseen_words
 from trainer.tree.describe import number_text
@@ -44,7 +44,7 @@ def confusion(scene: ModelScene, part: str) -> np.ndarray | None:
     if part != FOLDS and len(scene.part(part)) and scene.rows is not None:
         at = scene.part(part)
         counts = np.zeros((classes, classes), np.int64)
-        np.add.at(counts, (scene.rows.codes[at], scene.predicted[at]), 1)
+        np.add.at(counts, (scene.rows.codes[at], scene.predicted[at]), scene.rows.weights_of(at))
         return counts
     name = {UNSEEN: "test", FOLDS: "cross_validation", TRAINING: "train"}[part]
     kept = (scene.file.metrics.get(name) or {}).get("confusion")
@@ -149,7 +149,9 @@ def mistakes(scene: ModelScene, part: str) -> dict[str, Any] | None:
         "accuracy": right / n if n else None,
         "interval": _interval(scene, part, right, n),
         "by_unit": bool(unseen_words(scene.file)) and part != TRAINING,
-        "about": unseen_words(scene.file) if part != TRAINING else "",
+        "about": " ".join(
+            filter(None, (unseen_words(scene.file) * (part != TRAINING), weight_sentence(scene.file.certificate)))
+        ),
         "baseline": int(by_class.max()) / n if n else None,
         "majority": classes[int(by_class.argmax())],
         "opens": part in scene.parts,
@@ -158,10 +160,15 @@ def mistakes(scene: ModelScene, part: str) -> dict[str, Any] | None:
 
 
 def _interval(scene: ModelScene, part: str, right: int, n: int) -> Interval | None:
-    """Return the 95 % interval of an accuracy: as the file states it over groups and folds, else Wilson's over rows."""
+    """Return the 95 % interval of an accuracy: as the file states it, else over the rows."""
     name = {UNSEEN: "test", FOLDS: "cross_validation", TRAINING: "train"}[part]
     stated = (scene.file.metrics.get(name) or {}).get("interval")
-    return wilson(right, n) if stated is None else (float(stated[0]), float(stated[1]))
+    if stated is not None:
+        return float(stated[0]), float(stated[1])
+    at = scene.part(part)
+    if scene.rows is None or not len(at):
+        return wilson(right, n)
+    return scene.interval_of(scene.rows.codes[at] == scene.predicted[at], at)
 
 
 def unseen_base_rate(scene: ModelScene) -> float | None:
@@ -204,7 +211,7 @@ def calibration(scene: ModelScene) -> list[dict[str, Any]]:
     found = []
     for leaf in scene.tree.leaves:
         right, n = scene.unseen_of(leaf)
-        interval = wilson(right, n)
+        interval = scene.unseen_interval_of(leaf)
         if interval is None or not leaf.rows:
             continue
         promised = leaf.counts[leaf.label] / leaf.rows

@@ -14,6 +14,7 @@ from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from trainer.dtypes import CodeArray
 from trainer.errors import TrainerError
+from trainer.evaluate.intervals import Interval, of_rows
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Node, Tree
 
@@ -87,11 +88,11 @@ class ModelScene:
 
     @cached_property
     def unseen_counts(self) -> np.ndarray:
-        """Held-out rows by node and actual class, int64 (nodes, classes)."""
+        """Held-out rows, or their weights, by node and actual class, int64 (nodes, classes)."""
         counts = np.zeros((len(self.tree.nodes), len(self.tree.classes)), np.int64)
         if self.rows is not None:
             held = self.rows.unseen
-            np.add.at(counts, (self.leaf_of[held], self.rows.codes[held]), 1)
+            np.add.at(counts, (self.leaf_of[held], self.rows.codes[held]), self.rows.weights_of(held))
             for v in reversed(self.tree.branches):
                 counts[v.id] = counts[v.left] + counts[v.right]
         return counts
@@ -100,6 +101,20 @@ class ModelScene:
         """Of the held-out rows that reach a node, how many have the class that it predicts, and how many there are."""
         counts = self.unseen_counts[v.id]
         return int(counts[v.label]), int(counts.sum())
+
+    def interval_of(self, correct: np.ndarray, at: np.ndarray) -> Interval | None:
+        """Return the 95 % interval of a share of rows: `correct`, bool, of the rows at some positions."""
+        if self.rows is None or not len(at):
+            return None
+        weights, groups = (None if own is None else own[at] for own in (self.rows.weights, self.rows.groups))
+        return of_rows(correct, weights, groups)
+
+    def unseen_interval_of(self, v: Node) -> Interval | None:
+        """Return the 95 % interval of the share of a node's class among the held-out rows that reach it."""
+        if self.rows is None:
+            return None
+        at = self.reaching(v.id, UNSEEN)
+        return self.interval_of(self.rows.codes[at] == v.label, at)
 
     @cached_property
     def node(self) -> Node:

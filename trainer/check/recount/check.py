@@ -29,7 +29,14 @@ from trainer.check.recount.trees.costs import (
     leaf_scale,
     searched_model,
 )
-from trainer.check.recount.trees.counts import count_nodes, metrics, node_counts, objective, tree_objective
+from trainer.check.recount.trees.counts import (
+    count_nodes,
+    metrics,
+    node_counts,
+    objective,
+    tree_objective,
+    weight_counts,
+)
 from trainer.check.recount.trees.crossed import crossed
 from trainer.check.recount.trees.empty import check_empty_cells
 from trainer.check.recount.trees.grouped import grouped
@@ -108,6 +115,7 @@ def _of_tree(model: dict[str, Any], data: TableRows, proof: Path | None) -> list
         *check_costs(model, rows, costs, leaf),
         *check_empty_cells(model, nodes, rows),
         *metrics(model, data, counts),
+        *weight_counts(model, data, leaf),
         *cost_metrics(model, data),
         *crossed(model, data),
         *grouped(model, data),

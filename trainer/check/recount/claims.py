@@ -31,13 +31,14 @@ ASIDE = "solver solver_version seconds nodes cuts warm_start_objective unproved 
 PARTS = """format format_version version name method target classes columns nodes parameters metrics certificate fingerprint rows
     reading training_rows contract"""
 CERTIFICATE = """method guarantee status objective bound gap mip_gap scope splits_proved splits correct n leaves depth leaf_penalty evidence
-    coefficient_penalty goal wishes optimum costs"""
+    coefficient_penalty goal wishes optimum costs weights"""
 SETS = "train test cross_validation"
-METRICS = "n correct accuracy confusion folds finished ended accuracies deviation leaves groups interval by_fold"
-ROWS = "used held_out folds weights fold_trees costs group time"
+METRICS = "n correct accuracy confusion folds finished ended accuracies deviation leaves groups interval by_fold rows"
+ROWS = "used held_out folds weights fold_trees costs group time weight"
 COLUMN = "name kind categories missing unit special decimals change_unit fill fill_seen"
 COST_METRICS = "cost cost_per_row constant_cost cost_confusion cost_interval"
 COSTS = "unit costs step rounding_error cost cost_per_row floor leaf_price best_constant least"
+WEIGHTS = "column step rows correct_rows"
 GOAL = "positive maximise weight sensitivity specificity"
 WISH = "wish price reason"
 OPTIMUM = "objective bound proved"
@@ -316,7 +317,7 @@ def unknown(model: dict[str, Any]) -> list[Finding]:
 def _in_certificate(certificate: dict[str, Any]) -> list[Place]:
     """The parts of a certificate that are lists or objects, and what may be in each; what a search tells of itself is told as a whole."""
     named = (("goal ", certificate.get("goal"), GOAL), ("optimum ", certificate.get("optimum"), OPTIMUM),
-             ("costs ", certificate.get("costs"), COSTS))  # fmt: skip
+             ("costs ", certificate.get("costs"), COSTS), ("weights ", certificate.get("weights"), WEIGHTS))  # fmt: skip
     found = [(place, own or {}, known) for place, own, known in named]
     found += [("wishes ", wish, WISH) for wish in certificate.get("wishes") or ()]
     for part in certificate.get("evidence") or ():

@@ -236,6 +236,7 @@ def _datasets(options: dict[str, Any], note: Callable[[str], Any]) -> list[Study
         "kinds": dict.fromkeys(options["categorical"], ColumnKind.CATEGORICAL),
         "group": options["group"],
         "time": options["time"],
+        "weight": options["weight"],
     }
     if options["schema"]:
         reading = with_schema(reading, options["schema"])
@@ -266,6 +267,7 @@ def _from_manifest(options: dict[str, Any]) -> list[StudyDataset]:
             missing=policies_of(options),
             group=options["group"],
             time=options["time"],
+            weight=options["weight"],
             kinds=dict.fromkeys(entry.get("categorical_features", []), ColumnKind.CATEGORICAL)
             | dict.fromkeys(entry.get("numeric_features", []), ColumnKind.NUMERIC),
         )

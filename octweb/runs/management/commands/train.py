@@ -23,10 +23,10 @@ from trainer.errors import DataError
 from trainer.evaluate.verdict import read_verdict, summary_members
 from trainer.methods.monitor import Monitor
 from trainer.registry import METHODS, get
-from trainer.training.claims import cost_sentence, reward_sentence, splits_words
+from trainer.training.claims import cost_sentence, reward_sentence, splits_words, weight_sentence
 from trainer.training.proof_file import ProofLimits
 from trainer.training.recovery import RecoveredRun, left_in
-from trainer.training.run import TrainRequest, TrainResult, progress_writer, save, train, training_problem
+from trainer.training.run import TrainRequest, TrainResult, progress_writer, row_weights, save, train, training_problem
 from trainer.tree.describe import rules_text
 from trainer.tree.file import read_model
 from trainer.tree.numbers import count_words
@@ -157,10 +157,13 @@ class Command(TrainingCommand):
             proof += f", not proved: {c.unproved}"
         if c.splits is not None:
             proof = splits_words(c.splits_proved or 0, c.splits)
+        counted = "rows" if c.weights is None else "weights"
         self.stdout.write(
-            f"{c.status}: {c.correct} of {c.n} rows correct, {c.leaves} {'leaf' if c.leaves == 1 else 'leaves'}, objective {c.objective:.6g}, {proof}, "
+            f"{c.status}: {c.correct} of {c.n} {counted} correct, {c.leaves} {'leaf' if c.leaves == 1 else 'leaves'}, objective {c.objective:.6g}, {proof}, "
             f"{c.seconds:.3g} s"
         )
+        if c.weights is not None:
+            self.stdout.write(weight_sentence(result.model.certificate))
         if c.costs is not None:
             earns = f"{reward_sentence(result.summary)} " if "reward" in result.summary else ""
             self.stdout.write(f"{result.summary['claim']}. {earns}{cost_sentence(c.costs)}")
@@ -180,7 +183,9 @@ def _with_rewards(result: TrainResult, request: TrainRequest, rewards: FloatArra
     rows = training_rows(request.labels.codes, result.model.rows, result.model.parameters)
     answers = result.tree.labels[result.tree.apply(request.table.take(rows).matrix())]
     unit = str(result.summary["cost_unit"])
-    return replace(result, summary=result.summary | reward_record(rewards[rows], answers, request.labels.classes, unit))
+    weights = row_weights(request, rows)
+    record = reward_record(rewards[rows], answers, request.labels.classes, unit, weights)
+    return replace(result, summary=result.summary | record)
 
 
 def _stand(left: RecoveredRun, ended: Status, monitor: Monitor) -> None:

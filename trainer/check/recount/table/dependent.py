@@ -1,12 +1,14 @@
-"""Groups and times of the rows, read again, and the assignment to held-out rows and folds repeated from the seed."""
+"""Groups, times and weights of the rows, read again, and the assignment to held-out rows and folds repeated from the seed."""
 
 from __future__ import annotations
 
 import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -24,21 +26,25 @@ MAX_SWAPS = 4000
 
 @dataclass(frozen=True)
 class Dependence:
-    """The group of each row, int64 (n,), and its time, float64 (n,), rising; None where the model names no such column."""
+    """The group of each row, int64 (n,), its time, float64 (n,), rising, and its weight as the file has it, float64 (n,).
+
+    None where the model names no such column.
+    """
 
     groups: np.ndarray | None = None
     times: np.ndarray | None = None
+    weights: np.ndarray | None = None
 
     def take(self, rows: np.ndarray) -> Dependence:
-        """Return the groups and times of the chosen rows (indices or a mask)."""
-        chosen = (None if own is None else own[rows] for own in (self.groups, self.times))
+        """Return the groups, times and weights of the chosen rows (indices or a mask)."""
+        chosen = (None if own is None else own[rows] for own in (self.groups, self.times, self.weights))
         return Dependence(*chosen)
 
 
 def dependence_columns(model: dict[str, Any]) -> list[str]:
-    """Return the columns of the file that groups and times are read from."""
+    """Return the columns of the file that groups, times and weights are read from."""
     rows = model.get("rows") or {}
-    return [str(rows[name]["column"]) for name in ("group", "time") if rows.get(name)]
+    return [str(rows[name]["column"]) for name in ("group", "time", "weight") if rows.get(name)]
 
 
 def divert(pieces: Iterable[Piece], width: int, kept: list[list[str]]) -> Iterator[Piece]:
@@ -50,7 +56,10 @@ def divert(pieces: Iterable[Piece], width: int, kept: list[list[str]]) -> Iterat
 
 
 def read_dependence(model: dict[str, Any], cells: Sequence[Sequence[str]], usable: np.ndarray) -> Dependence:
-    """Return groups and times of the usable rows from the cells of `dependence_columns`; raises DataError for a bad time."""
+    """Return what `Dependence` holds of the usable rows from the cells of `dependence_columns`.
+
+    Raises DataError for a bad time or weight.
+    """
     rows = model.get("rows") or {}
     places = np.flatnonzero(usable).tolist()
     left = list(cells)
@@ -61,7 +70,45 @@ def read_dependence(model: dict[str, Any], cells: Sequence[Sequence[str]], usabl
         form = rows["time"].get("form")
         values = {word: _time(word, form, rows["time"]["column"]) for word in {own[i] for i in places}}
         times = np.array([values[own[i]] for i in places], np.float64)
-    return Dependence(groups, times)
+    weights = None
+    if rows.get("weight"):
+        own = left.pop(0)
+        number = {word: _weight(word, rows["weight"]) for word in {own[i] for i in places}}
+        weights = np.array([number[own[i]] for i in places], np.float64)
+    return Dependence(groups, times, weights)
+
+
+def _weight(word: str, record: dict[str, Any]) -> float:
+    form = record.get("form")
+    text: str | None = word
+    if form is not None:
+        found = FORMS["number"](word, form)
+        text = None if found is None else found[0]
+    value = float(text) if text is not None and PLAIN_NUMBER.fullmatch(text) else math.nan
+    if not (math.isfinite(value) and value >= 0):
+        raise DataError(f"Column '{record['column']}' gives the weights; the file has '{word[:60]}' there.")
+    return value
+
+
+def weights_finding(model: dict[str, Any], given: np.ndarray, weights: np.ndarray, trains: np.ndarray) -> Finding:
+    """Judge the integers that the model counts rows as: the column `given` in steps, or rounded by no more than stated."""
+    step = Fraction(model["rows"]["weight"]["step"])
+    stated = float(model["certificate"].get("weight_error") or 0)
+    total = step * int(weights.sum())
+    words = (
+        f"{int((weights > 0).sum())} rows of weight {float(total):.6g}; {int((weights == 0).sum())} rows count nothing."
+    )
+    if step <= 0 or ((weights == 0) != (given == 0)).any():
+        return recounted("weights", False, "Other rows weigh nothing in the file.", "basis")
+    if stated == 0:
+        same = bool((weights[trains] * step.numerator / step.denominator == given[trains]).all())
+        return recounted("weights", same, words, "basis")
+    kinds = Counter(zip(given[trains].tolist(), weights[trains].tolist(), strict=True))
+    whole = sum(v * m for (_, v), m in kinds.items())
+    real = sum(Fraction(w) * m for (w, _), m in kinds.items())
+    error = sum(abs(Fraction(w) / real - Fraction(v, whole)) * m for (w, v), m in kinds.items()) / 2
+    holds = float(error) <= stated + SLACK**2 and abs(float(step * whole / real) - 1) < SLACK**0.5
+    return recounted("weights", holds, f"{words} Rounding changes no share by more than {stated:.3g}.", "basis")
 
 
 def _group_codes(words: Sequence[str], column: Sequence[str]) -> np.ndarray:

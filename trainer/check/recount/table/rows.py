@@ -26,6 +26,7 @@ from trainer.check.recount.table.dependent import (
     held_out_finding,
     read_dependence,
     trains_for,
+    weights_finding,
 )
 from trainer.check.recount.table.reading import GAPS, Gone, plain_pieces, reading_findings, skipped_lines, sources
 from trainer.check.recount.table.tables import Piece, readings
@@ -322,15 +323,41 @@ def _roles(model: dict[str, Any], labels: np.ndarray, whole: int, bound: Depende
         roles.findings.append(recounted("weights", False, "They are below 0, or too large.", "basis"))
         return roles
     roles.findings.append(recounted("rows", True, f"{n} of {whole} rows have no gaps, as listed.", "basis"))
+    if bound.weights is not None:
+        return _weighted_roles(model, labels, bound, roles, role)
     if kept.get("weights"):
         idle = f"; {int((weights == 0).sum())} rows count nothing" if (weights == 0).any() else ""
         words = f"Rows count as the file says, {int(weights.sum())} in all{idle}."
         roles.findings.append(recounted("weights", True, words))
-    if share or role.any():
-        roles.findings.append(_held_out_finding(labels, bound, roles, share, seed))
-    listed = kept.get("folds") or (model.get("metrics") or {}).get("cross_validation")
-    if listed and (folds or fold.max() >= 0):
-        roles.findings.append(_folds_finding(labels, bound, fold, folds, seed))
+    roles.findings.extend(_choice_findings(model, labels, bound, roles))
+    return roles
+
+
+def _choice_findings(model: dict[str, Any], labels: np.ndarray, bound: Dependence, roles: RowRoles) -> list[Finding]:
+    """Judge which rows are held out, and the folds."""
+    parameters = model.get("parameters") or {}
+    share, folds, seed = (parameters.get(name) or 0 for name in ("test_share", "folds", "seed"))
+    found = []
+    if share or not roles.trains.all():
+        found.append(_held_out_finding(labels, bound, roles, share, seed))
+    listed = (model.get("rows") or {}).get("folds") or (model.get("metrics") or {}).get("cross_validation")
+    if listed and (folds or roles.fold.max() >= 0):
+        found.append(_folds_finding(labels, bound, roles.fold, folds, seed))
+    return found
+
+
+def _weighted_roles(
+    model: dict[str, Any], labels: np.ndarray, bound: Dependence, roles: RowRoles, role: np.ndarray
+) -> RowRoles:
+    """Return the roles with findings: rows of weight 0 do nothing, and the others are dealt out as if these were not there."""
+    counted = roles.weights > 0
+    assert bound.weights is not None
+    roles.findings.append(weights_finding(model, bound.weights, roles.weights, roles.trains))
+    if not counted.any() or (role[~counted] != 2).any() or (roles.fold[~counted] >= 0).any():
+        roles.findings.append(recounted("rows held out", False, "A row of weight 0 trains, or is tested."))
+        return roles
+    own = RowRoles(roles.held_out[counted], roles.trains[counted], roles.fold[counted], roles.weights[counted], [])
+    roles.findings.extend(_choice_findings(model, labels[counted], bound.take(counted), own))
     return roles
 
 

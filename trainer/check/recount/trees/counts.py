@@ -126,6 +126,19 @@ def objective(model: dict[str, Any], counts: Counts, value: Fraction) -> list[Fi
     return out
 
 
+def weight_counts(model: dict[str, Any], data: TableRows, leaf: np.ndarray) -> list[Finding]:
+    """Judge the rows that the certificate counts beside their weights; `leaf`: of each training row."""
+    stated = model["certificate"].get("weights")
+    rows = model.get("rows") or {}
+    if stated is None and not rows.get("weight"):
+        return []
+    labels = data.training.labels
+    answers = np.array([model["classes"].index(v.get("class", model["classes"][0])) for v in model["nodes"]])
+    own = {"rows": len(labels), "correct_rows": int((answers[leaf] == labels).sum())}
+    own |= {name: rows.get("weight", {}).get(name) for name in ("column", "step")}
+    return [recounted("rows beside weights", stated == own, f"{own['correct_rows']} of {own['rows']} rows are right")]
+
+
 def tree_objective(model: dict[str, Any], counts: Counts) -> Fraction:
     """What the tree of the file reaches of what is maximised, not rounded."""
     goal = model["certificate"].get("goal")

@@ -1,4 +1,4 @@
-"""The intervals of accuracy and cost on unseen rows over groups of rows, and what each fold counts, again."""
+"""The intervals of accuracy and cost on unseen rows over groups and weights of rows, and what each fold counts, again."""
 
 from __future__ import annotations
 
@@ -41,9 +41,12 @@ def _interval_finding(model: dict[str, Any], data: TableRows, name: str, given: 
     units = [] if data.bound.groups is None else [data.bound.groups]
     if data.bound.times is not None and folds:
         units.append(data.fold)
-    if not units:
-        return recounted(claim, False, "The file names no group column, and no folds that follow time.")
+    weighted = data.bound.weights is not None
+    if not units and not weighted:
+        return recounted(claim, False, "The file names no column of groups or weights, and no folds that follow time.")
     judged = data.held_out if name == "test" else data.fold >= 0
+    if weighted and given.get("rows") != int(judged.sum()):
+        return recounted(claim, False, f"{int(judged.sum())} rows were judged, not {given.get('rows')}.")
     correct = _correct(model, data, name)
     if correct is None:
         return unjudged(claim, "The file does not hold the trees of the folds.")
@@ -54,11 +57,13 @@ def _interval_finding(model: dict[str, Any], data: TableRows, name: str, given: 
         place = np.argsort(np.argsort(first if unit is not data.fold else unit[judged][first]))[place]
         right = np.bincount(place, weights=weights * correct[judged])
         intervals.append(_interval(right, np.bincount(place, weights=weights), folds))
+    if weighted and data.bound.groups is None:
+        intervals.append(_weighted_interval(correct[judged], weights.astype(np.float64), folds))
     known = [own for own in intervals if own is not None]
     own = max(known, key=lambda pair: pair[1] - pair[0]) if len(known) == len(intervals) else None
     stated = given.get("interval")
     groups = None if data.bound.groups is None else len(np.unique(data.bound.groups[judged]))
-    words = "The interval over groups, and over folds that follow time, was drawn again."
+    words = "The interval over groups or weights, and over folds that follow time, was counted again."
     if given.get("groups") != groups or (stated is None) != (own is None):
         return recounted(claim, False, words)
     if own is None or stated is None:
@@ -144,11 +149,27 @@ def _interval(correct: np.ndarray, n: np.ndarray, folds: int) -> tuple[float, fl
     share = float(correct.sum() / n.sum())
     rows = share * (1 - share) / variance if variance > 0 and 0 < share < 1 else float(groups)
     rows = min(rows, float(n.sum())) * (NORMAL / _student(groups - 1)) ** 2
-    rows /= 1 + folds / (folds - 1) if folds else 1
+    return _wilson(share, rows / (1 + folds / (folds - 1)) if folds else rows)
+
+
+def _wilson(share: float, rows: float) -> tuple[float, float]:
+    """Wilson's interval for a share of so many rows."""
     z = NORMAL
     middle = (share + z * z / (2 * rows)) / (1 + z * z / rows)
     half = z / (1 + z * z / rows) * math.sqrt(share * (1 - share) / rows + z * z / (4 * rows * rows))
     return (0.0 if share == 0 else max(0.0, middle - half)), (1.0 if share == 1 else min(1.0, middle + half))
+
+
+def _weighted_interval(correct: np.ndarray, weights: np.ndarray, folds: int) -> tuple[float, float] | None:
+    """Wilson's interval over as many equal rows as give the weighted share its variance, by linearisation."""
+    if folds == 1 or not len(weights):
+        return None
+    shares = weights / weights.sum()
+    share = float(shares[correct].sum())
+    spread = share * (1 - share)
+    inside = 0 < share < 1
+    rows = spread / float(((shares * (correct - share)) ** 2).sum()) if inside else 1 / float((shares**2).sum())
+    return _wilson(share, rows / (1 + folds / (folds - 1)) if folds else rows)
 
 
 def _student(freedom: int) -> float:

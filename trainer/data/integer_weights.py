@@ -13,7 +13,6 @@ from fractions import Fraction
 import numpy as np
 
 from trainer.dtypes import CountArray, FloatArray
-from trainer.methods.base import exact_fraction
 
 MAX_INTEGER_WEIGHT = 10**9  # a whole weight
 LARGEST_SUM = 1 << 28  # of rounded weights: what the counts of all searches can hold
@@ -21,6 +20,7 @@ NEGLIGIBLE = (
     5e-7  # share of all weight, half of the gap that is called closed: rows that weigh less together are left out
 )
 DENOMINATOR = 10**6
+LARGEST_DENOMINATOR = 10**12  # of the fraction that a decimal stands for, so that 0.333… is a third
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ def whole_weights(given: FloatArray) -> WholeWeights:
         weights = np.rint(parts / parts.sum() * (LARGEST_SUM - len(given))).astype(np.int64)
     elif (heavy == given).all():
         return WholeWeights(weights=weights)
-    return WholeWeights(weights=weights, error=_error(given, weights))
+    return WholeWeights(weights=weights, error=rounding_error(given, weights))
 
 
 def _light(given: FloatArray) -> np.ndarray:
@@ -57,7 +57,7 @@ def _light(given: FloatArray) -> np.ndarray:
 def _by_denominator(given: FloatArray) -> CountArray | None:
     """The weights times their common denominator, or None if it, or their sum, is too large."""
     values, places = np.unique(given, return_inverse=True)
-    fractions = [exact_fraction(repr(float(value))) for value in values]
+    fractions = [Fraction(repr(float(value))).limit_denominator(LARGEST_DENOMINATOR) for value in values]
     scale = 1
     for fraction, value in zip(fractions, values, strict=True):
         if fraction.denominator > DENOMINATOR or float(fraction) != float(value):
@@ -73,8 +73,8 @@ def _by_denominator(given: FloatArray) -> CountArray | None:
     return whole[places]
 
 
-def _error(given: FloatArray, weights: CountArray) -> float:
-    """½ Σ|w/W − v/V|, rounded up: in exact fractions of the distinct weights."""
+def rounding_error(given: FloatArray, weights: CountArray) -> float:
+    """Return ½ Σ|w/W − v/V|, rounded up: in exact fractions of the distinct weights."""
     values, first, places = np.unique(given, return_index=True, return_inverse=True)
     often = np.bincount(places)
     if len(values) > 2_000:  # float sums are exact to 1e-12 here, which is added

@@ -1,0 +1,102 @@
+"""Sampling weights of rows, from a column of a raw table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from trainer.data.dependence import column_numbers, number_form, refuse_empty
+from trainer.data.formats.raw import RawTable
+from trainer.data.integer_weights import whole_weights
+from trainer.data.parsing import ColumnParsing
+from trainer.data.parsing.column import NUMBER
+from trainer.errors import DataError
+from trainer.table import Labels, RowWeights, Table
+from trainer.tree.numbers import count_words, number_text
+
+MOST_WEIGHT = 1e300  # a sum of larger ones may be infinite
+
+
+def with_weights(
+    table: Table, labels: Labels, raw: RawTable, reading: ColumnParsing, weight: str
+) -> tuple[Table, Labels]:
+    """Return the rows that weigh anything, with their weights.
+
+    Parameters
+    ----------
+    table, labels : Table, Labels
+        Rows that were built from `raw`.
+    raw : RawTable
+        The cells of the file.
+    reading : ColumnParsing
+        How the file writes numbers.
+    weight : str
+        The column of the file that holds the weights; empty for none.
+
+    Raises
+    ------
+    DataError
+        If a weight is empty, no number, or negative, or if all are 0.
+    """
+    if not weight:
+        return table, labels
+    rows = np.searchsorted(raw.line_numbers, table.row_numbers)
+    weights = read_weights(raw, reading, weight, rows)
+    if weights.counted.all():
+        return replace(table, weights=weights), labels
+    return replace(table.take(weights.counted), weights=weights), labels.take(weights.counted)
+
+
+def read_weights(raw: RawTable, reading: ColumnParsing, name: str, rows: np.ndarray) -> RowWeights:
+    """Return the weights of `rows` of a raw table; raises DataError as `with_weights` does."""
+    given, form = _read_cells(raw, reading, name, rows)
+    counted = given > 0
+    found = whole_weights(given)
+    values = np.where(counted, np.maximum(found.weights, 1), 0)  # rounding takes no row out
+    step = _step(given, values, exact=not found.error)
+    return RowWeights(column=name, values=values[counted], given=given[counted], step=step, counted=counted, form=form)
+
+
+def weight_notes(table: Table) -> list[str]:
+    """Return what a user should know about the weights, in sentences."""
+    weights = table.weights
+    if weights is None:
+        return []
+    total = number_text(float(weights.step) * int(weights.values.sum()))
+    notes = [f"Rows count by column '{weights.column}': {count_words(len(table), 'row')} of weight {total}."]
+    gone = int((~weights.counted).sum())
+    if gone:
+        notes.append(f"{count_words(gone, 'row')} of weight 0 {'was' if gone == 1 else 'were'} left out.")
+    return notes
+
+
+def _read_cells(raw: RawTable, reading: ColumnParsing, name: str, rows: np.ndarray) -> tuple[np.ndarray, dict | None]:
+    """Return the weight of each row, float64, and how the column writes numbers."""
+    reading.ask([name])
+    own = reading.columns.get(name)
+    refuse_empty(raw, own, name, rows, "A row without a weight cannot count. Fill these cells; 0 leaves a row out.")
+    cells, numbers = column_numbers(raw, own if own is not None and own.taken_for == NUMBER else None, name)
+    given = numbers[cells.index[rows]]
+    for wrong, words in (
+        (np.isnan(given), "is not a number. Write each weight as a number that is not negative."),
+        (given < 0, "is negative. Write 0 for a row that does not count."),
+        (given > MOST_WEIGHT, f"is too large. The largest weight is {MOST_WEIGHT:g}."),
+    ):
+        if wrong.any():
+            row = rows[int(np.flatnonzero(wrong)[0])]
+            line = f"{raw.place.lower()} {raw.line_numbers[row]:,}"
+            raise DataError(f"Column '{name}' gives no weight in {line}: '{cells.word(cells.index[row])[:60]}' {words}")
+    if not given.any():
+        raise DataError(f"Every weight in column '{name}' is 0, so no row counts. Choose another column.")
+    return given, number_form(own)
+
+
+def _step(given: np.ndarray, values: np.ndarray, *, exact: bool) -> Fraction:
+    """Return the weight that one unit of the integers `values` stands for."""
+    first = int(np.argmax(given))
+    if exact:
+        weight = Fraction(repr(float(given[first]))).limit_denominator(10**12)
+        return weight / int(values[first])
+    return Fraction(repr(float(given.sum() / values.sum())))
