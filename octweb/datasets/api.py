@@ -98,6 +98,13 @@ class NewDatasetSerializer(serializers.Serializer):
         default=True,
         help_text="false: the first line is a row; the columns are called 'column 1' and so on",
     )
+    sheet = StrictTextField(
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=200,
+        help_text="of an .xlsx file; the first visible one if not given",
+    )
     decimal = StrictTextField(
         required=False, default="", allow_blank=True, max_length=20, help_text="point or comma, for all columns"
     )
@@ -282,6 +289,7 @@ class DatasetViewSet(
                 delimiter=values["delimiter"] or None,
                 encoding=values["encoding"] or None,
                 header=values["header"],
+                sheet=values["sheet"] or None,
                 given=values["given"],
             ),
             choice=ColumnChoice(

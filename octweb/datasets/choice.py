@@ -25,12 +25,14 @@ class ReadOptions:
     delimiter: str | None = None
     encoding: str | None = None
     header: bool = True
+    sheet: str | None = None
     given: Mapping[str, Any] = field(default_factory=dict)
     kept: Mapping[str, Any] | None = None
     columns: Collection[str] | None = None
 
     def to_json(self) -> dict[str, Any]:
         record: dict[str, Any] = {"delimiter": self.delimiter, "encoding": self.encoding, "header": self.header}
+        record |= {"sheet": self.sheet} if self.sheet else {}
         record |= {"given": dict(self.given)} if self.given else {}
         record |= {} if self.kept is None else {"kept": dict(self.kept)}
         return record | ({} if self.columns is None else {"columns": list(self.columns)})
@@ -52,6 +54,7 @@ class ReadOptions:
             delimiter=self.delimiter,
             encoding=self.encoding,
             header=None if self.header else False,
+            sheet=self.sheet,
         )
 
 

@@ -60,6 +60,7 @@ def reading_of(data: QueryDict | dict[str, Any]) -> ReadOptions:
         delimiter=delimiter if delimiter in DELIMITERS and delimiter else None,
         encoding=encoding if encoding in ENCODINGS and encoding else None,
         header=data.get("header", "yes") != "no",
+        sheet=data.get("sheet") or None,
         given=_parse_options(data),
     )
 
@@ -150,7 +151,7 @@ def _button(mend: Mapping[str, Any]) -> str:
 def as_query(reading: ReadOptions) -> str:
     """The options as the query of an address; empty if all is detected."""
     options = {"delimiter": reading.delimiter, "encoding": reading.encoding, "header": "" if reading.header else "no"}
-    options |= {"given": json.dumps(reading.given) if reading.given else ""}
+    options |= {"sheet": reading.sheet, "given": json.dumps(reading.given) if reading.given else ""}
     chosen = {name: value for name, value in options.items() if value}
     return f"?{urlencode(chosen)}" if chosen else ""
 

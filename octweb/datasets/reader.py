@@ -31,6 +31,7 @@ from octweb.datasets.choice import ColumnChoice, ReadOptions
 from octweb.jobs.child import environment_of_child
 from trainer.data.formats.file_bytes import ReadLimits, is_gzip, read_bytes
 from trainer.data.formats.parquet_file import is_parquet
+from trainer.data.formats.workbook import is_workbook
 from trainer.errors import DataError
 
 SMALL_BYTES = 1_000_000  # a text of this size is read within the web process
@@ -137,8 +138,8 @@ def _source(source: Path, reading: ReadOptions) -> dict[str, Any]:
 
 
 def _is_small(source: Path) -> bool:
-    """Whether it is a short text; what a Parquet file unpacks to is not known before it was read."""
-    if source.stat().st_size > SMALL_BYTES or is_parquet(source):
+    """Whether it is a short text; what another file unpacks to is not known before it was read."""
+    if source.stat().st_size > SMALL_BYTES or is_parquet(source) or is_workbook(source):
         return False
     try:
         read_bytes(source, ReadLimits(unpacked_bytes=SMALL_BYTES))

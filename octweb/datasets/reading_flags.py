@@ -19,11 +19,14 @@ POLICIES = tuple(str(policy) for policy in MissingPolicy)
 
 
 def add_file_flags(parser: ArgumentParser) -> None:
-    """Add --delimiter, --encoding and --no-header, for every command that reads a CSV file."""
+    """Add --delimiter, --encoding, --no-header and --sheet, for every command that reads a file of rows."""
     parser.add_argument(
         "--delimiter", metavar="SIGN", help="what stands between values: a sign, or comma, semicolon, tab, bar, space"
     )
     parser.add_argument("--encoding", metavar="NAME", help="as utf-8, cp1252, utf-16; detected if it is not given")
+    parser.add_argument(
+        "--sheet", metavar="NAME", help="the sheet of an .xlsx file; the first visible one if not given"
+    )
     parser.add_argument(
         "--no-header",
         action="store_true",
@@ -82,12 +85,13 @@ def given_of(options: dict[str, Any]) -> ParsingChoices:
 
 
 def file_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Return delimiter, encoding and header, None if they were not given."""
+    """Return delimiter, encoding, header and sheet, None if they were not given."""
     sign = options.get("delimiter")
     return {
         "delimiter": DELIMITER_WORDS.get(sign, sign) if sign else None,
         "encoding": options.get("encoding") or None,
         "header": False if options.get("no_header") else None,
+        "sheet": options.get("sheet") or None,
     }
 
 

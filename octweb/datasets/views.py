@@ -150,9 +150,9 @@ def dataset_preview(request: HttpRequest, pk: Any) -> HttpResponse:
         "target_names": staged.names,
         "taken_told": [t for t in records if not t["plain"] or t["said"]],
         "taken_plain": [t for t in records if t["plain"] and not t["said"]],
-        "around": around_notes(staged.detected.top, staged.detected.bottom),
+        "around": [*around_notes(staged.detected.top, staged.detected.bottom), *staged.detected.remarks],
         "rows": list(zip(staged.lines, first, strict=True)),
-        "called": "row" if staged.detected.format == "parquet" else "line",
+        "called": "line" if staged.detected.format == "csv" else "row",
         "columns": _choices(
             guesses, choice, choice.target or guessed, staged.reading.units(), reading.given.get("missing", {})
         ),

@@ -39,7 +39,7 @@ class TrainingCommand(BaseCommand, ABC):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """DATA, --target, the parameters of the methods, how the table is read, --ignore, --json."""
-        parser.add_argument("data", metavar="DATA", help="CSV (also .gz) or Parquet")
+        parser.add_argument("data", metavar="DATA", help="CSV (also .gz), .xlsx or Parquet")
         parser.add_argument("--target", required=True, metavar="COLUMN", help=self.target_help)
         add_parameter_flags(parser)
         add_reading_flags(parser)

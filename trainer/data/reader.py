@@ -17,6 +17,7 @@ from trainer.data.formats.csv_file import read_csv
 from trainer.data.formats.file_bytes import ReadLimits
 from trainer.data.formats.raw import TYPED, DetectedFormat, RawTable
 from trainer.data.formats.read_file import read_table
+from trainer.data.formats.workbook import is_workbook, sheet_names
 from trainer.data.parsing import ColumnParsing, ParsingChoices, reading_of
 from trainer.data.parsing.alike import Spellings
 from trainer.data.parsing.cells import LARGEST_EXACT, Cells
@@ -140,9 +141,17 @@ def load(
         header=given.header if header is None or header else False,
     )
     earlier = reading.given.structure if reading is not None else {}
+    earlier |= {"sheet": known_sheet(path, earlier.get("sheet"))}
     said = {name: value for name, value in given.structure.items() if value is not None}
     raw = read_table(path, limits=limits, **earlier | said)
     return build_as_read(raw, reading or reading_of(raw, given), target=target, **options)
+
+
+def known_sheet(path: str | Path, sheet: str | None) -> str | None:
+    """Return the sheet if the file is a workbook that has it."""
+    if sheet is None or not is_workbook(Path(path)):
+        return None
+    return sheet if sheet in sheet_names(Path(path)) else None
 
 
 def build_as_read(
@@ -214,21 +223,24 @@ def read_for_model(
     delimiter: str | None = None,
     encoding: str | None = None,
     header: bool | None = None,
+    sheet: str | None = None,
     limits: ReadLimits | None = None,
 ) -> RawTable:
     """Read a file for a model that needs the columns `needed`.
 
     The file is read as it shows itself. If that does not lead to these columns, it is read as the training file was.
-    `header=False` says that its first line is a row.
+    `header=False` says that its first line is a row. Of a workbook the `sheet` is read, or the one of the training if it is there.
     """
     said = reading.given.structure
+    trained_sheet = said.pop("sheet")
+    sheet = sheet or known_sheet(path, trained_sheet)
     if header is False and not reading.width:
         raise DataError(
             f"The model reads columns by their names. Add a header line with {list_names(sorted(needed), 12)}."
         )
     silent = all(value is None for value in said.values())
     try:
-        raw = read_table(path, delimiter=delimiter, encoding=encoding, header=header, limits=limits)
+        raw = read_table(path, delimiter=delimiter, encoding=encoding, header=header, sheet=sheet, limits=limits)
         guessed = raw.detected.encoding_sure < 1 and said["encoding"] is not None
         if silent or (_has_columns(raw, reading, needed) and not guessed):
             return raw
@@ -236,7 +248,7 @@ def read_for_model(
         if silent:
             raise
     said |= {name: value for name, value in (("delimiter", delimiter), ("encoding", encoding)) if value}
-    raw = read_table(path, limits=limits, **said)
+    raw = read_table(path, limits=limits, sheet=sheet, **said)
     return raw if raw.detected.header else _numbered_columns(raw, reading, target)
 
 

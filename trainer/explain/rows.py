@@ -36,6 +36,7 @@ def rows_to_explain(
     delimiter: str | None = None,
     encoding: str | None = None,
     header: bool | None = None,
+    sheet: str | None = None,
 ) -> ExplainedRows:
     """Read a file of rows in the same way as the file of the training; raises DataError if it lacks what the tree needs, and OSError."""
     tree = model.tree
@@ -49,6 +50,7 @@ def rows_to_explain(
         delimiter=delimiter,
         encoding=encoding,
         header=header,
+        sheet=sheet,
         limits=limits,
     )
     needed = rows_for_model(

@@ -85,21 +85,22 @@ def predict_file(
     delimiter: str | None = None,
     encoding: str | None = None,
     header: bool | None = None,
+    sheet: str | None = None,
     more: MoreColumns | None = None,
     keep_columns: bool = False,
     training: TrainingSet | None = None,
 ) -> PredictionSummary:
-    """Predict the rows of a CSV (also .gz) or Parquet file and write the answers to `output`, a path or a text stream.
+    """Predict the rows of a CSV (also .gz), .xlsx or Parquet file and write the answers to `output`, a path or a text stream.
 
     A path that ends in .parquet gets Parquet, any other CSV; the file is written beside it and renamed into place at the end.
     `for_spreadsheets`: texts of a CSV file that a spreadsheet would take for formulas get an apostrophe.
     `delimiter` and `encoding` of a CSV file are detected if they are not given; `header=False` says that its first line is a row.
-    Cells are read as in the training.
+    `sheet` is the worksheet of a workbook. Cells are read as in the training.
     `report` is called between the pieces. `more` adds columns to the answers. With `training` the result says how many rows
     equal a training row. With `keep_columns` all columns of the file stand before the answers, those of a CSV file as their cells are; an answer whose name the file has is called "predicted" and its name. Raises DataError, whose `problems` name row and column, and OSError.
     """
     say = report or (lambda phase, done, total: None)
-    source = RowSource(Path(data), limits, delimiter, encoding, header, keep_columns, training)
+    source = RowSource(Path(data), limits, delimiter, encoding, header, sheet, keep_columns, training)
     if isinstance(output, io.TextIOBase):
         return _predict(
             model, source, CsvWriter(model.tree, output, for_spreadsheets=for_spreadsheets, more=more), say, more
@@ -128,6 +129,7 @@ class RowSource:
     delimiter: str | None = None
     encoding: str | None = None
     header: bool | None = None
+    sheet: str | None = None
     keep: bool = False  # all its columns go into the result
     training: TrainingSet | None = None
 
@@ -174,6 +176,7 @@ def _pieces(
             delimiter=source.delimiter,
             encoding=source.encoding,
             header=source.header,
+            sheet=source.sheet,
             limits=source.limits,
         )
         total.around = [*raw.detected.notes, *around_notes(raw.detected.top, raw.detected.bottom)]

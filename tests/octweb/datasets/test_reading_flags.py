@@ -32,6 +32,7 @@ def test_options_for_the_table_and_for_one_column():
         "skip_top": 2,
         "skip_bottom": None,
         "header": None,
+        "sheet": None,
     }
     assert policy_of(asked) == "refuse"
     assert policy_of(options("--missing", "unknown")) == "learn"

@@ -14,12 +14,14 @@ from trainer.errors import DataError
 
 PARQUET_MAGIC = b"PAR1"
 GZIP_MAGIC = b"\x1f\x8b"
+ZIP_MAGIC = b"PK\x03\x04"
+OLE_MAGIC = b"\xd0\xcf\x11\xe0"
 CHUNK = 1 << 20
 TO_TRY = "cp1252 (Western European Windows), latin-1 or utf-16"
 WESTERN = "The file is not UTF-8. As Western European Windows (cp1252) it has “{}” in line {:,}: if that looks wrong, choose another encoding."
 OTHER_FORMATS = (
-    (b"PK\x03\x04", "a zip archive or an Excel workbook: save the sheet as CSV"),
-    (b"\xd0\xcf\x11\xe0", "an old Excel workbook: save the sheet as CSV"),
+    (ZIP_MAGIC, "a zip archive or a damaged Excel workbook: save the sheet as .xlsx or .csv"),
+    (OLE_MAGIC, "an old Excel workbook (.xls): save it as .xlsx or .csv"),
     (b"%PDF", "a PDF document: save the table as CSV"),
     (b"\x89PNG", "a picture"),
     (b"\xff\xd8\xff", "a picture"),
@@ -112,6 +114,14 @@ def _unpack_member(content: bytes, at: int, pieces: io.BytesIO, limits: ReadLimi
 
 def refuse_other_formats(content: bytes) -> None:
     """Raise DataError for content that is known not to be CSV by its first bytes."""
+    if content[:4] == OLE_MAGIC and "EncryptedPackage".encode("utf-16-le") in content:
+        raise DataError(
+            "The file is not a table but an encrypted workbook: remove its password, and save it as .xlsx or .csv."
+        )
+    if content[:4] == ZIP_MAGIC and b"vnd.oasis.opendocument" in content[:200]:
+        raise DataError("The file is not a table but an OpenDocument spreadsheet (.ods): save it as .xlsx or .csv.")
+    if content[:4] == ZIP_MAGIC and b"xl/workbook.bin" in content:
+        raise DataError("The file is not a table but a binary Excel workbook (.xlsb): save it as .xlsx or .csv.")
     head = content[:64].lstrip()
     for magic, what in OTHER_FORMATS:
         if head.lower().startswith(magic.lower()):

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from trainer.data.formats import layout as layouts
 
 MOST_NAME = 1000  # characters of a column's name, which stands in every tree, answer and page
+RARE = ("top", "bottom", "sheet", "sheets", "remarks")  # fields that most files do not have
 TYPED = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
 
 
@@ -29,10 +30,11 @@ def too_long(names: Sequence[str]) -> list[str]:
 class DetectedFormat:
     """How a file was read, and why: `*_reason` is a sentence, `encoding_sure`, `delimiter_sure` and `header_sure` are in [0, 1].
 
-    `top` and `bottom` are the lines above and below the table, as pairs of line number and text.
+    `top` and `bottom` are the lines above and below the table, as pairs of line number and text. `sheet` is the worksheet that was
+    read, one of `sheets`. `remarks` are sentences on cells that were read in a special way.
     """
 
-    format: str  # "csv" or "parquet"
+    format: str  # "csv", "parquet" or "xlsx"
     encoding: str
     encoding_reason: str
     delimiter: str
@@ -44,21 +46,27 @@ class DetectedFormat:
     top: tuple[layouts.Line, ...] = ()
     bottom: tuple[layouts.Line, ...] = ()
     encoding_sure: float = 1.0
+    sheet: str = ""
+    sheets: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a person should look at, in sentences."""
-        return () if self.encoding_sure == 1 else (self.encoding_reason,)
+        return self.remarks if self.encoding_sure == 1 else (self.encoding_reason, *self.remarks)
 
     def to_json(self) -> dict[str, Any]:
-        """As a dictionary, without lines around the table if there are none."""
+        """As a dictionary, without what only some files have."""
         record = {own.name: getattr(self, own.name) for own in fields(self)}
-        return {name: value for name, value in record.items() if name not in ("top", "bottom") or value}
+        return {name: value for name, value in record.items() if name not in RARE or value}
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> DetectedFormat:
         """The inverse of `to_json`; raises TypeError or ValueError."""
-        around = {name: tuple((int(n), str(text)) for n, text in record.get(name, ())) for name in ("top", "bottom")}
+        around: dict[str, Any] = {
+            name: tuple((int(n), str(text)) for n, text in record.get(name, ())) for name in ("top", "bottom")
+        }
+        around |= {name: tuple(map(str, record.get(name, ()))) for name in ("sheets", "remarks")}
         return cls(**record | around)
 
 
@@ -67,7 +75,7 @@ class RawTable:
     """Column names and cells as they are in the file.
 
     `columns` are pyarrow arrays of equal length: strings for CSV; strings, integers, floating-point numbers or booleans for
-    Parquet. `line_numbers`, int64 (n,), are the line where a CSV row starts, or the row number of a Parquet file, from 1.
+    Parquet and workbooks. `line_numbers`, int64 (n,), are the line where a CSV row starts, or the row number in another file, from 1.
     """
 
     names: tuple[str, ...]
@@ -81,7 +89,7 @@ class RawTable:
     @property
     def place(self) -> str:
         """The word before a line number in messages."""
-        return "Row" if self.detected.format == "parquet" else "Line"
+        return "Line" if self.detected.format == "csv" else "Row"
 
     def column(self, name: str) -> pa.Array:
         """The cells of the column called `name`; raises KeyError."""

@@ -21,7 +21,7 @@ class ParsingChoices:
     """Decimal sign and thousands separator by column ("" for every column), kinds by column, words that mean "missing" by column.
 
     `merge` has the spellings to replace by column; an empty mapping stands for all that look alike. `skip_top` and `skip_bottom` are numbers of lines that are not rows; None, as for `delimiter` and `encoding`, lets them be found.
-    `header` is False if the first line of a CSV file is a row; its columns are then `column 1`, `column 2` and so on.
+    `sheet` is the name of a worksheet. `header` is False if the first line of a CSV file is a row; its columns are then `column 1`, `column 2` and so on.
     """
 
     decimal: Mapping[str, str] = field(default_factory=dict)
@@ -34,6 +34,7 @@ class ParsingChoices:
     delimiter: str | None = None
     encoding: str | None = None
     header: bool | None = None
+    sheet: str | None = None
 
     def __post_init__(self) -> None:
         for name, known, what in (
@@ -54,7 +55,7 @@ class ParsingChoices:
         """What was said about the file as a whole, as `trainer.data.formats.read_file.read_table` takes it."""
         return {
             "delimiter": self.delimiter, "encoding": self.encoding, "skip_top": self.skip_top, "skip_bottom": self.skip_bottom,
-            "header": self.header,
+            "header": self.header, "sheet": self.sheet,
         }  # fmt: skip
 
     def columns(self) -> tuple[str, ...]:
@@ -98,7 +99,7 @@ class ParsingChoices:
             kinds={str(k): str(v) for k, v in dict(record.get("kinds", {})).items()}, missing=missing, merge=merge,
             skip_top=record.get("skip_top"), skip_bottom=record.get("skip_bottom"),
             delimiter=record.get("delimiter"), encoding=record.get("encoding"),
-            header=None if record.get("header", True) else False,
+            header=None if record.get("header", True) else False, sheet=record.get("sheet"),
         )  # fmt: skip
 
 

@@ -41,7 +41,9 @@ class Command(BaseCommand):
     requires_system_checks: tuple[str, ...] = ()
 
     def add_arguments(self, parser):
-        parser.add_argument("data", nargs="+", metavar="DATA", help="CSV (also .gz) or Parquet; names with --manifest")
+        parser.add_argument(
+            "data", nargs="+", metavar="DATA", help="CSV (also .gz), .xlsx or Parquet; names with --manifest"
+        )
         parser.add_argument("--target", default="class", metavar="COLUMN", help="the column to predict ('class')")
         parser.add_argument(
             "--method", action="append", required=True, choices=[m.id for m in METHODS],

@@ -35,7 +35,7 @@ ENDS = [str(status) for status in (Status.MEMORY_LIMIT, Status.TIME_LIMIT, Statu
 
 
 class Command(TrainingCommand):
-    help = "Train one tree on a CSV (also .gz) or Parquet file."
+    help = "Train one tree on a CSV (also .gz), .xlsx or Parquet file."
 
     def add_arguments(self, parser):
         super().add_arguments(parser)

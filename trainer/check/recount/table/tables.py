@@ -1,4 +1,5 @@
-"""Tables as text, read by the checker's own code: CSV in any of the usual encodings and delimiters (also .gz), and Parquet.
+"""Tables as text, read by the checker's own code: CSV in any of the usual encodings and delimiters (also .gz), sheets of .xlsx
+workbooks, and Parquet.
 
 Nothing is guessed from the rows: a file is read in each way in which its header has the columns that the model names, and the
 fingerprint tells which of them was used in the training. Files are read piece by piece.
@@ -12,8 +13,9 @@ import io
 import itertools
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,9 @@ from trainer.errors import DataError
 DELIMITERS = ",;\t|:^~!#$%&*+-./=@\\_ "
 PIECE = 5000
 NUMBERED = re.compile(r"column [1-9][0-9]*")  # the names that columns without a header get
+BREAK = "\ue00a"  # stands for a line break in a cell of a workbook
 Piece = list[Sequence[str]]  # the cells of some rows, column by column
+Opened = Callable[[], io.TextIOBase]  # opens the lines of a table
 
 
 @dataclass(frozen=True)
@@ -49,20 +53,75 @@ def readings(
     if not head:
         raise DataError("The file of rows is empty.")
     for without in [skipped, frozenset[int]()] if skipped else [skipped]:
-        for encoding in [*([named] if named else []), *_encodings(head)]:
-            for delimiter in DELIMITERS:
+        for opened, delimiters in _sources(path, head, named):
+            for delimiter in delimiters:
                 try:
-                    with _text(path, encoding) as lines:
+                    with opened() as lines:
                         header = next(_records(_drop_lines(lines, without), delimiter), [])
-                        around = _around(path, encoding, delimiter, without, len(header)) if without else None
+                        around = _around(opened, delimiter, without, len(header)) if without else None
                 except (UnicodeError, csv.Error):
                     break  # the encoding is another one, or there is no end of a quote
                 names = [name.strip() for name in header]
-                read = partial(_csv, path, encoding, delimiter, without)
+                read = partial(_csv, opened, delimiter, without)
                 if set(wanted) <= set(names):
                     yield read([names.index(name) for name in wanted], skip=True), around
                 elif not without and all(NUMBERED.fullmatch(name) and int(name[7:]) <= len(names) for name in wanted):
                     yield read([int(name[7:]) - 1 for name in wanted], skip=False), around
+
+
+def _sources(path: Path, head: bytes, named: str) -> Iterator[tuple[Opened, str]]:
+    """The texts that the file can hold, each with the delimiters to try."""
+    if head == b"PK\x03\x04":
+        for text in _sheets(path):
+            yield partial(io.StringIO, text), ","
+        return
+    for encoding in [*([named] if named else []), *_encodings(head)]:
+        yield partial(_text, path, encoding), DELIMITERS
+
+
+def _sheets(path: Path) -> Iterator[str]:
+    """The worksheets of a workbook as lines of CSV, one for each row."""
+    try:
+        from python_calamine import CalamineError, CalamineWorkbook, SheetTypeEnum
+    except ImportError as error:
+        raise DataError("Reading .xlsx needs python-calamine. Install it, or give the rows as CSV.") from error
+    try:
+        book = CalamineWorkbook.from_path(path)
+        names = [sheet.name for sheet in book.sheets_metadata if sheet.typ == SheetTypeEnum.WorkSheet]
+        for name in names:
+            sheet = book.get_sheet_by_name(name)
+            rows = sheet.to_python(skip_empty_area=False)
+            for (first, column), (last, _) in sheet.merged_cell_ranges or ():
+                for row in rows[first + 1 : last + 1]:  # each row has the value of the first one
+                    row[column] = rows[first][column]
+            yield _sheet_text(rows)
+    except CalamineError as error:
+        raise DataError(f"The workbook cannot be read: {error}.") from error
+
+
+def _sheet_text(rows: list[list[Any]]) -> str:
+    start = min((j for row in rows for j, cell in enumerate(row) if cell != ""), default=0)
+    kinds = [{type(row[j]) for row in rows if row[j] != ""} for j in range(len(rows[0]) if rows else 0)]
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    for row in rows:
+        cells = [_cell_text(cell, datetime in kind) for cell, kind in zip(row, kinds, strict=True)][start:]
+        writer.writerow(cells if any(cells) else [])
+    return out.getvalue()
+
+
+def _cell_text(cell: Any, clock: bool) -> str:
+    """A cell of a workbook as text; dates have a time of day if the column has any."""
+    if isinstance(cell, str):
+        return cell.replace("\r\n", "\n").replace("\n", BREAK)
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    if isinstance(cell, timedelta):
+        seconds = round(cell.total_seconds())
+        return f"{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    if isinstance(cell, date):
+        return cell.isoformat(" ") if isinstance(cell, datetime) else cell.isoformat() + " 00:00:00" * clock
+    return repr(cell).removesuffix(".0") if isinstance(cell, (int, float)) else str(cell.isoformat())
 
 
 def _encodings(head: bytes) -> list[str]:
@@ -84,12 +143,12 @@ def _drop_lines(lines: Iterable[str], skipped: frozenset[int]) -> Iterable[str]:
     return (line for number, line in enumerate(lines, 1) if number not in skipped) if skipped else lines
 
 
-def _around(path: Path, encoding: str, delimiter: str, skipped: frozenset[int], width: int) -> SkippedLines:
+def _around(opened: Opened, delimiter: str, skipped: frozenset[int], width: int) -> SkippedLines:
     rows = []
     inside = False
     apart = 0
     last = 0
-    with _text(path, encoding) as lines:
+    with opened() as lines:
         for number, line in enumerate(lines, 1):
             if number in skipped:
                 cells = next(csv.reader([line], delimiter=delimiter), [])
@@ -110,19 +169,17 @@ def _records(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
             yield record
 
 
-def _csv(
-    path: Path, encoding: str, delimiter: str, without: frozenset[int], places: list[int], *, skip: bool
-) -> Iterator[Piece]:
-    with _text(path, encoding) as lines:
+def _csv(opened: Opened, delimiter: str, without: frozenset[int], places: list[int], *, skip: bool) -> Iterator[Piece]:
+    with opened() as lines:
         try:
             records = _records(_drop_lines(lines, without), delimiter)
             first = next(records)
             for piece in _pieces(records if skip else itertools.chain([first], records)):
                 if wrong := next((r for r in piece if len(r) != len(first)), None):
                     raise DataError(f"A row of the file has {len(wrong)} values, the first one has {len(first)}.")
-                yield [[record[j].strip() for record in piece] for j in places]
+                yield [[record[j].replace(BREAK, "\n").strip() for record in piece] for j in places]
         except (UnicodeError, csv.Error, EOFError, gzip.BadGzipFile) as error:
-            raise DataError(f"The file of rows cannot be read as {encoding}: {error}.") from error
+            raise DataError(f"The file of rows cannot be read as text: {error}.") from error
 
 
 def _pieces(records: Iterator[list[str]]) -> Iterator[list[list[str]]]:

@@ -1,0 +1,115 @@
+"""Worksheets of .xlsx files on the preview, in the API, on the command line, as new versions, and at prediction."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import io
+import json
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.urls import reverse
+
+from octweb.datasets import actions, versions
+from octweb.datasets.models import Dataset
+from tests.octweb.datasets.files import post, upload
+from tests.workbooks import workbook
+from trainer.tree.file import read_model
+
+pytestmark = pytest.mark.django_db
+HEADER = ["size", "colour", "seen", "class"]
+ROWS = [[5 + i % 7 / 4, "rgb"[i % 3], datetime.date(2024, 1 + i % 12, 1 + i % 28), "pq"[i % 7 > 3]] for i in range(60)]
+NOTES = [["The table is on the next sheet", "2024"], ["a", "b"], ["c", "d"]]
+BOOK = workbook({"Notes": NOTES, "Data": [["Report"], [], HEADER, *ROWS]})
+EXPECTED = [row[-1] for row in ROWS]
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "t.xlsx"
+    path.write_bytes(BOOK)
+    return path
+
+
+@pytest.fixture
+def model(table, tmp_path):
+    call_command(
+        "train", str(table), target="class", method="cart", depth=2, sheet="Data", output=str(tmp_path / "m.json"),
+        stdout=StringIO(), stderr=StringIO(),
+    )  # fmt: skip
+    return tmp_path / "m.json"
+
+
+def answers(model, data, **options):
+    out = StringIO()
+    call_command("predict", str(model), str(data), stdout=out, stderr=StringIO(), **options)
+    return [row["label"] for row in csv.DictReader(io.StringIO(out.getvalue()))]
+
+
+def test_model_reads_the_sheet_of_the_training(model, table, tmp_path):
+    assert read_model(model).reading["given"] == {"sheet": "Data"}
+    assert answers(model, table) == EXPECTED
+    other = tmp_path / "other.xlsx"
+    other.write_bytes(workbook({"June": [HEADER, *ROWS], "May": NOTES}))
+    assert answers(model, other) == EXPECTED
+    assert answers(model, other, sheet="June") == EXPECTED
+    text = tmp_path / "t.csv"
+    text.write_text("\n".join(",".join(map(str, row)) for row in [HEADER, *ROWS]))
+    assert answers(model, text) == EXPECTED
+
+
+def test_verify_reads_the_workbook_with_its_own_code(model, table):
+    out = StringIO()
+    call_command("verify", str(model), str(table), json=True, stdout=out, stderr=StringIO())
+    assert json.loads(out.getvalue().splitlines()[-1])["verdict"] == "recounted"
+
+
+def test_preview_offers_the_sheets(client, owner, media):
+    client.force_login(owner)
+    url = client.post(reverse("datasets:new"), {"file": upload(BOOK, "t.xlsx")}).url
+    shown = client.get(url)
+    assert '<select id="sheet" name="sheet">' in shown.content.decode()
+    assert shown.context["raw"].detected.sheets == ("Notes", "Data")
+    again = client.post(url, {"sheet": "Data", "header": "yes", "reread": "1"})
+    assert again.context["called"] == "row"
+    assert again.context["total"] == 60
+    fields = {"sheet": "Data", "seen": again.context["seen"], "target": "class", "confirm": "1", "name": "Boxes"}
+    assert client.post(url, fields).status_code == 302
+    dataset = Dataset.objects.get()
+    assert (dataset.rows, dataset.base_name) == (60, "Boxes")
+
+
+def test_api_reads_the_named_sheet_of_each_version(owner, media):
+    answer = post(owner, BOOK, "t.xlsx", sheet="Data", target="class")
+    assert answer.status_code == 201, answer.content
+    first = Dataset.objects.get()
+    assert first.rows == 60
+    assert first.columns[0]["kind"] == "numeric"
+    made = versions.new_version(first, owner=owner, file=io.BytesIO(BOOK), source_name="b.xlsx")
+    assert made.rows == 60
+    assert actions.load(made)[0].reading["given"] == {"sheet": "Data"}
+    answer = post(owner, BOOK, "t.xlsx", sheet="Dta", target="class")
+    assert answer.status_code == 422
+    assert "Did you mean 'Data'" in answer.json()["detail"]
+
+
+def test_bomb_is_refused_before_it_is_unpacked(owner, media, settings):
+    settings.MAX_UNPACKED_BYTES = 10**6
+    answer = post(owner, workbook({"s": [["a", "b"]] + [["0" * 5000, "1"]] * 2000}), "t.xlsx", target="b")
+    assert answer.status_code == 422
+    assert "unpacks to more than" in answer.json()["detail"]
+
+
+def test_api_names_the_remedy_for_other_spreadsheets(owner, media):
+    answer = post(owner, b"\xd0\xcf\x11\xe0" + b"\0" * 600, "t.xls", target="b")
+    assert answer.status_code == 422
+    assert "save it as .xlsx or .csv" in answer.json()["detail"]
+
+
+def test_file_to_predict_without_sheets_refuses_one(model, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(CommandError, match="has sheets"):
+        answers(model, path, sheet="Data")
