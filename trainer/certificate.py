@@ -23,6 +23,7 @@ class Status(StrEnum):
     MEMORY_LIMIT = "memory_limit"
     CANCELLED = "cancelled"
     HEURISTIC = "heuristic"
+    INTERVALS = "secret_counts"  # small counts are kept secret, and the rest leaves a gap
 
 
 class Guarantee(StrEnum):
@@ -50,6 +51,7 @@ class Evidence(StrEnum):
     SUBSET_SEARCH = "subset-search"
     TOPOLOGY_CHOICE = "topology-choice"
     GREEDY = "greedy"
+    COUNTS = "counts"  # what was counted in place of reading rows, see trainer.counts
     DISTANCE = "distance"  # that planes keep from the rows on their right
     PROOF = "proof"  # that a file of steps was written, or why not
 
@@ -122,7 +124,7 @@ class Certificate:
     costs: dict[str, Any] | None = (
         None  # what answers cost, and what the tree and others cost, see trainer.training.run
     )
-
+    counts: str = ""  # SHA-256 of the counts that the tree was trained from; empty if it was trained from rows
     weights: dict[str, Any] | None = None  # the column of weights, its step, and the rows beside their weights
 
     @property
@@ -135,7 +137,7 @@ class Certificate:
         record = asdict(self)
         record["guarantee"], record["status"] = str(self.guarantee), str(self.status)
         record["evidence"] = list(self.evidence)
-        for name in ("weight_error", "note", "costs", "weights"):
+        for name in ("weight_error", "note", "costs", "weights", "counts"):
             if not record[name]:
                 del record[name]
         return {key: _finite(value) for key, value in record.items()}

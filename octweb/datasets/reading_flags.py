@@ -34,8 +34,8 @@ def add_file_flags(parser: ArgumentParser) -> None:
     )
 
 
-def add_reading_flags(parser: ArgumentParser) -> None:
-    """All options on how a table for training is read."""
+def add_reading_flags(parser: ArgumentParser, merge: str = "--merge") -> None:
+    """All options on how a table for training is read; `merge` is the name of the option that merges spellings."""
     add_file_flags(parser)
     parser.add_argument(
         "--decimal",
@@ -60,7 +60,7 @@ def add_reading_flags(parser: ArgumentParser) -> None:
         help="what happens to empty cells (learn), or a word that means that a cell is empty, as in --missing unknown",
     )  # fmt: skip
     parser.add_argument(
-        "--merge", action="append", default=[], metavar="COLUMN", help="read all spellings of a value in a column as the most frequent one",
+        merge, dest="merge", action="append", default=[], metavar="COLUMN", help="read all spellings of a value in a column as the most frequent one",
     )  # fmt: skip
     parser.add_argument(
         "--reading", metavar="FILE", help="JSON of how the table was read before; it is read in the same way again"

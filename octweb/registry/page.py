@@ -68,6 +68,7 @@ def facts(model: TreeModel) -> dict[str, Any]:
         Status.TIME_LIMIT: "ended by its time limit",
         Status.MEMORY_LIMIT: "ended by its memory limit",
         Status.CANCELLED: "stopped by request",
+        Status.INTERVALS: "left open by small numbers that are kept secret",
     }.get(Status(model.status), "no limit reached")
     threads = parameters.get("threads") or 1
     return {

@@ -32,6 +32,7 @@ ENDED = {
     Status.TIME_LIMIT: "at its time limit",
     Status.MEMORY_LIMIT: "at its memory limit",
     Status.CANCELLED: "stopped by request",
+    Status.INTERVALS: "with small numbers kept secret",
     Status.HEURISTIC: "heuristic, without a proof",
 }
 

@@ -36,11 +36,12 @@ class TrainingCommand(BaseCommand, ABC):
 
     requires_system_checks: ClassVar[tuple[str, ...]] = ()
     target_help = "the column to predict"
+    target_required: ClassVar[bool] = True
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """DATA, --target, the parameters of the methods, how the table is read, --ignore, --json."""
         parser.add_argument("data", metavar="DATA", help="CSV (also .gz), .xlsx or Parquet")
-        parser.add_argument("--target", required=True, metavar="COLUMN", help=self.target_help)
+        parser.add_argument("--target", required=self.target_required, metavar="COLUMN", help=self.target_help)
         add_parameter_flags(parser)
         add_reading_flags(parser)
         parser.add_argument(

@@ -28,13 +28,23 @@ def scope_of(method: Method, problem: Problem, settings: Settings, space: str = 
 
     `wishes` come from the workbench, as they are written.
     """
-    parts = [words for p in method.parameters if p.restricts is not None for words in p.restricts(settings)]
     own = space or (method.space(problem, settings) if method.space is not None else "")
-    if not own and (not parts or method.unsearched(problem, settings)):  # nothing was searched
+    if not own and (
+        not _restrictions(method, settings) or method.unsearched(problem, settings)
+    ):  # nothing was searched
         own = "no question"
-    parts += [f"the wish '{wish}'" for wish in wishes]
+    return scope_sentence(method, settings, own, wishes)
+
+
+def scope_sentence(method: Method, settings: Settings, space: str, wishes: Sequence[str] = ()) -> str:
+    """Return the sentence from the words about the questions, `space`, and the restrictions of the settings."""
+    parts = [*_restrictions(method, settings), *(f"the wish '{wish}'" for wish in wishes)]
     first = 1 if parts and parts[0].startswith("depth") else 0
-    return f"{LEAD[method.guarantee]} {', '.join([*parts[:first], *([own] if own else []), *parts[first:]])}"
+    return f"{LEAD[method.guarantee]} {', '.join([*parts[:first], *([space] if space else []), *parts[first:]])}"
+
+
+def _restrictions(method: Method, settings: Settings) -> list[str]:
+    return [words for p in method.parameters if p.restricts is not None for words in p.restricts(settings)]
 
 
 def count_noun(n: int, singular: str, plural: str = "") -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.check.recount import claims
+from trainer.check.recount.counted import verify_counts
 from trainer.check.recount.fewest import check_fewest_leaves
 from trainer.check.recount.findings import Finding, damage, recounted, unjudged
 from trainer.check.recount.proof import of_proof
@@ -45,15 +46,21 @@ from trainer.check.recount.wishes import check_wishes
 from trainer.errors import ModelFileError
 
 REST = "all further claims"
+FROM_COUNTS = "The model was trained from counts. Give their folder; `recount` counts the leaves again over rows."
 UNREAD = "The file of rows is not the file of the training, or its rows are in another order. Give the file that was uploaded."
 
 
 def verify(model_path: str | Path, data_path: str | Path, proof_path: str | Path | None = None) -> list[Finding]:
     """Check a model file against the rows it was trained on, with its proof if there is one.
 
-    Raises ModelFileError or DataError where one of the files cannot be read.
+    A model that was trained from counts is checked against their folder. Raises ModelFileError or DataError where one of the files
+    cannot be read.
     """
     model = _read_text(Path(model_path))
+    if (model.get("certificate") or {}).get("counts"):
+        if Path(data_path).is_dir():
+            return verify_counts(model, data_path)
+        return [unjudged("counts file", FROM_COUNTS, "basis")]
     with damage():
         found = structure(model)
     if any(f.verdict == "refuted" for f in found):

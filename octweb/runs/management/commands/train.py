@@ -12,15 +12,19 @@ from typing import Any
 from octweb.core.orphans import exit_with_parent
 from octweb.runs.command import TrainingCommand, add_dependence_flags, with_schema
 from octweb.runs.estimate import before_training, trainings_words
-from trainer.certificate import Status
+from trainer.certificate import Certificate, Status
+from trainer.counts.folder import holds_counts, read_counts
+from trainer.counts.train import METHOD as COUNTED
+from trainer.counts.train import train_counts
 from trainer.data.costs import EACH_ROW
 from trainer.data.folds import training_rows
 from trainer.data.inspection import warn_identifiers
 from trainer.data.problem import setting_names
 from trainer.data.rewards import read_rewards, regrets, reward_record, split_rewards
 from trainer.dtypes import FloatArray
-from trainer.errors import DataError
+from trainer.errors import DataError, ParameterError
 from trainer.evaluate.verdict import read_verdict, summary_members
+from trainer.methods.base import Method
 from trainer.methods.monitor import Monitor
 from trainer.registry import METHODS, get
 from trainer.training.claims import cost_sentence, reward_sentence, splits_words, weight_sentence
@@ -28,14 +32,21 @@ from trainer.training.proof_file import ProofLimits
 from trainer.training.recovery import RecoveredRun, left_in
 from trainer.training.run import TrainRequest, TrainResult, progress_writer, row_weights, save, train, training_problem
 from trainer.tree.describe import rules_text
-from trainer.tree.file import read_model
+from trainer.tree.file import ModelFile, read_model
 from trainer.tree.numbers import count_words
 
 ENDS = [str(status) for status in (Status.MEMORY_LIMIT, Status.TIME_LIMIT, Status.CANCELLED)]
 
 
+# options that need rows
+NEED_ROWS = (
+    "test_share", "folds", "schema", "warm_start", "sha256", "proof", "killed", "progress", "group", "time", "weight", "ignore", "special",
+)  # fmt: skip
+
+
 class Command(TrainingCommand):
-    help = "Train one tree on a CSV (also .gz), .xlsx or Parquet file."
+    help = "Train one tree on a CSV (also .gz), .xlsx or Parquet file, or on a folder of counts (`count`)."
+    target_required = False  # counts know theirs
 
     def add_arguments(self, parser):
         super().add_arguments(parser)
@@ -79,6 +90,11 @@ class Command(TrainingCommand):
     def run(self, options: dict[str, Any]) -> None:
         exit_with_parent()
         method = get(options["method"])
+        if holds_counts(options["data"]):
+            self._from_counts(method, options)
+            return
+        if not options["target"]:
+            raise ParameterError({"target": "name the column to predict."})
         raw = self.parameters(method, options)
         if options["sha256"]:
             _check_digest(Path(options["data"]), options["sha256"])
@@ -119,6 +135,25 @@ class Command(TrainingCommand):
             result = _with_rewards(result, request, earned)
         self._print(result, options)
 
+    def _from_counts(self, method: Method, options: dict[str, Any]) -> None:
+        """Train from a folder of counts. Raises ParameterError for what counts do not tell."""
+        if method.id != COUNTED:
+            raise ParameterError({"method": f"'{method.id}' needs rows. From counts: {COUNTED}."})
+        if named := [name for name in NEED_ROWS if options[name]]:
+            raise ParameterError({named[0]: "it needs rows; a folder of counts has none."})
+        counts = read_counts(options["data"])
+        if options["target"] not in (None, counts.questions.target):
+            raise ParameterError({"target": f"the counts are about '{counts.questions.target}'."})
+        found = train_counts(counts, self.parameters(method, options), name=options["name"])
+        if options["output"]:
+            save(found.model, options["output"])
+        if found.certificate.note:
+            self.stderr.write(f"note: {found.certificate.note}")
+        if options["json"]:
+            self.stdout.write(json.dumps(found.summary | summary_members(found.model), allow_nan=False))
+            return
+        self._write_tree(found.model, found.certificate, found.summary)
+
     def _train(self, request: TrainRequest, progress: str | None, ended: Status) -> TrainResult:
         if request.left is not None:
             return train(request, on_start=partial(_stand, request.left, ended))
@@ -148,8 +183,11 @@ class Command(TrainingCommand):
             record |= {"warnings": [warning] if warning else []}
             self.stdout.write(json.dumps(record, allow_nan=False))
             return
-        c = result.certificate
-        self.stdout.write(rules_text(result.tree))
+        self._write_tree(result.model, result.certificate, result.summary)
+
+    def _write_tree(self, model: ModelFile, c: Certificate, summary: dict[str, Any]) -> None:
+        """Write the tree, what is claimed, and whether it is any good."""
+        self.stdout.write(rules_text(model.tree))
         proof = (
             f"bound {c.bound:.6g}, gap {100 * c.gap:.3g} %" if c.bound is not None and c.gap is not None else "no bound"
         )
@@ -163,13 +201,13 @@ class Command(TrainingCommand):
             f"{c.seconds:.3g} s"
         )
         if c.weights is not None:
-            self.stdout.write(weight_sentence(result.model.certificate))
+            self.stdout.write(weight_sentence(model.certificate))
         if c.costs is not None:
-            earns = f"{reward_sentence(result.summary)} " if "reward" in result.summary else ""
-            self.stdout.write(f"{result.summary['claim']}. {earns}{cost_sentence(c.costs)}")
-        verdict = read_verdict(result.model)
+            earns = f"{reward_sentence(summary)} " if "reward" in summary else ""
+            self.stdout.write(f"{summary['claim']}. {earns}{cost_sentence(c.costs)}")
+        verdict = read_verdict(model)
         self.stdout.write(f"{verdict.sentence} Next: {verdict.next}")
-        written = result.summary["proof"]
+        written = summary.get("proof")
         if written is not None:
             self.stdout.write(
                 f"proof: {count_words(written['steps'], 'step')}, {written['bytes']} bytes, {written['seconds']} s"

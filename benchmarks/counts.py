@@ -1,0 +1,206 @@
+"""Counting and training from counts: time and peak memory, beside `exact`, scikit-learn and pystreed on the same rows.
+
+python benchmarks/counts.py [--rows 1000000] [--large 100000000] [--columns 20]
+Processor seconds of both passes; peaks are of a process of their own, beyond what it takes with the libraries loaded.
+`kernel` counts --large rows × 60 questions whose words are drawn as they are counted, so that no table is made. `parquet` writes --rows rows
+of numbers to Parquet and counts them, questions included. The peers train on the same file where it fits into memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from common import ROOT
+
+QUESTIONS = 60
+WORDS = 512
+DEPTH = 3
+BINS = 4
+TARGET = "class"
+
+
+def kernel(rows: int) -> dict[str, float]:
+    """Count drawn answers of two classes; what drawing takes is measured apart and left out."""
+    from trainer.counts.kernels import add_counts
+    from trainer.counts.sets import number_of_sets
+
+    rng = np.random.default_rng(0)
+    out = np.zeros((2, number_of_sets(QUESTIONS, DEPTH)), np.int64)
+    add_counts(rng.integers(0, 2**63, (QUESTIONS, 1)).astype(np.uint64), DEPTH, out[0].copy())  # compile
+    seconds = 0.0
+    for block in range(-(-rows // (64 * WORDS))):
+        words = rng.integers(0, 2**63, (QUESTIONS, WORDS)).astype(np.uint64)
+        begun = time.process_time()
+        add_counts(words, DEPTH, out[block % 2])
+        seconds += time.process_time() - begun
+    return {"rows": rows, "seconds": seconds}
+
+
+def write_table(path: Path, rows: int, columns: int) -> None:
+    """Numbers with two decimals; the class depends on three of them, with noise."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(0)
+    names = [f"x{j}" for j in range(columns)]
+    schema = pa.schema([*((name, pa.float64()) for name in names), (TARGET, pa.string())])
+    with pq.ParquetWriter(path, schema) as writer:
+        for start in range(0, rows, 1 << 18):
+            X = rng.normal(size=(min(1 << 18, rows - start), columns)).round(2)
+            y = (X[:, 0] > 0) ^ ((X[:, 1] > 0.5) & (X[:, 2] > 0)) ^ (rng.random(len(X)) < 0.1)
+            arrays = [*(pa.array(X[:, j]) for j in range(columns)), pa.array(np.where(y, "yes", "no"))]
+            writer.write_batch(pa.record_batch(arrays, schema=schema))
+
+
+def counting(path: Path) -> dict[str, float | str]:
+    """Count the file and train."""
+    from trainer.counts.collect import CountRequest, count
+    from trainer.counts.train import train_counts
+
+    with tempfile.TemporaryDirectory() as folder:
+        begun = time.process_time()
+        counts = count(
+            CountRequest(source=path, target=TARGET, depth=DEPTH, bins=BINS, threads=1), Path(folder) / "counts"
+        )
+        middle = time.process_time()
+        found = train_counts(counts, {"depth": DEPTH})
+        return {"questions": len(counts.questions), "seconds": middle - begun, "search": time.process_time() - middle,
+                "correct": found.certificate.correct, "status": str(found.certificate.status)}  # fmt: skip
+
+
+def exact(path: Path) -> dict[str, float | str]:
+    """Train `exact` from the file, as the command line does."""
+    from trainer.data.reader import load
+    from trainer.training.run import TrainRequest, train
+
+    begun = time.process_time()
+    table, labels, _ = load(path, target=TARGET)
+    found = train(TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": DEPTH, "bins": BINS}))
+    return {
+        "seconds": time.process_time() - begun,
+        "correct": found.certificate.correct,
+        "status": str(found.certificate.status),
+    }
+
+
+def sklearn(path: Path) -> dict[str, float | str]:
+    """Grow scikit-learn's tree of the same depth: greedy, over all thresholds."""
+    import pandas as pd
+    from sklearn.tree import DecisionTreeClassifier
+
+    begun = time.process_time()
+    table = pd.read_parquet(path)
+    X = table.drop(columns=TARGET)
+    tree = DecisionTreeClassifier(max_depth=DEPTH, random_state=0).fit(X, table[TARGET])
+    return {
+        "seconds": time.process_time() - begun,
+        "correct": int((tree.predict(X) == table[TARGET]).sum()),
+        "status": "greedy",
+    }
+
+
+def lightgbm(path: Path) -> dict[str, float | str]:
+    """Grow one tree of LightGBM."""
+    import pandas as pd
+    from lightgbm import LGBMClassifier
+
+    begun = time.process_time()
+    table = pd.read_parquet(path)
+    X = table.drop(columns=TARGET)
+    tree = LGBMClassifier(n_estimators=1, max_depth=DEPTH, num_leaves=8, n_jobs=1, verbose=-1).fit(X, table[TARGET])
+    return {
+        "seconds": time.process_time() - begun,
+        "correct": int((tree.predict(X) == table[TARGET]).sum()),
+        "status": "greedy",
+    }
+
+
+def pystreed(path: Path) -> dict[str, float | str]:
+    """Train pystreed on the questions of the counts."""
+    import pandas as pd
+    from pystreed import STreeDClassifier
+
+    from trainer.data.encoding import encode_binary
+    from trainer.data.reader import load
+
+    begun = time.process_time()
+    table, labels, _ = load(path, target=TARGET)
+    X = pd.DataFrame(encode_binary(table, bins=BINS).bits(table))
+    tree = STreeDClassifier(max_depth=DEPTH, max_num_nodes=2**DEPTH - 1, time_limit=600)
+    tree.fit(X.to_numpy(), labels.codes)
+    right = int((tree.predict(X.to_numpy()) == labels.codes).sum())
+    return {
+        "seconds": time.process_time() - begun,
+        "correct": right,
+        "status": "optimal" if tree.is_optimal() else "limit",
+    }
+
+
+WORK = {"counts": counting, "exact": exact, "sklearn": sklearn, "lightgbm": lightgbm, "pystreed": pystreed}
+NEEDED = {"lightgbm": "lightgbm", "pystreed": "pystreed"}
+
+
+def apart(name: str, argument: str) -> dict[str, float | str]:
+    """Run one of the workers in a process of its own, with the memory that it takes."""
+    result = subprocess.run(
+        [sys.executable, __file__, "--worker", name, argument], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    if result.returncode:
+        return {"status": result.stderr.strip().splitlines()[-1][:60]}
+    return dict(json.loads(result.stdout.splitlines()[-1]))
+
+
+def worker(name: str, argument: str) -> None:
+    """Print what one worker found, with its peak memory beyond that of the loaded libraries."""
+    import pyarrow.parquet  # noqa: F401, part of what every worker loads
+
+    import trainer.training.run  # noqa: F401
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found = kernel(int(argument)) if name == "kernel" else WORK[name](Path(argument))
+    print(json.dumps(found | {"mb": (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024}))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--large", type=int, default=10_000_000)
+    parser.add_argument("--columns", type=int, default=20)
+    parser.add_argument("--worker", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        worker(*options.worker)
+        return
+    found = apart("kernel", str(options.large))
+    print(
+        f"kernel: {options.large:,} rows × {QUESTIONS} questions, depth {DEPTH}: {found['seconds']:.1f} s, {found['mb']:.0f} MB"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.parquet"
+        write_table(path, options.rows, options.columns)
+        print(f"parquet: {options.rows:,} rows × {options.columns} columns\n{'':10}{'seconds':>9}{'MB':>7}  correct")
+        for name in WORK:
+            if name in NEEDED and importlib.util.find_spec(NEEDED[name]) is None:
+                print(f"{name:10} is not installed")
+                continue
+            found = apart(name, str(path))
+            if "seconds" not in found:
+                print(f"{name:10} {found['status']}")
+                continue
+            search = f", search {found['search']:.1f} s" if "search" in found else ""
+            print(
+                f"{name:10}{found['seconds']:9.1f}{found['mb']:7.0f}  {found['correct']:,} ({found['status']}{search})"
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,335 @@
+"""Trees from counts are those from rows; counts do not depend on how rows are divided; what stops goes on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations, pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.trainer.counts.tables import KEY, TARGET, counted, random_rows, write_rows
+from trainer.counts import collect, source
+from trainer.counts.collect import CountRequest, packed
+from trainer.counts.collect import count as count_source
+from trainer.counts.folder import NUMBERS, Counts, merge, read_counts, suppressed, write_counts
+from trainer.counts.kernels import add_counts
+from trainer.counts.recount import recount
+from trainer.counts.sets import number_of_sets, pair_places, place
+from trainer.counts.source import Source
+from trainer.counts.train import train_counts
+from trainer.data.reader import load
+from trainer.errors import DataError, InfeasibleError, ParameterError
+from trainer.training.run import TrainRequest, train
+
+SETTINGS = ("leaf_penalty", "max_leaves", "min_leaf", "forbidden")
+
+
+def of_rows(path: Path, depth: int, **settings: object):
+    """The tree of `exact` over the same questions, from the rows."""
+    table, labels, _ = load(path, target=TARGET, ignore=[KEY])
+    return train(
+        TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": depth, "bins": 4, **settings})
+    )
+
+
+def random_settings(rng: np.random.Generator) -> dict[str, object]:
+    """Some restrictions, chosen at random."""
+    found: dict[str, object] = {"leaf_penalty": float(rng.choice([0, 0.01, 0.03, 0.1]))}
+    if rng.random() < 0.3:
+        found["max_leaves"] = int(rng.integers(1, 9))
+    elif rng.random() < 0.4:
+        found["min_leaf"] = int(rng.integers(1, 6))
+    if rng.random() < 0.3:
+        found["forbidden"] = str(rng.choice(["a", "b; colour", "c"]))
+    return found
+
+
+@pytest.mark.parametrize("questions", [0, 1, 2, 5])
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_numbers_are_those_of_a_plain_count_in_their_order(questions, depth):
+    rng = np.random.default_rng(questions)
+    bits = rng.integers(0, 2, (200, questions)).astype(np.uint8)
+    out = np.zeros(number_of_sets(questions, depth), np.int64)
+    out[0] = len(bits)
+    add_counts(packed(np.ascontiguousarray(bits.T)), depth, out)
+    sets = [s for size in range(depth + 1) for s in combinations(range(questions), size)]
+    assert out.tolist() == [int(bits[:, list(s)].all(axis=1).sum()) for s in sets]
+    assert [place(questions, set(s)) for s in sets] == list(range(len(sets)))
+    if depth > 1:
+        assert all(
+            pair_places(questions)[a, b] == place(questions, {a, b}) for a in range(questions) for b in range(questions)
+        )
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_trees_from_counts_are_as_good_as_trees_from_rows(tmp_path, count, depth, classes):
+    for seed in range(4 * count):
+        rng = np.random.default_rng([seed, depth, classes])
+        path = write_rows(random_rows(rng, classes=classes), tmp_path / f"{seed}.csv")
+        settings = random_settings(rng)
+        counts = counted(path, tmp_path / str(seed), depth=depth)
+        try:
+            expected = of_rows(path, depth, **settings).certificate
+        except InfeasibleError:
+            with pytest.raises(InfeasibleError):
+                train_counts(counts, {"depth": depth, **settings})
+            continue
+        found = train_counts(counts, {"depth": depth, **settings}).certificate
+        assert (found.status, found.n) == (expected.status, expected.n), (seed, settings)
+        assert found.objective == pytest.approx(expected.objective, abs=1e-12), (seed, settings)
+        assert found.bound == pytest.approx(found.objective, abs=1e-12)
+
+
+def test_each_node_counts_the_rows_that_reach_it(tmp_path, count):
+    for seed in range(4 * count):
+        rng = np.random.default_rng(seed)
+        path = write_rows(random_rows(rng, classes=3), tmp_path / f"{seed}.csv")
+        model = train_counts(counted(path, tmp_path / str(seed)), {"leaf_penalty": 0.01}).model
+        table, labels, _ = load(path, target=TARGET, ignore=[KEY])
+        leaves = model.tree.apply(table.matrix())
+        for leaf in model.tree.leaves:
+            own = np.bincount(labels.codes[leaves == leaf.id], minlength=3)
+            assert tuple(own.tolist()) == leaf.counts
+        again = recount(model, Source(path))
+        assert again.same
+        assert again.correct == model.certificate["correct"]
+
+
+def test_folds_are_dealt_by_the_key_and_judged_by_their_rows(tmp_path, count):
+    for seed in range(2 * count):
+        rng = np.random.default_rng(seed)
+        rows = random_rows(rng)
+        path = write_rows(rows, tmp_path / f"{seed}.csv")
+        counts = counted(path, tmp_path / str(seed), folds=3, key=KEY)
+        model = train_counts(counts, {"leaf_penalty": 0.02}).model
+        crossed = model.metrics["cross_validation"]
+        table, labels, _ = load(path, target=TARGET, ignore=[KEY])
+        people = [row[rows[0].index(KEY)] for row in rows[1:]]
+        folds = collect.folds_of(collect.Cells.of(pa.array(people)), 3)
+        assert all(len({fold for fold, own in zip(folds, people, strict=True) if own == one}) == 1 for one in people)
+        for fold, nodes in enumerate(model.rows["fold_trees"]):
+            shown = replace(model.tree, nodes=_tree_of(model, nodes).nodes)
+            own = folds == fold
+            right = (shown.predict(table.matrix()[own]) == labels.codes[own]).mean()
+            assert crossed["accuracies"][fold] == pytest.approx(right)
+            assert sum(nodes[0]["counts"]) == int((~own).sum())
+
+
+def _tree_of(model, nodes):
+    from trainer.tree.nodes import tree_from_json
+
+    return tree_from_json(nodes, schema=model.tree.schema, classes=model.tree.classes)
+
+
+def test_any_division_into_files_gives_the_same_numbers(tmp_path, count):
+    rng = np.random.default_rng(7)
+    rows = random_rows(rng, classes=3)
+    whole = counted(write_rows(rows, tmp_path / "whole.csv"), tmp_path / "whole", folds=3, key=KEY)
+    for number in range(4 * count):
+        order = rng.permutation(len(rows) - 1) + 1
+        ends = sorted({0, len(order), *rng.integers(1, len(order), 3).tolist()})
+        parts = []
+        for i, (start, end) in enumerate(pairwise(ends)):
+            path = write_rows([rows[0], *(rows[j] for j in order[start:end])], tmp_path / f"{number}" / f"{i}.csv")
+            parts.append(counted(path, tmp_path / f"{number}-{i}", folds=3, key=KEY, questions=whole.questions))
+        merged = merge([parts[i] for i in rng.permutation(len(parts))])
+        assert (merged.low == whole.low).all()
+        assert merged.rows == whole.rows
+        folder = counted(
+            tmp_path / f"{number}", tmp_path / f"{number}-all", folds=3, key=KEY, questions=whole.questions
+        )
+        assert folder.sha256 == merged.sha256 == merge(parts).sha256
+
+
+def test_parquet_csv_and_their_folder_count_the_same(tmp_path):
+    rows = random_rows(np.random.default_rng(3), empty=False)
+    path = write_rows(rows, tmp_path / "rows.csv")
+    columns = {name: [row[j] for row in rows[1:]] for j, name in enumerate(rows[0])}
+    typed = {name: [int(v) for v in own] if name in "abc" else own for name, own in columns.items()}
+    pq.write_table(pa.table(typed), tmp_path / "rows.parquet")
+    first = counted(path, tmp_path / "csv")
+    second = counted(tmp_path / "rows.parquet", tmp_path / "parquet")
+    assert (first.low == second.low).all()
+    assert first.questions == replace(second.questions, asked=first.questions.asked)
+
+
+class Stopped(Exception):
+    """The pass was ended from outside."""
+
+
+def test_a_pass_that_is_stopped_ten_times_gives_the_same_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(source, "PIECE", 4)
+    monkeypatch.setattr(collect, "SECONDS", 0.0)
+    rng = np.random.default_rng(5)
+    for i in range(3):
+        write_rows(random_rows(rng, classes=2), tmp_path / "rows" / f"{i}.csv")
+    whole = counted(tmp_path / "rows", tmp_path / "whole", folds=2, key=KEY)
+    request = CountRequest(
+        source=tmp_path / "rows", target=TARGET, depth=3, bins=4, folds=2, key=KEY, options={"ignore": [KEY]}, threads=1
+    )
+    reached = []
+    for attempt in range(10):
+
+        def stop(phase, rows, attempt=attempt):
+            if phase == "counting":
+                reached.append(rows)
+                if len(reached) % 3 == 0:
+                    raise Stopped
+
+        with pytest.raises(Stopped):
+            count_source(request, tmp_path / "again", stop)
+    assert reached == sorted(reached)  # no row is counted twice
+    again = count_source(request, tmp_path / "again")
+    assert again.sha256 == whole.sha256
+    assert (tmp_path / "again" / NUMBERS).read_bytes() == (tmp_path / "whole" / NUMBERS).read_bytes()
+    assert sorted(p.name for p in (tmp_path / "again").iterdir()) == ["counts.json", "counts.npz"]
+
+
+def test_another_request_does_not_go_on_with_an_old_pass(tmp_path, monkeypatch):
+    monkeypatch.setattr(source, "PIECE", 4)
+    monkeypatch.setattr(collect, "SECONDS", 0.0)
+    path = write_rows(random_rows(np.random.default_rng(5)), tmp_path / "rows.csv")
+    request = CountRequest(source=path, target=TARGET, bins=4, options={"ignore": [KEY]}, threads=1)
+
+    def stop(phase, rows):
+        if rows > 8 and phase == "counting":
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        count_source(request, tmp_path / "counts", stop)
+    write_rows(random_rows(np.random.default_rng(6)), path)  # the rows changed meanwhile
+    assert count_source(request, tmp_path / "counts").sha256 == counted(path, tmp_path / "fresh").sha256
+
+
+def test_questions_of_a_large_source_come_from_every_kth_row(tmp_path, monkeypatch):
+    monkeypatch.setattr(collect, "SAMPLE", 50)
+    monkeypatch.setattr(source, "PIECE", 64)
+    rng = np.random.default_rng(1)
+    rows = [
+        ["value", TARGET],
+        *([f"{rng.normal():.6f}", str(rng.choice(["yes", "no"]))] for _ in range(1000)),
+        ["0.5", "rare"],
+    ]
+    counts = count_source(
+        CountRequest(source=write_rows(rows, tmp_path / "rows.csv"), target=TARGET, bins=4), tmp_path / "counts"
+    )
+    assert counts.rows == 1001
+    assert counts.questions.classes == ("no", "rare", "yes")  # a class that no k-th row has is there
+    assert counts.questions.asked["of_rows"] == 1001
+    assert 50 <= counts.questions.asked["from_rows"] <= 110
+    assert counts.total[0][:, 0].sum() == 1001
+
+
+def test_rows_that_no_question_can_answer_are_left_out_and_counted(tmp_path):
+    first = write_rows(
+        [["a", "b", TARGET], *([str(i % 5), str(i % 3), "no" if i % 2 else "yes"] for i in range(30))],
+        tmp_path / "a.csv",
+    )
+    questions = counted(first, tmp_path / "first", options={}).questions
+    other = [["a", "b", TARGET], ["", "1", "yes"], ["2", "1", ""], ["2", "1", "maybe"], ["3", "0", "no"]]
+    counts = counted(write_rows(other, tmp_path / "b.csv"), tmp_path / "second", questions=questions, options={})
+    assert counts.rows == 1
+    assert sum(counts.left_out.values()) == 3
+    assert counts.left_out[collect.NO_CLASS] == 2
+
+
+@pytest.mark.parametrize("least", [2, 5])
+def test_secret_numbers_leave_true_intervals_and_a_true_gap(tmp_path, count, least):
+    for seed in range(2 * count):
+        rng = np.random.default_rng(seed)
+        path = write_rows(random_rows(rng), tmp_path / f"{seed}.csv")
+        whole = counted(path, tmp_path / f"{seed}-whole")
+        secret = suppressed(whole, least)
+        assert (secret.low <= whole.low).all()
+        assert (whole.low <= secret.high).all()
+        assert not ((secret.low > 0) & (secret.low < least) & (secret.high != least - 1)).any()
+        best = train_counts(whole, {"leaf_penalty": 0.01}).certificate
+        found = train_counts(secret, {"leaf_penalty": 0.01})
+        assert found.certificate.bound >= best.objective - 1e-12
+        assert found.certificate.correct <= recount(found.model, Source(path)).correct
+        if found.certificate.bound > found.certificate.objective:
+            assert found.certificate.status == "secret_counts"
+            assert not found.summary["proved_optimal"]
+
+
+def test_a_part_that_is_there_twice_is_refused(tmp_path):
+    path = write_rows(random_rows(np.random.default_rng(1)), tmp_path / "rows.csv")
+    first = counted(path, tmp_path / "first")
+    with pytest.raises(DataError, match="would count twice"):
+        merge([first, first])
+
+
+def test_counts_of_other_questions_do_not_add_up(tmp_path):
+    path = write_rows(random_rows(np.random.default_rng(1)), tmp_path / "rows.csv")
+    with pytest.raises(DataError, match="their 'questions' differ"):
+        merge([counted(path, tmp_path / "first"), counted(path, tmp_path / "second", bins=3)])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "name"),
+    [
+        ({"depth": 3}, "depth"),
+        ({"recall": "c0: 0.9"}, "recall"),
+        ({"bins": 7}, "bins"),
+        ({"forbidden": "colr"}, "forbidden"),
+        ({"optimal_trees": 3}, "optimal_trees"),
+    ],
+)
+def test_what_counts_do_not_tell_is_refused_by_name(tmp_path, parameters, name):
+    counts = counted(write_rows(random_rows(np.random.default_rng(1)), tmp_path / "rows.csv"), tmp_path / "c", depth=2)
+    with pytest.raises(ParameterError) as caught:
+        train_counts(counts, parameters)
+    assert list(caught.value.errors) == [name]
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"depth": 4}, "depth"),
+        ({"folds": 1, "key": KEY}, "folds"),
+        ({"folds": 5}, "key"),
+        ({"key": KEY}, "key"),
+        ({"folds": 2, "key": TARGET}, "key"),
+        ({"suppress": 1}, "suppress"),
+        ({"suppress": 5, "folds": 2, "key": KEY}, "suppress"),
+    ],
+)
+def test_bad_requests_are_refused_by_name(tmp_path, changes, name):
+    path = write_rows(random_rows(np.random.default_rng(1)), tmp_path / "rows.csv")
+    with pytest.raises(ParameterError) as caught:
+        counted(path, tmp_path / "counts", **changes)
+    assert list(caught.value.errors) == [name]
+
+
+def test_changed_numbers_are_refused(tmp_path):
+    counts = counted(write_rows(random_rows(np.random.default_rng(1)), tmp_path / "rows.csv"), tmp_path / "counts")
+    low = counts.low.copy()
+    low[0, 0, 5] += 1
+    np.savez_compressed(tmp_path / "counts" / NUMBERS, low=low)
+    with pytest.raises(DataError, match="not those of their SHA-256"):
+        read_counts(tmp_path / "counts")
+
+
+def test_a_folder_with_counts_is_not_written_over(tmp_path):
+    path = write_rows(random_rows(np.random.default_rng(1)), tmp_path / "rows.csv")
+    first = counted(path, tmp_path / "counts")
+    with pytest.raises(DataError, match="holds counts already"):
+        counted(path, tmp_path / "counts", bins=3)
+    assert read_counts(tmp_path / "counts").sha256 == first.sha256
+
+
+def test_sums_of_large_counts_stay_exact(tmp_path):
+    counts = counted(write_rows(random_rows(np.random.default_rng(2)), tmp_path / "rows.csv"), tmp_path / "counts")
+    large: Counts = replace(counts, low=counts.low * 10**12, high=counts.low * 10**12, rows=counts.rows * 10**12)
+    large = replace(large, high=large.low)
+    small = train_counts(counts, {"leaf_penalty": 0.01}).certificate
+    found = train_counts(large, {"leaf_penalty": 0.01}).certificate
+    assert found.correct == small.correct * 10**12
+    assert found.objective == pytest.approx(small.objective, abs=1e-15)
+    write_counts(large, tmp_path / "large")
+    assert read_counts(tmp_path / "large").sha256 == large.sha256

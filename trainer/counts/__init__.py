@@ -1,0 +1,1 @@
+"""Exact trees from counts: rows are counted where they lie, and files of counts add up (docs/counts.md)."""

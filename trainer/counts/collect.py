@@ -1,0 +1,425 @@
+"""Count a source: a first pass makes the questions, a second one counts; a pass that was stopped goes on where it stood."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from trainer.counts.folder import CountedQuestions, Counts, Part, check_size, suppressed, write_counts
+from trainer.counts.kernels import add_counts
+from trainer.counts.sets import number_of_sets
+from trainer.counts.source import Source
+from trainer.data.encoding import Scheme, encode_binary
+from trainer.data.formats.raw import RawTable
+from trainer.data.parsing import ColumnParsing, ParsingChoices, reading_of
+from trainer.data.parsing.cells import Cells
+from trainer.data.reader import ModelRows, build_as_read, rows_for_model
+from trainer.dtypes import BitArray, CountArray
+from trainer.errors import DataError, ParameterError
+from trainer.table import ClassType
+from trainer.tree.document import write_atomically
+
+SAMPLE = 250_000  # rows from which questions are made; a source with up to twice as many is read whole
+BLOCK = 1 << 15  # rows that one call of the kernel counts: the words of a question then stay in the cache
+SECONDS = 10.0  # between two states that are kept
+UNFINISHED = "unfinished"  # name of the files that keep the state of a pass
+NO_CLASS = "no class, or one that training does not have"
+
+Report = Callable[[str, int], None]  # phase, rows so far
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountRequest:
+    """What is to be counted.
+
+    `questions` are those of earlier counts; without them they are made from the rows, with `scheme` and `bins` as in training, and
+    `options` are those of `trainer.data.reader.build_as_read`. Rows are dealt into `folds` by a hash of the column `key`, which no
+    question asks. Numbers below `suppress` are kept secret.
+    """
+
+    source: Path
+    target: str
+    depth: int = 3
+    scheme: Scheme = Scheme.QUANTILE_THRESHOLDS
+    bins: int = 5
+    folds: int = 0
+    key: str | None = None
+    suppress: int = 0
+    questions: CountedQuestions | None = None
+    given: ParsingChoices = field(default_factory=ParsingChoices)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    threads: int = 0  # 0: one for each processor
+
+
+def count(request: CountRequest, folder: Path, report: Report | None = None) -> Counts:
+    """Count the rows of a source and write the folder of counts.
+
+    Raises
+    ------
+    DataError
+        If rows cannot be read, or the folder holds counts already.
+    ParameterError
+        If the depth, the folds or the number of questions cannot be counted.
+    """
+    say = report or (lambda phase, rows: None)
+    _check(request)
+    folder.mkdir(parents=True, exist_ok=True)
+    source = Source(request.source, _structure(request))
+    state = _State.kept(folder, _name_of(request, source))
+    if state is None:
+        questions = request.questions or make_questions(request, source, say)
+        check_size(len(questions), len(questions.classes), request.folds, request.depth)
+        state = _State.begin(questions, request)
+    _collect(request, source, state, folder, say)
+    counts = state.result(request, source)
+    counts = suppressed(counts, request.suppress) if request.suppress else counts
+    write_counts(counts, folder)
+    _State.forget(folder)
+    return counts
+
+
+def _structure(request: CountRequest) -> dict[str, Any]:
+    """Return how the files are written: as the request says, else as the earlier counts read theirs."""
+    given = request.given.structure
+    if request.questions is None or any(value is not None for value in given.values()):
+        return given
+    return ColumnParsing.from_json(request.questions.reading).given.structure
+
+
+def _check(request: CountRequest) -> None:
+    if request.folds and not 2 <= request.folds <= 50:
+        raise ParameterError({"folds": f"rows are dealt into 2 to 50 folds; {request.folds} were asked for."})
+    if bool(request.folds) != (request.key is not None):
+        raise ParameterError({"key": "folds need a column that deals the rows (--key), and a key needs --folds."})
+    if request.folds and request.suppress:
+        raise ParameterError(
+            {"suppress": "numbers of folds are small and would nearly all be secret: leave --folds or --suppress out."}
+        )
+    if request.suppress and request.suppress < 2:
+        raise ParameterError(
+            {"suppress": f"name the smallest number that may be shown, at least 2; not {request.suppress}."}
+        )
+    if request.key == request.target:
+        raise ParameterError({"key": "the target cannot deal the rows into folds."})
+    check_size(0, 1, request.folds, request.depth)
+
+
+def make_questions(request: CountRequest, source: Source, report: Report) -> CountedQuestions:
+    """Return the questions that training would ask, from all rows or every k-th of them, and the classes of all rows."""
+    parts, stride, rows = _sample(request, source, report)
+    raw = _together(parts)
+    options = dict(request.options)
+    if request.key is not None:
+        options["ignore"] = [*options.get("ignore", ()), request.key]
+    table, labels, _ = build_as_read(raw, reading_of(raw, request.given), target=request.target, **options)
+    if len(labels.classes) < 2:
+        raise DataError(f"Column '{request.target}' has one class only, so there is nothing to learn.")
+    return CountedQuestions(
+        target=request.target,
+        classes=labels.classes,
+        class_type=labels.type or ClassType.TEXT,
+        encoding=encode_binary(table, request.scheme, request.bins),
+        reading=table.reading,
+        asked={
+            "binarise": str(request.scheme),
+            "bins": request.bins,
+            "from_rows": len(raw),
+            "of_rows": rows,
+            "each": stride,
+        },
+    )
+
+
+def _sample(request: CountRequest, source: Source, report: Report) -> tuple[list[RawTable], int, int]:
+    """Return every k-th row, and the first row of each class that these lack, with k and the number of all rows."""
+    kept: list[tuple[np.ndarray, RawTable]] = []
+    first: dict[str, RawTable] = {}
+    stride = 1
+    rows = 0
+    for piece in source.pieces():
+        raw = piece.rows
+        if request.target not in raw.names:
+            raise DataError(f"{source.name(piece.file)} has no column '{request.target}'.")
+        words = Cells.of(raw.column(request.target))
+        for i, word in enumerate(words.words):
+            if word not in first:
+                first[word] = _take(raw, np.flatnonzero(words.index == i)[:1])
+        kept.append(_every(np.arange(rows, rows + len(raw)), raw, stride))
+        rows += len(raw)
+        while sum(len(index) for index, _ in kept) > 2 * SAMPLE:
+            stride *= 2
+            kept = [_every(index, part, stride) for index, part in kept]
+        report("questions", rows)
+    parts = [part for _, part in kept if len(part)]
+    there = {word for part in parts for word in Cells.of(part.column(request.target)).words}
+    return [*parts, *(row for word, row in first.items() if word not in there)], stride, rows
+
+
+def _every(index: np.ndarray, rows: RawTable, stride: int) -> tuple[np.ndarray, RawTable]:
+    """Return the rows whose place in the source, int64 (rows,), divides by `stride`."""
+    chosen = index % stride == 0
+    return (index, rows) if stride == 1 else (index[chosen], _take(rows, np.flatnonzero(chosen)))
+
+
+def _take(raw: RawTable, rows: np.ndarray) -> RawTable:
+    chosen = pa.array(rows)
+    return replace(raw, columns=tuple(c.take(chosen) for c in raw.columns), line_numbers=raw.line_numbers[rows])
+
+
+def _together(parts: Sequence[RawTable]) -> RawTable:
+    """Return pieces of one or more files as one table. Raises DataError if a column is missing in one or has another type."""
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    columns = []
+    for name in first.names:
+        found = []
+        for part in parts:
+            if name not in part.names:
+                raise DataError(f"A file of the source has no column '{name}'. All files need the same columns.")
+            found.append(part.column(name))
+        columns.append(_joined(name, found))
+    lines = np.concatenate([part.line_numbers for part in parts])
+    return RawTable(names=first.names, columns=tuple(columns), line_numbers=lines, detected=first.detected)
+
+
+def _joined(name: str, arrays: list[pa.Array]) -> pa.Array:
+    """Return the pieces of a column as one; whole numbers beside numbers become numbers."""
+    types = {array.type for array in arrays}
+    if len(types) > 1 and all(pa.types.is_integer(t) or pa.types.is_floating(t) for t in types):
+        arrays = [array.cast(pa.float64()) for array in arrays]
+    elif len(types) > 1:
+        words = " and ".join(sorted(map(str, types)))
+        raise DataError(f"Column '{name}' is {words} in different files. Give it one type.")
+    return pa.concat_arrays(arrays)
+
+
+@dataclass(kw_only=True)
+class _State:
+    """What a pass has counted: `numbers`, int64 (folds, classes, sets), up to row `start` of file `file`, with the parts before."""
+
+    name: str
+    questions: CountedQuestions
+    numbers: CountArray
+    file: int = 0
+    start: int = 0
+    file_rows: int = 0  # rows of this file that count
+    parts: list[Part] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+    unknown: Counter[str] = field(default_factory=Counter)
+
+    @classmethod
+    def begin(cls, questions: CountedQuestions, request: CountRequest) -> _State:
+        sets = number_of_sets(len(questions), request.depth)
+        numbers = np.zeros((max(request.folds, 1), len(questions.classes), sets), np.int64)
+        return cls(name="", questions=questions, numbers=numbers)
+
+    def keep(self, folder: Path) -> None:
+        """Write the state; the description comes last and names the numbers, so that the two always belong together."""
+        stream = io.BytesIO()
+        np.save(stream, self.numbers, allow_pickle=False)
+        numbers = sha256(stream.getvalue()).hexdigest()
+        record = {
+            "name": self.name,
+            "numbers": numbers,
+            "questions": self.questions.to_json() | {"asked": dict(self.questions.asked)},
+            "file": self.file,
+            "start": self.start,
+            "file_rows": self.file_rows,
+            "parts": [[part.name, part.sha256, part.rows] for part in self.parts],
+            "left_out": self.left_out,
+            "unknown": self.unknown,
+        }
+        number = f"{UNFINISHED}-{numbers[:16]}.npy"
+        write_atomically(folder / number, stream.getvalue())
+        write_atomically(folder / f"{UNFINISHED}.json", json.dumps(record, allow_nan=False).encode())
+        for old in folder.glob(f"{UNFINISHED}-*.npy"):
+            if old.name != number:
+                old.unlink(missing_ok=True)
+
+    @classmethod
+    def kept(cls, folder: Path, name: str) -> _State | None:
+        """Return the state of an earlier pass of the same request; None if there is none that is whole."""
+        try:
+            record = json.loads((folder / f"{UNFINISHED}.json").read_text(encoding="utf-8"))
+            content = (folder / f"{UNFINISHED}-{record['numbers'][:16]}.npy").read_bytes()
+            if record["name"] != name or sha256(content).hexdigest() != record["numbers"]:
+                return None
+            return cls(
+                name=name,
+                questions=CountedQuestions.from_json(record["questions"]),
+                numbers=np.load(io.BytesIO(content), allow_pickle=False),
+                file=record["file"],
+                start=record["start"],
+                file_rows=record["file_rows"],
+                parts=[Part(name=n, sha256=digest, rows=rows) for n, digest, rows in record["parts"]],
+                left_out=Counter(record["left_out"]),
+                unknown=Counter(record["unknown"]),
+            )
+        except (OSError, ValueError, LookupError, TypeError):
+            return None
+
+    @staticmethod
+    def forget(folder: Path) -> None:
+        for old in [*folder.glob(f"{UNFINISHED}-*.npy"), folder / f"{UNFINISHED}.json"]:
+            old.unlink(missing_ok=True)
+
+    def result(self, request: CountRequest, source: Source) -> Counts:
+        if not sum(part.rows for part in self.parts):
+            raise DataError("No row of the source counts: each has no class, or an empty cell that no question knows.")
+        return Counts(
+            questions=self.questions,
+            depth=request.depth,
+            low=self.numbers,
+            high=self.numbers,
+            rows=sum(part.rows for part in self.parts),
+            parts=tuple(sorted(self.parts, key=lambda part: (part.sha256, part.name))),
+            key=request.key,
+            left_out=dict(sorted((+self.left_out).items())),
+            unknown=dict(sorted((+self.unknown).items())),
+            source=source.path.name,
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+
+
+def _name_of(request: CountRequest, source: Source) -> str:
+    """Return a digest of the request and its files, by which a pass that was stopped is known again."""
+    questions = None if request.questions is None else request.questions.to_json()
+    record = {
+        "request": [request.target, request.depth, str(request.scheme), request.bins, request.folds, request.key],
+        "questions": questions,
+        "given": request.given.to_json(),
+        "options": repr(sorted(request.options.items())),
+        "files": [[source.name(i), source.digest(i)] for i in range(len(source.files))],
+    }
+    return sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
+
+
+def _collect(request: CountRequest, source: Source, state: _State, folder: Path, report: Report) -> None:
+    """Count all rows from where the state stands."""
+    state.name = _name_of(request, source)
+    encoding = state.questions.encoding
+    used = sorted({feature.column for feature in encoding.features})
+    reading = ColumnParsing.from_json(state.questions.reading)
+    names = {encoding.schema[j].name for j in used}
+    wanted = reading.sources(names) | {state.questions.target, *([request.key] if request.key else [])}
+    last = time.monotonic()
+    threads = request.threads or os.cpu_count() or 1
+    with ThreadPoolExecutor(threads) as pool:
+        done = sum(part.rows for part in state.parts) + state.file_rows
+        for piece in source.pieces(wanted, first=state.file, start=state.start):
+            if piece.file != state.file:
+                _end_file(state, source)
+            bits, groups = _rows_of(piece.rows, state, request, reading, used)
+            _add(bits, groups, state.numbers, request.depth, pool, threads)
+            state.start = piece.start + len(piece.rows)
+            state.file_rows += len(bits)
+            done += len(bits)
+            report("counting", done)
+            if time.monotonic() - last > SECONDS:
+                state.keep(folder)
+                last = time.monotonic()
+    _end_file(state, source)
+
+
+def _end_file(state: _State, source: Source) -> None:
+    state.parts.append(Part(name=source.name(state.file), sha256=source.digest(state.file), rows=state.file_rows))
+    state.file += 1
+    state.start = 0
+    state.file_rows = 0
+
+
+def _rows_of(
+    raw: RawTable, state: _State, request: CountRequest, reading: ColumnParsing, used: Sequence[int]
+) -> tuple[BitArray, np.ndarray]:
+    """Return the answers of the rows that count, uint8 (rows, questions), and the place of each row among folds and classes."""
+    questions = state.questions
+    encoding = questions.encoding
+    rows = rows_for_model(
+        raw, encoding.schema, target=questions.target, classes=questions.classes, used=used, refused=_refused(questions),
+        only_used=True, reading=reading,
+    )  # fmt: skip
+    state.unknown.update(rows.unknown)
+    if rows.labels is None:
+        raise DataError(f"There is no column '{questions.target}'.")
+    codes = rows.labels.codes
+    known = codes >= 0
+    keep = rows.usable & known
+    _count_left_out(state, rows, known)
+    groups = codes.astype(np.int64)
+    if request.key is not None:
+        if request.key not in raw.names:
+            raise DataError(f"There is no column '{request.key}', which deals the rows into folds.")
+        groups += len(questions.classes) * folds_of(Cells.of(raw.column(request.key)), request.folds)
+    return encoding.bits(rows.table)[keep], groups[keep]
+
+
+def _count_left_out(state: _State, rows: ModelRows, known: np.ndarray) -> None:
+    state.left_out[NO_CLASS] += int((~known).sum())
+    unusable = known & ~rows.usable
+    if unusable.any():
+        state.left_out["an empty cell in a column whose questions know none"] += int(unusable.sum())
+
+
+def _refused(questions: CountedQuestions) -> list[int]:
+    """Return the columns in which an empty cell has no answer, since the rows that made the questions had none."""
+    schema = questions.encoding.schema
+    refused = set()
+    for feature in questions.encoding.features:
+        level = feature.test.value == "level"
+        if (level and schema[feature.column].missing_code is None) or (not level and feature.empty is None):
+            refused.add(feature.column)
+    return sorted(refused)
+
+
+def folds_of(cells: Cells, folds: int) -> np.ndarray:
+    """Return the fold of each row, int64 (rows,), by a hash of its cell: the same cell is in the same fold wherever it is counted."""
+    each = [int.from_bytes(sha256(word.encode()).digest()[:8], "big") % folds for word in cells.words]
+    return np.array(each, np.int64)[cells.index]
+
+
+def _add(
+    bits: BitArray, groups: np.ndarray, numbers: CountArray, depth: int, pool: ThreadPoolExecutor, threads: int
+) -> None:
+    """Add the answers of some rows, uint8 (rows, questions), to the numbers."""
+    flat = numbers.reshape(-1, numbers.shape[-1])
+    order = np.argsort(groups, kind="stable")
+    ends = np.searchsorted(groups[order], np.arange(len(flat) + 1))
+    columns = np.ascontiguousarray(bits.T)
+    for group in range(len(flat)):
+        rows = order[ends[group] : ends[group + 1]]
+        if not len(rows):
+            continue
+        flat[group, 0] += len(rows)
+        blocks = [rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)]
+        shares = [blocks[i::threads] for i in range(min(threads, len(blocks)))]
+        for found in pool.map(lambda share: _of_blocks(columns, share, depth, flat.shape[1]), shares):
+            flat[group] += found
+
+
+def _of_blocks(columns: BitArray, blocks: Sequence[np.ndarray], depth: int, sets: int) -> CountArray:
+    out = np.zeros(sets, np.int64)
+    for rows in blocks:
+        add_counts(packed(columns[:, rows]), depth, out)
+    return out
+
+
+def packed(columns: BitArray) -> np.ndarray:
+    """Return answers, uint8 (questions, rows), as uint64 words (questions, ceil(rows/64)); missing rows answer no."""
+    short = np.packbits(columns, axis=1, bitorder="little")
+    words = np.zeros((len(columns), 8 * max(1, -(-short.shape[1] // 8))), np.uint8)
+    words[:, : short.shape[1]] = short
+    return words.view("<u8").astype(np.uint64, copy=False)

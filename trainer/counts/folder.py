@@ -1,0 +1,358 @@
+"""A folder of counts: `counts.json` says what was counted, `counts.npz` holds the numbers. Folders of the same questions add up."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trainer.counts.sets import DEEPEST, number_of_sets, place
+from trainer.data.encoding import EncodedFeature, Encoding, Test
+from trainer.dtypes import CountArray
+from trainer.errors import DataError, ParameterError
+from trainer.table import ClassType, ColumnSchema
+from trainer.tree.document import write_atomically
+from trainer.version import VERSION
+
+FORMAT = "octweb-counts"
+RECORD = "counts.json"
+NUMBERS = "counts.npz"
+MOST_RECORD = 64_000_000  # bytes of counts.json
+MOST_NUMBERS = 100_000_000  # counts of all classes and folds
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountedQuestions:
+    """What is asked about the rows: the classes of `target`, and the yes/no questions of an encoding of the columns.
+
+    `reading` states how a messy table is read, as a model file keeps it. `asked` says how the questions were made.
+    """
+
+    target: str
+    classes: tuple[str, ...]
+    class_type: ClassType
+    encoding: Encoding
+    reading: Mapping[str, Any] | None = None
+    asked: Mapping[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.encoding.features)
+
+    def to_json(self) -> dict[str, Any]:
+        """The questions as a dictionary."""
+        schema = self.encoding.schema
+        return {
+            "target": self.target,
+            "classes": list(self.classes),
+            "class_type": str(self.class_type),
+            "columns": [column.to_json() for column in schema],
+            "reading": None if self.reading is None else dict(self.reading),
+            "questions": [_question_json(feature, schema) for feature in self.encoding.features],
+        }
+
+    @classmethod
+    def from_json(cls, record: Mapping[str, Any]) -> CountedQuestions:
+        """The questions from their dictionary; raises LookupError, TypeError, ValueError or DataError for a damaged one."""
+        schema = tuple(ColumnSchema.from_json(column) for column in record["columns"])
+        places = {column.name: j for j, column in enumerate(schema)}
+        features = tuple(_question(one, schema, places) for one in record["questions"])
+        return cls(
+            target=str(record["target"]),
+            classes=tuple(str(name) for name in record["classes"]),
+            class_type=ClassType(record["class_type"]),
+            encoding=Encoding(features=features, schema=schema),
+            reading=record.get("reading"),
+            asked=record.get("asked") or {},
+        )
+
+
+def _question_json(feature: EncodedFeature, schema: Sequence[ColumnSchema]) -> dict[str, Any]:
+    column = schema[feature.column]
+    record: dict[str, Any] = {"name": feature.name, "column": column.name, "test": str(feature.test)}
+    if feature.test is Test.LEVEL:
+        record["category"] = column.categories[feature.level]
+    for end, value in (("low", feature.low), ("high", feature.high)):
+        if math.isfinite(value):
+            record[end] = value
+    if feature.empty is not None:
+        record["empty"] = feature.empty == 1
+    return record
+
+
+def _question(record: Mapping[str, Any], schema: Sequence[ColumnSchema], places: Mapping[str, int]) -> EncodedFeature:
+    column = places[record["column"]]
+    test = Test(record["test"])
+    empty = record.get("empty")
+    return EncodedFeature(
+        name=str(record["name"]),
+        column=column,
+        test=test,
+        level=schema[column].categories.index(record["category"]) if test is Test.LEVEL else -1,
+        low=float(record.get("low", -math.inf)),
+        high=float(record.get("high", math.inf)),
+        empty=None if empty is None else float(bool(empty)),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A file that was counted: its name, the SHA-256 of its bytes, and its rows that count."""
+
+    name: str
+    sha256: str
+    rows: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counts:
+    """How many rows of each class and fold answer yes to all questions of each set of at most `depth` questions.
+
+    `low` and `high`, int64 (folds, classes, sets), in the order of `trainer.counts.sets`, are the same array where nothing is kept
+    secret; otherwise each count from 1 to `suppress` − 1 stands as an interval. Without folds there is one. `left_out` counts rows
+    that are in no set, by reason; `unknown` counts cells with a category that no question knows, by column.
+    """
+
+    questions: CountedQuestions
+    depth: int
+    low: CountArray
+    high: CountArray
+    rows: int
+    parts: tuple[Part, ...]
+    key: str | None = None
+    suppress: int = 0
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    unknown: Mapping[str, int] = field(default_factory=dict)
+    source: str = ""
+    created: str = ""
+
+    @property
+    def folds(self) -> int:
+        """The number of folds; 0 if rows were not dealt."""
+        return len(self.low) if self.key is not None else 0
+
+    @cached_property
+    def total(self) -> tuple[CountArray, CountArray]:
+        """Both ends of the counts of all folds together, int64 (classes, sets)."""
+        low = self.low.sum(axis=0)
+        return low, low if self.high is self.low else self.high.sum(axis=0)
+
+    @cached_property
+    def sha256(self) -> str:
+        """SHA-256 of the questions, the parts and the numbers; names of files and times play no part."""
+        record = self.questions.to_json() | {
+            "format": FORMAT,
+            "depth": self.depth,
+            "key": self.key,
+            "folds": self.folds,
+            "suppress": self.suppress,
+            "rows": self.rows,
+            "parts": sorted([part.sha256, part.rows] for part in self.parts),
+            "left_out": dict(self.left_out),
+        }
+        digest = sha256(json.dumps(record, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode())
+        ends = [self.low] if self.high is self.low else [self.low, self.high]
+        for end in ends:
+            digest.update(b"\0" + np.ascontiguousarray(end, "<i8").tobytes())
+        return digest.hexdigest()
+
+    def to_json(self) -> dict[str, Any]:
+        """What `counts.json` holds."""
+        return {
+            "format": FORMAT,
+            "format_version": 1,
+            "version": VERSION,
+            "sha256": self.sha256,
+            "created": self.created,
+            "source": self.source,
+            "engine": "pyarrow",
+            "depth": self.depth,
+            "rows": self.rows,
+            "left_out": dict(self.left_out),
+            "unknown": dict(self.unknown),
+            "folds": self.folds,
+            "key": self.key,
+            "suppress": self.suppress,
+            "parts": [{"name": p.name, "sha256": p.sha256, "rows": p.rows} for p in self.parts],
+            "asked": dict(self.questions.asked),
+            **self.questions.to_json(),
+        }
+
+    def of_path(self, yes: set[int], no: set[int], fold: int | None = None) -> tuple[CountArray, CountArray]:
+        """Return both ends of the rows of each class, int64 (classes,), with these answers; of one fold or of all."""
+        ends = self.total if fold is None else (self.low[fold], self.high[fold])
+        low = np.zeros(len(self.questions.classes), np.int64)
+        high = low.copy()
+        chosen = sorted(no)
+        for taken in range(1 << len(chosen)):  # inclusion and exclusion over the answers no
+            members = yes | {q for i, q in enumerate(chosen) if taken >> i & 1}
+            at = place(len(self.questions), members)
+            odd = bool(taken.bit_count() & 1)
+            low += -ends[1][:, at] if odd else ends[0][:, at]
+            high += -ends[0][:, at] if odd else ends[1][:, at]
+        return np.maximum(low, 0), high
+
+
+def check_size(questions: int, classes: int, folds: int, depth: int) -> int:
+    """Return how many numbers the counts are; raises ParameterError if they are too many or the depth is not counted."""
+    if not 1 <= depth <= DEEPEST:
+        raise ParameterError({"depth": f"counts are kept for depth 1 to {DEEPEST}; {depth} was asked for."})
+    numbers = number_of_sets(questions, depth) * classes * max(folds, 1)
+    if numbers > MOST_NUMBERS:
+        raise ParameterError(
+            {
+                "depth": f"{questions:,} questions in sets of {depth} are {numbers:,} numbers for {classes} classes and "
+                f"{max(folds, 1)} folds; at most {MOST_NUMBERS:,} are counted. Ask fewer questions (--bins), or a smaller depth."
+            }
+        )
+    return numbers
+
+
+def suppressed(counts: Counts, least: int) -> Counts:
+    """Return the counts with each number from 1 to `least` − 1 as the interval of these numbers. Raises ParameterError."""
+    if least < 2:
+        raise ParameterError({"suppress": f"numbers below {least} are to be kept secret: name at least 2."})
+    if counts.suppress:
+        raise ParameterError({"suppress": "small numbers of these counts are secret already."})
+    secret = (counts.low > 0) & (counts.low < least)
+    low = counts.low.copy()
+    low[secret] = 1
+    high = counts.high.copy()
+    high[secret] = least - 1
+    return replace(counts, low=low, high=high, suppress=least)
+
+
+def merge(several: Sequence[Counts]) -> Counts:
+    """Return the sum of counts of the same questions. Raises DataError for other questions and for a part that is there twice."""
+    first = several[0]
+    for other in several[1:]:
+        _check_same(first, other)
+    parts = tuple(sorted((p for one in several for p in one.parts), key=lambda part: (part.sha256, part.name)))
+    times = Counter(part.sha256 for part in parts)
+    twice = [part.name for part in parts if times[part.sha256] > 1]
+    if twice:
+        raise DataError(f"The same rows would count twice: {', '.join(twice[:5])} are one file. Leave all but one out.")
+    low = np.asarray(np.sum([one.low for one in several], axis=0), np.int64)
+    exact = all(one.high is one.low for one in several)
+    high = low if exact else np.asarray(np.sum([one.high for one in several], axis=0), np.int64)
+    return replace(
+        first,
+        low=low,
+        high=high,
+        rows=sum(one.rows for one in several),
+        parts=parts,
+        suppress=max(one.suppress for one in several),
+        left_out=_sum(one.left_out for one in several),
+        unknown=_sum(one.unknown for one in several),
+        source=f"{len(several)} folders of counts",
+        created=max(one.created for one in several),
+    )
+
+
+def _sum(several: Any) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for one in several:
+        total.update(one)
+    return dict(sorted(total.items()))
+
+
+def _check_same(first: Counts, other: Counts) -> None:
+    pairs = [
+        (name, first.questions.to_json()[name], other.questions.to_json()[name]) for name in first.questions.to_json()
+    ]
+    pairs += [("depth", first.depth, other.depth), ("folds", first.folds, other.folds), ("key", first.key, other.key)]
+    for name, own, others in pairs:
+        if own != others:
+            raise DataError(
+                f"Counts of different questions do not add up: their '{name}' differ. Count each source with "
+                "--questions and the counts.json of the first one."
+            )
+
+
+def write_counts(counts: Counts, folder: Path) -> None:
+    """Write a folder of counts; `counts.json` comes last, so that a folder with it is complete. Raises OSError and DataError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if (folder / RECORD).exists():
+        raise DataError(f"The folder '{folder.name}' holds counts already. Name another one.")
+    stream = io.BytesIO()
+    if counts.high is counts.low:
+        np.savez_compressed(stream, low=counts.low)
+    else:
+        np.savez_compressed(stream, low=counts.low, high=counts.high)
+    write_atomically(folder / NUMBERS, stream.getvalue())
+    record = json.dumps(counts.to_json(), ensure_ascii=False, indent=1, allow_nan=False)
+    write_atomically(folder / RECORD, record.encode())
+
+
+def holds_counts(path: str | Path) -> bool:
+    """Whether the path is a folder of counts."""
+    return (Path(path) / RECORD).is_file()
+
+
+def read_record(path: str | Path) -> dict[str, Any]:
+    """Read `counts.json`, or the one of a folder. Raises DataError and OSError."""
+    path = Path(path)
+    path = path / RECORD if path.is_dir() else path
+    if path.stat().st_size > MOST_RECORD:
+        raise DataError(f"'{path.name}' is larger than {MOST_RECORD // 10**6} MB and is not read.")
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"'{path.name}' is not JSON: {error}.") from error
+    if not isinstance(record, dict) or record.get("format") != FORMAT or record.get("format_version") != 1:
+        raise DataError(f"'{path.name}' does not describe counts of version 1.")
+    return record
+
+
+def read_counts(folder: str | Path) -> Counts:
+    """Read a folder of counts. Raises DataError if it is damaged or its numbers are not those of its digest, and OSError."""
+    folder = Path(folder)
+    record = read_record(folder)
+    try:
+        questions = CountedQuestions.from_json(record)
+        folds = int(record["folds"])
+        check_size(len(questions), len(questions.classes), folds, int(record["depth"]))
+        sets = number_of_sets(len(questions), int(record["depth"]))
+        shape = (max(folds, 1), len(questions.classes), sets)
+        low, high = _read_numbers(folder / NUMBERS, shape)
+        counts = Counts(
+            questions=questions,
+            depth=int(record["depth"]),
+            low=low,
+            high=high,
+            rows=int(record["rows"]),
+            parts=tuple(Part(**part) for part in record["parts"]),
+            key=record["key"],
+            suppress=int(record["suppress"]),
+            left_out=record["left_out"],
+            unknown=record["unknown"],
+            source=str(record["source"]),
+            created=str(record["created"]),
+        )
+    except (LookupError, TypeError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(f"The counts in '{folder.name}' are damaged: {error}. Count again.") from error
+    if counts.sha256 != record.get("sha256"):
+        raise DataError(
+            f"The counts in '{folder.name}' were changed: they are not those of their SHA-256. Count again."
+        )
+    return counts
+
+
+def _read_numbers(path: Path, shape: tuple[int, ...]) -> tuple[CountArray, CountArray]:
+    with np.load(path, allow_pickle=False) as found:
+        low = found["low"]
+        high = found["high"] if "high" in found.files else low
+    for end in (low, high):
+        if end.shape != shape or end.dtype != np.int64 or end.min() < 0:
+            raise ValueError(f"counts.npz holds {end.dtype} {end.shape} and not int64 {shape}")
+    return low, high

@@ -1,0 +1,195 @@
+"""The best tree of each number of leaves, from counts alone.
+
+A tree of depth at most 3 has leaves that at most three answers describe. Their counts follow from those of sets of yes-answers:
+rows with yes to P and no to q are those with yes to P less those with yes to P and q (docs/counts.md). So every tree can be
+judged without a row. Counts that are kept secret are intervals; `Counted` then holds one end of each and the other end beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from trainer.counts.sets import pair_places, triple_places
+from trainer.dtypes import BoolArray, CountArray
+
+IMPOSSIBLE = -(1 << 60)  # rows that a leaf without enough rows wins
+BLOCK = 1 << 20  # numbers of one intermediate array
+
+Root = tuple[int, int, int]  # a first question, and the numbers of leaves for no and for yes
+Choice = tuple[int, Root | None]  # rows right, and the first question; None for a leaf
+Shape = int | tuple[int, "Shape", "Shape"]  # the question, its subtree for no, for yes; a leaf is -1
+
+
+class End(NamedTuple):
+    """One end of the counts of a node: int64 (classes,), (classes, questions) and (classes, questions, questions).
+
+    `one` and `two` are those of its rows that answer yes to a question, to two.
+    """
+
+    total: CountArray
+    one: CountArray
+    two: CountArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    """The counts of a node at the end that is searched, `own`, and at the other end; both are the same where counts are exact."""
+
+    own: End
+    other: End
+
+
+@dataclass(frozen=True, kw_only=True)
+class BestByLeaves:
+    """The most rows right with at most 1, 2, … leaves, and the first question of such a tree with the leaves for no and for yes."""
+
+    correct: tuple[int, ...]
+    roots: tuple[Root | None, ...]
+
+
+@dataclass(kw_only=True)
+class TreeSearch:
+    """The search over all trees of `depth` ≤ 3 over the questions that are `allowed`, bool (questions,).
+
+    `own` and `other`, int64 (classes, sets), are the counts in the order of `trainer.counts.sets`. Leaves have at least
+    `min_leaf` rows.
+    """
+
+    own: CountArray
+    other: CountArray
+    allowed: BoolArray
+    depth: int
+    min_leaf: int = 1
+
+    @cached_property
+    def best(self) -> BestByLeaves:
+        """The best trees of all numbers of leaves that the depth allows."""
+        if self.depth == 3:
+            return self._best_of_three(self._root)
+        return self._best_of_two(self._root, self.depth)
+
+    def shape(self, leaves: int) -> Shape:
+        """Return a best tree with at most so many leaves."""
+        return self._shape(self._root, self.depth, leaves, self.best)
+
+    def _best_of_two(self, node: Counted, depth: int) -> BestByLeaves:
+        """Return the best trees of depth 0, 1 or 2."""
+        own = node.own
+        other = node.other
+        leaf = int(self._won(own.total))
+        if depth == 0 or not self.allowed.any():
+            return BestByLeaves(correct=(leaf,), roots=(None,))
+        yes = self._won(own.one)
+        no = self._won(own.total[:, None] - other.one)
+        choices: list[Choice] = [(leaf, None), self._pick(no + yes, (1, 1))]
+        if depth == 2:
+            below_yes, below_no = self._split_sides(node)
+            three_yes = self._pick(no + below_yes, (1, 2))
+            three_no = self._pick(below_no + yes, (2, 1))
+            choices.append(max(three_yes, three_no, key=lambda choice: choice[0]))
+            choices.append(self._pick(below_no + below_yes, (2, 2)))
+        return _rising(choices)
+
+    def _pick(self, won: CountArray, leaves: tuple[int, int]) -> Choice:
+        """Return the most that a first question wins, with that question."""
+        at = int(np.where(self.allowed, won, 2 * IMPOSSIBLE).argmax())
+        return int(won[at]), (at, *leaves)
+
+    def _split_sides(self, node: Counted) -> tuple[CountArray, CountArray]:
+        """Return what the best second question wins on the side yes and on the side no of each first question, int64 (questions,)."""
+        own, other = node.own, node.other
+        classes, questions = own.one.shape
+        total = own.total[:, None, None]
+        won_yes = np.empty(questions, np.int64)
+        won_no = np.empty(questions, np.int64)
+        step = max(1, BLOCK // (questions * classes))
+        for start in range(0, questions, step):
+            rows = slice(start, start + step)
+            pairs = own.two[:, rows]
+            without = other.two[:, rows]
+            both = self._won(pairs)
+            yes_no = self._won(own.one[:, rows, None] - without)
+            no_yes = self._won(own.one[:, None] - without)
+            no_no = self._won(total - other.one[:, rows, None] - other.one[:, None] + pairs)
+            won_yes[rows] = np.where(self.allowed, both + yes_no, 2 * IMPOSSIBLE).max(axis=1)
+            won_no[rows] = np.where(self.allowed, no_yes + no_no, 2 * IMPOSSIBLE).max(axis=1)
+        return won_yes, won_no
+
+    def _best_of_three(self, node: Counted) -> BestByLeaves:
+        """Return the best trees of depth 3: both sides of every first question."""
+        choices: list[Choice] = [(int(self._won(node.own.total)), None)]
+        choices += [(2 * IMPOSSIBLE, None)] * 7
+        for question in np.flatnonzero(self.allowed).tolist():
+            sides = [self._best_of_two(side, 2) for side in self._sides(node, question, 3)]
+            for no, won_no in enumerate(sides[0].correct, 1):
+                for yes, won_yes in enumerate(sides[1].correct, 1):
+                    if won_no + won_yes > choices[no + yes - 1][0]:
+                        choices[no + yes - 1] = (won_no + won_yes, (question, no, yes))
+        return _rising(choices)
+
+    def _shape(self, node: Counted, depth: int, leaves: int, found: BestByLeaves | None = None) -> Shape:
+        found = found or self._best_of_two(node, depth)
+        root = found.roots[min(leaves, len(found.roots)) - 1]
+        if root is None:
+            return -1
+        question, no, yes = root
+        side_no, side_yes = self._sides(node, question, depth)
+        return question, self._shape(side_no, depth - 1, no), self._shape(side_yes, depth - 1, yes)
+
+    @cached_property
+    def _root(self) -> Counted:
+        own = self._end(self.own)
+        return Counted(own=own, other=own if self.other is self.own else self._end(self.other))
+
+    def _end(self, counts: CountArray) -> End:
+        questions = len(self.allowed)
+        one = counts[:, 1 : 1 + questions]
+        two = (
+            counts[:, pair_places(questions)]
+            if self.depth > 1
+            else np.zeros((len(counts), questions, questions), np.int64)
+        )
+        return End(total=counts[:, 0], one=one, two=two)
+
+    def _sides(self, node: Counted, question: int, depth: int) -> tuple[Counted, Counted]:
+        """Return the rows of a node that answer no and yes; pairs of questions are known below the root of a tree of depth 3 only."""
+        own = self._yes(node.own, self.own, question, depth)
+        if node.other is node.own:
+            rest = _less(node.own, own)
+            return Counted(own=rest, other=rest), Counted(own=own, other=own)
+        other = self._yes(node.other, self.other, question, depth)
+        return Counted(own=_less(node.own, other), other=_less(node.other, own)), Counted(own=own, other=other)
+
+    def _yes(self, end: End, counts: CountArray, question: int, depth: int) -> End:
+        two = np.zeros_like(end.two)
+        if depth == 3:
+            questions = len(self.allowed)
+            own = np.array([[question]], np.int64)
+            each = np.arange(questions, dtype=np.int64)
+            two = np.take(counts, triple_places(questions, own, each[:, None], each[None]), axis=1)
+        return End(total=end.one[:, question], one=end.two[:, question], two=two)
+
+    def _won(self, counts: CountArray) -> CountArray:
+        """Return how many rows the largest class has, in nodes (classes, …); IMPOSSIBLE where a leaf would have too few rows."""
+        won = counts.max(axis=0)
+        if self.min_leaf > 1:  # a leaf without rows wins none, so that the tree without it comes first
+            won = np.where(counts.sum(axis=0) >= self.min_leaf, won, IMPOSSIBLE)
+        return won
+
+
+def _less(end: End, rows: End) -> End:
+    """Return the counts of a node without some of its rows."""
+    return End(total=end.total - rows.total, one=end.one - rows.one, two=end.two - rows.two)
+
+
+def _rising(choices: Sequence[Choice]) -> BestByLeaves:
+    """Return the best of at most 1, 2, … leaves from the best of exactly so many."""
+    kept = [choices[0]]
+    for choice in choices[1:]:
+        kept.append(choice if choice[0] > kept[-1][0] else kept[-1])
+    return BestByLeaves(correct=tuple(won for won, _ in kept), roots=tuple(root for _, root in kept))

@@ -1,0 +1,94 @@
+"""Where rows lie: one file, or a folder of CSV and Parquet files, read piece by piece."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from trainer.data.formats.file_bytes import ReadLimits
+from trainer.data.formats.parquet_file import ParquetPieces, is_parquet
+from trainer.data.formats.raw import RawTable
+from trainer.data.formats.read_file import read_table
+from trainer.errors import DataError
+
+ENDINGS = (".parquet", ".csv", ".csv.gz", ".tsv", ".txt", ".xlsx")
+PIECE = 1 << 18  # rows of a piece
+LARGE = ReadLimits(bytes=10**13, unpacked_bytes=10**13, rows=10**11, columns=10**5, cells=10**13)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourcePiece:
+    """Some rows of a file: its place among the files, the place of the first row in it, and the cells."""
+
+    file: int
+    start: int
+    rows: RawTable
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file, or all tables below a folder in the order of their names; a CSV file is in memory as a whole while it is read.
+
+    `structure` states how CSV files are written, see `ParsingChoices.structure`; what it leaves open is detected in each file.
+    """
+
+    path: Path
+    structure: Mapping[str, Any] = field(default_factory=dict)
+    limits: ReadLimits = LARGE
+
+    @cached_property
+    def files(self) -> tuple[Path, ...]:
+        """The files with rows. Raises DataError if there is none."""
+        if self.path.is_file():
+            return (self.path,)
+        if not self.path.is_dir():
+            raise DataError(f"There is no file or folder '{self.path}'.")
+        found = sorted(p for p in self.path.rglob("*") if p.is_file() and p.name.lower().endswith(ENDINGS))
+        visible = tuple(p for p in found if not any(s.startswith((".", "_")) for s in p.relative_to(self.path).parts))
+        if not visible:
+            raise DataError(f"The folder '{self.path.name}' has no file that ends in {', '.join(ENDINGS)}.")
+        return visible
+
+    def digest(self, file: int) -> str:
+        """Return the SHA-256 of a file."""
+        with self.files[file].open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+
+    def name(self, file: int) -> str:
+        """Return the name of a file below the folder."""
+        path = self.files[file]
+        return path.name if path == self.path else str(path.relative_to(self.path))
+
+    def pieces(self, wanted: Collection[str] | None = None, *, first: int = 0, start: int = 0) -> Iterator[SourcePiece]:
+        """Yield the rows from row `start` of file `first` on, with the columns `wanted` (None: all). Raises DataError, OSError."""
+        for file in range(first, len(self.files)):
+            try:
+                for piece in self._of_file(file, wanted):
+                    if file > first or piece.start >= start:
+                        yield piece
+            except DataError as error:
+                raise DataError(f"{self.name(file)}: {error}", problems=error.problems) from error
+
+    def _of_file(self, file: int, wanted: Collection[str] | None) -> Iterator[SourcePiece]:
+        path = self.files[file]
+        if is_parquet(path):
+            with ParquetPieces(path, self.limits) as pieces:
+                start = 0
+                for rows in pieces.read(pieces.names if wanted is None else wanted, PIECE):
+                    yield SourcePiece(file=file, start=start, rows=rows)
+                    start += len(rows)
+            return
+        whole = read_table(path, limits=self.limits, **self.structure)
+        chosen = [j for j, name in enumerate(whole.names) if wanted is None or name in wanted]
+        for start in range(0, len(whole), PIECE):
+            rows = RawTable(
+                names=tuple(whole.names[j] for j in chosen),
+                columns=tuple(whole.columns[j].slice(start, PIECE) for j in chosen),
+                line_numbers=whole.line_numbers[start : start + PIECE],
+                detected=whole.detected,
+            )
+            yield SourcePiece(file=file, start=start, rows=rows)

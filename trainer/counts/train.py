@@ -1,0 +1,311 @@
+"""The best tree of counts, its certificate and its model file; nothing is read but the counts."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from trainer.certificate import Certificate, Evidence, Guarantee, Status, relative_gap
+from trainer.constraints.text import items
+from trainer.counts.folder import Counts
+from trainer.counts.search import BestByLeaves, Shape, TreeSearch
+from trainer.data.problem import SettingNames
+from trainer.dtypes import BoolArray, CountArray
+from trainer.errors import InfeasibleError, ParameterError
+from trainer.methods.base import Method, Settings, exact_fraction
+from trainer.methods.scope import count_noun, scope_sentence
+from trainer.registry import get
+from trainer.table import ColumnKind
+from trainer.training.claims import read_claim
+from trainer.training.metrics import crossed_metrics, unseen_accuracy
+from trainer.tree.file import ModelFile
+from trainer.tree.nodes import Node, Tree
+from trainer.version import VERSION
+
+METHOD = "exact"
+KEPT = ("depth", "leaf_penalty", "max_leaves", "min_leaf", "forbidden")  # what counts can answer
+PLAIN = ("time_limit", "memory_limit", "threads", "seed", "unseen_missing")  # what changes nothing here
+ASKED = ("binarise", "bins")  # what was chosen when the rows were counted
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountedTree:
+    """A model that was trained from counts, and the record that `train --json` prints."""
+
+    model: ModelFile
+    certificate: Certificate
+    summary: dict[str, Any]
+
+
+def train_counts(counts: Counts, parameters: Mapping[str, Any] | None = None, *, name: str = "") -> CountedTree:
+    """Return the best tree over the questions of the counts, with its proof.
+
+    Parameters
+    ----------
+    counts : Counts
+    parameters : Mapping, optional
+        Settings of `exact`: depth, leaf_penalty, max_leaves, min_leaf and forbidden.
+    name : str
+        A name for the model file.
+
+    Raises
+    ------
+    ParameterError
+        If a setting asks for what counts do not tell, such as a greater depth or other questions.
+    InfeasibleError
+        If no tree keeps the settings.
+    """
+    start = time.monotonic()
+    method = get(METHOD)
+    settings = _settings(counts, parameters or {}, method)
+    low, high = counts.total
+    penalty = exact_fraction(settings["leaf_penalty"] or 0)
+    found = _search(counts, settings, low, high)
+    best = found.best
+    leaves = cheapest(best, penalty, counts.rows, settings["max_leaves"])
+    if best.correct[leaves - 1] < 0:
+        raise InfeasibleError("No tree has so many rows in each leaf. Allow fewer rows per leaf.")
+    tree = tree_of(found.shape(leaves), counts)
+    upper = best if high is low else _search(counts, settings, high, low).best
+    certificate = _certificate(counts, method, settings, tree, penalty, upper, time.monotonic() - start)
+    claim = certificate.to_json()
+    metrics: dict[str, Any] = {"train": _judge(tree, counts, None)}
+    fold_trees: list[Tree] = []
+    if counts.folds:
+        metrics["cross_validation"], fold_trees = cross_validate(counts, settings)
+    model = ModelFile(
+        tree=tree,
+        target=counts.questions.target,
+        method=METHOD,
+        name=name,
+        parameters=settings.to_json() | {"test_share": 0.0, "folds": counts.folds},
+        metrics=metrics,
+        certificate=claim,
+        rows=_rows(counts, fold_trees),
+        reading=counts.questions.reading,
+        class_type=counts.questions.class_type,
+    )
+    return CountedTree(model=model, certificate=certificate, summary=_summary(model, certificate, counts))
+
+
+def _settings(counts: Counts, parameters: Mapping[str, Any], method: Method) -> Settings:
+    """Return the checked settings, with those that were chosen when the rows were counted."""
+    asked = counts.questions.asked
+    given = dict(parameters)
+    given.setdefault("depth", min(counts.depth, 3))
+    settings = method.settings(given)
+    for own in method.parameters:
+        if own.name in KEPT or own.name in PLAIN or settings[own.name] == own.default:
+            continue
+        if own.name in ASKED and settings[own.name] == asked.get(own.name):
+            continue
+        reason = (
+            "was chosen when the rows were counted: count again"
+            if own.name in ASKED
+            else "needs rows: train from the table"
+        )
+        raise ParameterError({own.name: f"it {reason}. From counts: {', '.join(KEPT)}."})
+    if settings["depth"] > counts.depth:
+        raise ParameterError(
+            {"depth": f"the counts know trees of depth {counts.depth} at most; {settings['depth']} was asked for."}
+        )
+    chosen = {name: asked[name] for name in ASKED if name in asked}
+    return method.settings(given | chosen)
+
+
+def _allowed(counts: Counts, settings: Settings) -> BoolArray:
+    """Return which questions may be asked. Raises ParameterError for a forbidden column that does not exist."""
+    encoding = counts.questions.encoding
+    columns = tuple(column.name for column in encoding.schema)
+    names = SettingNames(columns=columns, classes=counts.questions.classes)
+    banned = {names.column(name, "forbidden") for name in items(settings["forbidden"])}
+    return np.array([columns[feature.column] not in banned for feature in encoding.features], bool)
+
+
+def _search(counts: Counts, settings: Settings, own: CountArray, other: CountArray) -> TreeSearch:
+    return TreeSearch(
+        own=own,
+        other=other,
+        allowed=_allowed(counts, settings),
+        depth=settings["depth"],
+        min_leaf=settings["min_leaf"] or 1,
+    )
+
+
+def cheapest(best: BestByLeaves, penalty: Fraction, rows: int, most: int | None) -> int:
+    """Return the number of leaves whose best tree has the highest objective, the smallest among equals."""
+    numbers = range(1, min(most or len(best.correct), len(best.correct)) + 1)
+    return max(numbers, key=lambda leaves: (best.correct[leaves - 1] - penalty * rows * leaves, -leaves))
+
+
+def tree_of(shape: Shape, counts: Counts) -> Tree:
+    """Return the tree of a shape, every node counted; where numbers are secret, by their lower ends."""
+    encoding = counts.questions.encoding
+    nodes: list[Node] = []
+    queue: deque[tuple[Shape, set[int], set[int], int]] = deque([(shape, set(), set(), 0)])
+    while queue:
+        item, yes, no, above = queue.popleft()
+        own, _ = counts.of_path(yes, no)
+        label = int(own.argmax()) if own.any() else above
+        number = len(nodes)
+        tally = tuple(own.tolist())
+        if not isinstance(item, tuple):
+            nodes.append(Node(id=number, counts=tally, label=label))
+            continue
+        question, zero, one = item
+        split, one_left = encoding.features[question].split()
+        child = len(nodes) + len(queue) + 1
+        nodes.append(Node(id=number, counts=tally, label=label, split=split, left=child, right=child + 1))
+        below = [(one, yes | {question}, no, label), (zero, yes, no | {question}, label)]
+        queue.extend(below if one_left else below[::-1])
+    return Tree(schema=encoding.schema, classes=counts.questions.classes, nodes=tuple(nodes))
+
+
+def leaf_paths(tree: Tree, counts: Counts) -> list[tuple[int, set[int], set[int]]]:
+    """Return each leaf with the questions that its rows answer with yes and with no."""
+    asked = {feature.split(): q for q, feature in enumerate(counts.questions.encoding.features)}
+    found = []
+    queue: list[tuple[int, set[int], set[int]]] = [(0, set(), set())]
+    while queue:
+        number, yes, no = queue.pop()
+        node = tree.nodes[number]
+        if node.split is None:
+            found.append((number, yes, no))
+            continue
+        one_left = (node.split, True) in asked
+        question = asked[node.split, one_left]
+        queue.append((node.left if one_left else node.right, yes | {question}, no))
+        queue.append((node.right if one_left else node.left, yes, no | {question}))
+    return found
+
+
+def _judge(tree: Tree, counts: Counts, fold: int | None) -> dict[str, Any]:
+    """Return rows, right ones, accuracy and confusion matrix, of one fold or of all rows; where numbers are secret, what is sure."""
+    classes = len(tree.classes)
+    confusion = np.zeros((classes, classes), np.int64)
+    for number, yes, no in leaf_paths(tree, counts):
+        confusion[:, tree.nodes[number].label] += counts.of_path(yes, no, fold)[0]
+    correct = int(np.trace(confusion))
+    if counts.suppress:  # lower ends: their sum is not the number of rows
+        return {"n": counts.rows, "correct": correct, "accuracy": correct / counts.rows}
+    n = int(confusion.sum())
+    return {"n": n, "correct": correct, "accuracy": correct / n if n else 0.0, "confusion": confusion.tolist()}
+
+
+def _rows(counts: Counts, fold_trees: list[Tree]) -> dict[str, Any]:
+    """Return what the model file states about rows: how many were counted, and the trees of the folds."""
+    trees = [tree.to_json() for tree in fold_trees] if counts.folds else None
+    return {"used": counts.rows, "held_out": None, "folds": None, "weights": None, "fold_trees": trees}
+
+
+def cross_validate(counts: Counts, settings: Settings) -> tuple[dict[str, Any], list[Tree]]:
+    """Return how the same settings do on rows that they have not seen, and the trees: each fold is judged by the best tree of the others."""
+    penalty = exact_fraction(settings["leaf_penalty"] or 0)
+    total = counts.total[0]
+    classes = len(counts.questions.classes)
+    confusion = np.zeros((classes, classes), np.int64)
+    accuracies: list[float] = []
+    trees: list[Tree] = []
+    for fold, own in enumerate(counts.low):
+        rest = total - own
+        rows = int(rest[:, 0].sum())
+        if not rows or not own[:, 0].any():
+            ended = f"fold {fold + 1} of {counts.folds} has no rows to judge or to train on"
+            return {"folds": counts.folds, "finished": fold, "accuracies": accuracies, "ended": ended}, trees
+        found = _search(counts, settings, rest, rest)
+        best = found.best
+        tree = tree_of(found.shape(cheapest(best, penalty, rows, settings["max_leaves"])), _without(counts, rest))
+        judged = _judge(tree, counts, fold)
+        confusion += np.asarray(judged["confusion"])
+        accuracies.append(judged["accuracy"])
+        trees.append(tree)
+    judged_rows = int(np.trace(confusion)), int(confusion.sum())
+    sizes = [tree.n_leaves for tree in trees]
+    return crossed_metrics(counts.folds, accuracies, sizes, confusion, judged_rows), trees
+
+
+def _without(counts: Counts, rest: CountArray) -> Counts:
+    """Return the counts of the rows of all folds but one."""
+    one = rest[None]
+    return replace(counts, low=one, high=one, key=None)
+
+
+def _certificate(
+    counts: Counts,
+    method: Method,
+    settings: Settings,
+    tree: Tree,
+    penalty: Fraction,
+    upper: BestByLeaves,
+    seconds: float,
+) -> Certificate:
+    """Return the claim: the bound is the highest objective that the counts allow."""
+    n = counts.rows
+    correct = sum(leaf.counts[leaf.label] for leaf in tree.leaves)
+    value = Fraction(correct, n) - penalty * tree.n_leaves
+    capped = replace(
+        upper, correct=tuple(min(own, n) for own in upper.correct)
+    )  # ends of secret counts may exceed the rows
+    leaves = cheapest(capped, penalty, n, settings["max_leaves"])
+    bound = max(Fraction(capped.correct[leaves - 1], n) - penalty * leaves, value)
+    closed = bound == value
+    secret = (
+        ""
+        if not counts.suppress
+        else f"Numbers below {counts.suppress} are secret: the tree is right in at least {correct} rows, and each node has at "
+        "least the rows that it lists."
+    )
+    return Certificate(
+        method=METHOD,
+        guarantee=Guarantee.TREE,
+        status=Status.OPTIMAL if closed else Status.INTERVALS,
+        objective=float(value),
+        bound=float(bound),
+        gap=0.0 if closed else relative_gap(float(value), float(bound)),
+        scope=scope_sentence(method, settings, space_words(counts)),
+        correct=correct,
+        n=n,
+        leaves=tree.n_leaves,
+        depth=tree.depth,
+        leaf_penalty=str(penalty),
+        seconds=seconds,
+        solver="octweb",
+        solver_version=VERSION,
+        evidence=({"kind": Evidence.COUNTS, "source": counts.source, "parts": len(counts.parts), "rows": n},),
+        note=secret,
+        counts=counts.sha256,
+    )
+
+
+def space_words(counts: Counts) -> str:
+    """Return the questions of the counts, counted, in words."""
+    encoding = counts.questions.encoding
+    levels = sum(encoding.schema[f.column].kind is ColumnKind.CATEGORICAL for f in encoding.features)
+    others = len(encoding.features) - levels
+    found = [count_noun(others, "question about numbers", "questions about numbers")] if others else []
+    found += [count_noun(levels, "category", "categories")] if levels else []
+    return f"{' and '.join(found) or 'no question'} of the counts"
+
+
+def _summary(model: ModelFile, certificate: Certificate, counts: Counts) -> dict[str, Any]:
+    """Return the JSON of `train`."""
+    claim = read_claim(model.certificate)
+    own = {
+        "method": METHOD, "status": str(certificate.status), "claim": claim.words, "proved_optimal": claim.proved_optimal,
+        "objective": certificate.objective, "bound": certificate.bound, "gap": certificate.gap, "scope": certificate.scope,
+        "unproved": certificate.unproved, "note": certificate.note, "train_accuracy": certificate.correct / certificate.n,
+        "correct": certificate.correct, "n": certificate.n, "features": len(counts.questions.encoding.schema),
+        "encoded_features": len(counts.questions), "classes": list(counts.questions.classes), "depth": certificate.depth,
+        "leaves": certificate.leaves, "seconds": certificate.seconds, "solver": certificate.solver,
+        "solver_version": certificate.solver_version, "version": model.version, "counts": counts.sha256,
+        "counted": {"rows": counts.rows, "source": counts.source, "parts": len(counts.parts), "suppress": counts.suppress},
+        "metrics": {name: {k: v for k, v in m.items() if k != "confusion"} for name, m in model.metrics.items()},
+    }  # fmt: skip
+    unseen = unseen_accuracy(model.metrics)
+    return own if unseen is None else own | {"unseen_accuracy": unseen}
