@@ -42,6 +42,7 @@ FINDING_TITLES = {
     "other_spelling": "Spellings of one value",
     "sentinel": "Marks for missing values",
     "emptiness_predicts": "Empty cells tell the class",
+    "date_after_outcome": "A date after the outcome",
     "equal_rows_across": "Equal rows",
     "conflicting_rows": "Equal rows of different classes",
     "constant": "One value",
@@ -104,9 +105,10 @@ def with_remedy(post: QueryDict, names: list[str]) -> QueryDict:
         data["header"] = "no"
         data["seen"] = ""  # the columns get other names, so what was chosen for them does not count
         return data
-    at = names.index(name) if name in names else None
-    if at is not None and mend.get("role") in ("feature", "ignored"):
-        data[f"role-{at}"] = mend["role"]
+    made = mend.get("columns")
+    for at in [names.index(own) for own in (made if isinstance(made, list) else [name]) if own in names]:
+        if mend.get("role") in ("feature", "ignored"):
+            data[f"role-{at}"] = mend["role"]
     if "merge" in mend:
         data[f"{MERGE}{name}"] = "1"
     elif isinstance(mend.get("missing"), list):

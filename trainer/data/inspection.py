@@ -11,6 +11,7 @@ import numpy as np
 from trainer.data.build import LoadReport, useless_columns
 from trainer.data.empty_report import EmptyReport
 from trainer.data.formats.raw import RawTable
+from trainer.data.late_dates import late_dates
 from trainer.data.parsing.alike import alike_groups
 from trainer.data.parsing.cells import Cells
 from trainer.data.parsing.column import DATE, ColumnReading
@@ -94,7 +95,7 @@ def findings_of(table: InspectedTable) -> tuple[IntakeFinding, ...]:
     found = [*_header(table), *_identifiers(table), *_look_alike(table), *_sentinels(table)]
     if table.built is not None and table.profile is not None:
         data, labels, _ = table.built
-        found += [*_leaks(data, labels, table.profile), *_table_findings(table.profile)]
+        found += [*_leaks(data, labels, table.profile), *_late(table, data, labels), *_table_findings(table.profile)]
     if table.empty is not None and table.built is not None:
         found += _emptiness(table.empty, table.built[1])
     return tuple(sorted(found, key=lambda own: SEVERITIES.index(own.severity)))
@@ -267,6 +268,24 @@ def _leaks(table: Table, labels: Labels, profile: Profile) -> Iterable[IntakeFin
             sentence=sentence,
             mend={"column": column.name, "role": "ignored"},
             if_nothing="The tree repeats this column. If new rows do not have it before the outcome, the tree cannot be used.",
+        )
+
+
+def _late(table: InspectedTable, data: Table, labels: Labels) -> Iterable[IntakeFinding]:
+    """Yield a finding on each date that may be known only after the outcome."""
+    rows = np.searchsorted(table.raw.line_numbers, data.row_numbers)
+    used = set(data.names)
+    for own in late_dates(table.raw, table.reading.columns, table.target, rows, labels.codes):
+        if not used.intersection(own.made):
+            continue
+        yield IntakeFinding(
+            kind="date_after_outcome",
+            column=own.column,
+            severity=HIGH if own.certain else MEDIUM,
+            figure=own.figure,
+            sentence=f"This date follows '{own.earlier}'. Is it known before the outcome, or written down after it?",
+            mend={"column": own.column, "columns": list(own.made), "role": "ignored"},
+            if_nothing="A tree may ask a date that new rows do not have yet.",
         )
 
 

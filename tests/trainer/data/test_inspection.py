@@ -12,7 +12,9 @@ from sklearn.datasets import load_iris
 import octweb
 import trainer
 from trainer.check.recount.check import verify
-from trainer.data.inspect_table import inspect
+from trainer.data.formats.read_file import read_table
+from trainer.data.inspect_table import inspect, inspect_raw
+from trainer.data.parsing import reading_of
 from trainer.data.parsing.alike import alike_groups
 from trainer.data.reader import ParsingChoices, load
 from trainer.errors import DataError
@@ -253,3 +255,49 @@ def test_parquet_of_a_named_index_is_read(tmp_path):
         pa.table({"id": [f"u{i}" for i in range(N)], "s": SIZES * 10, "y": [0, 1] * 30}), tmp_path / "t.parquet"
     )
     assert load(tmp_path / "t.parquet", target="y")[0].names == ("s",)
+
+
+def dated(path, *, late=True, name="closed", n=120):
+    """Write a table with a date after another one; if `late`, the days between them tell the class."""
+    rng = np.random.default_rng(2)
+    y = rng.random(n) < 0.5
+    opened = np.datetime64("2023-01-01") + rng.integers(0, 300, n)
+    days = np.where(y, rng.integers(60, 120, n), rng.integers(1, 50, n)) if late else rng.integers(1, 120, n)
+    born = np.datetime64("1960-01-01") + rng.integers(0, 12000, n)
+    frame = {"opened": opened, name: opened + days, "born": born, "size": rng.integers(0, 9, n)}
+    pd.DataFrame(frame | {"y": np.where(y, "yes", "no")}).to_csv(path, index=False)
+    return path
+
+
+def test_date_after_outcome_is_found_with_its_figure(tmp_path):
+    found = inspect(dated(tmp_path / "t.csv", name="last"), target="y")
+    (own,) = [own for own in found if own.kind == "date_after_outcome"]
+    assert (own.column, own.severity) == ("last", "high")
+    assert own.figure.startswith("later than 'opened' in 120 of 120 rows; the days between them alone: right on 100")
+    assert own.mend["role"] == "ignored"
+    assert own.mend["columns"][0] == "last year"
+
+
+def test_date_named_like_an_end_is_a_question_of_lower_weight(tmp_path):
+    found = inspect(dated(tmp_path / "t.csv", late=False), target="y")
+    assert [own.severity for own in found if own.kind == "date_after_outcome"] == ["medium"]
+
+
+def test_later_date_that_tells_nothing_is_no_finding(tmp_path):
+    found = inspect(dated(tmp_path / "t.csv", late=False, name="second"), target="y")
+    assert "date_after_outcome" not in {own.kind for own in found}
+
+
+def test_date_filled_after_the_outcome_is_found(tmp_path):
+    path = dated(tmp_path / "t.csv", late=False, name="second")
+    frame = pd.read_csv(path)
+    frame.loc[frame["y"] == "no", "second"] = None
+    frame.to_csv(path, index=False)
+    (own,) = [own for own in inspect(path, target="y") if own.kind == "date_after_outcome"]
+    assert "whether it is filled alone: right on 100" in own.figure
+
+
+def test_late_date_that_is_left_out_is_no_finding(tmp_path):
+    raw = read_table(dated(tmp_path / "t.csv"))
+    found = inspect_raw(raw, reading_of(raw), target="y", ignore=["closed"])
+    assert "date_after_outcome" not in {own.kind for own in found}

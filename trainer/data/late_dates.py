@@ -1,0 +1,125 @@
+"""Dates that follow another date of the row and tell about the class: they may be known only after the outcome."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from trainer.data.formats.raw import RawTable
+from trainer.data.parsing.cells import Cells
+from trainer.data.parsing.column import DATE, ColumnReading
+from trainer.data.parsing.dates import TIME
+from trainer.dtypes import CodeArray, FloatArray
+from trainer.tree.numbers import percent_text
+
+FEWEST_ROWS = 20  # with both dates
+NOT_BEFORE = 0.98  # least share of these rows in which the date is not the earlier one
+LATER = 0.5  # least share in which it is later
+LEFT_ERRORS = 0.5  # largest part of the errors of "always the most frequent class" that the date leaves
+WORDS_OF_ENDS = re.compile(
+    r"(?:^|[\W_])(?:outcome|closed|closing|ended?|paid|payment|default|discharged?|death|died|cancel\w*|churn\w*|resolved|"
+    r"decision|decided|exit|terminat\w*|returned|settled|completed|ende|austritt|bezahlt|entlassung)(?:$|[\W_])",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LateDate:
+    """A column of dates that follow those of another column, and what speaks for it that the outcome comes first.
+
+    `made` are the columns of the table that are made of it. `certain` says that the dates tell the class, and not only their name.
+    """
+
+    column: str
+    made: tuple[str, ...]
+    earlier: str
+    figure: str
+    certain: bool
+
+
+def late_dates(
+    raw: RawTable, readings: Mapping[str, ColumnReading], target: str, rows: np.ndarray, codes: CodeArray
+) -> Iterator[LateDate]:
+    """Yield the dates that may be known only after the outcome.
+
+    Parameters
+    ----------
+    raw : RawTable
+        The cells as the reading has them, with the columns that are made of dates.
+    readings : mapping
+        How each column of the file is read.
+    target : str
+        The column of classes.
+    rows : int64 array of shape (n,)
+        The rows of `raw` that can train.
+    codes : int32 array of shape (n,)
+        Their classes.
+    """
+    days = {
+        name: _days(raw, own, rows)
+        for name, own in readings.items()
+        if own.taken_for == DATE and own.date is not None and own.date.form != TIME and name != target
+    }
+    for name, late in days.items():
+        pairs = [(earlier, late - days[earlier]) for earlier in days if earlier != name]
+        follows = [(earlier, gap) for earlier, gap in pairs if _follows(gap)]
+        if not follows:
+            continue
+        earlier, gap = max(follows, key=lambda pair: int(np.isfinite(pair[1]).sum()))
+        evidence = _evidence(gap, ~np.isnan(late), codes)
+        if not evidence and not WORDS_OF_ENDS.search(name):
+            continue
+        both = np.isfinite(gap)
+        figure = f"later than '{earlier}' in {int((gap[both] > 0).sum()):,} of {int(both.sum()):,} rows"
+        yield LateDate(
+            column=name,
+            made=readings[name].names,
+            earlier=earlier,
+            figure="; ".join([figure, evidence] if evidence else [figure]),
+            certain=bool(evidence),
+        )
+
+
+def _days(raw: RawTable, own: ColumnReading, rows: np.ndarray) -> FloatArray:
+    """Return the day of each row, counted from the first day of year 1; NaN where the cell is empty or the days are left out."""
+    assert own.date is not None
+    name = next((made for made in own.names if made.endswith(f" days since {own.date.origin}")), "")
+    if name not in raw.names:
+        return np.full(len(rows), np.nan)
+    cells = Cells.of(raw.column(name))
+    values = np.where(cells.numbers, cells.floats(), np.nan)[cells.index[rows]]
+    return values + datetime.date.fromisoformat(own.date.origin).toordinal()
+
+
+def _follows(gap: FloatArray) -> bool:
+    known = gap[np.isfinite(gap)]
+    return len(known) >= FEWEST_ROWS and bool((known >= 0).mean() >= NOT_BEFORE and (known > 0).mean() >= LATER)
+
+
+def _evidence(gap: FloatArray, filled: np.ndarray, codes: CodeArray) -> str:
+    """Say how well the date tells the class: by being filled, or by the days since the earlier one; "" if it does not."""
+    right = {
+        "whether it is filled": _best_cut(filled.astype(np.float64), codes),
+        "the days between them": _best_cut(np.where(np.isnan(gap), np.inf, gap), codes),
+    }
+    base = float(np.bincount(codes).max() / len(codes))
+    words, share = max(right.items(), key=lambda pair: pair[1])
+    if base == 1 or 1 - share > LEFT_ERRORS * (1 - base):
+        return ""
+    return f"{words} alone: right on {percent_text(share)}; always the most frequent class: {percent_text(base)}"
+
+
+def _best_cut(values: FloatArray, codes: CodeArray) -> float:
+    """Return the largest share of rows that one threshold of the values gets right."""
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    onehot = np.zeros((len(codes), int(codes.max()) + 1), np.int64)
+    onehot[np.arange(len(codes)), codes[order]] = 1
+    below = np.cumsum(onehot, axis=0)
+    right = below.max(axis=1) + (below[-1] - below).max(axis=1)
+    ends = np.append(ordered[1:] != ordered[:-1], True)
+    return float(right[ends].max() / len(codes))
