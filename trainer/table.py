@@ -206,7 +206,7 @@ class RowGroups:
 class RowTimes:
     """The order of the rows in time, by a column of the file.
 
-    `values`, float64 of shape (n,), rise with time: numbers of the column, or minutes since the first day of year 1 for dates.
+    `values`, float64 of shape (n,), rise with time: numbers of the column, or seconds since the first day of year 1 for dates.
     `form` states how dates are read, as a model file keeps it; None for numbers.
     """
 

@@ -16,7 +16,7 @@ from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.workspace.rowsets import exact_text
 from trainer.data.formats.spreadsheet import text_line
-from trainer.evaluate.intervals import difference, mcnemar
+from trainer.evaluate.intervals import PairedDifference, difference, mcnemar, paired_difference
 
 UNSEEN = "unseen"
 TRAINING = "training"
@@ -25,7 +25,10 @@ LEVEL = 0.05
 
 @dataclass(frozen=True, kw_only=True)
 class PairedRows:
-    """Rows of one kind: how many, on how many the two answer differently, and which tree is right if only one is."""
+    """Rows of one kind: how many, on how many the two answer differently, and which tree is right if only one is.
+
+    The numbers count rows. Where rows have groups or weights, `p`, `interval` and `points` follow these.
+    """
 
     name: str
     n: int
@@ -35,6 +38,8 @@ class PairedRows:
     second: int
     p: float
     interval: tuple[float, float] | None
+    points: float  # share right of the first less that of the second
+    over: str = ""  # "groups" or "weights", where rows have them
 
     @property
     def neither(self) -> int:
@@ -126,6 +131,14 @@ def _part(shared: _Shared, name: str) -> PairedRows:
     alone = int((first & ~second).sum())
     other = int((second & ~first).sum())
     n = int(chosen.sum())
+    weights, groups = (
+        None if own is None else own[shared.at[chosen]] for own in (shared.rows.weights, shared.rows.groups)
+    )
+    by_unit = None if weights is None and groups is None else paired_difference(first, second, weights, groups)
+    if by_unit is None:
+        points = (alone - other) / max(1, n)
+        by_unit = PairedDifference(points, difference(alone, other, n), mcnemar(alone, other))
+        groups = weights = None
     return PairedRows(
         name=name,
         n=n,
@@ -133,8 +146,10 @@ def _part(shared: _Shared, name: str) -> PairedRows:
         both=int((first & second).sum()),
         first=alone,
         second=other,
-        p=mcnemar(alone, other),
-        interval=difference(alone, other, n),
+        p=by_unit.p,
+        interval=by_unit.interval,
+        points=by_unit.points,
+        over="groups" if groups is not None else "weights" * (weights is not None),
     )
 
 
@@ -144,13 +159,14 @@ def _sentence(found: TreePair) -> str:
         return "There are no rows that neither tree has seen, so nothing can be said about new rows."
     if part.different == 0:
         return f"The two trees give the same answer for all {part.n:,} rows that neither has seen."
-    better, worse = (found.first, found.second) if part.first >= part.second else (found.second, found.first)
-    points = 100 * abs(part.first - part.second) / part.n
-    low, high = sorted(100 * end if part.first >= part.second else -100 * end for end in part.interval)
+    better, worse = (found.first, found.second) if part.points >= 0 else (found.second, found.first)
+    points = 100 * abs(part.points)
+    low, high = sorted(100 * end if part.points >= 0 else -100 * end for end in part.interval)
     span = f"95\u202f% interval {low:.1f} to {high:.1f}".replace("-", "−")
     where = f"On {part.n:,} rows that neither has seen"
-    test = f"(McNemar's test, p = {part.p:.2g})"
-    if part.first == part.second:
+    named = f"t test over {part.over}" if part.over else "McNemar's test"
+    test = f"({named}, p = {part.p:.2g})"
+    if part.points == 0:
         return f"{where}, both trees are right equally often ({span}) {test}: neither can be called better."
     ahead = f"{where}, the accuracy of {_name(better)} is {points:.1f} points above that of {_name(worse)} ({span})"
     if part.p > LEVEL:

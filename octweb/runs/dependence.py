@@ -20,6 +20,7 @@ from trainer.errors import DataError, ParameterError
 from trainer.solver_common.problem_setup import check_weights
 from trainer.table import MissingPolicy
 
+ROLES = ("group", "time", "weight")
 FEWEST_GROUPS = 5
 ROWS_PER_GROUP = 1.5  # a column with fewer names the rows themselves
 WORDS_OF_THINGS = re.compile(

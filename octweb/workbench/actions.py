@@ -26,6 +26,7 @@ from octweb.registry import actions as registry
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.runs.actions import check_settings, within_limits
+from octweb.runs.dependence import ROLES
 from octweb.workbench.models import Step, StepKind, StepState, Workbench
 from trainer.data.problem import SettingNames
 from trainer.editing.questions import ONE_CATEGORY
@@ -75,6 +76,7 @@ def open_for(
         wishes = [str(record["wish"]) for record in records]
         reasons = {str(record["wish"]): str(record["reason"]) for record in records if record.get("reason")}
         test_share = kept if test_share is None else test_share
+    bound = {} if model is None else _bound_columns(model)
     declared = _declared(method)
     checked = declared.settings({"time_limit": EDIT_SECONDS} | values)
     settings = within_limits(declared, checked.to_json(), said=values)
@@ -90,6 +92,7 @@ def open_for(
             name=checked_name(name, most=200) or (f"{model.family.name}" if model else dataset.name),
             parameters=settings,
             test_share=test_share or 0.0,
+            **bound,
             status=RunStatus.SUCCEEDED,  # asleep until the first question
         )
         edit(bench, wishes=wishes, reasons=reasons)
@@ -105,6 +108,12 @@ def _of_model(model: TreeModel, changes: Mapping[str, Any]) -> tuple[dict[str, A
     support = method.workbench
     assert support is not None
     return own | dict(support.overrides) | dict(changes), float(file.parameters.get("test_share") or 0)
+
+
+def _bound_columns(model: TreeModel) -> dict[str, str]:
+    """Return the columns of groups, times and weights of a model's training, by role."""
+    rows = model_file(model).rows or {}
+    return {role: rows[role]["column"] for role in ROLES if rows.get(role)}
 
 
 def _declared(method: str) -> Method:

@@ -71,7 +71,7 @@ class WorkbenchSerializer(serializers.ModelSerializer):
     class Meta:
         model = Workbench
         fields = [
-            "id", "name", "dataset", "base", "method", "parameters", "test_share", "status", "position", "unseen_looks", "created",
+            "id", "name", "dataset", "base", "method", "parameters", "test_share", "group", "time", "weight", "status", "position", "unseen_looks", "created",
             "used", "error", "step", "owner",
         ]  # fmt: skip
         read_only_fields = fields

@@ -47,6 +47,10 @@ class Workbench(Job, Deletable):
     method = models.CharField(max_length=40, default=method_for(Role.ONE_PROVED).id)  # one of `editable_ids()`
     parameters = models.JSONField(default=dict)
     test_share = models.FloatField(default=0.0)
+    # columns of the file: rows with the same value belong together; rows follow each other; how much rows count; empty for none
+    group = models.CharField(max_length=1000, blank=True)
+    time = models.CharField(max_length=1000, blank=True)
+    weight = models.CharField(max_length=1000, blank=True)
     position = models.PositiveIntegerField(default=0)
     unseen_looks = models.PositiveIntegerField(default=0)  # how often accuracy on unseen rows was looked at
     used = models.DateTimeField(auto_now_add=True)  # when somebody last asked something

@@ -26,6 +26,7 @@ from octweb.jobs.models import RunStatus
 from octweb.jobs.queue import job_models, send
 from octweb.jobs.supervisor import DATABASE_TIMEOUT_SECONDS, TICK_SECONDS, JobRefused, Supervisor
 from octweb.registry.models import TreeModel
+from octweb.runs.dependence import ROLES
 from octweb.runs.options import arguments_of
 from octweb.workbench import actions
 from octweb.workbench.answers import proof_name
@@ -71,6 +72,7 @@ class EditingChild(Process):
             f"--target={bench.dataset.target}",
             *arguments_of(bench.parameters.items()),
             f"--test-share={bench.test_share}",
+            *(f"--{role}={column}" for role in ROLES if (column := getattr(bench, role))),
             f"--name={bench.name}",
             f"--schema={self.folder / 'schema.json'}",
             f"--reading={self.folder / 'reading.json'}",

@@ -11,6 +11,7 @@ from sklearn.model_selection import GroupKFold, cross_validate
 
 from trainer.check.recount import verify
 from trainer.data.folds import assign_folds, holdout
+from trainer.data.reader import load
 from trainer.data.share_interval import of_groups, widest, wilson
 from trainer.errors import ParameterError
 from trainer.evaluate import Study, StudyDataset, Variant, honest, report, run_study
@@ -20,7 +21,7 @@ from trainer.sklearn_api.estimator_input import read_groups
 from trainer.sklearn_api.estimators import make_classifier
 from trainer.table import Labels, RowGroups, RowTimes, Table, numeric_table
 from trainer.training.metrics import unseen_accuracy
-from trainer.training.run import TrainRequest, train
+from trainer.training.run import TrainRequest, save, train
 
 SIMULATIONS = 100
 
@@ -303,3 +304,17 @@ def test_intervals_hold_the_truth_in_95_of_100(options):
     overstated, covered = simulations(SIMULATIONS, **options)
     assert overstated > 10
     assert covered >= 0.95 * SIMULATIONS
+
+
+def test_times_in_one_minute_are_ordered_by_seconds(tmp_path):
+    path = tmp_path / "rows.csv"
+    seconds = [f"{(7 * i) % 40:02}.{'05'[i % 2]}" for i in range(40)]
+    rows = "".join(f"2024-01-01 10:00:{second},{i % 3},{'ab'[i % 2]}\n" for i, second in enumerate(seconds))
+    path.write_text(f"at,x,class\n{rows}", encoding="utf-8")
+    table, labels, _ = load(path, target="class", time="at", ignore=["at"])
+    result = train(TrainRequest(table=table, labels=labels, method="cart", parameters={"depth": 1}, test_share=0.25))
+    held_out = [i for i, sign in enumerate(result.model.rows["held_out"]) if sign == "1"]
+    assert held_out == [i for i in range(40) if float(seconds[i]) >= 30]
+    save(result.model, tmp_path / "model.json")
+    verdicts = {f.claim: f.verdict for f in verify(tmp_path / "model.json", path)}
+    assert verdicts["rows held out"] == "recounted"

@@ -21,7 +21,9 @@ from trainer.data.rewards import reward_record
 from trainer.data.share_interval import WeightSums, of_groups, of_rows, of_weights, wilson
 from trainer.errors import DataError, ParameterError
 from trainer.evaluate import Study, StudyDataset, Variant, report, run_study
+from trainer.evaluate.curves import curve, drawn_area_interval
 from trainer.evaluate.folded import with_folds
+from trainer.evaluate.intervals import difference, paired_difference
 from trainer.evaluate.verdict import read_verdict
 from trainer.registry import METHODS, get
 from trainer.training.claims import weight_sentence
@@ -184,6 +186,40 @@ def test_interval_by_groups_agrees_with_the_bootstrap():
     drawn = of_groups(np.bincount(groups, correct), np.bincount(groups).astype(float))
     assert found == pytest.approx(drawn, abs=0.01)
     assert found[1] - found[0] > 2 * np.subtract(*wilson(correct.sum(), 400)[::-1])
+
+
+def test_paired_difference_by_groups_is_wider_than_by_rows():
+    rng = np.random.default_rng(3)
+    groups = np.repeat(np.arange(20), 10)
+    first = np.repeat(rng.random(20) < 0.8, 10)
+    second = np.repeat(rng.random(20) < 0.6, 10)
+    found = paired_difference(first, second, None, groups)
+    rows = difference(int((first & ~second).sum()), int((second & ~first).sum()), 200)
+    assert found.points == pytest.approx(first.mean() - second.mean())
+    assert found.interval[1] - found.interval[0] > 2 * (rows[1] - rows[0])
+    assert found.p > 0.01
+
+
+def test_paired_difference_over_rows_is_near_walds():
+    rng = np.random.default_rng(4)
+    first = rng.random(400) < 0.8
+    second = rng.random(400) < 0.7
+    found = paired_difference(first, second, np.full(400, 3), None)
+    rows = difference(int((first & ~second).sum()), int((second & ~first).sum()), 400)
+    assert found.interval == pytest.approx(rows, abs=0.005)
+
+
+def test_area_interval_by_groups_is_wider_and_by_rows_near_delongs():
+    rng = np.random.default_rng(5)
+    groups = np.repeat(np.arange(30), 10)
+    scores = np.repeat(rng.integers(0, 4, 30), 10) / 4
+    positive = rng.random(300) < scores
+    counts = [np.array([int((positive == p)[scores == s].sum()) for s in (0, 0.25, 0.5, 0.75)]) for p in (True, False)]
+    own = curve(np.array([0, 0.25, 0.5, 0.75]), *counts)
+    by_rows = drawn_area_interval(scores, positive, None, None)
+    by_groups = drawn_area_interval(scores, positive, None, groups)
+    assert by_rows == pytest.approx(own.area_interval, abs=0.01)
+    assert by_groups[1] - by_groups[0] > 1.3 * (by_rows[1] - by_rows[0])
 
 
 # -- model file and checker --------------------------------------------------------------------------------------------

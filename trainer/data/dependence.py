@@ -19,7 +19,7 @@ from trainer.errors import DataError
 from trainer.table import RowGroups, RowTimes, Table
 from trainer.tree.numbers import count_words
 
-MINUTES_PER_DAY = 24 * 60
+SECONDS_PER_DAY = 24 * 60 * 60
 
 
 def check_dependence(names: Sequence[str], *, target: str, group: str = "", time: str = "", weight: str = "") -> None:
@@ -162,4 +162,4 @@ def _word_value(word: str, own: ColumnReading) -> float | None:
     moment = moment_of(word, date.form)
     if moment is None or moment.date is None:
         return None
-    return float(moment.date.toordinal() * MINUTES_PER_DAY + (moment.minutes or 0))
+    return moment.date.toordinal() * SECONDS_PER_DAY + (60 * (moment.minutes or 0) + moment.seconds)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trainer.dtypes import CountArray, FloatArray
+from trainer.data.share_interval import MAX_GROUPS, RESAMPLES
+from trainer.dtypes import BoolArray, CountArray, FloatArray
 from trainer.evaluate.intervals import Z95, Interval
 
 
@@ -88,6 +89,55 @@ def curve(scores: FloatArray, positive: CountArray, negative: CountArray) -> Cur
         positives=int(positive.sum()),
         negatives=int(negative.sum()),
     )
+
+
+def drawn_area_interval(
+    scores: FloatArray, positive: BoolArray, weights: CountArray | None, groups: np.ndarray | None
+) -> Interval | None:
+    """Return the 95 % interval of the area under the ROC curve over rows with weights or groups.
+
+    Parameters
+    ----------
+    scores : float64 array of shape (rows,)
+        The score of each row.
+    positive : bool array of shape (rows,)
+        Which rows are positives.
+    weights : int64 array of shape (rows,), optional
+        How much each row counts.
+    groups : int64 array of shape (rows,), optional
+        The group of each row; None: each row is on its own.
+
+    Returns
+    -------
+    tuple of two floats, or None
+        None for fewer than two groups, and where all pairs are in the same order.
+
+    Notes
+    -----
+    Percentiles of the area over `RESAMPLES` draws of whole groups; above `MAX_GROUPS` groups, of random batches of them.
+    """
+    units = np.arange(len(scores)) if groups is None else np.unique(groups, return_inverse=True)[1]
+    count = int(units.max(initial=-1)) + 1
+    rng = np.random.default_rng(0)
+    if count > MAX_GROUPS:
+        units = (rng.permutation(count) % MAX_GROUPS)[units]
+        count = MAX_GROUPS
+    if count < 2:
+        return None
+    own = np.ones(len(scores)) if weights is None else weights.astype(np.float64)
+    levels, place = np.unique(-scores, return_inverse=True)  # the highest score first
+    sums = np.zeros((2, count, len(levels)))
+    np.add.at(sums, (positive.astype(np.int64), units, place), own)
+    drawn = rng.multinomial(count, np.full(count, 1 / count), size=RESAMPLES).astype(np.float64)
+    others = drawn @ sums[0]
+    found = drawn @ sums[1]
+    pairs = others.sum(axis=1) * found.sum(axis=1)
+    above = others.sum(axis=1, keepdims=True) - np.cumsum(others, axis=1) + others / 2
+    areas = (found * above).sum(axis=1)[pairs > 0] / pairs[pairs > 0]
+    if not len(areas) or np.ptp(areas) == 0:
+        return None
+    low, high = np.quantile(areas, (0.025, 0.975))
+    return float(low), float(high)
 
 
 def brier(scores: FloatArray, positive: CountArray, negative: CountArray) -> float | None:

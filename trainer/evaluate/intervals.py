@@ -6,6 +6,9 @@ n rows, k of them right; z the normal quantile of the level. All intervals are a
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
+
+import numpy as np
 
 from trainer.data.share_interval import (
     Z95,
@@ -18,9 +21,11 @@ from trainer.data.share_interval import (
     widest,
     wilson,
 )
+from trainer.dtypes import BoolArray, CountArray
 
 __all__ = [
     "Interval",
+    "PairedDifference",
     "WeightSums",
     "difference",
     "mcnemar",
@@ -29,6 +34,7 @@ __all__ = [
     "of_mean",
     "of_rows",
     "of_weights",
+    "paired_difference",
     "widest",
     "wilson",
 ]
@@ -77,6 +83,48 @@ def difference(b: int, c: int, n: int, *, z: float = Z95) -> Interval | None:
     middle = (b2 - c2) / n2
     half = z / n2 * math.sqrt(max(0.0, b2 + c2 - (b2 - c2) ** 2 / n2))
     return max(-1.0, middle - half), min(1.0, middle + half)
+
+
+class PairedDifference(NamedTuple):
+    """How far two shares of the same rows are apart: the difference, its 95 % interval, and the p-value of no difference."""
+
+    points: float
+    interval: Interval | None
+    p: float
+
+
+def paired_difference(
+    first: BoolArray, second: BoolArray, weights: CountArray | None, groups: np.ndarray | None
+) -> PairedDifference | None:
+    """Compare two trees on rows with weights or groups, the first minus the second; None for fewer than two groups.
+
+    Parameters
+    ----------
+    first, second : bool arrays of shape (rows,)
+        Whether each tree is right.
+    weights : int64 array of shape (rows,), optional
+        How much each row counts.
+    groups : int64 array of shape (rows,), optional
+        The group of each row; None: each row is on its own.
+
+    Notes
+    -----
+    The mean difference of groups, with its variance by linearisation, and Student's t with groups − 1 degrees of freedom.
+    """
+    from scipy.special import stdtr, stdtrit  # slow to import, and only needed where rows have groups or weights
+
+    own = np.ones(len(first)) if weights is None else weights.astype(np.float64)
+    units = np.arange(len(first)) if groups is None else np.unique(groups, return_inverse=True)[1]
+    n = np.bincount(units, weights=own)
+    total = np.bincount(units, weights=own * (first.astype(np.float64) - second))
+    count = len(n)
+    if count < 2 or not n.sum():
+        return None
+    mean = float(total.sum() / n.sum())
+    deviation = math.sqrt(count / (count - 1) * float(((total - mean * n) ** 2).sum())) / float(n.sum())
+    half = float(stdtrit(count - 1, 0.975)) * deviation
+    p = 2 * float(stdtr(count - 1, -abs(mean) / deviation)) if deviation else float(mean == 0)
+    return PairedDifference(mean, (max(-1.0, mean - half), min(1.0, mean + half)), p)
 
 
 def _log(value: int) -> float:

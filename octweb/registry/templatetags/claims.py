@@ -11,6 +11,7 @@ from django import template
 from octweb.core.badges import LOOK
 from octweb.registry import claims
 from octweb.registry.models import TreeModel
+from octweb.registry.parsed import model_file
 from trainer.evaluate.verdict import TreeVerdict
 
 register = template.Library()
@@ -47,6 +48,8 @@ def next_run(model: TreeModel, verdict: TreeVerdict) -> str:
     if model.dataset_id is None or not verdict.settings:
         return ""
     fields = {f"p_{name}": value for name, value in verdict.settings.items()}
+    rows = model_file(model).rows or {}
+    fields |= {role: rows[role]["column"] for role in ("group", "time", "weight") if rows.get(role)}
     return urlencode({"dataset": model.dataset_id, "method": model.method, **fields})
 
 

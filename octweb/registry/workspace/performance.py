@@ -8,7 +8,7 @@ import numpy as np
 
 from octweb.registry.workspace.node import path_rules
 from octweb.registry.workspace.scene import TRAINING, UNSEEN, ModelScene
-from trainer.evaluate.curves import Curve, brier, curve
+from trainer.evaluate.curves import Curve, brier, curve, drawn_area_interval
 from trainer.evaluate.intervals import Interval, wilson
 from trainer.training.claims import cost_sentence, saving_sentence, weight_sentence
 from trainer.training.metrics import unseen_accuracy
@@ -152,6 +152,7 @@ def mistakes(scene: ModelScene, part: str) -> dict[str, Any] | None:
         "about": " ".join(
             filter(None, (unseen_words(scene.file) * (part != TRAINING), weight_sentence(scene.file.certificate)))
         ),
+        "shares_over": _shares_over(scene),
         "baseline": int(by_class.max()) / n if n else None,
         "majority": classes[int(by_class.argmax())],
         "opens": part in scene.parts,
@@ -169,6 +170,14 @@ def _interval(scene: ModelScene, part: str, right: int, n: int) -> Interval | No
     if scene.rows is None or not len(at):
         return wilson(right, n)
     return scene.interval_of(scene.rows.codes[at] == scene.predicted[at], at)
+
+
+def _shares_over(scene: ModelScene) -> str:
+    """Say what the intervals of shares on the page are over, where rows have groups or weights; else ""."""
+    rows = scene.rows
+    if rows is None or (rows.weights is None and rows.groups is None):
+        return ""
+    return "groups of rows" if rows.groups is not None else "the effective number of rows of equal weight"
 
 
 def unseen_base_rate(scene: ModelScene) -> float | None:
@@ -256,11 +265,22 @@ def quality(scene: ModelScene, part: str, positive: int) -> dict[str, Any] | Non
     base = np.full(len(counts), root.counts[positive] / max(1, root.rows))
     return {
         "area": found.area,
-        "area_interval": found.area_interval,
+        "area_interval": _area_interval(scene, part, positive, found),
         "cuts": len(found.score) - 1,
         "brier": brier(_scores(scene, positive), counts[:, positive], counts[:, 1 - positive]),
         "brier_base": brier(base, counts[:, positive], counts[:, 1 - positive]),
     }
+
+
+def _area_interval(scene: ModelScene, part: str, positive: int, found: Curve) -> Interval | None:
+    """Return the 95 % interval of the area: DeLong's, or over groups and weights where rows have them."""
+    rows = scene.rows
+    if rows is None or (rows.weights is None and rows.groups is None) or not len(scene.part(part)):
+        return found.area_interval
+    at = scene.part(part)
+    weights, groups = (None if own is None else own[at] for own in (rows.weights, rows.groups))
+    scores = scene.tree.probabilities[scene.leaf_of[at], positive]
+    return drawn_area_interval(scores, rows.codes[at] == positive, weights, groups)
 
 
 def _scores(scene: ModelScene, positive: int) -> np.ndarray:

@@ -20,7 +20,7 @@ PIECES = {
     "dd": r"(?P<d>[0-9]{1,2})", "mmm": r"(?P<name>[A-Za-z]{3,9})\.?",
 }  # fmt: skip
 CLOCK = (
-    r"(?P<H>[0-9]{1,2}):(?P<M>[0-9]{2})(?::(?P<S>[0-9]{2})(?:[.,][0-9]{1,9})?)?\s?(?P<ap>[AaPp]\.?[Mm]\.?)?"
+    r"(?P<H>[0-9]{1,2}):(?P<M>[0-9]{2})(?::(?P<S>[0-9]{2})(?:[.,](?P<F>[0-9]{1,9}))?)?\s?(?P<ap>[AaPp]\.?[Mm]\.?)?"
     r"\s?(?P<zone>Z|UTC|[+-][0-9]{2}:?[0-9]{2})?"
 )
 GUESSED = (
@@ -55,11 +55,12 @@ PATTERNS = {form: _pattern(form) for form in FORMATS} | {TIME: re.compile(CLOCK,
 
 @dataclass(frozen=True)
 class Moment:
-    """A date, a time of day in minutes, or both; `zone` is the offset as it is written."""
+    """A date, a time of day in minutes and seconds, or both; `zone` is the offset as it is written."""
 
     date: datetime.date | None
     minutes: int | None
     zone: str = ""
+    seconds: float = 0.0  # of the minute
 
 
 def moment_of(word: str, form: str) -> Moment | None:
@@ -74,7 +75,8 @@ def moment_of(word: str, form: str) -> Moment | None:
     if form == TIME:
         return Moment(None, minutes, parts["zone"] or "")
     date = _date(parts)
-    return None if date is None else Moment(date, minutes, parts["zone"] or "")
+    seconds = float(f"{parts['S'] or 0}.{parts['F'] or 0}")
+    return None if date is None else Moment(date, minutes, parts["zone"] or "", seconds)
 
 
 def stand_ins(words: Sequence[str]) -> tuple[str, ...]:

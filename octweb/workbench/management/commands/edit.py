@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from octweb.core.orphans import exit_with_parent
-from octweb.runs.command import TrainingCommand, with_schema
+from octweb.runs.command import TrainingCommand, add_dependence_flags, with_schema
 from octweb.workbench.answers import answer
 from trainer.certificate import Status
 from trainer.data.formats.staged import by_lines
@@ -36,6 +36,7 @@ class Command(TrainingCommand):
     def add_arguments(self, parser):
         super().add_arguments(parser)
         parser.add_argument("--method", default=method_for(Role.ONE_PROVED).id, choices=editable_ids())
+        add_dependence_flags(parser)
         parser.add_argument("--test-share", type=float, default=0.0, help="share of the rows held out for testing")
         parser.add_argument("--schema", metavar="FILE", help="JSON list of columns: name, kind, missing, unit, role")
         parser.add_argument("--base", metavar="MODEL.json", help="the version that the editing begins with")

@@ -131,8 +131,10 @@ def _time(word: str, form: dict[str, Any] | None, column: str) -> float:
     if form is None or form["taken_for"] == "number":
         return float(found[0])
     clock = CLOCK.search(word.strip())
-    minutes = read_minutes(clock) if form.get("clock") and clock else 0
-    return float(int(found[3]) * 24 * 60 + (minutes or 0))
+    seconds = 0.0
+    if form.get("clock") and clock:
+        seconds = 60 * (read_minutes(clock) or 0) + float(f"{clock[3] or 0}.{clock['fraction'] or 0}")
+    return int(found[3]) * 24 * 60 * 60 + seconds
 
 
 # -- held-out rows -----------------------------------------------------------------------------------------------------

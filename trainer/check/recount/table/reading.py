@@ -22,7 +22,8 @@ BLANKS = "\u00a0\u2007\u2009\u202f"
 UNSEEN = "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff"
 GAPS = frozenset(["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "?"])
 CLOCK = re.compile(
-    r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:[.,][0-9]{1,9})?)?\s?([AaPp]\.?[Mm]\.?)?\s?(Z|UTC|[+-][0-9]{2}:?[0-9]{2})?$"
+    r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:[.,](?P<fraction>[0-9]{1,9}))?)?\s?(?P<half>[AaPp]\.?[Mm]\.?)?\s?"
+    r"(?P<zone>Z|UTC|[+-][0-9]{2}:?[0-9]{2})?$"
 )
 DAYS = "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"
 MONTHS = "january february march april may june july august september october november december".split()  # noqa: SIM905
@@ -226,7 +227,9 @@ def _day(word: str, record: dict[str, Any]) -> Sequence[str] | None:
     text = _tidy(word)
     clock = CLOCK.search(text)
     minutes = read_minutes(clock) if clock else None
-    if (clock is None) != (minutes is None) or (clock is not None and (clock[5] or "") != (record.get("zone") or "")):
+    if (clock is None) != (minutes is None) or (
+        clock is not None and (clock["zone"] or "") != (record.get("zone") or "")
+    ):
         return None
     if record["form"] == "time":
         return None if minutes is None or (clock and clock.start()) else (str(minutes // 60), str(minutes))
@@ -246,10 +249,10 @@ def read_minutes(clock: re.Match[str]) -> int | None:
     hour = int(clock[1])
     minute = int(clock[2])
     second = int(clock[3] or 0)
-    if clock[4]:
+    if clock["half"]:
         if not 1 <= hour <= 12:
             return None
-        hour = hour % 12 + 12 * (clock[4][0] in "pP")
+        hour = hour % 12 + 12 * (clock["half"][0] in "pP")
     return 60 * hour + minute if hour < 24 and minute < 60 and second < 60 else None
 
 
