@@ -9,11 +9,12 @@ from typing import Any
 from octweb.datasets.models import Dataset
 from octweb.runs import advice
 from octweb.runs.estimate import by_model, seconds_of, size_of
-from octweb.runs.thresholds import QUICK, bins_within
+from octweb.runs.thresholds import bins_within
 from octweb.runs.words import run_name
 from trainer.methods.capabilities import Penalty
 from trainer.methods.cost import ProblemSize
 from trainer.registry import METHODS, get
+from trainer.solver_common.thresholds import PROOF_SECONDS
 
 FEW_ROWS = 1000  # below, no rows are held out: nested folds use them all
 HELD_OUT = 0.25
@@ -52,7 +53,7 @@ def plan(dataset: Dataset, *, kinds: Collection[str] = KINDS, time_limit: float)
     for kind in advice.kinds(dataset):
         if kind.id not in kinds:
             continue
-        for trial in _trials(dataset, kind.id, min(QUICK, time_limit)):
+        for trial in _trials(dataset, kind.id, min(PROOF_SECONDS, time_limit)):
             reason = kind.refusal or _refusal(dataset, trial)
             seconds = _seconds(dataset, trial)
             if not reason and _too_long(dataset, trial, seconds, time_limit):

@@ -10,11 +10,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import Any
-
-import numpy as np
 
 from octweb.core.templatetags.octweb import NARROW, seconds
 from octweb.datasets import stored as datasets
@@ -24,12 +22,22 @@ from trainer.certificate import Guarantee, Status
 from trainer.data.encoding import Scheme, encode_binary
 from trainer.data.folds import held_out_of
 from trainer.errors import TrainerError
-from trainer.methods.base import Method
+from trainer.methods.base import AUTO, Method
 from trainer.methods.cost import CELL_BYTES, PROGRAM_MEGABYTES, SOLVER_MEGABYTES, START_SECONDS, WIDTH, ProblemSize
+from trainer.solver_common.thresholds import (
+    COUNTED_CELLS,
+    LADDER,
+    MOST_QUESTIONS,
+    PROOF_SECONDS,
+    CountQuestions,
+    ThresholdChoice,
+    choose_bins,
+    count_questions,
+    estimate_questions,
+)
 from trainer.table import Table
 
 LOOKED_AT = 60  # finished runs of a method
-COUNTED_CELLS = 2_000_000  # beyond, questions are counted from the profile
 PRIOR = 1.0  # how many runs of other data the model of cost is worth
 LEAST_SPREAD = 0.12  # decades; two runs of the same thing differ by so much
 
@@ -71,14 +79,8 @@ def estimate(*, user: Any, dataset: Dataset, method: Method, values: Mapping[str
 
 def before_training(method: Method, values: Mapping[str, Any], table: Table, classes: int) -> Estimate:
     """As `estimate`, from the rows themselves and without earlier runs: for the command line, which opens no database."""
-    distinct = [{"distinct": len(np.unique(c.values)), "kind": str(c.kind)} for c in table.columns]
-    scheme = str(values.get("binarise") or Scheme.QUANTILE_THRESHOLDS)
-    bins = int(values.get("bins") or 5)
-    asked = sum(_of_profile(c, scheme, bins) for c in distinct) if method.binary else len(distinct)
-    depth = values.get("depth")
-    size = ProblemSize(
-        n=len(table), p=max(1, len(distinct)), F=max(1, asked), K=max(2, classes), d=3 if depth is None else int(depth)
-    )
+    count = partial(count_questions, table)
+    size = _with_questions(method, values, count, _size(values, len(table), len(table.columns), classes))
     low, high = by_model(method, size)
     limit = values.get("time_limit")
     return Estimate(
@@ -108,22 +110,60 @@ def by_model(method: Method, size: ProblemSize) -> tuple[float, float]:
 
 def size_of(dataset: Dataset, method: Method, values: Mapping[str, Any], rows: int) -> ProblemSize:
     """What the time of a fit depends on."""
-    p = sum(c.get("role") == "feature" for c in dataset.columns)
-    F = questions(dataset, str(values.get("binarise") or ""), int(values.get("bins") or 5)) if method.binary else p
-    classes = len(dataset.profile.get("classes") or (0, 0))
+    count = partial(questions, dataset)
+    return _with_questions(method, values, count, _dataset_size(dataset, values, rows))
+
+
+def threshold_choice(
+    dataset: Dataset,
+    method: Method,
+    values: Mapping[str, Any],
+    rows: int,
+    longest: float = PROOF_SECONDS,
+    *,
+    every: bool = True,
+) -> ThresholdChoice:
+    """Return the thresholds that a training chooses by its model of cost; without `every` never all of them."""
+
+    def count(scheme: Scheme, bins: int) -> int:
+        most = MOST_QUESTIONS + 1
+        return most if scheme is Scheme.ALL_THRESHOLDS and not every else questions(dataset, str(scheme), bins)
+
+    return choose_bins(method, values, count, _dataset_size(dataset, values, rows), longest)
+
+
+def _dataset_size(dataset: Dataset, values: Mapping[str, Any], rows: int) -> ProblemSize:
+    columns = sum(c.get("role") == "feature" for c in dataset.columns)
+    return _size(values, rows, columns, len(dataset.profile.get("classes") or (0, 0)))
+
+
+def _size(values: Mapping[str, Any], rows: int, columns: int, classes: int) -> ProblemSize:
+    """Return the size of a problem whose yes/no questions are not counted yet."""
     depth = values.get("depth")
-    return ProblemSize(n=rows, p=max(1, p), F=max(1, F), K=max(2, classes), d=3 if depth is None else int(depth))
+    p = max(1, columns)
+    return ProblemSize(n=rows, p=p, F=p, K=max(2, classes), d=3 if depth is None else int(depth))
+
+
+def _with_questions(method: Method, values: Mapping[str, Any], count: CountQuestions, size: ProblemSize) -> ProblemSize:
+    if not method.binary:
+        return size
+    scheme = Scheme(values.get("binarise") or Scheme.QUANTILE_THRESHOLDS)
+    bins = values.get("bins") or LADDER[-1]
+    if bins == AUTO:
+        scheme, bins, _ = choose_bins(method, values, count, size)
+    return replace(size, F=max(1, count(scheme, int(bins))))
 
 
 def questions(dataset: Dataset, scheme: str = "", bins: int = 5) -> int:
     """The number of yes/no questions after binarising, counted on the rows where the table is not large."""
     scheme = scheme if scheme in list(Scheme) else Scheme.QUANTILE_THRESHOLDS
-    if dataset.rows * max(1, len(dataset.columns)) <= COUNTED_CELLS:
+    few = scheme != Scheme.ALL_THRESHOLDS or _from_profile(dataset, Scheme(scheme), bins) <= 2 * MOST_QUESTIONS
+    if few and dataset.rows * max(1, len(dataset.columns)) <= COUNTED_CELLS:
         try:
             return _count_features(str(dataset.pk), dataset.sha256, json.dumps(dataset.columns), str(scheme), bins)
         except TrainerError:
             pass  # the page says what can be said without the rows
-    return sum(_of_profile(c, str(scheme), bins) for c in dataset.profile.get("columns") or ())
+    return _from_profile(dataset, Scheme(scheme), bins)
 
 
 @lru_cache(maxsize=256)
@@ -134,15 +174,9 @@ def _count_features(pk: str, sha256: str, columns: str, scheme: str, bins: int) 
     return len(encode_binary(table, Scheme(scheme), bins).features)
 
 
-def _of_profile(column: Mapping[str, Any], scheme: str, bins: int) -> int:
-    distinct = int(column.get("distinct") or 0)
-    if distinct < 2:
-        return 0
-    if column.get("kind") == "categorical" or distinct == 2:
-        return distinct if distinct > 2 else 1
-    if scheme == Scheme.ALL_THRESHOLDS:
-        return distinct - 1
-    return min(distinct, bins) - (scheme == Scheme.QUANTILE_THRESHOLDS)
+def _from_profile(dataset: Dataset, scheme: Scheme, bins: int) -> int:
+    columns = dataset.profile.get("columns") or ()
+    return sum(estimate_questions(str(c.get("kind")), int(c.get("distinct") or 0), scheme, bins) for c in columns)
 
 
 def seconds_of(method: Method, size: ProblemSize) -> float:

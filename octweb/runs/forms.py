@@ -28,7 +28,7 @@ from octweb.runs.thresholds import HELP as HELP_BINS
 from octweb.runs.thresholds import BinCount, chooses, chosen_bins
 from octweb.runs.words import CONSTRAINTS
 from trainer.data.folds import MOST_FOLDS, MOST_HELD_OUT
-from trainer.methods.base import MAX_TEXT, Method, Parameter
+from trainer.methods.base import AUTO, MAX_TEXT, Method, Parameter
 from trainer.registry import METHODS
 
 START = "p_warm_start"  # beside the parameters of the method, and checked like one of them
@@ -73,6 +73,18 @@ HELP_COSTS = (
 CHOICES = {"class_weight": {"none": "the same for every row", "balanced": "more in rare classes (balanced)"}}
 
 
+class AutomaticField(forms.IntegerField):
+    """A number; empty or 'auto' leaves the choice to the training."""
+
+    def to_python(self, value: Any) -> int | None:
+        """Return the number, or None."""
+        return super().to_python(self.prepare_value(value))
+
+    def prepare_value(self, value: Any) -> Any:
+        """Return what the field shows."""
+        return "" if value == AUTO else super().prepare_value(value)
+
+
 def reported_only(parameter: Parameter) -> bool:
     """Whether it is the leaf penalty of a method whose tree does not depend on it."""
     return parameter.name == "leaf_penalty" and parameter.advanced
@@ -84,7 +96,9 @@ def field_of(parameter: Parameter, dataset: Dataset) -> forms.Field:
     common: dict[str, Any] = {
         "label": parameter.label if own else LABELS.get(parameter.name, parameter.label),
         "help_text": parameter.help if own else HELP.get(parameter.name, parameter.help),
-        "required": parameter.default is not None and parameter.type not in {"boolean", "text"},
+        "required": parameter.default is not None
+        and not parameter.automatic
+        and parameter.type not in {"boolean", "text"},
         "initial": _default(parameter),
     }
     field = _of_names(parameter, dataset, common) or _of_type(parameter, common)
@@ -140,7 +154,8 @@ def _of_type(parameter: Parameter, common: dict[str, Any]) -> forms.Field:
     if parameter.type == "integer":
         low = _is_whole_number(parameter.minimum)
         high = _is_whole_number(_server_limit(parameter))
-        return forms.IntegerField(min_value=low, max_value=high, **common)
+        kind = AutomaticField if parameter.automatic else forms.IntegerField
+        return kind(min_value=low, max_value=high, **common)
     field = forms.FloatField(min_value=parameter.minimum, max_value=_server_limit(parameter), **common)
     field.widget.attrs["step"] = "any"
     return field
@@ -194,10 +209,7 @@ class RunForm(SaidForm):
         for parameter in offered_parameters(method, wishes):
             self.fields[f"p_{parameter.name}"] = field_of(parameter, dataset)
         if chooses(method):
-            bins = self.fields["p_bins"]
-            bins.required = False
-            bins.initial = None
-            bins.help_text = HELP_BINS
+            self.fields["p_bins"].help_text = HELP_BINS
         if method.warm_start:
             field = forms.ModelChoiceField(
                 queryset=TreeModel.objects.kept().filter(owner=user, dataset=dataset).select_related("family"),
@@ -230,8 +242,6 @@ class RunForm(SaidForm):
         values = self.cleaned_data
         evaluation = values["evaluation"]
         parameters = {p.name: values.get(f"p_{p.name}") for p in self.method.parameters}
-        if chooses(self.method) and parameters["bins"] is None:
-            parameters["bins"] = self.chosen_bins(parameters).bins
         return {
             "method": self.method.id,
             "parameters": parameters,
@@ -246,7 +256,7 @@ class RunForm(SaidForm):
 
     def chosen_bins(self, values: Mapping[str, Any]) -> BinCount:
         """The number of thresholds for these data, where none is typed."""
-        return chosen_bins(user=self.user, dataset=self.dataset, method=self.method, values=values)
+        return chosen_bins(dataset=self.dataset, method=self.method, values=values)
 
     def so_far(self) -> dict[str, Any]:
         """The values that can be read by now, by parameter; nothing is marked as wrong yet."""
@@ -376,6 +386,8 @@ def _set_value(data: QueryDict, name: str, value: Any) -> None:
 
 def _default(parameter: Parameter) -> Any:
     """The declared default, within what this server allows."""
+    if parameter.automatic:
+        return None
     limit = server_limits().get(parameter.name)
     return parameter.default if limit is None or parameter.default is None else min(parameter.default, limit)
 

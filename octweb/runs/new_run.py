@@ -23,7 +23,7 @@ from octweb.runs.forms import TOUCHED, RunForm, carry_values, hidden_values
 from octweb.runs.thresholds import chooses
 from octweb.runs.words import class_words, in_words
 from trainer.errors import DataError, ParameterError
-from trainer.methods.base import Method
+from trainer.methods.base import AUTO, Method
 from trainer.methods.capabilities import Role
 from trainer.registry import get, method_for
 
@@ -232,9 +232,11 @@ def describe_run(user: Any, dataset: Dataset, method: Method, form: RunForm) -> 
     """In words, and the estimate, from what can be read of the form."""
     values = _readable(form, method)
     why = ""
-    if chooses(method) and values["bins"] is None:
+    if chooses(method) and values["bins"] in (None, AUTO):
         chosen = form.chosen_bins(values)
-        values["bins"], why = chosen.bins, chosen.why
+        values["bins"] = chosen.bins
+        values["binarise"] = str(chosen.scheme)
+        why = chosen.why
     evaluation = values.get("evaluation", "test")
     share = (values.get("test_percent") or 25) / 100 if evaluation == "test" else 0.0
     expected = estimate(user=user, dataset=dataset, method=method, values=values, test_share=share)
@@ -260,7 +262,7 @@ def describe_run(user: Any, dataset: Dataset, method: Method, form: RunForm) -> 
 
 def _readable(form: RunForm, method: Method) -> dict[str, Any]:
     """Values by parameter: defaults, over them what is typed and can be read."""
-    defaults = {p.name: p.default for p in method.parameters} | ({"bins": None} if chooses(method) else {})
+    defaults = {p.name: p.default for p in method.parameters}
     if form.is_bound:
         shown = RunForm(form.data, user=None, dataset=form.dataset, method=form.method, wishes=_wishes_of(form))
         return defaults | {k: v for k, v in shown.so_far().items() if v is not None}

@@ -13,8 +13,9 @@ from octweb.runs.advice import split_phrase
 from trainer.certificate import Guarantee
 from trainer.constraints import CONSTRAINTS as SIDE_CONSTRAINTS
 from trainer.data.costs import EACH_ROW
-from trainer.methods.base import Method, Parameter
+from trainer.methods.base import AUTO, Method, Parameter
 from trainer.registry import METHODS
+from trainer.solver_common.thresholds import LADDER
 from trainer.tree.numbers import count_words, decimal_text
 
 SINGULAR = {"questions": "question", "rows": "row", "leaves": "leaf", "trees": "tree"}
@@ -176,7 +177,9 @@ def _questions(method: Method, values: Mapping[str, Any], columns: int, question
         return f"A question compares one column, at any threshold, among {among}"
     if not numbers:
         return f"A question looks at one of {among}: about {whole(questions)} yes/no questions in all"
-    bins = int(values.get("bins") or 5)
+    if values.get("bins") == AUTO:
+        return f"A question looks at one of {among}, at thresholds that are chosen for the data"
+    bins = int(values.get("bins") or LADDER[-1])
     how = {
         "quantile-thresholds": f"with at most {_count(bins - 1, 'threshold')} for a column of numbers",
         "quantile-buckets": f"with at most {_count(bins, 'interval')} for a column of numbers",

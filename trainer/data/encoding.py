@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -166,8 +166,11 @@ def encode_binary(
     scheme: Scheme = Scheme.QUANTILE_THRESHOLDS,
     bins: int = 5,
     weights: CountArray | None = None,
+    extra: Mapping[int, Sequence[float]] | None = None,
 ) -> Encoding:
     """The binary encoding of `table`, features in the order of the columns.
+
+    `extra` lists thresholds beside the quantiles, by the place of their column.
 
     A numeric column with empty cells has each of its questions twice, with the empty cells on either side, and the question whether the
     cell is empty; quantiles are those of its values.
@@ -189,7 +192,7 @@ def encode_binary(
             full = bool(present.all())
             own = column if full else replace(column, values=column.values[present])
             counted = weights if weights is None or full else weights[present]
-            found = _questions(j, own, scheme, bins, counted)
+            found = _questions(j, own, scheme, bins, counted, (extra or {}).get(j, ()))
             features += found if full else _with_empty(j, own, found)
     return Encoding(features=tuple(features), schema=table.schema)
 
@@ -208,7 +211,9 @@ def _with_empty(j: int, present: Column, features: Sequence[EncodedFeature]) -> 
     return [*found, EncodedFeature(name=f"{present.name} is empty", column=j, test=Test.EMPTY, empty=1.0)]
 
 
-def _questions(j: int, column: Column, scheme: Scheme, bins: int, weights: CountArray | None) -> list[EncodedFeature]:
+def _questions(
+    j: int, column: Column, scheme: Scheme, bins: int, weights: CountArray | None, extra: Sequence[float]
+) -> list[EncodedFeature]:
     """The questions about the values of a numeric or binary column without empty cells."""
     if not len(column.values) or (weights is not None and not weights.any()):
         return []
@@ -222,18 +227,23 @@ def _questions(j: int, column: Column, scheme: Scheme, bins: int, weights: Count
             f"Column '{column.name}' is numeric and 'binarise' is 'none'. Choose quantile-thresholds or "
             "quantile-buckets, or make the column categorical."
         )
-    return _numbers(j, column, RULES[scheme], bins, weights)
+    return _numbers(j, column, RULES[scheme], bins, weights, extra)
 
 
-def _numbers(j: int, column: Column, rule: Rule, bins: int, weights: CountArray | None) -> list[EncodedFeature]:
-    """The questions of a numeric column: the rule applied to its ordinary values, and one question for each special value that occurs."""
+def _numbers(
+    j: int, column: Column, rule: Rule, bins: int, weights: CountArray | None, extra: Sequence[float]
+) -> list[EncodedFeature]:
+    """Return the questions of a numeric column: by the rule, by the thresholds `extra`, and one for each special value that occurs.
+
+    The rule looks at the ordinary values.
+    """
     if not column.schema.special or not (special := np.isin(column.values, column.schema.special)).any():
-        return rule(j, column, bins, weights)
+        return _with_extra(j, column, rule(j, column, bins, weights), extra)
     ordinary = column.values[~special]
     own = None if weights is None else weights[~special]
     features: list[EncodedFeature] = []
     if len(ordinary) and ordinary.min() < ordinary.max() and (own is None or own.any()):
-        features += rule(j, replace(column, values=ordinary), bins, own)
+        features += _with_extra(j, column, rule(j, replace(column, values=ordinary), bins, own), extra)
     values = np.unique(column.values)
     for at in np.flatnonzero(np.isin(values, column.schema.special)):
         low = -math.inf if at == 0 else middle(float(values[at - 1]), float(values[at]))
@@ -241,6 +251,16 @@ def _numbers(j: int, column: Column, rule: Rule, bins: int, weights: CountArray 
         name = f"{column.name}={decimal_text(values[at])}"
         features.append(EncodedFeature(name=name, column=j, test=Test.SPECIAL, low=low, high=high))
     return features
+
+
+def _with_extra(j: int, column: Column, features: list[EncodedFeature], extra: Sequence[float]) -> list[EncodedFeature]:
+    """Return the features and a threshold for each number of `extra` that none of them has."""
+    known = {f.low for f in features}
+    return [*features, *(_above(j, column, cut) for cut in dict.fromkeys(extra) if cut not in known)]
+
+
+def _above(j: int, column: Column, cut: float) -> EncodedFeature:
+    return EncodedFeature(name=f"{column.name}>{decimal_text(cut)}", column=j, test=Test.ABOVE, low=cut)
 
 
 def published_names(encoding: Encoding) -> tuple[str, ...]:
@@ -381,10 +401,7 @@ def _thresholds(j: int, column: Column, bins: int, weights: CountArray | None) -
     ordered = _order_statistics(column.values, weights, places)
     cuts = [low if low == high else middle(low, high) for low, high in zip(ordered[::2], ordered[1::2], strict=True)]
     # the published thresholds are quantile + 1e-8, "in effect x > quantile"; a shift would depend on the column's unit
-    return [
-        EncodedFeature(name=f"{column.name}>{decimal_text(cut)}", column=j, test=Test.ABOVE, low=cut)
-        for cut in dict.fromkeys(cuts)
-    ]
+    return [_above(j, column, cut) for cut in dict.fromkeys(cuts)]
 
 
 def _buckets(j: int, column: Column, bins: int, weights: CountArray | None) -> list[EncodedFeature]:
@@ -435,9 +452,7 @@ def _every_threshold(j: int, column: Column, bins: int, weights: CountArray | No
     cuts = []
     for low, high in itertools.pairwise(_distinct_values(column, weights).tolist()):
         cuts.append(middle(low, high))
-    return [
-        EncodedFeature(name=f"{column.name}>{decimal_text(cut)}", column=j, test=Test.ABOVE, low=cut) for cut in cuts
-    ]
+    return [_above(j, column, cut) for cut in cuts]
 
 
 Rule = Callable[[int, Column, int, "CountArray | None"], list[EncodedFeature]]

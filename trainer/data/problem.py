@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -74,6 +75,7 @@ class Problem:
     same columns that is known already; methods that declare `warm_start` begin with it. `quantile_weights` replaces
     `weights` in the binary encoding, where classes are weighted and questions are not to depend on it. `follow_unseen` says whether
     a split of a column without empty training cells answers empty cells at all.
+    `extra_thresholds` join the quantiles of the binary encoding, by the place of their column.
 
     With `costs`, the objective is the weight of correct copies over the weight of all copies, less the penalties: every row has a copy
     for each answer, which weighs what the answer saves against the dearest one. Methods search `searched`, the problem of these copies.
@@ -87,6 +89,7 @@ class Problem:
     weights: CountArray | None = None
     scheme: Scheme = Scheme.QUANTILE_THRESHOLDS
     bins: int = 5
+    extra_thresholds: Mapping[int, tuple[float, ...]] = field(default_factory=dict)
     warm_start: Draft | None = None
     quantile_weights: CountArray | None = None
     follow_unseen: bool = True
@@ -182,7 +185,13 @@ class Problem:
         """The binary encoding that `scheme` and `bins` ask for."""
         if self.source is not None:
             return self.source.binary
-        return encode_binary(self.table, self.scheme, self.bins, self.counting_weights)
+        return encode_binary(self.table, self.scheme, self.bins, self.counting_weights, self.extra_thresholds)
+
+    @property
+    def question_settings(self) -> dict[str, Any]:
+        """The parameters that give this binary encoding again, without a choice that depends on the rows."""
+        text = extra_thresholds_text(self.table.names, self.extra_thresholds)
+        return {"binarise": str(self.scheme), "bins": self.bins, "extra_thresholds": text}
 
     def tree(self, draft: Draft, rows: CountArray | None = None) -> Tree:
         """The tree of a draft, counted over all rows, or over `rows`, int64 (m,), of the table."""
@@ -251,6 +260,34 @@ def class_weighted(settings: Mapping[str, Any], labels: Labels, weights: CountAr
     if int(settings.get("min_leaf") or 1) > 1:
         raise ParameterError({"min_leaf": "leaves are counted in weights, so it must be 1 with balanced classes."})
     return balanced_weights(labels, weights)
+
+
+def extra_thresholds_text(names: Sequence[str], thresholds: Mapping[int, Sequence[float]]) -> str:
+    """Return thresholds as the parameter `extra_thresholds` takes them: JSON lists by the name of their column."""
+    listed = {names[j]: list(cuts) for j, cuts in thresholds.items() if cuts}
+    return json.dumps(listed, ensure_ascii=False) if listed else ""
+
+
+def read_extra_thresholds(text: str, names: SettingNames) -> dict[int, tuple[float, ...]]:
+    """Return the thresholds of a text by the place of their column; raises ParameterError if it cannot be read."""
+    if not text.strip():
+        return {}
+    try:
+        listed = json.loads(text)
+    except ValueError:
+        listed = None
+    if not isinstance(listed, dict) or not all(map(_are_numbers, listed.values())):
+        raise ParameterError(
+            {
+                "extra_thresholds": f"'{text[:80]}' does not list numbers by column. Write, for example, {{\"age\": [31.5, 40]}}."
+            }
+        )
+    places = {name: names.columns.index(names.number_column(name, "extra_thresholds")) for name in listed}
+    return {places[name]: tuple(float(cut) for cut in cuts) for name, cuts in listed.items()}
+
+
+def _are_numbers(cuts: Any) -> bool:
+    return isinstance(cuts, list) and all(type(cut) in (int, float) and math.isfinite(cut) for cut in cuts)
 
 
 MOST_BALANCED = 1 << 28  # as much as the counts of the searches can hold

@@ -15,7 +15,8 @@ from typing import Any, Literal
 
 from trainer.certificate import Guarantee, Status
 from trainer.data.cost_text import read_costs
-from trainer.data.problem import Problem, SettingNames
+from trainer.data.encoding import Scheme
+from trainer.data.problem import Problem, SettingNames, read_extra_thresholds
 from trainer.dtypes import BitArray
 from trainer.errors import ParameterError, TrainerError
 from trainer.goal import Goal
@@ -36,6 +37,7 @@ from trainer.tree.nodes import Draft
 from trainer.tree.numbers import count_words, percent_text
 
 Value = int | float | bool | str | None
+AUTO = "auto"  # the value of a parameter that the training chooses
 MAX_TEXT = 10_000  # characters of a parameter
 # of a number that is taken exactly
 MAX_DIGITS = 60
@@ -53,6 +55,7 @@ class Parameter:
     scope what the value leaves out of the search, one text for each restriction, none if it leaves out nothing. `sentences` says
     the same to somebody who is about to start a run; the values may still be incomplete. `one_leaf`: a tree of one leaf keeps it always.
     `counts_rows`: it counts rows, and a search with costs counts copies of rows, so that only its default is taken beside costs.
+    `automatic`: it also takes 'auto', a value that the training chooses for the rows.
     """
 
     name: str
@@ -71,9 +74,12 @@ class Parameter:
     sentences: Sentences | None = None
     one_leaf: bool = False
     counts_rows: bool = False
+    automatic: bool = False
 
     def parse(self, raw: Any) -> Value:
         """The value of `raw` (text or JSON); raises ValueError with a sentence that says what is allowed."""
+        if self.automatic and (raw is None or str(raw).strip() in ("", AUTO)):
+            return AUTO
         if raw is None or (isinstance(raw, str) and raw.strip() == "" and self.type != "text"):
             if self.default is None:
                 return None
@@ -113,6 +119,9 @@ class Parameter:
 
     def allowed(self) -> str:
         """The allowed values in words."""
+        return f"{self._allowed()}, or {AUTO}" if self.automatic else self._allowed()
+
+    def _allowed(self) -> str:
         if self.type == "choice":
             return "one of " + ", ".join(self.choices)
         if self.type == "boolean":
@@ -139,6 +148,7 @@ class Parameter:
             "choices": list(self.choices),
             "unit": self.unit,
             "advanced": self.advanced,
+            "automatic": self.automatic,
         }
 
 
@@ -498,6 +508,25 @@ BINARISE = Parameter(
 BINS = Parameter(
     name="bins", type="integer", default=5, minimum=2, maximum=1000, flag=True, label="Quantiles",
     help="With k quantiles each numeric column gets k − 1 thresholds, or k buckets.", advanced=True,
+)  # fmt: skip
+AUTO_BINS = replace(
+    BINS, default=AUTO, automatic=True,
+    help="With k quantiles each numeric column gets k − 1 thresholds, or k buckets. 'auto': all thresholds, else 32, 16, 8 or 4, as many "
+    "as should be proved within 10 s on these rows, and the thresholds of a CART tree of the same depth.",
+)  # fmt: skip
+
+
+def _check_extra_thresholds(settings: Settings, names: SettingNames) -> None:
+    if (
+        read_extra_thresholds(settings["extra_thresholds"], names)
+        and settings["binarise"] != Scheme.QUANTILE_THRESHOLDS
+    ):
+        raise ParameterError({"extra_thresholds": "it must be empty unless 'binarise' is quantile-thresholds."})
+
+
+EXTRA_THRESHOLDS = Parameter(
+    name="extra_thresholds", type="text", default="", label="Further thresholds", advanced=True, check=_check_extra_thresholds,
+    help="Thresholds beside the quantiles, as JSON lists by column, for example {\"age\": [31.5, 40]}.",
 )  # fmt: skip
 SOLVER = Parameter(
     name="solver", type="choice", default="auto", choices=("auto", *BACKENDS), flag=True, label="Solver",

@@ -41,12 +41,20 @@ class CostModel:
         Bytes that the search needs beside the table and its features, by `ProblemSize`.
     integer_program : bool
         Whether fits are mixed-integer programs, which often take all of their time.
+    unmodelled : tuple of str
+        Parameters that make the search longer than `seconds` says.
     """
 
     seconds: Callable[[ProblemSize], float]
     spread: float = 1.0
     search_bytes: Callable[[ProblemSize], float] = _no_bytes
     integer_program: bool = False
+    unmodelled: tuple[str, ...] = ()
+
+
+def upper_seconds(cost: CostModel, size: ProblemSize) -> float:
+    """Return the upper end of the expected seconds of a fit."""
+    return float((START_SECONDS + cost.seconds(size)) * 10 ** (WIDTH * cost.spread))
 
 
 def _search_seconds(size: ProblemSize, unit: float) -> float:

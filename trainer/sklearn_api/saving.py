@@ -16,7 +16,7 @@ from trainer.data.folds import rows_record
 from trainer.data.parsing.cells import MARKS
 from trainer.data.problem import Problem
 from trainer.methods.base import Method, Settings, Solution
-from trainer.solver_common.problem_setup import searched_settings
+from trainer.solver_common.problem_setup import file_parameters, searched_settings
 from trainer.table import fingerprint
 from trainer.training.metrics import metrics_of
 from trainer.training.proof_file import ProofLimits, write_proof
@@ -59,7 +59,7 @@ def fitted_file(method: Method, tree: Tree, problem: Problem, settings: Settings
         tree=describe_columns(tree, problem.matrix),
         target=problem.labels.name,
         method=method.id,
-        parameters=settings.to_json() | {"test_share": 0.0, "folds": 0},
+        parameters=file_parameters(problem, settings) | {"test_share": 0.0, "folds": 0},
         metrics={"train": metrics_of(tree, problem.matrix, problem.y, problem.weights, problem.costs, constant)},
         fingerprint=fingerprint(problem.table, problem.labels),
         rows=rows_record(

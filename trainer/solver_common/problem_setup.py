@@ -11,10 +11,11 @@ from trainer.certificate import Limits
 from trainer.data.cost_text import read_costs
 from trainer.data.costs import RowCosts, row_costs
 from trainer.data.encoding import Scheme
-from trainer.data.problem import Problem, class_weighted, setting_names
+from trainer.data.problem import Problem, class_weighted, read_extra_thresholds, setting_names
 from trainer.dtypes import CountArray, FloatArray
 from trainer.errors import ParameterError
-from trainer.methods.base import Settings, coefficient_penalty, leaf_penalty
+from trainer.methods.base import AUTO, Settings, coefficient_penalty, leaf_penalty
+from trainer.solver_common.thresholds import LADDER, with_chosen_thresholds
 from trainer.solver_common.warm_start import adapt
 from trainer.table import Labels, RowWeights, Table
 from trainer.tree.nodes import Tree
@@ -43,19 +44,22 @@ def pose(
     weighted = class_weighted(settings, labels, weights)
     plain = np.ones(len(table), np.int64) if weights is None and weighted is not None else weights
     penalty = leaf_penalty(settings, len(table) if weighted is None else int(weighted.sum()))
-    return Problem(
+    chooses = settings.get("bins") == AUTO
+    problem = Problem(
         table=table,
         labels=labels,
         leaf_penalty=penalty if costs is None else costs.leaf_share(penalty),
         coefficient_penalty=coefficient_penalty(settings),
         weights=weighted,
         scheme=Scheme(settings.get("binarise", Scheme.QUANTILE_THRESHOLDS)),
-        bins=int(settings.get("bins", 5)),
+        bins=LADDER[-1] if chooses else int(settings.get("bins", LADDER[-1])),
+        extra_thresholds=read_extra_thresholds(settings.get("extra_thresholds", ""), setting_names(table, labels)),
         quantile_weights=plain,
         follow_unseen=settings.get("unseen_missing", "follow") == "follow",
         warm_start=None if start is None else adapt(start, table, labels),
         costs=costs,
     )
+    return with_chosen_thresholds(problem, settings) if chooses else problem
 
 
 def costs_of(
@@ -96,6 +100,12 @@ def searched_settings(problem: Problem, settings: Settings) -> Settings:
     if problem.costs is None or not problem.costs.even:
         return settings
     return Settings(settings.to_json() | {"min_leaf": problem.costs.leaf_size(int(settings["min_leaf"]))})
+
+
+def file_parameters(problem: Problem, settings: Settings) -> dict[str, Any]:
+    """Return the settings as a model file states them: with the thresholds that were chosen for the rows."""
+    values = settings.to_json()
+    return values | {name: value for name, value in problem.question_settings.items() if name in values}
 
 
 def limits_of(settings: Settings) -> Limits:

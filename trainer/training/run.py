@@ -27,7 +27,7 @@ from trainer.methods.base import Method, Settings, Solution
 from trainer.methods.monitor import Monitor, Sink
 from trainer.methods.scope import scope_of
 from trainer.registry import METHODS, get
-from trainer.solver_common.problem_setup import costs_of, limits_of, pose, searched_settings
+from trainer.solver_common.problem_setup import costs_of, file_parameters, limits_of, pose, searched_settings
 from trainer.table import Labels, Table, fingerprint
 from trainer.training.metrics import JudgedRows, crossed_metrics, held_out_costs, held_out_groups, metrics_of
 from trainer.training.proof_file import ProofLimits, write_proof
@@ -132,7 +132,7 @@ def train(
         target=request.labels.name,
         method=method.id,
         name=request.name,
-        parameters=settings.to_json() | {"test_share": request.test_share, "folds": request.folds},
+        parameters=file_parameters(problem, settings) | {"test_share": request.test_share, "folds": request.folds},
         metrics=metrics,
         certificate=claim,
         fingerprint=fingerprint(problem.table, problem.labels),

@@ -36,7 +36,7 @@ from trainer.methods.base import Method, ProofSteps, Settings, Solution, exact_f
 from trainer.methods.capabilities import WorkbenchSupport
 from trainer.methods.monitor import Monitor
 from trainer.registry import METHODS, editable_ids, get
-from trainer.solver_common.problem_setup import limits_of, pose
+from trainer.solver_common.problem_setup import file_parameters, limits_of, pose
 from trainer.table import fingerprint
 from trainer.training.claims import read_claim
 from trainer.training.metrics import held_out_groups, metrics_of
@@ -190,7 +190,8 @@ class WorkbenchSession:
             target=self.request.labels.name,
             method=self.method.id,
             name=self.request.name,
-            parameters=self.settings.to_json() | {"test_share": self.request.test_share, "folds": 0},
+            parameters=file_parameters(self.problem, self.settings)
+            | {"test_share": self.request.test_share, "folds": 0},
             metrics=self.metrics(tree),
             certificate=record,
             fingerprint=fingerprint(self.problem.table, self.problem.labels),

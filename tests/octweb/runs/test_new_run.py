@@ -147,7 +147,7 @@ def test_percent_and_minutes_become_what_the_trainer_reads(browser, state, datas
     browser.post(reverse("runs:new"), data)
     run = TrainingRun.objects.get()
     assert (run.parameters["leaf_penalty"], run.parameters["time_limit"]) == (0.002, 150.0)
-    assert run.name == "Small, Exact search, depth 3, penalty 0.2\u202f%, 32 thresholds per column"
+    assert run.name == "Small, Exact search, depth 3, penalty 0.2\u202f%"
 
 
 def test_pickers_become_the_constraints_of_the_run(browser, state):
@@ -187,7 +187,9 @@ def test_recall_reads_its_own_text_again():
 
 def test_the_words_say_depth_thresholds_limit_and_constraints(dataset):
     method = get("exact")
-    values = method.settings({"depth": 2, "leaf_penalty": 0.01, "recall": "no: 0.8", "forbidden": "width"}).to_json()
+    values = method.settings(
+        {"depth": 2, "bins": 5, "leaf_penalty": 0.01, "recall": "no: 0.8", "forbidden": "width"}
+    ).to_json()
     headline, sentences = in_words(method, values, columns=2, questions=7)
     text = " ".join([headline, *sentences])
     for words in ("at most two questions", "at most four thresholds", "7 yes/no", "1\u202f% of the rows", "never asks width",

@@ -10,8 +10,10 @@ from django.urls import reverse
 from octweb.datasets import actions as datasets
 from octweb.runs.estimate import ProblemSize, seconds_of
 from octweb.runs.models import TrainingRun
-from octweb.runs.thresholds import LADDER, QUICK, chosen_bins
+from octweb.runs.thresholds import chosen_bins
+from trainer.data.encoding import Scheme
 from trainer.registry import get
+from trainer.solver_common.thresholds import LADDER, PROOF_SECONDS
 
 pytestmark = [pytest.mark.django_db, pytest.mark.one_database]  # what is chosen, and how it is said
 EXACT = get("exact")
@@ -26,12 +28,12 @@ def wide(owner, media):
     return datasets.create(owner=owner, file=io.BytesIO(text), source_name="wide.csv", target="class")
 
 
-def bins(owner, dataset, **values):
-    return chosen_bins(user=owner, dataset=dataset, method=EXACT, values=values)
+def bins(dataset, **values):
+    return chosen_bins(dataset=dataset, method=EXACT, values=values)
 
 
 def test_deeper_trees_and_larger_tables_get_fewer_thresholds_each_with_its_reason(owner, wide):
-    found = [bins(owner, wide, depth=depth) for depth in range(1, 8)]
+    found = [bins(wide, depth=depth) for depth in range(1, 8)]
     counts = [chosen.bins for chosen in found]
     assert counts == sorted(counts, reverse=True)
     assert (counts[2], counts[-1]) == (LADDER[0], LADDER[-1])
@@ -42,21 +44,21 @@ def test_deeper_trees_and_larger_tables_get_fewer_thresholds_each_with_its_reaso
     middle = next(chosen for chosen in found if LADDER[-1] < chosen.bins < LADDER[0])
     assert "with more it may take longer" in middle.why
     wide.rows = 100_000_000
-    assert bins(owner, wide, depth=3).bins < LADDER[0]
+    assert bins(wide, depth=3).bins < LADDER[0]
 
 
 def test_what_the_cost_model_does_not_know_gets_few(owner, wide):
     for values in ({"recall": "a: 0.6"}, {"max_leaves": 4}, {"forbidden": "c1"}, {"max_columns": 2}):
-        chosen = bins(owner, wide, **values)
+        chosen = bins(wide, **values)
         assert (chosen.bins, "a limit makes the search longer" in chosen.why) == (LADDER[-1], True)
-    assert bins(owner, wide, recall="", max_leaves=None).bins == LADDER[0]
+    assert bins(wide, recall="", max_leaves=None).bins == LADDER[0]
 
 
 def test_columns_of_few_values_get_no_more_than_they_have(owner, media):
     text = "a,b,class\n" + "".join(f"{i % 2},{'xyz'[i % 3]},{'pq'[i % 2]}\n" for i in range(60))
     dataset = datasets.create(owner=owner, file=io.BytesIO(text.encode()), source_name="few.csv", target="class")
-    chosen = bins(owner, dataset)
-    assert (chosen.bins, chosen.why) == (LADDER[-1], "")
+    chosen = bins(dataset)
+    assert (chosen.scheme, chosen.why) == (Scheme.ALL_THRESHOLDS, "")
 
 
 def test_a_run_takes_what_the_form_said_or_what_is_typed(client, owner, wide):
@@ -71,7 +73,7 @@ def test_a_run_takes_what_the_form_said_or_what_is_typed(client, owner, wide):
         "p_min_leaf": "1", "p_time_limit": "1", "p_class_weight": "none", "p_binarise": "quantile-thresholds",
         "p_optimal_trees": "0", "p_threads": "1", "p_seed": "0", "p_unseen_missing": "follow",
     }  # fmt: skip
-    for typed, wanted in (("", 33), ("5", 5), ("12", 12)):
+    for typed, wanted in (("", "auto"), ("auto", "auto"), ("5", 5), ("12", 12)):
         answer = client.post(reverse("runs:new"), data | {"p_bins": typed, "name": f"typed {typed}"})
         assert answer.status_code == 302, answer.context["form"].errors
         assert TrainingRun.objects.get(name=f"typed {typed}".strip()).parameters["bins"] == wanted
@@ -106,4 +108,4 @@ def test_the_cost_model_is_near_what_was_measured():
     for (n, F, K, d), seconds in measured.items():
         estimated = seconds_of(EXACT, ProblemSize(n=n, p=10, F=F, K=K, d=d))
         assert seconds / 4 < estimated < seconds * 4 + 0.3, (n, F, K, d, estimated)
-    assert seconds_of(EXACT, ProblemSize(n=14980, p=14, F=448, K=2, d=3)) < QUICK
+    assert seconds_of(EXACT, ProblemSize(n=14980, p=14, F=448, K=2, d=3)) < PROOF_SECONDS

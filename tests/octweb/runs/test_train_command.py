@@ -121,6 +121,7 @@ def test_the_cost_is_said_before_the_search(tmp_path):
         target="y",
         method="exact",
         depth=2,
+        bins=5,
         json=True,
         folds=2,
         time_limit=10,

@@ -189,6 +189,7 @@ def test_bad_wishes_and_parameters_end_with_status_2(csv_file, arguments, word):
 
 def test_good_trees_have_the_members_of_the_contract(csv_file):
     record = record_of("good-trees", str(csv_file), "--target=class", "--method=exact", "--depth=2",
+        "--bins=5",
                        "--leaf-penalty=0.01", "--slack=0.2", "--list=7", "--sample=5")  # fmt: skip
     assert record["status"] == "complete"
     assert record["count"] >= record["count_without_idle"] >= 1
@@ -213,7 +214,7 @@ def test_good_trees_have_the_members_of_the_contract(csv_file):
     assert record["tolerance"][-1][1] == record["count"]
     assert len(record["differ"]) == min(24, len(record["trees"]))
     assert all(row[k] == 0 for k, row in enumerate(record["differ"]))
-    rows = record_of("good-trees", str(csv_file), "--target=class", "--depth=2", "--leaf-penalty=0.01", "--slack=0.2",
+    rows = record_of("good-trees", str(csv_file), "--target=class", "--depth=2", "--bins=5", "--leaf-penalty=0.01", "--slack=0.2",
                      "--disputed=1000")["rows"]  # fmt: skip
     assert rows["listed"][:10] == record["rows"]["listed"]
     assert 0 < rows["depends"] == len(rows["listed"]) < rows["of"] == 120
@@ -235,7 +236,7 @@ def test_filters_choose_and_leave_the_limit_as_it_is(csv_file):
 
 def test_good_trees_agree_with_a_model_file_on_some_lines_and_treat_groups_alike(csv_file, tmp_path):
     model = tmp_path / "model.json"
-    common = [str(csv_file), "--target=class", "--depth=2", "--leaf-penalty=0.01"]
+    common = [str(csv_file), "--target=class", "--depth=2", "--leaf-penalty=0.01", "--bins=5"]
     run("train", *common, "--method=exact", f"--output={model}")
     every = record_of("good-trees", *common, "--slack=0.2", "--list=100000")
     some = record_of(

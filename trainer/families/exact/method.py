@@ -30,11 +30,12 @@ from trainer.families.exact.search.solve import ExactOptions, ExactResult, solve
 from trainer.families.exact.workbench import exact_bench
 from trainer.methods.base import (
     ANSWER_COSTS,
+    AUTO_BINS,
     BINARISE,
-    BINS,
     CLASS_WEIGHT,
     COMMON,
     DEPTH,
+    EXTRA_THRESHOLDS,
     LEAF_PENALTY,
     MIN_LEAF,
     Method,
@@ -373,14 +374,17 @@ METHOD = Method(
         ),
         *(p for p in CONSTRAINTS if p.name in KEEP),
         BINARISE,
-        BINS,
+        AUTO_BINS,
+        EXTRA_THRESHOLDS,
         *ANSWER_COSTS,
         *COMMON,
     ),
     solve=solve,
     estimator="ExactTreeClassifier",
     proof=ProofKind.OWN,
-    cost=CostModel(seconds=_seconds, spread=0.5, search_bytes=_pair_bytes),
+    cost=CostModel(
+        seconds=_seconds, spread=0.5, search_bytes=_pair_bytes, unmodelled=("optimal_trees", "forbidden", *LIMITS)
+    ),
     precompile=({"depth": 4}, {"depth": 5}, {"max_leaves": 5}, {"recall": "a: 1"}, {"optimal_trees": 2}),
     workbench=WorkbenchSupport(build=exact_bench, overrides={"optimal_trees": 0}, good_trees=True),
     leaf_frontier=True,

@@ -70,6 +70,7 @@ SPACES: list[tuple[str, dict[str, Any]]] = [
             "fairness_delta": 0,
         },
     ),
+    ("exact", {"depth": 2, "bins": 3, "extra_thresholds": '{"z": [2.5, 6.5, 2.5], "x": [0.15]}'}),
 ]
 ALONE = (0, 7, 13, 15, 17, 23)  # one of each kind of questions, forbidden pairs, a recall, wishes
 CHANGES = 6  # of a proof, at most: the changed head and the missing end, and others at random

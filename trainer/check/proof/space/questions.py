@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -69,8 +70,19 @@ def _of_values(model: Model, j: int, values: np.ndarray, weights: np.ndarray) ->
         ordinary = values[~codes]
         own = weights[~codes]
         if not codes.any() or (len(np.unique(ordinary)) > 1 and own.any()):
-            yield from ((values > a) & (values <= b) for a, b in _cuts(ordinary, own, scheme, bins))
+            cuts = _cuts(ordinary, own, scheme, bins)
+            cuts += [(cut, math.inf) for cut in _extra(given, column["name"]) if (cut, math.inf) not in cuts]
+            yield from ((values > a) & (values <= b) for a, b in cuts)
         yield from (values == code for code in np.unique(values[codes]))
+
+
+def _extra(given: Model, name: str) -> list[float]:
+    """Return the thresholds that the parameters list for a column, each once."""
+    text = given.get("extra_thresholds")
+    listed = json.loads(text).get(name, []) if text else []
+    if not all(type(cut) in (int, float) and math.isfinite(cut) for cut in listed):
+        raise ValueError("a threshold of the parameters is not a number")
+    return [float(cut) for cut in dict.fromkeys(listed)]
 
 
 def filled_features(model: Model, rows: ModelTable) -> Iterator[tuple[int, np.ndarray]]:
