@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from trainer.methods.base import Method
+from trainer.methods.capabilities import Role
 from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
 from trainer.tree.shapes import LabelledShape
 
@@ -37,6 +38,12 @@ class ConstrainedTreeFound(BinaryTreeFound, Protocol):
 def method(method_id: str) -> Method:
     """A method of the list; raises ParameterError for an unknown one."""
     found: Method = import_module(METHODS).get(method_id)
+    return found
+
+
+def method_for(role: Role) -> Method:
+    """Return the method of the list that has a role."""
+    found: Method = import_module(METHODS).method_for(role)
     return found
 
 

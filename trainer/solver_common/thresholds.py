@@ -17,6 +17,7 @@ from trainer.data.encoding import Scheme, Test, encode_binary
 from trainer.data.problem import Problem, extra_thresholds_text
 from trainer.errors import TrainerError
 from trainer.methods.base import MAX_TEXT, Method, Settings
+from trainer.methods.capabilities import Role
 from trainer.methods.cost import ProblemSize, upper_seconds
 from trainer.methods.monitor import Monitor
 from trainer.solver_common import cross_family
@@ -118,7 +119,7 @@ def estimate_questions(kind: str, distinct: int, scheme: Scheme, bins: int) -> i
 def with_chosen_thresholds(problem: Problem, settings: Settings) -> Problem:
     """Return the problem with as many thresholds as can be proved soon, and those of a CART tree of the same depth."""
     searched = problem.searched
-    method = cross_family.method("exact")
+    method = cross_family.method_for(Role.ONE_PROVED)
     depth = settings["depth"]
     size = ProblemSize(
         n=len(searched.table), p=max(1, len(problem.table.columns)), F=1, K=max(2, problem.n_classes), d=depth
@@ -132,7 +133,7 @@ def with_chosen_thresholds(problem: Problem, settings: Settings) -> Problem:
 
 def _cart_thresholds(problem: Problem, settings: Settings, size: ProblemSize) -> list[tuple[int, float]]:
     """Return column and threshold of each numeric split of a CART tree, from the root down; none if CART takes long."""
-    cart = cross_family.method("cart")
+    cart = cross_family.method_for(Role.ONE_QUICK)
     if upper_seconds(cart.cost, size) > PROOF_SECONDS:
         return []
     own = cart.settings({"depth": settings["depth"], "min_leaf": settings["min_leaf"], "pruning": "0"})

@@ -37,7 +37,7 @@ PAGES = {
 @pytest.fixture
 def request_of(dataset):  # noqa: F811
     table, labels = stored.load(dataset)
-    parameters = {"depth": 2, "leaf_penalty": 0.01, "costs": "no>yes=5", "cost_unit": "EUR"}
+    parameters = {"depth": 2, "bins": 5, "leaf_penalty": 0.01, "costs": "no>yes=5", "cost_unit": "EUR"}
     return TrainRequest(table=table, labels=labels, method="exact", parameters=parameters, test_share=0.25)
 
 

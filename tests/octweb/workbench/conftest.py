@@ -18,7 +18,11 @@ from trainer.training.run import TrainRequest, train
 def model(owner, dataset):  # noqa: F811
     table, labels = stored.load(dataset)
     request = TrainRequest(
-        table=table, labels=labels, method="exact", parameters={"depth": 2, "leaf_penalty": 0.01}, test_share=0.25
+        table=table,
+        labels=labels,
+        method="exact",
+        parameters={"depth": 2, "bins": 5, "leaf_penalty": 0.01},
+        test_share=0.25,
     )
     return registry.register(owner=owner, document=train(request).model.to_json(), dataset=dataset, title="Small tree")
 

@@ -110,6 +110,8 @@ EMPTY: tuple[Any, ...] = (None, "", "none", 0, [], {})  # they ask for nothing, 
 
 def _parameters(given: dict[str, Any]) -> dict[str, Any]:
     found = {k: v for k, v in given.items() if k not in SETTINGS and v not in EMPTY}
+    if not given.get("costs"):
+        found.pop("cost_unit", None)  # the unit of nothing
     least = {"min_leaf": 1, "min_node": 2, "max_card": 0}  # up to these nothing is restricted
     return {k: v for k, v in found.items() if k not in least or not isinstance(v, int | float) or v > least[k]}
 

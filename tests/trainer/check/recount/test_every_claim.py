@@ -42,7 +42,7 @@ EVIDENCE = {
     for kind in [*Evidence, "distance"]
 }
 PARAMETERS = {
-    "depth": "structure", "bins": SCOPE, "binarise": SCOPE, "topology": SCOPE, "select": SCOPE, "big_m": SCOPE, "scaling": SCOPE,
+    "depth": "structure", "bins": SCOPE, "extra_thresholds": SCOPE, "binarise": SCOPE, "topology": SCOPE, "select": SCOPE, "big_m": SCOPE, "scaling": SCOPE,
     "balanced": SCOPE, "min_node": "min_node", "min_gain": "min_gain", "max_leaves": "max_leaves", "min_leaf": "min_leaf",
     "max_columns": "max_columns", "max_card": "max_card", "forbidden": "forbidden", "forbidden_pairs": "forbidden_pairs ",
     "recall": "recall ", "monotone": "monotone ", "fairness": "fairness", "leaf_penalty": PRICES, "paper_lambda": PRICES,

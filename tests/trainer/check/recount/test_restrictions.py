@@ -34,7 +34,7 @@ def verdicts(document, **asked):
     ],
 )
 def test_a_restriction_is_read_off_the_tree(asked, holds):
-    document = trained("exact", depth=2)
+    document = trained("exact", depth=2, bins=5)
     asks = [node["split"]["feature"] for node in document["nodes"] if "split" in node]
     assert asks[0] == "width"
     assert set(asks[1:]) == {"height", "colour"}

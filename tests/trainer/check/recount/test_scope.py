@@ -18,7 +18,7 @@ from trainer.families.odt.method import scope as odt_scope
 from trainer.families.odt.topology import complete
 from trainer.methods.scope import scope_of
 from trainer.registry import METHODS, get
-from trainer.solver_common.problem_setup import pose
+from trainer.solver_common.problem_setup import file_parameters, pose
 from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
 from trainer.training.run import TrainRequest, save, train
 
@@ -59,7 +59,15 @@ NOT_RESTRICTING = OF_THE_SEARCH | {
     "costs",
     "cost_unit",
 }
-IN_SPACE = {"binarise", "bins", "topology", "select", "big_m", "scaling"}  # the words on the questions say them
+IN_SPACE = {
+    "binarise",
+    "bins",
+    "extra_thresholds",
+    "topology",
+    "select",
+    "big_m",
+    "scaling",
+}  # the words on the questions say them
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +106,7 @@ def judged(folder, method, **asked):
     leaf = {"id": 0, "counts": [0] * classes, "class": "a"}
     model = {
         "method": method, "columns": [c.to_json() for c in table.schema], "nodes": [leaf], "rows": {},
-        "parameters": settings.to_json(), "certificate": {"scope": sentence},
+        "parameters": file_parameters(problem, settings), "certificate": {"scope": sentence},
     }  # fmt: skip
     ones = np.ones(len(table), np.int64)
     rows = ModelTable([c.values for c in table.columns], labels.codes, ones, ones)
