@@ -34,7 +34,7 @@ CERTIFICATE = {
     "leaves": "leaves", "depth": "depth", "leaf_penalty": PRICES, "coefficient_penalty": PRICES, "goal": "required shares",
     "nodes": TOLD, "cuts": TOLD, "seconds": TOLD, "solver": TOLD, "solver_version": TOLD, "warm_start_objective": TOLD,
     "unproved": TOLD, "note": TOLD, "weight_error": TOLD, "unseen_looks": TOLD, "wishes": "wish ", "optimum": "optimum without wishes",
-    "costs": "costs",
+    "costs": "costs", "weights": "weights", "counts": "",
 }  # fmt: skip
 OWN_LINE = {"dynamic-programming", "interval-pruning", "wishes", "leaf-frontier", "coefficient-frontier", "frontier"}
 EVIDENCE = {
