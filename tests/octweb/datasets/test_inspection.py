@@ -209,3 +209,13 @@ def test_inspect_of_an_unknown_column_is_refused(table, option):
 def test_inspect_of_an_unknown_target_is_refused(table):
     with pytest.raises(CommandError, match=r"no column 'answr' in the file.*'answer'"):
         call_command("inspect", str(table), "--target=answr", stdout=StringIO())
+
+
+def test_row_names_of_r_stay_out_of_stored_rows(owner, media):
+    rows = "".join(f'"car {i * 7 % 41}",{i % 9},"{"pq"[i % 9 > 4]}"\n' for i in range(40))
+    answer = post(owner, ('"size","y"\n' + rows).encode(), target="y")
+    assert answer.status_code == 201, answer.content
+    assert {c["name"]: c["role"] for c in answer.json()["columns"]}["row names"] == "ignored"
+    found = api(owner).get(f"{API}{answer.json()['id']}/inspection/").json()
+    assert ("identifier", "row names") in {(own["kind"], own["column"]) for own in found}
+    assert [column.name for column in stored.load(Dataset.objects.get())[0].columns] == ["size"]

@@ -14,7 +14,9 @@ from trainer.errors import DataError
 
 def read(text: str, target: str | None = None, **said):
     """The reading of a text, and its plain columns by name."""
-    raw = read_csv(text.encode() if isinstance(text, str) else text, **ParsingChoices(**said).structure)
+    structure = ParsingChoices(**said).structure
+    del structure["sheet"]
+    raw = read_csv(text.encode() if isinstance(text, str) else text, **structure)
     reading = reading_of(raw, ParsingChoices(**said))
     plain = reading.apply(raw, target=target)
     return reading, {name: cells.to_pylist() for name, cells in zip(plain.names, plain.columns, strict=True)}

@@ -24,6 +24,9 @@ from trainer.errors import DataError
 
 DELIMITER_NAMES = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 LISTED = 20
+PANDAS_INDEX = "Unnamed: 0"  # as pandas reads its own index back
+R_ROW_NAMES = "row names"
+FEWEST_NAMED_ROWS = 4  # fewer rows may have row names by chance
 HEADER_ROWS = 10_000  # in which a name is looked up as a value
 NO_HEADER = " If the file has no header line, read its first line as data (--no-header)."
 FIRST_LINE = "The first line of the file says so."
@@ -107,7 +110,9 @@ class _Cut:
             body, guess.delimiter.encode(), most_records=limits.rows + int(header), most_bytes=limits.line_bytes
         )
         found = _shift_lines(found, before)
-        names = _check(body, found, guess, header, limits)
+        row_names = header and _has_row_names(body, found, guess.delimiter)
+        names = _check(body, found, guess, header, limits, row_names=row_names)
+        index = next((own for own in (R_ROW_NAMES, PANDAS_INDEX) if header and names[0] == own), "")
         columns = _cells(body, found, guess.delimiter, len(names), header)
         hollow = [j for j, name in enumerate(names, 1) if not name]
         columns = tuple(column for name, column in zip(names, columns, strict=True) if name)
@@ -136,6 +141,7 @@ class _Cut:
             header=header,
             header_sure=sure,
             header_reason=reason,
+            index=index,
             top=top,
             bottom=bottom,
         )
@@ -173,7 +179,9 @@ def _delimiter(body: bytes, delimiter: str | None) -> DelimiterGuess:
     return DelimiterGuess(delimiter=delimiter, sure=1.0, reason="The delimiter was given.")
 
 
-def _check(body: bytes, found: Scan, guess: DelimiterGuess, header: bool, limits: ReadLimits) -> tuple[str, ...]:
+def _check(
+    body: bytes, found: Scan, guess: DelimiterGuess, header: bool, limits: ReadLimits, *, row_names: bool
+) -> tuple[str, ...]:
     """Refuse what is not a table, with every place; the column names otherwise, "" for a column that has neither name nor value."""
     name = DELIMITER_NAMES.get(guess.delimiter, guess.delimiter)
     if found.excess is not None:
@@ -191,17 +199,17 @@ def _check(body: bytes, found: Scan, guess: DelimiterGuess, header: bool, limits
         )
     if not len(found.starts):
         raise DataError("The file is empty. Choose a file with a header line and rows.")
-    width = int(found.fields[0])
+    width = int(found.fields[0]) + int(row_names)
     rows = len(found.starts) - int(header)
     _check_size(rows, width, limits)
     problems: list[str] = []
-    names = _header_names(body, found, guess.delimiter, problems) if header else _numbered(width)
+    names = _header_names(body, found, guess.delimiter, problems, row_names) if header else _numbered(width)
     if "" in names:
         problems += _nameless(body, found, guess.delimiter, names)
     if header and rows == 0:
         problems.append(f"Line {found.lines[0]} is the only line: there is a header but no row.")
     first = f"the header has {width}" if header else f"line {found.lines[0]} has {width}"
-    ragged = np.flatnonzero(found.fields != width)
+    ragged = np.flatnonzero(found.fields[int(header) :] != width) + int(header)
     places = [
         f"Line {found.lines[i]} has {found.fields[i]} {_values(found.fields[i])}; {first}." for i in ragged[:LISTED]
     ]
@@ -245,8 +253,9 @@ def _excess(excess: Excess, limits: ReadLimits) -> DataError:
     )
 
 
-def _header_names(body: bytes, found: Scan, delimiter: str, problems: list[str]) -> tuple[str, ...]:
+def _header_names(body: bytes, found: Scan, delimiter: str, problems: list[str], row_names: bool) -> tuple[str, ...]:
     names = tuple(name.strip() for name in _record(body, found, 0, delimiter))
+    names = _with_row_index(names, row_names)
     line = found.lines[0]
     if long := too_long(names):
         problems += [f"Line {line}: {words}" for words in long]
@@ -258,6 +267,35 @@ def _header_names(body: bytes, found: Scan, delimiter: str, problems: list[str])
                 f"Line {line}: the header '{name}' appears {times} times (columns {places}). Rename all but one."
             )
     return names
+
+
+def _with_row_index(names: tuple[str, ...], row_names: bool) -> tuple[str, ...]:
+    """Name the first column where R or pandas left its name out: no field at all, or an empty one."""
+    if row_names:
+        return (R_ROW_NAMES, *names)
+    rest = names[1:]
+    if not names[0] and rest and all(rest) and PANDAS_INDEX not in rest:
+        return (PANDAS_INDEX, *rest)
+    return names
+
+
+def _has_row_names(body: bytes, found: Scan, delimiter: str) -> bool:
+    """Return whether the header has one field less than each row, as R writes a table with row names.
+
+    The first values must be different and in quotes, as the header is, or count the rows from 1.
+    """
+    fields = found.fields
+    if (
+        len(fields) <= FEWEST_NAMED_ROWS
+        or not (fields[1:] == fields[0] + 1).all()
+        or found.after_quote
+        or found.unclosed
+    ):
+        return False
+    quoted = bool((np.frombuffer(body, np.uint8)[found.starts] == ord('"')).all())
+    first = _cells(body, found, delimiter, int(fields[1]), header=True)[0].to_pylist()
+    counts = first == [str(i) for i in range(1, len(first) + 1)]
+    return counts or (quoted and len(set(first)) == len(first))
 
 
 def _nameless(body: bytes, found: Scan, delimiter: str, names: Sequence[str]) -> list[str]:
@@ -349,7 +387,8 @@ def _header_guess(
     below = [_is_number(column[0].as_py()) for column in columns]
     like_header = not any(numbers)
     if header:
-        repeated = [cell for cell, column in zip(first, columns, strict=False) if _stands_again(cell, column)]
+        named = columns[len(columns) - len(first) :] if len(first) < len(columns) else columns  # without R's row names
+        repeated = [cell for cell, column in zip(first, named, strict=False) if _stands_again(cell, column)]
         if repeated or not like_header:
             share = (sum(numbers) + len(repeated)) / len(numbers)
             return round(0.5 * (1 - share), 2), _row_words(sum(numbers), repeated, len(numbers))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -72,7 +74,18 @@ def read_parquet(path: Path, limits: ReadLimits) -> RawTable:
     if problems:
         raise DataError(first_of(problems), problems=tuple(problems))
     names = tuple(str(name) for name in table.column_names)
-    return RawTable(names=names, columns=columns, line_numbers=np.arange(1, table.num_rows + 1), detected=PARQUET)
+    detected = replace(PARQUET, index=pandas_index(table.schema))
+    return RawTable(names=names, columns=columns, line_numbers=np.arange(1, table.num_rows + 1), detected=detected)
+
+
+def pandas_index(schema: pa.Schema) -> str:
+    """Return the column that pandas keeps the index of a frame in; "" if there is none, or if it has several levels."""
+    try:
+        columns = json.loads((schema.metadata or {})[b"pandas"])["index_columns"]
+    except (KeyError, TypeError, ValueError):
+        return ""
+    named = [name for name in columns if isinstance(name, str)] if isinstance(columns, list) else []
+    return named[0] if len(named) == 1 and named[0] in schema.names else ""
 
 
 class ParquetPieces:

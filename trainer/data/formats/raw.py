@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from trainer.data.formats import layout as layouts
 
 MOST_NAME = 1000  # characters of a column's name, which stands in every tree, answer and page
-RARE = ("top", "bottom", "sheet", "sheets", "remarks")  # fields that most files do not have
+RARE = ("top", "bottom", "sheet", "sheets", "index", "remarks")  # fields that most files do not have
 TYPED = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
 
 
@@ -31,7 +31,7 @@ class DetectedFormat:
     """How a file was read, and why: `*_reason` is a sentence, `encoding_sure`, `delimiter_sure` and `header_sure` are in [0, 1].
 
     `top` and `bottom` are the lines above and below the table, as pairs of line number and text. `sheet` is the worksheet that was
-    read, one of `sheets`. `remarks` are sentences on cells that were read in a special way.
+    read, one of `sheets`. `index` is the column that names the rows by the form of the file: R row names, a pandas index. `remarks` are sentences on cells that were read in a special way.
     """
 
     format: str  # "csv", "parquet" or "xlsx"
@@ -48,6 +48,7 @@ class DetectedFormat:
     encoding_sure: float = 1.0
     sheet: str = ""
     sheets: tuple[str, ...] = ()
+    index: str = ""
     remarks: tuple[str, ...] = ()
 
     @property

@@ -67,6 +67,9 @@ def guess(name: str, cells: Cells, raw: RawTable) -> GuessedColumn:
     missing = int(cells.counts[cells.missing].sum())
     n = len(cells.index) - missing
     kind, reason, identifier = _kind(name, cells, n, distinct)
+    if name == raw.detected.index and distinct:
+        identifier = True
+        reason = f"{reason}; the file has it as the name of each row, which says nothing about a new row"
     if kind is ColumnKind.NUMERIC and (why := numbers_rows(name, _row_values(cells))):
         identifier = True
         reason = f"{reason}; {why}, which says nothing about a new row"

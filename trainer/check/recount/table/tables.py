@@ -25,6 +25,8 @@ from trainer.errors import DataError
 DELIMITERS = ",;\t|:^~!#$%&*+-./=@\\_ "
 PIECE = 5000
 NUMBERED = re.compile(r"column [1-9][0-9]*")  # the names that columns without a header get
+PANDAS_INDEX = "Unnamed: 0"  # a first column without a name
+R_ROW_NAMES = "row names"  # a first column that the header has no field for
 BREAK = "\ue00a"  # stands for a line break in a cell of a workbook
 Piece = list[Sequence[str]]  # the cells of some rows, column by column
 Opened = Callable[[], io.TextIOBase]  # opens the lines of a table
@@ -57,14 +59,13 @@ def readings(
             for delimiter in delimiters:
                 try:
                     with opened() as lines:
-                        header = next(_records(_drop_lines(lines, without), delimiter), [])
-                        around = _around(opened, delimiter, without, len(header)) if without else None
+                        names, row_names = _names(_records(_drop_lines(lines, without), delimiter))
+                        around = _around(opened, delimiter, without, len(names)) if without else None
                 except (UnicodeError, csv.Error):
                     break  # the encoding is another one, or there is no end of a quote
-                names = [name.strip() for name in header]
                 read = partial(_csv, opened, delimiter, without)
                 if set(wanted) <= set(names):
-                    yield read([names.index(name) for name in wanted], skip=True), around
+                    yield read([names.index(name) for name in wanted], skip=True, row_names=row_names), around
                 elif not without and all(NUMBERED.fullmatch(name) and int(name[7:]) <= len(names) for name in wanted):
                     yield read([int(name[7:]) - 1 for name in wanted], skip=False), around
 
@@ -169,14 +170,25 @@ def _records(lines: Iterable[str], delimiter: str) -> Iterator[list[str]]:
             yield record
 
 
-def _csv(opened: Opened, delimiter: str, without: frozenset[int], places: list[int], *, skip: bool) -> Iterator[Piece]:
+def _names(records: Iterator[list[str]]) -> tuple[list[str], bool]:
+    """The names of the columns, and whether the rows have one value more than the header, which R writes as their name."""
+    names = [name.strip() for name in next(records, [])]
+    if len(next(records, names)) == len(names) + 1:
+        return [R_ROW_NAMES, *names], True
+    return [PANDAS_INDEX, *names[1:]] if names and not names[0] else names, False
+
+
+def _csv(
+    opened: Opened, delimiter: str, without: frozenset[int], places: list[int], *, skip: bool, row_names: bool = False
+) -> Iterator[Piece]:
     with opened() as lines:
         try:
             records = _records(_drop_lines(lines, without), delimiter)
             first = next(records)
             for piece in _pieces(records if skip else itertools.chain([first], records)):
-                if wrong := next((r for r in piece if len(r) != len(first)), None):
-                    raise DataError(f"A row of the file has {len(wrong)} values, the first one has {len(first)}.")
+                width = len(first) + row_names
+                if wrong := next((r for r in piece if len(r) != width), None):
+                    raise DataError(f"A row of the file has {len(wrong)} values, the first one has {width}.")
                 yield [[record[j].replace(BREAK, "\n").strip() for record in piece] for j in places]
         except (UnicodeError, csv.Error, EOFError, gzip.BadGzipFile) as error:
             raise DataError(f"The file of rows cannot be read as text: {error}.") from error
