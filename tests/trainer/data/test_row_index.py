@@ -92,5 +92,5 @@ def test_index_can_be_used_all_the_same(tmp_path):
 )
 def test_other_short_headers_are_refused(tmp_path, text):
     (tmp_path / "t.csv").write_text(text)
-    with pytest.raises(DataError, match="Line [12]"):
+    with pytest.raises(DataError, match=r"Line [12]"):
         read_table(tmp_path / "t.csv")
