@@ -26,7 +26,7 @@ from octweb.datasets.actions import suffix
 from octweb.jobs import queue
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.registry.models import TreeModel
-from trainer.data.formats.file_bytes import GZIP_MAGIC, PARQUET_MAGIC, ZIP_MAGIC, refuse_other_formats
+from trainer.data.formats.file_bytes import ARROW_MAGIC, GZIP_MAGIC, PARQUET_MAGIC, ZIP_MAGIC, refuse_other_formats
 from trainer.errors import DataError
 from trainer.explain.least import COLUMNS
 
@@ -203,5 +203,5 @@ def _look_at(file: File) -> None:
     file.seek(0)
     if not head:
         raise DataError("The file is empty. Choose a file with a header line and rows.")
-    if not head.startswith((PARQUET_MAGIC, GZIP_MAGIC, ZIP_MAGIC)):
+    if not head.startswith((PARQUET_MAGIC, ARROW_MAGIC, GZIP_MAGIC, ZIP_MAGIC)):
         refuse_other_formats(head)

@@ -127,7 +127,7 @@ class NewBatchPredictionSerializer(serializers.Serializer):
     """A file of rows, and the model that predicts them."""
 
     model = serializers.UUIDField()
-    file = serializers.FileField(allow_empty_file=True, help_text="CSV (also .gz), .xlsx or Parquet")
+    file = serializers.FileField(allow_empty_file=True, help_text="CSV (also .gz), .xlsx, Parquet or Arrow")
     format = serializers.ChoiceField(Format.choices, required=False, default=Format.CSV, help_text="of the answers")
     keep_columns = serializers.BooleanField(
         required=False,

@@ -46,7 +46,7 @@ class UploadForm(SaidForm):
     file = forms.FileField(
         label="File",
         allow_empty_file=True,
-        help_text="CSV (also .gz), .xlsx or Parquet, with a header line if the training file had one",
+        help_text="CSV (also .gz), .xlsx, Parquet or Arrow, with a header line if the training file had one",
     )
     format = forms.ChoiceField(choices=Format.choices, initial=Format.CSV, label="Answers as")
     keep_columns = forms.BooleanField(
@@ -97,7 +97,7 @@ class UploadForm(SaidForm):
         super().__init__(*args, **kwargs)
         models = TreeModel.objects.callable_by(user).defer("document").select_related("family")
         self.fields["model"].queryset = models  # type: ignore[attr-defined]
-        self.fields["file"].widget.attrs["accept"] = ".csv,.gz,.tsv,.txt,.xlsx,.parquet"
+        self.fields["file"].widget.attrs["accept"] = ".csv,.gz,.tsv,.txt,.xlsx,.parquet,.arrow,.feather"
 
 
 def _job(request: HttpRequest, pk: Any) -> BatchPrediction:

@@ -47,7 +47,7 @@ __all__ = [
 ]  # fmt: skip
 
 UPLOAD_LIFE = timedelta(days=1)
-SUFFIXES = (".csv.gz", ".csv", ".parquet", ".xlsx", ".tsv", ".txt", ".gz", ".data")
+SUFFIXES = (".csv.gz", ".csv", ".parquet", ".arrow", ".feather", ".xlsx", ".tsv", ".txt", ".gz", ".data")
 
 
 class MovableFile(File):

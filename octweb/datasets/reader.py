@@ -30,7 +30,7 @@ from octweb.datasets import intake
 from octweb.datasets.choice import ColumnChoice, ReadOptions
 from octweb.jobs.child import environment_of_child
 from trainer.data.formats.file_bytes import ReadLimits, is_gzip, read_bytes
-from trainer.data.formats.parquet_file import is_parquet
+from trainer.data.formats.parquet_file import is_arrow, is_parquet
 from trainer.data.formats.workbook import is_workbook
 from trainer.errors import DataError
 
@@ -139,7 +139,7 @@ def _source(source: Path, reading: ReadOptions) -> dict[str, Any]:
 
 def _is_small(source: Path) -> bool:
     """Whether it is a short text; what another file unpacks to is not known before it was read."""
-    if source.stat().st_size > SMALL_BYTES or is_parquet(source) or is_workbook(source):
+    if source.stat().st_size > SMALL_BYTES or is_parquet(source) or is_arrow(source) or is_workbook(source):
         return False
     try:
         read_bytes(source, ReadLimits(unpacked_bytes=SMALL_BYTES))

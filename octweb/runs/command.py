@@ -40,7 +40,7 @@ class TrainingCommand(BaseCommand, ABC):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """DATA, --target, the parameters of the methods, how the table is read, --ignore, --json."""
-        parser.add_argument("data", metavar="DATA", help="CSV (also .gz), .xlsx or Parquet")
+        parser.add_argument("data", metavar="DATA", help="CSV (also .gz), .xlsx, Parquet or Arrow")
         parser.add_argument("--target", required=self.target_required, metavar="COLUMN", help=self.target_help)
         add_parameter_flags(parser)
         add_reading_flags(parser)

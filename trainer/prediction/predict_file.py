@@ -90,7 +90,7 @@ def predict_file(
     keep_columns: bool = False,
     training: TrainingSet | None = None,
 ) -> PredictionSummary:
-    """Predict the rows of a CSV (also .gz), .xlsx or Parquet file and write the answers to `output`, a path or a text stream.
+    """Predict the rows of a CSV (also .gz), .xlsx, Parquet or Arrow file and write the answers to `output`, a path or a text stream.
 
     A path that ends in .parquet gets Parquet, any other CSV; the file is written beside it and renamed into place at the end.
     `for_spreadsheets`: texts of a CSV file that a spreadsheet would take for formulas get an apostrophe.

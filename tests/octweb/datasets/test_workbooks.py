@@ -1,4 +1,4 @@
-"""Worksheets of .xlsx files on the preview, in the API, on the command line, as new versions, and at prediction."""
+"""Worksheets and Arrow files on the preview, in the API, on the command line, as new versions, and at prediction."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import io
 import json
 from io import StringIO
 
+import pandas as pd
+import pyarrow.feather as feather
 import pytest
 from django.core.management import CommandError, call_command
 from django.urls import reverse
@@ -113,3 +115,17 @@ def test_file_to_predict_without_sheets_refuses_one(model, tmp_path):
     path.write_text("a,b\n1,2\n")
     with pytest.raises(CommandError, match="has sheets"):
         answers(model, path, sheet="Data")
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_api_keeps_declared_categories(owner, media, tmp_path, form):
+    frame = pd.DataFrame({"region": pd.Categorical([1, 2, 3] * 20), "y": ["p", "q"] * 30})
+    if form == "parquet":
+        frame.to_parquet(tmp_path / "t")
+    else:
+        feather.write_feather(frame, tmp_path / "t", compression="uncompressed")
+    answer = post(owner, (tmp_path / "t").read_bytes(), f"t.{form}", target="y")
+    assert answer.status_code == 201, answer.content
+    column = answer.json()["columns"][0]
+    assert (column["kind"], column["reason"]) == ("categorical", "the file declares 3 categories")
+    assert actions.load(Dataset.objects.get())[0].columns[0].schema.categories == ("1", "2", "3")

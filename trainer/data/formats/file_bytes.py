@@ -13,6 +13,7 @@ from trainer.data.formats import cp1252
 from trainer.errors import DataError
 
 PARQUET_MAGIC = b"PAR1"
+ARROW_MAGIC = b"ARROW1"
 GZIP_MAGIC = b"\x1f\x8b"
 ZIP_MAGIC = b"PK\x03\x04"
 OLE_MAGIC = b"\xd0\xcf\x11\xe0"
@@ -26,7 +27,8 @@ OTHER_FORMATS = (
     (b"\x89PNG", "a picture"),
     (b"\xff\xd8\xff", "a picture"),
     (b"SQLite format 3", "an SQLite database: export the table as CSV"),
-    (b"ARROW1", "an Arrow file: save it as Parquet"),
+    (b"FEA1", "a Feather file of version 1: save it as version 2"),
+    (b"\xff\xff\xff\xff", "an Arrow stream: save it as an Arrow file"),
     (b"BZh", "a bzip2 archive: unpack it, or use gzip"),
     (b"\xfd7zXZ", "an xz archive: unpack it, or use gzip"),
     (b"(\xb5/\xfd", "a zstd archive: unpack it, or use gzip"),

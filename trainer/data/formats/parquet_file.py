@@ -1,7 +1,8 @@
-"""A Parquet file as a RawTable, whole or piece by piece."""
+"""A Parquet file as a RawTable, whole or piece by piece, and an Arrow file as a whole."""
 
 from __future__ import annotations
 
+import base64
 import json
 from collections import Counter
 from collections.abc import Collection, Iterator
@@ -11,12 +12,14 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from trainer.data.formats.file_bytes import PARQUET_MAGIC, ReadLimits
-from trainer.data.formats.raw import TYPED, DetectedFormat, RawTable, first_of, flat, too_long
+from trainer.data.formats.file_bytes import ARROW_MAGIC, PARQUET_MAGIC, ReadLimits
+from trainer.data.formats.raw import TYPED, DetectedFormat, RawTable, as_text, first_of, flat, too_long
 from trainer.errors import DataError
 
+NUMBER_LIKE = r"^[+-]?[0-9]|^(?i:true|false)$"
 PARQUET = DetectedFormat(
     format="parquet",
     encoding="utf-8",
@@ -30,34 +33,54 @@ PARQUET = DetectedFormat(
 )
 
 
+ARROW = replace(
+    PARQUET,
+    format="arrow",
+    encoding_reason="Arrow text is always UTF-8.",
+    delimiter_reason="Arrow has no delimiter.",
+    header_reason="Arrow keeps the names of the columns.",
+)
+
+
 @contextmanager
-def _damaged_parquet() -> Iterator[None]:
+def _damaged_file(kind: str = "Parquet") -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError, OverflowError, MemoryError, ValueError) as error:
         if isinstance(error, DataError):
             raise
-        raise DataError(f"The Parquet file is damaged: {error}. Write it again.") from error
+        raise DataError(f"The {kind} file is damaged: {error}. Write it again.") from error
 
 
 def _check_parquet(file: pq.ParquetFile, limits: ReadLimits) -> None:
-    rows = file.metadata.num_rows
-    width = len(file.schema_arrow.names)
-    if rows > limits.rows or width > limits.columns or rows * width > limits.cells:
-        raise DataError(
-            f"The file has {rows:,} rows and {width:,} columns; at most {limits.rows:,} rows, {limits.columns:,} columns and "
-            f"{limits.cells:,} cells are read. Leave rows or columns out."
-        )
+    _check_shape(file.metadata.num_rows, len(file.schema_arrow.names), limits)
     size = sum(file.metadata.row_group(g).total_byte_size for g in range(file.metadata.num_row_groups))
     if size > limits.unpacked_bytes:
         raise DataError(f"The file unpacks to {size:,} bytes; at most {limits.unpacked_bytes:,} are read.")
 
 
+def _check_shape(rows: int, width: int, limits: ReadLimits) -> None:
+    if rows > limits.rows or width > limits.columns or rows * width > limits.cells:
+        raise DataError(
+            f"The file has {rows:,} rows and {width:,} columns; at most {limits.rows:,} rows, {limits.columns:,} columns and "
+            f"{limits.cells:,} cells are read. Leave rows or columns out."
+        )
+
+
 def is_parquet(path: Path) -> bool:
     """Whether the file begins as a Parquet file; raises DataError if it cannot be read."""
+    return _begins_with(path, PARQUET_MAGIC)
+
+
+def is_arrow(path: Path) -> bool:
+    """Return whether the file begins as an Arrow file, which Feather is too; raises DataError if it cannot be read."""
+    return _begins_with(path, ARROW_MAGIC)
+
+
+def _begins_with(path: Path, magic: bytes) -> bool:
     try:
         with path.open("rb") as stream:
-            return stream.read(len(PARQUET_MAGIC)) == PARQUET_MAGIC
+            return stream.read(len(magic)) == magic
     except OSError as error:
         raise DataError(f"The file '{path.name}' cannot be read: {error.strerror or error}.") from error
 
@@ -66,16 +89,54 @@ def read_parquet(path: Path, limits: ReadLimits) -> RawTable:
     """The whole file; raises DataError."""
     if path.stat().st_size > limits.bytes:
         raise DataError(f"The file is larger than {limits.bytes} bytes. Leave rows or columns out.")
-    with _damaged_parquet(), pq.ParquetFile(path, pre_buffer=False) as file:
+    with _damaged_file(), pq.ParquetFile(path, pre_buffer=False) as file:
         _check_parquet(file, limits)
-        table = file.read(use_threads=False)
-        problems = _parquet_problems(table.schema, table.num_rows)
-        columns = () if problems else tuple(parquet_column(column) for column in table.columns)
+        return _raw_table(_with_categories(file.read(use_threads=False), file), PARQUET)
+
+
+def _with_categories(table: pa.Table, file: pq.ParquetFile) -> pa.Table:
+    """Return the table with the categories that its writer declared; Parquet itself keeps those of texts alone."""
+    packed = (file.metadata.metadata or {}).get(b"ARROW:schema")
+    if packed is None:
+        return table
+    declared = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(packed)))
+    for place, field in enumerate(table.schema):
+        own = declared.field(field.name) if declared.get_field_index(field.name) >= 0 else field
+        if pa.types.is_dictionary(own.type) and not pa.types.is_dictionary(field.type):
+            table = table.set_column(place, field.name, table.column(place).dictionary_encode())
+    return table
+
+
+def read_arrow(path: Path, limits: ReadLimits) -> RawTable:
+    """Read an Arrow file (Feather version 2); raises DataError."""
+    if path.stat().st_size > limits.bytes:
+        raise DataError(f"The file is larger than {limits.bytes} bytes. Leave rows or columns out.")
+    batches = []
+    rows = 0
+    size = 0
+    with _damaged_file("Arrow"), pa.OSFile(str(path)) as source, pa.ipc.open_file(source) as file:
+        for i in range(file.num_record_batches):
+            batch = file.get_batch(i)
+            batch.validate(full=True)  # offsets of a damaged file may point anywhere
+            rows += batch.num_rows
+            size += batch.nbytes
+            _check_shape(rows, len(file.schema.names), limits)
+            if size > limits.unpacked_bytes:
+                raise DataError(f"The file unpacks to more than {limits.unpacked_bytes:,} bytes, the limit.")
+            batches.append(batch)
+        return _raw_table(pa.Table.from_batches(batches, file.schema), ARROW)
+
+
+def _raw_table(table: pa.Table, detected: DetectedFormat) -> RawTable:
+    problems = _schema_problems(table.schema, table.num_rows)
     if problems:
         raise DataError(first_of(problems), problems=tuple(problems))
-    names = tuple(str(name) for name in table.column_names)
-    detected = replace(PARQUET, index=pandas_index(table.schema))
-    return RawTable(names=names, columns=columns, line_numbers=np.arange(1, table.num_rows + 1), detected=detected)
+    return RawTable(
+        names=tuple(str(name) for name in table.column_names),
+        columns=tuple(parquet_column(column) for column in table.columns),
+        line_numbers=np.arange(1, table.num_rows + 1),
+        detected=replace(detected, index=pandas_index(table.schema)),
+    )
 
 
 def pandas_index(schema: pa.Schema) -> str:
@@ -100,7 +161,7 @@ class ParquetPieces:
             raise DataError(
                 f"The file has {size:,} bytes; at most {limits.bytes:,} are read. Leave rows or columns out."
             )
-        with _damaged_parquet():
+        with _damaged_file():
             self._file = pq.ParquetFile(path, pre_buffer=False)
             try:
                 _check_parquet(self._file, limits)
@@ -140,13 +201,13 @@ class ParquetPieces:
         if self.rows == 0:
             raise DataError("The file has no row. Choose a file with rows.")
         fields = [field for field in self._file.schema_arrow if field.name in wanted]
-        if problems := _parquet_problems(pa.schema(fields), self.rows) if fields else []:
+        if problems := _schema_problems(pa.schema(fields), self.rows) if fields else []:
             raise DataError(first_of(problems), problems=tuple(problems))
 
     def _batches(self, names: list[str], size: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Batches of these columns, with the number of rows before each."""
         before = 0
-        with _damaged_parquet():
+        with _damaged_file():
             for batch in self._file.iter_batches(batch_size=size, columns=names, use_threads=False):
                 yield before, batch
                 before += batch.num_rows
@@ -161,7 +222,7 @@ def _piece(batch: pa.RecordBatch, names: Collection[str], before: int) -> RawTab
     )
 
 
-def _parquet_problems(schema: pa.Schema, rows: int) -> list[str]:
+def _schema_problems(schema: pa.Schema, rows: int) -> list[str]:
     problems = [f"{words[0].upper()}{words[1:]}" for words in too_long(schema.names)]
     if problems:
         return problems
@@ -183,9 +244,15 @@ def _parquet_problems(schema: pa.Schema, rows: int) -> list[str]:
 
 
 def parquet_column(column: pa.ChunkedArray) -> pa.Array:
-    """Numbers and booleans as they are; dictionaries, dates and decimals as text. Raises ArrowInvalid for text that is not UTF-8."""
+    """Return numbers and booleans as they are, dates and decimals as text.
+
+    Declared categories are text; those that look like numbers stay a dictionary of texts, so that nobody takes them for numbers.
+    Raises ArrowInvalid for text that is not UTF-8.
+    """
     if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
+        words = as_text(parquet_column(column.cast(column.type.value_type)))
+        is_number = pc.match_substring_regex(words, NUMBER_LIKE)
+        return words.dictionary_encode() if pc.any(is_number).as_py() else words
     if pa.types.is_float16(column.type) or pa.types.is_float32(column.type):
         column = column.cast(pa.float64())
     if not any(test(column.type) for test in TYPED):

@@ -34,7 +34,7 @@ class DetectedFormat:
     read, one of `sheets`. `index` is the column that names the rows by the form of the file: R row names, a pandas index. `remarks` are sentences on cells that were read in a special way.
     """
 
-    format: str  # "csv", "parquet" or "xlsx"
+    format: str  # "csv", "parquet", "arrow" or "xlsx"
     encoding: str
     encoding_reason: str
     delimiter: str
@@ -76,7 +76,7 @@ class RawTable:
     """Column names and cells as they are in the file.
 
     `columns` are pyarrow arrays of equal length: strings for CSV; strings, integers, floating-point numbers or booleans for
-    Parquet and workbooks. `line_numbers`, int64 (n,), are the line where a CSV row starts, or the row number in another file, from 1.
+    other files. A dictionary of strings is a column of categories that the file declares. `line_numbers`, int64 (n,), are the line where a CSV row starts, or the row number in another file, from 1.
     """
 
     names: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""A table from a file: CSV (also .gz), .xlsx and Parquet become a RawTable, or a DataError."""
+"""A table from a file: CSV (also .gz), .xlsx, Parquet and Arrow become a RawTable, or a DataError."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from trainer.data.formats.csv_file import read_csv
 from trainer.data.formats.file_bytes import ReadLimits, read_bytes
-from trainer.data.formats.parquet_file import is_parquet, read_parquet
+from trainer.data.formats.parquet_file import is_arrow, is_parquet, read_arrow, read_parquet
 from trainer.data.formats.raw import RawTable
 from trainer.data.formats.workbook import is_workbook, read_workbook
 from trainer.errors import DataError
@@ -23,7 +23,7 @@ def read_table(
     skip_bottom: int | None = None,
     sheet: str | None = None,
 ) -> RawTable:
-    """Read a CSV file (also gzipped), a sheet of an .xlsx workbook or a Parquet file; what is not given is detected.
+    """Read a CSV file (also gzipped), a sheet of an .xlsx workbook, a Parquet or an Arrow file; what is not given is detected.
 
     With `header=False` the first line of a CSV file is a row, and its columns are called `column 1`, `column 2` and so on.
     `skip_top` and `skip_bottom` are lines of a CSV file that are not part of the table; None looks for titles and footers. Raises
@@ -33,6 +33,8 @@ def read_table(
     path = Path(path)
     if is_parquet(path):
         return read_parquet(path, limits)
+    if is_arrow(path):
+        return read_arrow(path, limits)
     if is_workbook(path):
         return read_workbook(path, limits, sheet=sheet, header=header, skip_top=skip_top, skip_bottom=skip_bottom)
     if sheet is not None:

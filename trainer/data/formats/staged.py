@@ -55,7 +55,7 @@ def lines_in(path: str | Path, n: int) -> np.ndarray | None:
     """
     try:
         record = json.loads((pq.read_schema(path).metadata or {})[KEY])
-        if record["detected"]["format"] == "parquet":
+        if record["detected"]["format"] in ("parquet", "arrow"):
             return None
         steps = np.frombuffer(zlib.decompress(base64.b64decode(record["lines"])), "<i8")
     except (pa.ArrowException, KeyError, TypeError, ValueError, zlib.error):

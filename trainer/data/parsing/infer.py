@@ -67,6 +67,9 @@ def guess(name: str, cells: Cells, raw: RawTable) -> GuessedColumn:
     missing = int(cells.counts[cells.missing].sum())
     n = len(cells.index) - missing
     kind, reason, identifier = _kind(name, cells, n, distinct)
+    if distinct and pa.types.is_dictionary(raw.column(name).type):
+        kind = ColumnKind.CATEGORICAL
+        reason = f"the file declares {distinct} categories"
     if name == raw.detected.index and distinct:
         identifier = True
         reason = f"{reason}; the file has it as the name of each row, which says nothing about a new row"

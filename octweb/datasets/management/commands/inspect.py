@@ -32,7 +32,7 @@ class Command(BaseCommand):
     requires_system_checks: tuple[str, ...] = ()
 
     def add_arguments(self, parser):
-        parser.add_argument("data", metavar="DATA", help="CSV (also .gz), .xlsx or Parquet")
+        parser.add_argument("data", metavar="DATA", help="CSV (also .gz), .xlsx, Parquet or Arrow")
         parser.add_argument("--target", required=True, metavar="COLUMN", help="the column to predict")
         add_reading_flags(parser)
         parser.add_argument("--ignore", action="append", default=[], metavar="COLUMN", help="a column to leave out")

@@ -40,7 +40,10 @@ class Command(BaseCommand):
     def add_arguments(self, parser):
         parser.add_argument("model", metavar="MODEL.json", nargs="?")
         parser.add_argument(
-            "data", metavar="DATA", nargs="?", help="CSV (also .gz), .xlsx or Parquet: the file that was uploaded"
+            "data",
+            metavar="DATA",
+            nargs="?",
+            help="CSV (also .gz), .xlsx, Parquet or Arrow: the file that was uploaded",
         )
         parser.add_argument("--output", metavar="FOLDER", help="a new or empty folder")
         parser.add_argument("--proof", metavar="FILE", help="the proof that goes with the model")

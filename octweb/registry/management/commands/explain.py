@@ -30,7 +30,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser):
         parser.add_argument("model", metavar="MODEL.json")
-        parser.add_argument("data", metavar="DATA", help="CSV (also .gz), .xlsx or Parquet")
+        parser.add_argument("data", metavar="DATA", help="CSV (also .gz), .xlsx, Parquet or Arrow")
         add_file_flags(parser)
         parser.add_argument(
             "--row", type=int, nargs="+", action="extend", metavar="N",

@@ -30,7 +30,9 @@ class Command(BaseCommand):
         parser.add_argument("--to", required=True, choices=[name for name in FORMATS if name != "json"])
         parser.add_argument("--output", metavar="FILE", help="default: standard output")
         parser.add_argument(
-            "--data", metavar="DATA", help="CSV (also .gz), .xlsx or Parquet: the rows that trained the model, for html"
+            "--data",
+            metavar="DATA",
+            help="CSV (also .gz), .xlsx, Parquet or Arrow: the rows that trained the model, for html",
         )
 
     def handle(self, *args, **options):

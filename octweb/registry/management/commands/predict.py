@@ -27,12 +27,12 @@ NEWS_SECONDS = 0.5
 
 
 class Command(BaseCommand):
-    help = "Predict the rows of a CSV (also .gz), .xlsx or Parquet file with a model file."
+    help = "Predict the rows of a CSV (also .gz), .xlsx, Parquet or Arrow file with a model file."
     requires_system_checks: tuple[str, ...] = ()
 
     def add_arguments(self, parser):
         parser.add_argument("model", metavar="MODEL.json")
-        parser.add_argument("data", metavar="DATA", help="CSV (also .gz), .xlsx or Parquet")
+        parser.add_argument("data", metavar="DATA", help="CSV (also .gz), .xlsx, Parquet or Arrow")
         add_file_flags(parser)
         parser.add_argument(
             "--output", metavar="OUT", help="a name that ends in .parquet, or CSV; default: standard output"

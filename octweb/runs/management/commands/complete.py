@@ -22,7 +22,7 @@ from trainer.workbench.requests import ConflictError, WorkbenchSession
 
 
 class Command(TrainingCommand):
-    help = "The best tree that keeps some wishes on a CSV (also .gz), .xlsx or Parquet file, and what each wish costs."
+    help = "The best tree that keeps some wishes on a CSV (also .gz), .xlsx, Parquet or Arrow file, and what each wish costs."
 
     def add_arguments(self, parser):
         super().add_arguments(parser)

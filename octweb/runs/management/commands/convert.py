@@ -36,7 +36,7 @@ class Command(BaseCommand):
         parser.add_argument("--from", dest="form", choices=FORMS, help="what SOURCE is; detected if it is not given")
         parser.add_argument("--output", metavar="MODEL.json", help="where to write the model")
         parser.add_argument(
-            "--data", metavar="TABLE", help="CSV (also .gz), .xlsx or Parquet: rows on which the tree is counted"
+            "--data", metavar="TABLE", help="CSV (also .gz), .xlsx, Parquet or Arrow: rows on which the tree is counted"
         )
         parser.add_argument("--target", metavar="COLUMN", help="the column of the classes; PMML names it itself")
         parser.add_argument(

@@ -42,7 +42,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser):
         parser.add_argument(
-            "data", nargs="+", metavar="DATA", help="CSV (also .gz), .xlsx or Parquet; names with --manifest"
+            "data", nargs="+", metavar="DATA", help="CSV (also .gz), .xlsx, Parquet or Arrow; names with --manifest"
         )
         parser.add_argument("--target", default="class", metavar="COLUMN", help="the column to predict ('class')")
         parser.add_argument(

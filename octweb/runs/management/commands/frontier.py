@@ -24,7 +24,7 @@ MOST_LEAVES = 1 << 10
 class Command(TrainingCommand):
     help = (
         "All pairs of sensitivity and specificity (odt), or accuracy for each number of leaves (exact), that trees reach on "
-        "a CSV (also .gz), .xlsx or Parquet file."
+        "a CSV (also .gz), .xlsx, Parquet or Arrow file."
     )
     target_help = "the column to predict; odt needs two classes"
 

@@ -16,9 +16,7 @@ from trainer.workbench.requests import GoodRequest, WorkbenchSession, good_trees
 
 
 class Command(TrainingCommand):
-    help = (
-        "Count and list the trees that are nearly as good as the best one on a CSV (also .gz), .xlsx or Parquet file."
-    )
+    help = "Count and list the trees that are nearly as good as the best one on a CSV (also .gz), .xlsx, Parquet or Arrow file."
 
     def add_arguments(self, parser):
         super().add_arguments(parser)

@@ -14,7 +14,7 @@ from trainer.training.run import TrainRequest, save, train
 
 
 class Command(TrainingCommand):
-    help = "Most rows correct for each number of branchings, and for few coefficients, on a CSV (also .gz), .xlsx or Parquet file."
+    help = "Most rows correct for each number of branchings, and for few coefficients, on a CSV (also .gz), .xlsx, Parquet or Arrow file."
 
     def add_arguments(self, parser):
         super().add_arguments(parser)

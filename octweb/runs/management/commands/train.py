@@ -45,7 +45,7 @@ NEED_ROWS = (
 
 
 class Command(TrainingCommand):
-    help = "Train one tree on a CSV (also .gz), .xlsx or Parquet file, or on a folder of counts (`count`)."
+    help = "Train one tree on a CSV (also .gz), .xlsx, Parquet or Arrow file, or on a folder of counts (`count`)."
     target_required = False  # counts know theirs
 
     def add_arguments(self, parser):

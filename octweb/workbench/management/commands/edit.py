@@ -31,7 +31,9 @@ LOOK = 0.02  # seconds between looks at the file of requests
 
 
 class Command(TrainingCommand):
-    help = "Answer questions about wishes and good trees, line by line, on a CSV (also .gz), .xlsx or Parquet file."
+    help = (
+        "Answer questions about wishes and good trees, line by line, on a CSV (also .gz), .xlsx, Parquet or Arrow file."
+    )
 
     def add_arguments(self, parser):
         super().add_arguments(parser)

@@ -1,5 +1,5 @@
 """Tables as text, read by the checker's own code: CSV in any of the usual encodings and delimiters (also .gz), sheets of .xlsx
-workbooks, and Parquet.
+workbooks, Parquet and Arrow.
 
 Nothing is guessed from the rows: a file is read in each way in which its header has the columns that the model names, and the
 fingerprint tells which of them was used in the training. Files are read piece by piece.
@@ -49,8 +49,8 @@ def readings(
     the lines `skipped`, then with all lines, and first in the encoding that is `named`."""
     with path.open("rb") as stream:
         head = stream.read(4)
-    if head == b"PAR1":
-        yield _parquet(path, wanted), None
+    if head in (b"PAR1", b"ARRO"):
+        yield _columns(path, wanted, arrow=head == b"ARRO"), None
         return
     if not head:
         raise DataError("The file of rows is empty.")
@@ -199,16 +199,22 @@ def _pieces(records: Iterator[list[str]]) -> Iterator[list[list[str]]]:
         yield piece
 
 
-def _parquet(path: Path, wanted: Sequence[str]) -> Iterator[Piece]:
+def _columns(path: Path, wanted: Sequence[str], *, arrow: bool) -> Iterator[Piece]:
     try:
         import pyarrow as pa
         import pyarrow.parquet as parquet
     except ImportError as error:
-        raise DataError("Reading Parquet needs pyarrow. Install it, or give the rows as CSV.") from error
-    file = parquet.ParquetFile(path)
-    if absent := [name for name in wanted if name not in file.schema_arrow.names]:
+        raise DataError("Reading Parquet and Arrow needs pyarrow. Install it, or give the rows as CSV.") from error
+    file = pa.ipc.open_file(pa.OSFile(str(path))) if arrow else parquet.ParquetFile(path)
+    names = file.schema.names if arrow else file.schema_arrow.names
+    if absent := [name for name in wanted if name not in names]:
         raise DataError(f"The file has no column '{absent[0]}'. Give the file that the model was trained on.")
-    for batch in file.iter_batches(batch_size=PIECE, columns=list(dict.fromkeys(wanted)), use_threads=False):
+    batches = (
+        map(file.get_batch, range(file.num_record_batches))
+        if arrow
+        else file.iter_batches(batch_size=PIECE, columns=list(dict.fromkeys(wanted)), use_threads=False)
+    )
+    for batch in batches:
         yield [_column_text(batch.column(batch.schema.names.index(name)), pa) for name in wanted]
 
 
