@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 
 from trainer import Tree
+from trainer.data.problem import Problem
 from trainer.evaluate.verdict import Kind, base_rate, read_verdict
 from trainer.sklearn_api.estimators import make_classifier
-from trainer.table import ColumnKind, ColumnSchema
+from trainer.table import ColumnKind, ColumnSchema, Labels, numeric_table
+from trainer.training.run import TrainRequest, train
+from trainer.training.single_question import best_question
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import tree_from_json
 
@@ -50,6 +53,19 @@ def model(confusion: list[list[int]] | None, *, train: float = 0.9, **more: Any)
 COSTS = {"unit": "EUR", "best_constant": {"answer": "a", "cost": 40.0}}
 
 
+def with_single_question(correct: int) -> ModelFile:
+    """Three leaves, 45 of 50 unseen rows right, and a single question with `correct` of them."""
+    nodes: list[dict[str, Any]] = [
+        {"id": 0, "counts": [60, 40], "split": {"kind": "threshold", "feature": "age", "threshold": 1.0}, "left": 1, "right": 2},
+        {"id": 1, "counts": [55, 5], "class": "a"},
+        {"id": 2, "counts": [5, 35], "split": {"kind": "threshold", "feature": "age", "threshold": 2.0}, "left": 3, "right": 4},
+        {"id": 3, "counts": [5, 0], "class": "a"},
+        {"id": 4, "counts": [0, 35], "class": "b"},
+    ]  # fmt: skip
+    found = model([[27, 3], [2, 18]], certificate=OPTIMAL | {"single_question": {"correct": correct, "n": 50}})
+    return replace(found, tree=tree_from_json(nodes, schema=SCHEMA, classes=("a", "b")))
+
+
 def with_costs(cost: float) -> ModelFile:
     found = model([[27, 3], [2, 18]], certificate=OPTIMAL | {"costs": COSTS})
     test = found.metrics["test"] | {"cost": cost, "constant_cost": 40.0}
@@ -68,6 +84,8 @@ def with_costs(cost: float) -> ModelFile:
         (model([[20, 10], [8, 12]], parameters={"class_weight": "balanced"}), "other_aim", "all classes alike", {}),
         (model([[20, 10], [8, 12]], parameters={"recall": "b: 0.5"}), "other_aim", "trained for something else: recall of b ≥ 0.5", {}),
         (model([[27, 3], [2, 18]], certificate=OPTIMAL | {"status": "time_limit", "bound": 0.95, "gap": 0.05}), "open", "A better tree may exist", {}),
+        (with_single_question(45), "single", "One question does as well: the best one alone is right for 90.0\u202f%", {"depth": 1}),
+        (with_single_question(44), "good", "90.0\u202f% of new rows", {}),
         (with_costs(40.0), "worse", "cost 0.8\u202fEUR for each new row; always answering “a” costs 0.8\u202fEUR", {"depth": 2}),
         (with_costs(10.0), "good", "cost 0.2\u202fEUR for each new row", {}),
     ],
@@ -106,6 +124,37 @@ def test_base_rate_counts_unseen_rows_of_training_class() -> None:
     found = base_rate(model([[9, 1], [5, 35]]))
     assert found is not None
     assert found.to_json() == {"class": "a", "share": 0.2, "rows": "unseen"}
+
+
+@pytest.mark.parametrize("evaluation", [{"test_share": 0.4}, {"folds": 4}])
+def test_single_question_is_judged_on_the_same_unseen_rows(evaluation: dict[str, Any]) -> None:
+    """The class is whether x exceeds 0, with noise; a tree of depth 3 learns the noise."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(240, 4))
+    codes = ((X[:, 0] > 0) ^ (rng.random(240) < 0.15)).astype(np.int32)
+    labels = Labels(name="class", classes=("a", "b"), codes=codes)
+    found = train(
+        TrainRequest(table=numeric_table(X), labels=labels, method="exact", parameters={"depth": 3}, **evaluation)
+    )
+    metrics = found.model.metrics["cross_validation" if "folds" in evaluation else "test"]
+    single = found.model.certificate["single_question"]
+    assert single["n"] == metrics["n"]
+    assert single["correct"] >= metrics["correct"]
+    assert read_verdict(found.model).kind == "single"
+
+
+def test_best_question_has_the_fewest_errors_of_all_thresholds() -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(10):
+        X = rng.integers(0, 8, (40, 3)).astype(float)
+        codes = rng.integers(0, 3, 40).astype(np.int32)
+        problem = Problem(table=numeric_table(X), labels=Labels(name="class", classes=("a", "b", "c"), codes=codes))
+        tree = best_question(problem)
+        assert tree is not None
+        cuts = [(j, cut) for j in range(3) for cut in np.unique(X[:, j])]
+        sides = [(X[:, j] <= cut, X[:, j] > cut) for j, cut in cuts]
+        most = max(sum(np.bincount(codes[side], minlength=3).max() for side in pair) for pair in sides)
+        assert problem.correct(tree) == most
 
 
 def test_difference_within_interval_over_groups_may_be_chance() -> None:

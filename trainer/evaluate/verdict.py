@@ -23,7 +23,7 @@ from trainer.tree.numbers import THIN, number_text, points_text
 CHANCE = 0.05  # a difference with a larger p-value may be chance
 LEARNED_NOISE = 0.03  # largest lead of training accuracy over unseen accuracy without a warning
 
-Kind = Literal["unknown", "constant", "worse", "other_aim", "chance", "noise", "open", "good"]
+Kind = Literal["unknown", "constant", "worse", "other_aim", "chance", "single", "noise", "open", "good"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,6 +170,11 @@ def _less(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {"depth": depth - 1} if isinstance(depth, int) and depth > 1 else {}
 
 
+def _one(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings for a tree of one question."""
+    return {"depth": 1} if isinstance(parameters.get("depth"), int) else {}
+
+
 def _more(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings for a larger tree: a fifth of the price of a leaf, or one question more on each path."""
     penalty = float(parameters.get("leaf_penalty") or 0)
@@ -183,6 +188,7 @@ _STEPS = {
     "approve": "Ask for approval.",
     "hold_out": "Train again with a test share or with folds.",
     "less": "Try a smaller tree.",
+    "one": "Try a smaller tree.",
     "setting": "Change this setting.",
     "more": "Allow a larger tree.",
     "columns": "Add columns that tell the classes apart, or more rows.",
@@ -191,7 +197,7 @@ _STEPS = {
     "classes": "Look at the mistakes of each class.",
     "time": "Give the search more time.",
 }
-_SETTINGS = {"less": _less, "more": _more}
+_SETTINGS = {"less": _less, "one": _one, "more": _more}
 
 
 @dataclass(frozen=True)
@@ -247,6 +253,8 @@ def _judge_unseen(model: ModelFile, unseen: _Measured) -> _Finding:
             f"{compared} The difference may be chance.",
             "less" if noise else "more_rows" if unseen.in_folds else "rows",
         )
+    if single := _single_question(model, unseen):
+        return _Finding("single", f"{compared} {single}", "one")
     if noise:
         words = f"{compared} On its training rows it is right {noise} more often: it has probably learned noise."
         return _Finding("noise", words, "less")
@@ -324,6 +332,18 @@ def _noise(model: ModelFile, unseen: _Measured) -> str:
     if train is None or interval is None or train <= interval[1] or train - unseen.accuracy <= LEARNED_NOISE:
         return ""
     return f"{100 * (train - unseen.accuracy):.1f} points"
+
+
+def _single_question(model: ModelFile, unseen: _Measured) -> str:
+    """Return that one question gets at least as many unseen rows right as a tree of several; empty if it does not."""
+    single = model.certificate.get("single_question") or {}
+    n = single.get("n")
+    if model.tree.n_leaves <= 2 or not n or n != int(unseen.confusion.sum()) or _other_aim(model):
+        return ""
+    if single["correct"] < int(np.trace(unseen.confusion)):
+        return ""
+    share = points_text(single["correct"] / n)
+    return f"One question does as well: the best one alone is right for {share}{THIN}%."
 
 
 def _other_aim(model: ModelFile) -> str:

@@ -32,6 +32,7 @@ from trainer.table import Labels, Table, fingerprint
 from trainer.training.metrics import JudgedRows, crossed_metrics, held_out_costs, held_out_groups, metrics_of
 from trainer.training.proof_file import ProofLimits, write_proof
 from trainer.training.recovery import RecoveredRun, solution_from_progress
+from trainer.training.single_question import judge_best_question
 from trainer.training.summary import summary_of
 from trainer.training.supervised_thread import TICK, prepare, solve
 from trainer.tree.file import ModelFile
@@ -119,7 +120,7 @@ def train(
         metrics["cross_validation"], trees = _cross_validate(method, request, settings, monitor, folds)
         small = sum(len(one.nodes) for one in trees) <= MAX_FOLD_NODES
         fold_trees = [nodes_of_fold(one) for one in trees] if small else None
-    claim = certificate.to_json()
+    claim = certificate.to_json() | _best_question(request, tree, problem, (train_rows, test_rows), folds)
     if request.proof is not None and not monitor.cancelled:
         monitor.report(phase="proof")
         searched = searched_settings(problem, settings)
@@ -146,6 +147,23 @@ def train(
         certificate=certificate,
         summary=summary_of(model, certificate, problem, solution) | {"compile_seconds": monitor.compiled()},
     )
+
+
+def _best_question(
+    request: TrainRequest,
+    tree: Tree,
+    problem: Problem,
+    held_out: tuple[np.ndarray, np.ndarray],
+    folds: Folds | None,
+) -> dict[str, Any]:
+    """Return how often the best single question is right on the unseen rows; nothing for a tree that asks no more, or with costs."""
+    if tree.n_leaves <= 2 or problem.costs is not None or request.left is not None:
+        return {}
+    parts = [held_out] if folds is None else [(folds.training(f), folds.judged(f)) for f in range(request.folds)]
+    if not all(len(judged) for _, judged in parts):
+        return {}
+    weights = row_weights(request, np.arange(len(request.table)))
+    return judge_best_question(request.table, request.labels, weights, parts)
 
 
 def _held_out_costs(request: TrainRequest, settings: Settings, rows: np.ndarray) -> RowCosts | None:

@@ -25,7 +25,7 @@ THINNED = 2000  # pairs of a frontier, of which a file may leave some out
 MOST_WISHES = 10  # beyond which prices are not searched again
 CLOSED = Fraction(1, 10**6)  # a gap that is called closed
 STATUSES = {"optimal", "time_limit", "memory_limit", "cancelled", "heuristic", "secret_counts"}
-ASIDE = "solver solver_version seconds nodes cuts warm_start_objective unproved note weight_error unseen_looks"
+ASIDE = "solver solver_version seconds nodes cuts warm_start_objective unproved note weight_error unseen_looks single_question"
 # what a line of this checker is about; a file may say more, which is named and not judged
 # `training_rows`: digests in files of earlier versions, which no reader uses
 PARTS = """format format_version version name method target classes columns nodes parameters metrics certificate fingerprint rows

@@ -33,7 +33,7 @@ CERTIFICATE = {
     "mip_gap": "status", "scope": SCOPE, "splits_proved": "splits", "splits": "splits", "correct": "correct", "n": "n",
     "leaves": "leaves", "depth": "depth", "leaf_penalty": PRICES, "coefficient_penalty": PRICES, "goal": "required shares",
     "nodes": TOLD, "cuts": TOLD, "seconds": TOLD, "solver": TOLD, "solver_version": TOLD, "warm_start_objective": TOLD,
-    "unproved": TOLD, "note": TOLD, "weight_error": TOLD, "unseen_looks": TOLD, "wishes": "wish ", "optimum": "optimum without wishes",
+    "unproved": TOLD, "note": TOLD, "weight_error": TOLD, "unseen_looks": TOLD, "single_question": TOLD, "wishes": "wish ", "optimum": "optimum without wishes",
     "costs": "costs", "weights": "weights", "counts": "",
 }  # fmt: skip
 OWN_LINE = {"dynamic-programming", "interval-pruning", "wishes", "leaf-frontier", "coefficient-frontier", "frontier"}
@@ -55,7 +55,12 @@ PARAMETERS = {
 def test_each_part_that_a_file_can_have_is_listed():
     parts = {field.name for field in dataclasses.fields(ModelFile)} - {"tree", "class_type"}
     assert parts | {"format", "format_version", "classes", "columns", "nodes", "contract"} == set(PARTS)
-    kept = {field.name for field in dataclasses.fields(Certificate)} | {"wishes", "optimum", "unseen_looks"}
+    kept = {field.name for field in dataclasses.fields(Certificate)} | {
+        "wishes",
+        "optimum",
+        "unseen_looks",
+        "single_question",
+    }
     assert kept - {"evidence"} == set(CERTIFICATE)
 
 
