@@ -11,10 +11,12 @@ import numpy as np
 from trainer.certificate import Limits
 from trainer.data.problem import Problem
 from trainer.dtypes import CountArray
+from trainer.methods.base import Settings
 from trainer.methods.capabilities import Role
 from trainer.methods.cost import ProblemSize, upper_seconds
 from trainer.methods.monitor import Monitor
 from trainer.registry import method_for
+from trainer.solver_common.problem_setup import pose
 from trainer.table import Labels, Table
 from trainer.tree.nodes import Tree, training_counts
 
@@ -42,9 +44,12 @@ def best_question(problem: Problem) -> Tree | None:
     )
     if upper_seconds(greedy.cost, size) > LONGEST_SECONDS:
         return None
-    settings = greedy.settings({"depth": 1, "impurity": "error", "pruning": "0"})
-    solution = greedy.solve(replace(problem, warm_start=None), settings, Monitor(Limits()))
+    solution = greedy.solve(replace(problem, warm_start=None), _settings(), Monitor(Limits()))
     return problem.stored(problem.tree(solution.draft))
+
+
+def _settings() -> Settings:
+    return method_for(Role.ONE_QUICK).settings({"depth": 1, "impurity": "error", "pruning": "0"})
 
 
 def judge_best_question(
@@ -73,7 +78,7 @@ def judge_best_question(
     n = 0
     for trained, judged in parts:
         own = None if weights is None else weights[trained]
-        tree = best_question(Problem(table=table.take(trained), labels=labels.take(trained), weights=own))
+        tree = best_question(pose(table.take(trained), labels.take(trained), _settings(), weights=own))
         if tree is None or not len(judged):
             return {}
         other = None if weights is None else weights[judged]
