@@ -22,6 +22,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from trainer.certificate import Certificate
+from trainer.counts.folder import read_counts
+from trainer.counts.train import METHOD as COUNTED
+from trainer.counts.train import train_counts
 from trainer.data.costs import EACH_ROW
 from trainer.data.inspection import identifiers_in, warn_identifiers
 from trainer.data.integer_weights import WholeWeights, whole_weights
@@ -111,6 +114,35 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
                 warnings.warn(message, UserWarning, stacklevel=2)
         return self
 
+    def fit_counts(self, folder: str | Path) -> TreeClassifier:
+        """Train on a folder of counts that `octweb count` has written; no row is read (docs/counts.md).
+
+        Parameters
+        ----------
+        folder : str or Path
+            The folder. Its columns become `feature_names_in_`, its classes `classes_`.
+
+        Raises
+        ------
+        ParameterError
+            If the method is not `exact`, or a parameter asks for what counts do not tell.
+        DataError
+            If the folder is damaged.
+        """
+        if self._method.id != COUNTED:
+            raise ParameterError({"method": f"'{self._method.id}' needs rows. From counts: {COUNTED}."})
+        given = {p.name: getattr(self, p.name) for p in self._method.parameters}
+        changed = {p.name: given[p.name] for p in self._method.parameters if given[p.name] != p.default}
+        found = train_counts(read_counts(folder), changed)
+        self._fitted = found.model
+        self._search = None
+        self.tree_ = found.model.tree
+        self.certificate_ = found.certificate
+        self.classes_ = found.model.class_values
+        self.feature_names_in_ = np.array([column.name for column in self.tree_.schema], dtype=object)
+        self.n_features_in_ = len(self.feature_names_in_)
+        return self
+
     def save(self, path: str | Path, proof: bool = False) -> None:
         """Write the model file with its certificate, and the proof of its bound beside it.
 
@@ -132,12 +164,13 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a proof is asked of an estimator that was pickled since `fit`: it has lost the search.
+            If a proof is asked of an estimator that was pickled since `fit`, or that was fitted to counts: it has no search.
         """
         check_is_fitted(self)
         if proof and self._search is None:
             raise ValueError(
-                "There is nothing to prove with: a pickled estimator does not keep its search. Fit again, or save with proof=False."
+                "There is nothing to prove with: a pickled estimator does not keep its search, and counts are checked without one. "
+                "Fit again, or save with proof=False."
             )
         save_fitted(self._fitted, self.certificate_, Path(path), self._search if proof else None)
 

@@ -7,11 +7,13 @@ from itertools import combinations, pairwise
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from tests.trainer.counts.tables import KEY, TARGET, counted, random_rows, write_rows
+from trainer.check.recount import verdict, verify
 from trainer.counts import collect, source
 from trainer.counts.collect import CountRequest, packed
 from trainer.counts.collect import count as count_source
@@ -23,6 +25,7 @@ from trainer.counts.source import Source
 from trainer.counts.train import train_counts
 from trainer.data.reader import load
 from trainer.errors import DataError, InfeasibleError, ParameterError
+from trainer.sklearn_api.estimators import CartClassifier, ExactTreeClassifier
 from trainer.training.run import TrainRequest, train
 
 SETTINGS = ("leaf_penalty", "max_leaves", "min_leaf", "forbidden")
@@ -321,6 +324,30 @@ def test_a_folder_with_counts_is_not_written_over(tmp_path):
     with pytest.raises(DataError, match="holds counts already"):
         counted(path, tmp_path / "counts", bins=3)
     assert read_counts(tmp_path / "counts").sha256 == first.sha256
+
+
+def test_an_estimator_fits_counts_predicts_and_saves_what_is_proved(tmp_path):
+    path = write_rows(random_rows(np.random.default_rng(4), classes=3), tmp_path / "rows.csv")
+    counted(path, tmp_path / "counts", depth=2)
+    estimator = ExactTreeClassifier(depth=2, leaf_penalty=0.01).fit_counts(tmp_path / "counts")
+    frame = pd.read_csv(path)[list(estimator.feature_names_in_)]
+    table, _, _ = load(path, target=TARGET, ignore=[KEY])
+    expected = np.array(["c0", "c1", "c2"])[estimator.tree_.predict(table.matrix())]
+    assert (estimator.predict(frame) == expected).all()
+    estimator.save(tmp_path / "model.json")
+    assert verdict(verify(tmp_path / "model.json", tmp_path / "counts")) == "proved"
+    assert estimator.verdict_.sentence
+    assert estimator._html_repr()
+
+
+def test_an_estimator_refuses_counts_that_it_cannot_use(tmp_path):
+    counted(write_rows(random_rows(np.random.default_rng(4)), tmp_path / "rows.csv"), tmp_path / "counts", depth=2)
+    with pytest.raises(ParameterError, match="needs rows"):
+        CartClassifier().fit_counts(tmp_path / "counts")
+    with pytest.raises(ParameterError, match="class_weight"):
+        ExactTreeClassifier(depth=2, class_weight="balanced").fit_counts(tmp_path / "counts")
+    with pytest.raises(ValueError, match="counts are checked without one"):
+        ExactTreeClassifier(depth=2).fit_counts(tmp_path / "counts").save(tmp_path / "model.json", proof=True)
 
 
 def test_sums_of_large_counts_stay_exact(tmp_path):
