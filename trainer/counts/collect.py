@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -23,7 +24,7 @@ from trainer.counts.kernels import add_counts
 from trainer.counts.sets import number_of_sets
 from trainer.counts.source import Source
 from trainer.data.encoding import Scheme, encode_binary
-from trainer.data.formats.raw import RawTable
+from trainer.data.formats.raw import RawTable, as_text
 from trainer.data.parsing import ColumnParsing, ParsingChoices, reading_of
 from trainer.data.parsing.cells import Cells
 from trainer.data.reader import ModelRows, build_as_read, rows_for_model
@@ -34,6 +35,7 @@ from trainer.tree.document import write_atomically
 
 SAMPLE = 250_000  # rows from which questions are made; a source with up to twice as many is read whole
 BLOCK = 1 << 15  # rows that one call of the kernel counts: the words of a question then stay in the cache
+MOST_BINS = 1000
 SECONDS = 10.0  # between two states that are kept
 UNFINISHED = "unfinished"  # name of the files that keep the state of a pass
 NO_CLASS = "no class, or one that training does not have"
@@ -64,8 +66,10 @@ class CountRequest:
     threads: int = 0  # 0: one for each processor
 
 
-def count(request: CountRequest, folder: Path, report: Report | None = None) -> Counts:
-    """Count the rows of a source and write the folder of counts.
+def count(
+    request: CountRequest, folder: Path, report: Report | None = None, note: Callable[[str], None] | None = None
+) -> Counts:
+    """Count the rows of a source and write the folder of counts; `note` receives what was read in a special way.
 
     Raises
     ------
@@ -77,10 +81,19 @@ def count(request: CountRequest, folder: Path, report: Report | None = None) -> 
     say = report or (lambda phase, rows: None)
     _check(request)
     folder.mkdir(parents=True, exist_ok=True)
+    try:
+        return _count_into(request, folder, say, note or (lambda text: None))
+    except BaseException:
+        with suppress(OSError):  # a folder with something in it stays
+            folder.rmdir()
+        raise
+
+
+def _count_into(request: CountRequest, folder: Path, say: Report, note: Callable[[str], None]) -> Counts:
     source = Source(request.source, _structure(request))
     state = _State.kept(folder, _name_of(request, source))
     if state is None:
-        questions = request.questions or make_questions(request, source, say)
+        questions = request.questions or make_questions(request, source, say, note)
         check_size(len(questions), len(questions.classes), request.folds, request.depth)
         state = _State.begin(questions, request)
     _collect(request, source, state, folder, say)
@@ -112,19 +125,29 @@ def _check(request: CountRequest) -> None:
         raise ParameterError(
             {"suppress": f"name the smallest number that may be shown, at least 2; not {request.suppress}."}
         )
+    if not 2 <= request.bins <= MOST_BINS:
+        raise ParameterError(
+            {"bins": f"a numeric column gets 2 to {MOST_BINS} quantiles; {request.bins} were asked for."}
+        )
+    if request.threads < 0:
+        raise ParameterError({"threads": f"name a number of threads, or 0 for all processors; not {request.threads}."})
     if request.key == request.target:
         raise ParameterError({"key": "the target cannot deal the rows into folds."})
     check_size(0, 1, request.folds, request.depth)
 
 
-def make_questions(request: CountRequest, source: Source, report: Report) -> CountedQuestions:
+def make_questions(
+    request: CountRequest, source: Source, report: Report, note: Callable[[str], None]
+) -> CountedQuestions:
     """Return the questions that training would ask, from all rows or every k-th of them, and the classes of all rows."""
     parts, stride, rows = _sample(request, source, report)
     raw = _together(parts)
     options = dict(request.options)
     if request.key is not None:
         options["ignore"] = [*options.get("ignore", ()), request.key]
-    table, labels, _ = build_as_read(raw, reading_of(raw, request.given), target=request.target, **options)
+    table, labels, read = build_as_read(raw, reading_of(raw, request.given), target=request.target, **options)
+    for text in read.notes:  # they may quote cells, so the folder does not keep them
+        note(text)
     if len(labels.classes) < 2:
         raise DataError(f"Column '{request.target}' has one class only, so there is nothing to learn.")
     return CountedQuestions(
@@ -191,7 +214,8 @@ def _together(parts: Sequence[RawTable]) -> RawTable:
             if name not in part.names:
                 raise DataError(f"A file of the source has no column '{name}'. All files need the same columns.")
             found.append(part.column(name))
-        columns.append(_joined(name, found))
+        text = any(part.detected.format != "parquet" for part in parts)
+        columns.append(_joined(name, [as_text(column) for column in found] if text else found))
     lines = np.concatenate([part.line_numbers for part in parts])
     return RawTable(names=first.names, columns=tuple(columns), line_numbers=lines, detected=first.detected)
 

@@ -159,6 +159,10 @@ def test_parquet_csv_and_their_folder_count_the_same(tmp_path):
     second = counted(tmp_path / "rows.parquet", tmp_path / "parquet")
     assert (first.low == second.low).all()
     assert first.questions == replace(second.questions, asked=first.questions.asked)
+    write_rows([rows[0], *rows[1:9]], tmp_path / "both" / "a.csv")
+    pq.write_table(pa.table(typed).slice(8), tmp_path / "both" / "b.parquet")
+    both = counted(tmp_path / "both", tmp_path / "of-both")
+    assert (both.low == first.low).all()
 
 
 class Stopped(Exception):
@@ -299,6 +303,8 @@ def test_what_counts_do_not_tell_is_refused_by_name(tmp_path, parameters, name):
         ({"key": KEY}, "key"),
         ({"folds": 2, "key": TARGET}, "key"),
         ({"suppress": 1}, "suppress"),
+        ({"bins": 1}, "bins"),
+        ({"threads": -1}, "threads"),
         ({"suppress": 5, "folds": 2, "key": KEY}, "suppress"),
     ],
 )
@@ -307,6 +313,7 @@ def test_bad_requests_are_refused_by_name(tmp_path, changes, name):
     with pytest.raises(ParameterError) as caught:
         counted(path, tmp_path / "counts", **changes)
     assert list(caught.value.errors) == [name]
+    assert not (tmp_path / "counts").exists()
 
 
 def test_changed_numbers_are_refused(tmp_path):

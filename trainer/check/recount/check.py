@@ -57,10 +57,10 @@ def verify(model_path: str | Path, data_path: str | Path, proof_path: str | Path
     cannot be read.
     """
     model = _read_text(Path(model_path))
-    if (model.get("certificate") or {}).get("counts"):
-        if Path(data_path).is_dir():
-            return verify_counts(model, data_path)
-        return [unjudged("counts file", FROM_COUNTS, "basis")]
+    with damage():
+        counted = bool((model.get("certificate") or {}).get("counts"))
+    if counted:
+        return verify_counts(model, data_path) if Path(data_path).is_dir() else [unjudged("counts file", FROM_COUNTS, "basis")]
     with damage():
         found = structure(model)
     if any(f.verdict == "refuted" for f in found):

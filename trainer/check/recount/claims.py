@@ -31,7 +31,7 @@ ASIDE = "solver solver_version seconds nodes cuts warm_start_objective unproved 
 PARTS = """format format_version version name method target classes columns nodes parameters metrics certificate fingerprint rows
     reading training_rows contract"""
 CERTIFICATE = """method guarantee status objective bound gap mip_gap scope splits_proved splits correct n leaves depth leaf_penalty evidence
-    coefficient_penalty goal wishes optimum costs weights"""
+    coefficient_penalty goal wishes optimum costs weights counts"""
 SETS = "train test cross_validation"
 METRICS = "n correct accuracy confusion folds finished ended accuracies deviation leaves groups interval by_fold rows"
 ROWS = "used held_out folds weights fold_trees costs group time weight"

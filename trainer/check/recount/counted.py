@@ -156,12 +156,7 @@ def _of_counts(model: Model, counts: CountedRows) -> list[Finding]:
     if any(f.verdict == "refuted" for f in found):
         return [*found, unjudged("all further claims", "The count differs from the file.")]
     bound = _bound(model, counts)
-    return [*found, bound, *claims.optimal(model, [bound], value), *_unknown(model), *claims.provenance(model)]
-
-
-def _unknown(model: Model) -> list[Finding]:
-    """One line for each part of the file that neither this module nor the checker of rows knows."""
-    return claims.unknown({**model, "certificate": {n: v for n, v in model["certificate"].items() if n != "counts"}})
+    return [*found, bound, *claims.optimal(model, [bound], value), *claims.unknown(model), *claims.provenance(model)]
 
 
 def _secret(model: Model, correct: int, value: Fraction, rows: int) -> list[Finding]:

@@ -79,7 +79,9 @@ class ColumnReading:
 
     def to_json(self) -> dict[str, Any]:
         """What a model file keeps: enough to read other cells in the same way."""
-        record: dict[str, Any] = {"taken_for": self.taken_for, "reason": self.reason}
+        record: dict[str, Any] = {"taken_for": self.taken_for}
+        if self.reason:
+            record["reason"] = self.reason
         if self.number is not None:
             record |= {"decimal": self.number.decimal, "thousands": self.number.thousands}
             record |= {"unit": self.number.unit} if self.number.unit else {}

@@ -151,7 +151,7 @@ class ColumnParsing:
         """What a model file keeps that has the columns `names`; None if a clean file would be read in the same way."""
         own = self.for_target(target)
         kept = {
-            name: replace(column, choices=(), question="") for name, column in own.columns.items()
+            name: replace(column, choices=(), question="", reason="") for name, column in own.columns.items()
             if column.special and (name == target or not set(column.names).isdisjoint(names))
         }  # fmt: skip
         small = replace(own, columns=kept, given=ParsingChoices(**own.given.structure))

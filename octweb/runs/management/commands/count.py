@@ -120,7 +120,7 @@ class Command(BaseCommand):
             },
             threads=options["threads"],
         )
-        return count(request, Path(options["output"]), self._news())
+        return count(request, Path(options["output"]), self._news(), lambda text: self.stderr.write(f"note: {text}"))
 
     def _news(self) -> Report:
         """Return a report that writes how many rows were counted, at most every two seconds."""
