@@ -60,7 +60,11 @@ def verify(model_path: str | Path, data_path: str | Path, proof_path: str | Path
     with damage():
         counted = bool((model.get("certificate") or {}).get("counts"))
     if counted:
-        return verify_counts(model, data_path) if Path(data_path).is_dir() else [unjudged("counts file", FROM_COUNTS, "basis")]
+        return (
+            verify_counts(model, data_path)
+            if Path(data_path).is_dir()
+            else [unjudged("counts file", FROM_COUNTS, "basis")]
+        )
     with damage():
         found = structure(model)
     if any(f.verdict == "refuted" for f in found):
