@@ -78,8 +78,13 @@ def _leaf_points(points: Sequence[dict[str, Any]], style: Any, most: int) -> dic
     }
 
 
-def roc_figure(curve: Any, positive: str, negative: str, *, own: tuple[int, int]) -> dict[str, Any]:
-    """Plotly JSON of the ROC curve: a dot for each cut-off; `own` are the positives found and the others taken by the tree."""
+def roc_figure(
+    curve: Any, positive: str, negative: str, *, own: tuple[int, int], cheapest: tuple[int, int] | None = None
+) -> dict[str, Any]:
+    """Return Plotly JSON of the ROC curve: a dot for each cut-off.
+
+    `own` are the positives found and the others taken by the tree, `cheapest` those of the cut-off of least cost.
+    """
     x = 100 * curve.fall_out
     y = 100 * curve.recall
     hover, (one, other) = _cut_words(curve, positive, negative), short_names([positive, negative])
@@ -90,9 +95,14 @@ def roc_figure(curve: Any, positive: str, negative: str, *, own: tuple[int, int]
         yaxis=_share_axis(f"share of {one}", "found", range=[-2, 104]),
         hovermode="closest",
     )
-    tp, fp = own
-    here = _mark_point(100 * fp / max(1, curve.negatives), 100 * tp / max(1, curve.positives), "at its own cut-off")
-    return {"data": [_line([0, 100], [0, 100], "chance"), _curve(x, y, hover, "ROC"), here], "layout": layout}
+    marks = [(own, "this tree", "at its own cut-off", "circle", 12)]
+    if cheapest is not None:
+        marks.append((cheapest, "cheapest cut-off", "of the shares of the leaves", "diamond-open", 18))
+    points = [
+        _mark_point(100 * fp / max(1, curve.negatives), 100 * tp / max(1, curve.positives), words, name, symbol, size)
+        for (tp, fp), name, words, symbol, size in marks
+    ]
+    return {"data": [_line([0, 100], [0, 100], "chance"), _curve(x, y, hover, "ROC"), *points], "layout": layout}
 
 
 def recall_figure(curve: Any, positive: str, negative: str, *, own: tuple[int, int]) -> dict[str, Any]:
@@ -141,15 +151,22 @@ def _curve(x: Any, y: Any, hover: list[str], name: str) -> dict[str, Any]:
     }
 
 
-def _mark_point(x: float, y: float, words: str) -> dict[str, Any]:
+def _mark_point(
+    x: float, y: float, words: str, name: str = "this tree", symbol: str = "circle", size: int = 12
+) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "markers",
-        "name": "this tree",
+        "name": name,
         "x": [float(x)],
         "y": [float(y)],
-        "marker": {"color": "var(--proved)", "size": 12, "line": {"color": "var(--card)", "width": 1.5}},
-        "hovertemplate": f"<b>this tree</b> {words}<br>%{{x:.1f}}\u202f%, %{{y:.1f}}\u202f%<extra></extra>",
+        "marker": {
+            "color": "var(--proved)",
+            "size": size,
+            "symbol": symbol,
+            "line": {"color": "var(--card)", "width": 1.5},
+        },
+        "hovertemplate": f"<b>{name}</b> {words}<br>%{{x:.1f}}\u202f%, %{{y:.1f}}\u202f%<extra></extra>",
     }
 
 

@@ -17,10 +17,15 @@ from octweb.datasets import reader
 from octweb.datasets.model_rows import arrays_of
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import document_of, model_file
+from trainer.data.cost_text import read_costs
+from trainer.data.costs import EACH_ROW
+from trainer.data.problem import SettingNames, class_weighted
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.errors import TrainerError
 from trainer.goal import Goal
-from trainer.table import ColumnKind
+from trainer.table import ColumnKind, Labels
+from trainer.tree.file import ModelFile
+from trainer.tree.numbers import number_text
 
 TOLERANCE = 1e-9
 MAX_CELLS = 20_000_000  # larger data sets are not read for pages
@@ -133,11 +138,16 @@ def check_again(model: TreeModel) -> Check | None:
         return None
     file = model_file(model)
     codes = rows.codes[rows.training]
-    weights = rows.weights_of(rows.training)
+    weights = _training_weights(file, rows)
     correct = int(weights[file.tree.predict(rows.matrix[rows.training]) == codes].sum())
     n = int(weights.sum())
-    objective = _objective(model, file.tree.n_leaves, rows, file.tree.predict(rows.matrix[rows.training]))
+    predicted = file.tree.predict(rows.matrix[rows.training])
+    objective: float | None = _objective(model, file.tree.n_leaves, rows, predicted)
+    cost = _check_cost(file, rows, predicted)
     words = f"{correct:,} of {n:,} rows correct, objective {objective:.6g}"
+    if file.certificate.get("costs"):  # the objective is in weights of copies; the cost says the same in the unit
+        objective = None
+        words = f"{correct:,} of {n:,} rows correct" + ("" if cost is None else f", {cost[1]}")
     if not rows.same:
         return Check(
             agrees=False, correct=correct, n=n, objective=objective,
@@ -150,16 +160,62 @@ def check_again(model: TreeModel) -> Check | None:
             agrees=False, correct=correct, n=n, objective=objective,
             sentence=f"no: {said}, running its tree gives {correct:,} of {n:,}",
         )  # fmt: skip
-    if not math.isclose(objective, model.objective, abs_tol=TOLERANCE):
+    if cost is not None and not cost[0]:
+        reason = f"the file says {number_text(file.certificate['costs']['cost'])}"
+        return Check(agrees=False, correct=correct, n=n, objective=objective, sentence=f"no: {words}, but {reason}")
+    if objective is not None and not math.isclose(objective, model.objective, abs_tol=TOLERANCE):
         reason = f"the file says {model.objective:.6g}"
         return Check(agrees=False, correct=correct, n=n, objective=objective, sentence=f"no: {words}, but {reason}")
     return Check(agrees=True, correct=correct, n=n, objective=objective, sentence=f"yes, {words}")
 
 
+def _training_weights(file: ModelFile, rows: DatasetRows) -> np.ndarray:
+    """Return how much the training rows count in the objective, int64: their weights, with classes balanced as the parameters ask."""
+    own = rows.weights_of(rows.training)
+    labels = Labels(name=file.target, classes=tuple(file.tree.classes), codes=rows.codes[rows.training])
+    weighted = class_weighted({"class_weight": file.parameters.get("class_weight")}, labels, own)
+    return own if weighted is None else weighted
+
+
+def answer_costs(file: ModelFile, rows: DatasetRows, at: np.ndarray) -> FloatArray | None:
+    """Return what each answer costs in the rows at some positions, times their weights, float64 (rows, classes).
+
+    None for a model without costs, and where the rows are not those that the file lists costs for.
+    """
+    if not file.certificate.get("costs"):
+        return None
+    weights = rows.weights_of(at)[:, None]
+    if file.parameters.get("costs") == EACH_ROW:
+        listed = np.array((file.rows or {}).get("costs") or (), np.float64)
+        return listed[at] * weights if len(listed) == len(rows.codes) else None
+    names = tuple(column.name for column in file.tree.schema)
+    table = read_costs(file.parameters, SettingNames(columns=names, classes=tuple(file.tree.classes)))
+    if table is None:
+        return None
+    found = np.empty((len(at), len(table.classes)))
+    for true, terms in enumerate(table.terms):
+        own = rows.codes[at] == true
+        for answer, term in enumerate(terms):
+            cells = 1.0 if term.column is None else rows.matrix[at[own], names.index(term.column)]
+            found[own, answer] = float(term.factor) * cells
+    return found * weights
+
+
+def _check_cost(file: ModelFile, rows: DatasetRows, predicted: CodeArray) -> tuple[bool, str] | None:
+    """Return whether the answers cost on the training rows what the file says, and the cost in words; None if that is not known."""
+    values = answer_costs(file, rows, rows.training)
+    if values is None:
+        return None
+    stated = file.certificate["costs"]
+    cost = float(values[np.arange(len(predicted)), predicted].sum())
+    agrees = math.isclose(cost, stated["cost"], rel_tol=TOLERANCE, abs_tol=TOLERANCE + stated["rounding_error"])
+    return agrees, f"cost {number_text(cost)} {stated['unit']}".strip()
+
+
 def _objective(model: TreeModel, leaves: int, rows: DatasetRows, predicted: CodeArray) -> float:
     file = model_file(model)
     codes = rows.codes[rows.training]
-    weights = rows.weights_of(rows.training)
+    weights = _training_weights(file, rows)
     if file.certificate.get("goal"):
         goal = Goal.from_json(dict(file.certificate["goal"]))
         k = file.tree.classes.index(goal.positive)

@@ -6,6 +6,7 @@ They are made from the rows and are for the model's owner and administrators.
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 from django.http import Http404
 from drf_spectacular.types import OpenApiTypes
@@ -68,12 +69,22 @@ class _TwoClasses(APIView):
         if found is None:
             raise Http404("There are not two classes, or no such rows.")
         names = scene.tree.classes[positive], scene.tree.classes[1 - positive]
-        return Response(self.draw(found, *names, own=performance.own_cut(scene, part, positive)))
+        own = performance.own_cut(scene, part, positive)
+        return Response(self.draw(found, *names, own=own, **self.marks(scene, part, positive)))
+
+    def marks(self, scene: ModelScene, part: str, positive: int) -> dict[str, Any]:
+        """Return further points of the picture."""
+        return {}
 
 
 @extend_schema(parameters=[PART, POSITIVE], responses=FIGURE | PROBLEMS(400, 401, 403, 404, 429))
 class RocFigure(_TwoClasses):
-    """ROC curve: the cut-offs that the leaves of a tree of two classes offer."""
+    """ROC curve: the cut-offs that the leaves of a tree of two classes offer, and the cheapest one where answers have costs."""
+
+    def marks(self, scene: ModelScene, part: str, positive: int) -> dict[str, Any]:
+        """Return the cheapest cut-off."""
+        cheapest = performance.cheapest_cut(scene, part, positive)
+        return {} if cheapest is None else {"cheapest": (cheapest.found, cheapest.taken)}
 
 
 @extend_schema(parameters=[PART, POSITIVE], responses=FIGURE | PROBLEMS(400, 401, 403, 404, 429))

@@ -179,13 +179,15 @@ def widest(intervals: Iterable[Interval | None]) -> Interval | None:
     return max((own for own in found if own is not None), key=lambda own: own[1] - own[0])
 
 
-def of_costs(costs: FloatArray, n: FloatArray) -> Interval | None:
+def of_costs(costs: FloatArray, n: FloatArray, *, least: float = 0.0) -> Interval | None:
     """Return the interval of a cost per row that was counted on rows, or on groups of rows that belong together.
 
     Parameters
     ----------
     costs, n : float64 arrays of shape (groups,)
         Cost and weight of the rows of each group; of each row where rows have no groups.
+    least : float
+        The least possible cost per row; minus infinity for savings, which may be negative.
 
     Returns
     -------
@@ -206,7 +208,7 @@ def of_costs(costs: FloatArray, n: FloatArray) -> Interval | None:
     mean = float(costs[used].sum() / n[used].sum())
     low, high = np.quantile(_resampled(costs[used], n[used]), (1 - TAIL, TAIL))
     factor = float(stdtrit(groups - 1, TAIL)) / Z95 * math.sqrt(groups / (groups - 1))
-    return max(0.0, mean - factor * (mean - float(low))), mean + factor * (float(high) - mean)
+    return max(least, mean - factor * (mean - float(low))), mean + factor * (float(high) - mean)
 
 
 def _resampled(total: FloatArray, n: FloatArray) -> FloatArray:

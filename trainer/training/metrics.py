@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -51,16 +52,22 @@ def held_out_groups(tree: Tree, table: Table, codes: np.ndarray, weights: np.nda
     return judged.to_json(table, 0)
 
 
-def held_out_costs(tree: Tree, table: Table, costs: RowCosts | None) -> dict[str, Any]:
-    """Return the interval of the cost per held-out row, over rows or over their groups; nothing without costs."""
+def held_out_costs(tree: Tree, table: Table, costs: RowCosts | None, constant: int) -> dict[str, Any]:
+    """Return the intervals of the cost per held-out row, and of what the tree saves against the answer `constant` to all rows.
+
+    They are over rows, or over their groups; nothing without costs.
+    """
     if costs is None:
         return {}
     groups = np.arange(len(table)) if table.groups is None else table.groups.codes
     each = costs.weighted[np.arange(len(table)), tree.predict(table.matrix())].astype(np.float64)
-    interval = of_costs(
-        group_sums(each * float(costs.step), groups), group_sums(costs.weights.astype(np.float64), groups)
-    )
-    return {"cost_interval": None if interval is None else list(interval)}
+    saved = costs.weighted[:, constant].astype(np.float64) - each
+    n = group_sums(costs.weights.astype(np.float64), groups)
+    intervals = {
+        "cost_interval": of_costs(group_sums(each * float(costs.step), groups), n),
+        "saved_interval": of_costs(group_sums(saved * float(costs.step), groups), n, least=-math.inf),
+    }
+    return {name: None if own is None else list(own) for name, own in intervals.items()}
 
 
 class JudgedRows:

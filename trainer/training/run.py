@@ -192,7 +192,7 @@ def _metrics(
     weights = row_weights(request, rows)
     costs = _held_out_costs(request, settings, rows)
     held_out = metrics_of(tree, table.matrix(), codes, weights, costs, constant)
-    held_out |= held_out_groups(tree, table, codes, weights) | held_out_costs(tree, table, costs)
+    held_out |= held_out_groups(tree, table, codes, weights) | held_out_costs(tree, table, costs, constant)
     return {"train": training, "test": held_out}
 
 

@@ -82,6 +82,7 @@ def _performance(scene: ModelScene) -> dict[str, Any]:
         "mistakes": performance.mistakes(scene, part),
         "calibration": performance.calibration(scene) if part == "unseen" else [],
         "quality": performance.quality(scene, part, positive) if part != performance.FOLDS else None,
+        "cheapest": performance.cheapest_cut(scene, part, positive) if part in scene.parts else None,
         "costs": costs.costs(scene, part),
         "money": performance.money(scene),
         "positive": positive,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from octweb.registry.data import answer_costs
 from octweb.registry.workspace.node import path_rules
 from octweb.registry.workspace.scene import TRAINING, UNSEEN, ModelScene
 from trainer.evaluate.curves import Curve, brier, curve, drawn_area_interval
@@ -86,6 +88,7 @@ def money(scene: ModelScene) -> dict[str, Any] | None:
                 "interval": own.get("cost_interval"),
                 "constant": own["constant_cost"] / own["n"],
                 "saved": own["constant_cost"] - own["cost"],
+                "saved_interval": [own["n"] * end for end in own.get("saved_interval") or ()],
             }
             for words, own in measured
             if "cost" in own
@@ -247,6 +250,40 @@ def curve_of(scene: ModelScene, part: str, positive: int) -> Curve | None:
     if not counts.sum():
         return None
     return curve(_scores(scene, positive), counts[:, positive], counts[:, 1 - positive])
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheapestCut:
+    """The cut-off of least cost: the score from which on the class is answered, what it finds and takes, and costs per row."""
+
+    score: float
+    found: int
+    taken: int
+    cost: float
+    tree_cost: float
+    unit: str
+
+
+def cheapest_cut(scene: ModelScene, part: str, positive: int) -> CheapestCut | None:
+    """Return the cut-off whose answers cost least on the rows of a part, the strictest one among equals.
+
+    None without costs, without rows, and for other than two classes.
+    """
+    found = curve_of(scene, part, positive)
+    at = scene.part(part)
+    values = None if scene.rows is None else answer_costs(scene.file, scene.rows, at)
+    if found is None or values is None or scene.rows is None:
+        return None
+    leaves = scene.leaf_of[at]
+    scores = scene.tree.probabilities[leaves, positive]
+    totals = [float(np.where(scores >= cut, values[:, positive], values[:, 1 - positive]).sum()) for cut in found.score]
+    best = int(np.argmin(totals))
+    n = int(scene.rows.weights_of(at).sum())
+    own = float(values[np.arange(len(at)), scene.predicted[at]].sum())
+    return CheapestCut(
+        score=float(found.score[best]), found=int(found.tp[best]), taken=int(found.fp[best]), cost=totals[best] / n,
+        tree_cost=own / n, unit=scene.file.certificate["costs"]["unit"],
+    )  # fmt: skip
 
 
 def own_cut(scene: ModelScene, part: str, positive: int) -> tuple[int, int]:

@@ -9,6 +9,8 @@ import pytest
 
 from octweb.datasets import actions as datasets
 from octweb.registry import actions
+from octweb.registry.data import check_again
+from octweb.registry.parsed import model_file
 from octweb.registry.workspace import performance
 from octweb.registry.workspace.scene import ModelScene
 from trainer.training.run import TrainRequest, train
@@ -25,10 +27,10 @@ def table(owner, media):
     return datasets.create(owner=owner, file=io.BytesIO(text.encode()), source_name="t.csv", name="t", target="answer")
 
 
-def trained_on(table, owner, **parameters):
+def trained_on(table, owner, method="cart", **parameters):
     rows, labels = datasets.load(table)
-    asked = {"depth": 3, **parameters}
-    result = train(TrainRequest(table=rows, labels=labels, method="cart", parameters=asked, test_share=0.25))
+    asked = {"depth": 3 if method == "cart" else 2, **parameters}
+    result = train(TrainRequest(table=rows, labels=labels, method=method, parameters=asked, test_share=0.25))
     return actions.register(owner=owner, document=result.model.to_json(), dataset=table, title="T")
 
 
@@ -55,6 +57,8 @@ def test_money_of_a_trained_cost_is_beside_the_best_single_answer(table, owner, 
     cells = [cell["cost"] for row in performance.mistakes(scene, "unseen")["rows"] for cell in row["cells"]]
     assert all(text.endswith(" EUR") for text in cells if text)
     assert any(cells)
+    saved = money["rows"][0]
+    assert saved["saved_interval"][0] < saved["saved"] < saved["saved_interval"][1]
     client.force_login(owner)
     page = client.get(f"/models/{model.pk}/", {"mode": "performance"}).content.decode()
     assert "Cost of the answers" in page
@@ -64,3 +68,46 @@ def test_money_of_a_trained_cost_is_beside_the_best_single_answer(table, owner, 
     assert (
         "Cost of the answers" not in client.get(f"/models/{plain.model.pk}/", {"mode": "performance"}).content.decode()
     )
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("part", ["unseen", "training"])
+def test_cheapest_cut_is_that_of_all_cuts(table, owner, client, part):
+    model = trained_on(table, owner, costs="bad>good=5; good>bad=0.2*first", cost_unit="EUR")
+    scene = scene_of(model, owner)
+    at = scene.part(part)
+    codes = scene.rows.codes[at]
+    first = scene.rows.matrix[at, 0]
+    shares = np.array([scene.tree.nodes[leaf].counts[1] / scene.tree.nodes[leaf].rows for leaf in scene.leaf_of[at]])
+    totals = []
+    for cut in [*np.unique(shares), 2.0]:
+        answers = shares >= cut
+        totals.append(5 * ((codes == 0) & answers).sum() + (0.2 * first)[(codes == 1) & ~answers].sum())
+    found = performance.cheapest_cut(scene, part, 1)
+    assert found.cost == pytest.approx(min(totals) / len(at))
+    assert found.cost <= found.tree_cost + 1e-12
+    client.force_login(owner)
+    picture = client.get(f"/api/v1/models/{model.pk}/figures/roc/", {"part": part, "positive": 1}).json()
+    assert [line["name"] for line in picture["data"]][-2:] == ["this tree", "cheapest cut-off"]
+    page = client.get(f"/models/{model.pk}/", {"mode": "performance", "part": part}).content.decode()
+    assert "The diamond is the cheapest cut-off" in page
+    assert performance.cheapest_cut(scene_of(trained_on(table, owner), owner), part, 1) is None
+
+
+@pytest.mark.one_database
+def test_model_with_costs_is_counted_again_on_its_page(table, owner):
+    model = trained_on(table, owner, costs="bad>good=5; good>bad=0.2*first", cost_unit="EUR")
+    found = check_again(model)
+    assert found.agrees
+    assert found.sentence.startswith("yes, ")
+    assert " EUR" in found.sentence
+    document = model_file(model).to_json()
+    document["certificate"]["costs"]["cost"] += 1
+    lie = actions.register(owner=owner, document=document, dataset=table, title="L")
+    assert "but the file says" in check_again(lie).sentence
+
+
+@pytest.mark.one_database
+def test_model_with_balanced_classes_is_counted_again_on_its_page(table, owner):
+    found = check_again(trained_on(table, owner, method="exact", class_weight="balanced"))
+    assert found.agrees, found.sentence

@@ -93,6 +93,11 @@ def narrow_interval(document):
     document["metrics"]["test"]["cost_interval"] = [(3 * low + high) / 4, high]
 
 
+def narrow_savings(document):
+    low, high = document["metrics"]["test"]["saved_interval"]
+    document["metrics"]["test"]["saved_interval"] = [(3 * low + high) / 4, high]
+
+
 def no_interval(document):
     document["metrics"]["test"]["cost_interval"] = None
 
@@ -124,7 +129,7 @@ LIES = [
     other_parameters("a>b=5; b>a=0.2*width; c>c=1"), other_certificate("unit", "USD"), other_certificate("floor", 0.0),
     other_certificate("leaf_price", 3.0), other_certificate("least", 1.0), other_certificate("step", "1"),
     other_certificate("rounding_error", 0.5), other_certificate("costs", {}), better_cost, cheaper_test, cheaper_cell, dearer_constant, cost_of_folds, smallest_leaf,
-    lower_bound_of_errors, wrong_constant, other_answer, narrow_interval, no_interval,
+    lower_bound_of_errors, wrong_constant, other_answer, narrow_interval, narrow_savings, no_interval,
 ]  # fmt: skip
 
 

@@ -16,6 +16,7 @@ RESAMPLES = 2000
 MAX_GROUPS = 1000
 NORMAL = 1.959963984540054
 LEVEL = 0.95
+COST_INTERVALS = ("cost_interval", "saved_interval")
 STEPS = 200_000  # of an integral
 NEAR = 0.1  # of the width of an interval: draws of another NumPy differ by less
 
@@ -28,8 +29,8 @@ def grouped(model: dict[str, Any], data: TableRows) -> list[Finding]:
         given = metrics.get(name) or {}
         if "groups" in given or "interval" in given:
             found.append(_interval_finding(model, data, name, given))
-        if "cost_interval" in given:
-            found.append(_cost_finding(model, data, name, given["cost_interval"]))
+        if any(kind in given for kind in COST_INTERVALS):
+            found += [_cost_finding(model, data, name, given, kind) for kind in COST_INTERVALS if kind in given]
         if "by_fold" in given:
             found.append(_by_fold_finding(model, data, given["by_fold"]))
     return found
@@ -73,21 +74,26 @@ def _interval_finding(model: dict[str, Any], data: TableRows, name: str, given: 
     return recounted(claim, holds, words)
 
 
-def _cost_finding(model: dict[str, Any], data: TableRows, name: str, stated: Any) -> Finding:
-    """Return the line on the interval of the cost per held-out row."""
-    claim = f"metrics {name} cost interval"
+def _cost_finding(model: dict[str, Any], data: TableRows, name: str, given: dict[str, Any], kind: str) -> Finding:
+    """Return the line on the interval of the cost per held-out row, or of what the tree saves against the best constant answer."""
+    claim = f"metrics {name} {kind.replace('_', ' ')}"
+    stated = given[kind]
     rows = take_rows(data.rows, data.held_out)
     costs = answer_costs(model, rows)
     if costs is None or name != "test":
         return recounted(claim, False, "The file names no costs, or no rows that were held out.")
     answers = answers_of(model, model["nodes"], route(model["nodes"], model["columns"], rows))
     each = costs.values[np.arange(len(rows)), answers] * float(costs.step)
+    if kind == "saved_interval":
+        constant = model["classes"].index(model["certificate"]["costs"]["best_constant"]["answer"])
+        each = costs.values[:, constant] * float(costs.step) - each
     place = np.arange(len(rows))
     if data.bound.groups is not None:
         _, first, place = np.unique(data.bound.groups[data.held_out], return_index=True, return_inverse=True)
         place = np.argsort(np.argsort(first))[place]
-    own = _cost_interval(np.bincount(place, weights=each), np.bincount(place, weights=rows.plain))
-    words = "The interval of the cost per unseen row was drawn again."
+    least = 0.0 if kind == "cost_interval" else -math.inf
+    own = _cost_interval(np.bincount(place, weights=each), np.bincount(place, weights=rows.plain), least)
+    words = "The interval per unseen row was drawn again."
     if own is None or stated is None:
         return recounted(claim, own is stated, words)
     width = own[1] - own[0]
@@ -95,7 +101,7 @@ def _cost_finding(model: dict[str, Any], data: TableRows, name: str, stated: Any
     return recounted(claim, holds, words)
 
 
-def _cost_interval(total: np.ndarray, n: np.ndarray) -> tuple[float, float] | None:
+def _cost_interval(total: np.ndarray, n: np.ndarray, least: float) -> tuple[float, float] | None:
     """Percentiles of the cost per row over resampled groups, their distances widened for few groups."""
     total = total[n > 0]
     n = n[n > 0]
@@ -105,7 +111,7 @@ def _cost_interval(total: np.ndarray, n: np.ndarray) -> tuple[float, float] | No
     mean = float(total.sum() / n.sum())
     low, high = np.quantile(_ratios(total, n), ((1 - LEVEL) / 2, (1 + LEVEL) / 2))
     factor = _student(groups - 1) / NORMAL * math.sqrt(groups / (groups - 1))
-    return max(0.0, mean - factor * (mean - float(low))), mean + factor * (float(high) - mean)
+    return max(least, mean - factor * (mean - float(low))), mean + factor * (float(high) - mean)
 
 
 def _ratios(total: np.ndarray, n: np.ndarray) -> np.ndarray:
