@@ -1,0 +1,133 @@
+"""Trees with nothing but defaults: accuracy on unseen rows beside the most frequent class and pruned CART.
+
+python benchmarks/defaults.py [NAME …] [--command]
+
+Five stratified folds of 14 tables: three samples of scikit-learn, the others from OCTWEB_BENCH_DATA (default ../shared/data).
+`exact` is `ExactTreeClassifier().fit`. CART is scikit-learn's tree with the cost-complexity pruning of the best mean accuracy in five inner folds.
+With --command also `manage.py train --method exact --folds 5`, whose folds are its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from common import ROOT, data_folder, numeric
+from sklearn import datasets
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.tree import DecisionTreeClassifier
+
+from trainer import ExactTreeClassifier
+
+SAMPLES = ("breast_cancer", "iris", "wine")
+TABLES = (
+    "balance-scale", "banknote", "breast-cancer-wisconsin", "ecoli", "ionosphere", "parkinsons", "plrx", "seeds", "transfusion",
+    "vehicle", "wpbc",
+)  # fmt: skip
+FOLDS = 5
+
+
+class Figures(NamedTuple):
+    """Accuracy on unseen rows, and mean leaves, of each way; CPU seconds of all fits of `exact`."""
+
+    base: float
+    cart: float
+    cart_leaves: float
+    exact: float
+    exact_leaves: float
+    seconds: float
+
+
+def table(name: str) -> tuple[np.ndarray, np.ndarray] | None:
+    """X float64 (rows, columns) without empty cells, and class codes; None where the data are not here."""
+    if name in SAMPLES:
+        return getattr(datasets, f"load_{name}")(return_X_y=True)
+    folder = data_folder()
+    if folder is None:
+        return None
+    X, y = numeric(folder, name)
+    kept = ~np.isnan(X).any(axis=1)
+    return X[kept], y[kept]
+
+
+def pruned_cart(X: np.ndarray, y: np.ndarray) -> DecisionTreeClassifier:
+    """CART with the pruning that inner folds choose."""
+    alphas = DecisionTreeClassifier(random_state=0).cost_complexity_pruning_path(X, y).ccp_alphas
+    grid = {"ccp_alpha": np.unique(np.clip(alphas, 0, None))}
+    inner = StratifiedKFold(FOLDS, shuffle=True, random_state=1)
+    return GridSearchCV(DecisionTreeClassifier(random_state=0), grid, cv=inner).fit(X, y).best_estimator_
+
+
+def measure(X: np.ndarray, y: np.ndarray) -> Figures:
+    """Judge each way on the same folds."""
+    right = np.zeros(3, int)
+    leaves = np.zeros(2)
+    seconds = 0.0
+    for trained, judged in StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(X, y):
+        most = np.bincount(y[trained]).argmax()
+        cart = pruned_cart(X[trained], y[trained])
+        started = time.process_time()
+        exact = ExactTreeClassifier().fit(X[trained], y[trained])
+        seconds += time.process_time() - started
+        answers = (np.full(len(judged), most), cart.predict(X[judged]), exact.predict(X[judged]))
+        right += [int((own == y[judged]).sum()) for own in answers]
+        leaves += (cart.get_n_leaves(), exact.get_n_leaves())
+    shares = right / len(y)
+    return Figures(shares[0], shares[1], leaves[0] / FOLDS, shares[2], leaves[1] / FOLDS, seconds)
+
+
+def command(X: np.ndarray, y: np.ndarray) -> float:
+    """Return the accuracy on unseen rows that the command line prints."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.csv"
+        rows = pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])])
+        rows.assign(answer=[f"class {k}" for k in y]).to_csv(path, index=False)
+        asked = ["train", str(path), "--target=answer", "--method=exact", f"--folds={FOLDS}", "--json"]
+        done = subprocess.run(
+            [sys.executable, str(ROOT / "manage.py"), *asked], capture_output=True, text=True, check=True, cwd=ROOT
+        )
+    unseen = json.loads(done.stdout.splitlines()[-1])["unseen_accuracy"]
+    return float(unseen["accuracy"] if isinstance(unseen, dict) else unseen)
+
+
+def main() -> None:
+    """One line a table, and what holds of all."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*", default=(*SAMPLES, *TABLES))
+    parser.add_argument("--command", action="store_true", help="also by the command line")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    found: list[Figures] = []
+    head = "| table | rows × columns | most frequent | pruned CART | leaves | exact | leaves | s |"
+    print(head + (" octweb train |" if options.command else ""), flush=True)
+    print("|---|" + "---|" * (8 if options.command else 7), flush=True)
+    for name in options.names:
+        data = table(name)
+        if data is None:
+            print(f"{name} is not here; set OCTWEB_BENCH_DATA.", file=sys.stderr)
+            continue
+        own = measure(*data)
+        found.append(own)
+        cells = [name, f"{data[0].shape[0]} × {data[0].shape[1]}", f"{100 * own.base:.1f}", f"{100 * own.cart:.1f}"]
+        cells += [f"{own.cart_leaves:.1f}", f"{100 * own.exact:.1f}", f"{own.exact_leaves:.1f}", f"{own.seconds:.1f}"]
+        cells += [f"{100 * command(*data):.1f}"] if options.command else []
+        print(f"| {' | '.join(cells)} |", flush=True)
+    if found:
+        print(
+            f"\nAt least the most frequent class: {sum(f.exact >= f.base for f in found)} of {len(found)}; at least pruned CART: "
+            f"{sum(f.exact >= f.cart for f in found)}; mean leaves {np.mean([f.exact_leaves for f in found]):.1f}, of pruned CART "
+            f"{np.mean([f.cart_leaves for f in found]):.1f}."
+        )
+
+
+if __name__ == "__main__":
+    main()
