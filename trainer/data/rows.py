@@ -11,10 +11,11 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from trainer.data.build import suggestion
 from trainer.data.parsing.alike import Spellings
-from trainer.data.parsing.cells import LARGEST_EXACT, MARKS
+from trainer.data.parsing.cells import LARGEST_EXACT, MARKS, Cells
 from trainer.data.reader import NOT_TRAINED, refusing_columns
 from trainer.dtypes import FloatArray
 from trainer.errors import RowError
@@ -152,15 +153,30 @@ def _numbers(own: ColumnSchema, cells: list[Any], refused: bool) -> FloatArray:
         fine = np.isfinite(values).all() and (int not in types or bool((np.abs(values) < LARGEST_EXACT).all()))
         if fine and (own.kind is not ColumnKind.BINARY or np.isin(values, (0.0, 1.0)).all()):
             return values + 0.0
-    return np.array([_number(own, i, cell, refused) for i, cell in enumerate(cells)], np.float64)
+    texts = _numbers_in({cell.strip() for cell in cells if isinstance(cell, str)})
+    return np.array([_number(own, i, cell, texts, refused) for i, cell in enumerate(cells)], np.float64)
 
 
-def _number(own: ColumnSchema, i: int, cell: Any, refused: bool) -> float:
-    if cell is None or cell == "":
+def _numbers_in(texts: Collection[str]) -> dict[str, float]:
+    """Return the numbers that texts mean in a file: NaN for a mark of an empty cell; other texts are left out."""
+    words = [text for text in texts if text.isascii()]
+    if not words:
+        return {}
+    cells = Cells.of(pa.array(words, pa.string()))
+    values = cells.floats()
+    known = cells.marks | (~np.isnan(values) & ~cells.inexact)
+    return {cells.words[i]: float(values[i]) for i in np.flatnonzero(known)}
+
+
+def _number(own: ColumnSchema, i: int, cell: Any, texts: Mapping[str, float], refused: bool) -> float:
+    """Return the number that a JSON value means; texts, true and false mean what they mean in a file."""
+    if isinstance(cell, str):
+        cell = texts.get(cell.strip(), cell)
+        if isinstance(cell, float) and math.isnan(cell):
+            return _missing(own, i, refused)
+    if cell is None:
         return _missing(own, i, refused)
-    if isinstance(cell, bool) and own.kind is ColumnKind.BINARY:
-        return float(cell)
-    if isinstance(cell, bool) or not isinstance(cell, int | float):
+    if not isinstance(cell, int | float):
         raise _wrong(own, i, f"needs a number, but has {_what(cell)}")
     if isinstance(cell, float) and not math.isfinite(cell):
         raise _wrong(own, i, "needs a finite number, but has an infinite one or NaN")

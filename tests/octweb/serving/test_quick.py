@@ -146,9 +146,9 @@ def test_text_columns_and_notes_too(approved, secret, ways, monkeypatch):
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (b'{"rows": [{"width": true, "height": 1, "flag": 0}]}', "rows[0]: column 'width'"),
+        (b'{"rows": [{"width": [1], "height": 1, "flag": 0}]}', "rows[0]: column 'width'"),
         (b'{"rows": [{"width": 1, "height": 1, "flag": 0.5}]}', "'flag' is binary"),
-        (b'{"rows": [{"width": 1, "height": "1", "flag": 0}]}', "'height'"),
+        (b'{"rows": [{"width": 1, "height": "1 m", "flag": 0}]}', "'height'"),
         (b'{"rows": [{"width": 1, "height": 1, "flag": 0, "odd": 1}]}', "'odd'"),
         (b'{"rows": [{"width": 1e400, "height": 1, "flag": 0}]}', ""),
         (b'{"rows": [{"width": 9007199254740993, "height": 1, "flag": 0}]}', "2^53"),

@@ -15,7 +15,7 @@ from trainer.data.formats.parquet_file import PARQUET
 from trainer.data.formats.raw import RawTable
 from trainer.data.reader import rows_for_model
 from trainer.data.rows import UNKNOWN_CODE, parse_rows
-from trainer.errors import RowError
+from trainer.errors import DataError, RowError
 from trainer.table import ColumnKind, ColumnSchema, MissingPolicy
 
 SCHEMA = (
@@ -58,8 +58,11 @@ def test_unused_columns_may_be_absent():
             {"worst_area": 1},
             ["rows[1]: column 'worst_area' is not known", "Did you mean 'worst area'?", "needs 4 columns"],
         ),
-        (GOOD | {"worst area": "12"}, ["rows[1]", "'worst area'", "the text '12'"]),
-        (GOOD | {"worst area": True}, ["needs a number, but has true"]),
+        (GOOD | {"worst area": "12 m"}, ["rows[1]", "'worst area'", "the text '12 m'"]),
+        (GOOD | {"worst area": "9007199254740993"}, ["needs a number, but has the text"]),
+        (GOOD | {"worst area": "\ud800"}, ["needs a number"]),
+        (GOOD | {"worst area": " NA "}, ["has no value"]),
+        (GOOD | {"flag": "2"}, ["binary"]),
         (GOOD | {"worst area": None}, ["has no value"]),
         (GOOD | {"worst area": 10**400}, ["2^53"]),
         (GOOD | {"worst area": 2**53 + 1}, ["2^53"]),
@@ -157,3 +160,22 @@ def test_value_in_another_form_is_known_at_each_door(categories, cells, expected
     rows = rows_for_model(raw, schema)
     assert rows.table.columns[0].values.tolist() == expected
     assert rows.unknown == ({"c": expected.count(-1)} if -1 in expected else {})
+
+
+@pytest.mark.parametrize("word", ["1.5", " 2 ", "+3", "1e2", ".5", "true", "FALSE", "NA", "", "?", "1"])
+@pytest.mark.parametrize("kind", [ColumnKind.NUMERIC, ColumnKind.BINARY])
+def test_text_means_the_same_number_in_json_and_files(word, kind):
+    schema = (ColumnSchema(name="a", kind=kind, missing=MissingPolicy.LEARN),)
+    raw = read_csv(f'a,y\n"{word}",p\n'.encode())
+    try:
+        expected = rows_for_model(raw, schema).table.columns[0].values.tolist()
+    except DataError:
+        with pytest.raises(RowError):
+            parse_rows(schema, [0], [{"a": word}])
+        return
+    found = parse_rows(schema, [0], [{"a": word}]).matrix[:, 0].tolist()
+    assert np.array_equal(found, expected, equal_nan=True)
+
+
+def test_truth_is_a_number_in_json_as_in_files():
+    assert parse_rows(SCHEMA, range(4), [GOOD | {"worst area": True}]).matrix[0, 0] == 1.0
