@@ -581,3 +581,23 @@ def test_columns_can_be_selected_by_importance():
     assert chosen.get_support().tolist() == [True, False, True]
     kept = RFE(make_classifier("cart", depth=2), n_features_to_select=2).fit(X, y)
     assert kept.get_support().tolist() == [True, False, True]
+
+
+@pytest.mark.parametrize("method_id", ["cart", "exact", "exact-numeric", "oc1"])
+def test_class_of_weight_zero_keeps_its_column(method_id):
+    X = np.arange(24.0).reshape(-1, 1)
+    y = np.repeat(["a", "b", "c"], 8)
+    model = make_classifier(method_id, depth=2).fit(X, y, sample_weight=np.where(y == "b", 0.0, 1.0))
+    assert model.classes_.tolist() == ["a", "b", "c"]
+    shares = model.predict_proba(X)
+    assert shares.shape == (24, 3)
+    assert (shares[:, 1] == 0).all()
+    assert set(model.predict(X)) == {"a", "c"}
+    assert make_classifier(method_id, depth=2).fit(X, y, sample_weight=(y == "b").astype(float)).predict(X[:1]) == ["b"]
+
+
+def test_class_weight_of_zero_keeps_the_column():
+    X = np.arange(16.0).reshape(-1, 1)
+    y = np.repeat(["a", "b"], 8)
+    model = make_classifier("exact", depth=1, class_weight={"b": 0}).fit(X, y)
+    assert model.predict_proba(X).tolist() == [[1.0, 0.0]] * 16

@@ -220,9 +220,8 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
             table = table.take(kept)
             y = y[kept]
             weights = weights[kept]
-        # a class whose weights were rounded to nothing is still one that is known
-        rounded = counted is not None and counted.error
-        self.classes_ = known if rounded or given_costs is not None else np.unique(y)
+        # a class without weight is still one that is known, as in scikit-learn; a method of two classes needs two with weight
+        self.classes_ = np.unique(y) if self._method.two_classes and len(known) > 2 else known
         codes = np.searchsorted(self.classes_, y)
         if self._method.two_classes and len(self.classes_) > 2:
             # the first sentence is the one that scikit-learn's checks look for
