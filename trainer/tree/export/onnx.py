@@ -40,8 +40,9 @@ def to_onnx(tree: Tree, inputs: Inputs = "auto") -> bytes:
     """The serialised ONNX model of `tree`; raises DataError if it cannot be written.
 
     With `inputs="tensor"` the input is `X`, double (n, columns), categories as codes (their positions in the schema). With
-    "columns" there is an input (n, 1) for each column that the tree reads, called like the column (see `input_names`):
-    double for numeric and binary columns, string for categorical ones. "auto" takes columns where the tree reads text.
+    "columns" there is an input (n, 1) for each column of the schema, called like the column (see `input_names`): double for
+    numeric and binary columns, string for categorical ones. "auto" takes columns where one is text. The inputs do not depend on
+    what the tree asks, so a model that is trained again takes the same ones.
     ONNX has no text that is missing: an empty text is a text like others, and a missing cell is given as "(missing)" where that is
     a category of its column.
     """
@@ -67,10 +68,10 @@ def to_onnx(tree: Tree, inputs: Inputs = "auto") -> bytes:
 
 
 def input_names(tree: Tree) -> dict[int, str]:
-    """The input of each column that the tree reads, when inputs are columns: its name, unless that is empty or taken."""
+    """Return the input of each column, when inputs are columns: its name, unless that is empty or taken."""
     names: dict[int, str] = {}
-    for j in tree.used_columns or (0,):
-        name = tree.schema[j].name
+    for j, column in enumerate(tree.schema):
+        name = column.name
         names[j] = name if name and name not in OUTPUTS and not name.startswith("octweb:") else f"column:{j}:{name}"
     return names
 
@@ -78,7 +79,7 @@ def input_names(tree: Tree) -> dict[int, str]:
 def _by_column(tree: Tree, inputs: Inputs) -> bool:
     if not tree.schema or inputs == "tensor":
         return False
-    text = any(tree.schema[j].kind is ColumnKind.CATEGORICAL for j in tree.used_columns)
+    text = any(column.kind is ColumnKind.CATEGORICAL for column in tree.schema)
     return inputs == "columns" or text
 
 
