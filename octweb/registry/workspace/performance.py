@@ -81,7 +81,7 @@ def money(scene: ModelScene) -> dict[str, Any] | None:
         ],
         "rows": [
             {
-                "words": words,
+                "words": f"of weight, {own['rows']:,} {words}" if "rows" in own else words,
                 "n": own["n"],
                 "cost": own["cost"],
                 "per_row": own["cost_per_row"],
@@ -156,6 +156,7 @@ def mistakes(scene: ModelScene, part: str) -> dict[str, Any] | None:
             filter(None, (unseen_words(scene.file) * (part != TRAINING), weight_sentence(scene.file.certificate)))
         ),
         "shares_over": _shares_over(scene),
+        "counted": "of weight" if scene.file.certificate.get("weights") else "rows",
         "baseline": int(by_class.max()) / n if n else None,
         "majority": classes[int(by_class.argmax())],
         "opens": part in scene.parts,

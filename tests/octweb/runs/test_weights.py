@@ -188,6 +188,9 @@ def test_run_with_weights_makes_a_model_whose_pages_say_so(client, owner, datase
         page = client.get(reverse("registry:detail", args=[model.pk]), {"mode": mode}).content.decode()
         assert "Rows count by column &#x27;weight&#x27;" in page
     assert check_again(model).agrees
+    performance = client.get(reverse("registry:detail", args=[model.pk]), {"mode": "performance"}).content.decode()
+    assert "51 of weight, held out of the training" in performance
+    assert "the effective number of rows of equal weight" in " ".join(performance.split())
     assert "of weight, 42 training rows" in client.get(reverse("registry:detail", args=[model.pk])).content.decode()
     assert "Weight of rows" in client.get(reverse("runs:detail", args=[run.pk])).content.decode()
 
