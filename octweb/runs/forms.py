@@ -61,7 +61,7 @@ LABELS = {
 UNITS = {"leaf_penalty": "% of rows", "time_limit": "min", "depth": ""}
 HELP = {
     "depth": "One question gives two leaves, and each further one on a path at most doubles them.",
-    "leaf_penalty": "A leaf that wins fewer rows is not worth having. 0: every leaf is allowed.",
+    "leaf_penalty": "A leaf that wins fewer rows is not worth having. 0: every leaf is allowed, so the tree may learn noise.",
     "min_leaf": "Smaller leaves are not made.",
     "time_limit": "The best tree found by then is kept, with its gap.",
     "class_weight": "Balanced: every class counts the same, no matter how many rows it has.",
