@@ -188,6 +188,11 @@ def _parse_choices(
     # the select of a column whose reading is open says nothing about it
     kinds = {name: kind for name, kind in (choice.kinds or {}).items() if name not in still_open}
     choice = replace(choice, kinds=kinds or None)
+    if choice.ignore:
+        # the page shows these as left out, with their reason, before anybody chooses
+        features = [guess for guess in staged.guesses if guess.name != choice.target]
+        proposed = useless_columns(features, choice.kinds or {})
+        choice = replace(choice, ignore=[name for name in choice.ignore if name not in proposed])
     if choice.target is None or choice.target not in staged.names:
         choice = replace(choice, target=data.get("target") if data.get("target") in staged.names else None)
     return choice, unread

@@ -219,3 +219,14 @@ def test_row_names_of_r_stay_out_of_stored_rows(owner, media):
     found = api(owner).get(f"{API}{answer.json()['id']}/inspection/").json()
     assert ("identifier", "row names") in {(own["kind"], own["column"]) for own in found}
     assert [column.name for column in stored.load(Dataset.objects.get())[0].columns] == ["size"]
+
+
+def test_proposal_is_no_choice_after_reading_again(page, media):
+    url = start(page)
+    shown = page.get(url)
+    names = [c["name"] for c in shown.context["columns"]]
+    again = page.post(url, fields_of(shown) | {"reread": "1"})
+    assert again.context["chosen_out"] == []
+    assert any("'Id' was left out" in note for note in again.context["outlook"].notes)
+    left = page.post(url, fields_of(shown) | {f"role-{names.index('size')}": "ignored", "reread": "1"})
+    assert left.context["chosen_out"] == ["size"]
