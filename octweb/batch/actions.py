@@ -27,6 +27,7 @@ from octweb.jobs import queue
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.registry.models import TreeModel
 from trainer.data.formats.file_bytes import ARROW_MAGIC, GZIP_MAGIC, PARQUET_MAGIC, ZIP_MAGIC, refuse_other_formats
+from trainer.data.formats.workbook import holds_workbook
 from trainer.errors import DataError
 from trainer.explain.least import COLUMNS
 
@@ -203,5 +204,7 @@ def _look_at(file: File) -> None:
     file.seek(0)
     if not head:
         raise DataError("The file is empty. Choose a file with a header line and rows.")
-    if not head.startswith((PARQUET_MAGIC, ARROW_MAGIC, GZIP_MAGIC, ZIP_MAGIC)):
+    if head.startswith(ZIP_MAGIC) and holds_workbook(file.file):
+        file.seek(0)
+    elif not head.startswith((PARQUET_MAGIC, ARROW_MAGIC, GZIP_MAGIC)):
         refuse_other_formats(head)

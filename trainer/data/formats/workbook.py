@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 from xml.parsers import expat
 
 import numpy as np
@@ -65,12 +65,16 @@ def is_workbook(path: Path) -> bool:
     """Return whether the file is an .xlsx workbook; raises DataError if it cannot be read."""
     try:
         with path.open("rb") as stream:
-            if stream.read(len(ZIP_MAGIC)) != ZIP_MAGIC:
-                return False
-        with zipfile.ZipFile(path) as archive:
-            return WORKBOOK in archive.namelist()
+            return stream.read(len(ZIP_MAGIC)) == ZIP_MAGIC and holds_workbook(stream)
     except OSError as error:
         raise DataError(f"The file '{path.name}' cannot be read: {error.strerror or error}.") from error
+
+
+def holds_workbook(stream: IO[bytes]) -> bool:
+    """Return whether an archive has the parts of an .xlsx workbook."""
+    try:
+        with zipfile.ZipFile(stream) as archive:
+            return WORKBOOK in archive.namelist()
     except (zipfile.BadZipFile, ValueError):
         return False
 
