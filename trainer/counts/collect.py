@@ -214,8 +214,8 @@ def _together(parts: Sequence[RawTable]) -> RawTable:
             if name not in part.names:
                 raise DataError(f"A file of the source has no column '{name}'. All files need the same columns.")
             found.append(part.column(name))
-        text = any(part.detected.format != "parquet" for part in parts)
-        columns.append(_joined(name, [as_text(column) for column in found] if text else found))
+        plain = any(part.detected.format == "csv" for part in parts) and len({own.type for own in found}) > 1
+        columns.append(_joined(name, [as_text(own) for own in found] if plain else found))
     lines = np.concatenate([part.line_numbers for part in parts])
     return RawTable(names=first.names, columns=tuple(columns), line_numbers=lines, detected=first.detected)
 
@@ -223,6 +223,9 @@ def _together(parts: Sequence[RawTable]) -> RawTable:
 def _joined(name: str, arrays: list[pa.Array]) -> pa.Array:
     """Return the pieces of a column as one; whole numbers beside numbers become numbers."""
     types = {array.type for array in arrays}
+    if any(pa.types.is_dictionary(own) for own in types):  # declared categories; pieces may number them differently
+        arrays = [own if pa.types.is_dictionary(own.type) else as_text(own).dictionary_encode() for own in arrays]
+        return pa.chunked_array(arrays).unify_dictionaries().combine_chunks()
     if len(types) > 1 and all(pa.types.is_integer(t) or pa.types.is_floating(t) for t in types):
         arrays = [array.cast(pa.float64()) for array in arrays]
     elif len(types) > 1:

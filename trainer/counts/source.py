@@ -15,7 +15,7 @@ from trainer.data.formats.raw import RawTable
 from trainer.data.formats.read_file import read_table
 from trainer.errors import DataError
 
-ENDINGS = (".parquet", ".csv", ".csv.gz", ".tsv", ".txt", ".xlsx")
+ENDINGS = (".parquet", ".csv", ".csv.gz", ".tsv", ".txt", ".xlsx", ".arrow", ".feather")
 PIECE = 1 << 18  # rows of a piece
 LARGE = ReadLimits(bytes=10**13, unpacked_bytes=10**13, rows=10**11, columns=10**5, cells=10**13)
 

@@ -165,6 +165,19 @@ def test_parquet_csv_and_their_folder_count_the_same(tmp_path):
     assert (both.low == first.low).all()
 
 
+def test_declared_categories_of_numbers_stay_categories_in_all_files(tmp_path):
+    (tmp_path / "rows").mkdir()
+    regions = [["3", "1"], ["1", "2", "3"]]
+    for i, names in enumerate(regions):
+        region = pa.array([int(names[j % len(names)]) for j in range(30)]).dictionary_encode()
+        label = pa.array(["yes" if j % 3 else "no" for j in range(30)])
+        pq.write_table(pa.table({"region": region, TARGET: label}), tmp_path / "rows" / f"{i}.parquet")
+    counts = counted(tmp_path / "rows", tmp_path / "counts", options={})
+    assert [feature.name for feature in counts.questions.encoding.features] == ["region=1", "region=2", "region=3"]
+    at = place(3, {0})
+    assert counts.total[0][:, at].sum() == 15 + 10
+
+
 class Stopped(Exception):
     """The pass was ended from outside."""
 

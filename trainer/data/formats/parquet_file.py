@@ -96,15 +96,20 @@ def read_parquet(path: Path, limits: ReadLimits) -> RawTable:
 
 def _with_categories(table: pa.Table, file: pq.ParquetFile) -> pa.Table:
     """Return the table with the categories that its writer declared; Parquet itself keeps those of texts alone."""
-    packed = (file.metadata.metadata or {}).get(b"ARROW:schema")
-    if packed is None:
-        return table
-    declared = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(packed)))
+    declared = _declared_categories(file)
     for place, field in enumerate(table.schema):
-        own = declared.field(field.name) if declared.get_field_index(field.name) >= 0 else field
-        if pa.types.is_dictionary(own.type) and not pa.types.is_dictionary(field.type):
+        if field.name in declared and not pa.types.is_dictionary(field.type):
             table = table.set_column(place, field.name, table.column(place).dictionary_encode())
     return table
+
+
+def _declared_categories(file: pq.ParquetFile) -> frozenset[str]:
+    """Return the names of the columns that the writer of a file declared as categories."""
+    packed = (file.metadata.metadata or {}).get(b"ARROW:schema")
+    if packed is None:
+        return frozenset()
+    declared = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(packed)))
+    return frozenset(field.name for field in declared if pa.types.is_dictionary(field.type))
 
 
 def read_arrow(path: Path, limits: ReadLimits) -> RawTable:
@@ -187,14 +192,15 @@ class ParquetPieces:
                 yield RawTable(names=(), columns=(), line_numbers=numbers[start : start + size], detected=PARQUET)
             return
         for before, batch in self._batches(chosen, size):
-            yield _piece(batch, chosen, before)
+            yield _piece(_with_categories(pa.Table.from_batches([batch]), self._file), chosen, before)
 
     def read_all(self, wanted: Collection[str], size: int) -> Iterator[tuple[RawTable, pa.RecordBatch]]:
         """The same pieces, each beside all columns of its rows as they are in the file."""
         chosen = [name for name in self.names if name in wanted]
         self._refuse(wanted)
         for before, batch in self._batches(list(self.names), size):
-            yield _piece(batch.select(chosen), chosen, before), batch
+            part = _with_categories(pa.Table.from_batches([batch]).select(chosen), self._file)
+            yield _piece(part, chosen, before), batch
 
     def _refuse(self, wanted: Collection[str]) -> None:
         """Raise DataError for a file without rows, and for columns among `wanted` that cannot be read."""
@@ -213,11 +219,11 @@ class ParquetPieces:
                 before += batch.num_rows
 
 
-def _piece(batch: pa.RecordBatch, names: Collection[str], before: int) -> RawTable:
+def _piece(part: pa.Table, names: Collection[str], before: int) -> RawTable:
     return RawTable(
         names=tuple(names),
-        columns=tuple(parquet_column(pa.chunked_array([column])) for column in batch.columns),
-        line_numbers=np.arange(before + 1, before + batch.num_rows + 1),
+        columns=tuple(parquet_column(column) for column in part.columns),
+        line_numbers=np.arange(before + 1, before + part.num_rows + 1),
         detected=PARQUET,
     )
 
