@@ -52,7 +52,8 @@ def with_folds(model: ModelFile, study: Study, records: Sequence[FoldRecord]) ->
         model,
         metrics={**model.metrics, "cross_validation": metrics},
         parameters={**model.parameters, "folds": study.folds},
-        rows=rows_record(dataset.table, np.arange(len(dataset.table)), np.zeros(0, np.int64), folds, None, trees),
+        rows=rows_record(dataset.table, np.arange(len(dataset.table)), np.zeros(0, np.int64), folds, None, trees)
+        | ({"fold_questions": [record.questions for record in found]} if trees and found[0].questions else {}),
     )
 
 

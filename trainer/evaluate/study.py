@@ -25,6 +25,7 @@ from trainer.data.folds import MOST_FOLDS, Folds, assign_folds, check_evaluation
 from trainer.data.share_interval import WeightSums
 from trainer.dtypes import FloatArray
 from trainer.errors import DataError, ParameterError, TrainerError
+from trainer.methods.base import AUTO, Settings
 from trainer.registry import get
 from trainer.solver_common.problem_setup import costs_of
 from trainer.table import Labels, Table, fingerprint
@@ -161,6 +162,7 @@ class FoldRecord:
     squares: list[float] = field(
         default_factory=list
     )  # sums of squared weights: of all judged rows, of the correct ones
+    questions: dict[str, Any] = field(default_factory=dict)  # parameters of the questions, where the data chose them
 
     @property
     def identity(self) -> tuple[Any, ...]:
@@ -331,8 +333,16 @@ def _fold(task: _Task) -> FoldRecord:
         **_cost_record(result, costs, unseen.matrix()),
         tree=_tree_record(result.tree) if task.second < 0 and not task.test_share else [],
         by_group=_by_group(result.tree, task.dataset, outside),
+        questions=_chosen_questions(result.model.parameters, method.settings(parameters)),
         **_weight_sums(result.tree, task.dataset, outside),
     )
+
+
+def _chosen_questions(stated: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
+    """Return the parameters of the questions that the data chose, as the model states them."""
+    if settings.get("bins") != AUTO:
+        return {}
+    return {name: stated[name] for name in ("binarise", "bins", "extra_thresholds")}
 
 
 def _most_frequent(dataset: StudyDataset, rows: np.ndarray) -> int:

@@ -108,6 +108,11 @@ def file_parameters(problem: Problem, settings: Settings) -> dict[str, Any]:
     return values | {name: value for name, value in problem.question_settings.items() if name in values}
 
 
+def chosen_questions(problem: Problem, settings: Settings) -> dict[str, Any]:
+    """Return the parameters of the questions that were chosen for the rows; nothing where the settings state them."""
+    return problem.question_settings if settings.get("bins") == AUTO else {}
+
+
 def limits_of(settings: Settings) -> Limits:
     """Time, memory and threads as the settings ask."""
     return Limits(

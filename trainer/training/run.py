@@ -27,7 +27,14 @@ from trainer.methods.base import Method, Settings, Solution
 from trainer.methods.monitor import Monitor, Sink
 from trainer.methods.scope import scope_of
 from trainer.registry import METHODS, get
-from trainer.solver_common.problem_setup import costs_of, file_parameters, limits_of, pose, searched_settings
+from trainer.solver_common.problem_setup import (
+    chosen_questions,
+    costs_of,
+    file_parameters,
+    limits_of,
+    pose,
+    searched_settings,
+)
 from trainer.table import Labels, Table, fingerprint
 from trainer.training.metrics import JudgedRows, crossed_metrics, held_out_costs, held_out_groups, metrics_of
 from trainer.training.proof_file import ProofLimits, write_proof
@@ -114,10 +121,11 @@ def train(
     )
     metrics = _metrics(request, tree, test_rows, problem, settings)
     fold_trees = None
+    questions: list[dict[str, Any]] = []
     if folds is not None and (monitor.cancelled or request.left is not None):
         folds = None
     if folds is not None:
-        metrics["cross_validation"], trees = _cross_validate(method, request, settings, monitor, folds)
+        metrics["cross_validation"], trees, questions = _cross_validate(method, request, settings, monitor, folds)
         small = sum(len(one.nodes) for one in trees) <= MAX_FOLD_NODES
         fold_trees = [nodes_of_fold(one) for one in trees] if small else None
     claim = certificate.to_json() | _best_question(request, tree, problem, (train_rows, test_rows), folds)
@@ -137,7 +145,8 @@ def train(
         metrics=metrics,
         certificate=claim,
         fingerprint=fingerprint(problem.table, problem.labels),
-        rows=rows_record(request.table, train_rows, test_rows, folds, request.weights, fold_trees, request.costs),
+        rows=rows_record(request.table, train_rows, test_rows, folds, request.weights, fold_trees, request.costs)
+        | ({"fold_questions": questions} if fold_trees and any(questions) else {}),
         reading=request.table.reading,
         class_type=request.labels.type,
     )
@@ -419,10 +428,14 @@ def row_weights(request: TrainRequest, rows: np.ndarray) -> np.ndarray | None:
 
 def _cross_validate(
     method: Method, request: TrainRequest, settings: Settings, monitor: Monitor, folds: Folds
-) -> tuple[dict[str, Any], list[Tree]]:
-    """Accuracy of the same method and settings on rows it has not seen, and the trees; each fold has the time limit for itself."""
+) -> tuple[dict[str, Any], list[Tree], list[dict[str, Any]]]:
+    """Return the accuracy of the same method and settings on rows it has not seen, the trees, and how their questions were made.
+
+    Each fold has the time limit for itself, and chooses its thresholds for itself where the settings leave them open.
+    """
     codes = request.labels.codes
     trees: list[Tree] = []
+    questions: list[dict[str, Any]] = []
     k = len(request.labels.classes)
     confusion = np.zeros((k, k), np.int64)
     accuracies = []
@@ -450,12 +463,17 @@ def _cross_validate(
         result = metrics_of(tree, judged.matrix(), codes[test], row_weights(request, test))
         judged_rows.add(tree, judged, codes[test], row_weights(request, test))
         trees.append(tree)
+        questions.append(chosen_questions(problem, settings))
         accuracies.append(result["accuracy"])
         leaves.append(tree.n_leaves)
         confusion += np.asarray(result["confusion"])
     if len(accuracies) < request.folds:
         reason = {"ended": ended} if ended else {}
-        return {"folds": request.folds, "finished": len(accuracies), "accuracies": accuracies, **reason}, trees
+        return (
+            {"folds": request.folds, "finished": len(accuracies), "accuracies": accuracies, **reason},
+            trees,
+            questions,
+        )
     counts = int(np.trace(confusion)), int(confusion.sum())
     found = crossed_metrics(request.folds, accuracies, leaves, confusion, counts)
     table = request.table
@@ -463,7 +481,7 @@ def _cross_validate(
         found |= judged_rows.to_json(table, request.folds)
     if table.groups is not None or table.times is not None:
         found["by_fold"] = folds.counts(codes, k)
-    return found, trees
+    return found, trees, questions
 
 
 def _forward_cancel(outer: Monitor, inner: Monitor) -> threading.Event:

@@ -79,6 +79,27 @@ def test_choice_with_a_limit_takes_few_thresholds(name):
     assert choose_bins(EXACT, {name: 2}, lambda scheme, bins: 10, size).scheme is Scheme.QUANTILE_THRESHOLDS
 
 
+def test_each_fold_chooses_its_thresholds_and_is_checked(tmp_path):
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(260, 6))
+    rows = pd.DataFrame(X, columns=[f"c{j}" for j in range(6)])
+    rows["class"] = np.where(X[:, 0] * X[:, 1] + rng.normal(size=260) / 2 > 0, "a", "b")
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    table, labels, _ = load(tmp_path / "rows.csv", target="class", ignore=[])
+    result = train(TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 2}, folds=3))
+    chosen = result.model.rows["fold_questions"]
+    assert len({one["extra_thresholds"] for one in chosen}) == 3  # each by its own rows
+    save(result.model, tmp_path / "model.json")
+    found = verify(tmp_path / "model.json", tmp_path / "rows.csv")
+    assert [f.detail for f in found if f.verdict == "refuted"] == []
+    document = json.loads((tmp_path / "model.json").read_text())
+    document["rows"]["fold_questions"][0]["bins"] = 9
+    document["rows"]["fold_questions"][0]["extra_thresholds"] = ""
+    (tmp_path / "model.json").write_text(json.dumps(document))
+    found = verify(tmp_path / "model.json", tmp_path / "rows.csv")
+    assert [f.claim for f in found if f.verdict == "refuted"] == ["metrics cross_validation"]
+
+
 def test_model_file_states_the_chosen_thresholds_and_is_checked(tmp_path):
     """A file with quantiles and thresholds of CART is checked from its rows, and gives the same tree when trained again."""
     rng = np.random.default_rng(1)

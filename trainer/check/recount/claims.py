@@ -34,7 +34,7 @@ CERTIFICATE = """method guarantee status objective bound gap mip_gap scope split
     coefficient_penalty goal wishes optimum costs weights counts"""
 SETS = "train test cross_validation"
 METRICS = "n correct accuracy confusion folds finished ended accuracies deviation leaves groups interval by_fold rows"
-ROWS = "used held_out folds weights fold_trees costs group time weight"
+ROWS = "used held_out folds weights fold_trees fold_questions costs group time weight"
 COLUMN = "name kind categories missing unit special decimals change_unit fill fill_seen"
 COST_METRICS = "cost cost_per_row constant_cost cost_confusion cost_interval saved_interval"
 COSTS = "unit costs step rounding_error cost cost_per_row floor leaf_price best_constant least"

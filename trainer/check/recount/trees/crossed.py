@@ -17,6 +17,8 @@ from trainer.check.recount.trees.counts import confusion_of, count_nodes, metric
 from trainer.check.recount.trees.held import check_tree
 
 CLAIM = "metrics cross_validation"
+CHOSEN = {5, 9, 17, 33}  # quantiles among which the data choose
+QUESTIONS = {"binarise", "bins", "extra_thresholds"}  # parameters that a fold chooses for itself
 
 
 def crossed(model: dict[str, Any], data: TableRows) -> list[Finding]:
@@ -42,10 +44,23 @@ def _fold(model: dict[str, Any], data: TableRows, f: int, nodes: list[dict[str, 
     """The confusion matrix of the rows of a fold, or what is wrong with its tree: what must hold of the tree of the file, but no bound."""
     seen = take_rows(data.rows, data.trains_for(f))
     rows = replace(seen, weights=weighed(model, seen.labels, seen.plain, np.ones(len(seen), bool)))
-    trouble, _ = check_tree(model, nodes, rows)
+    own = _with_own_questions(model, f)
+    if not {model["parameters"].get("bins"), own["parameters"].get("bins")} <= CHOSEN and own is not model:
+        return f"The data of fold {f + 1} chose its questions, and the parameters state questions that no data chose."
+    trouble, _ = check_tree(own, nodes, rows)
     if trouble:
         return f"The tree of fold {f + 1} does not hold: {trouble}"
     return confusion_of(model, nodes, count_nodes(model, nodes, unweighted(take_rows(data.rows, data.fold == f)))[1])
+
+
+def _with_own_questions(model: dict[str, Any], f: int) -> dict[str, Any]:
+    """The model with the questions of a fold, which chose them by the rows that it trained on; raises ValueError for other parameters."""
+    listed = (model.get("rows") or {}).get("fold_questions")
+    if listed is None:
+        return model
+    if set(listed[f]) != QUESTIONS:
+        raise ValueError("a fold states more than its questions")
+    return model | {"parameters": model["parameters"] | listed[f]}
 
 
 def _fold_means(given: dict[str, Any], trees: list[Any], tables: list[np.ndarray], words: str) -> Finding:
