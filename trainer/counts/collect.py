@@ -36,6 +36,7 @@ from trainer.tree.document import write_atomically
 SAMPLE = 250_000  # rows from which questions are made; a source with up to twice as many is read whole
 BLOCK = 1 << 15  # rows that one call of the kernel counts: the words of a question then stay in the cache
 MOST_BINS = 1000
+MOST_CLASSES = 1000
 SECONDS = 10.0  # between two states that are kept
 UNFINISHED = "unfinished"  # name of the files that keep the state of a pass
 NO_CLASS = "no class, or one that training does not have"
@@ -91,12 +92,14 @@ def count(
 
 def _count_into(request: CountRequest, folder: Path, say: Report, note: Callable[[str], None]) -> Counts:
     source = Source(request.source, _structure(request))
-    state = _State.kept(folder, _name_of(request, source))
+    digests = [source.digest(file) for file in range(len(source.files))]
+    name = _name_of(request, source, digests)
+    state = _State.kept(folder, name)
     if state is None:
         questions = request.questions or make_questions(request, source, say, note)
         check_size(len(questions), len(questions.classes), request.folds, request.depth)
-        state = _State.begin(questions, request)
-    _collect(request, source, state, folder, say)
+        state = _State.begin(name, questions, request)
+    _collect(request, source, state, digests, folder, say)
     counts = state.result(request, source)
     counts = suppressed(counts, request.suppress) if request.suppress else counts
     write_counts(counts, folder)
@@ -180,6 +183,10 @@ def _sample(request: CountRequest, source: Source, report: Report) -> tuple[list
         for i, word in enumerate(words.words):
             if word not in first:
                 first[word] = _take(raw, np.flatnonzero(words.index == i)[:1])
+        if len(first) > MOST_CLASSES:
+            raise DataError(
+                f"Column '{request.target}' has more than {MOST_CLASSES:,} different values: these are no classes. Choose another target."
+            )
         kept.append(_every(np.arange(rows, rows + len(raw)), raw, stride))
         rows += len(raw)
         while sum(len(index) for index, _ in kept) > 2 * SAMPLE:
@@ -249,10 +256,10 @@ class _State:
     unknown: Counter[str] = field(default_factory=Counter)
 
     @classmethod
-    def begin(cls, questions: CountedQuestions, request: CountRequest) -> _State:
+    def begin(cls, name: str, questions: CountedQuestions, request: CountRequest) -> _State:
         sets = number_of_sets(len(questions), request.depth)
         numbers = np.zeros((max(request.folds, 1), len(questions.classes), sets), np.int64)
-        return cls(name="", questions=questions, numbers=numbers)
+        return cls(name=name, questions=questions, numbers=numbers)
 
     def keep(self, folder: Path) -> None:
         """Write the state; the description comes last and names the numbers, so that the two always belong together."""
@@ -322,7 +329,7 @@ class _State:
         )
 
 
-def _name_of(request: CountRequest, source: Source) -> str:
+def _name_of(request: CountRequest, source: Source, digests: Sequence[str]) -> str:
     """Return a digest of the request and its files, by which a pass that was stopped is known again."""
     questions = None if request.questions is None else request.questions.to_json()
     record = {
@@ -330,14 +337,15 @@ def _name_of(request: CountRequest, source: Source) -> str:
         "questions": questions,
         "given": request.given.to_json(),
         "options": repr(sorted(request.options.items())),
-        "files": [[source.name(i), source.digest(i)] for i in range(len(source.files))],
+        "files": [[source.name(i), digest] for i, digest in enumerate(digests)],
     }
     return sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
 
 
-def _collect(request: CountRequest, source: Source, state: _State, folder: Path, report: Report) -> None:
-    """Count all rows from where the state stands."""
-    state.name = _name_of(request, source)
+def _collect(
+    request: CountRequest, source: Source, state: _State, digests: Sequence[str], folder: Path, report: Report
+) -> None:
+    """Count all rows from where the state stands. Raises DataError for a file that changed meanwhile."""
     encoding = state.questions.encoding
     used = sorted({feature.column for feature in encoding.features})
     reading = ColumnParsing.from_json(state.questions.reading)
@@ -349,7 +357,7 @@ def _collect(request: CountRequest, source: Source, state: _State, folder: Path,
         done = sum(part.rows for part in state.parts) + state.file_rows
         for piece in source.pieces(wanted, first=state.file, start=state.start):
             if piece.file != state.file:
-                _end_file(state, source)
+                _end_file(state, source, digests)
             bits, groups = _rows_of(piece.rows, state, request, reading, used)
             _add(bits, groups, state.numbers, request.depth, pool, threads)
             state.start = piece.start + len(piece.rows)
@@ -359,11 +367,14 @@ def _collect(request: CountRequest, source: Source, state: _State, folder: Path,
             if time.monotonic() - last > SECONDS:
                 state.keep(folder)
                 last = time.monotonic()
-    _end_file(state, source)
+    _end_file(state, source, digests)
 
 
-def _end_file(state: _State, source: Source) -> None:
-    state.parts.append(Part(name=source.name(state.file), sha256=source.digest(state.file), rows=state.file_rows))
+def _end_file(state: _State, source: Source, digests: Sequence[str]) -> None:
+    digest = source.digest(state.file)
+    if digest != digests[state.file]:
+        raise DataError(f"{source.name(state.file)} was changed while it was counted. Count again.")
+    state.parts.append(Part(name=source.name(state.file), sha256=digest, rows=state.file_rows))
     state.file += 1
     state.start = 0
     state.file_rows = 0

@@ -217,7 +217,10 @@ def check_size(questions: int, classes: int, folds: int, depth: int) -> int:
 
 
 def suppressed(counts: Counts, least: int) -> Counts:
-    """Return the counts with each number from 1 to `least` − 1 as the interval of these numbers. Raises ParameterError."""
+    """Return the counts with each number from 1 to `least` − 1 as the interval of these numbers. Raises ParameterError.
+
+    Reasons for which so few rows are left out are not stated.
+    """
     if least < 2:
         raise ParameterError({"suppress": f"numbers below {least} are to be kept secret: name at least 2."})
     if counts.suppress:
@@ -227,7 +230,11 @@ def suppressed(counts: Counts, least: int) -> Counts:
     low[secret] = 1
     high = counts.high.copy()
     high[secret] = least - 1
-    return replace(counts, low=low, high=high, suppress=least)
+    own = {
+        name: {reason: n for reason, n in getattr(counts, name).items() if n >= least}
+        for name in ("left_out", "unknown")
+    }
+    return replace(counts, low=low, high=high, suppress=least, left_out=own["left_out"], unknown=own["unknown"])
 
 
 def merge(several: Sequence[Counts]) -> Counts:

@@ -258,6 +258,36 @@ def test_rows_that_no_question_can_answer_are_left_out_and_counted(tmp_path):
     assert counts.left_out[collect.NO_CLASS] == 2
 
 
+def test_few_rows_that_are_left_out_are_kept_secret_too(tmp_path):
+    rows = [
+        ["a", "b", TARGET],
+        *([str(i % 5), str(i % 3), "no" if i % 2 else "yes"] for i in range(30)),
+        ["1", "1", ""],
+    ]
+    counts = counted(write_rows(rows, tmp_path / "rows.csv"), tmp_path / "counts", suppress=5, options={})
+    assert counts.left_out == {}
+    assert counted(tmp_path / "rows.csv", tmp_path / "open", options={}).left_out == {collect.NO_CLASS: 1}
+
+
+def test_a_target_of_numbers_without_end_is_refused(tmp_path):
+    rows = [["a", TARGET], *([str(i % 5), str(i)] for i in range(1100))]
+    with pytest.raises(DataError, match="these are no classes"):
+        counted(write_rows(rows, tmp_path / "rows.csv"), tmp_path / "counts", options={})
+
+
+def test_a_file_that_changes_meanwhile_is_refused(tmp_path):
+    path = write_rows(random_rows(np.random.default_rng(1)), tmp_path / "rows.csv")
+    request = CountRequest(source=path, target=TARGET, bins=4, options={"ignore": [KEY]}, threads=1)
+
+    def change(phase, rows):
+        if phase == "counting":
+            write_rows(random_rows(np.random.default_rng(2)), path)
+
+    with pytest.raises(DataError, match=r"rows\.csv was changed while it was counted"):
+        count_source(request, tmp_path / "counts", change)
+    assert not (tmp_path / "counts" / "counts.json").exists()
+
+
 @pytest.mark.parametrize("least", [2, 5])
 def test_secret_numbers_leave_true_intervals_and_a_true_gap(tmp_path, count, least):
     for seed in range(2 * count):
