@@ -151,13 +151,12 @@ def test_a_leaf_keeps_the_smallest_number_of_rows():
 def test_a_forbidden_column_is_not_asked(budget):
     table, labels = mixed_table(1)
     for name, keep in (("length", 1), ("colour", 0)):
-        parameters = {"depth": 3, "forbidden": name, "max_leaves": budget}
+        parameters = {"depth": 3, "forbidden": name, "max_leaves": budget, "bins": 5}
         result = train(TrainRequest(table=table, labels=labels, method="exact", parameters=parameters))
         assert {v.split.feature for v in result.tree.branches} == {keep}
         alone = Table(columns=(table.columns[keep],), row_numbers=table.row_numbers)
-        expected = train(
-            TrainRequest(table=alone, labels=labels, method="exact", parameters={"depth": 3, "max_leaves": budget})
-        )
+        free = {"depth": 3, "max_leaves": budget, "bins": 5}
+        expected = train(TrainRequest(table=alone, labels=labels, method="exact", parameters=free))
         assert result.certificate.objective == expected.certificate.objective
     with pytest.raises(ParameterError, match="weight' is not a column"):
         train(TrainRequest(table=table, labels=labels, method="exact", parameters={"forbidden": "weight"}))
