@@ -19,8 +19,9 @@ from trainer.data.problem import SettingNames
 from trainer.dtypes import BoolArray, CountArray
 from trainer.errors import InfeasibleError, ParameterError
 from trainer.methods.base import Method, Settings, exact_fraction
+from trainer.methods.capabilities import Role
 from trainer.methods.scope import count_noun, scope_sentence
-from trainer.registry import get
+from trainer.registry import get, method_for
 from trainer.table import ColumnKind
 from trainer.training.claims import read_claim
 from trainer.training.metrics import crossed_metrics, unseen_accuracy
@@ -28,7 +29,7 @@ from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Node, Tree
 from trainer.version import VERSION
 
-METHOD = "exact"
+METHOD = method_for(Role.ONE_PROVED).id  # of which the search over counts keeps the settings and the claim
 KEPT = ("depth", "leaf_penalty", "max_leaves", "min_leaf", "forbidden")  # what counts can answer
 PLAIN = ("time_limit", "memory_limit", "threads", "seed", "unseen_missing")  # what changes nothing here
 ASKED = ("binarise", "bins")  # what was chosen when the rows were counted
