@@ -7,24 +7,42 @@ import signal
 import subprocess
 import sys
 import time
+from io import StringIO
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pytest
+from django.core.management import CommandError, call_command
 
 from tests.conftest import ROOT
 from tests.trainer.counts.tables import KEY, random_rows, write_rows
 
 
-def octweb(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
-    """Run a command as a person does."""
-    command = [sys.executable, str(ROOT / "manage.py"), *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stdout + done.stderr
-    return done
+class Done(NamedTuple):
+    """What a command wrote, and the status it ended with."""
+
+    stdout: str
+    stderr: str
 
 
-def record(done: subprocess.CompletedProcess[str]) -> dict:
+def octweb(name: str, *arguments: object, code: int = 0) -> Done:
+    """Run a command in this process, with the status that a person would see."""
+    out = StringIO()
+    error = StringIO()
+    status = 0
+    try:
+        call_command(name, *map(str, arguments), stdout=out, stderr=error)
+    except CommandError as raised:
+        error.write(str(raised))
+        status = raised.returncode
+    except SystemExit as raised:
+        status = int(raised.code or 0)
+    assert status == code, out.getvalue() + error.getvalue()
+    return Done(out.getvalue(), error.getvalue())
+
+
+def record(done: Done) -> dict:
     """The JSON of the last line."""
     return json.loads(done.stdout.splitlines()[-1])
 
