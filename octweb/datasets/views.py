@@ -189,9 +189,9 @@ def _parse_choices(
     kinds = {name: kind for name, kind in (choice.kinds or {}).items() if name not in still_open}
     choice = replace(choice, kinds=kinds or None)
     if choice.ignore:
-        # the page shows these as left out, with their reason, before anybody chooses
+        # the page shows these as left out, with their reason, before anybody chooses; columns made of dates stay in if nobody does
         features = [guess for guess in staged.guesses if guess.name != choice.target]
-        proposed = useless_columns(features, choice.kinds or {})
+        proposed = set(useless_columns(features, choice.kinds or {})) & set(staged.names)
         choice = replace(choice, ignore=[name for name in choice.ignore if name not in proposed])
     if choice.target is None or choice.target not in staged.names:
         choice = replace(choice, target=data.get("target") if data.get("target") in staged.names else None)

@@ -230,3 +230,19 @@ def test_proposal_is_no_choice_after_reading_again(page, media):
     assert any("'Id' was left out" in note for note in again.context["outlook"].notes)
     left = page.post(url, fields_of(shown) | {f"role-{names.index('size')}": "ignored", "reread": "1"})
     assert left.context["chosen_out"] == ["size"]
+
+
+def test_dates_that_count_rows_are_left_out_as_the_page_shows(page, media):
+    days = "".join(
+        f"2024-{1 + i // 28:02d}-{1 + i % 28:02d},{i * 7 % 5},{'no' if i % 3 else 'yes'}\n" for i in range(100)
+    )
+    rows = ("day,size,answer\n" + days).encode()
+    url = page.post(reverse("datasets:new"), {"file": upload(rows)}).url + "?target=answer"
+    shown = page.get(url)
+    proposed = {c["name"] for c in shown.context["columns"] if c["role"] == "ignored"}
+    assert any(name.startswith("day ") for name in proposed)
+    again = page.post(url, fields_of(shown) | {"reread": "1"})
+    assert proposed <= {c["name"] for c in again.context["columns"] if c["role"] == "ignored"}
+    page.post(url, fields_of(again) | {"confirm": "1", "name": "Days"})
+    kept = {c["name"]: c["role"] for c in Dataset.objects.get().columns}
+    assert {kept[name] for name in proposed} == {"ignored"}
