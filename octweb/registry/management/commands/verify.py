@@ -27,7 +27,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser):
         parser.add_argument("model", metavar="MODEL.json")
         parser.add_argument(
-            "data", metavar="DATA", help="CSV (also .gz), .xlsx, Parquet or Arrow: the file that was uploaded"
+            "data",
+            metavar="DATA",
+            help="CSV (also .gz), .xlsx, Parquet or Arrow: the file that was uploaded; or the folder of counts",
         )
         parser.add_argument("--proof", metavar="FILE", help="the proof that goes with the model")
         parser.add_argument("--require", choices=["proved"], help="fail unless this is the verdict")
