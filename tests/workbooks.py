@@ -12,7 +12,9 @@ from xml.sax.saxutils import escape, quoteattr
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 PACKAGE = "http://schemas.openxmlformats.org/package/2006/relationships"
-DAY, MOMENT, CLOCK = 1, 2, 3  # styles
+DAY = 1  # styles
+MOMENT = 2
+CLOCK = 3
 STYLES = (
     f'<styleSheet xmlns="{MAIN}"><numFmts count="1"><numFmt numFmtId="164" formatCode="yyyy-mm-dd hh:mm:ss"/></numFmts>'
     '<fonts count="1"><font/></fonts><fills count="1"><fill/></fills><borders count="1"><border/></borders>'

@@ -23,19 +23,22 @@ from trainer.counts.folder import CountedQuestions, Counts, Part, check_size, su
 from trainer.counts.kernels import add_counts
 from trainer.counts.sets import number_of_sets
 from trainer.counts.source import Source
-from trainer.data.encoding import Scheme, encode_binary
+from trainer.data.encoding import Scheme, Test, encode_binary
+from trainer.data.folds import MOST_FOLDS
 from trainer.data.formats.raw import RawTable, as_text
 from trainer.data.parsing import ColumnParsing, ParsingChoices, reading_of
 from trainer.data.parsing.cells import Cells
 from trainer.data.reader import ModelRows, build_as_read, rows_for_model
 from trainer.dtypes import BitArray, CountArray
 from trainer.errors import DataError, ParameterError
+from trainer.kernels.bits import pack_bits
+from trainer.methods.base import BINS
 from trainer.table import ClassType
 from trainer.tree.document import write_atomically
 
 SAMPLE = 250_000  # rows from which questions are made; a source with up to twice as many is read whole
 BLOCK = 1 << 15  # rows that one call of the kernel counts: the words of a question then stay in the cache
-MOST_BINS = 1000
+MOST_BINS = int(BINS.maximum or 0)
 MOST_CLASSES = 1000
 SECONDS = 10.0  # between two states that are kept
 UNFINISHED = "unfinished"  # name of the files that keep the state of a pass
@@ -46,7 +49,7 @@ Report = Callable[[str, int], None]  # phase, rows so far
 
 @dataclass(frozen=True, kw_only=True)
 class CountRequest:
-    """What is to be counted.
+    """The source and target of a count, and its questions, folds and secrecy.
 
     `questions` are those of earlier counts; without them they are made from the rows, with `scheme` and `bins` as in training, and
     `options` are those of `trainer.data.reader.build_as_read`. Rows are dealt into `folds` by a hash of the column `key`, which no
@@ -94,7 +97,7 @@ def _count_into(request: CountRequest, folder: Path, say: Report, note: Callable
     source = Source(request.source, _structure(request))
     digests = [source.digest(file) for file in range(len(source.files))]
     name = _name_of(request, source, digests)
-    state = _State.kept(folder, name)
+    state = _State.read(folder, name)
     if state is None:
         questions = request.questions or make_questions(request, source, say, note)
         check_size(len(questions), len(questions.classes), request.folds, request.depth)
@@ -116,8 +119,8 @@ def _structure(request: CountRequest) -> dict[str, Any]:
 
 
 def _check(request: CountRequest) -> None:
-    if request.folds and not 2 <= request.folds <= 50:
-        raise ParameterError({"folds": f"rows are dealt into 2 to 50 folds; {request.folds} were asked for."})
+    if request.folds and not 2 <= request.folds <= MOST_FOLDS:
+        raise ParameterError({"folds": f"choose 2 to {MOST_FOLDS} folds, not {request.folds}."})
     if bool(request.folds) != (request.key is not None):
         raise ParameterError({"key": "folds need a column that deals the rows (--key), and a key needs --folds."})
     if request.folds and request.suppress:
@@ -129,9 +132,7 @@ def _check(request: CountRequest) -> None:
             {"suppress": f"name the smallest number that may be shown, at least 2; not {request.suppress}."}
         )
     if not 2 <= request.bins <= MOST_BINS:
-        raise ParameterError(
-            {"bins": f"a numeric column gets 2 to {MOST_BINS} quantiles; {request.bins} were asked for."}
-        )
+        raise ParameterError({"bins": f"choose 2 to {MOST_BINS} quantiles for numeric columns, not {request.bins}."})
     if request.threads < 0:
         raise ParameterError({"threads": f"name a number of threads, or 0 for all processors; not {request.threads}."})
     if request.key == request.target:
@@ -285,7 +286,7 @@ class _State:
                 old.unlink(missing_ok=True)
 
     @classmethod
-    def kept(cls, folder: Path, name: str) -> _State | None:
+    def read(cls, folder: Path, name: str) -> _State | None:
         """Return the state of an earlier pass of the same request; None if there is none that is whole."""
         try:
             record = json.loads((folder / f"{UNFINISHED}.json").read_text(encoding="utf-8"))
@@ -417,7 +418,7 @@ def _refused(questions: CountedQuestions) -> list[int]:
     schema = questions.encoding.schema
     refused = set()
     for feature in questions.encoding.features:
-        level = feature.test.value == "level"
+        level = feature.test is Test.LEVEL
         if (level and schema[feature.column].missing_code is None) or (not level and feature.empty is None):
             refused.add(feature.column)
     return sorted(refused)
@@ -451,13 +452,5 @@ def _add(
 def _of_blocks(columns: BitArray, blocks: Sequence[np.ndarray], depth: int, sets: int) -> CountArray:
     out = np.zeros(sets, np.int64)
     for rows in blocks:
-        add_counts(packed(columns[:, rows]), depth, out)
+        add_counts(pack_bits(columns[:, rows]), depth, out)
     return out
-
-
-def packed(columns: BitArray) -> np.ndarray:
-    """Return answers, uint8 (questions, rows), as uint64 words (questions, ceil(rows/64)); missing rows answer no."""
-    short = np.packbits(columns, axis=1, bitorder="little")
-    words = np.zeros((len(columns), 8 * max(1, -(-short.shape[1] // 8))), np.uint8)
-    words[:, : short.shape[1]] = short
-    return words.view("<u8").astype(np.uint64, copy=False)

@@ -32,7 +32,7 @@ MOST_NUMBERS = 100_000_000  # counts of all classes and folds
 
 @dataclass(frozen=True, kw_only=True)
 class CountedQuestions:
-    """What is asked about the rows: the classes of `target`, and the yes/no questions of an encoding of the columns.
+    """The classes of `target`, and the yes/no questions of an encoding of the columns.
 
     `reading` states how a messy table is read, as a model file keeps it. `asked` says how the questions were made.
     """
@@ -204,7 +204,7 @@ class Counts:
 def check_size(questions: int, classes: int, folds: int, depth: int) -> int:
     """Return how many numbers the counts are; raises ParameterError if they are too many or the depth is not counted."""
     if not 1 <= depth <= DEEPEST:
-        raise ParameterError({"depth": f"counts are kept for depth 1 to {DEEPEST}; {depth} was asked for."})
+        raise ParameterError({"depth": f"choose a depth of 1 to {DEEPEST} for counts, not {depth}."})
     numbers = number_of_sets(questions, depth) * classes * max(folds, 1)
     if numbers > MOST_NUMBERS:
         raise ParameterError(

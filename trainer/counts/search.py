@@ -102,7 +102,8 @@ class TreeSearch:
 
     def _split_sides(self, node: Counted) -> tuple[CountArray, CountArray]:
         """Return what the best second question wins on the side yes and on the side no of each first question, int64 (questions,)."""
-        own, other = node.own, node.other
+        own = node.own
+        other = node.other
         classes, questions = own.one.shape
         total = own.total[:, None, None]
         won_yes = np.empty(questions, np.int64)

@@ -21,14 +21,16 @@ def place(questions: int, members: set[int]) -> int:
     chosen = np.array([[[q]] for q in sorted(members)], np.int64)
     if not len(chosen):
         return 0
-    first, second, third = chosen[0], chosen[min(1, len(chosen) - 1)], chosen[-1]
-    return int(triple_places(questions, first, second, third)[0, 0])
+    second = chosen[min(1, len(chosen) - 1)]
+    return int(triple_places(questions, chosen[0], second, chosen[-1])[0, 0])
 
 
 def pair_places(questions: int) -> CountArray:
     """Return the place of each pair as int64 (questions, questions); a question with itself is the single question."""
-    a, b = np.ogrid[:questions, :questions]
-    return _pairs(questions, np.minimum(a, b), np.maximum(a, b))
+    each = np.arange(questions, dtype=np.int64)
+    low = np.minimum(each[:, None], each)
+    high = np.maximum(each[:, None], each)
+    return _pairs(questions, low, high)
 
 
 def triple_places(questions: int, a: CountArray, b: CountArray, c: CountArray) -> CountArray:

@@ -29,7 +29,7 @@ from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Node, Tree
 from trainer.version import VERSION
 
-METHOD = method_for(Role.ONE_PROVED).id  # of which the search over counts keeps the settings and the claim
+METHOD = method_for(Role.ONE_PROVED).id  # whose settings and claim the search over counts keeps
 KEPT = ("depth", "leaf_penalty", "max_leaves", "min_leaf", "forbidden")  # what counts can answer
 PLAIN = ("time_limit", "memory_limit", "threads", "seed", "unseen_missing")  # what changes nothing here
 ASKED = ("binarise", "bins")  # what was chosen when the rows were counted
@@ -114,7 +114,7 @@ def _settings(counts: Counts, parameters: Mapping[str, Any], method: Method) -> 
         raise ParameterError({own.name: f"it {reason}. From counts: {', '.join(KEPT)}."})
     if settings["depth"] > counts.depth:
         raise ParameterError(
-            {"depth": f"the counts know trees of depth {counts.depth} at most; {settings['depth']} was asked for."}
+            {"depth": f"choose at most {counts.depth}, the depth of the counts, not {settings['depth']}."}
         )
     chosen = {name: asked[name] for name in ASKED if name in asked}
     return method.settings(given | chosen)

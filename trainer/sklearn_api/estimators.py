@@ -164,7 +164,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a proof is asked of an estimator that was pickled since `fit`, or that was fitted to counts: it has no search.
+            If `proof` is true for an estimator that was pickled since `fit` or fitted to counts: it has no search.
         """
         check_is_fitted(self)
         if proof and self._search is None:

@@ -106,7 +106,7 @@ def test_two_sites_add_up_to_the_tree_of_the_pooled_rows(tmp_path):
         (("count", "{table}", "--output", "x"), 2, "target: name the column to predict"),
         (("count", "nowhere", "--target", "class", "--output", "x"), 1, "There is no file or folder 'nowhere'"),
         (("count", "{table}", "--target", "clas", "--output", "x"), 1, "has no column 'clas'"),
-        (("count", "{table}", "--target", "class", "--depth", "4", "--output", "x"), 2, "depth 1 to 3"),
+        (("count", "{table}", "--target", "class", "--depth", "4", "--output", "x"), 2, "a depth of 1 to 3"),
         (("train", "{counts}", "--method", "cart"), 2, "'cart' needs rows"),
         (("train", "{counts}", "--method", "exact", "--test-share", "0.2"), 2, "test_share: it needs rows"),
         (("train", "{counts}", "--method", "exact", "--target", "other"), 2, "the counts are about 'class'"),

@@ -15,7 +15,7 @@ import pytest
 from tests.trainer.counts.tables import KEY, TARGET, counted, random_rows, write_rows
 from trainer.check.recount import verdict, verify
 from trainer.counts import collect, source
-from trainer.counts.collect import CountRequest, packed
+from trainer.counts.collect import CountRequest
 from trainer.counts.collect import count as count_source
 from trainer.counts.folder import NUMBERS, Counts, merge, read_counts, suppressed, write_counts
 from trainer.counts.kernels import add_counts
@@ -25,6 +25,7 @@ from trainer.counts.source import Source
 from trainer.counts.train import train_counts
 from trainer.data.reader import load
 from trainer.errors import DataError, InfeasibleError, ParameterError
+from trainer.kernels.bits import pack_bits
 from trainer.sklearn_api.estimators import CartClassifier, ExactTreeClassifier
 from trainer.training.run import TrainRequest, train
 
@@ -58,7 +59,7 @@ def test_numbers_are_those_of_a_plain_count_in_their_order(questions, depth):
     bits = rng.integers(0, 2, (200, questions)).astype(np.uint8)
     out = np.zeros(number_of_sets(questions, depth), np.int64)
     out[0] = len(bits)
-    add_counts(packed(np.ascontiguousarray(bits.T)), depth, out)
+    add_counts(pack_bits(np.ascontiguousarray(bits.T)), depth, out)
     sets = [s for size in range(depth + 1) for s in combinations(range(questions), size)]
     assert out.tolist() == [int(bits[:, list(s)].all(axis=1).sum()) for s in sets]
     assert [place(questions, set(s)) for s in sets] == list(range(len(sets)))

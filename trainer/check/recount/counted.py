@@ -26,6 +26,7 @@ from trainer.check.recount.restrictions import words_of
 from trainer.check.recount.structure import structure, tree_trouble
 from trainer.check.recount.tree import leaves
 from trainer.check.recount.trees.counts import confusion_of, metric, node_counts, objective, penalty, tree_objective
+from trainer.check.recount.trees.crossed import CLAIM, check_fold_means
 from trainer.errors import ModelFileError
 
 DEEPEST = 3
@@ -149,7 +150,7 @@ def _of_counts(model: Model, counts: CountedRows) -> list[Finding]:
     else:
         found += [node_counts(model["nodes"], reached), *objective(model, reached, value)]
         found.append(metric("metrics train", model["metrics"]["train"], confusion_of(model, model["nodes"], reached)))
-    found += _kept(model, reached)
+    found += _check_limits(model, reached)
     if "cross_validation" in model["metrics"]:
         found.append(_folds(model, counts))
     found += [claims.status(model), *claims.gap(certificate), _evidence(certificate, record), _scope(model, record)]
@@ -242,7 +243,7 @@ def _split_of(question: dict[str, Any], columns: Sequence[dict[str, Any]]) -> tu
     return split, one_left
 
 
-def _kept(model: Model, reached: list[list[int]]) -> list[Finding]:
+def _check_limits(model: Model, reached: list[list[int]]) -> list[Finding]:
     """The limits that the settings ask for, on the tree."""
     own = leaves(model["nodes"])
     found = []
@@ -264,35 +265,22 @@ def _kept(model: Model, reached: list[list[int]]) -> list[Finding]:
 
 def _folds(model: Model, counts: CountedRows) -> Finding:
     """The cross-validation: the tree of each fold over the rows of the fold, and its counts over the others."""
-    claim = "metrics cross_validation"
     given = model["metrics"]["cross_validation"]
     trees = (model.get("rows") or {}).get("fold_trees") or []
     if given["folds"] != counts.record["folds"] or len(trees) != len(given["accuracies"]):
-        return recounted(claim, False, "Other folds were counted.")
-    total = np.zeros((len(model["classes"]),) * 2, np.int64)
+        return recounted(CLAIM, False, "Other folds were counted.")
+    tables = []
     for fold, nodes in enumerate(trees):
         trouble, _ = tree_trouble(model, nodes)
         paths = trouble or _paths(nodes, counts.record)
         if isinstance(paths, str):
-            return recounted(claim, False, f"The tree of fold {fold + 1} does not hold: {paths}")
+            return recounted(CLAIM, False, f"The tree of fold {fold + 1} does not hold: {paths}")
         trained = [counts.rows_with(yes, no, -1 - fold).tolist() for yes, no in paths]
         if [node["counts"] for node in nodes] != trained:
-            return recounted(claim, False, f"The tree of fold {fold + 1} lists rows that were not counted.")
-        table = confusion_of(model, nodes, [counts.rows_with(yes, no, fold).tolist() for yes, no in paths])
-        right = Fraction(int(np.trace(table)), int(table.sum()))
-        if abs(exact(given["accuracies"][fold]) - right) > TOLERANCE:
-            return recounted(claim, False, f"Fold {fold + 1} has {float(right):.6g} of its rows right.")
-        total += table
-    if "ended" in given:
-        return recounted(claim, len(trees) < given["folds"], "The folds that were judged are counted again.")
-    shares = [exact(share) for share in given["accuracies"]]
-    mean = sum(shares, Fraction(0)) / len(shares)
-    spread = math.sqrt(sum((share - mean) ** 2 for share in shares) / (len(shares) - 1))
-    holds = abs(exact(given["accuracy"]) - mean) <= TOLERANCE and abs(given["deviation"] - spread) <= float(TOLERANCE)
-    holds = holds and given["leaves"] == [len(leaves(nodes)) for nodes in trees]
-    pooled = {name: given[name] for name in ("n", "correct", "confusion")}
-    holds = holds and metric(claim, pooled, total).verdict == "recounted"
-    return recounted(claim, holds, f"The trees of {len(trees)} folds were judged again by the counts of their fold.")
+            return recounted(CLAIM, False, f"The tree of fold {fold + 1} lists rows that were not counted.")
+        tables.append(confusion_of(model, nodes, [counts.rows_with(yes, no, fold).tolist() for yes, no in paths]))
+    words = f"The trees of {len(trees)} folds were judged again by the counts of their fold."
+    return check_fold_means(given, trees, tables, words)
 
 
 def _bound(model: Model, counts: CountedRows) -> Finding:
@@ -378,8 +366,8 @@ class _Search:
 
     def _at(self, members: list[np.ndarray]) -> np.ndarray:
         absent = np.array(len(self.places) - 1)
-        a, b, c = [*members, absent, absent, absent][:DEEPEST]
-        return np.asarray(self.places[a, b, c])
+        filled = (*members, absent, absent, absent)
+        return np.asarray(self.places[filled[0], filled[1], filled[2]])
 
 
 def _sum(one: np.ndarray, two: np.ndarray) -> np.ndarray:

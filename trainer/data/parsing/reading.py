@@ -27,7 +27,7 @@ class ColumnParsing:
     """How a table is read: `columns` that are not plain, by name, and what was found around the table.
 
     `delimiter`, `encoding`, lines above and below the table (`top`, `bottom`: line number and text) describe the file that was
-    read; other files are looked at again. `width` is the number of columns of a file without a header line, 0 for other files.
+    read; other files are detected again. `width` is the number of columns of a file without a header line, 0 for other files.
     """
 
     columns: Mapping[str, ColumnReading] = field(default_factory=dict)

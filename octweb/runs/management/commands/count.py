@@ -42,7 +42,7 @@ class Command(BaseCommand):
             default=str(Scheme.QUANTILE_THRESHOLDS), help="how numeric columns become questions",
         )  # fmt: skip
         parser.add_argument(
-            "--questions", metavar="FILE", help="counts.json of earlier counts, whose questions are asked again"
+            "--questions", metavar="FILE", help="counts.json of earlier counts: ask their questions again"
         )
         parser.add_argument("--folds", type=int, default=0, help="folds, for the accuracy on unseen rows")
         parser.add_argument(

@@ -37,7 +37,7 @@ def crossed(model: dict[str, Any], data: TableRows) -> list[Finding]:
     trouble = next((own for own in found if isinstance(own, str)), "")
     words = f"The trees of {len(trees)} folds were run over the rows of their fold. That these played no part in making them cannot be shown."
     tables = [own for own in found if not isinstance(own, str)]
-    return [recounted(CLAIM, False, trouble) if trouble else _fold_means(given, trees, tables, words)]
+    return [recounted(CLAIM, False, trouble) if trouble else check_fold_means(given, trees, tables, words)]
 
 
 def _fold(model: dict[str, Any], data: TableRows, f: int, nodes: list[dict[str, Any]]) -> np.ndarray | str:
@@ -63,7 +63,7 @@ def _with_own_questions(model: dict[str, Any], f: int) -> dict[str, Any]:
     return model | {"parameters": model["parameters"] | listed[f]}
 
 
-def _fold_means(given: dict[str, Any], trees: list[Any], tables: list[np.ndarray], words: str) -> Finding:
+def check_fold_means(given: dict[str, Any], trees: list[Any], tables: list[np.ndarray], words: str) -> Finding:
     """Accuracies and leaves of the folds, and, if all have ended, the means."""
     own = [Fraction(int(np.trace(table)), int(table.sum())) for table in tables]
     for f, (said, right) in enumerate(zip(map(exact, given.get("accuracies") or own), own, strict=True)):
