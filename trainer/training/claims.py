@@ -212,6 +212,15 @@ def cost_sentence(costs: Mapping[str, Any]) -> str:
     return words
 
 
+def counted_words(certificate: Mapping[str, Any]) -> str:
+    """Return the unit of the counts of a model, as it stands behind a number: "rows", "of weight", "steps of weight 0.5"."""
+    weights = certificate.get("weights")
+    if not weights:
+        return "rows"
+    step = Fraction(weights["step"])
+    return "of weight" if step == 1 else f"steps of weight {number_text(float(step), 4)}"
+
+
 def weight_sentence(certificate: Mapping[str, Any]) -> str:
     """Return how much training rows count where a column gives their weights, rows beside weights; "" without such a column."""
     weights = certificate.get("weights")

@@ -11,6 +11,7 @@ from octweb.figures.split.impurity import best_threshold, gini_rows
 from octweb.registry.workspace.scene import TRAINING, ModelScene
 from trainer.table import ColumnKind, EmptySide
 from trainer.training import single_leaf
+from trainer.training.claims import counted_words
 from trainer.tree.describe import headline, number_text, split_text
 from trainer.tree.idle import idle_questions
 from trainer.tree.nodes import Node, Tree
@@ -39,6 +40,7 @@ def node_facts(scene: ModelScene) -> dict[str, Any]:
         "counted": len(scene.reaching(v.id, TRAINING))
         if scene.rows is not None and scene.rows.weights is not None
         else None,
+        "unit": counted_words(scene.file.certificate),
         "title": headline(tree, v),
         "reason": single_leaf.reason(scene.file),
         "exact": split_text(v.split, tree.schema) + v.split.empty_note() if v.split is not None else "",

@@ -12,7 +12,7 @@ from octweb.registry.workspace.node import path_rules
 from octweb.registry.workspace.scene import TRAINING, UNSEEN, ModelScene
 from trainer.evaluate.curves import Curve, brier, curve, drawn_area_interval
 from trainer.evaluate.intervals import Interval, wilson
-from trainer.training.claims import cost_sentence, saving_sentence, weight_sentence
+from trainer.training.claims import cost_sentence, counted_words, saving_sentence, weight_sentence
 from trainer.training.metrics import unseen_accuracy
 from trainer.training.unseen import unseen_words
 from trainer.tree.describe import number_text
@@ -81,7 +81,9 @@ def money(scene: ModelScene) -> dict[str, Any] | None:
         ],
         "rows": [
             {
-                "words": f"of weight, {own['rows']:,} {words}" if "rows" in own else words,
+                "words": f"{counted_words(scene.file.certificate)}, {own['rows']:,} {words}"
+                if "rows" in own
+                else words,
                 "n": own["n"],
                 "cost": own["cost"],
                 "per_row": own["cost_per_row"],
@@ -156,7 +158,7 @@ def mistakes(scene: ModelScene, part: str) -> dict[str, Any] | None:
             filter(None, (unseen_words(scene.file) * (part != TRAINING), weight_sentence(scene.file.certificate)))
         ),
         "shares_over": _shares_over(scene),
-        "counted": "of weight" if scene.file.certificate.get("weights") else "rows",
+        "counted": counted_words(scene.file.certificate),
         "baseline": int(by_class.max()) / n if n else None,
         "majority": classes[int(by_class.argmax())],
         "opens": part in scene.parts,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from fractions import Fraction
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -21,6 +22,7 @@ from octweb.runs.dependence import propose_weight
 from octweb.runs.models import TrainingRun
 from trainer.check.recount import verify
 from trainer.errors import ParameterError
+from trainer.training.claims import counted_words
 
 pytestmark = pytest.mark.django_db
 
@@ -188,10 +190,12 @@ def test_run_with_weights_makes_a_model_whose_pages_say_so(client, owner, datase
         page = client.get(reverse("registry:detail", args=[model.pk]), {"mode": mode}).content.decode()
         assert "Rows count by column &#x27;weight&#x27;" in page
     assert check_again(model).agrees
+    step = Fraction(document["certificate"]["weights"]["step"])
+    unit = "of weight" if step == 1 else f"steps of weight {float(step):g}"
     performance = client.get(reverse("registry:detail", args=[model.pk]), {"mode": "performance"}).content.decode()
-    assert "51 of weight, held out of the training" in performance
+    assert f"51 {unit}, held out of the training" in performance
     assert "the effective number of rows of equal weight" in " ".join(performance.split())
-    assert "of weight, 42 training rows" in client.get(reverse("registry:detail", args=[model.pk])).content.decode()
+    assert f"{unit}, 42 training rows" in client.get(reverse("registry:detail", args=[model.pk])).content.decode()
     assert "Weight of rows" in client.get(reverse("runs:detail", args=[run.pk])).content.decode()
 
 
@@ -215,3 +219,11 @@ def test_experiment_passes_the_weight_column_on(owner, dataset, capsys):
     command = child.command()
     call_command(*command[command.index("evaluate") :])
     assert last_line(capsys)["whole"]["weight"]["column"] == "weight"
+
+
+@pytest.mark.parametrize(
+    ("step", "words"), [("1", "of weight"), ("1/2", "steps of weight 0.5"), ("3", "steps of weight 3")]
+)
+def test_counts_name_the_step_of_their_weights(step, words):
+    assert counted_words({"weights": {"step": step}}) == words
+    assert counted_words({}) == "rows"
