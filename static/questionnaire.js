@@ -179,7 +179,7 @@ const Questionnaire = (() => {
     function field(column) {
       const unit = column.unit ? ` in${column.unit}` : "";
       const choices = column.kind === "binary" ? [["0", "0"], ["1", "1"]] : column.kind === "categorical"
-        ? [...column.categories.entries()].filter(([code]) => code !== column.missing).concat(column.other === undefined ? [[-1, "another one"]] : []) : null;
+        ? [...column.categories.entries()].filter(([code]) => code !== column.missing).concat(column.other === undefined && !column.refuses ? [[-1, "another one"]] : []) : null;
       if (!choices)
         return make("label", {}, `${column.shown}${unit}`, make("input", { class: "big", name: "value", inputmode: "decimal", autocomplete: "off", "aria-describedby": "q-why" }));
       if (choices.length > FEW)

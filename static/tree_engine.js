@@ -20,6 +20,7 @@ const TreeEngine = (() => {
       const code = column.categories.indexOf(word);
       if (code >= 0) return { value: code };
       if (MARKS.has(word)) return { value: column.missing ?? NaN };
+      if (column.refuses) return { value: null, why: `'${word}' is not a known category of '${column.name}', and the model refuses such values` };
       return { value: UNKNOWN, note: `'${word}' is not a known category of '${column.name}'; the row answers no there.` };
     }
     if (MARKS.has(word)) return { value: NaN };

@@ -272,6 +272,11 @@ class Table:
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
 
+    def with_schema(self, schema: Sequence[ColumnSchema]) -> Table:
+        """Return the table whose columns have other schemas."""
+        columns = (replace(c, schema=own) for c, own in zip(self.columns, schema, strict=True))
+        return replace(self, columns=tuple(columns))
+
     def matrix(self) -> FloatArray:
         """All columns as one C-ordered float64 matrix of shape (n, number of columns); categories as codes."""
         out = np.empty((len(self), len(self.columns)))
@@ -311,6 +316,26 @@ class Labels:
     def counts(self) -> np.ndarray:
         """Rows of each class, int64 of shape (number of classes,)."""
         return np.bincount(self.codes, minlength=len(self.classes)).astype(np.int64)
+
+
+def with_unknown(schema: Sequence[ColumnSchema], policies: Mapping[str, UnknownPolicy]) -> tuple[ColumnSchema, ...]:
+    """Return the columns with what prediction does with a category that training did not have.
+
+    `policies` are by column, "" for all columns of categories. Raises DataError for a column of numbers whose policy is not 'refuse'.
+    """
+    columns = []
+    for own in schema:
+        policy = policies.get(own.name)
+        if own.kind is ColumnKind.CATEGORICAL:
+            columns.append(replace(own, unknown=policy or policies.get("", own.unknown)))
+            continue
+        if policy not in (None, UnknownPolicy.REFUSE):
+            raise DataError(
+                f"Column '{own.name}' is {own.kind}: a text in it is always refused, so 'unknown' cannot be '{policy}'. "
+                "Make the column categorical."
+            )
+        columns.append(own)
+    return tuple(columns)
 
 
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,14}", re.ASCII)

@@ -36,7 +36,7 @@ from trainer.data.parsing.codes import MOST
 from trainer.data.parsing.column import kind_of
 from trainer.data.parsing.given import WORDS
 from trainer.errors import DataError
-from trainer.table import ColumnKind, MissingPolicy
+from trainer.table import ColumnKind, MissingPolicy, UnknownPolicy
 
 MAX_ROWS_SHOWN = 1000
 
@@ -133,6 +133,21 @@ class NewDatasetSerializer(serializers.Serializer):
     ignore = StrictTextField(
         required=False, default="", allow_blank=True, help_text='JSON, columns to leave out: ["id"]'
     )
+    unknown = StrictTextField(
+        required=False, default="", allow_blank=True,
+        help_text='what predictions do with a category that training did not have: warn, branch or refuse, or JSON by column: {"town": "refuse"}',
+    )  # fmt: skip
+
+    def validate_unknown(self, text: str) -> dict[str, UnknownPolicy]:
+        words = {EVERY: text}
+        try:
+            words = words if not text or text in list(UnknownPolicy) else strict_json.loads(text.encode())
+            return {str(name): UnknownPolicy(word) for name, word in words.items() if word}
+        except (AttributeError, TypeError, ValueError) as error:
+            allowed = ", ".join(UnknownPolicy)
+            raise serializers.ValidationError(
+                f'Send one of {allowed}, or an object such as {{"town": "refuse"}}.'
+            ) from error
 
     def validate_merge(self, text: str) -> list[str]:
         return _names(text)
@@ -211,6 +226,11 @@ class ColumnChangeSerializer(serializers.Serializer):
     name = StrictTextField()
     kind = serializers.ChoiceField([str(k) for k in ColumnKind], required=False)
     missing_policy = serializers.ChoiceField([str(p) for p in MissingPolicy], required=False)
+    unknown = serializers.ChoiceField(
+        [str(p) for p in UnknownPolicy],
+        required=False,
+        help_text="of categories: what predictions do with one that training did not have",
+    )
     unit = StrictTextField(required=False, allow_blank=True, max_length=40)
     special = serializers.ListField(
         child=serializers.FloatField(),
@@ -299,6 +319,7 @@ class DatasetViewSet(
                 },
                 special=values["special"] or {},
                 ignore=values["ignore"] or None,
+                unknown=values["unknown"],
             ),
         )
         return Response(DatasetSerializer(dataset).data, status=201)
@@ -401,10 +422,18 @@ def _choice(dataset: Dataset, values: dict[str, Any]) -> ColumnChoice:
             record = next((c for c in dataset.columns if c["name"] == change["name"]), None)
             if record is not None:
                 kinds[change["name"]] = ColumnKind(record["kind"])
+    known = {c["name"]: c["kind"] for c in dataset.columns} | kinds
+    for change in changes:
+        kind = known.get(change["name"], ColumnKind.CATEGORICAL)
+        if change.get("unknown", UnknownPolicy.REFUSE) != UnknownPolicy.REFUSE and kind != ColumnKind.CATEGORICAL:
+            raise serializers.ValidationError(
+                {"columns": f"'{change['name']}' is {kind}: a text in it is always refused. Make it categorical first."}
+            )
     return ColumnChoice(
         target=values.get("target"),
         kinds=kinds,
         missing={c["name"]: MissingPolicy(c["missing_policy"]) for c in changes if "missing_policy" in c},
+        unknown={c["name"]: UnknownPolicy(c["unknown"]) for c in changes if "unknown" in c},
         units={c["name"]: c["unit"] for c in changes if "unit" in c},
         special={c["name"]: c["special"] for c in changes if "special" in c},
         ignore=sorted(ignored),

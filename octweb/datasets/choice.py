@@ -11,7 +11,7 @@ from trainer.data.parsing import EVERY, ParsingChoices
 from trainer.data.parsing import ColumnParsing as TableReading
 from trainer.data.parsing.infer import GuessedColumn
 from trainer.errors import DataError
-from trainer.table import ColumnKind, ColumnSchema, MissingPolicy
+from trainer.table import ColumnKind, ColumnSchema, MissingPolicy, UnknownPolicy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +68,7 @@ class ColumnChoice:
     target: str | None = None
     kinds: Mapping[str, ColumnKind] | None = None
     missing: Mapping[str, MissingPolicy] | None = None
+    unknown: Mapping[str, UnknownPolicy] | None = None
     units: Mapping[str, str] | None = None
     special: Mapping[str, Collection[float]] | None = None
     ignore: Collection[str] | None = None
@@ -77,6 +78,7 @@ class ColumnChoice:
             "target": self.target,
             "kinds": {name: str(kind) for name, kind in (self.kinds or {}).items()},
             "missing": {name: str(policy) for name, policy in (self.missing or {}).items()},
+            "unknown": {name: str(policy) for name, policy in (self.unknown or {}).items()},
             "units": dict(self.units or {}),
             "special": {name: list(values) for name, values in (self.special or {}).items()},
             "ignore": None if self.ignore is None else list(self.ignore),
@@ -89,6 +91,7 @@ class ColumnChoice:
             target=record["target"],
             kinds={name: ColumnKind(kind) for name, kind in record["kinds"].items()},
             missing={name: MissingPolicy(policy) for name, policy in record["missing"].items()},
+            unknown={name: UnknownPolicy(policy) for name, policy in (record.get("unknown") or {}).items()},
             units=record["units"],
             special=record.get("special") or {},
             ignore=record["ignore"],
@@ -152,6 +155,7 @@ def choice_of(columns: list[dict[str, Any]], target: str) -> ColumnChoice:
         target=target,
         kinds={c["name"]: ColumnKind(c["kind"]) for c in features},
         missing={c["name"]: MissingPolicy(c["missing"]) for c in features},
+        unknown={c["name"]: UnknownPolicy(c["unknown"]) for c in features if c.get("unknown")},
         units={c["name"]: c["unit"] for c in features if c.get("unit")},
         special={c["name"]: c["special"] for c in features if c.get("special")},
         ignore=[c["name"] for c in columns if c["role"] == "ignored"],
@@ -173,6 +177,7 @@ def merge(columns: list[dict[str, Any]], before: str, choice: ColumnChoice) -> C
         *ignore,
         *(choice.kinds or {}),
         *(choice.missing or {}),
+        *(choice.unknown or {}),
         *(choice.units or {}),
         *(choice.special or {}),
     ]:
@@ -182,6 +187,7 @@ def merge(columns: list[dict[str, Any]], before: str, choice: ColumnChoice) -> C
         target=target,
         kinds={**(old.kinds or {}), **(choice.kinds or {})},
         missing={**(old.missing or {}), **(choice.missing or {})},
+        unknown={**(old.unknown or {}), **(choice.unknown or {})},
         units={**(old.units or {}), **(choice.units or {})},
         special={**(old.special or {}), **(choice.special or {})},
         ignore=ignore,

@@ -14,7 +14,7 @@ from octweb.datasets.choice import ColumnChoice, ReadOptions
 from trainer.data.parsing import EVERY, ColumnReading, ParsingChoices
 from trainer.data.parsing.codes import parse_codes
 from trainer.errors import DataError
-from trainer.table import ColumnKind, MissingPolicy
+from trainer.table import ColumnKind, MissingPolicy, UnknownPolicy
 
 DELIMITERS = {"": "detected", ",": "comma", ";": "semicolon", "\t": "tab", "|": "bar", " ": "space"}
 DECIMALS = {"": "detected", ".": "point", ",": "comma"}
@@ -34,7 +34,7 @@ EXAMPLE_DATES = {"dd/mm/yyyy": "31/12/2024", "mm/dd/yyyy": "12/31/2024", "dd.mm.
 MOST_WORDS = 20
 EMPTY_CODES = "empty-codes:"  # and a column: its codes that are empty cells
 MERGE = "merge:"  # and a column: all spellings of a value are read as the most frequent one
-COLUMN_FIELDS = ("role", "kind", "missing", "unit", "special")
+COLUMN_FIELDS = ("role", "kind", "missing", "unknown", "unit", "special")
 FINDING_TITLES = {
     "identifier": "Names or counts the rows",
     "leak": "Gives the answer away",
@@ -203,12 +203,13 @@ def seen_mark(reading: ReadOptions, names: list[str]) -> str:
 
 
 def choice_of(data: QueryDict, names: list[str], current: dict[str, str] | None = None) -> ColumnChoice:
-    """Kinds, roles, missing policies, units, special values and target; column i has the fields kind-i, role-i, missing-i, unit-i, special-i.
+    """Kinds, roles, missing policies, units, special values and target; column i has the fields kind-i, role-i, missing-i, unknown-i, unit-i, special-i.
 
     Raises DataError for special values that are not numbers.
     """
     kinds: dict[str, ColumnKind] = {}
     missing: dict[str, MissingPolicy] = {}
+    unknown: dict[str, UnknownPolicy] = {}
     units: dict[str, str] = {}
     special: dict[str, tuple[float, ...]] = {}
     ignore = []
@@ -225,7 +226,11 @@ def choice_of(data: QueryDict, names: list[str], current: dict[str, str] | None 
             # a category for the missing exists in categorical columns only
             allowed = policy != MissingPolicy.CATEGORY or kinds.get(name) is ColumnKind.CATEGORICAL
             missing[name] = MissingPolicy(policy) if allowed else MissingPolicy.LEARN
+        if data.get(f"unknown-{i}") in list(UnknownPolicy):
+            unknown[name] = UnknownPolicy(data[f"unknown-{i}"])
         units[name] = data.get(f"unit-{i}", "").strip()[:40]
         if f"special-{i}" in data:
             special[name] = parse_codes(data[f"special-{i}"], name)
-    return ColumnChoice(target=target, kinds=kinds, missing=missing, units=units, special=special, ignore=ignore)
+    return ColumnChoice(
+        target=target, kinds=kinds, missing=missing, unknown=unknown, units=units, special=special, ignore=ignore
+    )

@@ -120,12 +120,14 @@ def build_with(
     names = {*reading.for_target(target).names(raw.names), *raw.names}
     # what was chosen for a column that another target would have made is of no use now
     idle = {*reading.names(raw.names)} - names | {target, *ignore}
+    numbers = {name for name, kind in (choice.kinds or {}).items() if kind is not ColumnKind.CATEGORICAL}
     return build_as_read(
         raw,
         reading,
         target=target,
         kinds={k: v for k, v in (choice.kinds or {}).items() if k not in idle},
         missing={k: v for k, v in (choice.missing or {}).items() if k not in idle},
+        unknown={k: v for k, v in (choice.unknown or {}).items() if k not in idle and k not in numbers},
         units={k: v for k, v in (choice.units or {}).items() if k not in idle},
         special={k: tuple(v) for k, v in (choice.special or {}).items() if k not in idle},
         ignore=[c for c in ignore if c in names or c not in reading.names(raw.names)],

@@ -12,10 +12,11 @@ from typing import Any
 from trainer.data.parsing import EVERY, ColumnParsing, ParsingChoices
 from trainer.data.parsing.given import WORDS
 from trainer.errors import DataError, ModelFileError, ParameterError
-from trainer.table import MissingPolicy
+from trainer.table import MissingPolicy, UnknownPolicy
 
 DELIMITER_WORDS = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "bar": "|", "space": " "}
 POLICIES = tuple(str(policy) for policy in MissingPolicy)
+UNKNOWN_POLICIES = tuple(str(policy) for policy in UnknownPolicy)
 
 
 def add_file_flags(parser: ArgumentParser) -> None:
@@ -58,6 +59,10 @@ def add_reading_flags(parser: ArgumentParser, merge: str = "--merge") -> None:
     parser.add_argument(
         "--missing", action="append", default=[], metavar="[COLUMN=]learn|drop|category|refuse|WORD",
         help="what happens to empty cells (learn), or a word that means that a cell is empty, as in --missing unknown",
+    )  # fmt: skip
+    parser.add_argument(
+        "--unknown", action="append", default=[], metavar="[COLUMN=]warn|branch|refuse",
+        help="what predictions do with a category that training did not have: answer with a note (warn), answer, or refuse the row",
     )  # fmt: skip
     parser.add_argument(
         merge, dest="merge", action="append", default=[], metavar="COLUMN", help="read all spellings of a value in a column as the most frequent one",
@@ -115,6 +120,20 @@ def policies_of(options: dict[str, Any]) -> dict[str, MissingPolicy]:
     """The missing policies of single columns."""
     pairs = (word.rpartition("=") for word in _split_list(options.get("missing")))
     return {name: MissingPolicy(policy) for name, _, policy in pairs if name and policy in POLICIES}
+
+
+def unknown_policies(options: dict[str, Any]) -> dict[str, UnknownPolicy]:
+    """Return what predictions do with unknown categories, by column, "" for all; raises ParameterError."""
+    found = {}
+    for text in options.get("unknown") or ():
+        name, equals, policy = text.rpartition("=")
+        if policy not in UNKNOWN_POLICIES or (equals and not name):
+            allowed = ", ".join(UNKNOWN_POLICIES)
+            raise ParameterError(
+                {"unknown": f"'{text[:80]}' is not one of {allowed}, nor COLUMN=POLICY as in town=refuse."}
+            )
+        found[name or EVERY] = UnknownPolicy(policy)
+    return found
 
 
 def flags_of(mend: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from trainer.data.build import LoadReport
 from trainer.data.empty_report import EmptyReport
 from trainer.data.parsing.infer import GuessedColumn
 from trainer.data.profile import Profile
-from trainer.table import Labels, Table
+from trainer.table import ColumnKind, Labels, Table
 
 
 def column_records(
@@ -23,17 +23,22 @@ def column_records(
         schema = used.get(guess.name, guess.schema)
         role = "target" if guess.name == target else "feature" if guess.name in used else "ignored"
         chosen = guess.name in (choice.kinds or {}) and (choice.kinds or {})[guess.name] != guess.schema.kind
-        record = schema.to_json() | {
-            "unit": schema.unit,
-            "role": role,
-            "reason": "chosen by you" if chosen else guess.reason,
-            "guessed": str(guess.schema.kind),
-            "empty": guess.missing,
-            "distinct": guess.distinct,
-            "examples": list(guess.examples),
-            "constant": guess.constant,
-            "identifier": guess.identifier,
-        }
+        unknown = {"unknown": str(schema.unknown)} if schema.kind is ColumnKind.CATEGORICAL else {}
+        record = (
+            schema.to_json()
+            | unknown
+            | {
+                "unit": schema.unit,
+                "role": role,
+                "reason": "chosen by you" if chosen else guess.reason,
+                "guessed": str(guess.schema.kind),
+                "empty": guess.missing,
+                "distinct": guess.distinct,
+                "examples": list(guess.examples),
+                "constant": guess.constant,
+                "identifier": guess.identifier,
+            }
+        )
         record.pop("categories", None)  # long, and read again from the rows
         records.append(record)
     return records

@@ -355,6 +355,7 @@ def _choices(
             "name": guess.name,
             "kind": str((choice.kinds or {}).get(guess.name, guess.schema.kind)),
             "missing": str((choice.missing or {}).get(guess.name, guess.schema.missing)),
+            "unknown": str((choice.unknown or {}).get(guess.name, guess.schema.unknown)),
             "unit": (choice.units or {}).get(guess.name, units.get(guess.name, "")),
             "special": [decimal_text(v) for v in (choice.special or {}).get(guess.name, guess.special)],
             "empty_codes": empty_words.get(guess.name, ()),

@@ -14,14 +14,21 @@ from typing import Any, ClassVar
 from django.core.management.base import BaseCommand, CommandError
 
 from octweb.core.command_line import sentence
-from octweb.datasets.reading_flags import add_reading_flags, given_of, policies_of, policy_of, reading_of_file
+from octweb.datasets.reading_flags import (
+    add_reading_flags,
+    given_of,
+    policies_of,
+    policy_of,
+    reading_of_file,
+    unknown_policies,
+)
 from octweb.runs.interrupts import Cancelled, Interrupts
 from octweb.runs.options import INFEASIBLE, add_parameter_flags, flagged, parameters_of
 from trainer.data.parsing.codes import parse_codes
 from trainer.data.reader import load
 from trainer.errors import InfeasibleError, ModelFileError, ParameterError, TrainerError
 from trainer.methods.base import Method
-from trainer.table import ColumnSchema, Labels, Table
+from trainer.table import ColumnSchema, Labels, Table, UnknownPolicy
 from trainer.training.supervised_thread import compiler_runs
 
 USAGE = 2
@@ -121,6 +128,7 @@ class TrainingCommand(BaseCommand, ABC):
             "ignore": list(options["ignore"]),
             "default_missing": policy_of(options),
             "missing": policies_of(options),
+            "unknown": unknown_policies(options),
             "special": _special(options["special"]),
             "given": given_of(options),
             "reading": reading_of_file(options),
@@ -152,12 +160,15 @@ def with_schema(reading: dict[str, Any], path: str) -> dict[str, Any]:
     try:
         records = json.loads(Path(path).read_text(encoding="utf-8"))
         columns = [(ColumnSchema.from_json(record), record.get("role", "feature")) for record in records]
+        unknown = {str(record["name"]): UnknownPolicy(record["unknown"]) for record in records if record.get("unknown")}
     except (ValueError, TypeError, AttributeError) as error:
         raise ModelFileError(f"The schema file is not a JSON list of columns: {error}.") from error
     features = [schema for schema, role in columns if role == "feature"]
     return reading | {
         "kinds": {c.name: c.kind for c in features},
         "missing": {c.name: c.missing for c in features} | dict(reading.get("missing") or {}),
+        "unknown": {c.name: unknown[c.name] for c in features if c.name in unknown}
+        | dict(reading.get("unknown") or {}),
         "units": {c.name: c.unit for c in features if c.unit},
         "special": {c.name: c.special for c in features if c.special} | dict(reading.get("special") or {}),
         "ignore": [*reading.get("ignore", ()), *(c.name for c, role in columns if role == "ignored")],

@@ -19,7 +19,7 @@ from trainer.counts.sets import DEEPEST, number_of_sets, place
 from trainer.data.encoding import EncodedFeature, Encoding, Test
 from trainer.dtypes import CountArray
 from trainer.errors import DataError, ParameterError
-from trainer.table import ClassType, ColumnSchema
+from trainer.table import ClassType, ColumnSchema, UnknownPolicy
 from trainer.tree.document import write_atomically
 from trainer.version import VERSION
 
@@ -54,7 +54,7 @@ class CountedQuestions:
             "target": self.target,
             "classes": list(self.classes),
             "class_type": str(self.class_type),
-            "columns": [column.to_json() for column in schema],
+            "columns": [_column_json(column) for column in schema],
             "reading": None if self.reading is None else dict(self.reading),
             "questions": [_question_json(feature, schema) for feature in self.encoding.features],
         }
@@ -62,7 +62,7 @@ class CountedQuestions:
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> CountedQuestions:
         """The questions from their dictionary; raises LookupError, TypeError, ValueError or DataError for a damaged one."""
-        schema = tuple(ColumnSchema.from_json(column) for column in record["columns"])
+        schema = tuple(ColumnSchema.from_json(column).with_contract(column) for column in record["columns"])
         places = {column.name: j for j, column in enumerate(schema)}
         features = tuple(_question(one, schema, places) for one in record["questions"])
         return cls(
@@ -73,6 +73,12 @@ class CountedQuestions:
             reading=record.get("reading"),
             asked=record.get("asked") or {},
         )
+
+
+def _column_json(column: ColumnSchema) -> dict[str, Any]:
+    """The schema of a column, with what prediction does with an unknown category unless that is the default."""
+    record = column.to_json()
+    return record if column.unknown is UnknownPolicy.WARN else record | {"unknown": str(column.unknown)}
 
 
 def _question_json(feature: EncodedFeature, schema: Sequence[ColumnSchema]) -> dict[str, Any]:

@@ -266,10 +266,7 @@ def _column(schema: ColumnSchema, cells: Cells, keep: BoolArray) -> Column:
         if MISSING_CATEGORY not in categories:
             categories = (*categories, MISSING_CATEGORY)
         codes[empty] = categories.index(MISSING_CATEGORY)
-    schema = ColumnSchema(
-        name=schema.name, kind=schema.kind, categories=categories, missing=schema.missing, unit=schema.unit
-    )
-    return Column(schema=schema, values=codes[index])
+    return Column(schema=replace(schema, categories=categories), values=codes[index])
 
 
 def _constant(values: FloatArray) -> bool:

@@ -18,14 +18,14 @@ from trainer.data.formats.file_bytes import ReadLimits
 from trainer.data.formats.raw import TYPED, DetectedFormat, RawTable
 from trainer.data.formats.read_file import read_table
 from trainer.data.formats.workbook import is_workbook, sheet_names
-from trainer.data.parsing import ColumnParsing, ParsingChoices, reading_of
+from trainer.data.parsing import EVERY, ColumnParsing, ParsingChoices, reading_of
 from trainer.data.parsing.alike import Spellings
 from trainer.data.parsing.cells import LARGEST_EXACT, Cells
 from trainer.data.parsing.infer import places
 from trainer.data.row_weights import weight_notes, with_weights
 from trainer.dtypes import CODE, MISSING_CODE, BoolArray, CodeArray, FloatArray
 from trainer.errors import DataError, list_names
-from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table, UnknownPolicy
+from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table, UnknownPolicy, with_unknown
 from trainer.tree.numbers import column_number, count_words
 
 UNKNOWN_CODE = (
@@ -162,6 +162,7 @@ def build_as_read(
     kinds: Mapping[str, ColumnKind] | None = None,
     units: Mapping[str, str] | None = None,
     special: Mapping[str, Sequence[float]] | None = None,
+    unknown: Mapping[str, UnknownPolicy] | None = None,
     ignore: Collection[str] = (),
     mentions: str = "",
     group: str = "",
@@ -171,12 +172,13 @@ def build_as_read(
 ) -> tuple[Table, Labels, LoadReport]:
     """`build` for the rows as the reading has them; raises DataError for what the reading leaves open in a column that is used.
 
-    Columns are named as they come out of the reading; in `ignore` also as they are in the file. An identifier that the text
+    `unknown` says by column, "" for all, what prediction does with a category that training did not have. Columns are named as they come out of the reading; in `ignore` also as they are in the file. An identifier that the text
     `mentions` names is not left out, nor is a column that was made from dates. The columns `group` and `time` of the file, which
     may be ignored, say which rows belong together and how they follow each other; no question asks about the group. The column `weight` says how
     much each row counts; no question asks it, and rows of weight 0 are left out.
     """
     check_name(target, raw.names, "target")
+    unknown = dict(unknown or {})
     check_dependence(raw.names, target=target, group=group, time=time, weight=weight)
     ignore = [*ignore, *(name for name in (group, weight) if name and name not in ignore)]
     own = reading.for_target(target).without(
@@ -197,6 +199,9 @@ def build_as_read(
         special=dict.fromkeys(named, ()) | dict(special or {}),  # a column that is named stays
         **options,
     )
+    for name in unknown.keys() - {EVERY, *names}:
+        check_name(name, names)
+    table = table.with_schema(with_unknown(table.schema, unknown))
     kept = own.for_model(target, table.names)
     table = with_dependence(replace(table, reading=kept), raw, reading, group=group, time=time)
     table, labels = with_weights(table, labels, raw, reading, weight)

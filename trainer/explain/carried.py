@@ -33,7 +33,7 @@ def tree_data(
     """Classes, columns and nodes; without `rows` nothing that was learned from the training rows but the tree's questions and columns.
 
     Without `rows` there are no counts and only the units of the model file, and categories that neither a question nor a permission names are one: the tree
-    cannot tell them apart. `unseen` are, for each node, the held-out rows that it answers rightly, and all that reach it.
+    cannot tell them apart. A column that refuses unknown values keeps all of its categories. `unseen` are, for each node, the held-out rows that it answers rightly, and all that reach it.
     """
     place = {j: at for at, j in enumerate(tree.used_columns)}
     codes = _codes(tree, permissions, rows)
@@ -42,7 +42,12 @@ def tree_data(
         "classes": list(tree.classes),
         "columns": [
             _column(
-                tree.schema[j], statistics[j], codes.get(j, {}), rows=rows, answers_empty=j not in tree.refused_columns
+                tree.schema[j],
+                statistics[j],
+                codes.get(j, {}),
+                rows=rows,
+                answers_empty=j not in tree.refused_columns,
+                refuses=j in tree.unknown_refused,
             )
             for j in tree.used_columns
         ],
@@ -72,6 +77,8 @@ def _codes(tree: Tree, permissions: Sequence[Permission] | None, rows: bool) -> 
     if rows:
         return {j: {c: c for c in range(len(tree.schema[j].categories))} for j in groups}
     named: dict[int, set[int]] = {j: set((permissions[j] if permissions else FREE).codes or ()) for j in groups}
+    for j in tree.unknown_refused:  # which values are known must be there to be checked
+        named[j].update(range(len(tree.schema[j].categories)))
     for v in tree.branches:
         flat = v.split.flat(tree.schema) if v.split is not None else None
         if flat is None:
@@ -88,7 +95,13 @@ def _codes(tree: Tree, permissions: Sequence[Permission] | None, rows: bool) -> 
 
 
 def _column(
-    column: ColumnSchema, known: ColumnStatistics, codes: Mapping[int, int], *, rows: bool, answers_empty: bool
+    column: ColumnSchema,
+    known: ColumnStatistics,
+    codes: Mapping[int, int],
+    *,
+    rows: bool,
+    answers_empty: bool,
+    refuses: bool,
 ) -> dict[str, Any]:
     record: dict[str, Any] = {"name": column.name, "shown": label(column.name), "kind": str(column.kind)}
     record["unit"] = unit(column)
@@ -96,9 +109,11 @@ def _column(
         empty = column.missing_code
         record["categories"] = [column.categories[c] for c in codes]
         record["missing"] = None if empty is None else codes.get(empty)
-        if not rows:  # always there, so that nothing says whether there are others
+        if not rows and not refuses:  # always there, so that nothing says whether there are others
             record["other"] = len(codes)
             record["categories"].append(OTHER)
+        if refuses:
+            record["refuses"] = True
     else:
         record["empty"] = answers_empty
         record |= {"decimals": known.decimals, "scale": known.scale if rows else column.change_unit or 1.0}

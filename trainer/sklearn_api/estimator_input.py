@@ -378,15 +378,6 @@ def unknown_policy(value: Any) -> UnknownPolicy:
         raise ValueError(f"unknown: '{str(value)[:40]}' is not one of {UNKNOWN_ALLOWED}.") from error
 
 
-def with_unknown(table: Table, policy: UnknownPolicy) -> Table:
-    """Return the table with the policy for unknown values in each column of categories."""
-    columns = (
-        replace(c, schema=replace(c.schema, unknown=policy)) if c.kind is ColumnKind.CATEGORICAL else c
-        for c in table.columns
-    )
-    return replace(table, columns=tuple(columns))
-
-
 def apply_policy(table: Table, policy: Any) -> tuple[Table, np.ndarray]:
     """The rows that train, and which of the rows they are, bool (n,).
 

@@ -46,12 +46,11 @@ from trainer.sklearn_api.estimator_input import (
     read_table,
     refuse_empty,
     unknown_policy,
-    with_unknown,
 )
 from trainer.sklearn_api.notebook import watched
 from trainer.sklearn_api.saving import FitRecord, fitted_file, save_fitted, target_name
 from trainer.solver_common.problem_setup import limits_of, pose
-from trainer.table import ClassType, Labels
+from trainer.table import ClassType, Labels, with_unknown
 from trainer.training.claims import claim_words, cost_sentence, limit_warning
 from trainer.training.run import fit as run_fit
 from trainer.tree.file import ModelFile
@@ -196,7 +195,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         given_costs = read_row_costs(costs, y) if settings.get("costs") == EACH_ROW and costs is not None else None
         known = np.unique(y)  # with costs, a class whose rows are all left out may still be the answer
         table, kept = apply_policy(table, policy)
-        table = with_unknown(table, unknown)
+        table = table.with_schema(with_unknown(table.schema, {"": unknown}))
         if groups is not None:
             table = replace(table, groups=read_groups(groups, len(kept)).take(kept))
         if not kept.all():

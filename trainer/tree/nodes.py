@@ -16,7 +16,7 @@ import numpy as np
 
 from trainer.dtypes import BoolArray, CodeArray, CountArray, FloatArray
 from trainer.errors import ModelFileError
-from trainer.table import ColumnKind, ColumnSchema
+from trainer.table import ColumnKind, ColumnSchema, UnknownPolicy
 from trainer.tree.document import columns_of, document, read_document, write_document
 from trainer.tree.route import FlatTree, apply, flatten
 from trainer.tree.splits import Split, rows_go_left, split_from_json, split_to_json
@@ -156,6 +156,16 @@ class Tree:
                 for f in refused
                 if self.schema[f].kind is not ColumnKind.CATEGORICAL or not self.schema[f].answers_empty
             )
+        )
+
+    @cached_property
+    def unknown_refused(self) -> tuple[int, ...]:
+        """Indices of the asked columns whose contract refuses a category that training did not have, sorted."""
+        own = self.schema
+        return tuple(
+            j
+            for j in self.used_columns
+            if own[j].kind is ColumnKind.CATEGORICAL and own[j].unknown is UnknownPolicy.REFUSE
         )
 
     def has_empty(self, X: FloatArray) -> BoolArray:

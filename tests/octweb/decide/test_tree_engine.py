@@ -19,7 +19,7 @@ from trainer.explain.around import both_ways
 from trainer.explain.carried import tree_data
 from trainer.explain.flip import Flipper
 from trainer.explain.statistics import statistics_of_model, statistics_of_tree, step_above, step_at_most
-from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema
+from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, UnknownPolicy
 from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
 from trainer.tree.splits import Linear, Subset
 
@@ -72,6 +72,21 @@ def tree_row(row, tree):
         if column.kind is ColumnKind.CATEGORICAL and row[j] >= len(column.categories):
             row[j] = -1.0
     return row
+
+
+@pytest.mark.parametrize("rows", [True, False], ids=["with rows", "without rows"])
+def test_unknown_value_that_the_contract_refuses_has_no_answer(rows):
+    schema = (
+        ColumnSchema(name="c", kind=ColumnKind.CATEGORICAL, categories=("a", "b", "d"), unknown=UnknownPolicy.REFUSE),
+    )
+    draft = DraftBranch(split=Subset(feature=0, codes=(0,)), left=DraftLeaf(label=0), right=DraftLeaf(label=1))
+    tree = grow(draft, np.array([[0.0], [1.0]]), np.array([0, 1], np.int32), schema=schema, classes=("no", "yes"))
+    data = tree_data(tree, statistics_of_tree(tree), rows=rows)
+    assert data["columns"][0]["categories"] == ["a", "b", "d"]
+    found = in_node("return ['a', 'd', 'x', ''].map((w) => E.read(one.columns[0], w))", [data])[0]
+    assert [one["value"] for one in found] == [0, 2, None, None]  # NaN is written as null
+    assert "'x' is not a known category of 'c'" in found[2]["why"]
+    assert "why" not in found[3]
 
 
 @pytest.mark.parametrize("holes", [False, True], ids=["full rows", "empty cells"])

@@ -9,6 +9,7 @@ import json
 import math
 import os
 import shutil
+import sqlite3
 import subprocess
 from itertools import pairwise
 from pathlib import Path
@@ -19,10 +20,13 @@ import pytest
 
 from tests.trainer.random_trees import cells, random_matrix, random_tree
 from trainer.errors import DataError
-from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, EmptySide, MissingPolicy
+from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, EmptySide, MissingPolicy, UnknownPolicy
 from trainer.tree.export import c, dmn, excel, r
+from trainer.tree.export.code import to_python, to_sql
 from trainer.tree.export.java import to_java
 from trainer.tree.export.javascript import to_javascript
+from trainer.tree.export.onnx import to_onnx
+from trainer.tree.export.pmml import to_pmml
 from trainer.tree.nodes import DraftBranch, DraftLeaf, Tree, grow
 from trainer.tree.splits import Interval, Linear, Missing, Subset, Threshold
 from trainer.tree.splits.base import EMPTY
@@ -389,3 +393,102 @@ def test_what_a_language_cannot_hold_is_refused():
     for write in (to_javascript, to_java, c.to_c, r.to_r, excel.to_excel):
         with pytest.raises(DataError, match="depth 95"):
             write(tree)
+
+
+def refusing_tree():
+    """A tree on a town and a number that refuses unknown towns."""
+    town = ColumnSchema(
+        name="town", kind=ColumnKind.CATEGORICAL, categories=("north", "söuth"), missing=MissingPolicy.LEARN,
+        unknown=UnknownPolicy.REFUSE,
+    )  # fmt: skip
+    schema = (ColumnSchema(name="age", kind=ColumnKind.NUMERIC), town)
+    draft = DraftBranch(
+        split=Threshold(feature=0, threshold=40.0),
+        left=DraftBranch(split=Subset(feature=1, codes=(0,)), left=DraftLeaf(label=0), right=DraftLeaf(label=1)),
+        right=DraftLeaf(label=0),
+    )
+    rows = np.array([[30.0, 0.0], [30.0, 1.0], [50.0, 1.0]])
+    return grow(draft, rows, np.array([0, 1, 0], np.int32), schema=schema, classes=("no", "yes"))
+
+
+# an unknown town is refused though the second row never comes to its question
+TOWNS = ({"age": 30.0, "town": "söuth"}, {"age": 50.0, "town": "east"}, {"age": 30.0, "town": None})
+
+
+def test_python_and_sql_refuse_unknown_values():
+    tree = refusing_tree()
+    scope = {}
+    exec(to_python(tree), scope)
+    assert scope["predict"](TOWNS[0]) == "yes"
+    assert scope["predict"](TOWNS[2]) == "yes"
+    with pytest.raises(ValueError, match="'town' has a value that training did not have: 'east'"):
+        scope["predict"](TOWNS[1])
+    with sqlite3.connect(":memory:") as base:
+        base.execute("CREATE TABLE t (age REAL, town TEXT)")
+        base.executemany("INSERT INTO t VALUES (:age, :town)", TOWNS)
+        answers = [row[0] for row in base.execute(f"SELECT {to_sql(tree)} FROM t")]
+    assert answers == ["yes", None, "yes"]
+
+
+def test_javascript_refuses_unknown_values(tmp_path):
+    runtime("node")
+    (tmp_path / "t.mjs").write_text(to_javascript(refusing_tree()), encoding="utf-8")
+    script = (
+        f'import {{ predict }} from "./t.mjs"; const rows = {json.dumps(TOWNS)};'
+        "console.log(JSON.stringify(rows.map((r) => { try { return predict(r); } catch (e) { return e.name; } })));"
+    )
+    (tmp_path / "run.mjs").write_text(script, encoding="utf-8")
+    assert json.loads(run(["node", str(tmp_path / "run.mjs")])) == ["yes", "RangeError", "yes"]
+
+
+def test_c_refuses_unknown_values(tmp_path):
+    runtime("gcc")
+    (tmp_path / "t.h").write_text(c.to_c(refusing_tree(), "t"), encoding="utf-8")
+    rows = [
+        f"{{ octweb_cell row[] = {{{c_cell(r['age'])}, {c_cell(r['town'])}}}; const char *a = t_predict(row);"
+        ' printf("%d %s\\n", t_leaf(row), a ? a : "none"); }'
+        for r in TOWNS
+    ]
+    main = ["#include <stdio.h>", '#include "t.h"', "int main(void) {", *rows, "return 0; }"]
+    (tmp_path / "main.c").write_text("\n".join(main), encoding="utf-8")
+    run(
+        [
+            "gcc",
+            "-std=c99",
+            "-Wall",
+            "-Werror",
+            "-Wno-parentheses",
+            "-o",
+            str(tmp_path / "main"),
+            str(tmp_path / "main.c"),
+            "-lm",
+        ]
+    )
+    answers = run([str(tmp_path / "main")]).splitlines()
+    assert [line.split()[1] for line in answers] == ["yes", "none", "yes"]
+    assert answers[1] == "-1 none"
+
+
+def test_java_refuses_unknown_values(tmp_path):
+    runtime("javac", "java")
+    (tmp_path / "OctwebTree.java").write_text(to_java(refusing_tree()), encoding="utf-8")
+    calls = "\n".join(
+        f'row.clear(); row.put("age", {r["age"]}); row.put("town", {json.dumps(r["town"])});'
+        'try { System.out.println(OctwebTree.predict(row)); } catch (IllegalArgumentException e) { System.out.println("refused"); }'
+        for r in TOWNS
+    )
+    main = f"import java.util.*; public class Main {{ public static void main(String[] a) {{ Map<String, Object> row = new HashMap<>(); {calls} }} }}"
+    (tmp_path / "Main.java").write_text(main, encoding="utf-8")
+    run(["javac", "-d", str(tmp_path), str(tmp_path / "OctwebTree.java"), str(tmp_path / "Main.java")])
+    assert run(["java", "-cp", str(tmp_path), "Main"]).split() == ["yes", "refused", "yes"]
+
+
+def test_formats_that_always_answer_refuse_such_a_model():
+    tree = refusing_tree()
+    for write in (dmn.to_dmn, to_onnx):
+        with pytest.raises(DataError, match="refuses unknown values of town"):
+            write(tree)
+    assert 'IF(OR(B2="",EXACT(B2,"north"),EXACT(B2,"söuth"),EXACT(B2,"(missing)"))' in excel.formula(tree)
+    assert "NA())" in excel.formula(tree)
+    assert 'stop("column' in r.to_r(tree)
+    assert 'name="town" invalidValueTreatment="returnInvalid"' in to_pmml(tree)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainer.tree.export.nested import Braces, decimal_literal, nested, refuse_null
+from trainer.tree.export.nested import Braces, decimal_literal, nested, refuse_null, refuse_unknown
 from trainer.tree.nodes import Tree
 
 
@@ -10,7 +10,8 @@ def to_c(tree: Tree, name: str = "octweb") -> str:
     """Functions NAME_leaf(row), NAME_predict(row) and NAME_probabilities(row); `row` is an array of cells, one for each column.
 
     A cell has a number, NAN where it is missing, and a text in UTF-8, NULL where it is missing. Compile without -ffast-math and
-    without contraction of products and sums (-ffp-contract=off). Raises DataError for texts with a null character.
+    without contraction of products and sums (-ffp-contract=off). The leaf is -1, and the answer NULL, where the contract refuses an
+    unknown value. Raises DataError for texts with a null character.
     """
     refuse_null(tree, "C")
     place = {j: at for at, j in enumerate(tree.used_columns)}
@@ -36,7 +37,8 @@ def to_c(tree: Tree, name: str = "octweb") -> str:
         "",
     ]
     lines += [f"int {name}_leaf(const octweb_cell *row) {{", "    (void)row;", f"    (void){name}_is;"]
-    lines += [*nested(tree, dialect(tree, name, place)), "}", ""]
+    own = dialect(tree, name, place)
+    lines += [*refuse_unknown(tree, own, lambda column: "return -1;"), *nested(tree, own), "}", ""]
     lines += [f"const char *{name}_predict(const octweb_cell *row) {{", f"    switch ({name}_leaf(row)) {{"]
     lines += [f"        case {v.id}: return {name}_labels[{v.label}];" for v in tree.leaves]
     lines += ["        default: return NULL;", "    }", "}", ""]

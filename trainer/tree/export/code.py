@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trainer.errors import DataError
+from trainer.table import MISSING_CATEGORY
 from trainer.tree.literals import (
     python_category,
     python_number,
@@ -46,6 +47,13 @@ def empty(row, column):
 
 def filled(row, column, fill):
     return fill if empty(row, column) else number(row, column)
+"""
+_KNOWN_HELPER = """
+
+def check_known(row, column, known):
+    value = text(row, column)
+    if value is not None and value not in known:
+        raise ValueError("column " + repr(column) + " has a value that training did not have: " + repr(value))
 """
 
 
@@ -138,7 +146,7 @@ class Sql:
 def to_python(tree: Tree) -> str:
     """A module with `leaf(row)`, `predict(row)` and `probabilities(row)`; a row is a dictionary from column to value.
 
-    Absent, None and NaN are missing. Needs no package. Raises DataError for a tree deeper than Python can nest.
+    Absent, None and NaN are missing. Needs no package. An unknown value that the contract refuses is a ValueError. Raises DataError for a tree deeper than Python can nest.
     """
     if tree.depth > MAX_PYTHON_DEPTH:
         raise DataError(f"The tree has depth {tree.depth}; Python code can be written up to {MAX_PYTHON_DEPTH}.")
@@ -152,7 +160,11 @@ def to_python(tree: Tree) -> str:
     lines += ["}", "", _HELPERS.rstrip()]
     if any(v.split is not None and v.split.reads_empty for v in tree.branches):
         lines.append(_EMPTY_HELPERS.rstrip())
+    lines += [_KNOWN_HELPER.rstrip()] if tree.unknown_refused else []
     lines += ["", "", "def leaf(row):"]
+    for j in tree.unknown_refused:
+        known = ", ".join(map(python_text, dict.fromkeys((*tree.schema[j].categories, MISSING_CATEGORY))))
+        lines.append(f"    check_known(row, {python_text(tree.schema[j].name)}, {{{known}}})")
     dialect = Python(schema=tree.schema)
     stack: list[tuple[int | str, int]] = [(0, 1)]
     while stack:
@@ -175,7 +187,8 @@ def to_python(tree: Tree) -> str:
 def to_sql(tree: Tree, output: Literal["label", "leaf"] = "label") -> str:
     """An SQL expression (nested CASE, standard quoting) that gives the predicted class or the leaf of a row.
 
-    NULL is missing. Categorical columns must be text, the others numbers. Raises DataError for names that SQL cannot quote.
+    NULL is missing. Categorical columns must be text, the others numbers. The answer is NULL for an unknown value that the contract
+    refuses. Raises DataError for names that SQL cannot quote.
     """
 
     dialect = Sql(schema=tree.schema)
@@ -194,4 +207,9 @@ def to_sql(tree: Tree, output: Literal["label", "leaf"] = "label") -> str:
 
     if tree.depth > MAX_PYTHON_DEPTH:
         raise DataError(f"The tree has depth {tree.depth}; databases read nested CASE up to about {MAX_PYTHON_DEPTH}.")
-    return visit(0, 0) + "\n"
+    found = visit(0, 0)
+    for j in reversed(tree.unknown_refused):
+        name = sql_name(tree.schema[j].name)
+        words = ", ".join(map(sql_text, dict.fromkeys((*tree.schema[j].categories, MISSING_CATEGORY))))
+        found = f"CASE WHEN {name} IS NULL OR {name} IN ({words}) THEN {found} END"
+    return found + "\n"

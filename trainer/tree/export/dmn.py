@@ -17,6 +17,7 @@ from xml.etree import ElementTree as ET
 
 from trainer.errors import DataError
 from trainer.table import ColumnKind
+from trainer.tree.export.nested import refuse_refusing
 from trainer.tree.export.pmml import FORBIDDEN
 from trainer.tree.literals import missing_category
 from trainer.tree.nodes import Tree
@@ -28,6 +29,7 @@ NAMESPACE = "https://www.omg.org/spec/DMN/20191111/MODEL/"
 
 def to_dmn(tree: Tree, *, target: str = "class", name: str = "octweb tree") -> str:
     """The document. Inputs are questions with the answers true and false; raises DataError for names that XML cannot hold."""
+    refuse_refusing(tree, "DMN")
     for text in [target, name, *tree.classes, *(w for j in tree.used_columns for w in _category_words(tree, j))]:
         if FORBIDDEN.search(text):
             raise DataError(f"XML cannot hold the name {text!r}: it has a control character. Rename it.")

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 
 from trainer.errors import DataError
-from trainer.table import ColumnKind
+from trainer.table import MISSING_CATEGORY, ColumnKind
 from trainer.tree.literals import missing_category
 from trainer.tree.nodes import Tree
 from trainer.tree.splits.base import EMPTY, VALUE, Term
@@ -37,7 +37,10 @@ def to_excel(tree: Tree, *, target: str = "class") -> str:
 
 
 def formula(tree: Tree, row: int = 2, *, leaf: bool = False) -> str:
-    """The formula for the values of `row`, the columns that the tree asks from A on; its answer is the class, or the `leaf`."""
+    """The formula for the values of `row`, the columns that the tree asks from A on; its answer is the class, or the `leaf`.
+
+    It is #N/A for an unknown value that the contract refuses.
+    """
     if tree.depth > MAX_DEPTH:
         raise DataError(f"The tree has depth {tree.depth}; formulas nest up to {MAX_DEPTH}.")
     dialect = Sheet(tree, row)
@@ -49,6 +52,10 @@ def formula(tree: Tree, row: int = 2, *, leaf: bool = False) -> str:
         return f"IF({v.split.expression(dialect)},{visit(v.left)},{visit(v.right)})"
 
     found = visit(0)
+    for j in reversed(tree.unknown_refused):
+        words = dict.fromkeys((*tree.schema[j].categories, MISSING_CATEGORY))
+        known = [f'{dialect.cells[j]}=""', *(f"EXACT({dialect.cells[j]},{quoted(word)})" for word in words)]
+        found = f"IF(OR({','.join(known)}),{found},NA())"
     if len(found) > MAX_LENGTH:
         raise DataError(f"The formula has {len(found):,} characters; spreadsheets read {MAX_LENGTH:,}.")
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainer.errors import DataError
-from trainer.tree.export.nested import Braces, by_name, json_text, nested
+from trainer.tree.export.nested import Braces, by_name, json_text, nested, refusal_words, refuse_unknown
 from trainer.tree.nodes import Tree
 
 MAX_NODES = 1_000  # a method of Java holds 64 kB of code
@@ -25,7 +25,7 @@ _HELPERS = """
 def to_java(tree: Tree, name: str = "OctwebTree") -> str:
     """A class with static `leaf(row)`, `predict(row)` and `probabilities(row)`; a row is a Map from column to value.
 
-    Absent, null and NaN are missing. Raises DataError for a tree that is too deep or too large for a method.
+    Absent, null and NaN are missing. An unknown value that the contract refuses is an IllegalArgumentException. Raises DataError for a tree that is too deep or too large for a method.
     """
     if len(tree.nodes) > MAX_NODES:
         raise DataError(f"The tree has {len(tree.nodes):,} nodes; a method of Java holds about {MAX_NODES:,}.")
@@ -33,7 +33,9 @@ def to_java(tree: Tree, name: str = "OctwebTree") -> str:
     lines = ["// A classification tree: leaf(row), predict(row), probabilities(row); row is a map of columns."]
     lines += ["import java.util.Map;", "", f"public final class {name} {{", f"    private {name}() {{}}", ""]
     lines += [f"    public static final String[] CLASSES = {{{classes}}};", _HELPERS]
-    lines += ["    public static int leaf(Map<String, ?> row) {", *nested(tree, dialect(tree), level=2), "    }", ""]
+    own = dialect(tree)
+    lines += ["    public static int leaf(Map<String, ?> row) {", *refuse_unknown(tree, own, _refusal, level=2)]
+    lines += [*nested(tree, own, level=2), "    }", ""]
     lines += ["    public static String predict(Map<String, ?> row) {", "        switch (leaf(row)) {"]
     lines += [f"            case {v.id}: return CLASSES[{v.label}];" for v in tree.leaves]
     lines += _end()
@@ -43,6 +45,10 @@ def to_java(tree: Tree, name: str = "OctwebTree") -> str:
         lines.append(f"            case {v.id}: return new double[] {{{shares}}};")
     lines += _end()[:-1]
     return "\n".join([*lines, "}"]) + "\n"
+
+
+def _refusal(column: str) -> str:
+    return f"throw new IllegalArgumentException({json_text(refusal_words(column))});"
 
 
 def _end() -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from trainer.tree.export.nested import Braces, by_name, nested
+from trainer.tree.export.nested import Braces, by_name, json_text, nested, refusal_words, refuse_unknown
 from trainer.tree.nodes import Tree
 
 _HELPERS = """
@@ -28,18 +28,25 @@ function text(row, column, missing = null) {
 def to_javascript(tree: Tree) -> str:
     """An ES module with `leaf(row)`, `predict(row)` and `probabilities(row)`; a row is an object from column to value.
 
-    Absent, null and undefined are missing; NaN and the empty text are missing numbers. Raises DataError for a tree that is too deep.
+    Absent, null and undefined are missing; NaN and the empty text are missing numbers. An unknown value that
+    the contract refuses is a RangeError. Raises DataError for a tree that is too deep.
     """
     labels = {str(v.id): tree.classes[v.label] for v in tree.leaves}
     shares = {str(v.id): tree.probabilities[v.id].tolist() for v in tree.leaves}
     lines = ["// A classification tree: leaf(row), predict(row), probabilities(row); row is an object of columns."]
     lines += [f"const CLASSES = {json.dumps(list(tree.classes))};", f"const LABELS = {json.dumps(labels)};"]
     lines += [f"const SHARES = {json.dumps(shares)};", _HELPERS, "export function leaf(row) {"]
-    lines += nested(tree, dialect(tree), indent="  ")
+    own = dialect(tree)
+    lines += refuse_unknown(tree, own, _refusal, indent="  ")
+    lines += nested(tree, own, indent="  ")
     lines += ["}", "", "export function predict(row) {", "  return LABELS[leaf(row)];", "}", ""]
     lines += ["// pairs of class and share", "export function probabilities(row) {"]
     lines += ["  return SHARES[leaf(row)].map((share, k) => [CLASSES[k], share]);", "}"]
     return "\n".join(lines) + "\n"
+
+
+def _refusal(column: str) -> str:
+    return f"throw new RangeError({json_text(refusal_words(column))});"
 
 
 def dialect(tree: Tree) -> Braces:

@@ -7,8 +7,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from trainer.errors import DataError
-from trainer.table import ColumnKind, ColumnSchema
+from trainer.errors import DataError, list_names
+from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema
 from trainer.tree.literals import missing_category
 from trainer.tree.nodes import Tree
 from trainer.tree.splits.base import EMPTY, Schema, Term
@@ -120,6 +120,34 @@ def nested(tree: Tree, dialect: Braces, *, indent: str = "    ", level: int = 1,
         lines.append(f"{indent * at}if ({v.split.expression(dialect)}) {{")
         stack += [("}", at), (v.right, at + 1), ("} else {", at), (v.left, at + 1)]
     return lines
+
+
+def refuse_unknown(
+    tree: Tree, dialect: Braces, refusal: Callable[[str], str], *, indent: str = "    ", level: int = 1
+) -> list[str]:
+    """Return the lines that end a function where a column that refuses unknown values has one; `refusal` is written for its name."""
+    lines = []
+    for j in tree.unknown_refused:
+        column = tree.schema[j]
+        words = dict.fromkeys((*column.categories, MISSING_CATEGORY))  # an empty cell is no unknown value
+        known = " || ".join(dialect.same(j, word, MISSING_CATEGORY) for word in words)
+        lines += [f"if (!({known})) {{", f"{indent}{refusal(column.name)}", "}"]
+    return [indent * level + line for line in lines]
+
+
+def refusal_words(column: str) -> str:
+    """Return what a program says where it refuses an unknown value."""
+    return f"column '{column}' has a value that training did not have"
+
+
+def refuse_refusing(tree: Tree, language: str) -> None:
+    """Raise DataError if the contract refuses unknown values, which a format that always answers cannot."""
+    if tree.unknown_refused:
+        names = list_names([tree.schema[j].name for j in tree.unknown_refused])
+        raise DataError(
+            f"{language} answers every row, but the contract of this model refuses unknown values of {names}. "
+            "Choose another format, or train with unknown=warn."
+        )
 
 
 def decimal_literal(value: float, infinite: str, finite: Callable[[float], str] = repr) -> str:

@@ -21,6 +21,7 @@ import numpy as np
 
 from trainer.errors import DataError
 from trainer.table import ColumnKind
+from trainer.tree.export.nested import refuse_refusing
 from trainer.tree.nodes import Tree
 from trainer.tree.splits.base import EMPTY
 from trainer.version import VERSION
@@ -37,7 +38,8 @@ OUTPUTS = (LABEL, SHARES, LEAF)
 
 
 def to_onnx(tree: Tree, inputs: Inputs = "auto") -> bytes:
-    """The serialised ONNX model of `tree`; raises DataError if it cannot be written.
+    """The serialised ONNX model of `tree`; raises DataError if it cannot be written, also if the contract
+    refuses unknown values, because ONNX answers every row.
 
     With `inputs="tensor"` the input is `X`, double (n, columns), categories as codes (their positions in the schema). With
     "columns" there is an input (n, 1) for each column of the schema, called like the column (see `input_names`): double for
@@ -50,6 +52,7 @@ def to_onnx(tree: Tree, inputs: Inputs = "auto") -> bytes:
         import onnx
     except ImportError as error:
         raise DataError("The ONNX export needs the package 'onnx': pip install onnx.") from error
+    refuse_refusing(tree, "ONNX")
     builder = _Builder(tree=tree, by_column=_by_column(tree, inputs))
     builder.build()
     model = onnx.helper.make_model(

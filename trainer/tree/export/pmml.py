@@ -104,8 +104,9 @@ def _mining_schema(model: ET.Element, tree: Tree, target: str) -> None:
     ET.SubElement(schema, "MiningField", {"name": target, "usageType": "target"})
     for j in tree.used_columns:
         column = tree.schema[j]
-        # an unknown category is compared as it is, equals none, and goes right
-        attributes = {"name": column.name, "invalidValueTreatment": "asIs"}
+        # an unknown category is compared as it is, equals none, and goes right, unless the contract refuses it
+        treatment = "returnInvalid" if j in tree.unknown_refused else "asIs"
+        attributes = {"name": column.name, "invalidValueTreatment": treatment}
         if column.missing_code is not None:
             attributes |= {"missingValueReplacement": MISSING_CATEGORY, "missingValueTreatment": "asValue"}
         ET.SubElement(schema, "MiningField", attributes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainer.errors import DataError
-from trainer.tree.export.nested import Braces, decimal_literal, nested, refuse_null
+from trainer.tree.export.nested import Braces, decimal_literal, nested, refusal_words, refuse_null, refuse_unknown
 from trainer.tree.nodes import Tree
 
 _HELPERS = """
@@ -26,7 +26,7 @@ def to_r(tree: Tree) -> str:
     """Functions `leaf(row)`, `predict_row(row)`, `probabilities(row)`, and `predict_rows(data)` for a data frame.
 
     A row is a list or a data frame of one row; absent, NULL and NA are missing. Numbers are hexadecimal: R does not read every
-    decimal to the nearest double. Raises DataError for texts that R cannot hold.
+    decimal to the nearest double. An unknown value that the contract refuses stops. Raises DataError for texts that R cannot hold.
     """
     refuse_null(tree, "R")
     lines = ["# A classification tree: leaf(row), predict_row(row), probabilities(row), predict_rows(data)."]
@@ -36,7 +36,9 @@ def to_r(tree: Tree) -> str:
         f"`{v.id}` = c({', '.join(literal(p) for p in tree.probabilities[v.id].tolist())})" for v in tree.leaves
     )
     lines += [f"labels <- c({labels})", f"shares <- list(\n  {shares}\n)", _HELPERS, "leaf <- function(row) {"]
-    lines += nested(tree, dialect(tree), indent="  ", end="")
+    own = dialect(tree)
+    lines += refuse_unknown(tree, own, lambda column: f"stop({quoted(refusal_words(column))})", indent="  ")
+    lines += nested(tree, own, indent="  ", end="")
     lines += ["}", "", "predict_row <- function(row) classes[[labels[[as.character(leaf(row))]]]]", ""]
     lines += ["probabilities <- function(row) setNames(shares[[as.character(leaf(row))]], classes)", ""]
     lines += ["predict_rows <- function(data) {"]

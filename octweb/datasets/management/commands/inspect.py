@@ -15,6 +15,7 @@ from octweb.datasets.reading_flags import (
     policies_of,
     policy_of,
     reading_of_file,
+    unknown_policies,
 )
 from trainer.data.formats.read_file import read_table
 from trainer.data.inspect_table import inspect_raw
@@ -63,6 +64,7 @@ def _inspect(options: dict[str, Any]) -> tuple[IntakeFinding, ...]:
         ignore=options["ignore"],
         default_missing=policy_of(options),
         missing=policies_of(options),
+        unknown=unknown_policies(options),
     )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
 from octweb.core.command_line import sentence
-from octweb.datasets.reading_flags import add_reading_flags, given_of, reading_of_file
+from octweb.datasets.reading_flags import add_reading_flags, given_of, reading_of_file, unknown_policies
 from octweb.runs.command import FAILED, USAGE
 from octweb.runs.interrupts import Cancelled, Interrupts
 from trainer.convert import FORMS, ConvertedTree, convert, count_rows, fitted_to, form_of, rival, uncounted
@@ -19,6 +20,7 @@ from trainer.data.formats.read_file import read_table
 from trainer.data.parsing import ColumnParsing
 from trainer.data.reader import reading_of
 from trainer.errors import ConversionError, ParameterError, TrainerError
+from trainer.table import with_unknown
 from trainer.tree.describe import rules_text
 from trainer.tree.file import write
 
@@ -85,6 +87,8 @@ class Command(BaseCommand):
             model = count_rows(found, raw, reading, target=options["target"] or "", name=options["name"])
             own = model.certificate
             record = {"counted": True, "n": own["n"], "correct": own["correct"], "train_accuracy": own["objective"]}
+        tree = replace(model.tree, schema=with_unknown(model.tree.schema, unknown_policies(options)))
+        model = replace(model, tree=tree)
         record |= {"leaves": model.tree.n_leaves, "depth": model.tree.depth, "classes": list(model.tree.classes)}
         if options["output"]:
             write(model, options["output"])

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from octweb.core.command_line import sentence
 from octweb.core.orphans import exit_with_parent
-from octweb.datasets.reading_flags import add_reading_flags, given_of, policies_of, policy_of
+from octweb.datasets.reading_flags import add_reading_flags, given_of, policies_of, policy_of, unknown_policies
 from octweb.runs.command import FAILED, USAGE
 from trainer.counts.collect import CountRequest, Report, count
 from trainer.counts.folder import CountedQuestions, Counts, merge, read_counts, read_record, write_counts
@@ -117,6 +117,7 @@ class Command(BaseCommand):
                 "ignore": list(options["ignore"]),
                 "default_missing": policy_of(options),
                 "missing": policies_of(options),
+                "unknown": unknown_policies(options),
             },
             threads=options["threads"],
         )

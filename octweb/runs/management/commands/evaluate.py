@@ -15,7 +15,14 @@ from django.core.management.base import BaseCommand, CommandError
 
 from octweb.core.command_line import sentence
 from octweb.core.orphans import exit_with_parent
-from octweb.datasets.reading_flags import add_reading_flags, given_of, policies_of, policy_of, reading_of_file
+from octweb.datasets.reading_flags import (
+    add_reading_flags,
+    given_of,
+    policies_of,
+    policy_of,
+    reading_of_file,
+    unknown_policies,
+)
 from octweb.figures.evaluation import evaluation_page
 from octweb.runs.command import add_dependence_flags, with_schema
 from octweb.runs.options import add_parameter_flags, parameters_of
@@ -233,6 +240,7 @@ def _datasets(options: dict[str, Any], note: Callable[[str], Any]) -> list[Study
         "target": options["target"],
         "default_missing": policy_of(options),
         "missing": policies_of(options),
+        "unknown": unknown_policies(options),
         "given": given_of(options),
         "reading": reading_of_file(options),
         "kinds": dict.fromkeys(options["categorical"], ColumnKind.CATEGORICAL),
@@ -267,6 +275,7 @@ def _from_manifest(options: dict[str, Any]) -> list[StudyDataset]:
             target=entry.get("target") or options["target"],
             default_missing=policy_of(options),
             missing=policies_of(options),
+            unknown=unknown_policies(options),
             group=options["group"],
             time=options["time"],
             weight=options["weight"],
