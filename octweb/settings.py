@@ -95,6 +95,7 @@ INSTALLED_APPS = [
     "octweb.datasets",
     "octweb.registry",
     "octweb.checking",
+    "octweb.life",
     "octweb.decide",
     "octweb.dossier",
     "octweb.runs",

@@ -16,6 +16,7 @@ from octweb.home.glossary import glossary_page
 from octweb.home.search import search_page
 from octweb.home.start import start_sample
 from octweb.home.views import home
+from octweb.life import collector  # noqa: F401  (adds numbers to /metrics)
 from octweb.notify.views import wishes
 from octweb.serving import (
     invocations,

@@ -11,6 +11,7 @@ from octweb.core.allocator import keep_blocks  # noqa: E402
 from octweb.core.files import protect_stored  # noqa: E402
 from octweb.demo.checks import refuse_unsafe  # noqa: E402
 from octweb.environment import boolean  # noqa: E402
+from octweb.life.counting import write_in_background  # noqa: E402
 from octweb.private_files import protect_new_files  # noqa: E402
 from octweb.serving.quick import QuickApplication  # noqa: E402  (models need the applications to be ready)
 from octweb.serving.warming import warm  # noqa: E402
@@ -20,5 +21,6 @@ refuse_unsafe()
 protect_new_files()
 protect_stored()
 keep_blocks()
+write_in_background()
 warm(kernels=boolean("OCTWEB_WARM", True))
 application = QuickApplication(Wire(QuickApplication(_django)), most=LONG)

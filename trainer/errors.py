@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from enum import StrEnum
 
 
 def list_names(names: Sequence[str], most: int = 20) -> str:
@@ -40,13 +41,32 @@ class UnknownColumnError(DataError):
     """A column was named that the table does not have."""
 
 
+class Refusal(StrEnum):
+    """Why a row gets no prediction."""
+
+    EMPTY = "empty"  # a cell that the tree needs is empty
+    UNKNOWN = "unknown"  # a category that training did not have, in a column that refuses those
+    VALUE = "value"  # a value of the wrong type, or none that the column can hold
+    COLUMN = "column"  # a column that the model does not know
+    ROW = "row"  # not an object of column names and values
+
+
 class RowError(DataError):
     """A row cannot be predicted: it misses a value or a column that the tree needs."""
 
-    def __init__(self, message: str, *, row: int, column: str | None = None, problems: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        row: int,
+        column: str | None = None,
+        problems: tuple[str, ...] = (),
+        reason: Refusal = Refusal.VALUE,
+    ) -> None:
         super().__init__(message, problems=problems)
         self.row = row
         self.column = column
+        self.reason = reason
 
 
 class ParameterError(TrainerError, ValueError):

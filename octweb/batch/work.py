@@ -21,6 +21,7 @@ from octweb.core.files import place_in
 from octweb.jobs.child import PROGRESS, Process
 from octweb.jobs.models import FINISHED, RunStatus
 from octweb.jobs.supervisor import JobRefused, ResultSupervisor
+from octweb.life.counting import count_file
 from octweb.registry import access
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import document_of
@@ -117,6 +118,7 @@ class PredictionSupervisor(ResultSupervisor):
                 # a name that only this attempt uses: what a lost attempt left behind is never taken for the result
                 wanted = f"{job.folder}/result-{self.attempt}.{job.format}"
                 name = default_storage.save(wanted, File(stream))
+            life = summary.pop("life", {})
             with transaction.atomic():
                 self.end(
                     RunStatus.SUCCEEDED,
@@ -125,6 +127,7 @@ class PredictionSupervisor(ResultSupervisor):
                     summary=summary | self.noted(),
                     log=self._log(child),
                 )
+                count_file(job.model, life)
         except BaseException:
             if name:
                 files.remove(default_storage, name)

@@ -15,7 +15,8 @@ from django.http import Http404
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from trainer.errors import TrainerError
+from octweb.core.tally import Counts, ModelTally
+from trainer.errors import RowError, TrainerError
 
 # a model that is not served has no name here: strangers could otherwise fill the memory with names of their own
 UNKNOWN = "unknown"
@@ -45,13 +46,21 @@ class Call:
         self.model = UNKNOWN
         self.version = ""
         self.status = 200
+        self.tally: ModelTally | None = None
 
-    def of(self, model: str, version: int) -> None:
+    def of(self, model: str, version: int, tally: ModelTally | None = None) -> None:
+        """Set the model, and where its answers are counted for the database; None: they are not."""
         self.model = model
         self.version = str(version)
+        self.tally = tally
 
-    def predicted(self, counts: Mapping[str, int], unseen: int = 0) -> None:
-        """Count rows by class, and answers that rest on a side for empty cells that training has never seen."""
+    def predicted(self, counts: Mapping[str, int], unseen: int = 0, life: Counts | None = None) -> None:
+        """Count rows by class, and answers that rest on a side for empty cells that training has never seen.
+
+        `life` are the counts for the database: rows by leaf, and unusual cells.
+        """
+        if self.tally is not None and life:
+            self.tally.add(life)
         if unseen:
             UNSEEN.labels(self.model, self.version).inc(unseen)
         ROWS.labels(self.model, self.version).inc(sum(counts.values()))
@@ -96,6 +105,8 @@ def count_calls(api: str) -> Iterator[Call]:
         yield call
     except Exception as error:
         call.status = _status(error, api)
+        if call.tally is not None and isinstance(error, RowError):
+            call.tally.refuse(error)
         raise
     finally:
         REQUESTS.labels(call.model, call.version, api, str(call.status)).inc()
@@ -112,10 +123,14 @@ def _status(error: Exception, api: str) -> int:
     return int(getattr(error, "status_code", 500))
 
 
+# read from the database at each look, and so the same in all processes; apps register their collectors in `ready`
+STORED = CollectorRegistry(auto_describe=False)
+
+
 def exposition() -> bytes:
     """All numbers in the text format of Prometheus."""
+    registry = REGISTRY
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         registry = CollectorRegistry()
         MultiProcessCollector(registry)
-        return generate_latest(registry)
-    return generate_latest(REGISTRY)
+    return generate_latest(registry) + generate_latest(STORED)

@@ -39,7 +39,7 @@ from octweb.registry.bringing_views import BringSerializer, bring_model
 from octweb.registry.claims import certificate_status, retired_headers, retired_member
 from octweb.registry.downloads import FORMATS, download
 from octweb.registry.models import State, TreeModel
-from octweb.registry.predicting import Predictions, predict_rows
+from octweb.registry.predicting import Predictions, predict_rows, tally_of
 from octweb.registry.serializers import (
     ModelDetailSerializer,
     ModelSerializer,
@@ -299,7 +299,7 @@ class ModelPredict(APIView):
     def post(self, request: Request, pk: uuid.UUID) -> HttpResponse:
         with metrics.count_calls("v1") as call:
             model = callable_model(request, pk, document=False)
-            call.of(model.family.name, model.version)
+            call.of(model.family.name, model.version, tally_of(model, "v1"))
             explain = flag(request, "explain")
             kind = answer_type(request)
             if explain and kind != "application/json":
@@ -307,7 +307,7 @@ class ModelPredict(APIView):
                     {"explain": "Paths in words are only in JSON answers: send Accept: application/json."}
                 )
             found, by_column = predicted(model, request)
-            call.predicted(found.label_counts(), found.unseen)
+            call.predicted(found.label_counts(), found.unseen, found.life_counts())
         if kind != "application/json":
             return table_answer(model, found, kind)
         if by_column and not explain:

@@ -24,7 +24,7 @@ from trainer.data.formats.parquet_file import PARQUET
 from trainer.data.formats.raw import RawTable
 from trainer.data.parsing import ColumnParsing
 from trainer.data.reader import rows_for_model
-from trainer.errors import RowError
+from trainer.errors import Refusal, RowError
 
 ARROW_STREAM = "application/vnd.apache.arrow.stream"
 ARROW_FILE = "application/vnd.apache.arrow.file"
@@ -108,7 +108,8 @@ def _predict(model: TreeModel, raw: RawTable) -> Predictions:
         i = int(np.flatnonzero(~rows.usable)[0])
         j = next(j for j in tree.refused_columns if np.isnan(matrix[i, j]))
         where = f"{raw.place} {raw.line_numbers[i]}: column '{tree.schema[j].name}'"
-        raise RowError(f"{where} has no value, and the tree needs one.", row=i, column=tree.schema[j].name)
+        words = f"{where} has no value, and the tree needs one."
+        raise RowError(words, row=i, column=tree.schema[j].name, reason=Refusal.EMPTY)
     return Predictions(tree=tree, matrix=matrix, leaves=tree.apply(matrix), notes=rows.notes)
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from octweb.registry.models import TreeModel
+from octweb.core.tally import ROWS, ModelTally
+from octweb.registry.models import State, TreeModel
 from octweb.registry.parsed import model_file
 from trainer.data.parsing.values import plain_values, sources_named
 from trainer.data.rows import parse_rows
@@ -58,11 +59,25 @@ class Predictions:
         """How many answers rest on a side for empty cells that training has never seen."""
         return sum(UNSEEN in mark for mark in self.marks)
 
+    @cached_property
+    def _has_empty(self) -> bool:
+        return bool(self.tree.has_empty(self.matrix).any())
+
     def _empty_cells(self) -> BoolArray:
         """The empty cells that paths ask; the tree is walked only if a cell is empty."""
-        if not self.tree.has_empty(self.matrix).any():
+        if not self._has_empty:
             return np.zeros((0, 0), bool)
         return self.tree.empty_cells(self.matrix)
+
+    def unusual_cells(self) -> dict[str, dict[str, int]]:
+        """Count empty, unknown, below- and above-range cells by column; a row of ordinary cells costs no count."""
+        if self._has_empty or self.notes or self.marks:
+            return self.tree.unusual_cells(self.matrix)
+        return {}
+
+    def life_counts(self) -> dict[str, dict[str, int]]:
+        """Count what the database keeps of a call: the rows by leaf, and the unusual cells."""
+        return {ROWS: rows_by_leaf(self.leaves)} | self.unusual_cells()
 
     def records(self, *, explain: bool = False) -> list[dict[str, Any]]:
         """One record per row; rows of the same leaf share theirs, since they get the same answer."""
@@ -82,6 +97,19 @@ class Predictions:
     def paths(self) -> list[list[str]]:
         """The way of each row in words."""
         return [path_in_words(self.tree, int(leaf), self.matrix[i]) for i, leaf in enumerate(self.leaves)]
+
+
+def rows_by_leaf(leaves: CodeArray) -> dict[str, int]:
+    """Count rows by the number of their leaf."""
+    counts = np.bincount(leaves)
+    return {str(leaf): int(counts[leaf]) for leaf in np.flatnonzero(counts).tolist()}
+
+
+def tally_of(model: TreeModel, api: str) -> ModelTally | None:
+    """Return where the answers of an approved model are counted; None for a model that is not approved."""
+    if model.state != State.APPROVED:
+        return None
+    return ModelTally(str(model.pk), api)
 
 
 def leaf_answer(tree: Tree, leaf: int) -> dict[str, Any]:

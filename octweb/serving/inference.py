@@ -10,7 +10,8 @@ import numpy as np
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.predicting import MISSING, OUTSIDE, UNSEEN, Predictions, predict_matrix, predict_rows
-from octweb.serving.tensors import TEXT, ProtocolError, Tensor
+from octweb.serving.tensors import TEXT, CellError, ProtocolError, Tensor
+from trainer.errors import Refusal
 from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.nodes import Tree
 
@@ -157,10 +158,13 @@ def _matrix(tree: Tree, columns: dict[int, np.ndarray], n: int) -> np.ndarray:
         bad = ~np.isfinite(values) if j in tree.refused_columns else np.isinf(values)
         if bad.any():
             i = int(np.flatnonzero(bad)[0])
-            raise ProtocolError(f"Row {i}: column '{column.name}' has no finite value, and the tree needs one.")
+            empty = Refusal.EMPTY if math.isnan(values[i]) else Refusal.VALUE
+            words = f"Row {i}: column '{column.name}' has no finite value, and the tree needs one."
+            raise CellError(words, row=i, column=column.name, reason=empty)
         if column.kind is ColumnKind.BINARY and not np.isin(values[~np.isnan(values)], (0.0, 1.0)).all():
             i = int(np.flatnonzero(~np.isnan(values) & ~np.isin(values, (0.0, 1.0)))[0])
-            raise ProtocolError(f"Row {i}: column '{column.name}' is binary and needs 0 or 1; it has {values[i]:g}.")
+            words = f"Row {i}: column '{column.name}' is binary and needs 0 or 1; it has {values[i]:g}."
+            raise CellError(words, row=i, column=column.name)
         matrix[:, j] = values + 0.0
     return matrix
 
@@ -176,7 +180,6 @@ def _cells(column: ColumnSchema, values: np.ndarray) -> list[Any]:
         try:
             cells.append(None if text is None or not text.strip() else float(text))
         except ValueError as error:
-            raise ProtocolError(
-                f"Row {i}: column '{column.name}' must be a plain number such as 1234.5; it is {text[:40]!r}."
-            ) from error
+            words = f"Row {i}: column '{column.name}' must be a plain number such as 1234.5; it is {text[:40]!r}."
+            raise CellError(words, row=i, column=column.name) from error
     return cells

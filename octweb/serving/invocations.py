@@ -25,7 +25,7 @@ from octweb.registry.answers import columns_record, notes_header
 from octweb.registry.bodies import CSV, check_rows, predict_csv, records_of_columns
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
-from octweb.registry.predicting import Predictions, predict_rows
+from octweb.registry.predicting import Predictions, predict_rows, tally_of
 from octweb.serving.authentication import ApiTokenAuthentication
 from octweb.serving.v2 import ProtocolView, served_model
 from trainer.data.parsing import ColumnParsing
@@ -87,13 +87,12 @@ class Invocations(ScoringView):
     def post(self, request: Request) -> Response:
         with metrics.count_calls("invocations") as call:
             model = self._model(request)
-            call.of(model.family.name, model.version)
+            call.of(model.family.name, model.version, tally_of(model, "invocations"))
             found, params = _predicted(model, request)
-            call.predicted(found.label_counts(), found.unseen)
+            answers = _output(found, params, model_file(model).class_values.tolist())
+            call.predicted(found.label_counts(), found.unseen, found.life_counts())
         headers = {HEADER: f"{model.family.name}/{model.version}"} | notes_header(found)
-        return Response(
-            {"predictions": _output(found, params, model_file(model).class_values.tolist())}, headers=headers
-        )
+        return Response({"predictions": answers}, headers=headers)
 
     def _model(self, request: Request) -> TreeModel:
         name, version = self.named(request)

@@ -14,7 +14,7 @@ import re
 import time
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
@@ -28,13 +28,14 @@ from octweb.core import strict_json
 from octweb.core.headers import security_headers
 from octweb.core.metrics import ModelCounters
 from octweb.core.problems import Busy
+from octweb.core.tally import ROWS
 from octweb.core.throttles import WINDOWS, caller_of, rate
 from octweb.registry.access import may_call
 from octweb.registry.answers import columns_record
 from octweb.registry.claims import certificate_parameters, certificate_status
 from octweb.registry.compiled import CompiledModel, compiled
 from octweb.registry.models import State, TreeModel
-from octweb.registry.predicting import Predictions, predict_rows
+from octweb.registry.predicting import Predictions, predict_rows, rows_by_leaf, tally_of
 from octweb.registry.remembered import model_by_id, model_by_name
 from octweb.serving.authentication import lookup
 from octweb.serving.body_budget import BODY_BUDGET
@@ -63,6 +64,14 @@ KINDS = {"label": TEXT, "probabilities": "FP64", "leaf": "INT64"}
 PLAIN = frozenset(KINDS)  # outputs that this path answers
 
 
+class Answer(NamedTuple):
+    """The body of an answer, the leaf of each row, and the unusual cells by kind and column."""
+
+    content: bytes
+    leaves: np.ndarray
+    unusual: dict[str, dict[str, int]]
+
+
 class ServedModel:
     """A model at hand: its compiled tree, and the parts of its answers that do not depend on the rows."""
 
@@ -77,15 +86,23 @@ class ServedModel:
         self.parameters = certificate_parameters(model)
         self.head_v2 = {"model_name": name, "model_version": str(version)}
         self.counts = {api: ModelCounters(name, version, api, self.tree.tree.classes) for api in ("v1", "v2")}
+        self.leaves = [str(v.id) for v in self.tree.tree.nodes]
+        self.tallies = {api: tally_of(model, api) for api in ("v1", "v2")}
         self.singles: dict[tuple[str, int], bytes] = {}  # by leaf: whole answers to one row
 
-    def count(self, api: str, leaves: np.ndarray, seconds: float) -> None:
-        """Count a call in the metrics."""
+    def count(self, api: str, answer: Answer, seconds: float) -> None:
+        """Count a call in the metrics, and an approved model's answers for the database."""
+        leaves = answer.leaves
+        tally = self.tallies[api]
         if len(leaves) == 1:
             self.counts[api].predicted_one(self.tree.codes[leaves[0]], seconds)
-            return
-        counts = np.bincount(self.tree.tree.labels[leaves], minlength=len(self.tree.tree.classes)).tolist()
-        self.counts[api].predicted(counts, seconds)
+        else:
+            counts = np.bincount(self.tree.tree.labels[leaves], minlength=len(self.tree.tree.classes)).tolist()
+            self.counts[api].predicted(counts, seconds)
+        if tally is not None and len(leaves) == 1 and not answer.unusual:
+            tally.add_row(self.leaves[leaves[0]])
+        elif tally is not None:
+            tally.add({ROWS: rows_by_leaf(leaves)} | answer.unusual)
 
 
 def served(model: TreeModel) -> ServedModel:
@@ -206,9 +223,8 @@ def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> b
     # only now, since a call that the views answer is counted by them
     if found is None or WINDOWS.take(caller, *limit):
         return None
-    content, leaves = found
-    own.count(api, leaves, time.perf_counter() - start)
-    return content
+    own.count(api, found, time.perf_counter() - start)
+    return found.content
 
 
 def _transport(environ: dict[str, Any]) -> bool:
@@ -234,10 +250,11 @@ def _is_json(meta: dict[str, Any]) -> bool:
     return sent == JSON and accept in ("", "*/*", JSON, f"{JSON}, */*")
 
 
-def _rows(own: ServedModel, content: bytes | bytearray) -> tuple[bytes, np.ndarray] | None:
-    """An answer of `/api/v1/`, and the leaves of its rows."""
+def _rows(own: ServedModel, content: bytes | bytearray) -> Answer | None:
+    """An answer of `/api/v1/`."""
     matrix = None
     notes = NOTHING
+    unusual: dict[str, dict[str, int]] = {}
     rows: list[Any] = []
     if len(content) >= SMALL_BYTES and own.tree.numbers_only:
         matrix = rows_matrix(content, own.tree.names, settings.MAX_PREDICT_ROWS)
@@ -259,17 +276,18 @@ def _rows(own: ServedModel, content: bytes | bytearray) -> tuple[bytes, np.ndarr
             key = "v1", int(leaves[0])
             if key not in own.singles:
                 own.singles[key] = _rows_answer(own, leaves, NOTHING)
-            return own.singles[key], leaves
+            return Answer(own.singles[key], leaves, unusual)
     else:
         found = predict_rows(own.model, rows)
         if found.marks:
             return None
         leaves = found.leaves
         notes = found.notes
-    return _rows_answer(own, leaves, notes), leaves
+        unusual = found.unusual_cells()
+    return Answer(_rows_answer(own, leaves, notes), leaves, unusual)
 
 
-def _columns(own: ServedModel, columns: Any) -> tuple[bytes, np.ndarray] | None:
+def _columns(own: ServedModel, columns: Any) -> Answer | None:
     """An answer in columns to columns, if all of them are there and all cells are plain numbers."""
     if type(columns) is not dict or columns.keys() != set(own.tree.names):
         return None
@@ -285,7 +303,7 @@ def _columns(own: ServedModel, columns: Any) -> tuple[bytes, np.ndarray] | None:
     leaves = own.tree.tree.apply(matrix)
     record = columns_record(Predictions(tree=own.tree.tree, matrix=matrix, leaves=leaves))
     head = own.head_v1.removesuffix(b',"predictions":[')
-    return head + b',"columns":' + orjson.dumps(record) + b',"notes":[]}', leaves
+    return Answer(head + b',"columns":' + orjson.dumps(record) + b',"notes":[]}', leaves, {})
 
 
 def _rows_answer(own: ServedModel, leaves: np.ndarray, notes: tuple[str, ...]) -> bytes:
@@ -294,28 +312,30 @@ def _rows_answer(own: ServedModel, leaves: np.ndarray, notes: tuple[str, ...]) -
     return own.head_v1 + b",".join([records[v] for v in leaves.tolist()]) + tail
 
 
-def _tensors(own: ServedModel, content: bytes | bytearray, header: str | None) -> tuple[bytes, np.ndarray] | None:
-    """An answer of `/v2/` without binary tensors, and the leaves of its rows."""
+def _tensors(own: ServedModel, content: bytes | bytearray, header: str | None) -> Answer | None:
+    """An answer of `/v2/` without binary tensors."""
     asked = plain_request(content, DEFAULT_OUTPUTS) if header is None else None
     asked = asked or parse(content, header, OUTPUTS, DEFAULT_OUTPUTS)
     if any(asked.outputs.values()) or not asked.outputs.keys() <= PLAIN:
         return None
     matrix = _one_matrix(own.tree, asked.inputs)
     notes = NOTHING
+    unusual: dict[str, dict[str, int]] = {}
     if matrix is not None:
         leaves = own.tree.tree.apply(matrix)
         if len(leaves) == 1 and asked.id is None and tuple(asked.outputs) == DEFAULT_OUTPUTS:
             key = "v2", int(leaves[0])
             if key not in own.singles:
                 own.singles[key] = _tensors_answer(own, asked, leaves, NOTHING)
-            return own.singles[key], leaves
+            return Answer(own.singles[key], leaves, unusual)
     else:
         found = infer(own.model, asked.inputs, settings.MAX_PREDICT_ROWS)
         if found.marks:
             return None
         leaves = found.leaves
         notes = found.notes
-    return _tensors_answer(own, asked, leaves, notes), leaves
+        unusual = found.unusual_cells()
+    return Answer(_tensors_answer(own, asked, leaves, notes), leaves, unusual)
 
 
 def _tensors_answer(own: ServedModel, asked: Request, leaves: np.ndarray, notes: tuple[str, ...]) -> bytes:

@@ -19,6 +19,7 @@ import orjson
 
 from octweb.core import strict_json
 from trainer.data.rows import plain_numbers
+from trainer.errors import RowError
 
 TYPES: dict[str, str] = {
     "BOOL": "?",
@@ -47,6 +48,10 @@ CONSTANT = re.compile(rb"[\[:,\s](NaN|-?Infinity)\s*[,\]}]")
 
 class ProtocolError(ValueError):
     """The request is not of the protocol; the message goes to the client."""
+
+
+class CellError(RowError, ProtocolError):
+    """A cell of a tensor cannot be predicted."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,7 @@ from octweb.registry.api import AnyFormat
 from octweb.registry.claims import certificate_parameters
 from octweb.registry.models import State, TreeModel
 from octweb.registry.parsed import is_damaged, model_file
+from octweb.registry.predicting import tally_of
 from octweb.registry.remembered import model_by_name
 from octweb.serving.inference import DEFAULT_OUTPUTS, OUTPUTS, configuration, infer, metadata, output
 from octweb.serving.tensors import JSON_LENGTH, ProtocolError, answer, parse
@@ -158,13 +159,13 @@ class Infer(ProtocolView):
     def post(self, request: Request, name: str, version: str | None = None) -> HttpResponse:
         with metrics.count_calls("v2") as call:
             model = served_model(request, name, version)
-            call.of(model.family.name, model.version)
+            call.of(model.family.name, model.version, tally_of(model, "v2"))
             return self._answer(request, model, call)
 
     def _answer(self, request: Request, model: TreeModel, call: metrics.Call) -> HttpResponse:
         asked = parse(limited(request._request), request.headers.get(JSON_LENGTH), OUTPUTS, DEFAULT_OUTPUTS)
         found = infer(model, asked.inputs, settings.MAX_PREDICT_ROWS)
-        call.predicted(found.label_counts(), found.unseen)
+        call.predicted(found.label_counts(), found.unseen, found.life_counts())
         head: dict[str, Any] = {"model_name": model.family.name, "model_version": str(model.version)}
         if asked.id is not None:
             head["id"] = asked.id

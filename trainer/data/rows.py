@@ -18,7 +18,7 @@ from trainer.data.parsing.alike import Spellings
 from trainer.data.parsing.cells import LARGEST_EXACT, MARKS, Cells
 from trainer.data.reader import NOT_TRAINED, refusing_columns
 from trainer.dtypes import FloatArray
-from trainer.errors import RowError
+from trainer.errors import Refusal, RowError
 from trainer.table import ColumnKind, ColumnSchema, UnknownPolicy
 
 UNKNOWN_CODE = -1.0  # as in trainer.data.reader: every test of a category is false for it
@@ -126,10 +126,11 @@ def _check_rows(
     schema: Sequence[ColumnSchema], used: frozenset[int], known: frozenset[str], rows: Sequence[Mapping[str, Any]]
 ) -> None:
     if not isinstance(rows, list | tuple):
-        raise RowError("'rows' must be a list of objects, one per row.", row=0)
+        raise RowError("'rows' must be a list of objects, one per row.", row=0, reason=Refusal.ROW)
     for i, row in enumerate(rows):
         if type(row) is not dict:
-            raise RowError(f"rows[{i}] must be an object of column names and values; it is {_what(row)}.", row=i)
+            words = f"rows[{i}] must be an object of column names and values; it is {_what(row)}."
+            raise RowError(words, row=i, reason=Refusal.ROW)
         if not row.keys() <= known:
             strange = next(name for name in row if name not in known)
             names = [schema[j].name for j in sorted(used)]
@@ -139,6 +140,7 @@ def _check_rows(
                 f"{'column' if len(names) == 1 else 'columns'}: {', '.join(names)}.",
                 row=i,
                 column=str(strange),
+                reason=Refusal.COLUMN,
             )
 
 
@@ -224,7 +226,7 @@ def _category(
     if code is not None and code != own.missing_code:
         return float(code)
     if used and own.unknown is UnknownPolicy.REFUSE:
-        raise _wrong(own, i, f"has '{_short(words[0])}', {NOT_TRAINED}")
+        raise _wrong(own, i, f"has '{_short(words[0])}', {NOT_TRAINED}", Refusal.UNKNOWN)
     if used:
         notes.append(Note(row=i, column=own.name, value=_short(words[0])))
     return UNKNOWN_CODE
@@ -249,12 +251,12 @@ def _category_words(own: ColumnSchema, i: int, cell: Any) -> list[str]:
 
 def _missing(own: ColumnSchema, i: int, refused: bool) -> float:
     if refused:
-        raise _wrong(own, i, "has no value, and the tree needs one")
+        raise _wrong(own, i, "has no value, and the tree needs one", Refusal.EMPTY)
     return math.nan
 
 
-def _wrong(own: ColumnSchema, i: int, what: str) -> RowError:
-    return RowError(f"rows[{i}]: column '{own.name}' {what}.", row=i, column=own.name)
+def _wrong(own: ColumnSchema, i: int, what: str, reason: Refusal = Refusal.VALUE) -> RowError:
+    return RowError(f"rows[{i}]: column '{own.name}' {what}.", row=i, column=own.name, reason=reason)
 
 
 def _what(cell: Any) -> str:

@@ -53,6 +53,7 @@ class PredictionSummary:
     `unknown` and `out_of_range` count, by column, the cells with a category or a number that training did not have.
     `known` rows have a class in the file, of which `correct` are predicted right; both are 0 without the target column. Of them
     `trained` equal rows of the training in their class and in every column that the tree asks; None without the training rows.
+    `life` counts the answers by leaf (`rows`), the unusual cells by column, and the rows without an answer (`refused_empty`).
     """
 
     rows: int
@@ -64,6 +65,7 @@ class PredictionSummary:
     unknown: dict[str, int]
     out_of_range: dict[str, int]
     notes: tuple[str, ...]
+    life: dict[str, dict[str, int]]
 
     def to_json(self) -> dict[str, Any]:
         """The record as a dictionary."""
@@ -71,6 +73,7 @@ class PredictionSummary:
             "rows": self.rows, "predicted": self.predicted, "labels": self.labels, "known": self.known,
             "correct": self.correct, "trained": self.trained, "unknown": self.unknown,
             "out_of_range": self.out_of_range, "notes": list(self.notes),
+            "life": self.life,
         }  # fmt: skip
 
 
@@ -235,6 +238,7 @@ class _Total:
         self.unseen_columns: set[str] = set()
         self.last: ModelRows | None = None
         self.around: list[str] = []  # lines that are not rows
+        self.life: dict[str, Counter[str]] = {}
 
     def add(self, rows: ModelRows, leaves: CodeArray) -> None:
         codes = self.tree.labels[leaves]
@@ -243,6 +247,7 @@ class _Total:
         self.labels += np.bincount(codes[rows.usable], minlength=len(self.labels))
         self.unknown.update(rows.unknown)
         self._count_empty(rows)
+        self._count_life(rows, leaves)
         self.outside += self.tree.outside(rows.table.matrix()[rows.usable]).sum(axis=0)
         self.last = rows
         if rows.labels is not None:
@@ -251,6 +256,21 @@ class _Total:
             self.correct += int((codes[known] == rows.labels.codes[known]).sum())
             if self.training is not None:
                 self.trained += self.training.count(rows.table.matrix()[known], rows.labels.codes[known])
+
+    def _count_life(self, rows: ModelRows, leaves: CodeArray) -> None:
+        """Count what a server keeps of the answers."""
+        matrix = rows.table.matrix()
+        counts = np.bincount(leaves[rows.usable])
+        found: dict[str, dict[str, int]] = {
+            "rows": {str(leaf): int(counts[leaf]) for leaf in np.flatnonzero(counts).tolist()},
+            "refused_empty": {},
+        }
+        refused = list(self.tree.refused_columns)
+        first = np.isnan(matrix[~rows.usable][:, refused]).argmax(axis=1) if refused else np.zeros(0, np.int64)
+        for k, number in enumerate(np.bincount(first).tolist()):
+            found["refused_empty"][self.tree.schema[refused[k]].name] = number
+        for kind, numbers in (found | self.tree.unusual_cells(matrix[rows.usable])).items():
+            self.life.setdefault(kind, Counter()).update({name: number for name, number in numbers.items() if number})
 
     def _count_empty(self, rows: ModelRows) -> None:
         """Count answers that rest on empty cells; the tree is walked for the rows that have one."""
@@ -304,6 +324,7 @@ class _Total:
                 if count
             },
             notes=tuple(notes),
+            life={kind: dict(numbers) for kind, numbers in self.life.items() if numbers},
         )
 
 

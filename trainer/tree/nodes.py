@@ -170,11 +170,42 @@ class Tree:
 
     def has_empty(self, X: FloatArray) -> BoolArray:
         """Boolean (n,): the rows with an empty cell in a column that some question asks."""
-        used = list(self.used_columns)
-        codes = np.array([np.nan if (code := self.schema[j].missing_code) is None else code for j in used])
-        cells = X[:, used]
+        return np.asarray(self._empty_used(X[:, self.used_columns]).any(axis=1))
+
+    def _empty_used(self, cells: FloatArray) -> BoolArray:
+        """Boolean (n, used columns): the empty ones among the `cells` of the columns that some question asks."""
+        codes = np.array([np.nan if (code := self.schema[j].missing_code) is None else code for j in self.used_columns])
         found: BoolArray = np.isnan(cells) | (cells == codes)
-        return np.asarray(found.any(axis=1))
+        return found
+
+    def unusual_cells(self, X: FloatArray) -> dict[str, dict[str, int]]:
+        """Count the unusual cells of the columns that some question asks.
+
+        Parameters
+        ----------
+        X : float64 array of shape (n, columns)
+            Rows as the kernel reads them: NaN or the category for empty cells, -1 for an unknown category.
+
+        Returns
+        -------
+        dict of str to dict of str to int
+            For `empty`, `unknown`, `below` and `above` (the training range) the cells by column name; what is 0 is absent.
+        """
+        cells = X[:, self.used_columns]
+        low, high = self._ranges
+        categorical = np.array([self.schema[j].kind is ColumnKind.CATEGORICAL for j in self.used_columns], bool)
+        kinds = {
+            "empty": self._empty_used(cells),
+            "unknown": categorical & (cells < 0),
+            "below": cells < low,
+            "above": cells > high,
+        }
+        names = [self.schema[j].name for j in self.used_columns]
+        return {
+            kind: {name: n for name, n in zip(names, found.sum(axis=0).tolist(), strict=True) if n}
+            for kind, found in kinds.items()
+            if found.any()
+        }
 
     @cached_property
     def _ranges(self) -> tuple[FloatArray, FloatArray]:

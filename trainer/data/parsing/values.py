@@ -35,7 +35,7 @@ def sources_named(reading: Mapping[str, Any] | None) -> Iterator[None]:
         if own is None or own.name == error.column:
             raise
         words = f"{error} It is made from '{own.name}': send that column."
-        raise RowError(words, row=error.row, column=error.column) from error
+        raise RowError(words, row=error.row, column=error.column, reason=error.reason) from error
 
 
 def _plain_row(columns: Sequence[ColumnReading], i: int, row: dict[str, Any]) -> dict[str, Any]:

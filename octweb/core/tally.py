@@ -1,0 +1,116 @@
+"""Counts of answers in memory, until a thread writes them to the database."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from trainer.errors import Refusal, RowError
+
+ROWS = "rows"  # rows answered, by leaf
+REFUSED = "refused_"  # before a reason: rows refused, by column
+SECONDS_OF_DAY = 86_400
+
+Counts = Mapping[str, Mapping[str, int]]  # kind → leaf or column → number
+
+
+class Key(NamedTuple):
+    """What is counted: `day` is the number of the UTC day since 1970, `name` a leaf or a column."""
+
+    model: str
+    api: str
+    day: int
+    kind: str
+    name: str
+
+
+class ModelTally(NamedTuple):
+    """Adds to the counts of one model for calls of one API."""
+
+    model: str
+    api: str
+
+    def add_row(self, leaf: str) -> None:
+        """Count one ordinary row that was answered at a leaf."""
+        # a plain tuple: to make a Key takes twice as long as all else here
+        key = (self.model, self.api, int(time.time()) // SECONDS_OF_DAY, ROWS, leaf)
+        with _lock:
+            _counts[key] = _counts.get(key, 0) + 1
+            starts = not _state.started
+        if starts:
+            _start()
+
+    def add(self, counts: Counts) -> None:
+        """Count the rows and cells of a call."""
+        day = int(time.time()) // SECONDS_OF_DAY
+        give_back(
+            {
+                Key(self.model, self.api, day, kind, name): number
+                for kind, numbers in counts.items()
+                for name, number in numbers.items()
+                if number
+            }
+        )
+
+    def refuse(self, error: RowError) -> None:
+        """Count a row that got no answer; what a caller wrote in place of a column's name is not kept."""
+        column = "" if error.reason is Refusal.COLUMN else error.column or ""
+        self.add({REFUSED + error.reason: {column: 1}})
+
+
+class _State:
+    """Whether this process has begun to write its counts."""
+
+    def __init__(self) -> None:
+        self.started = False
+        self.listener: Callable[[], None] | None = None
+
+
+_state = _State()
+_lock = threading.Lock()
+_counts: dict[tuple[str, str, int, str, str], int] = {}  # by the fields of Key
+
+
+def begin_with(listener: Callable[[], None]) -> None:
+    """Set the function that begins to write the counts; it is called at the first count of each process."""
+    _state.listener = listener
+
+
+def _start() -> None:
+    with _lock:
+        starts = not _state.started
+        _state.started = True
+    if starts and _state.listener is not None:
+        _state.listener()
+
+
+def drain() -> dict[Key, int]:
+    """Return the counts, and begin again at zero."""
+    with _lock:
+        taken = {Key(*key): number for key, number in _counts.items()}
+        _counts.clear()
+    return taken
+
+
+def give_back(counts: Mapping[Key, int]) -> None:
+    """Add counts to those in memory."""
+    with _lock:
+        for key, number in counts.items():
+            _counts[key] = _counts.get(key, 0) + number
+        starts = bool(counts) and not _state.started
+    if starts:
+        _start()
+
+
+def _forget() -> None:
+    """Begin at zero in a new process: the counts that a fork copies belong to its parent."""
+    global _lock
+    _lock = threading.Lock()
+    _counts.clear()
+    _state.started = False
+
+
+os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,36 @@
+"""Numbers of models in use for /metrics, read from the database; importing this module adds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.db.models import Sum
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+
+from octweb.core.metrics import STORED
+from octweb.core.tally import ROWS
+from octweb.life.models import DailyCount
+from octweb.registry.models import State
+
+FIELDS = ("model__family__name", "model__version", "name")
+
+
+class LifeCollector(Collector):
+    """Rows by leaf of all approved models."""
+
+    def describe(self) -> list[Metric]:
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        rows = CounterMetricFamily(
+            "octweb_leaf_rows", "Rows that an approved model answered, by leaf", labels=["model", "version", "leaf"]
+        )
+        counts = DailyCount.objects.filter(kind=ROWS, model__state=State.APPROVED, model__deleted_at=None)
+        for *labels, number in counts.order_by(*FIELDS).values_list(*FIELDS).annotate(Sum("number")):
+            rows.add_metric([str(label) for label in labels], number)
+        yield rows
+
+
+STORED.register(LifeCollector())
