@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -113,15 +114,19 @@ def create(
     target: str | None = None,
     reading: ReadOptions | None = None,
     choice: ColumnChoice | None = None,
-    sample: str = "",
+    before_store: Callable[[Dataset], None] | None = None,
 ) -> Dataset:
-    """A data set from a file in one step; raises DataError, and stores nothing, if it cannot be used."""
+    """A data set from a file in one step; raises DataError, and stores nothing, if it cannot be used.
+
+    `before_store` may mark the data set, or raise so that it is not stored.
+    """
     refuse_more(owner)
     with reader.scratch() as folder, reader.on_disk(file, folder) as source:
         dataset = _new(owner, source_name, source.stat().st_size, name)
-        dataset.sample = sample
         described = reader.create(source, reading or ReadOptions(), choice or ColumnChoice(target=target), folder)
         fill(dataset, described)
+        if before_store is not None:
+            before_store(dataset)
         _store(dataset, folder / intake.ROWS)
     return _saved(dataset)
 

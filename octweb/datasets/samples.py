@@ -115,7 +115,12 @@ def load(*, owner, slug: str) -> Dataset:
     content = io.BytesIO(csv_text(sample).encode())
     choice = ColumnChoice(target=sample.target, kinds=dict.fromkeys(sample.categorical, ColumnKind.CATEGORICAL))
     return actions.create(
-        owner=owner, file=content, source_name=f"{slug}.csv", name=sample.title, choice=choice, sample=slug
+        owner=owner,
+        file=content,
+        source_name=f"{slug}.csv",
+        name=sample.title,
+        choice=choice,
+        before_store=lambda made: setattr(made, "sample", slug),
     )
 
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, BinaryIO
+
+import numpy as np
 
 from octweb.datasets import actions
 from octweb.datasets.choice import ReadOptions, choice_of
 from octweb.datasets.models import Dataset
+from trainer.data.changed_form import propose_factor, propose_words
+from trainer.data.profile import OTHER as PROFILE_OTHER
+from trainer.errors import DataError
+from trainer.table import ColumnKind
 from trainer.tree.numbers import points_text
 
 POINTS = 0.01  # shares of classes, and of empty cells, that differ by less are not worth a line
@@ -25,8 +32,15 @@ class ColumnDifference:
     now: str
 
 
-def new_version(dataset: Dataset, *, owner, file: BinaryIO, source_name: str) -> Dataset:
-    """The next version of `dataset` from a file with the same columns; raises DataError, and stores nothing, for other ones."""
+class ChangedForms(DataError):
+    """Columns of a new version seem to hold the same values in another form; `problems` has a sentence for each."""
+
+
+def new_version(dataset: Dataset, *, owner, file: BinaryIO, source_name: str, as_it_is: bool = False) -> Dataset:
+    """The next version of `dataset` from a file with the same columns; raises DataError, and stores nothing, for other ones.
+
+    Raises ChangedForms where units or categories seem to be others, unless the file is to be stored `as_it_is`.
+    """
     made = actions.create(
         owner=owner,
         file=file,
@@ -34,11 +48,57 @@ def new_version(dataset: Dataset, *, owner, file: BinaryIO, source_name: str) ->
         name=_name(dataset),
         choice=choice_of(dataset.columns, dataset.target),
         reading=ReadOptions(kept=_repeated(dataset.reading), columns=[c["name"] for c in dataset.columns]),
+        before_store=None if as_it_is else partial(_refuse_changed_forms, dataset),
     )
     made.previous = dataset
     made.version = dataset.version + 1
     made.save(update_fields=["previous", "version"])
     return made
+
+
+def _refuse_changed_forms(before: Dataset, now: Dataset) -> None:
+    """Raise ChangedForms if a column or the target of the new rows fits the version before only in another form."""
+    old = {c["name"]: c for c in before.profile.get("columns") or ()}
+    found = [
+        sentence
+        for column in now.profile.get("columns") or ()
+        if (sentence := _changed_form(old.get(column["name"]), column))
+    ]
+    classes = dict(zip(now.profile.get("classes") or (), now.profile.get("class_counts") or (), strict=False))
+    found += _changed_words(now.target, classes, before.profile.get("classes") or ())
+    if found:
+        words = "1 column seems" if len(found) == 1 else f"{len(found)} columns seem"
+        raise ChangedForms(
+            f"{words} to hold the same values in another form. Correct the file, or store it as it is. {found[0]}",
+            problems=tuple(found),
+        )
+
+
+def _changed_form(was: dict[str, Any] | None, has: dict[str, Any]) -> str:
+    """What seems to have changed in a column, by the profiles of both versions; "" if nothing does."""
+    if was is None or was["kind"] != has["kind"]:
+        return ""
+    rows = [sum(bin_) for bin_ in has["histogram"]]
+    if has["kind"] == ColumnKind.CATEGORICAL:
+        if PROFILE_OTHER in (*was["bars"], *has["bars"]):  # only the most frequent categories are known
+            return ""
+        return next(iter(_changed_words(has["name"], dict(zip(has["bars"], rows, strict=True)), was["bars"])), "")
+    if has["kind"] != ColumnKind.NUMERIC or has["minimum"] is None or was["minimum"] is None:
+        return ""
+    width = (has["maximum"] - has["minimum"]) / len(rows)
+    middles = has["minimum"] + width * (np.arange(len(rows)) + 0.5)
+    found = propose_factor(has["name"], np.repeat(middles, rows), was["minimum"], was["maximum"])
+    if found is None:
+        return ""
+    ranges = [f"{c['minimum']:.4g} to {c['maximum']:.4g}".replace("-", "−") for c in (was, has)]
+    return f"Column '{has['name']}' had {ranges[0]} and has {ranges[1]}: {found.reading}."
+
+
+def _changed_words(column: str, counts: dict[str, int], before: Sequence[str]) -> list[str]:
+    """The sentence on categories that seem to have other words; empty if there is none."""
+    unknown = {word: rows for word, rows in counts.items() if word not in before}
+    found = propose_words(column, unknown, sum(counts.values()), before)
+    return [] if found is None else [f"Column '{column}' has other words than before: {found.reading}."]
 
 
 def _repeated(reading: Mapping[str, Any]) -> dict[str, Any]:

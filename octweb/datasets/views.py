@@ -294,11 +294,18 @@ def dataset_version(request: HttpRequest, pk: Any) -> HttpResponse:
         try:
             if file is None:
                 raise DataError("Choose a file first.")
-            made = versions.new_version(dataset, owner=request.user, file=file, source_name=file.name or "file.csv")
+            made = versions.new_version(
+                dataset,
+                owner=request.user,
+                file=file,
+                source_name=file.name or "file.csv",
+                as_it_is="as_it_is" in request.POST,
+            )
             messages.success(request, f"{made.name} is stored: {made.rows:,} rows.")
             return redirect("datasets:detail", made.pk)
         except DataError as error:
-            context |= {"error": str(error), "problems": error.problems}
+            changed = isinstance(error, versions.ChangedForms)
+            context |= {"error": str(error), "problems": error.problems, "changed_forms": changed}
         except BodyTooLarge as error:
             context |= {"error": str(error.detail), "problems": ()}
     return render(request, "datasets/version.html", context)

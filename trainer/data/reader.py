@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -59,7 +60,8 @@ class ModelRows:
 
     `table` has every column of the schema (NaN: missing; `UNKNOWN_CODE`: unknown category). `labels` is None unless the
     target column is in the file; its codes are -1 where the class is missing or unknown to the model. `usable`, bool (n,), is
-    False for rows with a gap in a needed column that refuses gaps. `unknown` and `missing` count such cells by column.
+    False for rows with a gap in a needed column that refuses gaps. `unknown` and `missing` count such cells by column,
+    `respelled` cells with another spelling of a category; `unknown_words` has the words that are unknown.
     """
 
     table: Table
@@ -69,6 +71,8 @@ class ModelRows:
     missing: Mapping[str, int]
     extra_columns: tuple[str, ...]
     absent_columns: tuple[str, ...]
+    unknown_words: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    respelled: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -325,7 +329,8 @@ def rows_for_model(
     absent, extra = check_columns(raw.names, schema, target=target, used=used)
     refusing = refusing_columns(schema, used, refused)
     usable = np.ones(len(raw), bool)
-    unknown: dict[str, int] = {}
+    unknown: dict[str, Mapping[str, int]] = {}
+    respelled: dict[str, int] = {}
     missing: dict[str, int] = {}
     problems: list[str] = []
     columns = []
@@ -333,25 +338,30 @@ def rows_for_model(
         if own.name in absent or (only_used and own.name not in needed):
             columns.append(Column(schema=own, values=np.full(len(raw), np.nan)))
             continue
-        column, strange, wrong = _read_column(own, raw, own.name in needed)
-        columns.append(column)
-        problems += wrong
-        if strange:
-            unknown[own.name] = strange
-        if column.missing.any():
-            missing[own.name] = int(column.missing.sum())
+        read = _read_column(own, raw, own.name in needed)
+        columns.append(read.column)
+        problems += read.wrong
+        if read.unknown:
+            unknown[own.name] = read.unknown
+        if read.respelled:
+            respelled[own.name] = read.respelled
+        empty = read.column.missing
+        if empty.any():
+            missing[own.name] = int(empty.sum())
             if own.name in refusing:
-                usable &= ~column.missing
+                usable &= ~empty
     if problems:
         raise several(problems)
     return ModelRows(
         table=Table(columns=tuple(columns), row_numbers=raw.line_numbers),
         labels=_labels(raw, target, classes),
         usable=usable,
-        unknown=unknown,
+        unknown={name: sum(words.values()) for name, words in unknown.items()},
         missing=missing,
         extra_columns=extra,
         absent_columns=absent,
+        unknown_words=unknown,
+        respelled=respelled,
     )
 
 
@@ -389,18 +399,28 @@ def check_columns(
     return absent, tuple(n for n in names if n != target and n not in known)
 
 
-def _read_column(own: ColumnSchema, raw: RawTable, needed: bool) -> tuple[Column, int, tuple[str, ...]]:
-    """The column under its schema, how many cells have an unknown category, and what is wrong in a needed column."""
+class ReadColumn(NamedTuple):
+    """A column under its schema, its unknown words and how many cells have each, its other spellings, and what is wrong in it."""
+
+    column: Column
+    unknown: Mapping[str, int] = MappingProxyType({})
+    respelled: int = 0
+    wrong: tuple[str, ...] = ()
+
+
+def _read_column(own: ColumnSchema, raw: RawTable, needed: bool) -> ReadColumn:
+    """Read a column under its schema; what is wrong is looked for in a needed one only."""
     cells_of = raw.column(own.name)
     values = _plain_numbers(own, cells_of)
     if values is not None:
-        return Column(schema=own, values=values), 0, ()
+        return ReadColumn(Column(schema=own, values=values))
     cells = Cells.of(cells_of)
     wrong = wrong_words(own.name, own.kind, cells, raw) if needed else ()
-    column, strange = _under_schema(own, cells)
+    column, strange, respelled = _under_schema(own, cells)
     if needed and strange.any() and own.unknown is UnknownPolicy.REFUSE:
         wrong += places(raw, cells, strange, f"column '{own.name}' has %s, {NOT_TRAINED}")
-    return column, int(cells.counts[strange].sum()), wrong
+    unknown = {cells.word(i): int(cells.counts[i]) for i in np.flatnonzero(strange)}
+    return ReadColumn(column, unknown, int(cells.counts[respelled].sum()), wrong)
 
 
 def _plain_numbers(own: ColumnSchema, column: pa.Array) -> FloatArray | None:
@@ -416,12 +436,13 @@ def _plain_numbers(own: ColumnSchema, column: pa.Array) -> FloatArray | None:
     return values + 0.0
 
 
-def _under_schema(own: ColumnSchema, cells: Cells) -> tuple[Column, BoolArray]:
-    """The column of a known schema, and for each word whether it is an unknown category."""
+def _under_schema(own: ColumnSchema, cells: Cells) -> tuple[Column, BoolArray, BoolArray]:
+    """The column of a known schema, and for each word whether it is an unknown category, and another spelling of a known one."""
+    respelled = np.zeros(len(cells.words), bool)
     if own.kind is not ColumnKind.CATEGORICAL:
         values = cells.floats()
         values[gaps(cells, own.kind)] = np.nan
-        return Column(schema=own, values=values[cells.index]), np.zeros(len(cells.words), bool)
+        return Column(schema=own, values=values[cells.index]), np.zeros(len(cells.words), bool), respelled
     codes, strange = category_codes(cells.words, own)
     # a word that the model knows as a category is one, even where it could mean 'missing'
     empty = cells.marks & (codes == UNKNOWN_CODE)
@@ -432,8 +453,9 @@ def _under_schema(own: ColumnSchema, cells: Cells) -> tuple[Column, BoolArray]:
             if code is not None and code != own.missing_code:
                 codes[i] = code
                 strange[i] = False
+                respelled[i] = True
     codes[empty] = np.nan if own.missing_code is None else own.missing_code
-    return Column(schema=own, values=codes[cells.index]), strange & ~empty
+    return Column(schema=own, values=codes[cells.index]), strange & ~empty, respelled
 
 
 def category_codes(words: Sequence[str], own: ColumnSchema) -> tuple[np.ndarray, BoolArray]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,11 +19,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from trainer.data.changed_form import ChangedForm, WatchedColumn, propose_factor, propose_words
 from trainer.data.formats.file_bytes import ReadLimits
 from trainer.data.formats.parquet_file import ParquetPieces, is_parquet
 from trainer.data.formats.raw import RawTable
 from trainer.data.parsing import ColumnParsing, around_notes
 from trainer.data.reader import (
+    UNKNOWN_CODE,
     ModelRows,
     check_columns,
     empty_cell_notes,
@@ -38,6 +40,7 @@ from trainer.data.training_set import TrainingSet
 from trainer.dtypes import CodeArray
 from trainer.errors import DataError, list_names
 from trainer.prediction.output_file import CsvWriter, MoreColumns, ParquetWriter, Piece, Writer
+from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.file import ModelFile
 
 PIECE = 50_000  # rows read, predicted and written at a time
@@ -50,7 +53,8 @@ Report = Callable[[str, int, int], None]  # phase, rows done, rows in all (0: no
 class PredictionSummary:
     """What was predicted: rows of the file, rows with a prediction, rows of each label, and notes on odd values.
 
-    `unknown` and `out_of_range` count, by column, the cells with a category or a number that training did not have.
+    `unknown` and `out_of_range` count, by column, the cells with a category or a number that training did not have; `respelled` those
+    with another spelling of a category. `proposals` are readings under which a column would fit the training better.
     `known` rows have a class in the file, of which `correct` are predicted right; both are 0 without the target column. Of them
     `trained` equal rows of the training in their class and in every column that the tree asks; None without the training rows.
     `life` counts the answers by leaf (`rows`), the unusual cells by column, and the rows without an answer (`refused_empty`).
@@ -64,6 +68,8 @@ class PredictionSummary:
     trained: int | None
     unknown: dict[str, int]
     out_of_range: dict[str, int]
+    respelled: dict[str, int]
+    proposals: tuple[ChangedForm, ...]
     notes: tuple[str, ...]
     life: dict[str, dict[str, int]]
 
@@ -72,8 +78,8 @@ class PredictionSummary:
         return {
             "rows": self.rows, "predicted": self.predicted, "labels": self.labels, "known": self.known,
             "correct": self.correct, "trained": self.trained, "unknown": self.unknown,
-            "out_of_range": self.out_of_range, "notes": list(self.notes),
-            "life": self.life,
+            "out_of_range": self.out_of_range, "respelled": self.respelled,
+            "proposals": [own.to_json() for own in self.proposals], "notes": list(self.notes), "life": self.life,
         }  # fmt: skip
 
 
@@ -160,7 +166,7 @@ def _predict(
     if problems:
         raise several(problems[:LISTED])
     writer.close()
-    found = total.result()
+    found = total.result(_with_changes(model, source, total.proposals()))
     return replace(found, notes=(*found.notes, *more.notes())) if more else found
 
 
@@ -217,10 +223,47 @@ def _under_model(
         )  # fmt: skip
     except DataError as error:
         return error
-    return ModelRows(
-        table=rows.table, labels=rows.labels, usable=rows.usable, unknown=rows.unknown, missing=rows.missing,
-        extra_columns=extra, absent_columns=absent,
-    )  # fmt: skip
+    return replace(rows, extra_columns=extra, absent_columns=absent)
+
+
+def _with_changes(model: ModelFile, source: RowSource, proposals: tuple[ChangedForm, ...]) -> tuple[ChangedForm, ...]:
+    """Return the proposals with the number of answers that each would change; the file is read again if there is one."""
+    if not proposals:
+        return ()
+    tree = model.tree
+    places = {own.name: j for j, own in enumerate(tree.schema)}
+    changed = Counter[str]()
+    answered = 0
+    again = replace(source, keep=False, training=None)
+    pieces = _pieces(model, again, _Total(model, None), PIECE)
+    renamed = replace(model, tree=replace(tree, schema=_renamed(tree.schema, proposals)))
+    others = _pieces(renamed, again, _Total(model, None), PIECE)
+    for (rows, *_), (other, *_) in zip(pieces, others, strict=True):
+        if isinstance(rows, DataError) or isinstance(other, DataError):
+            return proposals
+        matrix = rows.table.matrix()
+        labels = tree.labels[tree.apply(matrix)]
+        answered += int(rows.usable.sum())
+        for own in proposals:
+            j = places[own.column]
+            cells = matrix[:, j].copy()
+            if own.factor is not None:
+                matrix[:, j] *= own.factor
+            else:
+                matrix[:, j] = np.where(cells == UNKNOWN_CODE, other.table.columns[j].values, cells)
+            differs = rows.usable & (tree.labels[tree.apply(matrix)] != labels)
+            changed[own.column] += int(differs.sum())
+            matrix[:, j] = cells
+    return tuple(replace(own, changed=changed[own.column], rows=answered) for own in proposals)
+
+
+def _renamed(schema: Sequence[ColumnSchema], proposals: Sequence[ChangedForm]) -> tuple[ColumnSchema, ...]:
+    """Return the columns with the words of the file in the places of the categories that they may stand for."""
+    by_column = {own.column: {name: word for word, name in own.words.items()} for own in proposals}
+    return tuple(
+        replace(own, categories=tuple(by_column.get(own.name, {}).get(name, name) for name in own.categories))
+        for own in schema
+    )
 
 
 class _Total:
@@ -235,6 +278,8 @@ class _Total:
         self.unknown: Counter[str] = Counter()
         self.empty = self.unseen = 0
         self.outside = np.zeros(len(tree.used_columns), np.int64)  # cells outside the training range
+        self.respelled: Counter[str] = Counter()
+        self.watched = {j: WatchedColumn() for j in tree.used_columns}
         self.unseen_columns: set[str] = set()
         self.last: ModelRows | None = None
         self.around: list[str] = []  # lines that are not rows
@@ -246,6 +291,8 @@ class _Total:
         self.predicted += int(rows.usable.sum())
         self.labels += np.bincount(codes[rows.usable], minlength=len(self.labels))
         self.unknown.update(rows.unknown)
+        self.respelled.update(rows.respelled)
+        self._watch(rows)
         self._count_empty(rows)
         self._count_life(rows, leaves)
         self.outside += self.tree.outside(rows.table.matrix()[rows.usable]).sum(axis=0)
@@ -272,6 +319,26 @@ class _Total:
         for kind, numbers in (found | self.tree.unusual_cells(matrix[rows.usable])).items():
             self.life.setdefault(kind, Counter()).update({name: number for name, number in numbers.items() if number})
 
+    def _watch(self, rows: ModelRows) -> None:
+        for j, watched in self.watched.items():
+            own = rows.table.columns[j]
+            if own.kind is ColumnKind.CATEGORICAL:
+                present = ~own.missing & (own.values != own.schema.missing_code)
+                watched.add_words(rows.unknown_words.get(own.name, {}), int(present.sum()))
+            else:
+                watched.add_numbers(own.values)
+
+    def proposals(self) -> tuple[ChangedForm, ...]:
+        """Return the readings under which columns would fit the training better."""
+        found = []
+        for j, watched in self.watched.items():
+            own = self.tree.schema[j]
+            if own.kind is ColumnKind.CATEGORICAL:
+                found.append(propose_words(own.name, watched.words, watched.cells, own.categories))
+            elif own.range is not None and watched.numbers:
+                found.append(propose_factor(own.name, np.concatenate(watched.numbers), *own.range))
+        return tuple(own for own in found if own is not None)
+
     def _count_empty(self, rows: ModelRows) -> None:
         """Count answers that rest on empty cells; the tree is walked for the rows that have one."""
         matrix = rows.table.matrix()
@@ -283,7 +350,7 @@ class _Total:
         self.unseen += int(unseen.any(axis=1).sum())
         self.unseen_columns |= {self.tree.schema[j].name for j in np.flatnonzero(unseen.any(axis=0))}
 
-    def result(self) -> PredictionSummary:
+    def result(self, proposals: tuple[ChangedForm, ...] = ()) -> PredictionSummary:
         notes = list(self.around)
         if self.last is not None:
             if self.last.extra_columns:
@@ -292,8 +359,12 @@ class _Total:
                 )
             if self.last.absent_columns:
                 notes.append(f"Columns that the tree does not use are missing: {list_names(self.last.absent_columns)}.")
+        notes += [own.sentence for own in proposals]
         for name, count in self.unknown.items():
             notes.append(unknown_words(name, count))
+        for name, count in self.respelled.items():
+            have = "1 cell has" if count == 1 else f"{count:,} cells have"
+            notes.append(f"Column '{name}': {have} another spelling of a category and count as it.")
         for j, count in zip(self.tree.used_columns, self.outside.tolist(), strict=True):
             if count:
                 notes.append(outside_words(self.tree.schema[j], count))
@@ -323,6 +394,8 @@ class _Total:
                 for j, count in zip(self.tree.used_columns, self.outside.tolist(), strict=True)
                 if count
             },
+            respelled=dict(self.respelled),
+            proposals=proposals,
             notes=tuple(notes),
             life={kind: dict(numbers) for kind, numbers in self.life.items() if numbers},
         )

@@ -20,6 +20,7 @@ from sklearn.utils.validation import (
 )
 from sklearn.utils.validation import validate_data as sklearn_validate
 
+from trainer.data.changed_form import propose_factor
 from trainer.data.parsing.alike import Spellings
 from trainer.data.parsing.cells import LARGEST_EXACT, MARKS
 from trainer.data.rows import UNKNOWN_CODE
@@ -89,6 +90,16 @@ def read_matrix(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...]) -> Flo
             continue
         out[:, j] = _codes(column, _texts(series), unknown_policy(getattr(estimator, "unknown", column.unknown)))
     return out
+
+
+def warn_of_changed_units(matrix: FloatArray, tree: Tree) -> None:
+    """Warn of columns that the tree asks and whose numbers would fit the training range if they were multiplied by a factor."""
+    for j in tree.used_columns:
+        own = tree.schema[j]
+        if own.kind is ColumnKind.NUMERIC and own.range is not None:
+            found = propose_factor(own.name, matrix[:, j], *own.range)
+            if found is not None:
+                warnings.warn(found.sentence, UserWarning, stacklevel=4)
 
 
 def read_row_costs(costs: Any, y: np.ndarray) -> FloatArray:

@@ -46,6 +46,7 @@ from trainer.sklearn_api.estimator_input import (
     read_table,
     refuse_empty,
     unknown_policy,
+    warn_of_changed_units,
 )
 from trainer.sklearn_api.notebook import watched
 from trainer.sklearn_api.saving import FitRecord, fitted_file, save_fitted, target_name
@@ -319,6 +320,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         matrix = read_matrix(self, X, self.tree_.schema)
         refuse_empty(matrix, self.tree_)
+        warn_of_changed_units(matrix, self._fitted.tree)  # its columns have their training range
         return matrix
 
     def __sklearn_tags__(self) -> Any:

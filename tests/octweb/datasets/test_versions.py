@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
 from octweb.datasets import actions, versions
@@ -43,6 +44,39 @@ def test_differences_are_said(first):
     assert found["rows"] == ("60", "40")
     assert found["size"][1].startswith("0 to 90")
     assert found["colour"] == ("2 categories", "3 categories")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            lambda i, size, colour, label: f"{size * 1000},{colour},{label}",
+            "Column 'size' had 0 to 9 and has 0 to 9000: divided by 1000",
+        ),
+        (lambda i, size, colour, label: f"{size},{'red' if colour == 'r' else 'green'},{label}", "'green' for 'g'"),
+        (
+            lambda i, size, colour, label: f"{size},{colour},{label}ass",
+            "'pass' for 'p'",
+        ),
+    ],
+    ids=["unit", "categories", "classes"],
+)
+def test_changed_form_is_said_before_anything_is_stored(first, client, media, change, words):
+    lines = [change(i, i % 10, "rg"[i % 2], "pq"[i % 3 == 0]) for i in range(60)]
+    text = "\n".join(["size,colour,class", *lines])
+    before = stored_files(media)
+    with pytest.raises(versions.ChangedForms) as refused:
+        version(first, text)
+    assert any(words in problem for problem in refused.value.problems), refused.value.problems
+    assert (Dataset.objects.count(), stored_files(media)) == (1, before)
+    client.force_login(first.owner)
+    address = reverse("datasets:version", args=[first.pk])
+    page = client.post(address, {"file": SimpleUploadedFile("b.csv", text.encode())}).content.decode()
+    assert "in another form" in page
+    assert 'name="as_it_is"' in page
+    made = client.post(address, {"file": SimpleUploadedFile("b.csv", text.encode()), "as_it_is": "on"})
+    assert made.status_code == 302
+    assert Dataset.objects.count() == 2
 
 
 def test_rows_that_were_left_out_or_repeat_another_are_differences(first):

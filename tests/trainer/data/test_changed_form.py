@@ -1,0 +1,147 @@
+"""Values that changed their form: which readings are proposed, and how many answers each would change."""
+
+from __future__ import annotations
+
+import csv
+import warnings
+
+import numpy as np
+import pytest
+
+from trainer import ExactTreeClassifier
+from trainer.data.changed_form import propose_factor, propose_words
+from trainer.data.column_statistics import describe_columns
+from trainer.prediction.predict_file import predict_file
+from trainer.table import ColumnKind, ColumnSchema
+from trainer.tree.file import ModelFile
+from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
+from trainer.tree.splits import Subset, Threshold
+
+SCHEMA = (
+    ColumnSchema(name="weight", kind=ColumnKind.NUMERIC),
+    ColumnSchema(name="sex", kind=ColumnKind.CATEGORICAL, categories=("Female", "Male")),
+)
+
+
+@pytest.mark.parametrize(
+    ("factor", "unit"),
+    [
+        (1000, ""),
+        (1 / 1000, ""),
+        (100, ""),
+        (10, ""),
+        (2.2046226218, "pounds to kilograms"),
+        (1 / 2.54, "inches to centimetres"),
+    ],
+)
+def test_factor_of_a_unit_is_found(factor, unit):
+    rng = np.random.default_rng(3)
+    values = rng.uniform(52, 118, 200) * factor
+    found = propose_factor("weight", values, 50.0, 120.0)
+    assert found is not None
+    assert found.factor == pytest.approx(1 / factor)
+    assert found.unit == unit
+    assert found.strange == ((values < 50) | (values > 120)).sum()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.linspace(50, 120, 50),  # as in training
+        np.r_[np.linspace(50, 120, 50), [9999.0] * 20],  # a code
+        np.full(50, 9999.0),  # no spread
+        np.full(5, 60000.0),  # too few
+        np.full(50, np.nan),
+        np.linspace(-4000, 9000, 50),  # no factor makes them fit
+    ],
+)
+def test_no_factor_is_proposed_without_a_reason(values):
+    assert propose_factor("weight", values, 50.0, 120.0) is None
+
+
+@pytest.mark.parametrize(
+    ("unknown", "categories", "words"),
+    [
+        ({"F": 4, "M": 5}, ("Female", "Male"), {"F": "Female", "M": "Male"}),
+        ({"w": 4, "m": 5}, ("female", "male"), {"w": "female", "m": "male"}),
+        ({"ja": 4, "nein": 5}, ("no", "yes"), {"ja": "yes", "nein": "no"}),
+        ({"north-west": 9}, ("north", "south"), {"north-west": "north"}),
+        ({"F": 4, "x": 5}, ("Female", "Male"), None),  # half of the cells stay strange
+        ({"M": 9}, ("Male", "Married"), None),  # two may be meant
+        ({"no": 4, "nor": 4}, ("north", "south"), None),  # two words for one category
+        ({"F": 1}, ("Female", "Male"), None),  # few cells
+    ],
+)
+def test_words_for_categories(unknown, categories, words):
+    found = propose_words("sex", unknown, 10, categories)
+    assert (None if found is None else dict(found.words)) == words
+
+
+@pytest.fixture
+def model():
+    draft = DraftBranch(
+        split=Threshold(feature=0, threshold=80.0),
+        left=DraftBranch(split=Subset(feature=1, codes=(0,)), left=DraftLeaf(label=1), right=DraftLeaf(label=0)),
+        right=DraftLeaf(label=1),
+    )
+    rows = np.column_stack([np.linspace(50, 120, 40), np.arange(40) % 2])
+    labels = (np.arange(40) % 2).astype(np.int32)
+    tree = describe_columns(grow(draft, rows, labels, schema=SCHEMA, classes=("no", "yes")), rows)
+    return ModelFile(tree=tree, target="class", name="m")
+
+
+def rows_file(path, weights, sexes):
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["weight", "sex"])
+        writer.writerows(zip(weights, sexes, strict=True))
+    return path
+
+
+def labels_of(model, path):
+    out = path.with_suffix(".out.csv")
+    predict_file(model, path, out)
+    with out.open(encoding="utf-8") as stream:
+        return [row["label"] for row in csv.DictReader(stream)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_changed_answers_are_those_of_the_corrected_file(model, tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    weights = rng.uniform(50, 120, 60).round(1)
+    sexes = rng.choice(["F", "M", "Female"], 60, p=[0.5, 0.4, 0.1])
+    strange = rows_file(tmp_path / "strange.csv", weights * 1000, sexes)
+    found = predict_file(model, strange, tmp_path / "out.csv")
+    assert [own.column for own in found.proposals] == ["weight", "sex"]
+    before = labels_of(model, strange)
+    for own, path in zip(
+        found.proposals,
+        (
+            rows_file(tmp_path / "a.csv", weights, sexes),
+            rows_file(tmp_path / "b.csv", weights * 1000, [{"F": "Female", "M": "Male"}.get(s, s) for s in sexes]),
+        ),
+        strict=True,
+    ):
+        after = labels_of(model, path)
+        assert (own.changed, own.rows) == (sum(a != b for a, b in zip(before, after, strict=True)), 60)
+        assert own.sentence in found.notes
+        assert f"Then {own.changed:,} of 60 answers would be others." in own.sentence
+    assert found.to_json()["proposals"][0]["factor"] == pytest.approx(0.001)
+
+
+def test_estimator_warns_of_another_unit():
+    X = np.linspace(50, 120, 40).reshape(-1, 1)
+    classifier = ExactTreeClassifier(depth=1).fit(X, X[:, 0] > 80)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        classifier.predict(X)
+        classifier.predict(X[:5] * 1000)  # too few to tell
+    with pytest.warns(UserWarning, match="divided by 1000 they would fit"):
+        classifier.predict(X * 1000)
+
+
+def test_other_spellings_are_counted(model, tmp_path):
+    path = rows_file(tmp_path / "rows.csv", [60, 70, 80], ["female", "Male", " FEMALE "])
+    found = predict_file(model, path, tmp_path / "out.csv")
+    assert (found.respelled, found.unknown, found.proposals) == ({"sex": 2}, {}, ())
+    assert "Column 'sex': 2 cells have another spelling of a category and count as it." in found.notes
