@@ -53,6 +53,7 @@ class Evidence(StrEnum):
     GREEDY = "greedy"
     COUNTS = "counts"  # what was counted in place of reading rows, see trainer.counts
     DISTANCE = "distance"  # that planes keep from the rows on their right
+    GOAL_SEARCH = "goal-search"  # how many weighted searches found the best F1 or MCC
     PROOF = "proof"  # that a file of steps was written, or why not
 
 

@@ -1,17 +1,22 @@
 """Goal: what is maximised instead of plain accuracy, if one class is the positive one.
 
 Sensitivity is the share of positive rows that are predicted positive, specificity the share of negative rows predicted negative.
+F1 is the harmonic mean of precision and sensitivity. MCC is Matthews' correlation coefficient of classes and answers.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
-Maximised = Literal["accuracy", "sensitivity", "specificity"]
+Maximised = Literal["accuracy", "sensitivity", "specificity", "f1", "mcc"]
+COUNT_GOALS = ("f1", "mcc")  # values of the parameter `goal` that depend on the errors of both classes
+GOAL_NAMES = {"f1": "F1", "mcc": "MCC"}
 SLACK = Fraction(1, 10**9)
+ROOT_SCALE = 10**30  # the root in MCC is rounded down to a multiple of 1 / ROOT_SCALE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,12 +33,19 @@ class Goal:
     sensitivity: str | None = None
     specificity: str | None = None
 
-    def value(self, tp: int, positives: int, tn: int, negatives: int) -> Fraction:
-        """The maximised share for `tp` of `positives` and `tn` of `negatives` rows; 1 if there is no such row."""
+    def value(self, tp: int | Fraction, positives: int, tn: int | Fraction, negatives: int) -> Fraction:
+        """The maximised share for `tp` of `positives` and `tn` of `negatives` rows; 1 if there is no such row.
+
+        MCC is 0 if all rows have one class, or get one answer.
+        """
         if self.maximise == "sensitivity":
             return share(tp, positives)
         if self.maximise == "specificity":
             return share(tn, negatives)
+        if self.maximise == "f1":
+            return share(2 * tp, tp + positives + negatives - tn)
+        if self.maximise == "mcc":
+            return matthews(tp, positives, tn, negatives)
         weight = Fraction(self.weight)
         return (tp + weight * tn) / (positives + weight * negatives)
 
@@ -43,6 +55,8 @@ class Goal:
 
     def words(self) -> str:
         """The goal in words, for people."""
+        if self.maximise in COUNT_GOALS:
+            return GOAL_WORDS[self.maximise].format(positive=self.positive)
         what = {
             "accuracy": f"share of rows correct, where a row that is not '{self.positive}' counts {required_text(self.weight)}",
             "sensitivity": f"sensitivity, the share of '{self.positive}' found",
@@ -65,9 +79,65 @@ class Goal:
         return Goal(**record)
 
 
-def share(part: int, whole: int) -> Fraction:
+GOAL_WORDS = {
+    "f1": "F1 of '{positive}', the harmonic mean of precision and recall",
+    "mcc": "MCC, Matthews' correlation coefficient of classes and answers",
+}
+
+
+def goal_score(confusion: Sequence[Sequence[int]], goal: str, positive: int = 0) -> float | None:
+    """Return balanced accuracy, F1 or MCC of a confusion matrix, by true class and answer; None without rows.
+
+    Balanced accuracy is the mean recall of the classes that have rows.
+    """
+    sizes = [sum(row) for row in confusion]
+    if not sum(sizes):
+        return None
+    if goal == "balanced":
+        recalls = [row[k] / size for k, (row, size) in enumerate(zip(confusion, sizes, strict=True)) if size]
+        return sum(recalls) / len(recalls)
+    other = 1 - positive
+    named = Goal(positive="", maximise=goal)  # type: ignore[arg-type]
+    return float(named.value(confusion[positive][positive], sizes[positive], confusion[other][other], sizes[other]))
+
+
+def score_name(goal: str, positive: str = "") -> str:
+    """Return what a goal is called: "balanced accuracy", "F1 of 'yes'", "MCC"."""
+    if goal == "f1":
+        return f"F1 of '{positive}'"
+    return GOAL_NAMES.get(goal, "balanced accuracy")
+
+
+def stated_goal(certificate: Mapping[str, Any], parameters: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the goal of a model, "balanced", "f1" or "mcc", and its positive class; empty texts for other goals."""
+    goal = certificate.get("goal") or {}
+    if goal.get("maximise") in COUNT_GOALS:
+        return str(goal["maximise"]), str(goal["positive"])
+    return ("balanced", "") if parameters.get("class_weight") == "balanced" else ("", "")
+
+
+def count_goal(settings: Mapping[str, Any]) -> str:
+    """Return the goal of the settings if it depends on the errors of both classes, else an empty text."""
+    goal = str(settings.get("goal") or "")
+    return goal if goal in COUNT_GOALS else ""
+
+
+def share(part: int | Fraction, whole: int | Fraction) -> Fraction:
     """part / whole, and 1 of nothing."""
-    return Fraction(part, whole) if whole else Fraction(1)
+    return Fraction(part) / whole if whole else Fraction(1)
+
+
+def matthews(tp: int | Fraction, positives: int, tn: int | Fraction, negatives: int) -> Fraction:
+    """Return Matthews' correlation coefficient, its root rounded to 30 digits; 0 where it is not defined."""
+    fn = positives - tp
+    fp = negatives - tn
+    product = Fraction(positives) * negatives * (tp + fp) * (tn + fn)
+    if not product:
+        return Fraction(0)
+    difference = Fraction(tp * tn - fp * fn)
+    square = difference**2 / product * ROOT_SCALE**2
+    root = Fraction(math.isqrt(math.floor(square)), ROOT_SCALE)
+    return root if difference >= 0 else -root
 
 
 def required_text(given: str) -> str:

@@ -216,17 +216,18 @@ def _objective(model: TreeModel, leaves: int, rows: DatasetRows, predicted: Code
     file = model_file(model)
     codes = rows.codes[rows.training]
     weights = _training_weights(file, rows)
+    try:
+        penalty = Fraction(str(file.certificate.get("leaf_penalty", "0")))
+    except (ValueError, ZeroDivisionError):
+        penalty = Fraction(0)
     if file.certificate.get("goal"):
         goal = Goal.from_json(dict(file.certificate["goal"]))
         k = file.tree.classes.index(goal.positive)
         positive = codes == k
         tp = int(weights[positive & (predicted == k)].sum())
         tn = int(weights[~positive & (predicted != k)].sum())
-        return float(goal.value(tp, int(weights[positive].sum()), tn, int(weights[~positive].sum())))
-    try:
-        penalty = Fraction(str(file.certificate.get("leaf_penalty", "0")))
-    except (ValueError, ZeroDivisionError):
-        penalty = Fraction(0)
+        value = goal.value(tp, int(weights[positive].sum()), tn, int(weights[~positive].sum()))
+        return float(value - penalty * leaves)
     paid = Fraction(str(file.certificate.get("coefficient_penalty") or 0)) * file.tree.n_coefficients
     return float(Fraction(int(weights[predicted == codes].sum()), max(1, int(weights.sum()))) - penalty * leaves - paid)
 

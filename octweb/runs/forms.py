@@ -28,7 +28,7 @@ from octweb.runs.thresholds import HELP as HELP_BINS
 from octweb.runs.thresholds import BinCount, chooses, chosen_bins
 from octweb.runs.words import CONSTRAINTS
 from trainer.data.folds import MOST_FOLDS, MOST_HELD_OUT
-from trainer.methods.base import AUTO, MAX_TEXT, Method, Parameter
+from trainer.methods.base import AUTO, MAX_TEXT, POSITIVE, Method, Parameter
 from trainer.registry import METHODS
 
 START = "p_warm_start"  # beside the parameters of the method, and checked like one of them
@@ -46,6 +46,7 @@ WEIGHT_QUESTION = "Do some rows count more than others?"
 HELP_WEIGHT = "Then a row counts as its weight: 2 counts twice, 0 not at all. No question asks this column."
 TOUCHED = "touched"  # hidden fields of the form, each with the name of a field
 SIZE = ("depth", "leaf_penalty", "min_leaf", "time_limit")
+GOALS = ("goal", "positive")
 COSTS = ("class_weight", "negative_weight")
 ANSWER_COSTS = ("costs", "cost_unit")
 MOST_COST_CLASSES = 6  # classes up to which each pair of true class and answer has a cell
@@ -57,6 +58,7 @@ LABELS = {
     "min_leaf": "Fewest rows in a leaf",
     "time_limit": "Time limit",
     "class_weight": "Mistakes cost",
+    "goal": "Optimise",
 }
 UNITS = {"leaf_penalty": "% of rows", "time_limit": "min", "depth": ""}
 HELP = {
@@ -70,7 +72,17 @@ HELP_COSTS = (
     "What an answer costs in one row: a number, or a number times a column, such as 0.2*amount. Empty cells count as shown. With costs the "
     "tree of least cost is searched, and a leaf must save the given share of what the best single answer costs."
 )
-CHOICES = {"class_weight": {"none": "the same for every row", "balanced": "more in rare classes (balanced)"}}
+CHOICES = {
+    "class_weight": {"none": "the same for every row", "balanced": "more in rare classes (balanced)"},
+    "goal": {
+        "auto": "correct rows, or the costs below if there are any",
+        "accuracy": "correct rows",
+        "costs": "the costs of answers",
+        "balanced": "balanced accuracy: every class counts the same",
+        "f1": "F1 of one class: found and rightly named",
+        "mcc": "Matthews' coefficient (MCC)",
+    },
+}
 
 
 class AutomaticField(forms.IntegerField):
@@ -131,7 +143,8 @@ def _of_names(parameter: Parameter, dataset: Dataset, common: dict[str, Any]) ->
         groups = [c["name"] for c in feature_columns(dataset) if int(c.get("distinct") or 0) <= MOST_GROUPS]
         return PickField(names=groups, none="choose a column", **common)
     if parameter.name in ("fairness_class", "positive"):
-        return PickField(names=classes, none="the last class", **common)
+        first = "the rarer class" if parameter is POSITIVE else "the last class"
+        return PickField(names=classes, none=first, **common)
     return None
 
 
@@ -278,7 +291,7 @@ class RunForm(SaidForm):
         return self._named(tuple(n for n in SIZE if (p := self.method.parameter(n)) is None or not reported_only(p)))
 
     def cost_fields(self) -> list[forms.BoundField]:
-        return self._named(COSTS)
+        return self._named((*GOALS, *COSTS) if self.method.parameter("goal") else COSTS)
 
     def answer_cost_fields(self) -> list[forms.BoundField]:
         return self._named(ANSWER_COSTS)

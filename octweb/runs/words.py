@@ -13,6 +13,7 @@ from octweb.runs.advice import split_phrase
 from trainer.certificate import Guarantee
 from trainer.constraints import CONSTRAINTS as SIDE_CONSTRAINTS
 from trainer.data.costs import EACH_ROW
+from trainer.goal import GOAL_NAMES, count_goal
 from trainer.methods.base import AUTO, Method, Parameter
 from trainer.registry import METHODS
 from trainer.solver_common.thresholds import LADDER
@@ -37,10 +38,11 @@ def run_name(dataset: str, method: Method, parameters: Mapping[str, Any]) -> str
         parts.append(f"depth {parameters['depth']}")
     if float(parameters.get("leaf_penalty") or 0):
         parts.append(f"penalty {100 * float(parameters['leaf_penalty']):.4g}{NARROW}%")
+    told = {"class_weight"} if parameters.get("goal") == "balanced" else set()  # the goal says it
     differing = [
         _differing(p, parameters[p.name], str(parameters.get("binarise") or ""))
         for p in method.parameters
-        if p.name in parameters and p.name not in UNNAMED and parameters[p.name] not in (p.default, None, "")
+        if p.name in parameters and p.name not in UNNAMED | told and parameters[p.name] not in (p.default, None, "")
     ]
     parts += differing[:MOST_NAMED]
     if len(differing) > MOST_NAMED:
@@ -121,7 +123,12 @@ def objective_words(parameters: Mapping[str, Any], method: Method) -> str:
     if parameters.get("costs"):
         penalty = ", less the leaf penalty" if float(parameters.get("leaf_penalty") or 0) else ""
         return f"costs saved against the dearest answers, as a share{penalty}"
+    if goal := count_goal(parameters):
+        penalty = ", less the leaf penalty" if float(parameters.get("leaf_penalty") or 0) else ""
+        return f"{GOAL_NAMES[goal]} on training rows{penalty}"
     correct = "share of training rows correct"
+    if parameters.get("class_weight") == "balanced":
+        correct = "mean recall of the classes on training rows"
     if method.parameter("negative_weight") and str(parameters.get("negative_weight") or "1") != "1":
         correct = "weighted share of training rows correct"
     if sensitivity is not None and specificity is not None:
@@ -190,10 +197,10 @@ def _questions(method: Method, values: Mapping[str, Any], columns: int, question
 
 
 def _limits(method: Method, values: Mapping[str, Any]) -> list[str]:
-    found = _declared(method, SIZE, values)
+    found = _declared(method, ("goal", *SIZE), values)
     if values.get("costs"):
         found.append("Counts what answers cost, not how many rows are wrong.")
-    if values.get("class_weight") == "balanced":
+    if "balanced" in (values.get("class_weight"), values.get("goal")):
         found.append("Every class counts the same, no matter how many rows it has.")
     if values.get("time_limit"):
         found.append(f"After {_time(values['time_limit'])} it stops and keeps the best tree so far.")

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from trainer.training.claims import TRAINING_ONLY, claim_words, cost_sentence, objective_words, read_claim
+from trainer.training.claims import (
+    TRAINING_ONLY,
+    claim_words,
+    cost_sentence,
+    goal_sentence,
+    objective_words,
+    read_claim,
+)
 from trainer.tree.file import ModelFile
 
 
@@ -20,6 +27,7 @@ def claim(file: ModelFile) -> dict[str, Any]:
         "about": TRAINING_ONLY,
         "objective_is": objective_words(said),
         "cost_is": cost_sentence(said["costs"]) if said.get("costs") else None,
+        "goal_is": goal_sentence(said, file.parameters) or None,
         "scope": whole.scope or None,
         "wishes": list(whole.wishes),
         "price_rows": whole.price_rows,

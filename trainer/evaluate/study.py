@@ -25,10 +25,13 @@ from trainer.data.folds import MOST_FOLDS, Folds, assign_folds, check_evaluation
 from trainer.data.share_interval import WeightSums
 from trainer.dtypes import FloatArray
 from trainer.errors import DataError, ParameterError, TrainerError
+from trainer.goal import score_name, stated_goal
 from trainer.methods.base import AUTO, Settings
 from trainer.registry import get
+from trainer.solver_common.goal_search import with_positive
 from trainer.solver_common.problem_setup import costs_of
 from trainer.table import Labels, Table, fingerprint
+from trainer.training.metrics import metrics_of
 from trainer.training.run import TrainRequest, TrainResult, nodes_of_fold, train
 from trainer.training.warm_up import warm
 from trainer.tree.nodes import Tree
@@ -153,6 +156,10 @@ class FoldRecord:
     cost: float | None = None  # of the answers, where they have costs
     constant_cost: float | None = None  # of the best single answer of the training rows
     cost_unit: str = ""
+    goal: str = ""  # balanced, f1 or mcc
+    goal_name: str = ""
+    positive: int = 0  # place of its positive class
+    confusion: list[list[int]] = field(default_factory=list)  # of the judged rows, where there is such a goal
     tree: list[dict[str, Any]] = field(default_factory=list)  # its nodes, where every row is in a fold and they are few
     group: str = ""  # the columns that decide which rows are in which fold
     time: str = ""
@@ -298,6 +305,11 @@ def _fold(task: _Task) -> FoldRecord:
     _warmed(method.id)
     unseen = task.dataset.table.take(outside)
     try:
+        everyone = with_positive(
+            task.dataset.labels.take(rows), task.dataset.weights(rows), method.settings(parameters)
+        )
+        if everyone.get("positive"):
+            parameters["positive"] = everyone["positive"]
         costs = costs_of(unseen, task.dataset.labels.take(outside), method.settings(parameters))
         result = train(
             TrainRequest(
@@ -331,6 +343,7 @@ def _fold(task: _Task) -> FoldRecord:
         second_n=int(task.dataset.weights(second).sum()),
         base_correct=int(weights[codes[outside] == _most_frequent(task.dataset, inside)].sum()),
         **_cost_record(result, costs, unseen.matrix()),
+        **_goal_record(result, unseen.matrix(), codes[outside], weights),
         tree=_tree_record(result.tree) if task.second < 0 and not task.test_share else [],
         by_group=_by_group(result.tree, task.dataset, outside),
         questions=_chosen_questions(result.model.parameters, method.settings(parameters)),
@@ -386,6 +399,19 @@ def _cost_record(result: TrainResult, costs: RowCosts | None, matrix: FloatArray
         "cost": costs.in_unit(costs.total(result.tree.predict(matrix))),
         "constant_cost": costs.in_unit(costs.constants[constant]),
         "cost_unit": costs.matrix.unit,
+    }
+
+
+def _goal_record(result: TrainResult, matrix: FloatArray, codes: np.ndarray, weights: np.ndarray) -> dict[str, Any]:
+    """Return the confusion of held-out rows where balanced accuracy, F1 or MCC was optimised; nothing for other goals."""
+    goal, positive = stated_goal(result.model.certificate, result.model.parameters)
+    if not goal:
+        return {}
+    return {
+        "goal": goal,
+        "goal_name": score_name(goal, positive),
+        "positive": result.tree.classes.index(positive) if positive else 0,
+        "confusion": metrics_of(result.tree, matrix, codes, weights)["confusion"],
     }
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from trainer.evaluate.intervals import Interval, WeightSums, of_folds, of_groups, of_weights, widest
 from trainer.evaluate.statistics import VariantComparison, compare
 from trainer.evaluate.study import FoldRecord, Study
+from trainer.goal import goal_score
 from trainer.tree.numbers import points_text
 
 MEASURES = {  # field of a cell: (title, whether more is better)
@@ -32,6 +33,7 @@ class Cell:
     if every row gets the class that is most frequent among the training rows of its fold; None for records without it.
     `seconds` has the mean induction time by number of threads. `limited` folds ended at a limit, `failed` ones have no tree;
     `cost` is that of the answers to the unseen rows, where they have costs, and `constant_cost` that of the best single answer of each training.
+    `score` is the balanced accuracy, F1 or MCC of all unseen rows together, where the training optimised it; `goal` is its name.
     `proved` is the share of splits, or of trees, that are proved (None for a heuristic).
     """
 
@@ -58,6 +60,8 @@ class Cell:
     cost_per_row: float | None = None
     constant_cost: float | None = None
     cost_unit: str = ""
+    goal: str = ""
+    score: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +109,8 @@ class StudyReport:
             }
             if only["cost"] is not None:
                 document |= {name: only[name] for name in ("cost", "cost_per_row", "constant_cost", "cost_unit")}
+            if only["score"] is not None:
+                document |= {name: only[name] for name in ("goal", "score")}
         return document
 
     def to_csv(self) -> str:
@@ -114,13 +120,14 @@ class StudyReport:
         threads = sorted({t for cell in self.cells for t in cell.seconds})
         writer.writerow(
             ["dataset", "group", "variant", "folds", "accuracy", "deviation", "interval_low", "interval_high", "base_rate", "train_accuracy", "leaves", "leaves_deviation",
-             *(f"seconds_{t}_threads" for t in threads), "folds_limited", "folds_failed", "proved", "cost", "constant_cost", "cost_unit"]
+             *(f"seconds_{t}_threads" for t in threads), "folds_limited", "folds_failed", "proved", "cost", "constant_cost", "cost_unit", "goal", "score"]
         )  # fmt: skip
         for c in self.cells:
             writer.writerow(
                 [c.dataset, c.group, c.variant, c.folds, c.accuracy, c.deviation, *(c.interval or ("", "")), "" if c.base_rate is None else c.base_rate, c.train_accuracy, c.leaves,
                  c.leaves_deviation, *(c.seconds.get(t, "") for t in threads), c.limited, c.failed, c.proved,
-                 "" if c.cost is None else c.cost, "" if c.constant_cost is None else c.constant_cost, c.cost_unit]
+                 "" if c.cost is None else c.cost, "" if c.constant_cost is None else c.constant_cost, c.cost_unit,
+                 c.goal, "" if c.score is None else c.score]
             )  # fmt: skip
         return out.getvalue()
 
@@ -130,7 +137,7 @@ class StudyReport:
         for group, variants in self.groups.items():
             for measure in MEASURES:
                 parts.append(self._table(group, variants, measure))
-            parts += self._cost_table(group, variants)
+            parts += self._cost_table(group, variants) + self._score_table(group, variants)
         return "\n\n".join(parts) + "\n"
 
     def _table(self, group: str, variants: Sequence[str], measure: str) -> str:
@@ -173,6 +180,19 @@ class StudyReport:
             constants = [c.constant_cost / c.n for c in cells if c.constant_cost is not None]
             texts = [f"{constants[0]:.4g}" if constants else ""]
             texts += ["" if c.cost_per_row is None else f"{c.cost_per_row:.4g}" for c in cells]
+            lines.append(f"| {dataset} | " + " | ".join(texts) + " |")
+        return ["\n".join(lines)]
+
+    def _score_table(self, group: str, variants: Sequence[str]) -> list[str]:
+        """Return a table of balanced accuracy, F1 or MCC on unseen rows; none where no training optimised one."""
+        own = [cell for cell in self.cells if cell.group == group and cell.variant in variants]
+        if all(cell.score is None for cell in own):
+            return []
+        lines = [f"### Optimised score on unseen rows{f', {group}' if group else ''}", ""]
+        lines += ["| data set | " + " | ".join(variants) + " |", "|---|" + "---:|" * len(variants)]
+        for dataset in self.datasets:
+            cells = [self.cell(dataset, variant) for variant in variants]
+            texts = ["" if c.score is None else f"{c.goal}: {c.score:.3f}" for c in cells]
             lines.append(f"| {dataset} | " + " | ".join(texts) + " |")
         return ["\n".join(lines)]
 
@@ -262,6 +282,7 @@ def _cell(dataset: str, variant: str, group: str, folds: int, records: Sequence[
         proved=_count_proved(good),
         error=next((r.error for r in own if r.error), ""),
         **_costs(good, n),
+        **_score(good),
     )
 
 
@@ -302,6 +323,15 @@ def _costs(records: Sequence[FoldRecord], n: int) -> dict[str, Any]:
         "constant_cost": sum(constants),
         "cost_unit": records[0].cost_unit,
     }
+
+
+def _score(records: Sequence[FoldRecord]) -> dict[str, Any]:
+    """Return the optimised score of all unseen rows together; nothing where a fold has none, or another positive class."""
+    goals = {(r.goal, r.positive) for r in records}
+    if len(goals) != 1 or not records[0].goal:
+        return {}
+    whole = np.sum([r.confusion for r in records], axis=0).tolist()
+    return {"goal": records[0].goal_name, "score": goal_score(whole, records[0].goal, records[0].positive)}
 
 
 def _count_proved(records: Sequence[FoldRecord]) -> float | None:

@@ -19,7 +19,7 @@ from trainer.data.encoding import Scheme
 from trainer.data.problem import Problem, SettingNames, read_extra_thresholds
 from trainer.dtypes import BitArray
 from trainer.errors import ParameterError, TrainerError
-from trainer.goal import Goal
+from trainer.goal import GOAL_NAMES, Goal, count_goal
 from trainer.methods.capabilities import (
     USUAL_EXAMPLE,
     Asks,
@@ -347,6 +347,8 @@ class Method:
                 )
             except ValueError as error:
                 errors[parameter.name] = str(error)
+        if values.get("goal") == "balanced" and "class_weight" in values:
+            values["class_weight"] = "balanced"
         if errors:
             raise ParameterError(errors)
         return Settings(values)
@@ -358,10 +360,11 @@ class Method:
             try:
                 if parameter.check is not None:
                     parameter.check(settings, names)
-                if settings.get("costs") and parameter.counts_rows and settings[parameter.name] != parameter.default:
+                beside = "costs" if settings.get("costs") else GOAL_NAMES.get(count_goal(settings), "")
+                if beside and parameter.counts_rows and settings[parameter.name] != parameter.default:
                     off = "empty" if parameter.default in ("", None) else parameter.default
                     raise ParameterError(
-                        {parameter.name: f"it must be {off} with costs, which are searched over copies of rows."}
+                        {parameter.name: f"it must be {off} with {beside}, which is searched over copies of rows."}
                     )
             except ParameterError as error:
                 errors |= error.errors
@@ -499,6 +502,62 @@ COST_UNIT = Parameter(
     help="The unit in which costs are given and reported, for example EUR.",
 )  # fmt: skip
 ANSWER_COSTS = (COSTS, COST_UNIT)
+
+
+def _check_goal(settings: Settings, names: SettingNames) -> None:
+    """Raise ParameterError for a goal that contradicts other settings, or that the classes do not allow."""
+    goal = settings["goal"]
+    costs = str(settings.get("costs") or "").strip()
+    if goal == "costs" and not costs:
+        raise ParameterError({"goal": "'costs' needs costs of answers. Give costs, or choose another goal."})
+    if goal not in (AUTO, "costs") and costs:
+        raise ParameterError(
+            {"goal": f"'{goal}' ignores the costs of answers. Leave the costs out, or choose 'costs'."}
+        )
+    if goal not in (AUTO, "balanced") and settings.get("class_weight") == "balanced":
+        raise ParameterError({"class_weight": f"it must be 'none' with the goal '{goal}', which sets the weights."})
+    if not count_goal(settings):
+        return
+    name = GOAL_NAMES[goal]
+    if len(names.classes) != 2:
+        raise ParameterError({"goal": f"{name} takes two classes; this target has {len(names.classes)}."})
+    if float(settings.get("mip_gap") or 0):
+        raise ParameterError({"mip_gap": f"it must be 0 with {name}, which rests on several full searches."})
+    if "max_leaves" not in settings and float(settings["leaf_penalty"] or 0):
+        raise ParameterError({"leaf_penalty": f"it must be 0 with {name}. 'exact' takes a leaf penalty with it."})
+
+
+def _check_positive(settings: Settings, names: SettingNames) -> None:
+    """Raise ParameterError for an unknown positive class, or one that the goal does not use."""
+    name = str(settings["positive"]).strip()
+    if name and not count_goal(settings):
+        raise ParameterError({"positive": f"'{name[:80]}' is not used. Leave it empty, or choose the goal 'f1'."})
+    if name:
+        names.label(name, "positive")
+
+
+def _goal_sentences(values: Mapping[str, Any]) -> list[str]:
+    """Return what the goal looks for, where it is F1 or MCC."""
+    goal = count_goal(values)
+    if not goal:
+        return []
+    named = str(values.get("positive") or "").strip()
+    looked_for = f"'{named}'" if named else "the rarer class"
+    about = f"F1 of {looked_for}" if goal == "f1" else "Matthews' coefficient (MCC)"
+    return [f"It looks for the best {about} on the training rows, not for the most correct rows."]
+
+
+GOAL = Parameter(
+    name="goal", type="choice", default=AUTO, flag=True, label="Goal", advanced=True, check=_check_goal, sentences=_goal_sentences,
+    choices=(AUTO, "accuracy", "costs", "balanced", "f1", "mcc"),
+    help="What is optimised: 'accuracy' the share of correct rows, 'costs' the costs of answers, 'balanced' mean recall, 'f1' F1 of the "
+    "positive class, 'mcc' Matthews' coefficient. 'auto' is costs if there are any, else accuracy.",
+)  # fmt: skip
+POSITIVE = Parameter(
+    name="positive", type="text", default="", label="Positive class", advanced=True, check=_check_positive,
+    help="The class whose F1 is optimised. Empty means the class with fewer training rows.",
+)  # fmt: skip
+GOALS = (GOAL, POSITIVE)
 BINARISE = Parameter(
     name="binarise", type="choice", default="quantile-thresholds", flag=True, label="Numeric columns become",
     choices=("quantile-thresholds", "quantile-buckets", "all-thresholds", "none"),

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from trainer.certificate import OPTIMAL_GAP, Certificate, Guarantee, Limits, Status, proves
 from trainer.editing.words import in_words, wish_lines
-from trainer.goal import Goal
+from trainer.goal import COUNT_GOALS, Goal, score_name, stated_goal
 from trainer.tree.describe import number_text
 from trainer.tree.numbers import MINUS, THIN, count_words, points_text
 
@@ -173,13 +173,42 @@ def wishes_in_words(text: str, certificate: Mapping[str, Any]) -> str:
 def objective_words(certificate: Mapping[str, Any]) -> str:
     """Return what is optimised: the goal, the cost of the answers, or the share of correct rows less the penalties."""
     if certificate.get("goal"):
-        return Goal.from_json(dict(certificate["goal"])).words()
+        return goal_words(certificate)
     if certificate.get("costs"):
         return _cost_words(certificate["costs"])
     counted = "the weight of training rows" if certificate.get("weights") else "training rows"
     words = f"share of {counted} right − {certificate.get('leaf_penalty') or 0} × leaves"
     penalty = certificate.get("coefficient_penalty")
     return words + (f" − {penalty} × coefficients" if penalty else "")
+
+
+def goal_words(certificate: Mapping[str, Any]) -> str:
+    """Return what is maximised in place of accuracy, with the price of a leaf; empty without such a goal."""
+    if not certificate.get("goal"):
+        return ""
+    words = Goal.from_json(dict(certificate["goal"])).words()
+    penalty = str(certificate.get("leaf_penalty") or "0")
+    priced = certificate["goal"]["maximise"] in COUNT_GOALS and penalty != "0"
+    return words + (f" − {penalty} × leaves" if priced else "")
+
+
+def goal_sentence(certificate: Mapping[str, Any], parameters: Mapping[str, Any]) -> str:
+    """Return the balanced accuracy, F1 or MCC of a tree on its training rows, and what is proved of it; empty for other goals."""
+    goal, positive = stated_goal(certificate, parameters)
+    objective = certificate.get("objective")
+    if not goal or objective is None:
+        return ""
+    name = score_name(goal, positive)
+    price = Fraction(str(certificate.get("leaf_penalty") or "0"))
+    value = number_text(float(Fraction(objective) + price * int(certificate.get("leaves") or 0)), 4)
+    if read_claim(certificate).proved_optimal and not price:
+        return f"The best {name} of any tree of this scope, on the training rows: {value}."
+    words = f"The {name} on the training rows is {value}."
+    after = f" after {number_text(float(price), 4)} for each leaf" if price else ""
+    if read_claim(certificate).proved_optimal:
+        return f"{words} No tree of this scope has a higher one{after}."
+    bound = certificate.get("bound")
+    return words if bound is None else f"{words} No tree of this scope exceeds {number_text(float(bound), 4)}{after}."
 
 
 def _cost_words(costs: Mapping[str, Any]) -> str:

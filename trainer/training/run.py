@@ -27,6 +27,7 @@ from trainer.methods.base import Method, Settings, Solution
 from trainer.methods.monitor import Monitor, Sink
 from trainer.methods.scope import scope_of
 from trainer.registry import METHODS, get
+from trainer.solver_common.goal_search import goal_method, with_positive
 from trainer.solver_common.problem_setup import (
     chosen_questions,
     costs_of,
@@ -105,6 +106,9 @@ def train(
     seed = settings.get("seed", 0)
     train_rows, test_rows = holdout(request.labels.codes, request.test_share, seed, request.table)
     folds = assign_folds(request.labels.codes, request.folds, seed, request.table) if request.folds else None
+    settings = with_positive(
+        request.labels.take(train_rows), row_weights(request, train_rows), settings
+    )  # the folds look for the same class
     problem = _problem(request, settings, train_rows, start=request.warm_start)
     _held_out_costs(request, settings, test_rows)  # costs that cannot be read end the run here, before the search
     prepare(problem)
@@ -223,7 +227,15 @@ def fit(
     if problem.n_classes > 1:
         method.check(settings, problem.names)
     solution = (
-        _without_copies(problem, solve(method, problem.searched, searched_settings(problem, settings), monitor))
+        _without_copies(
+            problem,
+            solve(
+                goal_method(method, problem, settings),
+                problem.searched,
+                searched_settings(problem, settings),
+                monitor,
+            ),
+        )
         if left is None
         else solution_from_progress(method, problem, settings, left)
     )
@@ -362,7 +374,7 @@ def objective_of(problem: Problem, tree: Tree, goal: Goal | None) -> float:
         raise SolverError(
             "The tree does not keep the sensitivity or specificity that was asked for. Nothing is stored."
         )
-    return float(goal.value(*counts))
+    return float(goal.value(*counts) - problem.leaf_penalty * tree.n_leaves)
 
 
 def progress_writer(stream: IO[str], problem_of: Callable[[], Problem | None] = lambda: None) -> Sink:

@@ -15,6 +15,7 @@ import numpy as np
 from trainer.certificate import Guarantee, Status
 from trainer.constraints import leaf_fits
 from trainer.data.problem import Problem
+from trainer.goal import count_goal
 from trainer.kernels.compiled import watched
 from trainer.methods.base import Method, Settings, Solution
 from trainer.methods.monitor import COMPILING, Monitor
@@ -112,7 +113,9 @@ def _leaf_is_allowed(method: Method, settings: Settings) -> bool:
 
 def demands_more(method: Method, settings: Settings) -> bool:
     """Whether something else than accuracy is maximised."""
-    return any((p := method.parameter(name)) is not None and settings[name] != p.default for name in DEMANDS)
+    return bool(count_goal(settings)) or any(
+        (p := method.parameter(name)) is not None and settings[name] != p.default for name in DEMANDS
+    )
 
 
 def _left_behind(method: Method, thread: threading.Thread, monitor: Monitor, *, known: bool) -> Solution:

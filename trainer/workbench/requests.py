@@ -32,6 +32,7 @@ from trainer.families.numeric.editing.bench import NumericWorkbench
 from trainer.families.numeric.editing.proof import as_questions, numeric_proof
 from trainer.families.odt.editing.bench import SubsetWorkbench
 from trainer.families.odt.editing.proof import subset_proof
+from trainer.goal import GOAL_NAMES, count_goal
 from trainer.methods.base import Method, ProofSteps, Settings, Solution, exact_fraction
 from trainer.methods.capabilities import WorkbenchSupport
 from trainer.methods.monitor import Monitor
@@ -69,21 +70,26 @@ def bench_of(method: Method, problem: Problem, settings: Settings) -> Bench:
 
     Raises ParameterError if the method has no workbench, and for limits that the rows cannot meet.
     """
-    _refuse_costs(settings)
+    _refuse_other_goals(settings)
     bench: Bench = _support(method).build(problem, settings)
     return bench
 
 
 def check_editable(method: Method, settings: Settings) -> None:
     """Raise ParameterError for a method without a workbench, and for settings whose trees cannot be edited."""
-    _refuse_costs(settings)
+    _refuse_other_goals(settings)
     _support(method).check(settings)
 
 
-def _refuse_costs(settings: Settings) -> None:
+def _refuse_other_goals(settings: Settings) -> None:
     if settings.get("costs"):
         raise ParameterError(
             {"costs": "wishes and good trees count errors. Leave the costs out, or train without wishes."}
+        )
+    if goal := count_goal(settings):
+        name = GOAL_NAMES[goal]
+        raise ParameterError(
+            {"goal": f"wishes and good trees count errors, not {name}. Choose another goal, or train without wishes."}
         )
 
 

@@ -19,8 +19,8 @@ from octweb.registry.workspace.scene import ModelScene
 from octweb.registry.workspace.tabs import inspector
 from octweb.registry.workspace.trying import follow, try_it
 from trainer.convert.source import METHOD
-from trainer.goal import Goal
 from trainer.registry import editable_ids
+from trainer.training.claims import goal_sentence, goal_words
 from trainer.training.unseen import unseen_words
 from trainer.tree.render.names import LEGEND_LENGTH, short_names
 from trainer.tree.render.outline import tree_outline
@@ -85,6 +85,7 @@ def _performance(scene: ModelScene) -> dict[str, Any]:
         "cheapest": performance.cheapest_cut(scene, part, positive) if part in scene.parts else None,
         "costs": costs.costs(scene, part),
         "money": performance.money(scene),
+        "goal": performance.goal_of(scene, part),
         "positive": positive,
         "looked_for": scene.tree.classes[positive],
         "classes": scene.tree.classes,
@@ -105,7 +106,8 @@ def _proof(scene: ModelScene) -> dict[str, Any]:
         "proved": claim_of(model).proved_optimal,
         "brought": model.method == METHOD,
         "claims": claims(model),
-        "goal_words": Goal.from_json(certificate["goal"]).words() if certificate.get("goal") else "",
+        "goal_words": goal_words(certificate),
+        "goal_sentence": goal_sentence(certificate, scene.file.parameters),
         "checked": check_again(model) if scene.inside else None,
         "splits": page.splits(model),
         "reach": reach_of(model),

@@ -12,7 +12,14 @@ from octweb.registry.workspace.node import path_rules
 from octweb.registry.workspace.scene import TRAINING, UNSEEN, ModelScene
 from trainer.evaluate.curves import Curve, brier, curve, drawn_area_interval
 from trainer.evaluate.intervals import Interval, wilson
-from trainer.training.claims import cost_sentence, counted_words, saving_sentence, weight_sentence
+from trainer.goal import goal_score, score_name, stated_goal
+from trainer.training.claims import (
+    cost_sentence,
+    counted_words,
+    goal_sentence,
+    saving_sentence,
+    weight_sentence,
+)
 from trainer.training.metrics import unseen_accuracy
 from trainer.training.unseen import unseen_words
 from trainer.tree.describe import number_text
@@ -95,6 +102,21 @@ def money(scene: ModelScene) -> dict[str, Any] | None:
             for words, own in measured
             if "cost" in own
         ],
+    }
+
+
+def goal_of(scene: ModelScene, part: str) -> dict[str, Any] | None:
+    """Return the balanced accuracy, F1 or MCC on some rows where the training optimised it; None for other goals."""
+    file = scene.file
+    goal, positive = stated_goal(file.certificate, file.parameters)
+    counts = confusion(scene, part)
+    if not goal or counts is None:
+        return None
+    k = file.tree.classes.index(positive) if positive else 0
+    return {
+        "name": score_name(goal, positive),
+        "value": goal_score(counts.tolist(), goal, k),
+        "sentence": goal_sentence(file.certificate, file.parameters),
     }
 
 

@@ -53,7 +53,7 @@ EVIDENCE = {
     "frontier": "positive positives negatives pairs proved finished status bounds", "optimal-trees": "count listed",
 }  # fmt: skip
 NODE = "id counts split left right class impurity impurity_bound measure"
-TOLD = "mip bound-met cases subset-search topology-choice greedy proof distance planes"  # of the search; `bound` counts planes again
+TOLD = "mip bound-met cases subset-search topology-choice greedy proof distance planes goal-search"  # of the search; `bound` counts planes again
 
 # of a part of the file: how it is called, its members, and the names of those that are known
 Place = tuple[str, dict[str, Any], str]
@@ -97,7 +97,7 @@ def prices(model: dict[str, Any], sizes: Sequence[int], scale: Fraction) -> Find
     extra = certificate.get("coefficient_penalty")
     pairs.append((exact(given.get("coefficient_penalty") or 0), exact(extra or 0), "the price of a coefficient"))
     goal = certificate.get("goal") or {}
-    wanted = _goal(model, sizes) if model["method"] == "odt" else {}
+    wanted = _goal(model, sizes) if model["method"] == "odt" else _count_goal(model, sizes)
     goal = goal and {"weight": 1} | goal
     for name, words in GOALS.items():
         asks, has = (-1 if of.get(name) is None else of[name] for of in (wanted, goal))
@@ -106,8 +106,33 @@ def prices(model: dict[str, Any], sizes: Sequence[int], scale: Fraction) -> Find
     odd = next((words for _, own, words in pairs[:2] if own < 0), odd)  # no training rewards leaves
     if any(wanted.get(name) != goal.get(name) for name in ("positive", "maximise")):
         odd = "the positive class, or the goal"
+    odd = odd or _goal_contradiction(model)
     words = f"The parameters ask otherwise for {odd}." if odd else "As the parameters ask."
     return recounted("what is maximised", not odd, words)
+
+
+def _count_goal(model: dict[str, Any], sizes: Sequence[int]) -> dict[str, Any]:
+    """F1 or MCC where the parameters ask for it, of the class of less weight if they name none, the last one among equals."""
+    name = active_parameter(model, "goal")
+    if name not in ("f1", "mcc"):
+        return {}
+    rarest = max(k for k, size in enumerate(sizes) if size == min(sizes))
+    positive = str(active_parameter(model, "positive") or "").strip() or model["classes"][rarest]
+    return {"positive": positive, "maximise": name, "weight": 1}
+
+
+def _goal_contradiction(model: dict[str, Any]) -> str:
+    """What no training takes beside the goal of the parameters; empty if there is nothing."""
+    name = active_parameter(model, "goal") or "auto"
+    if name not in ("auto", "accuracy", "costs", "balanced", "f1", "mcc"):
+        return f"the goal '{str(name)[:40]}', which does not exist"
+    if model["method"] != "odt" and active_parameter(model, "positive") and name not in ("f1", "mcc"):
+        return f"a positive class beside the goal '{name}'"
+    balanced = active_parameter(model, "class_weight") == "balanced"
+    if (name == "balanced") > balanced or (balanced and name not in ("auto", "balanced")):
+        return f"class weights beside the goal '{name}'"
+    costs = bool(str(active_parameter(model, "costs") or "").strip())
+    return f"costs beside the goal '{name}'" if name != "auto" and costs != (name == "costs") else ""
 
 
 def _goal(model: dict[str, Any], sizes: Sequence[int]) -> dict[str, Any]:
@@ -177,7 +202,7 @@ def check_bound(model: dict[str, Any], rows: ModelTable, proved: Set[str] = froz
     if claimed < exact(certificate["objective"]) - TOLERANCE:
         return [_bound_finding("refuted", "It lies below the objective of the tree itself.")]
     whole = not any(active_parameter(model, name) for name in ("recall", "fairness", "balanced"))
-    whole = whole and not certificate.get("wishes")  # a single leaf is a tree
+    whole = whole and not certificate.get("wishes") and not certificate.get("goal")  # a single leaf is a tree
     if whole and method in small.SAME_OBJECTIVE | OBLIQUE and claimed < single - TOLERANCE:
         return [_bound_finding("refuted", "It lies below the objective of a single leaf.")]
     if method in OBLIQUE:

@@ -12,6 +12,7 @@ from trainer.check.recount.restrictions import SIDE
 from trainer.check.recount.table.rows import MISSING
 
 COSTS = "costs cost_unit"
+GOALS = "goal positive"
 MIP = f"{SIDE} {COSTS} first_tree exact_seconds solver mip_gap binarise bins"
 GROWN = "leaf_penalty min_leaf pruning pruning_folds impurity min_node min_gain"
 PLANES = "leaf_penalty paper_lambda min_leaf hyperplanes first_trees search_seconds solver mip_gap"
@@ -43,8 +44,8 @@ METHODS = {
     "oc1": ("heuristic", "tslm", f"{GROWN} restarts jumps cycle"),
     "bivariate": ("splits", "tslm", f"{GROWN} split_gap split_time_limit bound branching order"),
     "exact": ("tree", "tism", "leaf_penalty max_leaves min_leaf forbidden class_weight optimal_trees max_columns recall "
-              f"forbidden_pairs binarise bins extra_thresholds {COSTS}"),
-    "exact-numeric": ("tree", "tsm", f"leaf_penalty class_weight mip_gap {COSTS}"),
+              f"forbidden_pairs binarise bins extra_thresholds {COSTS} {GOALS}"),
+    "exact-numeric": ("tree", "tsm", f"leaf_penalty class_weight mip_gap {COSTS} {GOALS}"),
     "flowoct": ("tree", "tism", f"{MIP} leaf_penalty paper_lambda strengthening"),
     "bendoct": ("tree", "tism", f"{MIP} leaf_penalty paper_lambda root_cuts"),
     "oct": ("tree", "tism", f"{MIP} leaf_penalty paper_lambda thresholds single_features"),

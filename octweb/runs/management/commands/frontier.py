@@ -14,6 +14,7 @@ from octweb.figures.reach import open_question, shares, steps
 from octweb.runs.command import FAILED, TrainingCommand
 from trainer.certificate import Certificate, Evidence
 from trainer.errors import ParameterError
+from trainer.goal import count_goal
 from trainer.methods.base import Method
 from trainer.registry import METHODS, get
 from trainer.training.run import TrainRequest, train
@@ -68,6 +69,8 @@ class Command(TrainingCommand):
         raw = self.parameters(method, options)
         if raw.get("costs"):
             raise ParameterError({"costs": "the frontier counts errors. Leave the costs out, or use 'train'."})
+        if count_goal(raw):
+            raise ParameterError({"goal": "the frontier counts errors. Leave the goal out, or use 'train'."})
         most = min(1 << method.settings(raw)["depth"], MOST_LEAVES)
         return raw | {"max_leaves": raw.get("max_leaves") or most}
 

@@ -27,7 +27,7 @@ from trainer.evaluate.verdict import read_verdict, summary_members
 from trainer.methods.base import Method
 from trainer.methods.monitor import Monitor
 from trainer.registry import METHODS, get
-from trainer.training.claims import cost_sentence, reward_sentence, splits_words, weight_sentence
+from trainer.training.claims import cost_sentence, goal_sentence, reward_sentence, splits_words, weight_sentence
 from trainer.training.proof_file import ProofLimits
 from trainer.training.recovery import RecoveredRun, left_in
 from trainer.training.run import TrainRequest, TrainResult, progress_writer, row_weights, save, train, training_problem
@@ -205,6 +205,8 @@ class Command(TrainingCommand):
         if c.costs is not None:
             earns = f"{reward_sentence(summary)} " if "reward" in summary else ""
             self.stdout.write(f"{summary['claim']}. {earns}{cost_sentence(c.costs)}")
+        if sentence := goal_sentence(model.certificate, model.parameters):
+            self.stdout.write(sentence)
         verdict = read_verdict(model)
         self.stdout.write(f"{verdict.sentence} Next: {verdict.next}")
         written = summary.get("proof")

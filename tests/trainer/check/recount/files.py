@@ -13,6 +13,7 @@ import numpy as np
 
 from trainer.check.recount import Finding, verify
 from trainer.data.reader import load
+from trainer.goal import COUNT_GOALS
 from trainer.registry import METHODS
 from trainer.table import Labels, Table
 from trainer.training.run import TrainRequest, train
@@ -53,7 +54,12 @@ def _table(method: str, classes: int) -> tuple[Table, Labels, str]:
 @cache
 def _trained(method: str, test_share: float, folds: int, parameters: str) -> tuple[dict[str, Any], str]:
     asked = json.loads(parameters)
-    two = method in TWO_CLASSES or asked.get("fairness") == "parity" or asked.get("positive")
+    two = (
+        method in TWO_CLASSES
+        or asked.get("fairness") == "parity"
+        or asked.get("positive")
+        or asked.get("goal") in COUNT_GOALS
+    )
     table, labels, text = _table(method, 2 if two else 3)
     wanted = SMALL | KNOWN_BOUND.get(method, {}) | asked
     request = TrainRequest(

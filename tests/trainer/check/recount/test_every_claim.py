@@ -46,7 +46,7 @@ PARAMETERS = {
     "balanced": SCOPE, "min_node": "min_node", "min_gain": "min_gain", "max_leaves": "max_leaves", "min_leaf": "min_leaf",
     "max_columns": "max_columns", "max_card": "max_card", "forbidden": "forbidden", "forbidden_pairs": "forbidden_pairs ",
     "recall": "recall ", "monotone": "monotone ", "fairness": "fairness", "leaf_penalty": PRICES, "paper_lambda": PRICES,
-    "coefficient_penalty": PRICES, "class_weight": "counts", "sensitivity": "required shares", "specificity": "required shares",
+    "coefficient_penalty": PRICES, "class_weight": "counts", "goal": PRICES, "sensitivity": "required shares", "specificity": "required shares",
     "negative_weight": "required shares", "mip_gap": "status", "impurity": "impurity", "then_fewest": BEST,
     "test_share": "rows held out", "folds": "folds", "unseen_missing": "empty cells", "costs": "costs", "cost_unit": "costs",
 }  # fmt: skip

@@ -53,6 +53,7 @@ NOT_RESTRICTING = OF_THE_SEARCH | {
     "mip_gap",
     "leaf_penalty",
     "class_weight",
+    "goal",
     "negative_weight",
     "coefficient_penalty",
     "unseen_missing",

@@ -98,12 +98,30 @@ def _wished(model: dict[str, Any], rows: ModelTable) -> ProofSpace:
 
 
 def _best_pair(model: dict[str, Any], rows: ModelTable, goal: dict[str, Any]) -> SearchResult | None:
+    if goal["maximise"] in ("f1", "mcc"):
+        return _best_counts(model, rows, goal)
     found = _listed_pairs(model, rows, goal["positive"])  # the search by categories has given up
     if found is None:
         return None
     positives, negatives, reached = found
     values = [goal_value(goal, tp, positives, tn, negatives) for tp, tn in reached]
     return SearchResult(max((value for value, kept in values if kept), default=Fraction(-1)), True)
+
+
+def _best_counts(model: dict[str, Any], rows: ModelTable, goal: dict[str, Any]) -> SearchResult | None:
+    """The best F1 or MCC less the price of the leaves: it falls with the errors of each class and with the leaves."""
+    space = _full_space(model, rows, Fraction(0))
+    if space is None or space.max_columns is not None or len(model["classes"]) != 2:
+        return None
+    price = penalty(model)
+    k = model["classes"].index(goal["positive"])
+    p, n = (int(rows.weights[rows.labels == label].sum()) for label in (k, 1 - k))
+    most = space.max_leaves if space.max_leaves or not price else 1 << 30
+    vectors = _vectors(replace(space, recalls=((k, p), (1 - k, n)), max_leaves=most))
+    if vectors is None:
+        return None
+    values = (goal_value(goal, p - v[1], p, n - v[2], n)[0] - (price * v[-1] if price else 0) for v in vectors)
+    return SearchResult(max(values, default=Fraction(-1)), True)
 
 
 def pairs(model: dict[str, Any], rows: ModelTable, positive: str) -> tuple[int, int, list[tuple[int, int]]] | None:

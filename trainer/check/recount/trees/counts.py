@@ -143,7 +143,9 @@ def tree_objective(model: dict[str, Any], counts: Counts) -> Fraction:
     """What the tree of the file reaches of what is maximised, not rounded."""
     goal = model["certificate"].get("goal")
     nodes = model["nodes"]
-    return _goal(goal, model["classes"], counts, nodes)[0] if goal else value_of(model, nodes, counts)[1]
+    if not goal:
+        return value_of(model, nodes, counts)[1]
+    return _goal(goal, model["classes"], counts, nodes)[0] - penalty(model) * len(leaves(nodes))
 
 
 def _goal(goal: dict[str, Any], classes: list[str], counts: Counts, nodes: Sequence[dict]) -> tuple[Fraction, bool]:
@@ -165,7 +167,20 @@ def goal_value(goal: dict[str, Any], tp: int, positives: int, tn: int, negatives
     kept = all(goal.get(name) is None or own >= exact(goal[name]) - TOLERANCE for name, own in found.items())
     weight = exact(goal.get("weight") or 1)
     found["accuracy"] = (tp + weight * tn) / (positives + weight * negatives)
+    told = tp + negatives - tn
+    found["f1"] = Fraction(2 * tp, told + positives) if told + positives else Fraction(1)
+    found["mcc"] = _matthews(
+        tp * tn - (positives - tp) * (negatives - tn), positives * negatives * told * (positives + negatives - told)
+    )
     return found[goal["maximise"]], kept
+
+
+def _matthews(difference: int, product: int) -> Fraction:
+    """The difference over the root of the product, rounded to 30 digits; 0 for the root of nothing."""
+    if not product:
+        return Fraction(0)
+    root = Fraction(math.isqrt(difference**2 * 10**60 // product), 10**30)
+    return root if difference >= 0 else -root
 
 
 def terms(model: dict[str, Any], nodes: Sequence[dict]) -> int:

@@ -1,0 +1,176 @@
+"""Goals in model files: honest files are proved, and lies about F1, MCC and balanced classes are refuted."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from tests.trainer.check.recount.files import findings, trained
+from tests.trainer.test_goal import GOALS, random_case
+from trainer.check.recount import verdict, verify
+from trainer.check.recount.trees.counts import goal_value
+from trainer.goal import Goal
+from trainer.training.run import TrainRequest, save, train
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("files")
+
+
+def verdict_of(document, data, tmp_path):
+    return verdict(findings(document, data, tmp_path))
+
+
+@pytest.mark.parametrize("goal", ["accuracy", "balanced", *GOALS])
+@pytest.mark.parametrize("method", ["exact", "exact-numeric"])
+def test_honest_file_with_a_goal_is_proved(folder, tmp_path, method, goal):
+    document, data = trained(folder, method, goal=goal, test_share=0.25)
+    said = findings(document, data, tmp_path)
+    assert verdict(said) == "proved", [f for f in said if f.verdict != "recounted"]
+
+
+def test_honest_file_with_folds_and_price_is_proved(folder, tmp_path):
+    document, data = trained(folder, "exact", goal="f1", folds=3, leaf_penalty=0.02, min_leaf=3, max_leaves=3)
+    said = findings(document, data, tmp_path)
+    assert verdict(said) == "proved", [f for f in said if f.verdict != "recounted"]
+
+
+def goal_parameter(value):
+    def change(document):
+        document["parameters"]["goal"] = value
+
+    return change
+
+
+def certificate_goal(name, value):
+    def change(document):
+        document["certificate"]["goal"][name] = value
+
+    return change
+
+
+def other_positive(document):
+    other = next(k for k in document["classes"] if k != document["certificate"]["goal"]["positive"])
+    document["parameters"]["positive"] = document["certificate"]["goal"]["positive"] = other
+
+
+def no_goal(document):
+    document["certificate"]["goal"] = None
+
+
+def higher_value(document):
+    document["certificate"]["objective"] += 0.01
+    document["certificate"]["bound"] += 0.01
+
+
+def lower_bound(document):
+    document["certificate"]["bound"] -= 0.01
+
+
+def other_answer(document):
+    leaf = next(node for node in document["nodes"] if "class" in node)
+    leaf["class"] = next(k for k in document["classes"] if k != leaf["class"])
+
+
+def free_leaves(document):
+    document["certificate"]["leaf_penalty"] = "0"
+    document["certificate"]["objective"] += 0.02 * document["certificate"]["leaves"]
+    document["certificate"]["bound"] = document["certificate"]["objective"]
+
+
+def class_weights(document):
+    document["parameters"]["class_weight"] = "balanced"
+
+
+def costs(document):
+    document["parameters"]["costs"] = "a>b=1"
+
+
+@pytest.mark.parametrize("goal", GOALS)
+@pytest.mark.parametrize(
+    "lie",
+    [
+        goal_parameter("auto"), goal_parameter("balanced"), goal_parameter("F1"), certificate_goal("maximise", "accuracy"), certificate_goal("positive", "b"),
+        certificate_goal("weight", "2"), certificate_goal("sensitivity", "0.5"), no_goal, higher_value, lower_bound, other_answer, free_leaves,
+        class_weights, costs,
+    ],
+)  # fmt: skip
+def test_lie_about_a_goal_is_refuted(folder, tmp_path, goal, lie):
+    document, data = trained(folder, "exact", goal=goal, positive="a", leaf_penalty=0.02)
+    assert verdict_of(document, data, tmp_path) == "proved"
+    lie(document)
+    assert verdict_of(document, data, tmp_path) == "refuted"
+
+
+def test_f1_of_the_other_class_is_refuted(folder, tmp_path):
+    document, data = trained(folder, "exact", goal="f1", positive="a", leaf_penalty=0.02)
+    other_positive(document)
+    assert verdict_of(document, data, tmp_path) == "refuted"
+
+
+def test_balanced_file_without_its_weights_is_refuted(folder, tmp_path):
+    document, data = trained(folder, "exact", goal="balanced")
+    document["parameters"]["class_weight"] = "none"
+    assert verdict_of(document, data, tmp_path) == "refuted"
+
+
+@pytest.mark.parametrize("goal", GOALS)
+def test_tree_of_best_accuracy_is_no_best_tree_of_a_goal(tmp_path, goal):
+    """A file that is consistent in itself, with a tree that another one beats, is refuted by the search."""
+    for seed in range(60):
+        table, labels, _, _ = random_case(seed, empty=False)
+        best, other = (_file(table, labels, asked, tmp_path) for asked in ({"goal": goal, "positive": "yes"}, {}))
+        value = _value(goal, table, labels, other)
+        if best.certificate["objective"] - value < 0.01:
+            continue
+        document = json.loads((tmp_path / "model.json").read_text())
+        document["parameters"] |= {"goal": goal, "positive": "yes"}
+        document["certificate"] |= {"goal": best.certificate["goal"], "objective": value, "bound": value}
+        document["certificate"]["evidence"] = []
+        (tmp_path / "model.json").write_text(json.dumps(document))
+        said = verify(tmp_path / "model.json", tmp_path / "rows.csv")
+        assert next(f for f in said if f.verdict == "refuted").claim == "bound"
+        return
+    raise AssertionError("no table has two different best trees")
+
+
+def _file(table, labels, asked, folder):
+    """Write rows and model file, and return the model."""
+    lines = [",".join([*table.names, "y"])]
+    for row, k in zip(table.matrix(), labels.codes, strict=True):
+        lines.append(",".join([*("" if np.isnan(v) else f"{v:g}" for v in row), labels.classes[k]]))
+    (folder / "rows.csv").write_text("\n".join(lines) + "\n")
+    parameters = {"depth": 2, **asked}
+    model = train(TrainRequest(table=table, labels=labels, method="exact", parameters=parameters)).model
+    save(model, folder / "model.json")
+    return model
+
+
+def _value(goal, table, labels, model):
+    answers = model.tree.predict(table.matrix())
+    positives = int((labels.codes == 1).sum())
+    tp = int(((labels.codes == 1) & (answers == 1)).sum())
+    tn = int(((labels.codes == 0) & (answers == 0)).sum())
+    return float(Goal(positive="yes", maximise=goal).value(tp, positives, tn, len(answers) - positives))
+
+
+@pytest.mark.parametrize("goal", GOALS)
+def test_random_honest_files_are_proved(tmp_path, goal, count):
+    for seed in range(3 * count):
+        table, labels, _, parameters = random_case(seed)
+        _file(table, labels, parameters | {"goal": goal}, tmp_path)
+        said = verify(tmp_path / "model.json", tmp_path / "rows.csv")
+        assert verdict(said) == "proved", (seed, [f for f in said if f.verdict not in ("recounted", "proved")])
+
+
+def test_checker_and_search_agree_on_values():
+    for positives in range(5):
+        for negatives in range(not positives, 5):
+            for tp in range(positives + 1):
+                for tn in range(negatives + 1):
+                    for goal in GOALS:
+                        own = Goal(positive="yes", maximise=goal).value(tp, positives, tn, negatives)
+                        assert goal_value({"maximise": goal}, tp, positives, tn, negatives)[0] == own

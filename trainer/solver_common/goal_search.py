@@ -1,0 +1,326 @@
+"""Search for the tree of best F1 or MCC: weighted searches that exclude all better pairs of error counts.
+
+A tree makes ``fn`` errors in positive rows and ``fp`` errors in negative rows. A search with the costs (a, b) finds the least
+``a fn + b fp`` of all trees, so that all pairs lie beyond a line. In the region that the lines leave, F1 and MCC are largest at a
+corner, because both are quasi-convex and fall with both counts. The search excludes the corners that are better than the best tree.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from trainer.certificate import Evidence, Status
+from trainer.data.costs import MOST_COPIES, CostTable, CostTerm, RowCosts
+from trainer.data.problem import Problem
+from trainer.goal import Goal, count_goal
+from trainer.methods.base import Method, Settings, Solution
+from trainer.methods.monitor import Monitor
+from trainer.solver_common.problem_setup import searched_settings
+from trainer.table import Labels
+from trainer.tree.nodes import Draft, DraftLeaf, simplify, to_draft
+from trainer.version import VERSION
+
+STEEPNESS = (8, 128)  # largest costs that are tried before the exact ones: small costs are searched faster
+OPEN = "Weights beyond 2^28 would be needed to decide between the last pairs of error counts."
+
+
+class ErrorPair(NamedTuple):
+    """Errors in positive rows, `fn`, and in negative rows, `fp`."""
+
+    fn: Fraction
+    fp: Fraction
+
+
+class Line(NamedTuple):
+    """The half-plane ``a fn + b fp >= least``."""
+
+    a: int
+    b: int
+    least: int
+
+    def excess(self, pair: ErrorPair) -> Fraction:
+        """Return how far a pair lies inside; negative outside."""
+        return self.a * pair.fn + self.b * pair.fp - self.least
+
+
+@dataclass(frozen=True, kw_only=True)
+class Incumbent:
+    """A tree, its value less the price of its leaves, and the value itself."""
+
+    draft: Draft
+    net: Fraction
+
+
+class _SearchMonitor(Monitor):
+    """The monitor of one search of many: it stops with the outer one, and its values stay inside."""
+
+    def __init__(self, outer: Monitor) -> None:
+        self.outer = outer
+        super().__init__(outer.limits)
+        self.flag = outer.flag
+
+    @property
+    def reason(self) -> Status | None:
+        return self.outer.reason
+
+    @reason.setter
+    def reason(self, value: Status | None) -> None:
+        """Only the outer monitor has a reason to stop."""
+
+    def stopped(self) -> bool:
+        return self.outer.stopped()
+
+
+def positive_class(labels: Labels, weights: np.ndarray, settings: Settings) -> str:
+    """Return the class that `positive` names, else the one of less weight, the last one among equals."""
+    named = str(settings.get("positive") or "").strip()
+    if named:
+        return named
+    sizes = [int(weights[labels.codes == k].sum()) for k in range(len(labels.classes))]
+    rarer = min(range(len(sizes)), key=lambda k: (sizes[k], -k))
+    return labels.classes[rarer]
+
+
+def with_positive(labels: Labels, weights: np.ndarray | None, settings: Settings) -> Settings:
+    """Return the settings with the positive class named, where the goal has one: folds then look for the same class."""
+    if not count_goal(settings):
+        return settings
+    counted = np.ones(len(labels.codes), np.int64) if weights is None else weights
+    return Settings(settings.to_json() | {"positive": positive_class(labels, counted, settings)})
+
+
+def goal_method(method: Method, problem: Problem, settings: Settings) -> Method:
+    """Return the method with a search for F1 or MCC where the settings ask for it, else the method itself."""
+    if not count_goal(settings):
+        return method
+
+    def solve(searched: Problem, own: Settings, monitor: Monitor) -> Solution:
+        return GoalSearch(method, problem, settings, monitor).run()
+
+    return replace(method, solve=solve, complete=True)  # one class alone is no leaf of accuracy 1 here
+
+
+class GoalSearch:
+    """The searches for one goal; `settings` are those of the method.
+
+    Parameters
+    ----------
+    method : Method
+        It must be exact for weighted rows. With a leaf penalty it must take `max_leaves`.
+    problem : Problem
+        Rows of two classes, without costs.
+    """
+
+    def __init__(self, method: Method, problem: Problem, settings: Settings, monitor: Monitor) -> None:
+        self.method = method
+        self.problem = problem
+        self.settings = settings
+        self.monitor = monitor
+        positive = positive_class(problem.labels, problem.row_weights, settings)
+        self.goal = Goal(positive=positive, maximise=count_goal(settings))  # type: ignore[arg-type]
+        self.k = problem.labels.classes.index(positive)
+        is_positive = problem.y == self.k
+        self.is_positive = is_positive
+        self.positives = int(problem.row_weights[is_positive].sum())
+        self.negatives = int(problem.row_weights[~is_positive].sum())
+        self.known: list[tuple[ErrorPair, int]] = []  # pairs of trees, with their leaves
+        self.searches = 0
+        self.nodes = 0
+        self.encoded: int | None = None
+        self.exhausted = False  # no finer weights are possible
+        constants = [self._constant(k) for k in range(problem.n_classes)]
+        self.incumbent = max(constants, key=lambda one: one.net)
+
+    def run(self) -> Solution:
+        """Return the best tree and the bound of all trees."""
+        self.monitor.report(phase="search", incumbent=float(self.incumbent.net), draft=self.incumbent.draft)
+        upper = self.incumbent.net
+        if self.positives and self.negatives:
+            upper = self._searched()
+        finished = upper <= self.incumbent.net
+        bound = float(upper) if finished else math.nextafter(float(upper), math.inf)
+        return Solution(
+            draft=self.incumbent.draft,
+            bound=bound,
+            finished=finished,
+            nodes=self.nodes,
+            encoded_features=self.encoded,
+            solver="octweb",
+            solver_version=VERSION,
+            evidence=({"kind": Evidence.GOAL_SEARCH, "searches": self.searches},),
+            goal=self.goal,
+            note=OPEN if self.exhausted and not finished else "",
+        )
+
+    def _searched(self) -> Fraction:
+        """Search with at most L leaves, from the most to two; return the upper bound of the value of all trees.
+
+        Without a price of leaves, one search without this limit is enough.
+        """
+        region = [
+            ErrorPair(Fraction(fn), Fraction(fp))
+            for fn, fp in ((0, 0), (self.positives, 0), (self.positives, self.negatives), (0, self.negatives))
+        ]
+        price = self.problem.leaf_penalty
+        if not price:
+            region = self._exclude(region, self.settings, 0)
+            return max(self.incumbent.net, self._upper(region))
+        most = 1 << int(self.settings["depth"])
+        most = min(most, self.settings.get("max_leaves") or most, math.floor((1 - self.incumbent.net) / price))
+        for leaves in range(most, 1, -1):
+            own = Settings(self.settings.to_json() | {"max_leaves": leaves})
+            region = self._exclude(region, own, leaves)
+            if self._upper(region) - price * leaves > self.incumbent.net:
+                return self._upper(region) - price * 2  # stopped: smaller trees are open
+        return self.incumbent.net
+
+    def _exclude(self, region: list[ErrorPair], settings: Settings, leaves: int) -> list[ErrorPair]:
+        """Return the region that is left when no tree of so many leaves in it is better than the incumbent; 0 leaves cost nothing."""
+        paid = self.problem.leaf_penalty * leaves
+        asked: set[tuple[int, int]] = set()
+        while True:
+            corner = max(region, key=self._value)
+            if self._value(corner) - paid <= self.incumbent.net or self.monitor.stopped():
+                return region
+            direction = self._direction(corner, leaves, asked)
+            if direction is None:
+                self.exhausted = True
+                return region
+            asked.add(direction)
+            line = self._search(direction, settings)
+            if line is not None:
+                region = clip(region, line)
+            self.monitor.report(
+                bound=float(max(self.incumbent.net, self._upper(region) - min(paid, 2 * self.problem.leaf_penalty))),
+                nodes=self.nodes,
+            )
+
+    def _direction(self, corner: ErrorPair, leaves: int, asked: set[tuple[int, int]]) -> tuple[int, int] | None:
+        """Return the costs of an error in a positive and in a negative row that separate a corner from the known pairs.
+
+        Small costs near the exact ones come first; None if all were tried or are too large.
+        """
+        chain = lower_chain([pair for pair, own in self.known if not leaves or own <= leaves])
+        edges = [
+            Line(int(x.fp - z.fp), int(z.fn - x.fn), int((x.fp - z.fp) * x.fn + (z.fn - x.fn) * x.fp))
+            for x, z in itertools.pairwise(chain)
+        ]
+        edge = min(edges, key=lambda own: own.excess(corner) / (own.a + own.b))
+        for direction in (*(_near(edge, most) for most in STEEPNESS), Fraction(edge.a, edge.b).as_integer_ratio()):
+            if direction not in asked and self._fits(direction):
+                return direction
+        return None
+
+    def _fits(self, direction: tuple[int, int]) -> bool:
+        weight = direction[0] * self.positives + direction[1] * self.negatives
+        rows = 4 * max(direction) * self.problem.n if self._even else 0
+        return max(weight, rows) <= MOST_COPIES
+
+    @property
+    def _even(self) -> bool:
+        return int(self.settings.get("min_leaf") or 1) > 1
+
+    def _search(self, direction: tuple[int, int], settings: Settings) -> Line | None:
+        """Search the least weighted errors, keep the tree if it is better, and return the line that no pair crosses."""
+        costs = self._costs(*direction)
+        priced = replace(self.problem, costs=costs, leaf_penalty=Fraction(0), warm_start=None)
+        searched = replace(priced.searched, source=self.problem)  # its features are encoded once
+        solution = self.method.solve(searched, searched_settings(priced, settings), _SearchMonitor(self.monitor))
+        self.searches += 1
+        self.nodes += solution.nodes
+        self.encoded = solution.encoded_features
+        tree = priced.tree(simplify(priced.tree(solution.draft)))
+        pair = self._keep(to_draft(tree))
+        if solution.bound is None:
+            return None
+        least = math.ceil(costs.cost_of(Fraction(solution.bound)) - Fraction(1, 1000))  # costs are whole numbers
+        return Line(*direction, min(least, int(direction[0] * pair.fn + direction[1] * pair.fp)))
+
+    def _costs(self, a: int, b: int) -> RowCosts:
+        values = np.zeros((len(self.problem.y), 2), np.int64)
+        values[self.is_positive, 1 - self.k] = a
+        values[~self.is_positive, self.k] = b
+        none = CostTerm(factor=Fraction(0))
+        return RowCosts(
+            values=values,
+            weights=self.problem.row_weights,
+            step=Fraction(1),
+            error=0.0,
+            matrix=CostTable(classes=self.problem.labels.classes, terms=((none, none), (none, none))),
+            even=self._even,
+        )
+
+    def _keep(self, draft: Draft) -> ErrorPair:
+        """Count the errors of a tree, which becomes the incumbent if it is better."""
+        tree = self.problem.tree(draft)
+        wrong = tree.predict(self.problem.matrix) != self.problem.y
+        weights = self.problem.row_weights
+        pair = ErrorPair(
+            Fraction(int(weights[wrong & self.is_positive].sum())),
+            Fraction(int(weights[wrong & ~self.is_positive].sum())),
+        )
+        self.known.append((pair, tree.n_leaves))
+        net = self._plain_value(pair) - self.problem.leaf_penalty * tree.n_leaves
+        if net > self.incumbent.net:
+            self.incumbent = Incumbent(draft=draft, net=net)
+            self.monitor.report(incumbent=float(net), leaves=tree.n_leaves, draft=draft)
+        return pair
+
+    def _constant(self, k: int) -> Incumbent:
+        fn = Fraction(0 if k == self.k else self.positives)
+        pair = ErrorPair(fn, Fraction(self.negatives if k == self.k else 0))
+        self.known.append((pair, 1))
+        return Incumbent(draft=DraftLeaf(label=k), net=self._plain_value(pair) - self.problem.leaf_penalty)
+
+    def _plain_value(self, pair: ErrorPair) -> Fraction:
+        return self.goal.value(self.positives - pair.fn, self.positives, self.negatives - pair.fp, self.negatives)
+
+    def _value(self, pair: ErrorPair) -> Fraction:
+        return max(Fraction(0), self._plain_value(pair))  # one answer for all rows is worth 0 at least
+
+    def _upper(self, region: Sequence[ErrorPair]) -> Fraction:
+        return max(map(self._value, region))
+
+
+def _near(edge: Line, most: int) -> tuple[int, int]:
+    """Return costs of at most `most` in about the proportion of those of an edge."""
+    ratio = Fraction(min(edge.a, edge.b), max(edge.a, edge.b)).limit_denominator(most) or Fraction(1, most)
+    small, large = ratio.as_integer_ratio()
+    return (small, large) if edge.a < edge.b else (large, small)
+
+
+def clip(region: Sequence[ErrorPair], line: Line) -> list[ErrorPair]:
+    """Return the corners of the part of a convex region that lies inside a line."""
+    found: list[ErrorPair] = []
+    for x, z in zip(region, [*region[1:], region[0]], strict=True):
+        here = line.excess(x)
+        there = line.excess(z)
+        if here >= 0:
+            found.append(x)
+        if here * there < 0:
+            part = here / (here - there)
+            found.append(ErrorPair(x.fn + part * (z.fn - x.fn), x.fp + part * (z.fp - x.fp)))
+    return found
+
+
+def lower_chain(pairs: Sequence[ErrorPair]) -> list[ErrorPair]:
+    """Return the corners of the convex hull of pairs below its diagonal, by rising `fn`."""
+    chain: list[ErrorPair] = []
+    for pair in sorted(set(pairs)):
+        if chain and pair.fp >= chain[-1].fp:
+            continue
+        while len(chain) > 1 and _turns_right(chain[-2], chain[-1], pair):
+            chain.pop()
+        chain.append(pair)
+    return chain
+
+
+def _turns_right(x: ErrorPair, y: ErrorPair, z: ErrorPair) -> bool:
+    return (y.fn - x.fn) * (z.fp - x.fp) <= (z.fn - x.fn) * (y.fp - x.fp)
