@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -41,6 +41,7 @@ from octweb.demo.visits import refuse_more
 from trainer.data.column_statistics import describe_schema
 from trainer.data.table_contract import table_contract
 from trainer.errors import DataError
+from trainer.table import ColumnKind
 
 __all__ = [
     "ColumnChoice", "Outlook", "ReadOptions", "confirm", "contract", "create", "csv_lines", "delete", "described", "discard", "fill", "findings", "first_lines", "first_rows", "load",
@@ -172,20 +173,48 @@ def prune() -> int:
     return len(old)
 
 
-def update(dataset: Dataset, *, name: str | None = None, choice: ColumnChoice | None = None) -> Dataset:
-    """Another name, target, kinds, units or roles; the rows stay as they were read. Raises DataError and changes nothing."""
+def update(
+    dataset: Dataset,
+    *,
+    name: str | None = None,
+    choice: ColumnChoice | None = None,
+    said: Mapping[str, Any] | None = None,
+) -> Dataset:
+    """Another name, target, kinds, units or roles; `said` about cells, as `ParsingChoices` writes it. Raises DataError and changes nothing.
+
+    The stored rows stay, and so do the models that trained on them: a model file keeps how its rows were read.
+    """
     if name is not None:
         dataset.name = checked_name(name, most=200) or dataset.name
     if choice is not None:
-        fill(dataset, described(dataset, choice))
+        fill(dataset, described(dataset, choice, said))
     dataset.save()
     return dataset
 
 
-def described(dataset: Dataset, choice: ColumnChoice) -> dict[str, Any]:
+def described(dataset: Dataset, choice: ColumnChoice, said: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Target, columns and profile as they would be with another choice; stores nothing. Raises DataError."""
     merged = merge(dataset.columns, dataset.target, choice)
-    return reader.describe(path_of(dataset.file), merged, dataset.profile.get("read_bytes"), dataset.reading)
+    size = dataset.profile.get("read_bytes")
+    return reader.describe(path_of(dataset.file), merged, size, dataset.reading, dict(said) if said else None)
+
+
+def apply_remedy(dataset: Dataset, mend: Mapping[str, Any]) -> Dataset:
+    """Change a data set as a finding of its intake report proposes; raises DataError if it has no such finding."""
+    if mend not in [found["mend"] for found in findings(dataset)] or not mend:
+        raise DataError("The check of the table has no such remedy any more. Look at it again.")
+    name = str(mend.get("column", ""))
+    if mend.get("header") is False:
+        raise DataError("The first line can be read as a row only when the file is uploaded. Upload it again.")
+    if "merge" in mend or "missing" in mend:
+        key = "merge" if "merge" in mend else "missing"
+        return update(dataset, choice=ColumnChoice(), said={key: {name: mend[key]}})
+    if mend.get("role") == "ignored":
+        gone = {c["name"] for c in dataset.columns if c["role"] == "ignored"} | {*mend.get("columns", ()), name}
+        return update(dataset, choice=ColumnChoice(ignore=sorted(gone & {c["name"] for c in dataset.columns})))
+    kind = ColumnKind.CATEGORICAL if mend.get("kind") == "text" else ColumnKind(mend["kind"])
+    left = [c["name"] for c in dataset.columns if c["role"] == "ignored" and c["name"] != name]
+    return update(dataset, choice=ColumnChoice(kinds={name: kind}, ignore=left))
 
 
 def findings(dataset: Dataset) -> list[dict[str, Any]]:

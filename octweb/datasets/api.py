@@ -239,6 +239,15 @@ class ColumnChangeSerializer(serializers.Serializer):
         help_text="values of a numeric column that are codes",
     )
     role = serializers.ChoiceField(["feature", "ignored"], required=False)
+    merge = serializers.ChoiceField(
+        [True], required=False, help_text="true: all spellings of a value are read as the most frequent one"
+    )
+    missing_words = serializers.ListField(
+        child=StrictTextField(max_length=100),
+        required=False,
+        max_length=20,
+        help_text="words that mean that a cell is empty",
+    )
 
 
 class DatasetChangeSerializer(serializers.Serializer):
@@ -334,7 +343,9 @@ class DatasetViewSet(
         form.is_valid(raise_exception=True)
         values = form.validated_data
         choice = _choice(dataset, values) if "target" in values or "columns" in values else None
-        return Response(DatasetSerializer(actions.update(dataset, name=values.get("name"), choice=choice)).data)
+        said = _said(values.get("columns", []))
+        changed = actions.update(dataset, name=values.get("name"), choice=choice, said=said)
+        return Response(DatasetSerializer(changed).data)
 
     @extend_schema(
         responses={200: RowsSerializer} | PROBLEMS(400, 401, 403, 404, 422, 429),
@@ -405,6 +416,13 @@ def _kinds(raw: Any) -> dict[str, str]:
     except DataError as error:
         raise serializers.ValidationError(str(error)) from error
     return dict(raw)
+
+
+def _said(changes: list[dict[str, Any]]) -> dict[str, Any]:
+    """What a change says about the cells of columns, as `ParsingChoices` writes it."""
+    merge: dict[str, Any] = {change["name"]: {} for change in changes if change.get("merge")}
+    missing = {change["name"]: change["missing_words"] for change in changes if change.get("missing_words")}
+    return {what: by_column for what, by_column in (("merge", merge), ("missing", missing)) if by_column}
 
 
 def _choice(dataset: Dataset, values: dict[str, Any]) -> ColumnChoice:

@@ -95,11 +95,10 @@ def with_remedy(post: QueryDict, names: list[str]) -> QueryDict:
 
     `names` are the columns that the page showed.
     """
-    try:
-        mend = json.loads(post.get("mend", ""))
-        name = str(mend.get("column", ""))
-    except (ValueError, TypeError, AttributeError):
+    mend = remedy_of(post)
+    if not mend:
         return post
+    name = str(mend.get("column", ""))
     data = post.copy()
     if mend.get("header") is False:
         data["header"] = "no"
@@ -116,6 +115,15 @@ def with_remedy(post: QueryDict, names: list[str]) -> QueryDict:
     elif "role" not in mend and "kind" in mend:
         data[f"taken:{name}"] = str(mend["kind"])
     return data
+
+
+def remedy_of(post: QueryDict) -> dict[str, Any]:
+    """Return the remedy of the pressed button; empty if there is none."""
+    try:
+        mend = json.loads(post.get("mend", ""))
+    except ValueError:
+        return {}
+    return mend if isinstance(mend, dict) else {}
 
 
 def moved_choices(post: QueryDict, before: list[str], names: list[str]) -> QueryDict:

@@ -32,7 +32,7 @@ from trainer.data.formats.read_file import read_table
 from trainer.data.formats.staged import read_raw, write_raw
 from trainer.data.inspect_table import Built, has_empty, inspect_built
 from trainer.data.parsing import ColumnParsing as TableReading
-from trainer.data.parsing import reading_of
+from trainer.data.parsing import ParsingChoices, reading_of
 from trainer.data.parsing.infer import GuessedColumn, guess_target, infer
 from trainer.data.profile import profile
 from trainer.data.reader import build_as_read, read_for_model
@@ -77,9 +77,16 @@ def preview_outcome(rows: Path, choice: ColumnChoice, kept: dict[str, Any]) -> d
     return _outlook(read_raw(rows), choice, TableReading.from_json(kept))
 
 
-def describe(rows: Path, choice: ColumnChoice, kept: dict[str, Any]) -> dict[str, Any]:
-    """Target, number of rows, column records, reading and profile of a staged or stored file; raises DataError."""
-    return _describe(_stored(rows), choice, TableReading.from_json(kept))
+def describe(
+    rows: Path, choice: ColumnChoice, kept: dict[str, Any], said: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Target, number of rows, column records, reading and profile of a staged or stored file; raises DataError.
+
+    `said` is what a person says about the cells of some columns now.
+    """
+    raw = _stored(rows)
+    reading = TableReading.from_json(kept)
+    return _describe(raw, choice, reading.read_again(raw, ParsingChoices.from_json(said)) if said else reading)
 
 
 def create(source: Path, reading: ReadOptions, limits: ReadLimits, rows: Path, choice: ColumnChoice) -> dict[str, Any]:
@@ -252,7 +259,9 @@ def answer(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     if "model" in request:
         arguments["model"] = Path(request["model"])
     if "foreign" in request:
-        arguments |= {"foreign": Path(request["foreign"]), "said": request["said"]}
+        arguments["foreign"] = Path(request["foreign"])
+    if "said" in request:
+        arguments["said"] = request["said"]
     if "choice" in request:
         arguments["choice"] = ColumnChoice.from_json(request["choice"])
     if "kept" in request:

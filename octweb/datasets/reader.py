@@ -100,9 +100,11 @@ def preview_outcome(rows: Path, choice: ColumnChoice, size: int | None, kept: di
     return _of_rows("preview", rows, choice, size, kept)
 
 
-def describe(rows: Path, choice: ColumnChoice, size: int | None, kept: dict[str, Any]) -> dict[str, Any]:
+def describe(
+    rows: Path, choice: ColumnChoice, size: int | None, kept: dict[str, Any], said: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """`intake.describe`."""
-    return _of_rows("describe", rows, choice, size, kept)
+    return _of_rows("describe", rows, choice, size, kept, **({"said": said} if said else {}))
 
 
 def model_rows(rows: Path, document: str) -> tuple[dict[str, np.ndarray], bool]:
@@ -127,8 +129,10 @@ def bring(rows: Path, content: bytes, said: dict[str, Any], kept: dict[str, Any]
         return _read_upload(request, folder, small=False)["document"]
 
 
-def _of_rows(command: str, rows: Path, choice: ColumnChoice, size: int | None, kept: dict[str, Any]) -> dict[str, Any]:
-    request = {"command": command, "rows": str(rows), "choice": choice.to_json(), "kept": kept}
+def _of_rows(
+    command: str, rows: Path, choice: ColumnChoice, size: int | None, kept: dict[str, Any], **more: Any
+) -> dict[str, Any]:
+    request = {"command": command, "rows": str(rows), "choice": choice.to_json(), "kept": kept, **more}
     with scratch() as folder:
         return _read_upload(request, folder, small=size is not None and size <= 4 * SMALL_BYTES)
 

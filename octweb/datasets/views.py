@@ -31,6 +31,7 @@ from octweb.datasets.forms import (
     findings_card,
     moved_choices,
     reading_of,
+    remedy_of,
     seen_mark,
     with_remedy,
 )  # fmt: skip
@@ -318,8 +319,10 @@ def dataset_edit(request: HttpRequest, pk: Any) -> HttpResponse:
     context: dict[str, Any] = {"dataset": dataset}
     if request.method == "POST":
         try:
-            choice = choice_of(request.POST, names)
-            actions.update(dataset, name=request.POST.get("name"), choice=choice)
+            if "mend" in request.POST:
+                actions.apply_remedy(dataset, remedy_of(request.POST))
+            else:
+                actions.update(dataset, name=request.POST.get("name"), choice=choice_of(request.POST, names))
             messages.success(request, "The columns were changed. Models trained before keep their columns.")
             return redirect("datasets:detail", dataset.pk)
         except (DataError, Busy, Unprocessable) as error:

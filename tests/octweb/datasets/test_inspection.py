@@ -246,3 +246,73 @@ def test_dates_that_count_rows_are_left_out_as_the_page_shows(page, media):
     page.post(url, fields_of(again) | {"confirm": "1", "name": "Days"})
     kept = {c["name"]: c["role"] for c in Dataset.objects.get().columns}
     assert {kept[name] for name in proposed} == {"ignored"}
+
+
+REPAIRABLE = "id,colour,income,class\n" + "".join(
+    f"{i + 1},{('red', 'Red ', 'blue', 'red', 'blue')[i % 5]},{-9 if i % 10 == 0 else 1000 + 37 * (i % 23)},{'yes' if i % 3 else 'no'}\n"
+    for i in range(120)
+)
+
+
+@pytest.fixture
+def repairable(owner, media):
+    file = io.BytesIO(REPAIRABLE.encode())
+    return actions.create(owner=owner, file=file, source_name="a.csv", target="class")
+
+
+def remedies(dataset):
+    return {(f["kind"], f["column"]): f["mend"] for f in actions.findings(dataset) if f["mend"]}
+
+
+def press(client, dataset, mend):
+    client.force_login(dataset.owner)
+    answer = client.post(f"/datasets/{dataset.pk}/edit/", {"mend": json.dumps(mend)}, follow=True)
+    dataset.refresh_from_db()
+    return answer.content.decode()
+
+
+@pytest.mark.django_db
+def test_buttons_of_a_stored_table_do_what_they_say(client, repairable):
+    found = remedies(repairable)
+    page = client_page(client, repairable)
+    assert page.count('name="mend"') == len(found) >= 3
+    before = repairable.sha256
+    spellings = next(mend for (kind, column), mend in found.items() if "merge" in mend)
+    assert "The columns were changed." in press(client, repairable, spellings)
+    table, _ = actions.load(repairable)
+    assert next(c for c in table.schema if c.name == "colour").categories == ("blue", "red")
+    codes = next(mend for mend in found.values() if "missing" in mend)
+    press(client, repairable, codes)
+    table, _ = actions.load(repairable)
+    assert int(table.columns[table.names.index("income")].missing.sum()) == 12
+    assert next(c for c in table.schema if c.name == "colour").categories == ("blue", "red")
+    counter = next(mend for mend in remedies(repairable).values() if mend.get("role") == "feature")
+    press(client, repairable, counter)
+    assert "id" in actions.load(repairable)[0].names
+    assert repairable.sha256 == before
+
+
+def client_page(client, dataset):
+    client.force_login(dataset.owner)
+    return client.get(f"/datasets/{dataset.pk}/").content.decode()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "mend", [{"column": "colour", "role": "ignored"}, {}, [1], {"header": False}, {"column": "nobody", "kind": "text"}]
+)
+def test_remedy_that_is_not_proposed_changes_nothing(client, repairable, mend):
+    before = repairable.columns
+    assert "has no such remedy" in press(client, repairable, mend)
+    assert repairable.columns == before
+
+
+@pytest.mark.django_db
+def test_api_merges_spellings_and_reads_words_as_empty(client_of, repairable):
+    change = {"columns": [{"name": "colour", "merge": True}, {"name": "income", "missing_words": ["-9"]}]}
+    answer = client_of(repairable.owner).patch(f"/api/v1/datasets/{repairable.pk}/", change, format="json")
+    assert answer.status_code == 200, answer.content
+    repairable.refresh_from_db()
+    table, _ = actions.load(repairable)
+    assert next(c for c in table.schema if c.name == "colour").categories == ("blue", "red")
+    assert int(table.columns[table.names.index("income")].missing.sum()) == 12

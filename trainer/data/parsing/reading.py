@@ -38,6 +38,23 @@ class ColumnParsing:
     width: int = 0
     given: ParsingChoices = field(default_factory=ParsingChoices)
 
+    def read_again(self, raw: RawTable, given: ParsingChoices) -> ColumnParsing:
+        """Return the reading in which the columns that `given` names are read as it says; the others stay. Raises DataError."""
+        old = self.given
+        missing = {name: (*old.missing.get(name, ()), *words) for name, words in given.missing.items()}
+        both = replace(
+            old,
+            kinds={**old.kinds, **given.kinds},
+            missing={**old.missing, **{name: tuple(dict.fromkeys(words)) for name, words in missing.items()}},
+            merge={**old.merge, **given.merge},
+        )
+        found = reading_of(raw, both)
+        named = set(given.columns())
+        kept = {name: own for name, own in self.columns.items() if name not in named}
+        return replace(
+            self, columns=kept | {name: own for name, own in found.columns.items() if name in named}, given=found.given
+        )
+
     @property
     def special(self) -> bool:
         """Whether anything is read in another way than in a clean file."""
