@@ -16,6 +16,7 @@ import numpy as np
 
 from trainer.check.recount import Finding, refuted, verdict, verify
 from trainer.constraints import CONSTRAINTS
+from trainer.data.inspect_table import inspect_raw
 from trainer.data.parsing import ColumnParsing
 from trainer.data.reader import ReadLimits
 from trainer.dossier import limits as use
@@ -150,7 +151,29 @@ def _data(rows: DossierRows, path: Path, name: str) -> dict[str, Any]:
         "unknown_categories": dict(rows.unknown),
         "reading": list(ColumnParsing.from_json(file.reading).notes) if file.reading else [],
         "fingerprint": file.fingerprint,
+        "findings": _findings(rows),
     }  # fmt: skip
+
+
+def _findings(rows: DossierRows) -> list[dict[str, str]]:
+    """The intake report of the table as the model reads it, the worst first."""
+    file = rows.model
+    schema = file.tree.schema
+    reading = ColumnParsing.from_json(file.reading)
+    known = {column.name for column in schema}
+    plain = reading.for_target(file.target).names(rows.raw.names)
+    found = inspect_raw(
+        rows.raw,
+        reading,
+        target=file.target,
+        ignore=[name for name in plain if name not in known and name != file.target],
+        kinds={column.name: column.kind for column in schema},
+        missing={column.name: column.missing for column in schema},
+        special={column.name: column.special for column in schema if column.special},
+    )
+    kept = ("kind", "column", "severity", "figure", "sentence", "if_nothing")
+    # why a table cannot be trained on quotes cells, and this one did train
+    return [{name: getattr(own, name) for name in kept} for own in found if own.kind != "not_trainable"]
 
 
 def _tree(tree: Tree) -> dict[str, Any]:

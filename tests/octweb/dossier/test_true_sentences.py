@@ -11,6 +11,9 @@ import pytest
 
 from octweb.dossier.document import to_html
 from tests.octweb.small_models import small_table
+from trainer.data.formats.read_file import read_table
+from trainer.data.inspect_table import inspect_raw
+from trainer.data.parsing import reading_of
 from trainer.dossier import dossier
 from trainer.table import MissingPolicy
 from trainer.training.run import TrainRequest, save, train
@@ -98,3 +101,14 @@ def test_purpose_that_nobody_wrote_is_said_once(rows, tmp_path):
     page = to_html(record, made(rows, tmp_path)[0].tree)
     assert "People wrote this section" in page
     assert "Not meant for" not in page
+
+
+def test_findings_about_the_table_are_in_the_data_sheet(rows, tmp_path):
+    table, labels, path = rows
+    result, record, text = made(rows, tmp_path)
+    wanted = inspect_raw(read_table(path), reading_of(read_table(path)), target=labels.name)
+    assert [f["kind"] for f in record["data"]["findings"]] == [f.kind for f in wanted]
+    assert wanted, "a table without a finding tests nothing"
+    for finding in wanted:
+        assert finding.figure in text
+        assert finding.sentence in text
