@@ -104,8 +104,8 @@ def test_purpose_that_nobody_wrote_is_said_once(rows, tmp_path):
 
 
 def test_findings_about_the_table_are_in_the_data_sheet(rows, tmp_path):
-    table, labels, path = rows
-    result, record, text = made(rows, tmp_path)
+    _, labels, path = rows
+    _, record, text = made(rows, tmp_path)
     wanted = inspect_raw(read_table(path), reading_of(read_table(path)), target=labels.name)
     assert [f["kind"] for f in record["data"]["findings"]] == [f.kind for f in wanted]
     assert wanted, "a table without a finding tests nothing"
