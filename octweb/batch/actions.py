@@ -41,6 +41,8 @@ def enqueue(
     file: File,
     source_name: str,
     format: str = Format.CSV,
+    sheet: str = "",
+    header: bool = True,
     keep_columns: bool = False,
     explain: bool = False,
     change: Mapping[str, Any] | None = None,
@@ -50,7 +52,7 @@ def enqueue(
 ) -> BatchPrediction:
     """A file in the queue.
 
-    `made_by`: the API token of the call; None for a session.
+    `made_by`: the API token of the call; None for a session. `sheet`: of a workbook. `header`: whether the first line has names.
     `keep_columns`: its own columns stand before the answers. `explain`: path and smallest change are columns, too, with what may
     `change`, what a change of 1 costs, and which change is the smallest (`least`).
 
@@ -72,6 +74,8 @@ def enqueue(
         source_name=file_name(source_name),
         source_bytes=size,
         format=format,
+        sheet=sheet,
+        header=header,
         keep_columns=keep_columns,
         explain=explain,
         change=dict(change or {}),

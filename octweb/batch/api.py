@@ -22,7 +22,7 @@ from octweb.batch import actions
 from octweb.batch.files import MEDIA_TYPES, result_file
 from octweb.batch.models import BatchPrediction, Format
 from octweb.core import strict_json
-from octweb.core.api import PROBLEMS
+from octweb.core.api import PROBLEMS, StrictTextField
 from octweb.core.parsers import StrictJSONParser
 from octweb.core.permissions import is_limited
 from octweb.jobs.models import RunStatus
@@ -92,7 +92,7 @@ class BatchPredictionSerializer(serializers.ModelSerializer):
     class Meta:
         model = BatchPrediction
         fields = [
-            "id", "model", "name", "version", "retired", "source_name", "source_bytes", "format", "keep_columns", "explain", "change", "cost", "least",
+            "id", "model", "name", "version", "retired", "source_name", "source_bytes", "format", "sheet", "header", "keep_columns", "explain", "change", "cost", "least",
             "status", "queue_position", "attempt", "cancel_requested", "created", "started", "finished", "progress", "rows", "predicted", "labels",
             "known", "correct", "trained", "notes", "error", "problems", "result", "result_bytes", "kept_until", "owner",
         ]  # fmt: skip
@@ -129,6 +129,16 @@ class NewBatchPredictionSerializer(serializers.Serializer):
     model = serializers.UUIDField()
     file = serializers.FileField(allow_empty_file=True, help_text="CSV (also .gz), .xlsx, Parquet or Arrow")
     format = serializers.ChoiceField(Format.choices, required=False, default=Format.CSV, help_text="of the answers")
+    sheet = StrictTextField(
+        required=False,
+        default="",
+        allow_blank=True,
+        max_length=200,
+        help_text="of an .xlsx file; the sheet of the training or the first visible one if not given",
+    )
+    header = serializers.BooleanField(
+        required=False, default=True, help_text="false: the first line is a row, as in the training file"
+    )
     keep_columns = serializers.BooleanField(
         required=False,
         default=False,
@@ -219,6 +229,8 @@ class BatchPredictionViewSet(
             file=values["file"],
             source_name=values["file"].name or "rows.csv",
             format=values["format"],
+            sheet=values["sheet"],
+            header=values["header"],
             keep_columns=values["keep_columns"],
             explain=values["explain"],
             change=values["change"],

@@ -37,6 +37,10 @@ class BatchPrediction(Job, Deletable):
     source_name = models.CharField(max_length=255)
     source_bytes = models.BigIntegerField(default=0)
     format = models.CharField(max_length=10, choices=Format, default=Format.CSV)
+    sheet = models.CharField(
+        max_length=200, blank=True
+    )  # of a workbook; empty: that of the training, or the first visible one
+    header = models.BooleanField(default=True)  # whether the first line has names
     keep_columns = models.BooleanField(default=False)  # the columns of the file stand before the answers
     explain = models.BooleanField(default=False)  # path and smallest change as columns
     change = models.JSONField(default=dict, blank=True)  # column → what may change, beyond what the model's owner says

@@ -48,6 +48,15 @@ class UploadForm(SaidForm):
         allow_empty_file=True,
         help_text="CSV (also .gz), .xlsx, Parquet or Arrow, with a header line if the training file had one",
     )
+    sheet = forms.CharField(
+        required=False,
+        max_length=200,
+        label="Sheet",
+        help_text="of an .xlsx file; the sheet of the training or the first visible one if left empty",
+    )
+    no_header = forms.BooleanField(
+        required=False, label="The first line is data", help_text="for models whose training file had no header line"
+    )
     format = forms.ChoiceField(choices=Format.choices, initial=Format.CSV, label="Answers as")
     keep_columns = forms.BooleanField(
         required=False,
@@ -131,6 +140,8 @@ def new(request: HttpRequest) -> HttpResponse:
                 file=values["file"],
                 source_name=values["file"].name or "rows.csv",
                 format=values["format"],
+                sheet=values["sheet"],
+                header=not values["no_header"],
                 keep_columns=values["keep_columns"],
                 explain=values["explain"],
                 change=values["change"],

@@ -80,6 +80,8 @@ class PredictionChild(Process):
             f"--max-unpacked={settings.MAX_UNPACKED_BYTES // 10**6}",
             "--for-spreadsheets",
             "--json",
+            *([f"--sheet={self.job.sheet}"] if self.job.sheet else []),
+            *([] if self.job.header else ["--no-header"]),
             *(["--keep-columns"] if self.job.keep_columns else []),
             *([f"--explain-with={self.wishes}"] if self.job.explain else []),
             *([f"--training-data={self.training}"] if self.training is not None else []),

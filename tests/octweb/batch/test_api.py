@@ -21,6 +21,7 @@ from octweb.serving.models import ApiToken, Scope
 from tests.octweb.batch.conftest import rows_csv
 from tests.octweb.decide.conftest import table_model  # noqa: F401
 from tests.octweb.small_models import small_table
+from tests.workbooks import workbook
 from trainer.tree.file import from_json
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -259,3 +260,20 @@ def test_explanations_end_before_the_time_of_the_job(media, model, settings):
     settings.MAX_BATCH_SECONDS = 50
     job = actions.enqueue(owner=model.owner, model=model, file=rows_csv(), source_name="rows.csv", explain=True)
     assert wishes_of(job).seconds == 30
+
+
+def test_sheet_of_a_workbook_and_missing_header_are_said(post, work, client_of, owner):
+    lines = list(csv.reader(io.StringIO(rows_csv().read().decode())))
+    made = post(
+        file=SimpleUploadedFile("rows.xlsx", workbook({"notes": [["nothing"]], "rows": lines[:9]})), sheet="rows"
+    )
+    assert made.status_code == 201, made.content
+    job = BatchPrediction.objects.get(pk=made.json()["id"])
+    assert (made.json()["sheet"], work(job)) == ("rows", "succeeded")
+    assert client_of(owner).get(made["Location"]).json()["rows"] == 8
+    bare = SimpleUploadedFile("rows.csv", "\n".join(",".join(line) for line in lines[1:9]).encode())
+    made = post(file=bare, header=False)
+    job = BatchPrediction.objects.get(pk=made.json()["id"])
+    assert work(job) == "failed"  # the model was trained on a file with names
+    job.refresh_from_db()
+    assert "Add a header line" in job.error
