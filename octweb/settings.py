@@ -61,6 +61,7 @@ FOUR_EYES = boolean("OCTWEB_FOUR_EYES", False) if "OCTWEB_FOUR_EYES" in os.envir
 WEBHOOK_HOSTS = words_setting("OCTWEB_WEBHOOK_HOSTS", "")  # private hosts that messages of users may go to
 DOSSIER_KEY = Path(text("OCTWEB_DOSSIER_KEY", str(DATA_DIR / "dossier_key.pem")))  # signs dossiers; one for all hosts
 METRICS_TOKEN = text("OCTWEB_METRICS_TOKEN", "")  # what Prometheus sends to read /metrics
+WATCH = boolean("OCTWEB_WATCH", True)  # workers look at the counts of approved models every morning
 DASK = text("OCTWEB_DASK", "")  # the scheduler that `manage.py evaluate` sends its folds to
 WORKER_LEASE_SECONDS = integer("OCTWEB_WORKER_LEASE_SECONDS", 30)
 WORKER_GRACE_SECONDS = integer("OCTWEB_WORKER_GRACE_SECONDS", 10)
@@ -95,8 +96,8 @@ INSTALLED_APPS = [
     "octweb.datasets",
     "octweb.registry",
     "octweb.checking",
-    "octweb.life",
     "octweb.decide",
+    "octweb.life",
     "octweb.dossier",
     "octweb.runs",
     "octweb.experiments",

@@ -1,7 +1,24 @@
 """Models in use: what their answers were, counted by day, and whether that has changed since the training."""
 
+from typing import Any
+
 from django.apps import AppConfig
 
 
 class LifeConfig(AppConfig):
     name = "octweb.life"
+
+    def ready(self) -> None:
+        from octweb.jobs.signals import beside
+        from octweb.life.mode import MODE
+        from octweb.registry.workspace.mode import register_mode
+
+        register_mode(MODE, after="performance")
+        beside.connect(_on_beside, dispatch_uid="life")
+
+
+# Imported at the first signal: a child that trains sends none.
+def _on_beside(sender: Any, **_: Any) -> None:
+    from octweb.life.looking import look_at_due
+
+    look_at_due()

@@ -1,7 +1,8 @@
-"""DailyCount: how many rows of a day ended in a leaf, had an unusual cell or were refused. No cell of a row is kept."""
+"""DailyCount: answers of a day, without any cell of a row. Watching: what is watched of a model. Alarm: a share that has changed."""
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.db import models
 
 from octweb.registry.models import TreeModel
@@ -26,3 +27,43 @@ class DailyCount(models.Model):
 
     def __str__(self) -> str:
         return f"{self.model_id} {self.day} {self.api} {self.kind} {self.name}: {self.number}"
+
+
+class Watching(models.Model):
+    """The limits that persons set for a model, and what the last look found."""
+
+    model = models.OneToOneField(TreeModel, on_delete=models.CASCADE, related_name="watching")
+    limits = models.JSONField(default=dict)  # watch → {"share": at most so much, "since": the first day that counts}
+    evidence = models.JSONField(default=dict)  # watch → log10 of the evidence
+    looked_at = models.DateTimeField(null=True, blank=True)
+    looked_on = models.DateField(null=True, blank=True)  # the day of the last look of the night
+
+    def __str__(self) -> str:
+        return f"{self.model_id}: looked at {self.looked_at}"
+
+
+class Alarm(models.Model):
+    """A watched share that has changed; it stays open until a person closes it with a reason."""
+
+    model = models.ForeignKey(TreeModel, on_delete=models.CASCADE, related_name="alarms")
+    watch = models.CharField(max_length=MAX_NAME + 20)
+    grew = models.BooleanField()
+    began = models.DateField()  # an estimate
+    found = models.DateField()  # the last day of the counts that the alarm rests on
+    rows = models.BigIntegerField()  # decisions from `began` to `found`
+    at = models.DateTimeField(auto_now_add=True)
+    told_at = models.DateTimeField(null=True, blank=True)  # when its owner was last told
+    closed_at = models.DateTimeField(null=True, blank=True)
+    closed_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    reason = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["found", "id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["model", "watch"], condition=models.Q(closed_at=None), name="one_open_alarm_a_watch"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.watch} of {self.model_id}, {self.found}"

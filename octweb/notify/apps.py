@@ -10,9 +10,11 @@ class NotifyConfig(AppConfig):
 
     def ready(self) -> None:
         from octweb.jobs.signals import beside, ended
+        from octweb.life.signals import alarmed
 
         ended.connect(_on_end, dispatch_uid="notify")
         beside.connect(_on_beside, dispatch_uid="notify")
+        alarmed.connect(_on_alarm, dispatch_uid="notify")
 
 
 # Imported at the first signal: a child that trains sends none, and these modules load the REST framework.
@@ -26,3 +28,9 @@ def _on_beside(sender: Any, **arguments: Any) -> None:
     from octweb.notify.delivery import on_beside
 
     on_beside(sender, **arguments)
+
+
+def _on_alarm(sender: Any, **arguments: Any) -> None:
+    from octweb.notify.news import on_alarm
+
+    on_alarm(sender, **arguments)

@@ -1,4 +1,4 @@
-"""What is sent when a long run, or a whole experiment, has ended."""
+"""What is sent when a long run or a whole experiment has ended, or a model in use has an alarm."""
 
 from __future__ import annotations
 
@@ -27,6 +27,22 @@ def on_end(sender: Any, job_id: str, **_: Any) -> None:
         experiment = Experiment.objects.select_related("owner").filter(candidates=job_id).first()
         if experiment is not None and not experiment.candidates.exclude(status__in=FINISHED).exists():
             queue_message(experiment.owner, _message("experiment", experiment.pk, experiment.name, "ended", "ended"))
+
+
+def on_alarm(sender: Any, model: Any, alarms: list[Any], **_: Any) -> None:
+    """Hear of alarms of a model in use, at the first one and weekly while they are open."""
+    grown = [alarm.watch for alarm in alarms]
+    named = grown[0] if len(grown) == 1 else f"{grown[0]} and {len(grown) - 1} more"
+    message = {
+        "event": "model.alarm",
+        "id": str(model.pk),
+        "name": model.title,
+        "status": "alarm",
+        "words": f"has changed since the training ({named})",
+    }
+    if settings.ADDRESS:
+        message["url"] = f"{settings.ADDRESS}{reverse('registry:detail', args=[model.pk])}?mode=life"
+    queue_message(model.owner, message)
 
 
 def _message(kind: str, pk: Any, name: str, status: str, words: str) -> dict[str, str]:

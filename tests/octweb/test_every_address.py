@@ -180,6 +180,7 @@ def filled(route: str, things: Things) -> tuple[str, bool]:
                 "slug": "iris",
                 "version": "1",
                 "number": "1",
+                "alarm": "1",
                 "format": "json",
                 "form": "html",
                 "page": "index.html",

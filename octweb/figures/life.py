@@ -1,0 +1,162 @@
+"""A model in use: where its decisions end by week, and the evidence that the share of a leaf has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+from typing import Any
+
+import numpy as np
+
+from trainer.tree.render.palette import axis, class_styles, escape, frame
+
+WEEK_DAYS = 7
+HEIGHT = 300
+MARGIN = {"l": 64, "r": 56, "t": 34, "b": 40}
+BAR_MILLISECONDS = 6.4 * 86_400_000  # a week but for the gap
+SHORT_DAYS = 200  # up to which the axis names days
+LABELLED_FROM = 0.5  # log10 of the evidence from which a line has a name; the others lie upon each other
+FLOOR = -3.0  # log10 of the evidence below which nothing is drawn
+NOTHING = {"text": "No decisions yet.", "showarrow": False, "x": 0.5, "y": 0.5, "xref": "paper", "yref": "paper"}
+DASHES = ("solid", "dash", "dot", "dashdot")
+
+
+def leaves_figure(record: dict[str, Any], classes: Sequence[str]) -> dict[str, Any]:
+    """Plotly JSON: one stacked bar a week, a part for each leaf in the colour of its answer; dotted: the shares in training."""
+    watches = _by_answer(record, classes)
+    rows = _weeks(record["rows"])
+    layout = _frame(record, "share of the decisions", range=[0, 100], ticksuffix="\u202f%")
+    layout |= {"barmode": "stack", "bargap": 0.08}
+    if not rows.any():
+        layout["annotations"] = [dict(NOTHING)]
+        return {"data": [], "layout": layout}
+    starts = _week_starts(record)
+    styles = class_styles(classes)
+    data: list[dict[str, Any]] = []
+    shapes: list[dict[str, Any]] = []
+    below = 0.0
+    for watch, code, order in watches:
+        counts = _weeks(watch["counts"])
+        share = np.where(rows > 0, 100 * counts / np.maximum(rows, 1), 0.0)
+        data.append(
+            {
+                "type": "bar",
+                "name": f"leaf {watch['name']}: {escape(classes[code])}",
+                "x": starts,
+                "offset": 0,
+                "width": BAR_MILLISECONDS,
+                "y": share.round(2).tolist(),
+                "customdata": [[int(k), int(n)] for k, n in zip(counts, rows, strict=True)],
+                "hovertemplate": "week from %{x|%-d %b %Y}: %{y:.1f}\u202f%, %{customdata[0]} of %{customdata[1]}",
+                "marker": styles[code].bar | {"opacity": 1.0 if order % 2 == 0 else 0.6},
+            }
+        )
+        if watch["reference"] is not None:
+            below += 100 * watch["reference"]["share"]
+            shapes.append(_level(below, "dot"))
+    marks, words = _alarm_marks(record)
+    layout |= {"shapes": [*shapes[:-1], *marks], "annotations": words}
+    return {"data": data, "layout": layout}
+
+
+def evidence_figure(record: dict[str, Any], classes: Sequence[str]) -> dict[str, Any]:
+    """Plotly JSON: a line for each leaf, odds against "as in training" on a logarithmic axis; dashed: the alarm."""
+    styles = class_styles(classes)
+    layout = _frame(record, "odds against “as in training”", tickprefix="10<sup>", ticksuffix="</sup>")
+    data: list[dict[str, Any]] = []
+    ends: list[dict[str, Any]] = []
+    ceiling = 1.0
+    for watch, code, order in _by_answer(record, classes):
+        level = float(np.log10(watch["threshold"]))
+        ceiling = max(ceiling, 2 * level)
+        y = [None if e is None else max(FLOOR, min(e, 2 * level)) for e in watch["evidence"]]
+        data.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "name": f"leaf {watch['name']}",
+                "x": record["days"],
+                "y": y,
+                "customdata": watch["evidence"],
+                "hovertemplate": "%{x|%-d %b %Y}: 10<sup>%{customdata:.1f}</sup>",
+                "line": {"color": styles[code].colour, "width": 2, "dash": DASHES[order % len(DASHES)]},
+            }
+        )
+        drawn = [(day, value) for day, value in zip(record["days"], y, strict=True) if value is not None]
+        if drawn and (drawn[-1][1] >= LABELLED_FROM or watch["alarm"] is not None):
+            ends.append(
+                {"text": f"leaf {watch['name']}", "x": drawn[-1][0], "y": drawn[-1][1], "showarrow": False}
+                | {"xanchor": "left", "xshift": 4, "font": {"color": styles[code].colour, "size": 12}}
+            )
+    marks, _ = _alarm_marks(record)
+    thresholds = {float(np.log10(w["threshold"])) for w in record["watches"] if w["kind"] == "rows"}
+    layout["yaxis"]["range"] = [FLOOR, ceiling]
+    layout["shapes"] = [*(_level(level, "dash") for level in sorted(thresholds)), *marks]
+    seen = any(e is not None for watch in record["watches"] for e in watch["evidence"])
+    layout["annotations"] = ends if seen else [dict(NOTHING) | {"text": "No look yet."}]
+    return {"data": data, "layout": layout}
+
+
+def _by_answer(record: dict[str, Any], classes: Sequence[str]) -> list[tuple[dict[str, Any], int, int]]:
+    """Return the watches of leaves by answer, with the code of the answer and the place among its leaves."""
+    code = {label: k for k, label in enumerate(classes)}
+    leaves = [(code[record["answers"][w["name"]]], int(w["name"]), w) for w in record["watches"] if w["kind"] == "rows"]
+    found = []
+    places: dict[int, int] = {}
+    for own, _, watch in sorted(leaves, key=lambda leaf: leaf[:2]):
+        found.append((watch, own, places.get(own, 0)))
+        places[own] = places.get(own, 0) + 1
+    return found
+
+
+def _weeks(numbers: Sequence[int]) -> np.ndarray:
+    """Return sums over weeks, int64; the last week ends on the last day, the first one may be shorter."""
+    starts = _starts(len(numbers))
+    return np.add.reduceat(np.asarray(numbers, np.int64), starts)
+
+
+def _starts(days: int) -> list[int]:
+    first = days % WEEK_DAYS
+    return [*([0] if first else []), *range(first, days, WEEK_DAYS)]
+
+
+def _week_starts(record: dict[str, Any]) -> list[str]:
+    return [record["days"][i] for i in _starts(len(record["days"]))]
+
+
+def _frame(record: dict[str, Any], title: str, **y: Any) -> dict[str, Any]:
+    begin = next((i for i, rows in enumerate(record["rows"]) if rows), 0)
+    first = date.fromisoformat(record["days"][begin]) - timedelta(days=WEEK_DAYS)
+    last = date.fromisoformat(record["days"][-1]) + timedelta(days=1)
+    ticks = "%b %Y" if (last - first).days > SHORT_DAYS else "%-d %b %Y"
+    return frame(
+        height=HEIGHT,
+        margin=dict(MARGIN),
+        xaxis=axis("", type="date", range=[first.isoformat(), last.isoformat()], tickformat=ticks),
+        yaxis=axis(title, **y),
+        hovermode="closest",
+        showlegend=False,
+    )
+
+
+def _level(y: float, dash: str) -> dict[str, Any]:
+    line = {"color": "var(--ink-2)" if dash == "dot" else "var(--warm)", "width": 1.5, "dash": dash}
+    return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": y, "y1": y, "line": line}
+
+
+def _alarm_marks(record: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return a line on the day of each open alarm that is not folded, a tint since its begin, and their words."""
+    shapes: list[dict[str, Any]] = []
+    words: list[dict[str, Any]] = []
+    for alarm in record["alarms"]:
+        if alarm["closed_at"] is not None or alarm["folded"] or not record["days"][0] <= alarm["found"]:
+            continue
+        own = {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "layer": "below", "line": {"width": 0}}
+        shapes.append(own | {"x0": alarm["began"], "x1": alarm["found"], "fillcolor": "var(--gap-bg)"})
+        line = {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "line": {"color": "var(--gap)", "width": 1.5}}
+        shapes.append(line | {"x0": alarm["found"], "x1": alarm["found"]})
+        words.append(
+            {"text": escape(alarm["watch"]), "x": alarm["found"], "y": 1, "yref": "paper", "yanchor": "bottom"}
+            | {"showarrow": False, "font": {"color": "var(--gap)", "size": 12}}
+        )
+    return shapes, words

@@ -1,0 +1,228 @@
+"""API of models in use, below /api/v1/; for the owner of a model and administrators."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.utils import timezone
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.generics import GenericAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from octweb.core.api import PROBLEMS, StrictTextField
+from octweb.figures.life import evidence_figure, leaves_figure
+from octweb.life import actions
+from octweb.life.record import MAX_DAYS, life_record
+from octweb.registry.models import TreeModel
+from octweb.registry.parsed import model_file
+
+DAYS = OpenApiParameter("days", int, description=f"how many days, today included; 1 to {MAX_DAYS}", default=365)
+FIGURE = {200: OpenApiTypes.OBJECT} | PROBLEMS(400, 401, 403, 404, 429)
+
+
+class ReferenceSerializer(serializers.Serializer):
+    """Training rows of which `yes` say yes."""
+
+    yes = serializers.IntegerField()
+    rows = serializers.IntegerField()
+    share = serializers.FloatField()
+
+
+class WatchSerializer(serializers.Serializer):
+    """A question about each decision, and the evidence that its share has changed."""
+
+    watch = serializers.CharField()
+    kind = serializers.CharField(help_text="rows (of a leaf), empty, unknown, below or above (the training range)")
+    name = serializers.CharField(help_text="the leaf, or the column")
+    reference = ReferenceSerializer(allow_null=True)
+    limit = serializers.FloatField(allow_null=True, help_text="the largest share, set by a person")
+    low = serializers.FloatField(help_text="end of the interval of the share; 0: shrinking is not watched")
+    high = serializers.FloatField(help_text="end of the interval of the share; 1: growth is not watched")
+    threshold = serializers.FloatField(help_text="the evidence of an alarm")
+    since = serializers.DateField(help_text="the first day that counts")
+    counts = serializers.ListField(child=serializers.IntegerField(), help_text="of each day")
+    evidence = serializers.ListField(
+        child=serializers.FloatField(allow_null=True),
+        help_text="log10 at the end of each day; null where there was none",
+    )
+    recent = serializers.FloatField(allow_null=True, help_text="the share in the last 28 days")
+    rows_for_double = serializers.IntegerField(
+        allow_null=True, help_text="about how many decisions show that the share has doubled"
+    )
+    alarm = serializers.IntegerField(allow_null=True, help_text="the open alarm")
+
+
+class AlarmSerializer(serializers.Serializer):
+    """A share that has changed."""
+
+    id = serializers.IntegerField()
+    watch = serializers.CharField()
+    grew = serializers.BooleanField()
+    began = serializers.DateField(help_text="an estimate")
+    found = serializers.DateField()
+    decisions = serializers.IntegerField(help_text="from `began` to `found`")
+    folded = serializers.BooleanField(help_text="the leaf shrank because another one grows")
+    sentence = serializers.CharField()
+    when = serializers.CharField()
+    closed_at = serializers.DateTimeField(allow_null=True)
+    closed_by = serializers.CharField(allow_null=True)
+    reason = serializers.CharField()
+
+
+class RefusedSerializer(serializers.Serializer):
+    """Rows without an answer."""
+
+    reason = serializers.CharField()
+    column = serializers.CharField(help_text="empty if it cannot be named")
+    counts = serializers.ListField(child=serializers.IntegerField(), help_text="of each day")
+
+
+class LifeSerializer(serializers.Serializer):
+    """A model in use."""
+
+    model = serializers.UUIDField()
+    name = serializers.CharField()
+    version = serializers.IntegerField()
+    state = serializers.CharField()
+    served = serializers.BooleanField()
+    days = serializers.ListField(child=serializers.DateField())
+    rows = serializers.ListField(child=serializers.IntegerField(), help_text="rows answered on each day")
+    decisions = serializers.IntegerField()
+    since = serializers.DateField(allow_null=True, help_text="the first day of the present look-out")
+    looked_at = serializers.DateTimeField(allow_null=True)
+    unit = serializers.ChoiceField(["row", "day"], help_text="what counts as one decision today")
+    dispersion = serializers.FloatField(allow_null=True, help_text="spread of the shares of days; 1: independent rows")
+    watches = WatchSerializer(many=True)
+    answers = serializers.DictField(child=serializers.CharField(), help_text="of each leaf")
+    alarms = AlarmSerializer(many=True)
+    refused = RefusedSerializer(many=True)
+    sentences = serializers.ListField(child=serializers.CharField())
+
+
+class ReasonSerializer(serializers.Serializer):
+    """Why an alarm is closed."""
+
+    reason = StrictTextField(max_length=actions.MAX_REASON)
+
+
+class LimitSerializer(serializers.Serializer):
+    """The largest share that a watch may have; null: no limit."""
+
+    watch = StrictTextField(max_length=320)
+    share = serializers.FloatField(allow_null=True, min_value=0, max_value=1)
+
+
+class LifeView(GenericAPIView):
+    """Base of the views: a model of the caller, or any model for administrators."""
+
+    serializer_class = LifeSerializer
+    pagination_class = None
+
+    def get_object(self) -> TreeModel:
+        """What OPTIONS looks for, to say whether this caller may POST."""
+        models = TreeModel.objects.select_related("family", "owner", "dataset")
+        return models.get_visible(self.request.user, self.kwargs["pk"])
+
+    def answer(self, days: int = 365) -> Response:
+        """Return the record of the model."""
+        return Response(LifeSerializer(life_record(self.get_object(), days, timezone.now())).data)
+
+
+class ModelLife(LifeView):
+    """Decisions of a model by day, what is watched, and alarms."""
+
+    query_parameters = frozenset({"days"})
+
+    @extend_schema(
+        operation_id="models_life",
+        parameters=[DAYS],
+        responses={200: LifeSerializer} | PROBLEMS(400, 401, 403, 404, 429),
+    )
+    def get(self, request: Request, pk: uuid.UUID) -> Response:
+        return self.answer(days_of(request))
+
+
+class ModelWatch(LifeView):
+    """Look at the counts of an approved model now, as is done every morning."""
+
+    @extend_schema(
+        operation_id="models_watch",
+        request=None,
+        responses={200: LifeSerializer} | PROBLEMS(401, 403, 404, 409, 429),
+    )
+    def post(self, request: Request, pk: uuid.UUID) -> Response:
+        actions.look_now(self.get_object())
+        return self.answer()
+
+
+class ModelAlarmClose(LifeView):
+    """Close an alarm; the reason becomes a record of the chain."""
+
+    serializer_class = ReasonSerializer
+
+    @extend_schema(
+        operation_id="models_life_alarm_close",
+        request=ReasonSerializer,
+        responses={200: LifeSerializer} | PROBLEMS(400, 401, 403, 404, 409, 413, 415, 429),
+    )
+    def post(self, request: Request, pk: uuid.UUID, alarm: int) -> Response:
+        model = self.get_object()
+        form = ReasonSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        actions.close_alarm(model, alarm, by=request.user, reason=form.validated_data["reason"])
+        return self.answer()
+
+
+class ModelLimits(LifeView):
+    """Set the largest share that a watch may have, or take the limit back."""
+
+    serializer_class = LimitSerializer
+
+    @extend_schema(
+        operation_id="models_life_limit",
+        request=LimitSerializer,
+        responses={200: LifeSerializer} | PROBLEMS(400, 401, 403, 404, 413, 415, 429),
+    )
+    def post(self, request: Request, pk: uuid.UUID) -> Response:
+        model = self.get_object()
+        form = LimitSerializer(data=request.data)
+        form.is_valid(raise_exception=True)
+        actions.set_limit(model, by=request.user, **form.validated_data)
+        return self.answer()
+
+
+class _Figure(APIView):
+    """A Plotly picture of the record."""
+
+    query_parameters = frozenset({"days"})
+    draw = staticmethod(leaves_figure)
+
+    @extend_schema(parameters=[DAYS], responses=FIGURE)
+    def get(self, request: Request, pk: uuid.UUID) -> Response:
+        model = TreeModel.objects.select_related("family", "owner", "dataset").get_visible(request.user, pk)
+        record = life_record(model, days_of(request), timezone.now())
+        return Response(self.draw(record, model_file(model).tree.classes))
+
+
+class LeavesFigure(_Figure):
+    """Where decisions end, by week."""
+
+
+class EvidenceFigure(_Figure):
+    """Evidence that the share of a leaf has changed, by day."""
+
+    draw = staticmethod(evidence_figure)
+
+
+def days_of(request: Any) -> int:
+    """Return the days that a call asks for; raises ValidationError."""
+    text = request.query_params.get("days", "365")
+    if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= MAX_DAYS):
+        raise ValidationError({"days": f"'{text[:20]}' is not a whole number from 1 to {MAX_DAYS}."})
+    return int(text)

@@ -1,0 +1,193 @@
+"""Look at the counts of a model: evidence of each watch, day by day, and alarms."""
+
+from __future__ import annotations
+
+import logging
+import math
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
+
+import numpy as np
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Sum
+from django.utils import timezone
+
+from octweb.core.tally import ROWS
+from octweb.life.models import Alarm, DailyCount, Watching
+from octweb.life.signals import alarmed
+from octweb.life.watches import QUESTIONS, Watch, first_day, watches_of
+from octweb.registry.models import TreeModel
+from trainer.monitoring import ShareLimits, began_about, dispersion, evidence, rows_are_units
+
+log = logging.getLogger(__name__)
+
+HOUR = 6  # of the look of the night, in the time zone of the server
+TOLD_AGAIN = timedelta(days=7)
+RECENT_DAYS = 28
+
+
+@dataclass(frozen=True)
+class DayCounts:
+    """Counts of days that follow each other: by watch, int64 (days,), and of all rows."""
+
+    first: date
+    days: int
+    by_watch: dict[tuple[str, str], np.ndarray]
+
+    def of(self, kind: str, name: str) -> np.ndarray:
+        found = self.by_watch.get((kind, name))
+        return np.zeros(self.days, np.int64) if found is None else found
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """Rows answered on each day, int64 (days,)."""
+        leaves = [numbers for (kind, _), numbers in self.by_watch.items() if kind == ROWS]
+        return np.sum(leaves, axis=0) if leaves else np.zeros(self.days, np.int64)
+
+    def date(self, index: int) -> date:
+        return self.first + timedelta(days=index)
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a model's counts say: `evidence` is log10 by watch, float64 (days,), NaN before the watch began."""
+
+    counts: DayCounts
+    start: date
+    watches: list[Watch]
+    evidence: dict[str, np.ndarray]
+    grew: dict[str, np.ndarray]
+    units: np.ndarray  # bool (days + 1,): each row is a bet
+    dispersion: np.ndarray
+
+
+def day_counts(model: TreeModel, first: date, last: date) -> DayCounts:
+    """Read the counts of the days from `first` to `last`, both included."""
+    days = max(0, (last - first).days + 1)
+    kinds = [ROWS, *QUESTIONS]
+    rows = DailyCount.objects.filter(model=model, kind__in=kinds, day__range=(first, last)).order_by()
+    found: dict[tuple[str, str], np.ndarray] = {}
+    for kind, name, day, number in rows.values_list("kind", "name", "day").annotate(Sum("number")):
+        found.setdefault((kind, name), np.zeros(days, np.int64))[(day - first).days] = number
+    return DayCounts(first, days, found)
+
+
+def look_at(model: TreeModel, today: date) -> Look | None:
+    """Compute the evidence of all days before `today` (UTC); None if the model was never approved.
+
+    It depends on nothing but the counts, so restarts, the order of rows and other workers change nothing.
+    """
+    start = first_day(model, today)
+    if start is None:
+        return None
+    watches = watches_of(model, start)
+    counts = day_counts(model, start, today - timedelta(days=1))
+    leaves = [counts.of(w.kind, w.name) for w in watches if w.is_leaf]
+    table = np.stack(leaves, axis=1) if leaves else np.zeros((counts.days, 0), np.int64)
+    units = rows_are_units(table)
+    logs: dict[str, np.ndarray] = {}
+    grew: dict[str, np.ndarray] = {}
+    for since in {w.since for w in watches}:
+        own = [w for w in watches if w.since == since]
+        skipped = min(counts.days, (since - start).days)
+        _add_evidence(own, counts, units[:-1], skipped, logs, grew)
+    return Look(counts, start, watches, logs, grew, units, dispersion(table))
+
+
+def _add_evidence(
+    watches: list[Watch],
+    counts: DayCounts,
+    units: np.ndarray,
+    skipped: int,
+    logs: dict[str, np.ndarray],
+    grew: dict[str, np.ndarray],
+) -> None:
+    """Add the evidence of watches that began on the same day."""
+    yes = np.stack([counts.of(w.kind, w.name)[skipped:] for w in watches], axis=1)
+    rows = np.repeat(counts.rows[skipped:, None], len(watches), axis=1)
+    limits = ShareLimits(low=np.array([w.low for w in watches]), high=np.array([w.high for w in watches]))
+    by_row = np.repeat(units[skipped:, None], len(watches), axis=1)
+    found = evidence(yes, rows, limits, by_row)
+    for k, watch in enumerate(watches):
+        logs[watch.id] = np.concatenate([np.full(skipped, np.nan), found.log[:, k] / math.log(10)])
+        grew[watch.id] = np.concatenate([np.zeros(skipped, bool), found.grew[:, k]])
+
+
+def watch_model(model: TreeModel, now: datetime) -> list[Alarm]:
+    """Look at a model, store what was found, and return the new alarms. Raises nothing for a model without an approval."""
+    with transaction.atomic():
+        watching, _ = Watching.objects.select_for_update().get_or_create(model=model)
+        found = look_at(model, now.astimezone(UTC).date())
+        if found is None:
+            return []
+        fresh = [alarm for watch in found.watches if (alarm := _new_alarm(model, watch, found)) is not None]
+        last = {name: float(log[-1]) for name, log in found.evidence.items() if len(log) and math.isfinite(log[-1])}
+        watching.evidence = last
+        watching.looked_at = now
+        watching.looked_on = timezone.localtime(now).date()
+        watching.save()
+        _tell(model, now)
+    return fresh
+
+
+def _new_alarm(model: TreeModel, watch: Watch, found: Look) -> Alarm | None:
+    """Store the alarm of a watch whose evidence has reached the threshold, unless it has one already."""
+    logs = found.evidence[watch.id]
+    over = np.flatnonzero(np.nan_to_num(logs, nan=-np.inf) >= math.log10(watch.threshold))
+    if not len(over) or model.alarms.filter(watch=watch.id, closed_at=None).exists():
+        return None
+    day = int(over[0])
+    skipped = max(0, (watch.since - found.start).days)
+    grew = bool(found.grew[watch.id][day])
+    yes = found.counts.of(watch.kind, watch.name)[skipped : day + 1]
+    rows = found.counts.rows[skipped : day + 1]
+    began = skipped + began_about(yes, rows, watch.high if grew else watch.low, grew=grew)
+    return Alarm.objects.create(
+        model=model,
+        watch=watch.id,
+        grew=grew,
+        began=found.counts.date(began),
+        found=found.counts.date(day),
+        rows=int(found.counts.rows[began : day + 1].sum()),
+    )
+
+
+def _tell(model: TreeModel, now: datetime) -> None:
+    """Send the signal of open alarms whose owner was not told within a week."""
+    due = [a for a in model.alarms.filter(closed_at=None) if a.told_at is None or now - a.told_at >= TOLD_AGAIN]
+    if due:
+        Alarm.objects.filter(pk__in=[a.pk for a in due]).update(told_at=now)
+        alarmed.send(sender=Alarm, model=model, alarms=due)
+
+
+class _Nights:
+    """The last night at which this process found nothing left to look at."""
+
+    done: date | None = None
+
+
+def look_at_due(now: datetime | None = None) -> int:
+    """Look at the approved models that were not looked at since six o'clock; return how many.
+
+    Each look is one transaction that holds the model's row: of two workers one does it, and after a kill another one.
+    """
+    now = now or timezone.now()
+    local = timezone.localtime(now)
+    if not settings.WATCH or local.hour < HOUR or _Nights.done == local.date():
+        return 0
+    models = TreeModel.objects.approved().filter(deleted_at=None).exclude(watching__looked_on__gte=local.date())
+    looked = 0
+    for model in models.select_related("family", "owner", "dataset").iterator():
+        try:
+            with transaction.atomic():
+                watching, _ = Watching.objects.select_for_update().get_or_create(model=model)
+                if watching.looked_on is None or watching.looked_on < local.date():
+                    watch_model(model, now)
+                    looked += 1
+        except Exception:  # a model that cannot be read must not end the looks at the others
+            log.exception("the look at %s failed; it is tried again tomorrow", model)
+            Watching.objects.update_or_create(model=model, defaults={"looked_on": local.date()})
+    _Nights.done = local.date()
+    return looked

@@ -1,0 +1,136 @@
+"""What the page Life of a model shows, and the forms on it."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import date
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_POST
+from rest_framework.exceptions import APIException
+
+from octweb.core.problems import flatten
+from octweb.life import actions
+from octweb.life.record import life_record, unusual_cells
+from octweb.life.watches import QUESTIONS
+from octweb.life.words import day_text
+from octweb.registry.models import TreeModel
+from octweb.registry.workspace.scene import ModelScene
+from trainer.tree.render.palette import swatch
+from trainer.tree.rules import rules_of
+
+SPANS = {"90": "90 days", "365": "Year", "1095": "3 years"}
+
+
+def page_context(scene: ModelScene) -> dict[str, Any]:
+    """Return the record of the model with what stands beside it on the page."""
+    days = scene.query.get("days", "365")
+    days = days if days in SPANS else "365"
+    record = life_record(scene.model, int(days), timezone.now())
+    open_alarms = [alarm for alarm in record["alarms"] if alarm["closed_at"] is None]
+    begin = next((i for i, rows in enumerate(record["rows"]) if rows), 0)
+    return {
+        "life": record,
+        "days": days,
+        "spans": SPANS,
+        "leaves": _leaves(scene, record),
+        "open_alarms": [alarm for alarm in open_alarms if not alarm["folded"]],
+        "folded": [alarm for alarm in open_alarms if alarm["folded"]],
+        "closed": [alarm for alarm in record["alarms"] if alarm["closed_at"] is not None],
+        "came_in": unusual_cells(record),
+        "cells": [w | {"question": QUESTIONS[w["kind"]]} for w in record["watches"] if w["kind"] != "rows"],
+        "per_day": record["decisions"] / max(1, len(record["rows"]) - begin),
+    }
+
+
+def _leaves(scene: ModelScene, record: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a row of the table for each watched leaf."""
+    tree = scene.tree
+    rules = {str(rule.leaf): rule for rule in rules_of(tree)}
+    alarms = {alarm["watch"]: alarm for alarm in record["alarms"] if alarm["closed_at"] is None}
+    found = []
+    for watch in record["watches"]:
+        if watch["kind"] != "rows":
+            continue
+        node = tree.nodes[int(watch["name"])]
+        own = alarms.get(watch["watch"])
+        found.append(
+            watch
+            | {
+                "answer": tree.classes[node.label],
+                "look": swatch(node.label, len(tree.classes)),
+                "who": rules[watch["name"]],
+                "open": own,
+                "found": day_text(date.fromisoformat(own["found"])) if own is not None else "",
+                "change": _change(watch),
+            }
+        )
+    return found
+
+
+def _change(watch: dict[str, Any]) -> float | None:
+    """Return by how much the share of the last 28 days differs from the training; None if one of the two is not known."""
+    if watch["recent"] is None or watch["reference"] is None:
+        return None
+    return float(watch["recent"] - watch["reference"]["share"])
+
+
+def _own_model(request: HttpRequest, pk: uuid.UUID) -> TreeModel:
+    return TreeModel.objects.select_related("family", "owner", "dataset").get_visible(request.user, pk)
+
+
+def _back(pk: uuid.UUID) -> HttpResponse:
+    return redirect(f"{reverse('registry:detail', args=[pk])}?mode=life")
+
+
+@login_required
+@require_POST
+def close_alarm(request: HttpRequest, pk: uuid.UUID, alarm: int) -> HttpResponse:
+    """Close an alarm with what was done."""
+    model = _own_model(request, pk)
+    try:
+        closed = actions.close_alarm(model, alarm, by=request.user, reason=request.POST.get("reason", ""))
+        messages.success(request, f"The alarm of {closed.watch} is closed. It is watched again from tomorrow on.")
+    except APIException as error:
+        messages.error(request, "; ".join(e["detail"] for e in flatten(error.detail)))
+    return _back(pk)
+
+
+@login_required
+@require_POST
+def set_limit(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """Set the largest share of a watch in percent; an empty field takes the limit back."""
+    model = _own_model(request, pk)
+    watch = request.POST.get("watch", "")
+    text = request.POST.get("percent", "").strip().replace(",", ".")
+    try:
+        share = float(text) / 100 if text else None
+    except ValueError:
+        messages.error(request, f"'{text[:20]}' is not a number. Write the largest share in percent, such as 35.")
+        return _back(pk)
+    try:
+        actions.set_limit(model, watch, share, by=request.user)
+        words = "has no limit any more" if share is None else f"may have at most {text} %"
+        messages.success(request, f"From tomorrow on {watch} {words}.")
+    except APIException as error:
+        messages.error(request, "; ".join(e["detail"] for e in flatten(error.detail)))
+    return _back(pk)
+
+
+@login_required
+@require_POST
+def look_now(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
+    """Look at the counts now."""
+    model = _own_model(request, pk)
+    try:
+        fresh = actions.look_now(model)
+        messages.success(request, f"Looked at all days up to yesterday. New alarms: {len(fresh)}.")
+    except APIException as error:
+        messages.error(request, "; ".join(e["detail"] for e in flatten(error.detail)))
+    return _back(pk)

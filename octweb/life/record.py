@@ -1,0 +1,167 @@
+"""What is known of a model in use, as the API answers it; page and figures are made from this record."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from octweb.core.tally import REFUSED, ROWS
+from octweb.life import words
+from octweb.life.looking import RECENT_DAYS, DayCounts, Look, day_counts, look_at
+from octweb.life.models import Alarm, DailyCount, Watching
+from octweb.life.watches import QUESTIONS, Watch
+from octweb.registry.models import State, TreeModel
+from octweb.registry.parsed import model_file
+from trainer.monitoring import MAX_DISPERSION
+
+MAX_DAYS = 3650
+
+
+def life_record(model: TreeModel, days: int, now: datetime) -> dict[str, Any]:
+    """Return decisions of the last days, watches with their evidence, and alarms."""
+    today = now.astimezone(UTC).date()
+    counts = day_counts(model, today - timedelta(days=days - 1), today)
+    found = look_at(model, today)
+    watching = Watching.objects.filter(model=model).first()
+    open_alarms = {alarm.watch: alarm for alarm in model.alarms.filter(closed_at=None)}
+    answers = _answers(model)
+    watches = [] if found is None else [_watch(watch, found, counts, open_alarms) for watch in found.watches]
+    return {
+        "model": str(model.pk),
+        "name": model.family.name,
+        "version": model.version,
+        "state": model.state,
+        "served": model.state == State.APPROVED and model.served_since is not None,
+        "days": [counts.date(i).isoformat() for i in range(counts.days)],
+        "rows": counts.rows.tolist(),
+        "decisions": int(counts.rows.sum()),
+        "since": None if found is None else found.start.isoformat(),
+        "looked_at": None if watching is None else watching.looked_at,
+        "unit": "row" if found is not None and found.units[-1] else "day",
+        "dispersion": None if found is None or math.isnan(found.dispersion[-1]) else float(found.dispersion[-1]),
+        "watches": watches,
+        "answers": answers,
+        "alarms": [_alarm(a, found, counts, answers, open_alarms) for a in model.alarms.select_related("closed_by")],
+        "refused": _refused(model, counts),
+        "sentences": _sentences(counts, found, open_alarms),
+    }
+
+
+def _answers(model: TreeModel) -> dict[str, str]:
+    """Return the answer of each leaf."""
+    tree = model_file(model).tree
+    return {str(leaf.id): tree.classes[leaf.label] for leaf in tree.leaves}
+
+
+def _watch(watch: Watch, found: Look, counts: DayCounts, open_alarms: dict[str, Alarm]) -> dict[str, Any]:
+    needed = words.rows_for_double(watch)
+    return {
+        "watch": watch.id,
+        "kind": watch.kind,
+        "name": watch.name,
+        "reference": {"yes": watch.yes, "rows": watch.rows, "share": watch.share} if watch.rows else None,
+        "limit": watch.limit,
+        "low": watch.low,
+        "high": watch.high,
+        "threshold": watch.threshold,
+        "since": watch.since.isoformat(),
+        "counts": counts.of(watch.kind, watch.name).tolist(),
+        "evidence": _on_days(found.evidence[watch.id], found, counts),
+        "recent": recent_share(watch, counts),
+        "rows_for_double": round(needed) if math.isfinite(needed) else None,
+        "alarm": open_alarms[watch.id].pk if watch.id in open_alarms else None,
+    }
+
+
+def _on_days(logs: np.ndarray, found: Look, counts: DayCounts) -> list[float | None]:
+    """Return the evidence (log10) on the days of `counts`; None on days without a look, as today."""
+    shift = (counts.first - found.start).days
+    at = range(shift, shift + counts.days)
+    return [float(logs[i]) if 0 <= i < len(logs) and math.isfinite(logs[i]) else None for i in at]
+
+
+def recent_share(watch: Watch, counts: DayCounts) -> float | None:
+    """Return the share in the last 28 days; None without rows."""
+    rows = int(counts.rows[-RECENT_DAYS:].sum())
+    return int(counts.of(watch.kind, watch.name)[-RECENT_DAYS:].sum()) / rows if rows else None
+
+
+def _alarm(
+    alarm: Alarm, found: Look | None, counts: DayCounts, answers: dict[str, str], open_alarms: dict[str, Alarm]
+) -> dict[str, Any]:
+    watch = next((w for w in found.watches if w.id == alarm.watch), None) if found is not None else None
+    grown = [a for a in open_alarms.values() if a.grew and a.watch.startswith("leaf ") and a.found <= alarm.found]
+    folded = grown[0].watch if grown and not alarm.grew and alarm.closed_at is None else ""
+    sentence = f"{alarm.watch}."
+    if watch is not None:
+        recent = recent_share(watch, counts)
+        sentence = words.alarm_words(watch, answers.get(watch.name, ""), grew=alarm.grew, recent=recent, folded=folded)
+    return {
+        "id": alarm.pk,
+        "watch": alarm.watch,
+        "grew": alarm.grew,
+        "began": alarm.began.isoformat(),
+        "found": alarm.found.isoformat(),
+        "decisions": alarm.rows,
+        "folded": bool(folded),
+        "sentence": sentence,
+        "when": words.found_words(alarm.began, alarm.found, alarm.rows),
+        "closed_at": alarm.closed_at,
+        "closed_by": None if alarm.closed_by is None else alarm.closed_by.get_username(),
+        "reason": alarm.reason,
+    }
+
+
+def _refused(model: TreeModel, counts: DayCounts) -> list[dict[str, Any]]:
+    """Return the refused rows of the days by reason and column."""
+    last = counts.date(counts.days - 1)
+    kinds = DailyCount.objects.filter(model=model, kind__startswith=REFUSED, day__range=(counts.first, last))
+    found: dict[tuple[str, str], np.ndarray] = {}
+    for kind, name, day, number in kinds.values_list("kind", "name", "day", "number"):
+        found.setdefault((kind, name), np.zeros(counts.days, np.int64))[(day - counts.first).days] += number
+    return [
+        {"reason": kind.removeprefix(REFUSED), "column": name, "counts": numbers.tolist()}
+        for (kind, name), numbers in sorted(found.items())
+    ]
+
+
+def _sentences(counts: DayCounts, found: Look | None, open_alarms: dict[str, Alarm]) -> list[str]:
+    """Return what the page says beside the alarms."""
+    if found is None or not (counts.rows.any() or found.counts.rows.any()):
+        return ["No decisions yet."]
+    said = []
+    if not open_alarms:
+        said.append(words.state_words(max(1, found.counts.days), int(found.counts.rows.sum()), found.watches))
+    said.append(words.reference_words(found.watches))
+    value = found.dispersion[-1]
+    if value >= MAX_DISPERSION:  # false for NaN
+        said.append(words.alike_words(float(value)))
+    return [sentence for sentence in said if sentence]
+
+
+def unusual_cells(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of "What came in": watches of cells and refused rows that have a number."""
+    found = [
+        {"words": f"{w['name']} {QUESTIONS[w['kind']]}", "number": sum(w["counts"]), "alarm": w["alarm"]}
+        for w in record["watches"]
+        if w["kind"] != ROWS
+    ]
+    found += [
+        {"words": _refusal_words(r["reason"], r["column"]), "number": sum(r["counts"]), "alarm": None}
+        for r in record["refused"]
+    ]
+    return [entry for entry in found if entry["number"]]
+
+
+def _refusal_words(reason: str, column: str) -> str:
+    name = column or "A cell"
+    return {
+        "empty": f"{name} is empty, refused",
+        "unknown": f"{name} has an unknown value, refused",
+        "value": f"{name} has a value of the wrong kind, refused",
+        "column": "An unknown column, refused",
+        "row": "Not a row, refused",
+    }.get(reason, f"{name}, refused")

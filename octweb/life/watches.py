@@ -1,0 +1,159 @@
+"""What is watched of a model: the share of each leaf, and of the unusual cells of each column that the tree asks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+import numpy as np
+
+from octweb.core.tally import ROWS
+from octweb.life.models import Watching
+from octweb.registry.models import State, TreeModel
+from octweb.registry.parsed import model_file
+from trainer.monitoring import HORIZON_DAYS, ShareLimits, threshold
+from trainer.table import ColumnKind
+from trainer.tree.nodes import Tree
+
+# of the 1 % of a model and year: each part gives one half to the references and one half to the alarms
+LEAF_LEVEL = 0.002
+CELL_LEVEL = 0.001
+QUESTIONS = {
+    "empty": "is empty",
+    "unknown": "has a value that training did not have",
+    "below": "lies below the training range",
+    "above": "lies above the training range",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Watch:
+    """A question about each decision: whether it ends in a leaf, or a cell is unusual."""
+
+    kind: str  # rows, empty, unknown, below or above
+    name: str  # the leaf, or the column
+    yes: int  # of `rows` training rows
+    rows: int
+    threshold: float
+    since: date  # the first day that counts
+    limit: float | None  # what a person set
+    low: float
+    high: float
+
+    @property
+    def id(self) -> str:
+        return watch_id(self.kind, self.name)
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.kind == ROWS
+
+    @property
+    def share(self) -> float | None:
+        """The share among the rows of the reference; None without a reference."""
+        return self.yes / self.rows if self.rows else None
+
+    @property
+    def limits(self) -> ShareLimits:
+        return ShareLimits(low=np.array([self.low]), high=np.array([self.high]))
+
+
+def watch_id(kind: str, name: str) -> str:
+    """Name a watch: `leaf 4`, `above: Score`."""
+    return f"leaf {name}" if kind == ROWS else f"{kind}: {name}"
+
+
+def first_day(model: TreeModel, today: date) -> date | None:
+    """Return the first day of the present look-out: the day of the approval, and a new one each year; None without an approval."""
+    last = model.events.filter(after=State.APPROVED).exclude(before=State.APPROVED).order_by("at").last()
+    if last is None:
+        return None
+    day = utc_day(last.at)
+    years = max(0, (today - day).days // HORIZON_DAYS)
+    return day + timedelta(days=years * HORIZON_DAYS)
+
+
+def utc_day(at: datetime) -> date:
+    """Return the day of a moment in UTC, as answers are counted."""
+    return at.astimezone(UTC).date()
+
+
+def watches_of(model: TreeModel, start: date) -> list[Watch]:
+    """Return the watches of a model; a leaf or column whose training share is not known is watched only where a person set a limit."""
+    tree = model_file(model).tree
+    questions = [*_leaf_questions(model, tree), *_cell_questions(model, tree)]
+    leaves = sum(kind == ROWS for kind, *_ in questions)
+    limits = _limits(model)
+    closed = _closed(model)
+    found = []
+    for kind, name, yes, rows in questions:
+        watch = watch_id(kind, name)
+        set_limit = limits.get(watch)
+        number = leaves if kind == ROWS else len(questions) - leaves
+        level = LEAF_LEVEL if kind == ROWS else CELL_LEVEL
+        if set_limit is not None:
+            ends = ShareLimits.at_most(float(set_limit["share"]))
+        elif rows:
+            ends = ShareLimits.of_reference(np.array([yes]), np.array([rows]), level / number, growth_only=kind != ROWS)
+        else:
+            ends = ShareLimits(low=np.zeros(1), high=np.ones(1))
+        since = max([start, *(day for day in (closed.get(watch), _since(set_limit)) if day is not None)])
+        found.append(
+            Watch(
+                kind=kind,
+                name=name,
+                yes=yes,
+                rows=rows,
+                threshold=threshold(number, level),
+                since=since,
+                limit=None if set_limit is None else float(set_limit["share"]),
+                low=float(ends.low[0]),
+                high=float(ends.high[0]),
+            )
+        )
+    return found
+
+
+Question = tuple[str, str, int, int]
+
+
+def _leaf_questions(model: TreeModel, tree: Tree) -> list[Question]:
+    """One question for each leaf; weighted counts are no rows, and so no reference."""
+    if tree.n_leaves < 2:
+        return []
+    weighted = bool(model_file(model).certificate.get("weights"))
+    rows = 0 if weighted else tree.nodes[0].rows
+    return [(ROWS, str(v.id), v.rows if rows else 0, rows) for v in tree.leaves]
+
+
+def _cell_questions(model: TreeModel, tree: Tree) -> list[Question]:
+    """Questions for the cells of the columns that the tree asks; training rows lie within their own range."""
+    trained = tree.nodes[0].rows
+    empty = {} if model.dataset is None else {c["name"]: c.get("empty") for c in model.dataset.columns}
+    found: list[Question] = []
+    for j in tree.used_columns:
+        column = tree.schema[j]
+        cells = empty.get(column.name)
+        if j not in tree.refused_columns and cells is not None and model.dataset is not None:
+            found.append(("empty", column.name, min(int(cells), model.dataset.rows), model.dataset.rows))
+        if column.kind is ColumnKind.CATEGORICAL:
+            found.append(("unknown", column.name, 0, trained))
+        elif column.range is not None:
+            found += [(kind, column.name, 0, trained) for kind in ("below", "above")]
+    return found
+
+
+def _limits(model: TreeModel) -> Mapping[str, dict[str, str | float]]:
+    watching = Watching.objects.filter(model=model).first()
+    return {} if watching is None else watching.limits
+
+
+def _since(limit: Mapping[str, str | float] | None) -> date | None:
+    return None if limit is None else date.fromisoformat(str(limit["since"]))
+
+
+def _closed(model: TreeModel) -> dict[str, date]:
+    """Return, for each watch of which an alarm was closed, the day after that: what was done starts it again."""
+    closed = model.alarms.exclude(closed_at=None).order_by("closed_at").values_list("watch", "closed_at")
+    return {watch: utc_day(at) + timedelta(days=1) for watch, at in closed}

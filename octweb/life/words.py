@@ -1,0 +1,89 @@
+"""Sentences about a model in use; a share is said in percent, a day as 15 Jun 2026."""
+
+from __future__ import annotations
+
+import math
+from datetime import date
+
+from octweb.core.templatetags.octweb import percent, points, whole
+from octweb.life.watches import QUESTIONS, Watch
+from trainer.monitoring import rows_until_alarm
+
+SMALL_CHANGE = 0.10  # of a share; a reference that cannot show it is small
+
+
+def day_text(day: date) -> str:
+    return f"{day.day} {day:%b %Y}"
+
+
+def alarm_words(watch: Watch, answer: str, *, grew: bool, recent: float | None, folded: str = "") -> str:
+    """Say what has changed, in one sentence and the shares."""
+    if folded:
+        return f"Leaf {watch.name} shrank, as {folded} grows."
+    against = "allowed" if watch.limit is not None else "in training"
+    more = "more" if grew else "fewer"
+    if watch.is_leaf:
+        first = f"Leaf {watch.name} answers “{answer}” to {more} people than {against}."
+    else:
+        first = f"{watch.name} {QUESTIONS[watch.kind]} in {more} rows than {against}."
+    if recent is None:
+        return first
+    reference = watch.limit if watch.limit is not None else watch.share
+    return f"{first} {percent(recent)} in the last 28 days, {percent(reference)} {against}."
+
+
+def found_words(began: date, found: date, rows: int) -> str:
+    """Say when a change began and when it was found."""
+    decisions = "1 decision" if rows == 1 else f"{whole(rows)} decisions"
+    return f"Began about {day_text(began)}, found on {day_text(found)} after {decisions}."
+
+
+def state_words(days: int, rows: int, watches: list[Watch]) -> str:
+    """Say that nothing was found, or that the rows are too few to find anything."""
+    needed = [(w, n) for w in watches if w.is_leaf and math.isfinite(n := rows_for_double(w))]
+    if needed:
+        needed.sort(key=lambda pair: pair[1])
+        watch, number = needed[len(needed) // 2]
+        if rows < number:
+            came = "1 came" if rows == 1 else f"{whole(rows)} came"
+            return (
+                f"Too few to tell: if leaf {watch.name} ({percent(watch.share)} in training) doubled its share, that would be "
+                f"found after about {whole(_rounded(number))} decisions; {came}."
+            )
+    length = "1 day" if days == 1 else f"{whole(days)} days"
+    return f"Nothing has changed in {length} that {whole(rows)} decisions could show."
+
+
+def rows_for_double(watch: Watch) -> float:
+    """Return about how many rows show that a share has doubled; infinite where that cannot be."""
+    share = watch.share
+    if share is None or not 0 < share < 0.5 or watch.limit is not None:
+        return math.inf
+    return rows_until_alarm(2 * share, watch.high, 1, 1 / watch.threshold)
+
+
+def reference_words(watches: list[Watch]) -> str:
+    """Say that the reference is too small to show a change of ten points; empty if it is not."""
+    leaves = [w for w in watches if w.is_leaf and w.share is not None and w.limit is None]
+    blind = [w for w in leaves if w.share is not None and w.high >= min(1.0, w.share + SMALL_CHANGE)]
+    if not blind:
+        return ""
+    half = max((w.high - w.low) / 2 for w in blind)
+    return (
+        f"The share in training is known only within {points(half, 0)} points, from {whole(blind[0].rows)} rows; a change of 10 "
+        "points may never be found. Limits of your own help."
+    )
+
+
+def alike_words(dispersion: float) -> str:
+    """Say why days are counted instead of rows."""
+    return (
+        f"Rows of the same day resemble each other ({dispersion:.1f} times the spread of chance), so that days are counted "
+        "instead of rows."
+    )
+
+
+def _rounded(number: float) -> int:
+    """Round a number to two digits: it is an estimate."""
+    digits = max(0, int(math.log10(max(number, 1))) - 1)
+    return int(round(number, -digits))

@@ -1,0 +1,34 @@
+"""Days of counts of a model, drawn from its training shares."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+
+from octweb.life.models import DailyCount
+from octweb.registry.parsed import model_file
+
+ROWS = 60  # of a day
+TODAY = datetime.now(UTC).date()
+
+
+def leaves_of(model):
+    """Return the leaves, the biggest first."""
+    return sorted(model_file(model).tree.leaves, key=lambda v: -v.rows)
+
+
+def fill(model, days, changed_from=10_000):
+    """Store the counts of days up to yesterday; the share of the biggest leaf grows on day `changed_from`."""
+    leaves = leaves_of(model)
+    shares = np.array([v.rows for v in leaves]) / model_file(model).tree.nodes[0].rows
+    grown = shares.copy()
+    grown[0] = min(0.95, 1.8 * shares[0])
+    grown[1:] *= (1 - grown[0]) / grown[1:].sum()
+    rng = np.random.default_rng(1)
+    for d in range(days):
+        for leaf, number in zip(leaves, rng.multinomial(ROWS, grown if d >= changed_from else shares), strict=True):
+            day = TODAY - timedelta(days=days - d)
+            DailyCount.objects.create(
+                model=model, day=day, api="v1", kind="rows", name=str(leaf.id), number=int(number)
+            )

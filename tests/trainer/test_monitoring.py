@@ -1,0 +1,225 @@
+"""Watches of shares: intervals, bets, evidence, units, and clean years in a small simulation."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import beta, binom
+
+from trainer.monitoring import (
+    HORIZON_DAYS,
+    ODDS,
+    ShareLimits,
+    began_about,
+    challenger_evidence,
+    dispersion,
+    divergence,
+    evidence,
+    rows_are_units,
+    rows_until_alarm,
+    threshold,
+)
+
+SHARES = np.array([0.06, 0.098, 0.142, 0.15, 0.17, 0.38])
+LEVEL = 0.005
+
+
+def limits_of(yes, rows, miss=0.001):
+    return ShareLimits.of_reference(np.atleast_1d(yes), np.atleast_1d(rows), miss)
+
+
+def naive(yes, rows, low, high, by_row):
+    """The definition, in floating point: one watch, bets in the order of the days."""
+    sides = [(high, odds) for odds in ODDS] if high < 1 else []
+    sides += [(low, 1 / odds) for odds in ODDS] if low > 0 else []
+    state = [0.0] * len(sides)
+    found = []
+    for d, (k, n) in enumerate(zip(yes, rows, strict=True)):
+        for i, (p, odds) in enumerate(sides):
+            q = p * odds / (1 - p + p * odds)
+            if by_row[d]:
+                bet = (q / p) ** k * ((1 - q) / (1 - p)) ** (n - k)
+            else:
+                bet = 1 + (k / n - p) * (q - p) / (p * (1 - p)) if n else 1.0
+            state[i] = (state[i] + 1 / HORIZON_DAYS) * bet
+        found.append(sum(state) / len(sides) + 1 - (d + 1) / HORIZON_DAYS)
+    return np.array(found)
+
+
+def one(yes, rows, limits, by_row):
+    columns = [np.asarray(values)[:, None] for values in (yes, rows, by_row)]
+    return np.exp(evidence(columns[0], columns[1], limits, columns[2]).log[:, 0])
+
+
+def test_interval_equals_the_exact_quantiles():
+    found = limits_of([7, 0, 20], [20, 20, 20], 0.01)
+    assert found.low == pytest.approx([beta.ppf(0.005, 7, 14), 0.0, beta.ppf(0.005, 20, 1)])
+    assert found.high == pytest.approx([beta.ppf(0.995, 8, 13), beta.ppf(0.995, 1, 20), 1.0])
+    one_sided = ShareLimits.of_reference(np.array([0]), np.array([20]), 0.01, growth_only=True)
+    assert (one_sided.low[0], one_sided.high[0]) == pytest.approx((0.0, 1 - 0.01 ** (1 / 20)))
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.8])
+def test_interval_misses_as_seldom_as_it_says(share):
+    yes = np.arange(151)
+    found = ShareLimits.of_reference(yes, np.full(151, 150), 0.01)
+    missed = (found.high < share) | (found.low > share)
+    assert binom.pmf(yes, 150, share)[missed].sum() <= 0.01
+
+
+@pytest.mark.parametrize("by_row", [True, False])
+def test_evidence_equals_its_definition(by_row):
+    rng = np.random.default_rng(3)
+    rows = rng.integers(0, 30, 60)
+    yes = rng.binomial(rows, 0.3)
+    own = limits_of(30, 120)
+    units = np.full(60, by_row)
+    wanted = naive(yes, rows, float(own.low[0]), float(own.high[0]), units)
+    assert one(yes, rows, own, units) == pytest.approx(wanted, rel=1e-9)
+
+
+def test_evidence_of_single_rows_equals_that_of_counts():
+    """The bets of the rows of a day, multiplied in any order, are the bet of its counts."""
+    rng = np.random.default_rng(4)
+    low, high = 0.2, 0.25
+    answers = [rng.random(rng.integers(1, 20)) < 0.4 for _ in range(30)]
+    found = one([a.sum() for a in answers], [len(a) for a in answers], limits := _limits(low, high), np.ones(30, bool))
+    states = np.zeros(14)
+    p = np.repeat([high, low], 7)
+    odds = np.concatenate([ODDS, 1 / ODDS])
+    q = p * odds / (1 - p + p * odds)
+    for d, day in enumerate(answers):
+        states += 1 / HORIZON_DAYS
+        for answer in rng.permutation(day):
+            states *= q / p if answer else (1 - q) / (1 - p)
+        assert found[d] == pytest.approx(states.mean() + 1 - (d + 1) / HORIZON_DAYS, rel=1e-9)
+    assert limits.high[0] == high
+
+
+def _limits(low, high):
+    return ShareLimits(low=np.array([low]), high=np.array([high]))
+
+
+@pytest.mark.parametrize("by_row", [True, False])
+@pytest.mark.parametrize("share", [0.2, 0.225, 0.25])
+def test_mean_of_a_bet_is_at_most_one_within_the_limits(share, by_row):
+    """Exactly: over all counts of a day of 12 rows."""
+    yes = np.arange(13)
+    found = [one([k], [12], _limits(0.2, 0.25), np.array([by_row]))[0] for k in yes]
+    assert np.dot(binom.pmf(yes, 12, share), found) <= 1 + 1e-12
+
+
+def test_days_without_rows_change_no_bet():
+    own = limits_of(30, 120)
+    found = one([0, 0, 0], [0, 0, 0], own, np.array([True, False, True]))
+    assert found == pytest.approx([1, 1, 1])
+
+
+def test_evidence_of_a_lasting_change_stays_finite():
+    yes = np.full((HORIZON_DAYS, 1), 500)
+    found = evidence(yes, np.full_like(yes, 500), limits_of(30, 120), np.ones_like(yes, bool))
+    assert np.isfinite(found.log).all()
+    assert found.grew[-1, 0]
+
+
+def test_side_that_is_not_watched_gets_no_weight():
+    found = evidence(np.array([[0]]), np.array([[50]]), ShareLimits.at_most(0.35), np.array([[True]]))
+    assert found.log[0, 0] < 0
+    assert found.grew[0, 0]
+
+
+def test_alarm_is_at_the_first_day_over_the_threshold():
+    rows = np.full((100, 2), 50)
+    yes = np.column_stack([np.full(100, 10), np.r_[np.full(50, 10), np.full(50, 25)]])
+    found = evidence(yes, rows, limits_of([200, 200], [1000, 1000]), np.ones((100, 2), bool))
+    first = found.first_alarm(np.full(2, threshold(2, 0.002)))
+    assert first[0] == -1
+    assert 50 < first[1] < 60
+
+
+def test_dispersion_is_about_one_for_independent_rows():
+    rng = np.random.default_rng(5)
+    counts = rng.multinomial(50, SHARES, size=400)
+    found = dispersion(counts)
+    assert np.isnan(found[:28]).all()
+    assert np.nanmean(found) == pytest.approx(1, abs=0.05)
+
+
+def test_dispersion_of_days_that_are_alike_exceeds_the_bound():
+    rng = np.random.default_rng(6)
+    counts = np.array([rng.multinomial(50, rng.dirichlet(SHARES * 19)) for _ in range(100)])
+    assert not rows_are_units(counts).any()
+
+
+def test_shift_of_a_share_is_not_taken_for_dispersion():
+    rng = np.random.default_rng(7)
+    moved = np.array([0.2, 0.2, 0.1, 0.1, 0.1, 0.3])
+    counts = np.concatenate([rng.multinomial(50, SHARES, size=60), rng.multinomial(50, moved, size=60)])
+    assert rows_are_units(counts)[40:].mean() > 0.9
+
+
+def test_unit_of_a_day_depends_on_earlier_days_only():
+    rng = np.random.default_rng(8)
+    counts = rng.multinomial(50, SHARES, size=60)
+    changed = counts.copy()
+    changed[45:] = 0
+    changed[45:, 0] = 999
+    assert rows_are_units(counts)[:46].tolist() == rows_are_units(changed)[:46].tolist()
+    assert len(rows_are_units(counts[:, :0])) == 61
+
+
+def test_beginning_of_a_change_is_found():
+    rows = np.full(60, 50)
+    yes = np.r_[np.full(40, 10), np.full(20, 20)]
+    assert began_about(yes, rows, 0.25, grew=True) == 40
+    assert began_about(np.r_[np.full(40, 20), np.full(20, 5)], rows, 0.3, grew=False) == 40
+
+
+def test_expected_rows_equal_those_of_the_specification():
+    for reference, wanted in ((2468, 624), (600, 1512), (150, math.inf)):
+        limit = float(limits_of(round(0.098 * reference), reference, LEVEL / 6).high[0])
+        assert rows_until_alarm(0.198, limit, 6, LEVEL) == pytest.approx(wanted, abs=1)
+
+
+def test_divergence_of_certain_shares_is_finite():
+    assert divergence(np.array([0.0, 1.0]), 0.5) == pytest.approx([math.log(2)] * 2)
+
+
+def test_odds_of_a_challenger_equal_the_formula():
+    assert challenger_evidence(2, 2) == pytest.approx(4 / 3)
+    assert challenger_evidence(183, 281) > 10_000
+
+
+@pytest.mark.parametrize("icc", [0.0, 0.05])
+def test_clean_years_have_hardly_an_alarm(icc):
+    """A sample of `benchmarks/monitoring.py`: 40 years of 55 rows a day, with a reference of 600 rows."""
+    rng = np.random.default_rng(9)
+    alarms = 0
+    for _ in range(40):
+        shares = rng.dirichlet(SHARES * (1 / icc - 1), HORIZON_DAYS) if icc else np.tile(SHARES, (HORIZON_DAYS, 1))
+        days = rng.multinomial(55, shares)
+        own = limits_of(rng.multinomial(600, SHARES), np.full(6, 600), LEVEL / 6)
+        units = np.repeat(rows_are_units(days)[:-1, None], 6, axis=1)
+        found = evidence(days, np.full_like(days, 55), own, units)
+        alarms += bool((found.first_alarm(np.full(6, threshold(6, LEVEL))) >= 0).any())
+    assert alarms <= 1
+
+
+def test_grown_leaf_is_found_and_named_in_time():
+    rng = np.random.default_rng(10)
+    grown = SHARES * 0.802 / 0.902
+    grown[1] = 0.198
+    right = 0
+    rows = []
+    for _ in range(20):
+        days = rng.multinomial(55, grown, size=80)
+        own = limits_of(rng.multinomial(2468, SHARES), np.full(6, 2468), LEVEL / 6)
+        found = evidence(days, np.full_like(days, 55), own, np.ones_like(days, bool))
+        first = found.first_alarm(np.full(6, threshold(6, LEVEL)))
+        first = np.where(first < 0, 999, first)
+        right += int(first.argmin()) == 1
+        rows.append((first.min() + 1) * 55)
+    assert right >= 19
+    assert np.median(rows) == pytest.approx(624, rel=0.25)
