@@ -15,6 +15,7 @@ from django.template.loader import render_to_string
 from django.utils.safestring import mark_safe
 
 from trainer.data.cost_text import stated_costs
+from trainer.methods.base import AUTO
 
 SPARE_ROWS = 1
 MOST_ROWS = 50
@@ -25,12 +26,14 @@ class PercentField(forms.FloatField):
     """A share between 0 and 1, typed and shown in percent."""
 
     def prepare_value(self, value: Any) -> Any:
+        if value == AUTO:  # the training chooses
+            return ""
         if value is None or value == "" or isinstance(value, str):
             return value
         return f"{float(Decimal(repr(float(value))) * 100):.12g}"
 
     def to_python(self, value: Any) -> float | None:
-        return None if value in self.empty_values else _hundredth(value)
+        return None if value in (*self.empty_values, AUTO) else _hundredth(value)
 
     def validate(self, value: Any) -> None:
         super().validate(value)

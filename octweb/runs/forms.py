@@ -68,6 +68,7 @@ HELP = {
     "time_limit": "The best tree found by then is kept, with its gap.",
     "class_weight": "Balanced: every class counts the same, no matter how many rows it has.",
 }
+HELP_SIZE = "Empty: the data choose how many leaves help on rows that the training sets aside."
 HELP_COSTS = (
     "What an answer costs in one row: a number, or a number times a column, such as 0.2*amount. Empty cells count as shown. With costs the "
     "tree of least cost is searched, and a leaf must save the given share of what the best single answer costs."
@@ -107,7 +108,7 @@ def field_of(parameter: Parameter, dataset: Dataset) -> forms.Field:
     own = reported_only(parameter)  # means something else here than where it is shown first
     common: dict[str, Any] = {
         "label": parameter.label if own else LABELS.get(parameter.name, parameter.label),
-        "help_text": parameter.help if own else HELP.get(parameter.name, parameter.help),
+        "help_text": parameter.help if own else _help_of(parameter),
         "required": parameter.default is not None
         and not parameter.automatic
         and parameter.type not in {"boolean", "text"},
@@ -117,6 +118,12 @@ def field_of(parameter: Parameter, dataset: Dataset) -> forms.Field:
     field.unit = UNITS.get(parameter.name, parameter.unit)  # type: ignore[attr-defined]
     field.advanced = parameter.advanced  # type: ignore[attr-defined]
     return field
+
+
+def _help_of(parameter: Parameter) -> str:
+    """Return the sentence below a field."""
+    text = HELP.get(parameter.name, parameter.help)
+    return f"{HELP_SIZE} {text}" if parameter.name == "leaf_penalty" and parameter.automatic else text
 
 
 def _of_names(parameter: Parameter, dataset: Dataset, common: dict[str, Any]) -> forms.Field | None:

@@ -14,7 +14,7 @@ from trainer.certificate import Guarantee
 from trainer.constraints import CONSTRAINTS as SIDE_CONSTRAINTS
 from trainer.data.costs import EACH_ROW
 from trainer.goal import GOAL_NAMES, count_goal
-from trainer.methods.base import AUTO, Method, Parameter
+from trainer.methods.base import AUTO, Method, Parameter, stated_penalty
 from trainer.registry import METHODS
 from trainer.solver_common.thresholds import LADDER
 from trainer.tree.numbers import count_words, decimal_text
@@ -36,8 +36,8 @@ def run_name(dataset: str, method: Method, parameters: Mapping[str, Any]) -> str
     parts = [dataset, method.title]
     if parameters.get("depth") is not None and not parameters.get("topology"):
         parts.append(f"depth {parameters['depth']}")
-    if float(parameters.get("leaf_penalty") or 0):
-        parts.append(f"penalty {100 * float(parameters['leaf_penalty']):.4g}{NARROW}%")
+    if penalty := stated_penalty(parameters):
+        parts.append(f"penalty {100 * penalty:.4g}{NARROW}%")
     told = {"class_weight"} if parameters.get("goal") == "balanced" else set()  # the goal says it
     differing = [
         _differing(p, parameters[p.name], str(parameters.get("binarise") or ""))
@@ -121,10 +121,10 @@ def objective_words(parameters: Mapping[str, Any], method: Method) -> str:
     if specificity is not None and sensitivity is None:
         return f"sensitivity on training rows, with a specificity of at least {decimal_text(specificity)}"
     if parameters.get("costs"):
-        penalty = ", less the leaf penalty" if float(parameters.get("leaf_penalty") or 0) else ""
+        penalty = ", less the leaf penalty" if stated_penalty(parameters) else ""
         return f"costs saved against the dearest answers, as a share{penalty}"
     if goal := count_goal(parameters):
-        penalty = ", less the leaf penalty" if float(parameters.get("leaf_penalty") or 0) else ""
+        penalty = ", less the leaf penalty" if stated_penalty(parameters) else ""
         return f"{GOAL_NAMES[goal]} on training rows{penalty}"
     correct = "share of training rows correct"
     if parameters.get("class_weight") == "balanced":

@@ -184,7 +184,7 @@ def test_fitted_attributes_and_predictions_agree_with_the_tree(method, tmp_path)
     assert all(path[i].indices.tolist() == model.tree_.path_to(int(leaves[i])) for i in range(len(X)))
     claim = model.certificate_
     correct = int((model.predict(X) == y).sum())
-    penalty = Fraction(str(model.get_params().get("leaf_penalty") or 0))
+    penalty = Fraction(claim.leaf_penalty)
     assert claim.objective == pytest.approx(float(Fraction(correct, len(X)) - penalty * model.tree_.n_leaves))
     assert {"bound", "gap", "status", "seconds", "nodes", "cuts"} <= set(claim.to_json())
     assert model.get_depth() == model.tree_.depth <= 2
@@ -516,7 +516,7 @@ def test_class_weights_are_row_weights(method_id):
     draw = np.random.default_rng(3)
     X = draw.integers(0, 4, (60, 3)).astype(float)
     y = draw.choice(["no", "yes"], 60, p=[0.8, 0.2])
-    plain = make_classifier(method_id, depth=2)
+    plain = make_classifier(method_id, depth=2, leaf_penalty=0)
     by_rows = clone(plain).fit(X, y, sample_weight=np.where(y == "yes", 2.5, 1.0))
     by_class = clone(plain).set_params(class_weight={"yes": 2.5}).fit(X, y)
     assert by_class.certificate_.objective == by_rows.certificate_.objective

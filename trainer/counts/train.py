@@ -18,7 +18,7 @@ from trainer.counts.search import BestByLeaves, Shape, TreeSearch
 from trainer.data.problem import SettingNames
 from trainer.dtypes import BoolArray, CountArray
 from trainer.errors import InfeasibleError, ParameterError
-from trainer.methods.base import Method, Settings, exact_fraction
+from trainer.methods.base import AUTO, Method, Settings, exact_fraction
 from trainer.methods.capabilities import Role
 from trainer.methods.scope import count_noun, scope_sentence
 from trainer.registry import get, method_for
@@ -100,6 +100,8 @@ def _settings(counts: Counts, parameters: Mapping[str, Any], method: Method) -> 
     asked = counts.questions.asked
     given = dict(parameters)
     given.setdefault("depth", min(counts.depth, 3))
+    if given.get("leaf_penalty") in (None, AUTO):
+        given["leaf_penalty"] = 0.0  # counts have no rows to set aside
     settings = method.settings(given)
     for own in method.parameters:
         if own.name in KEPT or own.name in PLAIN or settings[own.name] == own.default:

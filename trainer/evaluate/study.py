@@ -346,16 +346,16 @@ def _fold(task: _Task) -> FoldRecord:
         **_goal_record(result, unseen.matrix(), codes[outside], weights),
         tree=_tree_record(result.tree) if task.second < 0 and not task.test_share else [],
         by_group=_by_group(result.tree, task.dataset, outside),
-        questions=_chosen_questions(result.model.parameters, method.settings(parameters)),
+        questions=_chosen_settings(result.model.parameters, method.settings(parameters)),
         **_weight_sums(result.tree, task.dataset, outside),
     )
 
 
-def _chosen_questions(stated: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
-    """Return the parameters of the questions that the data chose, as the model states them."""
-    if settings.get("bins") != AUTO:
-        return {}
-    return {name: stated[name] for name in ("binarise", "bins", "extra_thresholds")}
+def _chosen_settings(stated: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
+    """Return the parameters that the data chose, as the model states them: of the questions, and the leaf penalty."""
+    names = ["binarise", "bins", "extra_thresholds"] if settings.get("bins") == AUTO else []
+    names += ["leaf_penalty"] if settings.get("leaf_penalty") == AUTO else []
+    return {name: stated[name] for name in names}
 
 
 def _most_frequent(dataset: StudyDataset, rows: np.ndarray) -> int:

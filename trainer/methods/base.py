@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from trainer.certificate import Guarantee, Status
 from trainer.data.cost_text import read_costs
@@ -235,6 +235,30 @@ class Solution:
 Solve = Callable[[Problem, Settings, Monitor], Solution]
 
 
+class SizedDraft(NamedTuple):
+    """The tree with the fewest errors among those with at most so many leaves; `errors` in the weight of the searched rows."""
+
+    leaves: int
+    errors: int
+    draft: Draft
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeSearch:
+    """How a method finds the best tree of each number of leaves.
+
+    Parameters
+    ----------
+    best : callable
+        Returns a `SizedDraft` for 1, 2, … leaves. A larger number never has more errors.
+    without : tuple of str
+        Parameters that it does not keep, so that they must have their default.
+    """
+
+    best: Callable[[Problem, Settings, Monitor], list[SizedDraft]]
+    without: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Method:
     """A training method: every fact about it, declared once.
@@ -266,6 +290,8 @@ class Method:
         How its trees are edited, if they can be.
     leaf_frontier : bool
         Whether `max_leaves` gives the best tree for each number of leaves.
+    sizes : SizeSearch, optional
+        How it finds the best tree of each number of leaves. Required if its `leaf_penalty` takes 'auto'.
     chooses_bins : bool
         Whether the number of thresholds is chosen for the data by the model of cost.
     group, asks, roles
@@ -304,6 +330,7 @@ class Method:
     precompile: tuple[Mapping[str, Any], ...] = ()
     workbench: WorkbenchSupport | None = None
     leaf_frontier: bool = False
+    sizes: SizeSearch | None = None
     chooses_bins: bool = False
     group: Group = Group.OTHERS
     asks: Asks = Asks.ONE
@@ -404,15 +431,22 @@ def exact_fraction(value: float | str) -> Fraction:
         raise ValueError(f"'{text}' divides by zero") from None
 
 
+def stated_penalty(values: Mapping[str, Any]) -> float:
+    """Return the leaf penalty of the values of parameters; 0 where there is none, or where the training chooses it."""
+    penalty = values.get("leaf_penalty")
+    return 0.0 if penalty in (None, "", AUTO) else float(penalty)
+
+
 def leaf_penalty(settings: Mapping[str, Any], n: int) -> Fraction:
     """The leaf penalty that the settings ask for, on `n` rows; `paper_lambda` goes before `leaf_penalty`.
 
+    It is 0 where the settings leave it open, until the training chooses it.
     Aghaei, Gomez & Vayanos and Alston, Validi & Hicks maximise (1 - lambda) correct - lambda branchings, which orders trees as a penalty of
     lambda / (1 - lambda) rows per leaf does.
     """
     weight = settings.get("paper_lambda")
     if weight is None:
-        return exact_fraction(settings.get("leaf_penalty") or 0)
+        return exact_fraction(stated_penalty(settings))
     paper = exact_fraction(weight)
     return paper / (1 - paper) / n
 
@@ -431,6 +465,8 @@ DEPTH = Parameter(
 
 def _leaf_sentences(values: Mapping[str, Any]) -> list[str]:
     """Return what a leaf must win, or save where answers have costs."""
+    if values.get("leaf_penalty") == AUTO:
+        return ["The training chooses the number of leaves by their answers to rows that it sets aside."]
     if not values.get("leaf_penalty"):
         return []
     share = percent_text(float(values["leaf_penalty"]))
@@ -443,6 +479,11 @@ LEAF_PENALTY = Parameter(
     name="leaf_penalty", type="number", default=0.0, minimum=0, maximum=0.999, flag=True, label="Leaf penalty",
     help="Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must win 1 % of the rows.",
     sentences=_leaf_sentences,
+)  # fmt: skip
+AUTO_LEAF_PENALTY = replace(
+    LEAF_PENALTY, default=AUTO, automatic=True,
+    help="Subtracted from the training accuracy for every leaf: 0.01 means that a leaf must win 1 % of the rows. 'auto': chosen by folds "
+    "inside the training rows, so that the tree has as many leaves as help on unseen rows. 0 allows every leaf, so the tree may learn noise.",
 )  # fmt: skip
 COEFFICIENT_PENALTY = Parameter(
     name="coefficient_penalty", type="number", default=0.0, minimum=0, maximum=0.999, label="Coefficient penalty",

@@ -54,6 +54,7 @@ from trainer.solver_common.problem_setup import limits_of, pose
 from trainer.table import ClassType, Labels, with_unknown
 from trainer.training.claims import claim_words, cost_sentence, goal_sentence, limit_warning
 from trainer.training.run import fit as run_fit
+from trainer.training.size_choice import settle_size
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Tree
 from trainer.tree.render.html import tree_html
@@ -67,6 +68,9 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
 
     After `fit`: `tree_` (Tree), `certificate_` (Certificate: objective, bound, gap, status, seconds, nodes, cuts), `classes_`,
     `n_features_in_`, and `feature_names_in_` for data frames with text as column names.
+
+    `sizes_` lists the numbers of leaves among which `fit` chose, as the member `sizes` of the model file does (docs/model-file.md).
+    It is empty where the parameters state the leaf penalty.
     """
 
     _method: Method
@@ -75,6 +79,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
     n_features_in_: int
     tree_: Tree
     certificate_: Certificate
+    sizes_: list[dict[str, Any]]
     _fitted: ModelFile
     _search: FitRecord | None
 
@@ -102,9 +107,12 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         """
         problem, settings, counted = self._problem(X, y, sample_weight, costs, groups)
         with watched(self._method.id, limits_of(settings)) as monitor:
+            problem, settings, size = settle_size(self._method, problem, settings, monitor)
             self.tree_, certificate, solution = run_fit(self._method, problem, settings, monitor)
+        self.sizes_ = size.get("tried", [])
         self.certificate_ = certificate if counted is None else replace(certificate, weight_error=counted.error)
-        self._fitted = fitted_file(self._method, self.tree_, problem, settings, weighted=counted is not None)
+        fitted = fitted_file(self._method, self.tree_, problem, settings, weighted=counted is not None)
+        self._fitted = replace(fitted, sizes=size or None)
         self._search = FitRecord(method=self._method, problem=problem, settings=settings, solution=solution)
         if message := limit_warning(self.certificate_, limits_of(settings)):
             warnings.warn(message, ConvergenceWarning, stacklevel=2)
@@ -136,6 +144,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         found = train_counts(read_counts(folder), changed)
         self._fitted = found.model
         self._search = None
+        self.sizes_ = []
         self.tree_ = found.model.tree
         self.certificate_ = found.certificate
         self.classes_ = found.model.class_values

@@ -14,7 +14,7 @@ from trainer.data.encoding import Scheme
 from trainer.data.problem import Problem, class_weighted, read_extra_thresholds, setting_names
 from trainer.dtypes import CountArray, FloatArray
 from trainer.errors import ParameterError
-from trainer.methods.base import AUTO, Settings, coefficient_penalty, leaf_penalty
+from trainer.methods.base import AUTO, Settings, coefficient_penalty, leaf_penalty, stated_penalty
 from trainer.solver_common.thresholds import LADDER, with_chosen_thresholds
 from trainer.solver_common.warm_start import adapt
 from trainer.table import Labels, RowWeights, Table
@@ -103,14 +103,25 @@ def searched_settings(problem: Problem, settings: Settings) -> Settings:
 
 
 def file_parameters(problem: Problem, settings: Settings) -> dict[str, Any]:
-    """Return the settings as a model file states them: with the thresholds that were chosen for the rows."""
+    """Return the settings as a model file states them: with the thresholds that were chosen for the rows.
+
+    A leaf penalty that no training chose is the one that was searched with, 0.
+    """
     values = settings.to_json()
+    if "leaf_penalty" in values:
+        values["leaf_penalty"] = stated_penalty(values)
     return values | {name: value for name, value in problem.question_settings.items() if name in values}
 
 
-def chosen_questions(problem: Problem, settings: Settings) -> dict[str, Any]:
-    """Return the parameters of the questions that were chosen for the rows; nothing where the settings state them."""
-    return problem.question_settings if settings.get("bins") == AUTO else {}
+def chosen_settings(problem: Problem, settings: Settings, sized: Settings) -> dict[str, Any]:
+    """Return the parameters that were chosen for the rows: of the questions, and the leaf penalty of the `sized` settings.
+
+    Nothing is returned where the settings state both.
+    """
+    found = problem.question_settings if settings.get("bins") == AUTO else {}
+    if settings.get("leaf_penalty") == AUTO:
+        found |= {"leaf_penalty": sized["leaf_penalty"]}
+    return found
 
 
 def limits_of(settings: Settings) -> Limits:

@@ -268,6 +268,30 @@ def weight_sentence(certificate: Mapping[str, Any]) -> str:
     return f"{words} Weights were rounded: no share differs by more than {number_text(error)}." if error else words
 
 
+def size_sentence(sizes: Mapping[str, Any], unit: str = "") -> str:
+    """Return how the training chose the number of leaves; `sizes` as in a model file, `unit` of the costs."""
+    chosen = next((one for one in sizes["tried"] if one["chosen"]), None)
+    if chosen is None:
+        return f"Size: not chosen by the data, every leaf is allowed (leaf penalty 0). {sizes['reason']}"
+    others = [
+        f"{count_words(one['leaves'], 'leaf', 'leaves')} {_unseen_words(one['unseen'], sizes['measure'], unit)}"
+        for one in sizes["tried"]
+        if not one["chosen"]
+    ]
+    words = (
+        f"Size chosen by the data: {count_words(chosen['leaves'], 'leaf', 'leaves')} "
+        f"(leaf penalty {number_text(chosen['leaf_penalty'])}). "
+        f"Training rows that were set aside: {_unseen_words(chosen['unseen'], sizes['measure'], unit)}"
+    )
+    return f"{words}; {', '.join(others)}." if others else f"{words}."
+
+
+def _unseen_words(value: float, measure: str, unit: str) -> str:
+    if measure == "accuracy":
+        return f"{points_text(value)} % right"
+    return f"cost {number_text(value, 4)}{unit and ' '}{unit} a row"
+
+
 def saving_sentence(certificate: Mapping[str, Any]) -> str:
     """Return what a tree saves on the training rows against the best constant answer, and whether no tree saves more."""
     costs = certificate["costs"]

@@ -29,7 +29,7 @@ from trainer.methods.scope import scope_of
 from trainer.registry import METHODS, get
 from trainer.solver_common.goal_search import goal_method, with_positive
 from trainer.solver_common.problem_setup import (
-    chosen_questions,
+    chosen_settings,
     costs_of,
     file_parameters,
     limits_of,
@@ -41,6 +41,7 @@ from trainer.training.metrics import JudgedRows, crossed_metrics, held_out_costs
 from trainer.training.proof_file import ProofLimits, write_proof
 from trainer.training.recovery import RecoveredRun, solution_from_progress
 from trainer.training.single_question import judge_best_question
+from trainer.training.size_choice import settle_size
 from trainer.training.summary import summary_of
 from trainer.training.supervised_thread import TICK, prepare, solve
 from trainer.tree.file import ModelFile
@@ -115,6 +116,7 @@ def train(
     monitor = Monitor(limits_of(settings), sink)
     if on_start is not None:
         on_start(monitor)
+    problem, settings, size = settle_size(method, problem, settings, monitor)
     tree, certificate, solution = fit(method, problem, settings, monitor, request.left)
     monitor.report(
         phase=CHECK,
@@ -129,7 +131,8 @@ def train(
     if folds is not None and (monitor.cancelled or request.left is not None):
         folds = None
     if folds is not None:
-        metrics["cross_validation"], trees, questions = _cross_validate(method, request, settings, monitor, folds)
+        asked = method.settings(request.parameters)
+        metrics["cross_validation"], trees, questions = _cross_validate(method, request, asked, monitor, folds)
         small = sum(len(one.nodes) for one in trees) <= MAX_FOLD_NODES
         fold_trees = [nodes_of_fold(one) for one in trees] if small else None
     claim = certificate.to_json() | _best_question(request, tree, problem, (train_rows, test_rows), folds)
@@ -153,6 +156,7 @@ def train(
         | ({"fold_questions": questions} if fold_trees and any(questions) else {}),
         reading=request.table.reading,
         class_type=request.labels.type,
+        sizes=size or None,
     )
     return TrainResult(
         model=model,
@@ -443,7 +447,7 @@ def _cross_validate(
 ) -> tuple[dict[str, Any], list[Tree], list[dict[str, Any]]]:
     """Return the accuracy of the same method and settings on rows it has not seen, the trees, and how their questions were made.
 
-    Each fold has the time limit for itself, and chooses its thresholds for itself where the settings leave them open.
+    Each fold has the time limit for itself. Where the settings leave thresholds or size open, each fold chooses them by its own rows.
     """
     codes = request.labels.codes
     trees: list[Tree] = []
@@ -462,7 +466,8 @@ def _cross_validate(
         inner = Monitor(limits_of(settings))
         cancel = _forward_cancel(monitor, inner)
         try:
-            tree, _, _ = fit(method, problem, settings, inner)
+            problem, sized, _ = settle_size(method, problem, settings, inner)
+            tree, _, _ = fit(method, problem, sized, inner)
         except (InfeasibleError, SolverError) as error:
             ended = f"fold {f + 1} of {request.folds}: {error}"  # the tree of all rows is there all the same
             break
@@ -475,7 +480,7 @@ def _cross_validate(
         result = metrics_of(tree, judged.matrix(), codes[test], row_weights(request, test))
         judged_rows.add(tree, judged, codes[test], row_weights(request, test))
         trees.append(tree)
-        questions.append(chosen_questions(problem, settings))
+        questions.append(chosen_settings(problem, settings, sized))
         accuracies.append(result["accuracy"])
         leaves.append(tree.n_leaves)
         confusion += np.asarray(result["confusion"])

@@ -55,6 +55,7 @@ def summary_of(model: ModelFile, certificate: Certificate, problem: Problem, sol
             "version": model.version,
         }
         | dependence_summary(model)
+        | ({} if model.sizes is None else {"sizes": dict(model.sizes)})
         | _cost_summary(certificate)
         | ({} if certificate.weights is None else {"weight": certificate.weights | {"error": certificate.weight_error}})
     )

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -30,6 +31,7 @@ LEFT = (
 )
 # settings under which something else than accuracy is maximised
 DEMANDS = ("sensitivity", "specificity", "negative_weight", "frontier", "pareto")
+Result = TypeVar("Result")
 _threads: list[threading.Thread] = []
 
 
@@ -44,34 +46,31 @@ def solve(method: Method, problem: Problem, settings: Settings, monitor: Monitor
             bound=correct if proved else None,
             proof=lambda stop: one_class(problem),
         )
-    found: list[Solution] = []
-    errors: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            found.append(method.solve(problem, settings, monitor))
-        except BaseException as error:
-            errors.append(error)
-
+    call = _Call(lambda: method.solve(problem, settings, monitor))
     with watched(monitor.compiling):
-        thread = _started(work)
+        call.start()
         can_leave = _leaf_is_allowed(method, settings)
-        ticks = 0
         stopped = float("inf")
-        while thread.is_alive():
-            thread.join(TICK)
-            ticks += 1
+        for _ in _supervised_ticks(call.thread, monitor):
             if monitor.stopped():
                 stopped = min(stopped, time.perf_counter())
                 if can_leave and monitor.phase == COMPILING and time.perf_counter() - stopped > COMPILER_GRACE_SECONDS:
-                    return _left_behind(method, thread, monitor, known=not method.unsearched(problem, settings))
-            if ticks % 10 == 0:
-                monitor.check_memory()
-            if ticks % 20 == 0:
-                monitor.emit()
-    if errors:
-        raise errors[0]
-    return found[0]
+                    known = not method.unsearched(problem, settings)
+                    return _left_behind(method, call.thread, monitor, known=known)
+    return call.result()
+
+
+def supervise(work: Callable[[], Result], monitor: Monitor) -> Result:
+    """Return what `work` returns, from a thread of its own, while this one keeps time and watches memory.
+
+    `work` must look at the monitor. What it raises is raised here.
+    """
+    call = _Call(work)
+    with watched(monitor.compiling):
+        call.start()
+        for _ in _supervised_ticks(call.thread, monitor):
+            monitor.stopped()
+    return call.result()
 
 
 def prepare(problem: Problem) -> None:
@@ -79,24 +78,54 @@ def prepare(problem: Problem) -> None:
 
     Every run needs it at its end, where a search of pure Python would otherwise load all of numba after its limit.
     """
-    errors: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            problem.tree(DraftLeaf()).apply(problem.matrix[:1])
-        except BaseException as error:
-            errors.append(error)
-
-    thread = _started(work)
-    while thread.is_alive():
-        thread.join(TICK)
-    if errors:
-        raise errors[0]
+    call = _Call(lambda: problem.tree(DraftLeaf()).apply(problem.matrix[:1]))
+    call.start()
+    while call.thread.is_alive():
+        call.thread.join(TICK)
+    call.result()
 
 
 def compiler_runs() -> bool:
     """Whether a thread still works that its run no longer waits for. A process must not end by itself then: LLVM would crash."""
     return any(thread.is_alive() for thread in _threads)
+
+
+class _Call(Generic[Result]):
+    """One call in a thread of its own."""
+
+    def __init__(self, work: Callable[[], Result]) -> None:
+        self._work = work
+        self._found: list[Result] = []
+        self._errors: list[BaseException] = []
+        self.thread: threading.Thread
+
+    def start(self) -> None:
+        self.thread = _started(self._run)
+
+    def result(self) -> Result:
+        """Return what the call returned; raise what it raised."""
+        if self._errors:
+            raise self._errors[0]
+        return self._found[0]
+
+    def _run(self) -> None:
+        try:
+            self._found.append(self._work())
+        except BaseException as error:
+            self._errors.append(error)
+
+
+def _supervised_ticks(thread: threading.Thread, monitor: Monitor) -> Iterator[None]:
+    """Yield several times a second while the thread works; watch memory and report progress."""
+    ticks = 0
+    while thread.is_alive():
+        thread.join(TICK)
+        ticks += 1
+        yield
+        if ticks % 10 == 0:
+            monitor.check_memory()
+        if ticks % 20 == 0:
+            monitor.emit()
 
 
 def _started(work: Callable[[], None]) -> threading.Thread:

@@ -57,6 +57,9 @@ class ModelFile:
     reading: Mapping[str, Any] | None = (
         None  # how a messy table was read, see `trainer.data.parsing`; None for a clean one
     )
+    sizes: Mapping[str, Any] | None = (
+        None  # how the training chose the number of leaves; None where it was not asked to
+    )
     class_type: ClassType | None = None  # None: the texts of the classes tell it
 
     @property
@@ -86,6 +89,7 @@ class ModelFile:
             fingerprint=self.fingerprint,
             certificate=dict(self.certificate),
             **({} if self.rows is None else {"rows": dict(self.rows)}),
+            **({} if self.sizes is None else {"sizes": dict(self.sizes)}),
             **({} if self.reading is None else {"reading": dict(self.reading)}),
         )
 
@@ -118,6 +122,7 @@ def _model(document: Mapping[str, Any]) -> ModelFile:
         fingerprint=document.get("fingerprint", ""),
         rows=document.get("rows"),
         version=document.get("version", ""),
+        sizes=document.get("sizes"),
         reading=document.get("reading"),
         class_type=class_type_in(document),
     )

@@ -19,6 +19,7 @@ from trainer.check.recount.proof import of_proof
 from trainer.check.recount.restrictions import restrictions
 from trainer.check.recount.scope import scope
 from trainer.check.recount.search.impurity import splits
+from trainer.check.recount.sizes import check_sizes
 from trainer.check.recount.structure import claimless, structure
 from trainer.check.recount.table.rows import TableRows, load
 from trainer.check.recount.trees.costs import (
@@ -136,6 +137,7 @@ def _of_tree(model: dict[str, Any], data: TableRows, proof: Path | None) -> list
     found += [
         claims.prices(model, counts[0], leaf_scale(costs)),
         claims.status(model),
+        *check_sizes(model),
         *claims.gap(model["certificate"]),
     ]
     if any(f.verdict == "refuted" for f in found):

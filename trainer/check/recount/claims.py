@@ -29,7 +29,7 @@ ASIDE = "solver solver_version seconds nodes cuts warm_start_objective unproved 
 # what a line of this checker is about; a file may say more, which is named and not judged
 # `training_rows`: digests in files of earlier versions, which no reader uses
 PARTS = """format format_version version name method target classes columns nodes parameters metrics certificate fingerprint rows
-    reading training_rows contract"""
+    reading training_rows contract sizes"""
 CERTIFICATE = """method guarantee status objective bound gap mip_gap scope splits_proved splits correct n leaves depth leaf_penalty evidence
     coefficient_penalty goal wishes optimum costs weights counts"""
 SETS = "train test cross_validation"

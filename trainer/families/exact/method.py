@@ -31,18 +31,20 @@ from trainer.families.exact.workbench import exact_bench
 from trainer.methods.base import (
     ANSWER_COSTS,
     AUTO_BINS,
+    AUTO_LEAF_PENALTY,
     BINARISE,
     CLASS_WEIGHT,
     COMMON,
     DEPTH,
     EXTRA_THRESHOLDS,
     GOALS,
-    LEAF_PENALTY,
     MIN_LEAF,
     Method,
     Parameter,
     ProofSteps,
     Settings,
+    SizedDraft,
+    SizeSearch,
     Solution,
     having,
     unsettled,
@@ -87,6 +89,21 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         warm_start_objective=None if found.start is None else _objective(found.start, problem),
         evidence=(_evidence(found), *further),
         proof=_limited(problem, settings, constraints, found, points) if found.search is None else found.proof,
+    )
+
+
+def best_by_leaves(problem: Problem, settings: Settings, monitor: Monitor) -> list[SizedDraft]:
+    """Return the tree with the fewest errors for each number of leaves that the settings allow."""
+    points = _frontier(problem, settings, monitor)
+    return [SizedDraft(p.leaves, p.errors, _draft(problem, p.shape)) for p in points]
+
+
+def _frontier(problem: Problem, settings: Settings, monitor: Monitor) -> list[FrontierPoint]:
+    return solve_frontier(
+        _binary_problem(problem, settings),
+        max_leaves=settings["max_leaves"],
+        limits=_limits(settings, monitor),
+        options=_options(settings),
     )
 
 
@@ -293,12 +310,7 @@ def _point(problem: Problem, p: FrontierPoint) -> dict[str, object]:
 
 def _with_budget(problem: Problem, settings: Settings, monitor: Monitor) -> tuple[ExactResult, list[FrontierPoint]]:
     """The best point of the frontier up to the leaf budget, and the frontier."""
-    points = solve_frontier(
-        _binary_problem(problem, settings),
-        max_leaves=settings["max_leaves"],
-        limits=_limits(settings, monitor),
-        options=_options(settings),
-    )
+    points = _frontier(problem, settings, monitor)
     best, cost, bound = cheapest_point(points, problem.kappa)
     result = ExactResult(
         shape=best.shape,
@@ -356,7 +368,7 @@ METHOD = Method(
     claim="Proves that no tree of this depth over the same questions has a higher objective.",
     parameters=(
         DEPTH,
-        LEAF_PENALTY,
+        AUTO_LEAF_PENALTY,
         having(
             LEAVES, maximum=1 << 20, label="Most leaves", unit="leaves", advanced=False,
             help="The tree may have at most this many leaves; empty means as many as the depth allows.",
@@ -390,6 +402,7 @@ METHOD = Method(
     precompile=({"depth": 4}, {"depth": 5}, {"max_leaves": 5}, {"recall": "a: 1"}, {"optimal_trees": 2}),
     workbench=WorkbenchSupport(build=exact_bench, overrides={"optimal_trees": 0}, good_trees=True),
     leaf_frontier=True,
+    sizes=SizeSearch(best=best_by_leaves, without=tuple(KEEP)),
     chooses_bins=True,
     group=Group.RECOMMENDED,
     roles=(Role.ONE_PROVED,),

@@ -72,7 +72,7 @@ class Command(TrainingCommand):
         if count_goal(raw):
             raise ParameterError({"goal": "the frontier counts errors. Leave the goal out, or use 'train'."})
         most = min(1 << method.settings(raw)["depth"], MOST_LEAVES)
-        return raw | {"max_leaves": raw.get("max_leaves") or most}
+        return {"leaf_penalty": 0.0} | raw | {"max_leaves": raw.get("max_leaves") or most}
 
     def _leaves(self, kept: dict, certificate: Certificate, options: dict) -> None:
         """Accuracy for each number of leaves that is worth having."""

@@ -27,7 +27,14 @@ from trainer.evaluate.verdict import read_verdict, summary_members
 from trainer.methods.base import Method
 from trainer.methods.monitor import Monitor
 from trainer.registry import METHODS, get
-from trainer.training.claims import cost_sentence, goal_sentence, reward_sentence, splits_words, weight_sentence
+from trainer.training.claims import (
+    cost_sentence,
+    goal_sentence,
+    reward_sentence,
+    size_sentence,
+    splits_words,
+    weight_sentence,
+)
 from trainer.training.proof_file import ProofLimits
 from trainer.training.recovery import RecoveredRun, left_in
 from trainer.training.run import TrainRequest, TrainResult, progress_writer, row_weights, save, train, training_problem
@@ -207,6 +214,8 @@ class Command(TrainingCommand):
             self.stdout.write(f"{summary['claim']}. {earns}{cost_sentence(c.costs)}")
         if sentence := goal_sentence(model.certificate, model.parameters):
             self.stdout.write(sentence)
+        if model.sizes is not None:
+            self.stdout.write(size_sentence(model.sizes, str((c.costs or {}).get("unit", ""))))
         verdict = read_verdict(model)
         self.stdout.write(f"{verdict.sentence} Next: {verdict.next}")
         written = summary.get("proof")

@@ -18,7 +18,9 @@ from trainer.check.recount.trees.held import check_tree
 
 CLAIM = "metrics cross_validation"
 CHOSEN = {5, 9, 17, 33}  # quantiles among which the data choose
-QUESTIONS = {"binarise", "bins", "extra_thresholds"}  # parameters that a fold chooses for itself
+# parameters that a fold chooses for itself
+QUESTIONS = {"binarise", "bins", "extra_thresholds"}
+PENALTY = "leaf_penalty"
 
 
 def crossed(model: dict[str, Any], data: TableRows) -> list[Finding]:
@@ -44,8 +46,8 @@ def _fold(model: dict[str, Any], data: TableRows, f: int, nodes: list[dict[str, 
     """The confusion matrix of the rows of a fold, or what is wrong with its tree: what must hold of the tree of the file, but no bound."""
     seen = take_rows(data.rows, data.trains_for(f))
     rows = replace(seen, weights=weighed(model, seen.labels, seen.plain, np.ones(len(seen), bool)))
-    own = _with_own_questions(model, f)
-    if not {model["parameters"].get("bins"), own["parameters"].get("bins")} <= CHOSEN and own is not model:
+    own = _with_own_settings(model, f)
+    if not {model["parameters"].get("bins"), own["parameters"].get("bins")} <= CHOSEN and _chose_questions(model, f):
         return f"The data of fold {f + 1} chose its questions, and the parameters state questions that no data chose."
     trouble, _ = check_tree(own, nodes, rows)
     if trouble:
@@ -53,14 +55,25 @@ def _fold(model: dict[str, Any], data: TableRows, f: int, nodes: list[dict[str, 
     return confusion_of(model, nodes, count_nodes(model, nodes, unweighted(take_rows(data.rows, data.fold == f)))[1])
 
 
-def _with_own_questions(model: dict[str, Any], f: int) -> dict[str, Any]:
-    """The model with the questions of a fold, which chose them by the rows that it trained on; raises ValueError for other parameters."""
+def _with_own_settings(model: dict[str, Any], f: int) -> dict[str, Any]:
+    """Return the model with the questions and the leaf penalty of a fold, which chose them by the rows that it trained on.
+
+    Raises ValueError for other parameters, and for a leaf penalty where the training chose none.
+    """
     listed = (model.get("rows") or {}).get("fold_questions")
     if listed is None:
         return model
-    if set(listed[f]) != QUESTIONS:
-        raise ValueError("a fold states more than its questions")
-    return model | {"parameters": model["parameters"] | listed[f]}
+    own = listed[f]
+    if set(own) - {PENALTY} not in (set(), QUESTIONS) or (PENALTY in own) != ("sizes" in model):
+        raise ValueError("a fold states other settings than those that it chose")
+    if PENALTY in own and not 0 <= exact(own[PENALTY]) < 1:
+        raise ValueError("a fold has an impossible leaf penalty")
+    return model | {"parameters": model["parameters"] | own}
+
+
+def _chose_questions(model: dict[str, Any], f: int) -> bool:
+    listed = (model.get("rows") or {}).get("fold_questions")
+    return listed is not None and set(listed[f]) >= QUESTIONS
 
 
 def check_fold_means(given: dict[str, Any], trees: list[Any], tables: list[np.ndarray], words: str) -> Finding:

@@ -1,0 +1,242 @@
+"""The number of leaves that 'auto' chooses: by folds inside the training rows, as an explicit leaf penalty, checked from the file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import datasets
+
+from trainer import make_classifier
+from trainer.check.recount import verdict, verify
+from trainer.data.reader import load
+from trainer.registry import get
+from trainer.training.run import TrainRequest, TrainResult, save, train
+from trainer.training.size_choice import simplest_within_error
+
+EXACT = get("exact")
+FEW = {"bins": 5, "depth": 2}
+
+
+def noisy_rows(seed: int, n: int = 160, noise: float = 0.2) -> tuple[np.ndarray, np.ndarray]:
+    """Rows whose class depends on two of their four columns, some turned over."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4)).round(1)
+    return X, (((X[:, 0] > 0) & (X[:, 1] > -0.5)) ^ (rng.random(n) < noise)).astype(int)
+
+
+def trained_file(folder: Path, X: np.ndarray, y: np.ndarray, **request: Any) -> TrainResult:
+    """Train on a CSV file of the rows and save the model and its proof beside it."""
+    rows = pd.DataFrame(X, columns=[f"c{j}" for j in range(X.shape[1])])
+    rows["class"] = np.where(y == 1, "yes", "no")
+    rows.to_csv(folder / "rows.csv", index=False)
+    table, labels, _ = load(folder / "rows.csv", target="class", ignore=[])
+    result = train(TrainRequest(table=table, labels=labels, method="exact", proof=folder / "proof.jsonl.gz", **request))
+    save(result.model, folder / "model.json")
+    return result
+
+
+def refuted_claims(folder: Path) -> list[str]:
+    found = verify(folder / "model.json", folder / "rows.csv", folder / "proof.jsonl.gz")
+    return [f.claim for f in found if f.verdict == "refuted"]
+
+
+def test_default_on_pure_noise_keeps_one_leaf():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 5))
+    y = (rng.random(150) < 0.3).astype(int)
+    assert make_classifier("exact", leaf_penalty=0).fit(X, y).get_n_leaves() > 4
+    chosen = make_classifier("exact").fit(X, y)
+    assert chosen.get_n_leaves() == 1
+    assert chosen.certificate_.status == "optimal"
+
+
+def test_default_on_iris_asks_what_helps():
+    X, y = datasets.load_iris(return_X_y=True)
+    assert make_classifier("exact").fit(X, y).get_n_leaves() in (3, 4)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_each_listed_penalty_gives_its_number_of_leaves(seed):
+    X, y = noisy_rows(seed)
+    chosen = make_classifier("exact", **FEW).fit(X, y)
+    assert [one["leaves"] for one in chosen.sizes_ if one["chosen"]] == [chosen.get_n_leaves()]
+    assert len(chosen.sizes_) > 1
+    for one in chosen.sizes_:
+        explicit = make_classifier("exact", leaf_penalty=one["leaf_penalty"], **FEW).fit(X, y)
+        assert explicit.get_n_leaves() == one["leaves"]
+        assert explicit.sizes_ == []
+        if one["chosen"]:
+            assert explicit.tree_ == chosen.tree_
+            assert explicit.certificate_.objective == chosen.certificate_.objective
+
+
+@pytest.mark.parametrize(
+    ("losses", "errors", "index"),
+    [([0.4, 0.2, 0.1], [0, 0, 0.1], 2), ([0.4, 0.14, 0.1], [0, 0, 0.1], 1), ([0.1, 0.1, 0.1], [0, 0, 0], 0)],
+)
+def test_rule_takes_first_size_within_half_an_error(losses, errors, index):
+    assert simplest_within_error(np.array(losses), np.array(errors)) == index
+
+
+def test_choice_repeated_or_with_more_threads_is_the_same():
+    X, y = noisy_rows(1)
+    first = make_classifier("exact", depth=3).fit(X, y)
+    again = make_classifier("exact", depth=3, threads=2).fit(X, y)
+    assert first.sizes_ == again.sizes_
+    assert first.tree_ == again.tree_
+
+
+def test_choice_reads_no_row_that_is_held_out(tmp_path):
+    X, y = noisy_rows(2)
+    before = trained_file(tmp_path, X, y, parameters=FEW, test_share=0.25)
+    held_out = np.array(list(before.model.rows["held_out"])) == "1"
+    assert 30 < held_out.sum() < 50
+    X[held_out] = X[held_out][::-1]
+    after = trained_file(tmp_path, X, y, parameters=FEW, test_share=0.25)
+    assert after.model.sizes == before.model.sizes
+
+
+def test_choice_within_groups_judges_other_groups():
+    """Rows of a group are copies with one class at random: only a fold that splits groups finds the trees any good."""
+    rng = np.random.default_rng(5)
+    groups = np.repeat(np.arange(30), 8)
+    X = rng.normal(size=(30, 3))[groups]
+    y = (rng.random(30) < 0.5).astype(int)[groups]
+    best = [
+        max(one["unseen"] for one in make_classifier("exact").fit(X, y, groups=own).sizes_) for own in (None, groups)
+    ]
+    assert best[0] > best[1] + 0.15
+
+
+@pytest.mark.parametrize(
+    ("parameters", "measure"),
+    [({"costs": "yes>no=5; no>yes=1"}, "cost_per_row"), ({"class_weight": "balanced"}, "accuracy"), ({"min_leaf": 9}, "accuracy")],
+)  # fmt: skip
+def test_choice_counts_what_the_training_counts(tmp_path, parameters, measure):
+    X, y = noisy_rows(3)
+    result = trained_file(tmp_path, X, y, parameters=FEW | parameters)
+    sizes = result.model.sizes
+    assert sizes["measure"] == measure
+    assert [one["leaf_penalty"] for one in sizes["tried"] if one["chosen"]] == [result.model.parameters["leaf_penalty"]]
+    assert [one["leaves"] for one in sizes["tried"] if one["chosen"]] == [result.tree.n_leaves]
+    assert refuted_claims(tmp_path) == []
+
+
+def test_balanced_choice_counts_a_rare_class_as_much():
+    X, y = noisy_rows(4, noise=0.0)
+    y &= np.random.default_rng(4).random(len(y)) < 0.4
+    balanced = make_classifier("exact", class_weight="balanced", **FEW).fit(X, y)
+    assert balanced.sizes_[0]["unseen"] == pytest.approx(0.5, abs=0.02)  # of one leaf
+    plain = make_classifier("exact", **FEW).fit(X, y)
+    assert plain.sizes_[0]["unseen"] == pytest.approx(1 - y.mean())
+
+
+def test_row_weights_count_in_the_choice():
+    X, y = noisy_rows(6)
+    weights = np.where(y == 1, 3, 1)
+    chosen = make_classifier("exact", **FEW).fit(X, y, sample_weight=weights)
+    share = max(weights[y == k].sum() for k in (0, 1)) / weights.sum()
+    assert chosen.sizes_[0]["unseen"] == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("rows", "parameters", "reason"),
+    [
+        (40, {}, "at least 50"),
+        (160, {"depth": 0}, "depths from 1 to 5"),
+        (160, {"depth": 6}, "depths from 1 to 5"),
+        (160, {"recall": "yes: 0.5"}, "not searched with recall"),
+        (160, {"time_limit": 0}, "ended before"),
+    ],
+)
+def test_choice_that_is_impossible_allows_every_leaf(tmp_path, rows, parameters, reason):
+    X, y = noisy_rows(7, rows)
+    result = trained_file(tmp_path, X, y, parameters=FEW | parameters)
+    assert reason in result.model.sizes["reason"]
+    assert result.model.sizes["tried"] == []
+    assert result.model.parameters["leaf_penalty"] == 0
+    assert refuted_claims(tmp_path) == []
+
+
+def test_choice_for_one_class_says_so():
+    X, _ = noisy_rows(8)
+    chosen = make_classifier("exact").fit(X, np.zeros(len(X), int))
+    assert "one class" in chosen._fitted.sizes["reason"]
+
+
+def test_most_leaves_bind_the_choice():
+    X, y = noisy_rows(9)
+    chosen = make_classifier("exact", max_leaves=2).fit(X, y)
+    assert {one["leaves"] for one in chosen.sizes_} <= {1, 2}
+
+
+def test_each_fold_chooses_its_size_and_is_checked(tmp_path):
+    X, y = noisy_rows(10, 200, 0.3)
+    result = trained_file(tmp_path, X, y, parameters={"depth": 2}, folds=4)
+    chosen = [one["leaf_penalty"] for one in result.model.rows["fold_questions"]]
+    assert len(set(chosen)) > 1  # each by its own rows
+    found = verify(tmp_path / "model.json", tmp_path / "rows.csv", tmp_path / "proof.jsonl.gz")
+    assert verdict(found) == "proved", [f for f in found if f.verdict == "refuted"]
+
+
+def pick_other(document: dict[str, Any]) -> None:
+    tried = document["sizes"]["tried"]
+    k = next(k for k, one in enumerate(tried) if one["chosen"])
+    tried[k]["chosen"] = False
+    tried[k - 1]["chosen"] = True
+
+
+def praise_other(document: dict[str, Any]) -> None:
+    other = next(one for one in document["sizes"]["tried"] if not one["chosen"])
+    other["unseen"] = 0.999
+
+
+def invent_reason(document: dict[str, Any]) -> None:
+    document["sizes"]["reason"] = "There were few rows."
+
+
+def misname_penalty(document: dict[str, Any]) -> None:
+    chosen = next(one for one in document["sizes"]["tried"] if one["chosen"])
+    chosen["leaf_penalty"] += 1e-6
+
+
+def misname_measure(document: dict[str, Any]) -> None:
+    document["sizes"]["measure"] = "cost_per_row"
+
+
+def exchange_leaves(document: dict[str, Any]) -> None:
+    tried = document["sizes"]["tried"]
+    tried[0]["leaves"] = tried[1]["leaves"]
+
+
+LIES: list[Callable[[dict[str, Any]], None]] = [
+    pick_other, praise_other, invent_reason, misname_penalty, misname_measure, exchange_leaves,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_lie_about_the_sizes_is_refuted(tmp_path, lie):
+    X, y = noisy_rows(1, noise=0.1)
+    trained_file(tmp_path, X, y, parameters=FEW)
+    assert refuted_claims(tmp_path) == []
+    document = json.loads((tmp_path / "model.json").read_text())
+    assert len(document["sizes"]["tried"]) > 1
+    lie(document)
+    (tmp_path / "model.json").write_text(json.dumps(document))
+    assert refuted_claims(tmp_path) == ["sizes"]
+
+
+def test_fold_with_a_penalty_of_its_own_needs_a_choice(tmp_path):
+    X, y = noisy_rows(1)
+    trained_file(tmp_path, X, y, parameters=FEW, folds=2)
+    document = json.loads((tmp_path / "model.json").read_text())
+    del document["sizes"]
+    (tmp_path / "model.json").write_text(json.dumps(document))
+    with pytest.raises(Exception, match="other settings than those that it chose"):
+        refuted_claims(tmp_path)

@@ -1,0 +1,61 @@
+"""The numbers of leaves among which a training chose: whether the choice follows from what the file states of them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from trainer.check.proof.model import exact
+from trainer.check.recount.findings import TOLERANCE, Finding, recounted
+
+CLAIM = "sizes"
+SIZE = {"leaves", "leaf_penalty", "unseen", "error", "chosen"}
+MEMBERS = {"reason", "tried"}
+CHOICE = MEMBERS | {"measure", "folds", "repeats"}
+
+
+def check_sizes(model: dict[str, Any]) -> list[Finding]:
+    """Return the line on the choice of the size; none if the settings stated the leaf penalty."""
+    sizes = model.get("sizes")
+    if sizes is None:
+        return []
+    trouble = _trouble(model, sizes)
+    words = f"Chosen among {len(sizes['tried'])} sizes by the rule. How often their trees were right cannot be counted again."
+    if sizes["reason"]:
+        words = f"No size was chosen. {sizes['reason']}"
+    return [recounted(CLAIM, not trouble, trouble or words)]
+
+
+def _trouble(model: dict[str, Any], sizes: dict[str, Any]) -> str:
+    """Return what contradicts the choice; empty if nothing does."""
+    penalty = exact(model["parameters"].get("leaf_penalty") or 0)
+    tried = sizes["tried"]
+    if sizes["reason"] or not tried:
+        open_ = bool(sizes["reason"]) and not tried and set(sizes) == MEMBERS and not penalty
+        return "" if open_ else "A size is stated beside a reason why none was chosen."
+    if set(sizes) != CHOICE or any(set(one) != SIZE for one in tried):
+        return "Members are missing, or are not known."
+    measure = "cost_per_row" if model["certificate"].get("costs") else "accuracy"
+    if sizes["measure"] != measure or sizes["folds"] < 2 or sizes["repeats"] < 1:
+        return "The sizes were judged otherwise than the training counts."
+    leaves = [one["leaves"] for one in tried]
+    penalties = [exact(one["leaf_penalty"]) for one in tried]
+    if leaves != sorted(set(leaves)) or penalties != sorted(set(penalties), reverse=True) or penalties[-1] < 0:
+        return "More leaves do not have a lower leaf penalty."
+    if any(one["error"] < 0 or one["unseen"] < 0 or (measure == "accuracy" and one["unseen"] > 1) for one in tried):
+        return "A size states a share that there is not."
+    chosen = [k for k, one in enumerate(tried) if one["chosen"] is True]
+    if chosen != [_rule(tried, measure)]:
+        return "The rule chooses another size."
+    return (
+        "" if penalties[chosen[0]] == penalty else "The tree was not trained with the leaf penalty of the chosen size."
+    )
+
+
+def _rule(tried: list[dict[str, Any]], measure: str) -> int:
+    """Return the first size within half a standard error of the best."""
+    sign = 1 if measure == "accuracy" else -1
+    worth = [sign * exact(one["unseen"]) for one in tried]
+    best = max(range(len(worth)), key=worth.__getitem__)
+    least = worth[best] - exact(tried[best]["error"]) * Fraction(1, 2) - TOLERANCE
+    return next(k for k, own in enumerate(worth) if own >= least)

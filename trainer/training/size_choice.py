@@ -1,0 +1,275 @@
+"""How many leaves a tree gets where the settings leave the leaf penalty open.
+
+Folds inside the training rows judge the best tree of each number of leaves. The choice becomes an explicit leaf penalty.
+It depends on the rows and settings alone, so that it is the same on every machine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from trainer.data.folds import Folds, inner_folds
+from trainer.data.problem import Problem
+from trainer.dtypes import CountArray, FloatArray
+from trainer.errors import TrainerError
+from trainer.methods.base import AUTO, Method, Settings, SizedDraft
+from trainer.methods.cost import ProblemSize
+from trainer.methods.monitor import Monitor
+from trainer.solver_common.problem_setup import pose, searched_settings
+from trainer.training.supervised_thread import supervise
+from trainer.tree.nodes import Draft, DraftLeaf, Tree
+
+FOLDS = 5
+REPEATS = (4, 1)  # how often the rows are dealt into folds: the first number that is affordable
+QUANTILES = 9  # of each numeric column in a fold, where the settings leave the thresholds open
+FEWEST_ROWS = 50  # a fold judges at least ten of them
+DEEPEST = 5  # a tree of 32 leaves
+MOST_SECONDS = 10.0  # that the model of cost expects of all folds together, and of the trees of all sizes on all rows
+# how much longer the trees of all sizes take than one search of depth 2; each further level multiplies it
+LEVEL_FACTOR = 4.0
+MOST_PENALTY = 0.999
+DIGITS = 9  # of a chosen penalty
+ROUNDING = 1e-12
+
+
+class SizedProblem(NamedTuple):
+    """The problem and the settings with an explicit leaf penalty; `record` is what the model file states about the choice."""
+
+    problem: Problem
+    settings: Settings
+    record: dict[str, Any]
+
+
+class _Size(NamedTuple):
+    """A number of leaves, and the open interval of leaf penalties for which the best tree has so many."""
+
+    leaves: int
+    low: Fraction
+    high: Fraction
+
+
+def settle_size(method: Method, problem: Problem, settings: Settings, monitor: Monitor) -> SizedProblem:
+    """Choose the leaf penalty where the settings leave it open.
+
+    Parameters
+    ----------
+    method : Method
+    problem : Problem
+        The training rows; no other row is read.
+    settings : Settings
+    monitor : Monitor
+        The choice ends early when it stops. The penalty is then 0.
+
+    Returns
+    -------
+    SizedProblem
+        As given, with an empty record, where the settings state a penalty.
+    """
+    if settings.get("leaf_penalty") != AUTO:
+        return SizedProblem(problem, settings, {})
+    record = _choose(method, problem, settings, monitor)
+    penalty = next((one["leaf_penalty"] for one in record["tried"] if one["chosen"]), 0.0)
+    share = Fraction(str(penalty))
+    stated = Settings(settings.to_json() | {"leaf_penalty": penalty})
+    own = share if problem.costs is None else problem.costs.leaf_share(share)
+    return SizedProblem(replace(problem, leaf_penalty=own), stated, record)
+
+
+def _choose(method: Method, problem: Problem, settings: Settings, monitor: Monitor) -> dict[str, Any]:
+    """Return the record of the choice: every size that was tried, or the reason why none was."""
+    reason = _obstacle(method, problem, settings)
+    if reason:
+        return _not_chosen(reason)
+    try:
+        return _measure(method, problem, settings, monitor)
+    except TrainerError as error:
+        return _not_chosen(f"A fold inside the training rows cannot be trained. {error}")
+
+
+def _not_chosen(reason: str) -> dict[str, Any]:
+    return {"reason": reason, "tried": []}
+
+
+def _obstacle(method: Method, problem: Problem, settings: Settings) -> str:
+    """Return why no size can be chosen; empty if one can."""
+    assert method.sizes is not None
+    limits = [name for name in method.sizes.without if settings[name] != method.parameter(name).default]  # type: ignore[union-attr]
+    if limits:
+        return f"The best tree of each size is not searched with {' and '.join(limits)}."
+    if np.unique(problem.y[problem.row_weights > 0]).size < 2:
+        return "All training rows have one class."
+    if len(problem.table) < FEWEST_ROWS:
+        return f"There are {len(problem.table)} training rows; folds inside them need at least {FEWEST_ROWS}."
+    if not 1 <= settings["depth"] <= DEEPEST:
+        return f"Sizes are chosen for depths from 1 to {DEEPEST}."
+    return ""
+
+
+def _measure(method: Method, problem: Problem, settings: Settings, monitor: Monitor) -> dict[str, Any]:
+    every = np.arange(len(problem.table))
+    coarse = _pose_part(problem, settings, every)
+    seconds = _seconds(method, coarse, settings)
+    repeats = next((times for times in REPEATS if times * FOLDS * seconds <= MOST_SECONDS), 0)
+    if not repeats:
+        return _not_chosen("The table is too large to search trees of all sizes in each fold.")
+    deals = _deal_folds(problem, settings, repeats)
+    if not deals:
+        return _not_chosen("The groups or times of the rows allow no two folds inside the training rows.")
+    parts = [(folds, fold) for folds in deals for fold in range(folds.count)]
+    losses = np.zeros((len(parts), 2 ** settings["depth"]))
+    weights = np.zeros(len(parts))
+    for k, (folds, fold) in enumerate(parts):
+        monitor.report(phase=f"choosing the size: part {k + 1} of {len(parts)}")
+        judged = folds.judged(fold)
+        part = _pose_part(problem, settings, folds.training(fold))
+        losses[k] = _judge(problem, part, _best(method, part, settings, monitor), judged, losses.shape[1])
+        weights[k] = _weight(problem, judged)
+    monitor.report(phase="choosing the size: all rows")
+    whole = problem if _seconds(method, problem, settings) <= MOST_SECONDS else coarse
+    sizes = _sizes(whole, _best(method, whole, settings, monitor))
+    if monitor.stopped():
+        return _not_chosen("The training ended before the trees of all sizes were judged.")
+    return _record(problem, sizes, losses, weights, deals[0].count)
+
+
+def _deal_folds(problem: Problem, settings: Settings, repeats: int) -> list[Folds]:
+    """Return the folds inside the training rows, dealt several times; once where they follow time."""
+    seed = settings.get("seed", 0)
+    dealt = [inner_folds(problem.y, FOLDS, seed + again, problem.table) for again in range(repeats)]
+    found = [folds for folds in dealt if folds is not None]
+    return found[:1] if found and found[0].forward else [own for own in found if own.count == found[0].count]
+
+
+def _seconds(method: Method, problem: Problem, settings: Settings) -> float:
+    """Return the expected seconds of the trees of all sizes."""
+    size = ProblemSize(
+        n=len(problem.searched.table),
+        p=len(problem.table.columns),
+        F=len(problem.binary.features),
+        K=problem.n_classes,
+        d=settings["depth"],
+    )
+    return float(method.cost.seconds(size) * LEVEL_FACTOR ** max(1, size.d - 2))
+
+
+def _pose_part(problem: Problem, settings: Settings, rows: CountArray) -> Problem:
+    """Return the problem of some of the rows, with few thresholds where the settings leave them open."""
+    weights = problem.quantile_weights
+    given = None if problem.costs is None else problem.costs.given
+    few = settings.to_json() | ({"bins": QUANTILES} if settings.get("bins") == AUTO else {})
+    return pose(
+        problem.table.take(rows),
+        problem.labels.take(rows),
+        Settings(few),
+        weights=None if weights is None else weights[rows],
+        given_costs=None if given is None else given[rows],
+    )
+
+
+def _best(method: Method, problem: Problem, settings: Settings, monitor: Monitor) -> list[SizedDraft]:
+    """Return the best tree of each number of leaves; one leaf where the rows have one class."""
+    assert method.sizes is not None
+    if np.unique(problem.searched.y).size < 2:
+        return [SizedDraft(1, 0, DraftLeaf())]
+    search = method.sizes.best
+    return supervise(lambda: search(problem.searched, searched_settings(problem, settings), monitor), monitor)
+
+
+def _judge(problem: Problem, part: Problem, drafts: Sequence[SizedDraft], judged: CountArray, most: int) -> FloatArray:
+    """Return what the trees of at most 1, 2, … `most` leaves lose on the judged rows, float64: weight of wrong rows, or cost."""
+    matrix = problem.matrix[judged]
+    known: dict[Draft, float] = {}
+    for one in drafts:
+        if one.draft not in known:
+            known[one.draft] = _loss(problem, part.settled(part.tree(one.draft)), matrix, judged)
+    found = [known[one.draft] for one in drafts[:most]]
+    return np.array(found + found[-1:] * (most - len(found)))
+
+
+def _loss(problem: Problem, tree: Tree, matrix: FloatArray, judged: CountArray) -> float:
+    answers = tree.predict(matrix)
+    if problem.costs is None:
+        return float(problem.row_weights[judged][answers != problem.y[judged]].sum())
+    costs = problem.costs.weighted[judged]
+    each = np.where(answers >= 0, costs[np.arange(len(judged)), answers], costs.max(axis=1))
+    return float(each.sum() * float(problem.costs.step))
+
+
+def _weight(problem: Problem, judged: CountArray) -> float:
+    weights = problem.row_weights if problem.costs is None else problem.costs.weights
+    return float(weights[judged].sum())
+
+
+def _sizes(problem: Problem, drafts: Sequence[SizedDraft]) -> list[_Size]:
+    """Return the sizes that some leaf penalty gives, from one leaf up: the lower convex hull of errors over leaves."""
+    one = Fraction(1, 10**6)  # a penalty of 1 may be more than costs allow
+    share = one if problem.costs is None else problem.costs.leaf_share(one)
+    unit = share / one * problem.searched.n
+    errors: dict[int, int] = {}
+    for draft in drafts:
+        errors.setdefault(draft.leaves, draft.errors)
+    sizes: list[_Size] = []
+    here = min(errors)
+    high = Fraction(1)
+    while True:
+        slopes = {n: Fraction(errors[here] - errors[n], n - here) / unit for n in errors if n > here}
+        low = max((slope for slope in slopes.values() if slope > 0), default=Fraction(0))
+        sizes.append(_Size(here, low, high))
+        if not low:
+            return sizes
+        here = max(n for n, slope in slopes.items() if slope == low)
+        high = low
+
+
+def _record(
+    problem: Problem, sizes: Sequence[_Size], losses: FloatArray, weights: FloatArray, folds: int
+) -> dict[str, Any]:
+    """Return the record of the choice: accuracy on unseen rows, or cost per row, of each size that a penalty gives."""
+    listed = [(size, penalty) for size in sizes if (penalty := _penalty(size)) is not None]
+    means = np.array([losses[:, s.leaves - 1].sum() for s, _ in listed]) / weights.sum()
+    each = losses[:, [s.leaves - 1 for s, _ in listed]] / weights[:, None]
+    # the same rows are judged in each repeat, which counts as no further fold
+    errors = each.std(axis=0, ddof=1) / math.sqrt(folds)
+    chosen = simplest_within_error(means, errors)
+    accuracy = problem.costs is None
+    return {
+        "reason": "",
+        "measure": "accuracy" if accuracy else "cost_per_row",
+        "folds": folds,
+        "repeats": len(weights) // folds,
+        "tried": [
+            {
+                "leaves": size.leaves,
+                "leaf_penalty": penalty,
+                "unseen": float(1 - mean if accuracy else mean),
+                "error": float(error),
+                "chosen": k == chosen,
+            }
+            for k, ((size, penalty), mean, error) in enumerate(zip(listed, means, errors, strict=True))
+        ],
+    }
+
+
+def simplest_within_error(losses: FloatArray, errors: FloatArray) -> int:
+    """Return the first size whose loss is within half a standard error of the least loss."""
+    best = int(losses.argmin())
+    return int(np.flatnonzero(losses <= losses[best] + errors[best] / 2 + ROUNDING)[0])
+
+
+def _penalty(size: _Size) -> float | None:
+    """Return a short decimal within the interval of a size; None if none has few digits, 0 where 0 gives the size."""
+    if not size.low:
+        return 0.0
+    high = min(size.high, 4 * size.low, Fraction(str(MOST_PENALTY)))
+    middle = math.sqrt(size.low * high)
+    for digits in range(1, DIGITS + 1):
+        found = float(f"{middle:.{digits}g}")
+        if size.low < Fraction(str(found)) < high:
+            return found
+    return None
