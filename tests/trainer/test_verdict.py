@@ -134,7 +134,13 @@ def test_single_question_is_judged_on_the_same_unseen_rows(evaluation: dict[str,
     codes = ((X[:, 0] > 0) ^ (rng.random(240) < 0.15)).astype(np.int32)
     labels = Labels(name="class", classes=("a", "b"), codes=codes)
     found = train(
-        TrainRequest(table=numeric_table(X), labels=labels, method="exact", parameters={"depth": 3}, **evaluation)
+        TrainRequest(
+            table=numeric_table(X),
+            labels=labels,
+            method="exact",
+            parameters={"depth": 3, "leaf_penalty": 0},
+            **evaluation,
+        )
     )
     metrics = found.model.metrics["cross_validation" if "folds" in evaluation else "test"]
     single = found.model.certificate["single_question"]
