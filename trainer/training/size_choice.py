@@ -18,6 +18,7 @@ from trainer.data.folds import Folds, inner_folds
 from trainer.data.problem import Problem
 from trainer.dtypes import CountArray, FloatArray
 from trainer.errors import TrainerError
+from trainer.goal import GOAL_NAMES, count_goal
 from trainer.methods.base import AUTO, Method, Settings, SizedDraft
 from trainer.methods.cost import ProblemSize
 from trainer.methods.monitor import Monitor
@@ -102,6 +103,8 @@ def _obstacle(method: Method, problem: Problem, settings: Settings) -> str:
     limits = [name for name in method.sizes.without if settings[name] != method.parameter(name).default]  # type: ignore[union-attr]
     if limits:
         return f"The best tree of each size is not searched with {' and '.join(limits)}."
+    if goal := count_goal(settings):
+        return f"Sizes are judged by accuracy or costs, not by {GOAL_NAMES[goal]}."
     if np.unique(problem.y[problem.row_weights > 0]).size < 2:
         return "All training rows have one class."
     if len(problem.table) < FEWEST_ROWS:

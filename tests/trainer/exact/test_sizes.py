@@ -152,6 +152,7 @@ def test_row_weights_count_in_the_choice():
         (160, {"depth": 0}, "depths from 1 to 5"),
         (160, {"depth": 6}, "depths from 1 to 5"),
         (160, {"recall": "yes: 0.5"}, "not searched with recall"),
+        (160, {"goal": "f1"}, "not by F1"),
         (160, {"time_limit": 0}, "ended before"),
     ],
 )
