@@ -72,7 +72,7 @@ class ColumnSchema:
     """Name, kind, categories (categorical columns), missing policy and special values of a column; part of every model file.
 
     A trained model's file also keeps `decimals`, `change_unit` and `range` of its numeric columns; see `trainer.data.column_statistics`.
-    `fill` is the value that sums of many columns read in place of an empty cell; `fill_seen` says whether a training row had one.
+    `meanings` says what special values mean, in the words of a person. `fill` is the value that sums of many columns read in place of an empty cell; `fill_seen` says whether a training row had one.
     """
 
     name: str
@@ -88,6 +88,7 @@ class ColumnSchema:
     fill_seen: bool = field(default=True, compare=False)
     range: tuple[float, float] | None = field(default=None, compare=False)  # holds all training values; None: not known
     unknown: UnknownPolicy = field(default=UnknownPolicy.WARN, compare=False)
+    meanings: Mapping[str, str] = field(default_factory=dict, compare=False)  # of special values, by the number as text
 
     def __post_init__(self) -> None:
         if self.missing is MissingPolicy.CATEGORY and self.kind is not ColumnKind.CATEGORICAL:
@@ -131,7 +132,7 @@ class ColumnSchema:
         record: dict[str, Any] = {} if self.range is None else {"range": list(self.range)}
         if self.kind is ColumnKind.CATEGORICAL:
             record["unknown"] = str(self.unknown)
-        return record
+        return record | ({"meanings": dict(self.meanings)} if self.meanings else {})
 
     def with_contract(self, record: Mapping[str, Any]) -> ColumnSchema:
         """Return the schema with what the contract of a model file adds; raises DataError for an unknown policy."""
@@ -141,6 +142,7 @@ class ColumnSchema:
                 self,
                 range=None if ends is None else (float(ends[0]), float(ends[1])),
                 unknown=UnknownPolicy(record.get("unknown", "warn")),
+                meanings={str(code): str(text) for code, text in dict(record.get("meanings") or {}).items()},
             )
         except (LookupError, TypeError, ValueError) as error:
             raise DataError(f"The contract of column '{self.name}' is damaged: {error}.") from error

@@ -238,6 +238,11 @@ class ColumnChangeSerializer(serializers.Serializer):
         max_length=20,
         help_text="values of a numeric column that are codes",
     )
+    meanings = serializers.DictField(
+        child=StrictTextField(allow_blank=False, max_length=80),
+        required=False,
+        help_text='what codes mean: {"-7": "refused"}',
+    )
     role = serializers.ChoiceField(["feature", "ignored"], required=False)
     merge = serializers.ChoiceField(
         [True], required=False, help_text="true: all spellings of a value are read as the most frequent one"
@@ -454,5 +459,6 @@ def _choice(dataset: Dataset, values: dict[str, Any]) -> ColumnChoice:
         unknown={c["name"]: UnknownPolicy(c["unknown"]) for c in changes if "unknown" in c},
         units={c["name"]: c["unit"] for c in changes if "unit" in c},
         special={c["name"]: c["special"] for c in changes if "special" in c},
+        meanings={c["name"]: c["meanings"] for c in changes if "meanings" in c},
         ignore=sorted(ignored),
     )

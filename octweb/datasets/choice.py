@@ -71,6 +71,7 @@ class ColumnChoice:
     unknown: Mapping[str, UnknownPolicy] | None = None
     units: Mapping[str, str] | None = None
     special: Mapping[str, Collection[float]] | None = None
+    meanings: Mapping[str, Mapping[str, str]] | None = None  # of special values
     ignore: Collection[str] | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -81,6 +82,7 @@ class ColumnChoice:
             "unknown": {name: str(policy) for name, policy in (self.unknown or {}).items()},
             "units": dict(self.units or {}),
             "special": {name: list(values) for name, values in (self.special or {}).items()},
+            "meanings": {name: dict(said) for name, said in (self.meanings or {}).items()},
             "ignore": None if self.ignore is None else list(self.ignore),
         }
 
@@ -94,6 +96,7 @@ class ColumnChoice:
             unknown={name: UnknownPolicy(policy) for name, policy in (record.get("unknown") or {}).items()},
             units=record["units"],
             special=record.get("special") or {},
+            meanings=record.get("meanings") or {},
             ignore=record["ignore"],
         )
 
@@ -158,6 +161,7 @@ def choice_of(columns: list[dict[str, Any]], target: str) -> ColumnChoice:
         unknown={c["name"]: UnknownPolicy(c["unknown"]) for c in features if c.get("unknown")},
         units={c["name"]: c["unit"] for c in features if c.get("unit")},
         special={c["name"]: c["special"] for c in features if c.get("special")},
+        meanings={c["name"]: c["meanings"] for c in features if c.get("meanings")},
         ignore=[c["name"] for c in columns if c["role"] == "ignored"],
     )
 
@@ -180,6 +184,7 @@ def merge(columns: list[dict[str, Any]], before: str, choice: ColumnChoice) -> C
         *(choice.unknown or {}),
         *(choice.units or {}),
         *(choice.special or {}),
+        *(choice.meanings or {}),
     ]:
         if name not in known:
             raise DataError(f"There is no column '{name}'. The columns are: {', '.join(sorted(known))[:500]}.")
@@ -190,5 +195,6 @@ def merge(columns: list[dict[str, Any]], before: str, choice: ColumnChoice) -> C
         unknown={**(old.unknown or {}), **(choice.unknown or {})},
         units={**(old.units or {}), **(choice.units or {})},
         special={**(old.special or {}), **(choice.special or {})},
+        meanings={**(old.meanings or {}), **(choice.meanings or {})},
         ignore=ignore,
     )

@@ -12,7 +12,7 @@ from django.http import QueryDict
 
 from octweb.datasets.choice import ColumnChoice, ReadOptions
 from trainer.data.parsing import EVERY, ColumnReading, ParsingChoices
-from trainer.data.parsing.codes import parse_codes
+from trainer.data.parsing.codes import parse_codes, parse_meanings
 from trainer.errors import DataError
 from trainer.table import ColumnKind, MissingPolicy, UnknownPolicy
 
@@ -220,6 +220,7 @@ def choice_of(data: QueryDict, names: list[str], current: dict[str, str] | None 
     unknown: dict[str, UnknownPolicy] = {}
     units: dict[str, str] = {}
     special: dict[str, tuple[float, ...]] = {}
+    meanings: dict[str, dict[str, str]] = {}
     ignore = []
     target = data.get("target") or None
     for i, name in enumerate(names):
@@ -239,6 +240,14 @@ def choice_of(data: QueryDict, names: list[str], current: dict[str, str] | None 
         units[name] = data.get(f"unit-{i}", "").strip()[:40]
         if f"special-{i}" in data:
             special[name] = parse_codes(data[f"special-{i}"], name)
+            meanings[name] = parse_meanings(data[f"special-{i}"])
     return ColumnChoice(
-        target=target, kinds=kinds, missing=missing, unknown=unknown, units=units, special=special, ignore=ignore
+        target=target,
+        kinds=kinds,
+        missing=missing,
+        unknown=unknown,
+        units=units,
+        special=special,
+        meanings=meanings,
+        ignore=ignore,
     )

@@ -137,6 +137,7 @@ def build_with(
         unknown={k: v for k, v in (choice.unknown or {}).items() if k not in idle and k not in numbers},
         units={k: v for k, v in (choice.units or {}).items() if k not in idle},
         special={k: tuple(v) for k, v in (choice.special or {}).items() if k not in idle},
+        meanings=choice.meanings or {},
         ignore=[c for c in ignore if c in names or c not in reading.names(raw.names)],
     )
 

@@ -10,7 +10,7 @@ from trainer.data.build import LoadReport
 from trainer.data.empty_report import EmptyReport
 from trainer.data.parsing.infer import GuessedColumn
 from trainer.data.profile import Profile
-from trainer.table import ColumnKind, Labels, Table
+from trainer.table import Labels, Table
 
 
 def column_records(
@@ -23,10 +23,9 @@ def column_records(
         schema = used.get(guess.name, guess.schema)
         role = "target" if guess.name == target else "feature" if guess.name in used else "ignored"
         chosen = guess.name in (choice.kinds or {}) and (choice.kinds or {})[guess.name] != guess.schema.kind
-        unknown = {"unknown": str(schema.unknown)} if schema.kind is ColumnKind.CATEGORICAL else {}
         record = (
             schema.to_json()
-            | unknown
+            | schema.contract_json()
             | {
                 "unit": schema.unit,
                 "role": role,

@@ -39,7 +39,7 @@ from octweb.datasets.intake import FIRST_LINES
 from octweb.datasets.models import Dataset, Upload
 from trainer.data.build import useless_columns
 from trainer.data.parsing import around_notes
-from trainer.data.parsing.codes import parse_codes
+from trainer.data.parsing.codes import parse_codes, write_codes
 from trainer.data.parsing.infer import guess_target
 from trainer.errors import DataError
 from trainer.table import ColumnKind, MissingPolicy
@@ -331,7 +331,11 @@ def dataset_edit(request: HttpRequest, pk: Any) -> HttpResponse:
     wanted, codes = _suggested(request, dataset)
     context |= {
         "columns": [
-            c | {"special": [decimal_text(v) for v in (codes if c["name"] == wanted else c.get("special", ()))]}
+            c
+            | {
+                "codes": write_codes(codes if c["name"] == wanted else c.get("special", ()), c.get("meanings") or {}),
+                "special": [decimal_text(v) for v in c.get("special", ())],
+            }
             for c in dataset.columns
         ],
         "wanted": wanted,
@@ -368,6 +372,9 @@ def _choices(
             "unknown": str((choice.unknown or {}).get(guess.name, guess.schema.unknown)),
             "unit": (choice.units or {}).get(guess.name, units.get(guess.name, "")),
             "special": [decimal_text(v) for v in (choice.special or {}).get(guess.name, guess.special)],
+            "codes": write_codes(
+                (choice.special or {}).get(guess.name, guess.special), (choice.meanings or {}).get(guess.name, {})
+            ),
             "empty_codes": empty_words.get(guess.name, ()),
             "role": "ignored" if guess.name in left_out else "feature",
             "reason": guess.reason,

@@ -24,7 +24,7 @@ from octweb.datasets.reading_flags import (
 )
 from octweb.runs.interrupts import Cancelled, Interrupts
 from octweb.runs.options import INFEASIBLE, add_parameter_flags, flagged, parameters_of
-from trainer.data.parsing.codes import parse_codes
+from trainer.data.parsing.codes import parse_codes, parse_meanings
 from trainer.data.reader import load
 from trainer.errors import InfeasibleError, ModelFileError, ParameterError, TrainerError
 from trainer.methods.base import Method
@@ -130,6 +130,7 @@ class TrainingCommand(BaseCommand, ABC):
             "missing": policies_of(options),
             "unknown": unknown_policies(options),
             "special": _special(options["special"]),
+            "meanings": _meanings(options["special"]),
             "given": given_of(options),
             "reading": reading_of_file(options),
             "mentions": _mentions(options),
@@ -160,6 +161,7 @@ def with_schema(reading: dict[str, Any], path: str) -> dict[str, Any]:
     try:
         records = json.loads(Path(path).read_text(encoding="utf-8"))
         columns = [(ColumnSchema.from_json(record), record.get("role", "feature")) for record in records]
+        meanings = {str(record["name"]): dict(record["meanings"]) for record in records if record.get("meanings")}
         unknown = {str(record["name"]): UnknownPolicy(record["unknown"]) for record in records if record.get("unknown")}
     except (ValueError, TypeError, AttributeError) as error:
         raise ModelFileError(f"The schema file is not a JSON list of columns: {error}.") from error
@@ -171,6 +173,8 @@ def with_schema(reading: dict[str, Any], path: str) -> dict[str, Any]:
         | dict(reading.get("unknown") or {}),
         "units": {c.name: c.unit for c in features if c.unit},
         "special": {c.name: c.special for c in features if c.special} | dict(reading.get("special") or {}),
+        "meanings": {c.name: meanings[c.name] for c in features if c.name in meanings}
+        | dict(reading.get("meanings") or {}),
         "ignore": [*reading.get("ignore", ()), *(c.name for c, role in columns if role == "ignored")],
     }
 
@@ -192,6 +196,12 @@ def _special(given: list[str]) -> dict[str, tuple[float, ...]]:
             )
         found[name] = parse_codes(text, name)
     return found
+
+
+def _meanings(given: list[str]) -> dict[str, dict[str, str]]:
+    """Return what the special values mean, by column."""
+    pairs = (item.rpartition("=") for item in given)
+    return {name: found for name, _, text in pairs if (found := parse_meanings(text))}
 
 
 def _check_folder(output: str) -> None:

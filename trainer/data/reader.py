@@ -167,6 +167,7 @@ def build_as_read(
     units: Mapping[str, str] | None = None,
     special: Mapping[str, Sequence[float]] | None = None,
     unknown: Mapping[str, UnknownPolicy] | None = None,
+    meanings: Mapping[str, Mapping[str, str]] | None = None,
     ignore: Collection[str] = (),
     mentions: str = "",
     group: str = "",
@@ -176,7 +177,7 @@ def build_as_read(
 ) -> tuple[Table, Labels, LoadReport]:
     """`build` for the rows as the reading has them; raises DataError for what the reading leaves open in a column that is used.
 
-    `unknown` says by column, "" for all, what prediction does with a category that training did not have. Columns are named as they come out of the reading; in `ignore` also as they are in the file. An identifier that the text
+    `unknown` says by column, "" for all, what prediction does with a category that training did not have; `meanings` what special values mean, by column and number. Columns are named as they come out of the reading; in `ignore` also as they are in the file. An identifier that the text
     `mentions` names is not left out, nor is a column that was made from dates. The columns `group` and `time` of the file, which
     may be ignored, say which rows belong together and how they follow each other; no question asks about the group. The column `weight` says how
     much each row counts; no question asks it, and rows of weight 0 are left out.
@@ -205,7 +206,9 @@ def build_as_read(
     )
     for name in unknown.keys() - {EVERY, *names}:
         check_name(name, names)
-    table = table.with_schema(with_unknown(table.schema, unknown))
+    explained = meanings or {}
+    schema = (replace(own, meanings=dict(explained.get(own.name, {}))) for own in table.schema)
+    table = table.with_schema(with_unknown(tuple(schema), unknown))
     kept = own.for_model(target, table.names)
     table = with_dependence(replace(table, reading=kept), raw, reading, group=group, time=time)
     table, labels = with_weights(table, labels, raw, reading, weight)

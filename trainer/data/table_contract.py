@@ -96,6 +96,8 @@ def _column(own: ColumnSchema, reading: ColumnReading | None) -> dict[str, Any]:
         record["categories"] = list(own.categories)
     if own.range is not None:
         record["range"] = list(own.range)
+    if own.meanings:
+        record["meanings"] = dict(own.meanings)
     if reading is not None and reading.special:
         record |= {} if reading.taken_for == PLAIN else {"read_as": reading.words}
         record["codes"] |= dict.fromkeys(reading.missing, EMPTY)
@@ -123,7 +125,11 @@ def _line(column: Mapping[str, Any]) -> str:
     if "range" in column:
         low, high = column["range"]
         parts.append(f"from {decimal_text(low)} to {decimal_text(high)}")
-    parts += [f"{word} means {meaning}" for word, meaning in column["codes"].items()]
+    said = column.get("meanings", {})
+    parts += [
+        f"{word} means {meaning}{f' ({said[word]})' if word in said else ''}"
+        for word, meaning in column["codes"].items()
+    ]
     parts += [f"{word} is read as {category}" for word, category in column["spellings"].items()]
     parts += [f"empty cells: {column['empty']}", f"unknown values: {column['unknown']}"]
     asked = "" if column.get("asked", True) else " (not asked by the tree)"

@@ -316,3 +316,31 @@ def test_api_merges_spellings_and_reads_words_as_empty(client_of, repairable):
     table, _ = actions.load(repairable)
     assert next(c for c in table.schema if c.name == "colour").categories == ("blue", "red")
     assert int(table.columns[table.names.index("income")].missing.sum()) == 12
+
+
+@pytest.mark.django_db
+def test_meanings_of_codes_reach_the_contract(client, client_of, repairable, tmp_path, capsys):
+    client.force_login(repairable.owner)
+    names = [c["name"] for c in repairable.columns]
+    fields = {"target": "class", "name": "a", f"special-{names.index('income')}": "−9: refused to say"}
+    client.post(f"/datasets/{repairable.pk}/edit/", fields)
+    address = f"/api/v1/datasets/{repairable.pk}/"
+
+    def income():
+        contract = client_of(repairable.owner).get(f"{address}contract/").json()
+        return next(c for c in contract["columns"] if c["name"] == "income")
+
+    assert (income()["codes"], income()["meanings"]) == ({"-9": "code"}, {"-9": "refused to say"})
+    assert "-9: refused to say" in client.get(f"/datasets/{repairable.pk}/edit/").content.decode()
+    change = {"columns": [{"name": "income", "meanings": {"-9": "not asked"}}]}
+    assert client_of(repairable.owner).patch(address, change, format="json").status_code == 200
+    assert income()["meanings"] == {"-9": "not asked"}
+    source = tmp_path / "a.csv"
+    source.write_text(REPAIRABLE)
+    model = tmp_path / "m.json"
+    call_command(
+        "train", str(source), "--target=class", "--method=cart", "--special=income=-9:not asked", f"--output={model}"
+    )
+    out = StringIO()
+    call_command("contract", str(model), stdout=out)
+    assert "-9 means code (not asked)" in out.getvalue()

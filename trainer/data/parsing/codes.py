@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
 from trainer.dtypes import CountArray, FloatArray
 from trainer.errors import DataError
-from trainer.tree.numbers import number_text
+from trainer.tree.numbers import decimal_text, number_text
 
 BELOW = (-1.0, -7.0, -8.0, -9.0, -77.0, -88.0, -99.0, -777.0, -888.0, -999.0, -9999.0, -99999.0)
 ABOVE = (77.0, 88.0, 99.0, 777.0, 888.0, 999.0, 9999.0, 99999.0, 999999.0)
 FEWEST_ROWS = 2
 APART = 2.0  # a large code lies so many times as high as the highest other value
 MOST = 20
+MEANING = 80  # characters of the meaning of a code
 
 
 def likely_codes(values: FloatArray, rows: CountArray | None = None) -> dict[float, int]:
@@ -48,20 +49,37 @@ def codes_text(rows: Mapping[float, int]) -> str:
 
 
 def parse_codes(text: str, column: str) -> tuple[float, ...]:
-    """Special values as a person writes them, "-7, -8; 999", rising; raises DataError that names the column."""
+    """Special values as a person writes them, "-7, -8: refused; 999", rising; raises DataError that names the column."""
     found = []
-    for part in text.replace(";", ",").replace("−", "-").split(","):
-        if not part.strip():
-            continue
+    for part, _ in _parts(text):
         try:
             number = float(part)
         except ValueError:
             number = np.nan
         if not np.isfinite(number):
             raise DataError(
-                f"'{part.strip()[:40]}' is not a number: special values of '{column}' look like -7, -8, 999."
+                f"'{part[:40]}' is not a number: special values of '{column}' look like -7, -8: refused, 999."
             )
         found.append(number + 0.0)
     if len(found) > MOST:
         raise DataError(f"Column '{column}' has {len(found)} special values; at most {MOST} can be declared.")
     return tuple(sorted(set(found)))
+
+
+def parse_meanings(text: str) -> dict[str, str]:
+    """What the special values of `parse_codes` mean, by the number as text; those without a meaning are left out."""
+    return {decimal_text(float(part) + 0.0): meaning for part, meaning in _parts(text) if meaning}
+
+
+def write_codes(codes: Iterable[float], meanings: Mapping[str, str]) -> str:
+    """Special values with their meanings, as `parse_codes` and `parse_meanings` read them."""
+    words = (decimal_text(code) for code in codes)
+    return ", ".join(f"{word}: {meanings[word]}" if word in meanings else word for word in words)
+
+
+def _parts(text: str) -> Iterator[tuple[str, str]]:
+    """The numbers of a text and what stands behind the colon of each, as texts."""
+    for part in text.replace(";", ",").split(","):
+        number, _, meaning = part.partition(":")
+        if part.strip():
+            yield number.strip().replace("−", "-"), " ".join(meaning.split())[:MEANING]
