@@ -140,12 +140,12 @@ class _Bets:
         """Return the logarithm of the product of the bets of each day, float64 (days, watches, 14)."""
         k = np.asarray(yes, np.float64)[..., None]
         n = np.asarray(rows, np.float64)[..., None]
-        single = k * self.log_yes + (n - k) * self.log_no
-        if by_row.all():
-            return np.asarray(single)
-        share = k / np.maximum(n, 1)
-        whole = np.where(n > 0, np.log(share * self.ratio_yes + (1 - share) * self.ratio_no), 0.0)
-        return np.where(by_row[..., None], single, whole)
+        found = np.asarray(k * (self.log_yes - self.log_no) + n * self.log_no)
+        days = ~by_row.all(axis=1)
+        share = k[days] / np.maximum(n[days], 1)
+        whole = np.where(n[days] > 0, np.log(share * self.ratio_yes + (1 - share) * self.ratio_no), 0.0)
+        found[days] = np.where(by_row[days][..., None], found[days], whole)
+        return found
 
 
 def _log_sum(values: FloatArray) -> FloatArray:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -54,10 +56,6 @@ class Watch:
         """The share among the rows of the reference; None without a reference."""
         return self.yes / self.rows if self.rows else None
 
-    @property
-    def limits(self) -> ShareLimits:
-        return ShareLimits(low=np.array([self.low]), high=np.array([self.high]))
-
 
 def watch_id(kind: str, name: str) -> str:
     """Name a watch: `leaf 4`, `above: Score`."""
@@ -72,6 +70,15 @@ def first_day(model: TreeModel, today: date) -> date | None:
     day = utc_day(last.at)
     years = max(0, (today - day).days // HORIZON_DAYS)
     return day + timedelta(days=years * HORIZON_DAYS)
+
+
+def last_day(model: TreeModel, today: date) -> date:
+    """Return the last day of the look-out: yesterday, or the day on which the model lost its approval."""
+    if model.state != State.APPROVED:
+        last = model.events.filter(before=State.APPROVED).exclude(after=State.APPROVED).order_by("at").last()
+        if last is not None:
+            return min(utc_day(last.at), today - timedelta(days=1))
+    return today - timedelta(days=1)
 
 
 def utc_day(at: datetime) -> date:
@@ -93,11 +100,11 @@ def watches_of(model: TreeModel, start: date) -> list[Watch]:
         number = leaves if kind == ROWS else len(questions) - leaves
         level = LEAF_LEVEL if kind == ROWS else CELL_LEVEL
         if set_limit is not None:
-            ends = ShareLimits.at_most(float(set_limit["share"]))
+            ends = Ends(0.0, float(set_limit["share"]))
         elif rows:
-            ends = ShareLimits.of_reference(np.array([yes]), np.array([rows]), level / number, growth_only=kind != ROWS)
+            ends = _interval(yes, rows, level / number, kind != ROWS)
         else:
-            ends = ShareLimits(low=np.zeros(1), high=np.ones(1))
+            ends = Ends(0.0, 1.0)
         since = max([start, *(day for day in (closed.get(watch), _since(set_limit)) if day is not None)])
         found.append(
             Watch(
@@ -108,11 +115,25 @@ def watches_of(model: TreeModel, start: date) -> list[Watch]:
                 threshold=threshold(number, level),
                 since=since,
                 limit=None if set_limit is None else float(set_limit["share"]),
-                low=float(ends.low[0]),
-                high=float(ends.high[0]),
+                low=ends.low,
+                high=ends.high,
             )
         )
     return found
+
+
+class Ends(NamedTuple):
+    """Ends of the interval of a share; 0 and 1 leave their side unwatched."""
+
+    low: float
+    high: float
+
+
+@lru_cache(maxsize=10_000)
+def _interval(yes: int, rows: int, miss: float, growth_only: bool) -> Ends:
+    """Return the interval of one reference, which is the same every night."""
+    found = ShareLimits.of_reference(np.array([yes]), np.array([rows]), miss, growth_only=growth_only)
+    return Ends(float(found.low[0]), float(found.high[0]))
 
 
 Question = tuple[str, str, int, int]

@@ -10,7 +10,11 @@ from octweb.life.models import DailyCount
 from octweb.registry.parsed import model_file
 
 ROWS = 60  # of a day
-TODAY = datetime.now(UTC).date()
+
+
+def today():
+    """Return the day of UTC, in which answers are counted."""
+    return datetime.now(UTC).date()
 
 
 def leaves_of(model):
@@ -28,7 +32,7 @@ def fill(model, days, changed_from=10_000):
     rng = np.random.default_rng(1)
     for d in range(days):
         for leaf, number in zip(leaves, rng.multinomial(ROWS, grown if d >= changed_from else shares), strict=True):
-            day = TODAY - timedelta(days=days - d)
+            day = today() - timedelta(days=days - d)
             DailyCount.objects.create(
                 model=model, day=day, api="v1", kind="rows", name=str(leaf.id), number=int(number)
             )

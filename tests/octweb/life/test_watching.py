@@ -16,8 +16,9 @@ from octweb.life.looking import look_at, look_at_due
 from octweb.life.models import Alarm, DailyCount, Watching
 from octweb.life.record import life_record
 from octweb.notify.models import Delivery, Wish
-from octweb.registry.models import ReviewEvent, State
-from tests.octweb.life.filled import ROWS, TODAY, fill, leaves_of
+from octweb.registry import actions as registry
+from octweb.registry.models import ReviewEvent, State, TreeModel
+from tests.octweb.life.filled import ROWS, fill, leaves_of, today
 
 pytestmark = pytest.mark.django_db
 
@@ -34,7 +35,7 @@ def test_grown_leaf_has_an_alarm_with_its_begin(year):
     look_now(year)
     biggest = f"leaf {leaves_of(year)[0].id}"
     alarm = Alarm.objects.get(watch=biggest)
-    change = TODAY - timedelta(days=60)
+    change = today() - timedelta(days=60)
     assert alarm.grew
     assert abs((alarm.began - change).days) <= 7
     assert change < alarm.found < change + timedelta(days=45)
@@ -69,23 +70,23 @@ def test_second_look_changes_nothing(year):
 
 
 def test_evidence_does_not_depend_on_api_or_order_of_the_counts(year):
-    before = look_at(year, TODAY).evidence
+    before = look_at(year, today()).evidence
     rows = list(DailyCount.objects.order_by("-id"))
     DailyCount.objects.all().delete()
     for row in rows:
         half = row.number // 3
         for api, number in (("v2", half), ("batch", row.number - half)):
             DailyCount.objects.create(model=year, day=row.day, api=api, kind=row.kind, name=row.name, number=number)
-    after = look_at(year, TODAY).evidence
+    after = look_at(year, today()).evidence
     assert {k: v.tolist() for k, v in after.items()} == {k: v.tolist() for k, v in before.items()}
 
 
 def test_time_zone_of_the_server_does_not_change_the_evidence(year, settings):
-    before = look_at(year, TODAY).evidence
+    before = look_at(year, today()).evidence
     settings.TIME_ZONE = "Pacific/Auckland"
     timezone.activate("Pacific/Auckland")
     try:
-        after = look_at(year, TODAY).evidence
+        after = look_at(year, today()).evidence
     finally:
         timezone.deactivate()
     assert {k: v.tolist() for k, v in after.items()} == {k: v.tolist() for k, v in before.items()}
@@ -112,7 +113,7 @@ def test_closed_watch_starts_again_on_the_next_day(year, owner):
     close_alarm(year, alarm.pk, by=owner, reason="known")
     assert look_now(year) == []
     watch = next(w for w in life_record(year, 30, timezone.now())["watches"] if w["watch"] == alarm.watch)
-    assert watch["since"] == (TODAY + timedelta(days=1)).isoformat()
+    assert watch["since"] == (today() + timedelta(days=1)).isoformat()
     assert set(watch["evidence"]) == {None}
 
 
@@ -123,7 +124,7 @@ def test_limit_of_a_person_counts_from_the_next_day(year, owner, client_of):
     )
     own = next(w for w in answer.json()["watches"] if w["watch"] == leaf)
     assert (own["limit"], own["low"], own["high"]) == (0.4, 0.0, 0.4)
-    assert own["since"] == (TODAY + timedelta(days=1)).isoformat()
+    assert own["since"] == (today() + timedelta(days=1)).isoformat()
     assert Record.objects.get(what="limit set").details == {"watch": leaf, "share": "0.4"}
     set_limit(year, leaf, None, by=owner)
     assert Watching.objects.get(model=year).limits == {}
@@ -140,7 +141,7 @@ def test_rows_above_the_training_range_have_an_alarm(approved):
     ReviewEvent.objects.filter(model=approved, after=State.APPROVED).update(at=timezone.now() - timedelta(days=60))
     fill(approved, 60)
     for d in range(30):
-        day = TODAY - timedelta(days=d + 1)
+        day = today() - timedelta(days=d + 1)
         DailyCount.objects.create(model=approved, day=day, api="v1", kind="above", name="width", number=20)
     look_now(approved)
     alarm = Alarm.objects.get(watch="above: width")
@@ -151,7 +152,7 @@ def test_rows_above_the_training_range_have_an_alarm(approved):
 
 def test_first_day_of_a_new_year_starts_again(approved):
     ReviewEvent.objects.filter(model=approved, after=State.APPROVED).update(at=timezone.now() - timedelta(days=370))
-    assert look_at(approved, TODAY).start == TODAY - timedelta(days=5)
+    assert look_at(approved, today()).start == today() - timedelta(days=5)
 
 
 def test_owner_hears_of_an_alarm_at_once_and_weekly(year, owner, settings):
@@ -163,17 +164,17 @@ def test_owner_hears_of_an_alarm_at_once_and_weekly(year, owner, settings):
     assert message["url"] == f"https://trees.example.org/models/{year.pk}/?mode=life"
     look_now(year)
     assert Delivery.objects.count() == 1
-    Alarm.objects.update(told_at=timezone.now() - timedelta(days=8))
+    Alarm.objects.update(told_at=timezone.now() - timedelta(days=7))
     look_now(year)
     assert Delivery.objects.count() == 2
-    Alarm.objects.update(told_at=timezone.now() - timedelta(days=8), closed_at=timezone.now())
+    Alarm.objects.update(told_at=timezone.now() - timedelta(days=7), closed_at=timezone.now())
     look_now(year)
     assert Delivery.objects.count() == 2
 
 
 def test_look_of_the_night_takes_place_once_after_six(year, monkeypatch):
     monkeypatch.setattr(looking._Nights, "done", None)
-    early = datetime(TODAY.year, TODAY.month, TODAY.day, 5, 59, tzinfo=UTC)
+    early = datetime.now(UTC).replace(hour=5, minute=59)
     assert look_at_due(early) == 0
     late = early + timedelta(minutes=2)
     assert look_at_due(late) == 1
@@ -186,7 +187,7 @@ def test_look_of_the_night_takes_place_once_after_six(year, monkeypatch):
 def test_look_of_the_night_can_be_switched_off(year, monkeypatch, settings):
     monkeypatch.setattr(looking._Nights, "done", None)
     settings.WATCH = False
-    assert look_at_due(datetime(TODAY.year, TODAY.month, TODAY.day, 12, tzinfo=UTC)) == 0
+    assert look_at_due(datetime.now(UTC).replace(hour=12)) == 0
 
 
 def test_metrics_state_the_evidence_of_each_watch(year):
@@ -234,7 +235,7 @@ def test_figures_are_drawn_from_the_record(year, client_of, owner, name, days):
 
 def test_page_shows_alarms_leaves_and_what_came_in(year, media, client, owner):
     look_now(year)
-    DailyCount.objects.create(model=year, day=TODAY, api="v1", kind="refused_empty", name="colour", number=3)
+    DailyCount.objects.create(model=year, day=today(), api="v1", kind="refused_empty", name="colour", number=3)
     client.force_login(owner)
     text = client.get(f"/models/{year.pk}/?mode=life").content.decode()
     assert "to more people than in training" in text
@@ -267,3 +268,11 @@ def test_page_of_a_stranger_has_no_life(year, media, client, stranger):
     text = client.get(f"/models/{year.pk}/?mode=life").content.decode()
     assert "mode=life" not in text
     assert client.post(f"/models/{year.pk}/life/look/").status_code == 404
+
+
+def test_evidence_of_a_retired_model_ends_on_its_last_day(year, owner, staff):
+    registry.retire(year, by=staff)
+    ReviewEvent.objects.filter(after=State.RETIRED).update(at=timezone.now() - timedelta(days=30))
+    record = life_record(TreeModel.objects.get(pk=year.pk), 60, timezone.now())
+    assert [i for i, e in enumerate(record["watches"][0]["evidence"]) if e is not None] == list(range(30))
+    assert record["served"] is False
