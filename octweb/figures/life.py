@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import Any
@@ -12,8 +13,8 @@ from trainer.tree.render.palette import axis, class_styles, escape, frame
 
 WEEK_DAYS = 7
 HEIGHT = 300
-MARGIN = {"l": 64, "r": 56, "t": 34, "b": 40}
-BAR_MILLISECONDS = 6.4 * 86_400_000  # a week but for the gap
+MARGIN = {"l": 64, "r": 78, "t": 34, "b": 40}
+BAR_MILLISECONDS = 0.92 * 86_400_000  # of a day in a bar, so that there is a gap
 SHORT_DAYS = 200  # up to which the axis names days
 LABELLED_FROM = 0.5  # log10 of the evidence from which a line has a name; the others lie upon each other
 FLOOR = -3.0  # log10 of the evidence below which nothing is drawn
@@ -31,6 +32,8 @@ def leaves_figure(record: dict[str, Any], classes: Sequence[str]) -> dict[str, A
         layout["annotations"] = [dict(NOTHING)]
         return {"data": [], "layout": layout}
     starts = _week_starts(record)
+    places = [*_starts(len(record["days"])), len(record["days"])]
+    widths = [(b - a) * BAR_MILLISECONDS for a, b in itertools.pairwise(places)]
     styles = class_styles(classes)
     data: list[dict[str, Any]] = []
     shapes: list[dict[str, Any]] = []
@@ -44,7 +47,7 @@ def leaves_figure(record: dict[str, Any], classes: Sequence[str]) -> dict[str, A
                 "name": f"leaf {watch['name']}: {escape(classes[code])}",
                 "x": starts,
                 "offset": 0,
-                "width": BAR_MILLISECONDS,
+                "width": widths,
                 "y": share.round(2).tolist(),
                 "customdata": [[int(k), int(n)] for k, n in zip(counts, rows, strict=True)],
                 "hovertemplate": "week from %{x|%-d %b %Y}: %{y:.1f}\u202f%, %{customdata[0]} of %{customdata[1]}",
@@ -64,7 +67,7 @@ def evidence_figure(record: dict[str, Any], classes: Sequence[str]) -> dict[str,
     styles = class_styles(classes)
     layout = _frame(record, "odds against “as in training”", tickprefix="10<sup>", ticksuffix="</sup>")
     data: list[dict[str, Any]] = []
-    ends: list[dict[str, Any]] = []
+    ends: list[tuple[str, float, str, str]] = []  # day, height, leaf, colour
     ceiling = 1.0
     for watch, code, order in _by_answer(record, classes):
         level = float(np.log10(watch["threshold"]))
@@ -84,17 +87,34 @@ def evidence_figure(record: dict[str, Any], classes: Sequence[str]) -> dict[str,
         )
         drawn = [(day, value) for day, value in zip(record["days"], y, strict=True) if value is not None]
         if drawn and (drawn[-1][1] >= LABELLED_FROM or watch["alarm"] is not None):
-            ends.append(
-                {"text": f"leaf {watch['name']}", "x": drawn[-1][0], "y": drawn[-1][1], "showarrow": False}
-                | {"xanchor": "left", "xshift": 4, "font": {"color": styles[code].colour, "size": 12}}
-            )
+            ends.append((*drawn[-1], watch["name"], styles[code].colour))
     marks, _ = _alarm_marks(record)
     thresholds = {float(np.log10(w["threshold"])) for w in record["watches"] if w["kind"] == "rows"}
     layout["yaxis"]["range"] = [FLOOR, ceiling]
     layout["shapes"] = [*(_level(level, "dash") for level in sorted(thresholds)), *marks]
     seen = any(e is not None for watch in record["watches"] for e in watch["evidence"])
-    layout["annotations"] = ends if seen else [dict(NOTHING) | {"text": "No look yet."}]
+    layout["annotations"] = _end_labels(ends) if seen else [dict(NOTHING) | {"text": "No look yet."}]
     return {"data": data, "layout": layout}
+
+
+def _end_labels(ends: list[tuple[str, float, str, str]]) -> list[dict[str, Any]]:
+    """Return the names of lines at their ends; lines that end at the same height share one."""
+    by_height: dict[float, list[tuple[str, float, str, str]]] = {}
+    for end in ends:
+        by_height.setdefault(round(end[1]), []).append(end)
+    labels = []
+    for group in by_height.values():
+        day, height, _, colour = group[0]
+        names = ", ".join(leaf for _, _, leaf, _ in group)
+        label = {
+            "text": f"{'leaf' if len(group) == 1 else 'leaves'} {names}",
+            "x": day,
+            "y": height,
+            "showarrow": False,
+        }
+        font = {"color": colour if len(group) == 1 else "var(--ink)", "size": 12}
+        labels.append(label | {"xanchor": "left", "xshift": 4, "font": font})
+    return labels
 
 
 def _by_answer(record: dict[str, Any], classes: Sequence[str]) -> list[tuple[dict[str, Any], int, int]]:

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from octweb.audit.models import Record
 from octweb.core.metrics import exposition
+from octweb.figures.life import evidence_figure, leaves_figure
 from octweb.life import looking
 from octweb.life.actions import close_alarm, look_now, set_limit
 from octweb.life.looking import look_at, look_at_due
@@ -18,6 +19,7 @@ from octweb.life.record import life_record
 from octweb.notify.models import Delivery, Wish
 from octweb.registry import actions as registry
 from octweb.registry.models import ReviewEvent, State, TreeModel
+from octweb.registry.parsed import model_file
 from tests.octweb.life.filled import ROWS, fill, leaves_of, today
 
 pytestmark = pytest.mark.django_db
@@ -276,3 +278,39 @@ def test_evidence_of_a_retired_model_ends_on_its_last_day(year, owner, staff):
     record = life_record(TreeModel.objects.get(pk=year.pk), 60, timezone.now())
     assert [i for i, e in enumerate(record["watches"][0]["evidence"]) if e is not None] == list(range(30))
     assert record["served"] is False
+
+
+def test_bars_are_as_wide_as_their_days(year):
+    record = life_record(year, 15, timezone.now())
+    trace = leaves_figure(record, model_file(year).tree.classes)["data"][0]
+    assert [round(width / trace["width"][0]) for width in trace["width"]] == [1, 7, 7]
+    assert trace["x"] == [record["days"][0], record["days"][1], record["days"][8]]
+
+
+def test_shares_of_a_week_add_up(year):
+    record = life_record(year, 100, timezone.now())
+    traces = leaves_figure(record, model_file(year).tree.classes)["data"]
+    assert [sum(trace["y"][k] for trace in traces) for k in range(14)] == pytest.approx([100] * 14, abs=0.1)
+
+
+def test_lines_that_end_together_share_a_name(year):
+    look_now(year)
+    record = life_record(year, 100, timezone.now())
+    for watch in record["watches"]:
+        watch["evidence"] = [3.0] * 100
+    words = evidence_figure(record, model_file(year).tree.classes)["layout"]["annotations"]
+    assert len(words) == 1
+    assert words[0]["text"].startswith("leaves ")
+
+
+def test_folded_alarm_is_closed_on_the_page_too(year, media, client, owner):
+    look_now(year)
+    grown = Alarm.objects.get(grew=True)
+    other = leaves_of(year)[-1].id
+    alarm = Alarm.objects.create(
+        model=year, watch=f"leaf {other}", grew=False, began=grown.began, found=grown.found, rows=1
+    )
+    client.force_login(owner)
+    text = client.get(f"/models/{year.pk}/?mode=life").content.decode()
+    assert f"Leaf {other} shrank, as leaf {leaves_of(year)[0].id} grows." in text
+    assert f"/life/alarms/{alarm.pk}/close/" in text
