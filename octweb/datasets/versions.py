@@ -16,7 +16,7 @@ from trainer.data.changed_form import propose_factor, propose_words
 from trainer.data.profile import OTHER as PROFILE_OTHER
 from trainer.errors import DataError
 from trainer.table import ColumnKind
-from trainer.tree.numbers import points_text
+from trainer.tree.numbers import number_text, points_text
 
 POINTS = 0.01  # shares of classes, and of empty cells, that differ by less are not worth a line
 AS_BEFORE = "as in the version before"
@@ -90,7 +90,7 @@ def _changed_form(was: dict[str, Any] | None, has: dict[str, Any]) -> str:
     found = propose_factor(has["name"], np.repeat(middles, rows), was["minimum"], was["maximum"])
     if found is None:
         return ""
-    ranges = [f"{c['minimum']:.4g} to {c['maximum']:.4g}".replace("-", "−") for c in (was, has)]
+    ranges = [f"{number_text(c['minimum'])} to {number_text(c['maximum'])}" for c in (was, has)]
     return f"Column '{has['name']}' had {ranges[0]} and has {ranges[1]}: {found.reading}."
 
 

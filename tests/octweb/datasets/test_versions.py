@@ -51,7 +51,7 @@ def test_differences_are_said(first):
     [
         (
             lambda i, size, colour, label: f"{size * 1000},{colour},{label}",
-            "Column 'size' had 0 to 9 and has 0 to 9000: divided by 1000",
+            "Column 'size' had 0 to 9 and has 0 to 9,000: divided by 1000",
         ),
         (lambda i, size, colour, label: f"{size},{'red' if colour == 'r' else 'green'},{label}", "'green' for 'g'"),
         (
