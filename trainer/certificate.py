@@ -125,6 +125,7 @@ class Certificate:
     costs: dict[str, Any] | None = (
         None  # what answers cost, and what the tree and others cost, see trainer.training.run
     )
+    column_prices: dict[str, Any] | None = None  # what asking columns costs, and what the rows of the tree pay
     counts: str = ""  # SHA-256 of the counts that the tree was trained from; empty if it was trained from rows
     weights: dict[str, Any] | None = None  # the column of weights, its step, and the rows beside their weights
 
@@ -138,7 +139,7 @@ class Certificate:
         record = asdict(self)
         record["guarantee"], record["status"] = str(self.guarantee), str(self.status)
         record["evidence"] = list(self.evidence)
-        for name in ("weight_error", "note", "costs", "weights", "counts"):
+        for name in ("weight_error", "note", "costs", "column_prices", "weights", "counts"):
             if not record[name]:
                 del record[name]
         return {key: _finite(value) for key, value in record.items()}

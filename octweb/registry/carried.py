@@ -12,7 +12,15 @@ from trainer.data.column_statistics import ColumnStatistics, is_described
 from trainer.explain.carried import permitted, tree_data
 from trainer.explain.permission import Permission
 from trainer.explain.statistics import coarse, statistics_of_model
-from trainer.training.claims import claim_words, cost_sentence, gap_words, goal_sentence, price_words, read_claim
+from trainer.training.claims import (
+    claim_words,
+    cost_sentence,
+    gap_words,
+    goal_sentence,
+    price_sentence,
+    price_words,
+    read_claim,
+)
 from trainer.tree.describe import number_text, rules_text
 from trainer.tree.file import ModelFile
 from trainer.tree.numbers import points_text
@@ -78,7 +86,9 @@ def claims(subject: Subject) -> list[tuple[str, str]]:
     bound = said.get("bound")
     lines = [("Claim", claim_words(said)), ("Scope", claim.scope), ("Method", file.method)]
     if said.get("costs"):
-        lines.append(("Cost", cost_sentence(said["costs"])))
+        lines.append(("Cost", cost_sentence(said["costs"], priced=bool(said.get("column_prices")))))
+    if sentence := price_sentence(said):
+        lines.append(("Prices of columns", sentence))
     if sentence := goal_sentence(said, file.parameters):
         lines.append(("Goal", sentence))
     if said.get("objective") is not None:

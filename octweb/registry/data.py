@@ -17,6 +17,7 @@ from octweb.datasets import reader
 from octweb.datasets.model_rows import arrays_of
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import document_of, model_file
+from trainer.data.column_prices import read_column_prices
 from trainer.data.cost_text import read_costs
 from trainer.data.costs import EACH_ROW
 from trainer.data.problem import SettingNames, class_weighted
@@ -229,7 +230,19 @@ def _objective(model: TreeModel, leaves: int, rows: DatasetRows, predicted: Code
         value = goal.value(tp, int(weights[positive].sum()), tn, int(weights[~positive].sum()))
         return float(value - penalty * leaves)
     paid = Fraction(str(file.certificate.get("coefficient_penalty") or 0)) * file.tree.n_coefficients
-    return float(Fraction(int(weights[predicted == codes].sum()), max(1, int(weights.sum()))) - penalty * leaves - paid)
+    total = max(1, int(weights.sum()))
+    paid += _column_cost(file, rows, weights) / total
+    return float(Fraction(int(weights[predicted == codes].sum()), total) - penalty * leaves - paid)
+
+
+def _column_cost(file: ModelFile, rows: DatasetRows, weights: np.ndarray) -> Fraction:
+    """Return what the training rows pay for the columns that the tree asks, in errors."""
+    names = tuple(column.name for column in file.tree.schema)
+    prices = read_column_prices(str(file.parameters.get("column_price") or ""), names)
+    if not prices:
+        return Fraction(0)
+    asked = file.tree.asked_columns()[file.tree.apply(rows.matrix[rows.training])]
+    return sum((price * int(weights[asked[:, j]].sum()) for j, price in prices.items()), Fraction(0))
 
 
 def record_of(model: TreeModel, row: FloatArray) -> dict[str, Any]:

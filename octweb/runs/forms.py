@@ -48,7 +48,7 @@ TOUCHED = "touched"  # hidden fields of the form, each with the name of a field
 SIZE = ("depth", "leaf_penalty", "min_leaf", "time_limit")
 GOALS = ("goal", "positive")
 COSTS = ("class_weight", "negative_weight")
-ANSWER_COSTS = ("costs", "cost_unit")
+ANSWER_COSTS = ("costs", "cost_unit", "column_price")
 MOST_COST_CLASSES = 6  # classes up to which each pair of true class and answer has a cell
 MOST_GROUPS = 20  # values of a column that forms the groups of a fairness constraint
 # names and sentences of the fields that are shown first

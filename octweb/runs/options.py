@@ -34,6 +34,10 @@ def add_parameter_flags(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--costs", metavar="FILE", help="a JSON file of costs, by true class and answer, with a unit")
     parser.add_argument(
+        "--column-price", action="append", default=[], metavar="COLUMN=PRICE", dest="column_prices",
+        help="what asking a column costs in a row, paid once on a path, as in 'lab_test=12.5'; repeat it",
+    )  # fmt: skip
+    parser.add_argument(
         "--set",
         dest="extra",
         action="append",
@@ -53,6 +57,8 @@ def parameters_of(method: Method, options: dict[str, Any]) -> tuple[dict[str, An
     for name in unused:
         del raw[name]
     raw |= _assignments(options.get("extra") or []) | _costs(options)
+    if prices := options.get("column_prices"):
+        raw["column_price"] = "; ".join(prices)
     return raw, unused
 
 

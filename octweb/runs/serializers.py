@@ -55,6 +55,9 @@ class RunSerializer(serializers.ModelSerializer):
         return actions.queue_position(run)
 
 
+OBJECTS = ("costs", "column_price")  # parameters that may be JSON objects
+
+
 class NewRunSerializer(serializers.Serializer):
     """What a new run needs."""
 
@@ -70,9 +73,9 @@ class NewRunSerializer(serializers.Serializer):
     warm_start = serializers.UUIDField(required=False, default=None, allow_null=True)
 
     def validate_parameters(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Refuse lists and objects; only costs may be an object, by true class and answer."""
+        """Refuse lists and objects; only costs and prices of columns may be objects."""
         for name, value in values.items():
-            if isinstance(value, list) or (isinstance(value, dict) and name != "costs"):
+            if isinstance(value, list) or (isinstance(value, dict) and name not in OBJECTS):
                 raise serializers.ValidationError(f"'{name}' must be a number, a text, true or false.")
         return values
 

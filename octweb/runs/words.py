@@ -197,7 +197,7 @@ def _questions(method: Method, values: Mapping[str, Any], columns: int, question
 
 
 def _limits(method: Method, values: Mapping[str, Any]) -> list[str]:
-    found = _declared(method, ("goal", *SIZE), values)
+    found = _declared(method, ("goal", "column_price", *SIZE), values)
     if values.get("costs"):
         found.append("Counts what answers cost, not how many rows are wrong.")
     if "balanced" in (values.get("class_weight"), values.get("goal")):

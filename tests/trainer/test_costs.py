@@ -23,7 +23,7 @@ CLASSES = "abcd"
 # parameters that name structure, time or the search itself, and mean the same over copies
 FREE = {
     "depth", "leaf_penalty", "max_leaves", "max_columns", "forbidden", "forbidden_pairs", "monotone", "binarise", "bins", "extra_thresholds", "mip_gap",
-    "impurity", "pruning", "pruning_folds", "costs", "cost_unit", "goal", "positive", "time_limit", "memory_limit", "threads", "seed", "unseen_missing",
+    "impurity", "pruning", "pruning_folds", "costs", "cost_unit", "goal", "positive", "column_price", "time_limit", "memory_limit", "threads", "seed", "unseen_missing",
     "fairness_column", "fairness_class", "fairness_delta",
 }  # fmt: skip
 

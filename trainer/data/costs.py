@@ -145,6 +145,11 @@ class RowCosts:
         one = int(_savings(self.values).sum(axis=1).max()) * self.scale
         return -(-rows * one // self.divisor)
 
+    @property
+    def dearest(self) -> int:
+        """The largest sum of what the answers of a row save, in steps: what the copies of each row weigh together where they are even."""
+        return int(_savings(self.values).sum(axis=1).max(initial=0))
+
     def gain(self, cost: int) -> int:
         """Return the weight of the right copies of a tree whose answers cost `cost` steps."""
         return (self.scale * (self.most - cost) + self.padding) // self.divisor

@@ -80,6 +80,9 @@ class Problem:
     With `costs`, the objective is the weight of correct copies over the weight of all copies, less the penalties: every row has a copy
     for each answer, which weighs what the answer saves against the dearest one. Methods search `searched`, the problem of these copies.
     The copies take their features from the rows, `source`.
+
+    `column_prices` says what a row pays, once, if its path asks a column, by the place of the column: in the unit of the costs, or in
+    errors without costs. In `searched` it is per unit of weight, in weight.
     """
 
     table: Table
@@ -94,6 +97,7 @@ class Problem:
     quantile_weights: CountArray | None = None
     follow_unseen: bool = True
     costs: RowCosts | None = None
+    column_prices: Mapping[int, Fraction] = field(default_factory=dict)
     source: Problem | None = None
 
     def __post_init__(self) -> None:
@@ -153,6 +157,7 @@ class Problem:
             labels=replace(self.labels, codes=answers.astype(np.int32)),
             weights=copies[rows, answers],
             costs=None,
+            column_prices={j: price / self.costs.step / self.costs.dearest for j, price in self.column_prices.items()},
             source=self,
         )
 
@@ -242,9 +247,28 @@ class Problem:
             return self.correct(tree)
         return self.costs.gain(self.costs.total(tree.predict(self.matrix)))
 
+    def paid_weights(self, tree: Tree) -> dict[int, int]:
+        """Return the weight of the rows whose path asks each priced column, by the place of the column."""
+        if not self.column_prices:
+            return {}
+        asked = tree.asked_columns()[tree.apply(self.matrix)]
+        return {j: int(self.row_weights[asked[:, j]].sum()) for j in self.column_prices}
+
+    def column_cost(self, tree: Tree) -> Fraction:
+        """Return what the rows pay for the columns that they are asked: in the unit of the costs, or in errors without costs."""
+        paid = self.paid_weights(tree)
+        return sum((self.column_prices[j] * weight for j, weight in paid.items()), Fraction(0))
+
+    def column_share(self, tree: Tree) -> Fraction:
+        """Return what the objective loses through the prices of columns."""
+        cost = self.column_cost(tree)
+        if self.costs is not None:
+            cost = cost / self.costs.step * self.costs.scale / self.costs.divisor
+        return cost / self.searched.n
+
     def objective(self, tree: Tree) -> float:
         """The objective of `tree` on these rows, from one exact fraction."""
-        paid = self.leaf_penalty * tree.n_leaves
+        paid = self.leaf_penalty * tree.n_leaves + self.column_share(tree)
         if self.coefficient_penalty:
             paid += self.coefficient_penalty * tree.n_coefficients
         return float(Fraction(self.gain(tree), self.searched.n) - paid)

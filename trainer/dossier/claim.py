@@ -10,6 +10,7 @@ from trainer.training.claims import (
     cost_sentence,
     goal_sentence,
     objective_words,
+    price_sentence,
     read_claim,
 )
 from trainer.tree.file import ModelFile
@@ -26,7 +27,8 @@ def claim(file: ModelFile) -> dict[str, Any]:
         "proved_optimal": whole.proved_optimal,
         "about": TRAINING_ONLY,
         "objective_is": objective_words(said),
-        "cost_is": cost_sentence(said["costs"]) if said.get("costs") else None,
+        "cost_is": cost_sentence(said["costs"], priced=bool(said.get("column_prices"))) if said.get("costs") else None,
+        "column_prices_are": price_sentence(said) or None,
         "goal_is": goal_sentence(said, file.parameters) or None,
         "scope": whole.scope or None,
         "wishes": list(whole.wishes),

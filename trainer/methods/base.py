@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any, Literal, NamedTuple
 
 from trainer.certificate import Guarantee, Status
+from trainer.data.column_prices import read_column_prices
 from trainer.data.cost_text import read_costs
 from trainer.data.encoding import Scheme
 from trainer.data.problem import Problem, SettingNames, read_extra_thresholds
@@ -543,6 +544,41 @@ COST_UNIT = Parameter(
     help="The unit in which costs are given and reported, for example EUR.",
 )  # fmt: skip
 ANSWER_COSTS = (COSTS, COST_UNIT)
+
+
+NOT_PRICED = ("max_leaves", "optimal_trees", "max_columns", "recall", "forbidden_pairs")  # not searched with prices
+
+
+def _check_prices(settings: Settings, names: SettingNames) -> None:
+    """Raise ParameterError for prices that cannot be read, and for settings that are not searched with them."""
+    if not read_column_prices(settings["column_price"], names.columns):
+        return
+    off = {name: settings.get(name) for name in NOT_PRICED if settings.get(name)}
+    if settings.get("class_weight") == "balanced":
+        off["class_weight"] = "balanced"
+    if goal := count_goal(settings):
+        off["goal"] = goal
+    if off:
+        name, value = next(iter(off.items()))
+        raise ParameterError(
+            {name: f"'{str(value)[:40]}' is not possible with prices of columns. Leave one of the two out."}
+        )
+
+
+def _price_sentences(values: Mapping[str, Any]) -> list[str]:
+    """Return that asking columns has a price, if it does."""
+    return (
+        ["A row pays for a priced column once, if a question on its path asks it."]
+        if values.get("column_price")
+        else []
+    )
+
+
+COLUMN_PRICE = Parameter(
+    name="column_price", type="text", default="", label="Prices of columns", advanced=True, check=_check_prices, sentences=_price_sentences,
+    help="What asking a column costs in a row, for example 'lab_test=12.5; scan=40'. A row pays once if its path asks the column. The unit is "
+    "that of the costs; without costs it is one error.",
+)  # fmt: skip
 
 
 def _check_goal(settings: Settings, names: SettingNames) -> None:

@@ -52,7 +52,7 @@ from trainer.sklearn_api.notebook import watched
 from trainer.sklearn_api.saving import FitRecord, fitted_file, save_fitted, target_name
 from trainer.solver_common.problem_setup import limits_of, pose
 from trainer.table import ClassType, Labels, with_unknown
-from trainer.training.claims import claim_words, cost_sentence, goal_sentence, limit_warning
+from trainer.training.claims import claim_words, cost_sentence, goal_sentence, limit_warning, price_sentence
 from trainer.training.run import fit as run_fit
 from trainer.training.size_choice import settle_size
 from trainer.tree.file import ModelFile
@@ -321,9 +321,17 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         said = self.certificate_
         tree = self.tree_
         right = f"{said.correct:,} of {said.n:,} training rows are right, {tree.n_leaves} leaves, depth {tree.depth}."
-        cost = "" if said.costs is None else cost_sentence(said.costs)
+        cost = "" if said.costs is None else cost_sentence(said.costs, priced=bool(said.column_prices))
         goal = goal_sentence(said.to_json(), self._fitted.parameters)
-        lines = [repr(self), claim_words(said.to_json()), said.scope and f"Searched: {said.scope}.", cost, goal, right]
+        lines = [
+            repr(self),
+            claim_words(said.to_json()),
+            said.scope and f"Searched: {said.scope}.",
+            cost,
+            price_sentence(said.to_json()),
+            goal,
+            right,
+        ]
         return tree_html(tree, [line for line in lines if line])
 
     def _matrix(self, X: Any) -> FloatArray:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from trainer.certificate import Limits
+from trainer.data.column_prices import read_column_prices
 from trainer.data.cost_text import read_costs
 from trainer.data.costs import RowCosts, row_costs
 from trainer.data.encoding import Scheme
@@ -58,6 +60,7 @@ def pose(
         follow_unseen=settings.get("unseen_missing", "follow") == "follow",
         warm_start=None if start is None else adapt(start, table, labels),
         costs=costs,
+        column_prices=_column_prices(table, labels, settings),
     )
     return with_chosen_thresholds(problem, settings) if chooses else problem
 
@@ -77,8 +80,14 @@ def costs_of(
     costs = read_costs(settings, setting_names(table, labels))
     if weights is None and table.weights is not None:
         weights = table.weights.values
-    even = int(settings.get("min_leaf") or 1) > 1
+    even = int(settings.get("min_leaf") or 1) > 1 or bool(settings.get("column_price"))
     return None if costs is None else row_costs(costs, table, labels.codes, weights, given, even=even)
+
+
+def _column_prices(table: Table, labels: Labels, settings: Settings) -> dict[int, Fraction]:
+    """Return the prices of columns that are not free, by the place of the column."""
+    prices = read_column_prices(str(settings.get("column_price") or ""), setting_names(table, labels).columns)
+    return {j: price for j, price in prices.items() if price}
 
 
 def check_weights(weights: RowWeights, settings: Mapping[str, Any]) -> None:
@@ -97,7 +106,7 @@ def check_weights(weights: RowWeights, settings: Mapping[str, Any]) -> None:
 
 def searched_settings(problem: Problem, settings: Settings) -> Settings:
     """Return the settings with which the copies of rows are searched: a leaf's rows are counted in the weight of their copies."""
-    if problem.costs is None or not problem.costs.even:
+    if problem.costs is None or not problem.costs.even or int(settings["min_leaf"]) == 1:
         return settings
     return Settings(settings.to_json() | {"min_leaf": problem.costs.leaf_size(int(settings["min_leaf"]))})
 

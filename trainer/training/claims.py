@@ -175,11 +175,26 @@ def objective_words(certificate: Mapping[str, Any]) -> str:
     if certificate.get("goal"):
         return goal_words(certificate)
     if certificate.get("costs"):
-        return _cost_words(certificate["costs"])
+        priced = " + prices of the columns asked" if certificate.get("column_prices") else ""
+        return _cost_words(certificate["costs"]) + priced
     counted = "the weight of training rows" if certificate.get("weights") else "training rows"
     words = f"share of {counted} right − {certificate.get('leaf_penalty') or 0} × leaves"
     penalty = certificate.get("coefficient_penalty")
-    return words + (f" − {penalty} × coefficients" if penalty else "")
+    words += f" − {penalty} × coefficients" if penalty else ""
+    return words + (" − prices of the columns asked, in errors per row" if certificate.get("column_prices") else "")
+
+
+def price_sentence(certificate: Mapping[str, Any]) -> str:
+    """Return what the training rows pay for the columns that a tree asks; empty without prices of columns."""
+    stated = certificate.get("column_prices")
+    if not stated:
+        return ""
+    unit = f" {stated['unit']}" if stated["unit"] else ("" if certificate.get("costs") else " errors")
+    counted = counted_words(certificate)
+    parts = [
+        f"{name} at {price}{unit} for {stated['paid'][name]:,} {counted}" for name, price in stated["prices"].items()
+    ]
+    return f"Asking columns costs {number_text(stated['cost'])}{unit} on the training rows: {'; '.join(parts)}. A row pays once."
 
 
 def goal_words(certificate: Mapping[str, Any]) -> str:
@@ -223,8 +238,11 @@ def _cost_words(costs: Mapping[str, Any]) -> str:
     return f"{words} (true class>answer: {'; '.join(named) or 'errors'})"
 
 
-def cost_sentence(costs: Mapping[str, Any]) -> str:
-    """Return what a tree's answers cost on the training rows, beside the best constant answer, and what is proved."""
+def cost_sentence(costs: Mapping[str, Any], *, priced: bool = False) -> str:
+    """Return what a tree's answers cost on the training rows, beside the best constant answer, and what is proved.
+
+    `priced` says that columns have prices, which the proved cost includes.
+    """
     unit = f" {costs['unit']}" if costs["unit"] else ""
     constant = costs["best_constant"]
     words = (
@@ -234,11 +252,18 @@ def cost_sentence(costs: Mapping[str, Any]) -> str:
     if costs["floor"]:
         words += f" No answer avoids {number_text(costs['floor'])}{unit}."
     if costs["least"] is not None:
-        leaves = " with its leaves" if costs["leaf_price"] else ""
-        words += f" No tree of this scope costs less than {number_text(costs['least'])}{unit}{leaves}."
+        words += (
+            f" No tree of this scope costs less than {number_text(costs['least'])}{unit}{_included(costs, priced)}."
+        )
     if costs["rounding_error"]:
         words += f" Costs were rounded: any total may differ by up to {number_text(costs['rounding_error'])}{unit}."
     return words
+
+
+def _included(costs: Mapping[str, Any], priced: bool) -> str:
+    """Return what a proved cost includes beside the answers: " with its leaves and columns", or an empty text."""
+    parts = [name for name, counts in (("leaves", costs["leaf_price"]), ("columns", priced)) if counts]
+    return f" with its {' and '.join(parts)}" if parts else ""
 
 
 def counted_words(certificate: Mapping[str, Any]) -> str:
@@ -304,9 +329,8 @@ def saving_sentence(certificate: Mapping[str, Any]) -> str:
     if certificate.get("guarantee") == Guarantee.TREE and proves(
         str(certificate.get("status")), certificate.get("gap")
     ):
-        words += "; no tree of this scope saves more" + (
-            " after the price of its leaves" if costs["leaf_price"] else ""
-        )
+        included = _included(costs, bool(certificate.get("column_prices")))
+        words += "; no tree of this scope saves more" + included.replace(" with", " after the price of", 1)
     return f"{words}."
 
 

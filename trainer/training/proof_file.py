@@ -92,6 +92,9 @@ def _proof(
     if solution.goal is not None:
         words = "The proof steps count the errors of all rows, and something else is maximised here."
         raise NotProved(f"{words} A check searches these trees by itself, as far as that takes seconds.")
+    if problem.column_prices:
+        words = "The proof steps know errors and leaves, and no prices of columns."
+        raise NotProved(f"{words} A check searches these trees by itself, as far as that takes seconds.")
     if method.proof is ProofKind.HYPERPLANES:
         known = None if solution.proof is None else solution.proof(stop)
         found = known or planes_proof(problem, settings, Fraction(solution.bound), stop)

@@ -17,7 +17,7 @@ import numpy as np
 
 from trainer.certificate import OPTIMAL_GAP, Certificate, Evidence, Guarantee, Progress, Status, relative_gap
 from trainer.data.column_statistics import describe_columns
-from trainer.data.costs import RowCosts
+from trainer.data.costs import CostTerm, RowCosts
 from trainer.data.folds import Folds, assign_folds, check_evaluation, holdout, rows_record
 from trainer.data.integer_weights import rounding_error
 from trainer.data.problem import Problem
@@ -116,6 +116,7 @@ def train(
     monitor = Monitor(limits_of(settings), sink)
     if on_start is not None:
         on_start(monitor)
+    asked = settings
     problem, settings, size = settle_size(method, problem, settings, monitor)
     tree, certificate, solution = fit(method, problem, settings, monitor, request.left)
     monitor.report(
@@ -131,7 +132,6 @@ def train(
     if folds is not None and (monitor.cancelled or request.left is not None):
         folds = None
     if folds is not None:
-        asked = method.settings(request.parameters)
         metrics["cross_validation"], trees, questions = _cross_validate(method, request, asked, monitor, folds)
         small = sum(len(one.nodes) for one in trees) <= MAX_FOLD_NODES
         fold_trees = [nodes_of_fold(one) for one in trees] if small else None
@@ -316,6 +316,7 @@ def certify(
         goal=None if solution.goal is None else solution.goal.to_json(),
         unproved=solution.unproved,
         note=solution.note,
+        column_prices=price_record(problem, tree),
         costs=None if problem.costs is None else cost_record(problem, problem.costs, tree, bound),
         weights=weight_record(problem, tree),
         weight_error=_weight_error(problem),
@@ -339,6 +340,20 @@ def _weight_error(problem: Problem) -> float:
     return rounding_error(weights.given, weights.values)
 
 
+def price_record(problem: Problem, tree: Tree) -> dict[str, Any] | None:
+    """Return what a certificate states about prices of columns: each price, the weight of the rows that pay it, and the sum."""
+    if not problem.column_prices:
+        return None
+    names = problem.table.names
+    paid = problem.paid_weights(tree)
+    return {
+        "unit": "" if problem.costs is None else problem.costs.matrix.unit,
+        "prices": {names[j]: str(CostTerm(factor=price)) for j, price in problem.column_prices.items()},
+        "paid": {names[j]: weight for j, weight in paid.items()},
+        "cost": float(problem.column_cost(tree)),
+    }
+
+
 def cost_record(problem: Problem, costs: RowCosts, tree: Tree, bound: float | None) -> dict[str, Any]:
     """Return what a certificate states about costs, in their unit.
 
@@ -349,7 +364,7 @@ def cost_record(problem: Problem, costs: RowCosts, tree: Tree, bound: float | No
     price = costs.price_of(problem.leaf_penalty)
     least = None if bound is None else costs.cost_of(Fraction(bound))
     if bound is not None and bound <= problem.objective(tree):  # not rounded: the tree meets the bound
-        least = cost + price * tree.n_leaves
+        least = cost + price * tree.n_leaves + problem.column_cost(tree) / costs.step
     return {
         "unit": costs.matrix.unit,
         "costs": costs.matrix.to_json(),

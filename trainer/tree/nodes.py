@@ -264,6 +264,16 @@ class Tree:
             paths[leaf.id, : len(path)] = path
         return paths[self.apply(X)]
 
+    def asked_columns(self) -> np.ndarray:
+        """Return whether the path to a node asks a column, bool (nodes, columns)."""
+        asked = np.zeros((len(self.nodes), len(self.schema)), bool)
+        for v in self.branches:  # a parent comes before its children
+            assert v.split is not None
+            asked[v.left] = asked[v.id]
+            asked[v.left, list(v.split.used)] = True
+            asked[v.right] = asked[v.left]
+        return asked
+
     def path_to(self, node: int) -> list[int]:
         """Node ids from the root to `node`, both included."""
         path = [node]

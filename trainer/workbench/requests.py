@@ -86,6 +86,12 @@ def _refuse_other_goals(settings: Settings) -> None:
         raise ParameterError(
             {"costs": "wishes and good trees count errors. Leave the costs out, or train without wishes."}
         )
+    if settings.get("column_price"):
+        raise ParameterError(
+            {
+                "column_price": "wishes and good trees know no prices of columns. Leave them out, or train without wishes."
+            }
+        )
     if goal := count_goal(settings):
         name = GOAL_NAMES[goal]
         raise ParameterError(

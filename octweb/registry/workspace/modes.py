@@ -20,7 +20,7 @@ from octweb.registry.workspace.tabs import inspector
 from octweb.registry.workspace.trying import follow, try_it
 from trainer.convert.source import METHOD
 from trainer.registry import editable_ids
-from trainer.training.claims import goal_sentence, goal_words
+from trainer.training.claims import goal_sentence, goal_words, price_sentence
 from trainer.training.unseen import unseen_words
 from trainer.tree.render.names import LEGEND_LENGTH, short_names
 from trainer.tree.render.outline import tree_outline
@@ -86,6 +86,7 @@ def _performance(scene: ModelScene) -> dict[str, Any]:
         "costs": costs.costs(scene, part),
         "money": performance.money(scene),
         "goal": performance.goal_of(scene, part),
+        "price_sentence": price_sentence(scene.file.certificate),
         "positive": positive,
         "looked_for": scene.tree.classes[positive],
         "classes": scene.tree.classes,
@@ -108,6 +109,7 @@ def _proof(scene: ModelScene) -> dict[str, Any]:
         "claims": claims(model),
         "goal_words": goal_words(certificate),
         "goal_sentence": goal_sentence(certificate, scene.file.parameters),
+        "price_sentence": price_sentence(certificate),
         "checked": check_again(model) if scene.inside else None,
         "splits": page.splits(model),
         "reach": reach_of(model),

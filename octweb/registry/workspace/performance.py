@@ -75,11 +75,12 @@ def money(scene: ModelScene) -> dict[str, Any] | None:
     stated = scene.file.certificate.get("costs")
     if not stated:
         return None
+    priced = bool(scene.file.certificate.get("column_prices"))
     kinds = (("test", "unseen rows"), ("train", "training rows"))
     measured = [(words, scene.file.metrics.get(name) or {}) for name, words in kinds]
     return {
         "unit": stated["unit"],
-        "sentence": f"{saving_sentence(scene.file.certificate)} {cost_sentence(stated)}",
+        "sentence": f"{saving_sentence(scene.file.certificate)} {cost_sentence(stated, priced=priced)}",
         "constant": stated["best_constant"]["answer"],
         "costs": [
             {"true": true, "answer": answer, "cost": text}

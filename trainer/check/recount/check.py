@@ -43,6 +43,7 @@ from trainer.check.recount.trees.crossed import crossed
 from trainer.check.recount.trees.empty import check_empty_cells
 from trainer.check.recount.trees.grouped import grouped
 from trainer.check.recount.trees.members import questions_asked
+from trainer.check.recount.trees.prices import charges_of, check_prices, column_cost, lost_share
 from trainer.check.recount.wishes import check_wishes
 from trainer.errors import ModelFileError
 
@@ -122,9 +123,11 @@ def _of_tree(model: dict[str, Any], data: TableRows, proof: Path | None) -> list
     leaf, counts = count_nodes(model, nodes, rows)
     costs = answer_costs(model, rows)
     value = tree_objective(model, counts) if costs is None else cost_objective(model, costs, leaf)
+    value -= lost_share(column_cost(model, rows, leaf), rows, costs)
     found = [node_counts(nodes, counts), *objective(model, counts, value)]
     found += [
         *check_costs(model, rows, costs, leaf),
+        *check_prices(model, rows, costs, leaf),
         *check_empty_cells(model, nodes, rows),
         *metrics(model, data, counts),
         *weight_counts(model, data, leaf),
@@ -147,7 +150,7 @@ def _of_tree(model: dict[str, Any], data: TableRows, proof: Path | None) -> list
     shown, errors = ([], ()) if proof is None else of_proof(seen, searched, proof)
     proved = {f.claim for f in shown if f.verdict == "proved"}
     own = [
-        *claims.check_bound(seen, searched, proved),
+        *claims.check_bound(seen, searched, proved, charges_of(model, costs)),
         *claims.wishes(model, rows),
         *splits(model, rows, counts),
         *claims.evidence(seen, searched, errors),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from fractions import Fraction
 from typing import Any
 
@@ -31,7 +31,7 @@ ASIDE = "solver solver_version seconds nodes cuts warm_start_objective unproved 
 PARTS = """format format_version version name method target classes columns nodes parameters metrics certificate fingerprint rows
     reading training_rows contract sizes"""
 CERTIFICATE = """method guarantee status objective bound gap mip_gap scope splits_proved splits correct n leaves depth leaf_penalty evidence
-    coefficient_penalty goal wishes optimum costs weights counts"""
+    coefficient_penalty goal wishes optimum costs column_prices weights counts"""
 SETS = "train test cross_validation"
 METRICS = "n correct accuracy confusion folds finished ended accuracies deviation leaves groups interval by_fold rows"
 ROWS = "used held_out folds weights fold_trees fold_questions costs group time weight"
@@ -39,6 +39,7 @@ COLUMN = "name kind categories missing unit special decimals change_unit fill fi
 COST_METRICS = "cost cost_per_row constant_cost cost_confusion cost_interval saved_interval"
 COSTS = "unit costs step rounding_error cost cost_per_row floor leaf_price best_constant least"
 WEIGHTS = "column step rows correct_rows"
+COLUMN_PRICES = "unit prices paid cost"
 GOAL = "positive maximise weight sensitivity specificity"
 WISH = "wish price reason"
 OPTIMUM = "objective bound proved"
@@ -187,9 +188,15 @@ def optimal(model: dict[str, Any], bound: list[Finding], value: Fraction) -> lis
     return [proof_finding("optimal", "proved", "It rests on the bound, which the tree meets.")]
 
 
-def check_bound(model: dict[str, Any], rows: ModelTable, proved: Set[str] = frozenset()) -> list[Finding]:
+def check_bound(
+    model: dict[str, Any],
+    rows: ModelTable,
+    proved: Set[str] = frozenset(),
+    charges: Mapping[int, Fraction] | None = None,
+) -> list[Finding]:
     """The bound compared with what is known of every tree, with trees that are found here, and with a plain search.
 
+    `charges`: what a unit of weight pays for a column.
     There is no search for what is among the claims `proved` by a proof: it would find nothing better.
     """
     certificate = model["certificate"]
@@ -219,7 +226,7 @@ def check_bound(model: dict[str, Any], rows: ModelTable, proved: Set[str] = froz
             return [_bound_finding("proved", f"{words}: no tree exceeds {float(proof):.12g}.", proof)]
     if "bound" in proved:
         return []
-    found, why = small.best(model, rows)
+    found, why = small.best_priced(model, rows, charges) if charges else small.best(model, rows)
     if found is None:
         return [_bound_finding("cannot be judged", f"Not contradicted; not solved again: {why}.")]
     words = f"A plain search {'' if found.whole else 'of a part of the space '}finds {float(found.value):.12g}"
@@ -342,7 +349,8 @@ def unknown(model: dict[str, Any]) -> list[Finding]:
 def _in_certificate(certificate: dict[str, Any]) -> list[Place]:
     """The parts of a certificate that are lists or objects, and what may be in each; what a search tells of itself is told as a whole."""
     named = (("goal ", certificate.get("goal"), GOAL), ("optimum ", certificate.get("optimum"), OPTIMUM),
-             ("costs ", certificate.get("costs"), COSTS), ("weights ", certificate.get("weights"), WEIGHTS))  # fmt: skip
+             ("costs ", certificate.get("costs"), COSTS), ("weights ", certificate.get("weights"), WEIGHTS),
+             ("column_prices ", certificate.get("column_prices"), COLUMN_PRICES))  # fmt: skip
     found = [(place, own or {}, known) for place, own, known in named]
     found += [("wishes ", wish, WISH) for wish in certificate.get("wishes") or ()]
     for part in certificate.get("evidence") or ():

@@ -44,7 +44,7 @@ METHODS = {
     "oc1": ("heuristic", "tslm", f"{GROWN} restarts jumps cycle"),
     "bivariate": ("splits", "tslm", f"{GROWN} split_gap split_time_limit bound branching order"),
     "exact": ("tree", "tism", "leaf_penalty max_leaves min_leaf forbidden class_weight optimal_trees max_columns recall "
-              f"forbidden_pairs binarise bins extra_thresholds {COSTS} {GOALS}"),
+              f"forbidden_pairs binarise bins extra_thresholds {COSTS} {GOALS} column_price"),
     "exact-numeric": ("tree", "tsm", f"leaf_penalty class_weight mip_gap {COSTS} {GOALS}"),
     "flowoct": ("tree", "tism", f"{MIP} leaf_penalty paper_lambda strengthening"),
     "bendoct": ("tree", "tism", f"{MIP} leaf_penalty paper_lambda root_cuts"),

@@ -25,6 +25,7 @@ from trainer.families.exact.search.constrained import solve_constrained
 from trainer.families.exact.search.constraints import KEEP, LIMITS, exact_constraints
 from trainer.families.exact.search.frontier import FrontierPoint, cheapest_point, count_leaves, solve_frontier
 from trainer.families.exact.search.pareto import Constraints
+from trainer.families.exact.search.priced import ColumnPrices, solve_priced
 from trainer.families.exact.search.search import ExactSearch
 from trainer.families.exact.search.solve import ExactOptions, ExactResult, solve_binary
 from trainer.families.exact.workbench import exact_bench
@@ -34,6 +35,7 @@ from trainer.methods.base import (
     AUTO_LEAF_PENALTY,
     BINARISE,
     CLASS_WEIGHT,
+    COLUMN_PRICE,
     COMMON,
     DEPTH,
     EXTRA_THRESHOLDS,
@@ -67,7 +69,9 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     _check_optima(settings, constraints)
     further: list[dict[str, object]] = []
     points: list[FrontierPoint] = []
-    if constraints is not None:
+    if problem.column_prices:
+        found = _priced(problem, settings, monitor)
+    elif constraints is not None:
         found = _constrained(problem, settings, monitor, constraints)
     elif settings["max_leaves"]:
         found, points = _with_budget(problem, settings, monitor)
@@ -267,6 +271,25 @@ def _constrained(problem: Problem, settings: Settings, monitor: Monitor, constra
     )
 
 
+def _priced(problem: Problem, settings: Settings, monitor: Monitor) -> ExactResult:
+    """The best tree where asking columns has a price."""
+
+    def report(cost: Fraction, bound: Fraction, nodes: int) -> None:
+        monitor.report(incumbent=_objective(cost, problem), bound=_objective(bound, problem), nodes=nodes)
+
+    def improved(shape: Shape) -> None:
+        monitor.report(draft=_draft(problem, shape))
+
+    return solve_priced(
+        _binary_problem(problem, settings),
+        ColumnPrices(np.array([f.column for f in problem.binary.features]), problem.column_prices),
+        limits=_limits(settings, monitor),
+        options=_options(settings),
+        report=report,
+        improved=improved,
+    )
+
+
 def _check_optima(settings: Settings, constraints: Constraints | None) -> None:
     if settings["optimal_trees"] and (constraints is not None or settings["max_leaves"]):
         *others, last = LIMITS
@@ -390,6 +413,7 @@ METHOD = Method(
         AUTO_BINS,
         EXTRA_THRESHOLDS,
         *ANSWER_COSTS,
+        COLUMN_PRICE,
         *GOALS,
         *COMMON,
     ),
@@ -397,12 +421,12 @@ METHOD = Method(
     estimator="ExactTreeClassifier",
     proof=ProofKind.OWN,
     cost=CostModel(
-        seconds=_seconds, spread=0.5, search_bytes=_pair_bytes, unmodelled=("optimal_trees", "forbidden", *LIMITS)
+        seconds=_seconds, spread=0.5, search_bytes=_pair_bytes, unmodelled=("optimal_trees", "forbidden", "column_price", *LIMITS)
     ),
     precompile=({"depth": 4}, {"depth": 5}, {"max_leaves": 5}, {"recall": "a: 1"}, {"optimal_trees": 2}),
     workbench=WorkbenchSupport(build=exact_bench, overrides={"optimal_trees": 0}, good_trees=True),
     leaf_frontier=True,
-    sizes=SizeSearch(best=best_by_leaves, without=tuple(KEEP)),
+    sizes=SizeSearch(best=best_by_leaves, without=(*KEEP, "column_price")),
     chooses_bins=True,
     group=Group.RECOMMENDED,
     roles=(Role.ONE_PROVED,),

@@ -30,6 +30,7 @@ from trainer.registry import METHODS, get
 from trainer.training.claims import (
     cost_sentence,
     goal_sentence,
+    price_sentence,
     reward_sentence,
     size_sentence,
     splits_words,
@@ -211,7 +212,9 @@ class Command(TrainingCommand):
             self.stdout.write(weight_sentence(model.certificate))
         if c.costs is not None:
             earns = f"{reward_sentence(summary)} " if "reward" in summary else ""
-            self.stdout.write(f"{summary['claim']}. {earns}{cost_sentence(c.costs)}")
+            self.stdout.write(f"{summary['claim']}. {earns}{cost_sentence(c.costs, priced=bool(c.column_prices))}")
+        if sentence := price_sentence(model.certificate):
+            self.stdout.write(sentence)
         if sentence := goal_sentence(model.certificate, model.parameters):
             self.stdout.write(sentence)
         if model.sizes is not None:

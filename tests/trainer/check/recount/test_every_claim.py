@@ -34,7 +34,7 @@ CERTIFICATE = {
     "leaves": "leaves", "depth": "depth", "leaf_penalty": PRICES, "coefficient_penalty": PRICES, "goal": "required shares",
     "nodes": TOLD, "cuts": TOLD, "seconds": TOLD, "solver": TOLD, "solver_version": TOLD, "warm_start_objective": TOLD,
     "unproved": TOLD, "note": TOLD, "weight_error": TOLD, "unseen_looks": TOLD, "single_question": TOLD, "wishes": "wish ", "optimum": "optimum without wishes",
-    "costs": "costs", "weights": "weights", "counts": "",
+    "costs": "costs", "column_prices": "column prices", "weights": "weights", "counts": "",
 }  # fmt: skip
 OWN_LINE = {"dynamic-programming", "interval-pruning", "wishes", "leaf-frontier", "coefficient-frontier", "frontier"}
 EVIDENCE = {
@@ -49,6 +49,7 @@ PARAMETERS = {
     "coefficient_penalty": PRICES, "class_weight": "counts", "goal": PRICES, "sensitivity": "required shares", "specificity": "required shares",
     "negative_weight": "required shares", "mip_gap": "status", "impurity": "impurity", "then_fewest": BEST,
     "test_share": "rows held out", "folds": "folds", "unseen_missing": "empty cells", "costs": "costs", "cost_unit": "costs",
+    "column_price": "column prices",
 }  # fmt: skip
 
 
@@ -76,6 +77,8 @@ CASES = [
     ("exact", {"recall": "a: 0.5", "forbidden_pairs": "length+width", "max_columns": 2, "optimal_trees": 0}, 0.0),
     ("exact", {"optimal_trees": 3, "class_weight": "balanced"}, 0.0),
     ("exact", {"costs": "a>b=5; b>c=0.2*length", "cost_unit": "EUR", "leaf_penalty": 0.01}, 0.25),
+    ("exact", {"column_price": "length=0.01; colour=0.02"}, 0.0),
+    ("exact", {"goal": "f1", "positive": "a", "leaf_penalty": 0.01}, 0.0),
     ("flowoct", {"monotone": "length up", "time_limit": 3.0}, 0.0),
     ("bendoct", {"fairness": "opportunity", "fairness_column": "flag", "fairness_delta": 0.4, "time_limit": 3.0}, 0.0),
     ("cut-h", {"then_fewest": True, "first_trees": "none", "search_seconds": 0.5}, 0.0),

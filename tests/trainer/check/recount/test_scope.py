@@ -54,6 +54,7 @@ NOT_RESTRICTING = OF_THE_SEARCH | {
     "leaf_penalty",
     "class_weight",
     "goal",
+    "column_price",
     "negative_weight",
     "coefficient_penalty",
     "unseen_missing",

@@ -6,7 +6,7 @@ A tree that is found in a part of the space refutes a bound that lies below it; 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -24,6 +24,7 @@ from trainer.check.recount.restrictions import not_searched
 from trainer.check.recount.search import subset_trees
 from trainer.check.recount.search.exhaustive_search import ExhaustiveSearch, SearchTooLarge
 from trainer.check.recount.search.optima import Optima
+from trainer.check.recount.search.priced import PricedTrees
 from trainer.check.recount.search.topology_search import TopologySearch
 from trainer.check.recount.trees.counts import goal_value, penalty
 
@@ -74,6 +75,20 @@ def best(model: dict[str, Any], rows: ModelTable) -> tuple[SearchResult | None, 
         return None, "no tree within the restrictions was found in the part of the space that can be searched"
     value = Fraction(-1) if cost is None else 1 + extra - cost / n
     return SearchResult(value, whole and all_of_it), "it is too large for a plain search"
+
+
+def best_priced(
+    model: dict[str, Any], rows: ModelTable, charges: Mapping[int, Fraction]
+) -> tuple[SearchResult | None, str]:
+    """The same where a unit of weight pays for the columns that it is asked."""
+    space = _full_space(model, rows, penalty(model))
+    if space is None or space.max_columns is not None or space.max_leaves is not None:
+        return None, "trees with these restrictions are not part of the search with prices of columns"
+    try:
+        least = PricedTrees(space, charges, VISITS).least(space.depth)
+    except SearchTooLarge:
+        return None, "it is too large for a plain search with prices of columns"
+    return SearchResult(1 - least / int(rows.weights.sum()), True), ""
 
 
 def optimum_without(model: dict[str, Any], rows: ModelTable, dropped: Sequence[int]) -> Fraction | None:

@@ -104,7 +104,7 @@ def answer_costs(model: dict[str, Any], rows: ModelTable) -> AnswerCosts | None:
         return None
     blocks = list(_blocks(model, terms, rows) if terms else _own_blocks(rows))
     classes = len(model["classes"])
-    even = int(active_parameter(model, "min_leaf") or 1) > 1
+    even = int(active_parameter(model, "min_leaf") or 1) > 1 or bool(active_parameter(model, "column_price"))
     common = math.lcm(*(level.denominator for *_, levels, place in blocks if len(place) for level in levels))
     steps = [Fraction(1, common)] if common <= MOST_COST else []
     steps += [step for step in (Fraction(10) ** k for k in EXPONENTS) if step * common > 1]
@@ -233,9 +233,10 @@ def leaf_scale(costs: AnswerCosts | None) -> Fraction:
 
 def searched_model(model: dict[str, Any], costs: AnswerCosts | None) -> dict[str, Any]:
     """The model as the search of the copies sees it: with the weight of the copies of a smallest leaf."""
-    if costs is None or not costs.even:
+    rows = int(active_parameter(model, "min_leaf") or 1)
+    if costs is None or not costs.even or rows == 1:
         return model
-    least = costs.leaf_size(int(active_parameter(model, "min_leaf") or 1))
+    least = costs.leaf_size(rows)
     return model | {"parameters": model["parameters"] | {"min_leaf": least}}
 
 

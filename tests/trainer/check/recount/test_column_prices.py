@@ -1,0 +1,138 @@
+"""Prices of columns in model files: honest files are proved, and lies about prices are refuted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.trainer.check.recount.files import findings, trained
+from tests.trainer.check.recount.test_goals import _file
+from tests.trainer.test_column_prices import priced_text, random_prices
+from tests.trainer.test_goal import random_case
+from trainer.check.recount import verdict, verify
+from trainer.errors import ModelFileError
+
+PRICES = "length=0.4; colour=0.1; flag=0"
+COSTS = {"costs": "a>b=5; b>a=0.2*length; c>c=1", "cost_unit": "EUR"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("files")
+
+
+def verdict_of(document, data, tmp_path):
+    """The verdict on a document; one that cannot be read is refused, which is no verdict that it holds."""
+    try:
+        return verdict(findings(document, data, tmp_path))
+    except ModelFileError:
+        return "refuted"
+
+
+@pytest.mark.parametrize("asked", [{}, COSTS, {"min_leaf": 5, "leaf_penalty": 0.01}, COSTS | {"min_leaf": 5}])
+def test_honest_file_with_prices_is_proved(folder, tmp_path, asked):
+    document, data = trained(folder, "exact", column_price=PRICES, test_share=0.25, bins=4, **asked)
+    said = findings(document, data, tmp_path)
+    assert verdict(said) == "proved", [f for f in said if f.verdict != "recounted"]
+    assert "column prices" in {f.claim for f in said if f.verdict == "recounted"}
+
+
+def other_parameter(text):
+    def change(document):
+        document["parameters"]["column_price"] = text
+
+    return change
+
+
+def stated(name, value):
+    def change(document):
+        document["certificate"]["column_prices"][name] = value
+
+    return change
+
+
+def paid_less(document):
+    paid = document["certificate"]["column_prices"]["paid"]
+    name = max(paid, key=paid.get)
+    paid[name] -= 1
+
+
+def no_prices(document):
+    document["certificate"].pop("column_prices")
+
+
+def without_all_prices(document):
+    document["parameters"]["column_price"] = ""
+    no_prices(document)
+
+
+def higher_objective(document):
+    document["certificate"]["objective"] += 0.01
+    document["certificate"]["bound"] += 0.01
+
+
+def lower_bound(document):
+    document["certificate"]["bound"] -= 0.01
+
+
+def goal(document):
+    document["parameters"]["goal"] = "f1"
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        other_parameter("length=0.3; colour=0.1"), other_parameter("width=0.4"), other_parameter("length"), other_parameter("length=-1"),
+        other_parameter("height=0.4"), stated("unit", "USD"), stated("prices", {}), stated("cost", 0.1), stated("paid", {}), paid_less,
+        no_prices, without_all_prices, higher_objective, lower_bound, goal,
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("asked", [{}, COSTS])
+def test_lie_about_prices_is_refuted(folder, tmp_path, lie, asked):
+    document, data = trained(folder, "exact", column_price="length=0.05; colour=0.02", test_share=0.25, bins=4, **asked)
+    assert verdict_of(document, data, tmp_path) == "proved"
+    assert sum(document["certificate"]["column_prices"]["paid"].values()) > 0
+    lie(document)
+    assert verdict_of(document, data, tmp_path) == "refuted"
+
+
+def test_prices_of_a_file_without_them_are_refuted(folder, tmp_path):
+    document, data = trained(folder, "exact", column_price=PRICES, bins=4)
+    plain, data = trained(folder, "exact", bins=4)
+    plain["certificate"]["column_prices"] = document["certificate"]["column_prices"]
+    assert verdict_of(plain, data, tmp_path) == "refuted"
+
+
+def test_tree_that_ignores_prices_is_refuted_as_the_best(folder, tmp_path):
+    """A file that is consistent in itself: the tree of fewest errors with what its columns cost."""
+    best, data = trained(folder, "exact", column_price="length=0.05; colour=0.02", bins=4)
+    document, data = trained(folder, "exact", bins=4)
+    document["parameters"]["column_price"] = "length=0.05; colour=0.02"
+    document["certificate"]["evidence"] = []
+    document["certificate"]["column_prices"] = {"unit": "", "prices": {"length": "0.05", "colour": "0.02"}}
+    asked = {"length": 0, "colour": 0}
+    paid = {0: set()}
+    for node in document["nodes"]:
+        own = paid[node["id"]]
+        if "split" in node:
+            paid[node["left"]] = paid[node["right"]] = own | {node["split"]["feature"]}
+        else:
+            for name in asked:
+                asked[name] += sum(node["counts"]) * (name in own)
+    cost = 0.05 * asked["length"] + 0.02 * asked["colour"]
+    n = sum(document["nodes"][0]["counts"])
+    document["certificate"]["column_prices"] |= {"paid": asked, "cost": cost}
+    document["certificate"]["objective"] -= cost / n
+    document["certificate"]["bound"] = document["certificate"]["objective"]
+    assert document["certificate"]["objective"] < best["certificate"]["objective"]
+    said = findings(document, data, tmp_path)
+    assert next(f for f in said if f.verdict == "refuted").claim == "bound"
+
+
+def test_random_honest_files_with_prices_are_proved(tmp_path, count):
+    for seed in range(6 * count):
+        table, labels, _, parameters = random_case(seed)
+        text = priced_text(random_prices(np.random.default_rng(seed), table.names), table.names)
+        _file(table, labels, parameters | {"column_price": text}, tmp_path)
+        said = verify(tmp_path / "model.json", tmp_path / "rows.csv")
+        assert verdict(said) == "proved", (seed, [f for f in said if f.verdict not in ("recounted", "proved")])

@@ -1,0 +1,180 @@
+"""Prices of asking columns: `exact` against all trees, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tests.trainer.test_costs import has_choice, text_of, weighted_costs
+from tests.trainer.test_costs import random_case as costs_case
+from tests.trainer.test_goal import ALL_THRESHOLDS, random_case
+from trainer import make_classifier
+from trainer.certificate import Limits, Status
+from trainer.data.column_prices import read_column_prices
+from trainer.errors import ParameterError
+from trainer.methods.monitor import Monitor
+from trainer.registry import get
+from trainer.solver_common.problem_setup import pose
+from trainer.training.run import TrainRequest, fit, train
+
+
+def least_cost(answers, columns, prices, costs, weights, depth, price, least=1):
+    """The least cost of all trees over answers (rows, questions) that ask `columns`; rows pay `prices` once for a column."""
+    known = {}
+
+    def best(rows, height, paid):
+        key = rows.tobytes(), height, paid
+        if key not in known:
+            found = min(costs[rows].sum(axis=0)) + price
+            size = int(weights[rows].sum())
+            for q in range(answers.shape[1]) if height else ():
+                yes = answers[rows, q]
+                if min(weights[rows[yes]].sum(), weights[rows[~yes]].sum()) < least:
+                    continue
+                column = int(columns[q])
+                charge = 0 if column in paid else prices.get(column, Fraction(0)) * size
+                inner = paid | {column}
+                found = min(found, charge + best(rows[yes], height - 1, inner) + best(rows[~yes], height - 1, inner))
+            known[key] = found
+        return known[key]
+
+    return best(np.arange(len(costs)), depth, frozenset())
+
+
+def cost_of(tree, table, prices, costs, weights, price):
+    """What a tree costs, walked row by row."""
+    matrix = table.matrix()
+    total = price * tree.n_leaves
+    leaf = tree.apply(matrix)
+    for i, path in enumerate(tree.decision_path(matrix).tolist()):
+        asked = {j for v in path if v >= 0 and tree.nodes[v].split for j in tree.nodes[v].split.used}
+        total += sum((prices.get(j, Fraction(0)) for j in asked), Fraction(0)) * int(weights[i])
+        total += costs[i, tree.labels[leaf[i]]]
+    return total
+
+
+def random_prices(rng, columns):
+    """Prices by column: zeros, equal ones and columns without a price occur."""
+    texts = rng.choice(["", "0", "0.1", "0.1", "0.25", "0.03", "1.5"], len(columns))
+    return {j: str(text) for j, text in enumerate(texts) if text}
+
+
+def priced_text(prices, names):
+    return "; ".join(f"{names[j]}={text}" for j, text in prices.items())
+
+
+def questions_of(table, labels, weights):
+    encoding = pose(table, labels, get("exact").settings(ALL_THRESHOLDS), weights=weights).binary
+    return encoding.bits(table).astype(bool), np.array([f.column for f in encoding.features])
+
+
+@pytest.mark.parametrize("with_costs", [False, True])
+def test_least_priced_cost_is_found_and_proved(with_costs, count):
+    """Tables with ties, equal rows, constant columns, empty cells, weights, penalties and smallest leaves."""
+    for seed in range(12 * count):
+        if with_costs:
+            table, labels, weights, answer_costs, parameters = costs_case(seed, rows=14)
+            costs = weighted_costs(table, labels, weights, answer_costs)
+            if not has_choice(costs):
+                continue
+            parameters |= {"costs": text_of(answer_costs)}
+        else:
+            table, labels, weights, parameters = random_case(seed)
+            counted = np.ones(len(labels.codes), int) if weights is None else weights
+            wrong = labels.codes[:, None] != np.arange(len(labels.classes))
+            costs = np.array([[Fraction(int(w) * int(e)) for e in row] for w, row in zip(counted, wrong, strict=True)])
+        counted = np.ones(len(labels.codes), int) if weights is None else weights
+        rng = np.random.default_rng(seed)
+        parameters |= ALL_THRESHOLDS | {"depth": int(rng.integers(1, 5 if seed % 7 == 0 else 4))}
+        if seed % 4 == 0:
+            parameters["min_leaf"] = 2 + seed % 3
+        texts = random_prices(rng, table.names)
+        prices = {j: Fraction(text) for j, text in texts.items()}
+        penalty = Fraction(str(parameters["leaf_penalty"]))
+        price = penalty * (min(costs.sum(axis=0)) if with_costs else int(counted.sum()))
+        try:
+            request = TrainRequest(
+                table=table, labels=labels, method="exact", weights=weights,
+                parameters=parameters | {"column_price": priced_text(texts, table.names)},
+            )  # fmt: skip
+            result = train(request)
+        except ParameterError as error:
+            assert "leaf_penalty" in error.errors  # noqa: PT017
+            continue
+        answers, columns = questions_of(table, labels, weights)
+        wanted = least_cost(
+            answers, columns, prices, costs, counted, parameters["depth"], price, parameters.get("min_leaf", 1)
+        )
+        found = cost_of(result.tree, table, prices, costs, counted, price)
+        assert found == wanted, (seed, parameters, texts)
+        assert result.certificate.status == Status.OPTIMAL
+        assert result.certificate.bound == result.certificate.objective
+        if with_costs:
+            assert result.certificate.costs["least"] == pytest.approx(float(wanted), abs=1e-9)
+        elif any(prices.values()):
+            assert result.certificate.objective == pytest.approx(1 - float(wanted / int(counted.sum())), abs=1e-12)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(3)
+    X = rng.integers(0, 2, (150, 6))
+    return X, (X[:, 0] & X[:, 1]) | (rng.random(150) < 0.1)
+
+
+def test_price_of_zero_changes_nothing(rows):
+    plain = make_classifier("exact", depth=3).fit(*rows)
+    free = make_classifier("exact", depth=3, column_price="x0=0").fit(*rows)
+    assert free.tree_.to_json() == plain.tree_.to_json()
+    assert free.certificate_.evidence == plain.certificate_.evidence
+    assert free.certificate_.column_prices is None
+
+
+def test_certificate_states_who_pays(rows):
+    model = make_classifier("exact", depth=2, column_price={"x0": 0.05, "x1": 0.1, "x5": 3}).fit(*rows)
+    stated = model.certificate_.column_prices
+    assert stated["prices"] == {"x0": "0.05", "x1": "0.1", "x5": "3"}
+    assert stated["paid"]["x0"] == 150
+    assert stated["paid"]["x5"] == 0
+    assert stated["cost"] == pytest.approx(0.05 * 150 + 0.1 * stated["paid"]["x1"])
+    lost = (150 - model.certificate_.correct + stated["cost"]) / 150
+    assert model.certificate_.objective == pytest.approx(1 - lost)
+
+
+def test_stopped_search_with_prices_has_a_valid_bound(rows):
+    model = make_classifier("exact", depth=4, column_price="x0=0.05; x1=0.1")
+    best = model.fit(*rows).certificate_.objective
+    problem, settings, _ = model._problem(*rows, None)
+    _, certificate, _ = fit(get("exact"), problem, settings, Monitor(Limits(time=0.0)))
+    assert certificate.objective <= best <= certificate.bound
+
+
+@pytest.mark.parametrize(
+    ("asked", "name", "words"),
+    [
+        ({"column_price": "lab=3"}, "column_price", "not a column"),
+        ({"column_price": "x0"}, "column_price", "names no column and price"),
+        ({"column_price": "x0=cheap"}, "column_price", "has no price"),
+        ({"column_price": "x0=-1"}, "column_price", "not negative"),
+        ({"column_price": "x0=1; x0=2"}, "column_price", "named twice"),
+        ({"column_price": '{"x0": '}, "column_price", "not JSON"),
+        ({"column_price": "x0=1", "max_leaves": 3}, "max_leaves", "not possible with prices"),
+        ({"column_price": "x0=1", "goal": "f1"}, "goal", "not possible with prices"),
+        ({"column_price": "x0=1", "class_weight": "balanced"}, "class_weight", "not possible with prices"),
+        ({"column_price": "x0=1", "recall": "1: 0.5"}, "recall", "not possible with prices"),
+    ],
+)
+def test_prices_that_do_not_fit_are_refused(rows, asked, name, words):
+    with pytest.raises(ParameterError, match=words) as caught:
+        make_classifier("exact", depth=1, **asked).fit(*rows)
+    assert name in caught.value.errors
+
+
+def test_prices_are_read_as_text_and_json():
+    names = ("a", "b=c", "d;e")
+    assert read_column_prices("a=1.5; b=c=2", names) == {0: Fraction(3, 2), 1: Fraction(2)}
+    assert read_column_prices(json.dumps({"d;e": 0.1}), names) == {2: Fraction(1, 10)}
+    assert read_column_prices("", names) == {}

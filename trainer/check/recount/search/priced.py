@@ -1,0 +1,74 @@
+"""A plain search where asking columns has a price: all trees of a small space, by rows, height and paid columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+
+import numpy as np
+
+from trainer.check.proof.steps.parts import INFINITE_COST
+from trainer.check.proof.subject import ProofSpace
+from trainer.check.recount.search.exhaustive_search import SearchTooLarge
+
+
+class PricedTrees:
+    """The cheapest trees of parts of a space; `charges`: what a unit of weight pays for a column, in rows.
+
+    Raises SearchTooLarge beyond `most` parts.
+    """
+
+    def __init__(self, space: ProofSpace, charges: Mapping[int, Fraction], most: int) -> None:
+        used = np.flatnonzero(space.allowed)
+        self.X = space.X[:, used]
+        self.columns = space.column_of[used]
+        self.Y = np.where(space.labels[:, None] == np.arange(space.classes), space.weights[:, None], 0)
+        self.min_leaf = max(1, space.min_leaf)
+        self.left = most
+        self.unit = math.lcm(space.penalty.denominator, *(price.denominator for price in charges.values()))
+        self.leaf = int(space.penalty * self.unit)
+        self.charge = np.array([int(charges.get(int(j), Fraction(0)) * self.unit) for j in self.columns], object)
+        total = int(space.weights.sum())
+        if (
+            self.unit * total + (self.leaf << space.depth) + max(self.charge, default=0) * total * space.depth
+            >= INFINITE_COST
+        ):
+            raise SearchTooLarge
+        self.charge = self.charge.astype(np.int64)
+        self.known: dict[tuple[int, frozenset[int], bytes], int] = {}
+
+    def least(self, depth: int) -> Fraction:
+        """The least cost of a tree of all rows, in rows."""
+        return Fraction(self._least(np.arange(len(self.X)), depth, frozenset()), self.unit)
+
+    def _least(self, rows: np.ndarray, height: int, paid: frozenset[int]) -> int:
+        key = (height, paid, rows.tobytes())
+        if key not in self.known:
+            self.left -= 1
+            if self.left < 0:
+                raise SearchTooLarge
+            self.known[key] = self._searched(rows, height, paid)
+        return self.known[key]
+
+    def _searched(self, rows: np.ndarray, height: int, paid: frozenset[int]) -> int:
+        totals = self.Y[rows].sum(axis=0)
+        size = int(totals.sum())
+        best = self.unit * (size - int(totals.max())) + self.leaf
+        if not height:
+            return best
+        ones = self.X[rows].astype(np.int64).T @ self.Y[rows]
+        zeros = totals - ones
+        parts = (ones.sum(axis=1) >= self.min_leaf) & (zeros.sum(axis=1) >= self.min_leaf)
+        asked = np.where(np.isin(self.columns, list(paid)), 0, self.charge) * size
+        if height == 1:
+            errors = size - ones.max(axis=1) - zeros.max(axis=1)
+            cost = np.where(parts, self.unit * errors + 2 * self.leaf + asked, INFINITE_COST)
+            return min(best, int(cost.min(initial=INFINITE_COST)))
+        for q in np.flatnonzero(parts & (asked < best)).tolist():
+            inner = paid | {int(self.columns[q])} if self.charge[q] else paid
+            yes = self.X[rows, q].astype(bool)
+            cost = int(asked[q]) + self._least(rows[yes], height - 1, inner)
+            if cost < best:
+                best = min(best, cost + self._least(rows[~yes], height - 1, inner))
+        return best

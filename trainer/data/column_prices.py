@@ -1,0 +1,51 @@
+"""Prices of asking columns: 'lab_test=12.5', paid once by each row whose path asks the column."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+from trainer.data.cost_text import NUMBER
+from trainer.errors import ParameterError
+
+FORM = "Write 'lab_test=12.5; scan=40', or a JSON object of numbers by column"
+
+
+def read_column_prices(text: str, columns: tuple[str, ...]) -> dict[int, Fraction]:
+    """Return the price of each column that a text names, by the place of the column; exact decimals.
+
+    Raises ParameterError if the text cannot be read, or names an unknown column.
+    """
+    text = text.strip()
+    given = _from_json(text) if text.startswith("{") else [_pair(item, columns) for item in _items(text)]
+    found: dict[int, Fraction] = {}
+    for name, value in given:
+        if name not in columns:
+            raise ParameterError({"column_price": f"'{name[:80]}' is not a column. {FORM}."})
+        if not NUMBER.fullmatch(value):
+            raise ParameterError(
+                {"column_price": f"'{name}={value[:60]}' has no price. A price is a number that is not negative."}
+            )
+        if columns.index(name) in found:
+            raise ParameterError({"column_price": f"'{name}' is named twice. Leave one of the two out."})
+        found[columns.index(name)] = Fraction(value)
+    return found
+
+
+def _items(text: str) -> list[str]:
+    return [item.strip() for item in text.split(";") if item.strip()]
+
+
+def _pair(item: str, columns: tuple[str, ...]) -> tuple[str, str]:
+    name, sign, value = item.rpartition("=")
+    if not sign:
+        raise ParameterError({"column_price": f"'{item[:80]}' names no column and price. {FORM}."})
+    return name.strip(), value.strip()
+
+
+def _from_json(text: str) -> list[tuple[str, str]]:
+    try:
+        record = json.loads(text, parse_float=str, parse_int=str)
+    except (ValueError, RecursionError) as error:
+        raise ParameterError({"column_price": f"this is not JSON: {error}."}) from None
+    return [(name, str(value).strip()) for name, value in record.items()]
