@@ -113,6 +113,12 @@ def test_best_value_of_all_trees_is_found_and_proved(method, goal, count):
         assert certificate.status == Status.OPTIMAL
         assert certificate.goal["maximise"] == goal
         assert certificate.evidence[0]["kind"] == Evidence.GOAL_SEARCH
+        assert all(
+            a * fn + b * fp >= least
+            for most, a, b, least in certificate.evidence[0]["lines"]
+            for fn, fp, leaves in trees
+            if not most or leaves <= most
+        )
 
 
 def test_goal_within_most_leaves_is_the_best_of_these_trees(count):

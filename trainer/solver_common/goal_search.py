@@ -131,7 +131,9 @@ class GoalSearch:
         self.positives = int(problem.row_weights[is_positive].sum())
         self.negatives = int(problem.row_weights[~is_positive].sum())
         self.known: list[tuple[ErrorPair, int]] = []  # pairs of trees, with their leaves
-        self.searches = 0
+        self.lines: list[
+            tuple[int, Line]
+        ] = []  # most leaves of the trees, 0 for any number, and what no pair of theirs crosses
         self.nodes = 0
         self.encoded: int | None = None
         self.exhausted = False  # no finer weights are possible
@@ -154,7 +156,7 @@ class GoalSearch:
             encoded_features=self.encoded,
             solver="octweb",
             solver_version=VERSION,
-            evidence=({"kind": Evidence.GOAL_SEARCH, "searches": self.searches},),
+            evidence=({"kind": Evidence.GOAL_SEARCH, "lines": [[most, *line] for most, line in self.lines]},),
             goal=self.goal,
             note=OPEN if self.exhausted and not finished else "",
         )
@@ -197,6 +199,7 @@ class GoalSearch:
             line = self._search(direction, settings)
             if line is not None:
                 region = clip(region, line)
+                self.lines.append((leaves, line))
             self.monitor.report(
                 bound=float(max(self.incumbent.net, self._upper(region) - min(paid, 2 * self.problem.leaf_penalty))),
                 nodes=self.nodes,
@@ -233,7 +236,6 @@ class GoalSearch:
         priced = replace(self.problem, costs=costs, leaf_penalty=Fraction(0), warm_start=None)
         searched = replace(priced.searched, source=self.problem)  # its features are encoded once
         solution = self.method.solve(searched, searched_settings(priced, settings), _SearchMonitor(self.monitor))
-        self.searches += 1
         self.nodes += solution.nodes
         self.encoded = solution.encoded_features
         tree = priced.tree(simplify(priced.tree(solution.draft)))

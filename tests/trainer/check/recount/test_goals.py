@@ -10,6 +10,7 @@ import pytest
 from tests.trainer.check.recount.files import findings, trained
 from tests.trainer.test_goal import GOALS, random_case
 from trainer.check.recount import verdict, verify
+from trainer.check.recount.search import small
 from trainer.check.recount.trees.counts import goal_value
 from trainer.goal import Goal
 from trainer.training.run import TrainRequest, save, train
@@ -174,3 +175,21 @@ def test_checker_and_search_agree_on_values():
                     for goal in GOALS:
                         own = Goal(positive="yes", maximise=goal).value(tp, positives, tn, negatives)
                         assert goal_value({"maximise": goal}, tp, positives, tn, negatives)[0] == own
+
+
+@pytest.mark.parametrize("goal", GOALS)
+@pytest.mark.parametrize("penalty", [0, 0.02])
+def test_lines_prove_what_no_list_of_pairs_does(tmp_path, monkeypatch, goal, penalty, count):
+    """With lines the bound is proved without a list of all pairs; a lower bound is not proved by them."""
+    monkeypatch.setattr(small, "_best_counts", lambda model, rows, goal: None)
+    for seed in range(2 * count):
+        table, labels, _, _ = random_case(seed)
+        _file(table, labels, {"goal": goal, "leaf_penalty": penalty}, tmp_path)
+        said = verify(tmp_path / "model.json", tmp_path / "rows.csv")
+        assert verdict(said) == "proved", (seed, [f for f in said if f.verdict not in ("recounted", "proved")])
+        document = json.loads((tmp_path / "model.json").read_text())
+        document["certificate"]["evidence"] = [{"kind": "goal-search", "lines": []}]
+        (tmp_path / "model.json").write_text(json.dumps(document))
+        if document["certificate"]["objective"] + penalty * document["certificate"]["leaves"] < 1:
+            said = verify(tmp_path / "model.json", tmp_path / "rows.csv")
+            assert next(f for f in said if f.claim == "bound").verdict == "cannot be judged"

@@ -20,9 +20,11 @@ from trainer.check.proof.space.subsets import chosen_columns, subsets
 from trainer.check.proof.steps.counting import Counting
 from trainer.check.proof.steps.parts import INFINITE_COST
 from trainer.check.proof.subject import NoProof, ProofSpace
+from trainer.check.recount.findings import TOLERANCE
 from trainer.check.recount.restrictions import not_searched
 from trainer.check.recount.search import subset_trees
 from trainer.check.recount.search.exhaustive_search import ExhaustiveSearch, SearchTooLarge
+from trainer.check.recount.search.goal_lines import GoalLines
 from trainer.check.recount.search.optima import Optima
 from trainer.check.recount.search.priced import PricedTrees
 from trainer.check.recount.search.topology_search import TopologySearch
@@ -35,6 +37,8 @@ MOST_SETS = 40  # of columns
 # questions and depth of a part
 FEW = 60
 PART_DEPTH = 3
+MOST_LINES = 200  # of a goal
+MOST_GOAL_WEIGHT = 1 << 53
 MOST = 400  # questions beyond which no whole search is tried
 SAME_OBJECTIVE = QUESTIONS - {"binoct"}
 
@@ -114,13 +118,44 @@ def _wished(model: dict[str, Any], rows: ModelTable) -> ProofSpace:
 
 def _best_pair(model: dict[str, Any], rows: ModelTable, goal: dict[str, Any]) -> SearchResult | None:
     if goal["maximise"] in ("f1", "mcc"):
-        return _best_counts(model, rows, goal)
+        return _best_by_lines(model, rows, goal) or _best_counts(model, rows, goal)
     found = _listed_pairs(model, rows, goal["positive"])  # the search by categories has given up
     if found is None:
         return None
     positives, negatives, reached = found
     values = [goal_value(goal, tp, positives, tn, negatives) for tp, tn in reached]
     return SearchResult(max((value for value, kept in values if kept), default=Fraction(-1)), True)
+
+
+def _best_by_lines(model: dict[str, Any], rows: ModelTable, goal: dict[str, Any]) -> SearchResult | None:
+    """The best F1 or MCC that the lines of the file leave open, each searched again; None unless this is what the file claims."""
+    space = _full_space(model, rows, Fraction(0))
+    claimed = model["certificate"].get("bound")
+    if space is None or claimed is None or space.max_columns is not None or space.min_leaf > 1:
+        return None
+    k = model["classes"].index(goal["positive"])
+    weighed = GoalLines(goal, penalty(model), tuple(int(space.weights[space.labels == c].sum()) for c in (k, 1 - k)))
+    most = 1 << min(space.depth, 20)
+    most = most if space.max_leaves is None else min(most, space.max_leaves)
+    for leaves, a, b, _ in _lines(model):
+        factors = np.where(space.labels == k, a, b).astype(np.int64)
+        if max(a, b) * int(space.weights.sum()) >= MOST_GOAL_WEIGHT:
+            return None
+        limit = min(leaves or most, most)
+        own = replace(space, weights=space.weights * factors, max_leaves=limit if limit < 1 << space.depth else None)
+        least, whole = _searched(own)
+        if least is None or not whole:
+            return None
+        weighed.add(leaves, a, b, least)
+    top = weighed.top(most)
+    return SearchResult(top, True) if top <= exact(claimed) + TOLERANCE else None
+
+
+def _lines(model: dict[str, Any]) -> list[tuple[int, int, int, int]]:
+    """The lines that the file names: most leaves, costs of both kinds of errors, and the least sum; only costs are relied on."""
+    parts = [part for part in model["certificate"].get("evidence") or () if part.get("kind") == "goal-search"]
+    found = [tuple(map(int, line)) for part in parts for line in part.get("lines") or ()]
+    return [line for line in found if len(line) == 4 and min(line[1:3]) > 0][:MOST_LINES]  # type: ignore[misc]
 
 
 def _best_counts(model: dict[str, Any], rows: ModelTable, goal: dict[str, Any]) -> SearchResult | None:

@@ -158,7 +158,9 @@ def _goal(goal: dict[str, Any], classes: list[str], counts: Counts, nodes: Seque
     return goal_value(goal, tp, positives, tn, negatives)
 
 
-def goal_value(goal: dict[str, Any], tp: int, positives: int, tn: int, negatives: int) -> tuple[Fraction, bool]:
+def goal_value(
+    goal: dict[str, Any], tp: int | Fraction, positives: int, tn: int | Fraction, negatives: int
+) -> tuple[Fraction, bool]:
     """The maximised share, and whether the required ones are kept, with so many right of both classes."""
     found = {
         "sensitivity": Fraction(tp, positives) if positives else Fraction(1),
@@ -175,7 +177,7 @@ def goal_value(goal: dict[str, Any], tp: int, positives: int, tn: int, negatives
     return found[goal["maximise"]], kept
 
 
-def _matthews(difference: int, product: int) -> Fraction:
+def _matthews(difference: int | Fraction, product: int | Fraction) -> Fraction:
     """The difference over the root of the product, rounded to 30 digits; 0 for the root of nothing."""
     if not product:
         return Fraction(0)
