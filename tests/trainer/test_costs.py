@@ -24,7 +24,7 @@ CLASSES = "abcd"
 FREE = {
     "depth", "leaf_penalty", "max_leaves", "max_columns", "forbidden", "forbidden_pairs", "monotone", "binarise", "bins", "extra_thresholds", "mip_gap",
     "impurity", "pruning", "pruning_folds", "costs", "cost_unit", "goal", "positive", "column_price", "time_limit", "memory_limit", "threads", "seed", "unseen_missing",
-    "fairness_column", "fairness_class", "fairness_delta",
+    "fairness_column", "fairness_class", "fairness_delta", "restarts", "jumps", "cycle",
 }  # fmt: skip
 
 
@@ -197,7 +197,7 @@ def test_models_agree_with_all_trees_for_two_answers(method, count):
         assert result.certificate.status == Status.OPTIMAL
 
 
-@pytest.mark.parametrize("method", ["cart", "exact", "exact-numeric"])
+@pytest.mark.parametrize("method", ["cart", "oc1", "exact", "exact-numeric"])
 def test_errors_as_costs_give_the_tree_of_errors(method):
     for seed in range(6):
         table, labels, weights, _, parameters = random_case(seed)
@@ -212,7 +212,7 @@ def test_errors_as_costs_give_the_tree_of_errors(method):
         assert own.certificate.correct == plain.certificate.correct
 
 
-@pytest.mark.parametrize("method", ["cart", "exact", "exact-numeric"])
+@pytest.mark.parametrize("method", ["cart", "oc1", "exact", "exact-numeric"])
 def test_multiplied_costs_give_the_same_tree(method):
     def times(value):
         factor, star, column = value.partition("*")
@@ -234,7 +234,7 @@ def test_multiplied_costs_give_the_same_tree(method):
         assert many.certificate.costs["cost"] == pytest.approx(7 * one.certificate.costs["cost"])
 
 
-@pytest.mark.parametrize("method", ["cart", "exact", "exact-numeric"])
+@pytest.mark.parametrize("method", ["cart", "oc1", "exact", "exact-numeric"])
 def test_counts_and_accuracy_are_those_of_the_rows(method):
     table, labels, weights, costs, parameters = random_case(3)
     result = trained(method, table, labels, weights, costs | {("a", "b"): "9"}, **parameters)
@@ -309,14 +309,14 @@ def test_empty_cells_of_a_cost_column_are_named():
 def test_each_parameter_counts_rows_or_is_free_of_them(method):
     for parameter in get(method).parameters:
         free = FREE | ({"min_leaf"} if method == "exact" else set())  # the weights of its copies count rows
-        if method in ("cart", "exact", "exact-numeric") or parameter.counts_rows:
+        if method in ("cart", "oc1", "exact", "exact-numeric") or parameter.counts_rows:
             assert parameter.counts_rows != (parameter.name in free), parameter.name
 
 
 @pytest.mark.parametrize(
     ("method", "name", "value"),
     [
-        ("cart", "min_leaf", 2), ("exact", "class_weight", "balanced"), ("exact", "optimal_trees", 1), ("exact", "recall", "a: 0.5"),
+        ("cart", "min_leaf", 2), ("oc1", "min_leaf", 2), ("exact", "class_weight", "balanced"), ("exact", "optimal_trees", 1), ("exact", "recall", "a: 0.5"),
         ("cart", "min_node", 5), ("cart", "min_gain", 0.1), ("flowoct", "paper_lambda", 0.1),
     ],
 )  # fmt: skip

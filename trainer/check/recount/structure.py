@@ -41,7 +41,7 @@ MOST = {"bins": 1000, "depth": 100, "test_share": 0.9, "folds": 50, "mip_gap": 1
 METHODS = {
     "cart": ("heuristic", "tsm", f"{GROWN} {COSTS}"),
     "converted": ("heuristic", "tislm", ""),  # made by another program
-    "oc1": ("heuristic", "tslm", f"{GROWN} restarts jumps cycle"),
+    "oc1": ("heuristic", "tslm", f"{GROWN} restarts jumps cycle {COSTS}"),
     "bivariate": ("splits", "tslm", f"{GROWN} split_gap split_time_limit bound branching order"),
     "exact": ("tree", "tism", "leaf_penalty max_leaves min_leaf forbidden class_weight optimal_trees max_columns recall "
               f"forbidden_pairs binarise bins extra_thresholds {COSTS} {GOALS} column_price"),

@@ -11,7 +11,7 @@ from trainer.families.greedy.oc1_search import CYCLES, OC1Options, oc1_split
 from trainer.growing.growth import Splitter
 from trainer.growing.method import GROWN, grow_and_prune
 from trainer.growing.node_split import NodeSplit, SplitData
-from trainer.methods.base import COMMON, Method, Parameter, Settings, Solution
+from trainer.methods.base import ANSWER_COSTS, COMMON, Method, Parameter, Settings, Solution
 from trainer.methods.capabilities import Asks, Candidate, Example, Penalty, Role
 from trainer.methods.cost import CostModel, ProblemSize
 from trainer.methods.monitor import Monitor
@@ -66,6 +66,7 @@ METHOD = Method(
             name="cycle", type="choice", default="sequential", choices=tuple(CYCLES), label="Cycle",
             help="Which coefficient is changed next: each in order, the one that helps most, or fifty at random.", advanced=True,
         ),
+        *ANSWER_COSTS,
         *COMMON,
     ),
     solve=solve,

@@ -26,7 +26,7 @@ BEST = "fewest leaves"
 PARTS = {
     "format": "", "format_version": "", "version": "", "name": "", "method": "method", "target": "categories and classes",
     "classes": "categories and classes", "columns": "data", "nodes": "counts", "parameters": SCOPE, "metrics": "metrics train",
-    "fingerprint": "data", "certificate": "objective", "rows": "rows", "reading": "lines left out", "contract": "",
+    "fingerprint": "data", "certificate": "objective", "rows": "rows", "reading": "lines left out", "contract": "", "sizes": "sizes",
 }  # fmt: skip
 CERTIFICATE = {
     "method": "method", "guarantee": "method", "status": "status", "objective": "objective", "bound": "bound", "gap": "gap",

@@ -28,14 +28,14 @@ class PricedTrees:
         self.left = most
         self.unit = math.lcm(space.penalty.denominator, *(price.denominator for price in charges.values()))
         self.leaf = int(space.penalty * self.unit)
-        self.charge = np.array([int(charges.get(int(j), Fraction(0)) * self.unit) for j in self.columns], object)
+        charge = [int(charges.get(int(j), Fraction(0)) * self.unit) for j in self.columns]
         total = int(space.weights.sum())
         if (
-            self.unit * total + (self.leaf << space.depth) + max(self.charge, default=0) * total * space.depth
+            self.unit * total + (self.leaf << space.depth) + max(charge, default=0) * total * space.depth
             >= INFINITE_COST
         ):
             raise SearchTooLarge
-        self.charge = self.charge.astype(np.int64)
+        self.charge = np.array(charge, np.int64)
         self.known: dict[tuple[int, frozenset[int], bytes], int] = {}
 
     def least(self, depth: int) -> Fraction:
@@ -63,8 +63,8 @@ class PricedTrees:
         asked = np.where(np.isin(self.columns, list(paid)), 0, self.charge) * size
         if height == 1:
             errors = size - ones.max(axis=1) - zeros.max(axis=1)
-            cost = np.where(parts, self.unit * errors + 2 * self.leaf + asked, INFINITE_COST)
-            return min(best, int(cost.min(initial=INFINITE_COST)))
+            costs = np.where(parts, self.unit * errors + 2 * self.leaf + asked, INFINITE_COST)
+            return min(best, int(costs.min(initial=INFINITE_COST)))
         for q in np.flatnonzero(parts & (asked < best)).tolist():
             inner = paid | {int(self.columns[q])} if self.charge[q] else paid
             yes = self.X[rows, q].astype(bool)
