@@ -33,13 +33,14 @@ UNITS: tuple[tuple[float, str], ...] = (
     (60.0, "hours to minutes"), (1 / 60, "minutes to hours"),
     (12.0, "years to months"), (1 / 12, "months to years"),
     (365.25, "years to days"), (1 / 365.25, "days to years"),
-    (88.42, "mmol/l to µmol/l"), (18.016, "mmol/l to mg/dl"), (1 / 18.016, "mg/dl to mmol/l"),
+    (88.42, "mg/dl to µmol/l"), (1 / 88.42, "µmol/l to mg/dl"),
+    (18.016, "mmol/l to mg/dl"), (1 / 18.016, "mg/dl to mmol/l"),
 )  # fmt: skip
 SAME_MEANING = (
     ("yes", "y", "ja", "j", "oui", "si", "sí", "true", "t", "1"),
     ("no", "n", "nein", "non", "false", "f", "0"),
-    ("female", "f", "w", "weiblich", "woman", "femme"),
-    ("male", "m", "männlich", "man", "homme"),
+    ("female", "f", "w", "weiblich", "woman", "femme", "frau"),
+    ("male", "m", "männlich", "man", "homme", "mann"),
 )
 
 

@@ -32,6 +32,7 @@ SCHEMA = (
         (10, ""),
         (2.2046226218, "pounds to kilograms"),
         (1 / 2.54, "inches to centimetres"),
+        (1 / 88.42, "mg/dl to µmol/l"),
     ],
 )
 def test_factor_of_a_unit_is_found(factor, unit):
@@ -64,6 +65,7 @@ def test_no_factor_is_proposed_without_a_reason(values):
     [
         ({"F": 4, "M": 5}, ("Female", "Male"), {"F": "Female", "M": "Male"}),
         ({"w": 4, "m": 5}, ("female", "male"), {"w": "female", "m": "male"}),
+        ({"Frau": 4, "Mann": 5}, ("Female", "Male"), {"Frau": "Female", "Mann": "Male"}),
         ({"ja": 4, "nein": 5}, ("no", "yes"), {"ja": "yes", "nein": "no"}),
         ({"north-west": 9}, ("north", "south"), {"north-west": "north"}),
         ({"F": 4, "x": 5}, ("Female", "Male"), None),  # half of the cells stay strange
