@@ -11,6 +11,7 @@ from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.predicting import MISSING, OUTSIDE, UNSEEN, Predictions, predict_matrix, predict_rows
 from octweb.serving.tensors import TEXT, CellError, ProtocolError, Tensor
+from trainer.data.rows import numbers_of_texts
 from trainer.errors import Refusal
 from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.nodes import Tree
@@ -175,11 +176,12 @@ def _cells(column: ColumnSchema, values: np.ndarray) -> list[Any]:
         return [None if math.isnan(v) else v for v in values.tolist()]
     if column.kind is ColumnKind.CATEGORICAL:
         return values.tolist()
+    numbers = numbers_of_texts({text.strip() for text in values.tolist() if text is not None})
     cells: list[Any] = []
     for i, text in enumerate(values.tolist()):
-        try:
-            cells.append(None if text is None or not text.strip() else float(text))
-        except ValueError as error:
+        number = math.nan if text is None else numbers.get(text.strip())
+        if number is None:
             words = f"Row {i}: column '{column.name}' must be a plain number such as 1234.5; it is {text[:40]!r}."
-            raise CellError(words, row=i, column=column.name) from error
+            raise CellError(words, row=i, column=column.name)
+        cells.append(None if math.isnan(number) else number)
     return cells

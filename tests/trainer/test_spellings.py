@@ -136,3 +136,20 @@ def test_intervals_of_a_declared_category_are_categories():
     bins = pd.cut(NUMBERS, [-1, 2, 9, 20])
     classifier = trainer.make_classifier("cart", depth=2).fit(pd.DataFrame({"c": bins}), (NUMBERS > 9).astype(int))
     assert classifier.score(pd.DataFrame({"c": bins}), (NUMBERS > 9).astype(int)) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("True", 1.0), ("false", 0.0), (" 9.5 ", 9.5), ("1e1", 10.0), ("NA", None), ("", None)]
+)
+def test_text_in_a_column_of_numbers_means_a_number(text, number):
+    classifier = trainer.make_classifier("cart", depth=2).fit(pd.DataFrame({"c": NUMBERS}), (NUMBERS > 9).astype(int))
+    expected = classifier.apply(pd.DataFrame({"c": [np.nan if number is None else number]}))
+    assert (classifier.apply(pd.DataFrame({"c": [text]})) == expected).all()
+    assert (classifier.apply(pd.DataFrame({"c": pd.Series([text, 1], dtype=object)}))[:1] == expected).all()
+
+
+@pytest.mark.parametrize("text", ["1_0", "٣", "inf", "x", "9007199254740993"])
+def test_text_that_is_no_number_of_a_file_is_refused(text):
+    classifier = trainer.make_classifier("cart", depth=2).fit(pd.DataFrame({"c": NUMBERS}), (NUMBERS > 9).astype(int))
+    with pytest.raises(ValueError, match=r"'c' was numeric in training and now contains something else|infinity"):
+        classifier.predict(pd.DataFrame({"c": [text]}))

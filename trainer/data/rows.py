@@ -155,12 +155,12 @@ def _numbers(own: ColumnSchema, cells: list[Any], refused: bool) -> FloatArray:
         fine = np.isfinite(values).all() and (int not in types or bool((np.abs(values) < LARGEST_EXACT).all()))
         if fine and (own.kind is not ColumnKind.BINARY or np.isin(values, (0.0, 1.0)).all()):
             return values + 0.0
-    texts = _numbers_in({cell.strip() for cell in cells if isinstance(cell, str)})
+    texts = numbers_of_texts({cell.strip() for cell in cells if isinstance(cell, str)})
     return np.array([_number(own, i, cell, texts, refused) for i, cell in enumerate(cells)], np.float64)
 
 
-def _numbers_in(texts: Collection[str]) -> dict[str, float]:
-    """Return the numbers that texts mean in a file: NaN for a mark of an empty cell; other texts are left out."""
+def numbers_of_texts(texts: Collection[str]) -> dict[str, float]:
+    """Return the numbers that trimmed texts mean in a file: NaN for a mark of an empty cell; other texts are left out."""
     words = [text for text in texts if text.isascii()]
     if not words:
         return {}

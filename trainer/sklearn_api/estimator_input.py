@@ -23,7 +23,7 @@ from sklearn.utils.validation import validate_data as sklearn_validate
 from trainer.data.changed_form import propose_factor
 from trainer.data.parsing.alike import Spellings
 from trainer.data.parsing.cells import LARGEST_EXACT, MARKS
-from trainer.data.rows import UNKNOWN_CODE
+from trainer.data.rows import UNKNOWN_CODE, numbers_of_texts
 from trainer.dtypes import FloatArray
 from trainer.errors import list_names
 from trainer.table import (
@@ -316,6 +316,29 @@ def _of_objects(name: str, series: nw.Series) -> FloatArray:
     return np.array([np.nan if cell is None else float(cell) for cell in cells], np.float64)
 
 
+def _of_texts(series: nw.Series) -> FloatArray | None:
+    """A column with texts as float64, each text as the number that it means in a file; None if it has no text.
+
+    Raises ValueError with a text that is no number.
+    """
+    if series.dtype not in (nw.String, nw.Object, nw.Categorical, nw.Enum):
+        return None
+    cells = [None if _is_missing(cell) else cell for cell in series.to_list()]
+    texts = {cell.strip() for cell in cells if isinstance(cell, str)}
+    if not texts:
+        return None
+    numbers = numbers_of_texts(texts)
+    values = np.full(len(cells), np.nan)
+    for i, cell in enumerate(cells):
+        if cell is None:
+            continue
+        number = numbers.get(cell.strip()) if isinstance(cell, str) else cell
+        if number is None:
+            raise ValueError(repr(cell[:40]))
+        values[i] = float(number)
+    return values
+
+
 def _numbers(name: str, series: nw.Series) -> FloatArray:
     """The column as float64, NaN where a cell is empty; refuses infinity."""
     if series.dtype.is_integer():
@@ -329,6 +352,7 @@ def _numbers(name: str, series: nw.Series) -> FloatArray:
             raise ValueError(f"Column '{name}' has {TOO_FINE}")
     objects = _of_objects(name, series) if _holds_numbers(series) else None
     try:
+        objects = _of_texts(series) if objects is None else objects
         values = series.cast(nw.Float64).to_numpy().astype(np.float64) if objects is None else objects
     except Exception as error:  # each frame library has its own
         raise ValueError(
