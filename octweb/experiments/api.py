@@ -272,7 +272,8 @@ class ExperimentViewSet(mixins.DestroyModelMixin, viewsets.GenericViewSet):
     @action(detail=True, methods=["get"], url_path="figures/accuracy")
     def accuracy(self, request: Request, pk: str) -> Response:
         """Plotly figure: accuracy on unseen rows against leaves, one point per candidate, with the band of one standard error."""
-        return Response(experiment_figure(points(board(self.get_object()))))
+        found = board(self.get_object())
+        return Response(experiment_figure(points(found), found.base_rate))
 
     def _candidate(self, key: str) -> Candidate:
         found = Candidate.objects.filter(experiment=self.get_object()).select_related("experiment__dataset", "owner")

@@ -119,7 +119,8 @@ def experiment_live(request: HttpRequest, pk: Any) -> HttpResponse:
 @require_GET
 def experiment_chart(request: HttpRequest, pk: Any) -> HttpResponse:
     """Plotly JSON of accuracy against leaves."""
-    return JsonResponse(experiment_figure(points(board(_experiment(request, pk)))))
+    found = board(_experiment(request, pk))
+    return JsonResponse(experiment_figure(points(found), found.base_rate))
 
 
 @login_required

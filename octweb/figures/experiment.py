@@ -19,9 +19,10 @@ ROUND = 24
 AWAY = 14  # from a candidate whose bar is shorter than its ring
 
 
-def experiment_figure(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def experiment_figure(points: Sequence[dict[str, Any]], base_rate: float | None = None) -> dict[str, Any]:
     """Plotly JSON; a point has `name`, `leaves`, `accuracy` and `error` in [0, 1], `proved`, `recommended`, `highest`, `id`.
 
+    `base_rate` is the accuracy on the same rows if all get the most frequent class. A line shows it.
     The axis of leaves doubles from tick to tick. Nothing is drawn but axes and a sentence before the first candidate is done.
     """
     shown = _place_points(points)
@@ -47,6 +48,11 @@ def experiment_figure(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
     layout["annotations"] += words
     low = min(_low(p) for p in shown)
     high = max(_high(p) for p in shown)
+    if base_rate is not None:
+        low = min(low, 100 * base_rate)
+        high = max(high, 100 * base_rate)
+        layout["shapes"].append(_base_line(base_rate))
+        layout["annotations"].append(_base_words(base_rate))
     air = AIR * max(high - low, 1.0)
     layout["yaxis"] |= {"range": [low - air, high + air]}
     data = [_trace(shown, proved) for proved in (True, False)]
@@ -54,6 +60,35 @@ def experiment_figure(points: Sequence[dict[str, Any]]) -> dict[str, Any]:
     if chosen := [p for p in shown if p["recommended"]]:
         data.append(_ring(chosen[0]))
     return {"data": data, "layout": layout}
+
+
+def _base_line(base_rate: float) -> dict[str, Any]:
+    """Return the line of the most frequent class, over the whole width."""
+    height = 100 * base_rate
+    line = {"color": "var(--ink-3)", "width": 1.25, "dash": "dash"}
+    return {
+        "type": "line",
+        "xref": "paper",
+        "x0": 0,
+        "x1": 1,
+        "y0": height,
+        "y1": height,
+        "line": line,
+        "layer": "below",
+    }
+
+
+def _base_words(base_rate: float) -> dict[str, Any]:
+    return {
+        "text": f"always the most frequent class: {points_text(base_rate)}\u202f%",
+        "xref": "paper",
+        "x": 1,
+        "xanchor": "right",
+        "y": 100 * base_rate,
+        "yanchor": "bottom",
+        "showarrow": False,
+        "font": {"color": "var(--ink-2)", "size": 12},
+    }
 
 
 def _place_points(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

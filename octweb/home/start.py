@@ -20,7 +20,7 @@ from trainer.registry import method_for
 FIRST_SAMPLES = ("breast-cancer", "iris", "monks-1")
 FIRST_RUN: dict[str, Any] = {
     "method": method_for(Role.ONE_PROVED).id,
-    "parameters": {"depth": 3, "leaf_penalty": 0.01, "time_limit": 120},
+    "parameters": {"depth": 3, "time_limit": 120},
     "test_share": 0.25,
 }
 

@@ -134,6 +134,26 @@ class SelectionSerializer(serializers.Serializer):
     n = serializers.IntegerField(allow_null=True)
 
 
+class SizeSerializer(serializers.Serializer):
+    """A number of leaves that the training tried."""
+
+    leaves = serializers.IntegerField()
+    leaf_penalty = serializers.FloatField(help_text="the penalty that gives a tree of so many leaves")
+    unseen = serializers.FloatField(help_text="accuracy, or cost per row, on training rows that were set aside")
+    error = serializers.FloatField(help_text="its standard error over the folds")
+    chosen = serializers.BooleanField()
+
+
+class SizesSerializer(serializers.Serializer):
+    """How the training chose the number of leaves."""
+
+    reason = serializers.CharField(help_text="why no size was chosen; empty if one was")
+    measure = serializers.ChoiceField(["accuracy", "cost_per_row"], required=False)
+    folds = serializers.IntegerField(required=False)
+    repeats = serializers.IntegerField(required=False)
+    tried = SizeSerializer(many=True)
+
+
 class ModelDetailSerializer(ModelSerializer):
     """A model with its tree, what is claimed, and its history."""
 
@@ -163,6 +183,9 @@ class ModelDetailSerializer(ModelSerializer):
     certificate = serializers.SerializerMethodField()
     parameters = serializers.SerializerMethodField()
     fingerprint = serializers.SerializerMethodField()
+    sizes = serializers.SerializerMethodField(
+        help_text="the numbers of leaves among which the training chose; null where the settings stated the leaf penalty"
+    )
     review = serializers.SerializerMethodField()
     selection = serializers.SerializerMethodField(
         help_text="what the choice is worth if it was chosen among others in an experiment"
@@ -187,6 +210,7 @@ class ModelDetailSerializer(ModelSerializer):
             "certificate",
             "parameters",
             "fingerprint",
+            "sizes",
             "review",
             "selection",
         ]
@@ -221,6 +245,11 @@ class ModelDetailSerializer(ModelSerializer):
 
     def get_served(self, model: TreeModel) -> bool:
         return model.served_since is not None and actions.served(model.family) == model
+
+    @extend_schema_field(SizesSerializer(allow_null=True))
+    def get_sizes(self, model: TreeModel) -> dict[str, Any] | None:
+        sizes = model_file(model).sizes
+        return None if sizes is None else dict(sizes)
 
     def get_target(self, model: TreeModel) -> str:
         return model_file(model).target

@@ -68,6 +68,7 @@ HELP = {
     "time_limit": "The best tree found by then is kept, with its gap.",
     "class_weight": "Balanced: every class counts the same, no matter how many rows it has.",
 }
+PLACEHOLDER = "chosen by the data"
 HELP_SIZE = "Empty: the data choose how many leaves help on rows that the training sets aside."
 HELP_COSTS = (
     "What an answer costs in one row: a number, or a number times a column, such as 0.2*amount. Empty cells count as shown. With costs the "
@@ -115,6 +116,8 @@ def field_of(parameter: Parameter, dataset: Dataset) -> forms.Field:
         "initial": _default(parameter),
     }
     field = _of_names(parameter, dataset, common) or _of_type(parameter, common)
+    if parameter.automatic:
+        field.widget.attrs["placeholder"] = PLACEHOLDER
     field.unit = UNITS.get(parameter.name, parameter.unit)  # type: ignore[attr-defined]
     field.advanced = parameter.advanced  # type: ignore[attr-defined]
     return field

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
@@ -20,14 +20,18 @@ from octweb.core.refusals import refusals_said
 from octweb.datasets.models import Dataset
 from octweb.jobs.models import RunStatus
 from octweb.jobs.waiting import Wait, wait_of
+from octweb.registry.models import TreeModel
 from octweb.runs import actions, listing
 from octweb.runs.chart import CHECK, chart, compile_seconds_of, records_of, search_end, search_seconds
 from octweb.runs.incumbents import incumbents, outline
 from octweb.runs.models import TrainingRun
 from octweb.runs.reachable import reachable
+from octweb.runs.sizes import open_size, size_options
 from octweb.runs.words import objective_words, setting_words
 from trainer.methods.monitor import COMPILING
 from trainer.registry import get
+
+MOST_DIGITS = 7  # of a number of leaves
 
 
 def _run(request: HttpRequest, pk: Any) -> TrainingRun:
@@ -110,6 +114,31 @@ def run_again(request: HttpRequest, pk: Any) -> HttpResponse:
     with refusals_said(request, "This run cannot be repeated as it was"):
         return redirect("runs:detail", actions.run_again(run, owner=request.user).pk)
     return redirect("runs:detail", run.pk)
+
+
+@login_required
+@require_GET
+def size_panel(request: HttpRequest, pk: Any) -> HttpResponse:
+    """The sizes that the training of a model tried; empty if it tried none, or the user may not train again."""
+    model = TreeModel.objects.get_visible(request.user, pk)
+    found = size_options(model) if model.owner_id == request.user.pk else None
+    if found is None:
+        return HttpResponse("")
+    return render(request, "runs/_sizes.html", {"model": model, "sizes": found})
+
+
+@login_required
+@require_POST
+def size_open(request: HttpRequest, pk: Any) -> HttpResponse:
+    """Open the tree of another size, or train it."""
+    model = TreeModel.objects.get_visible(request.user, pk)
+    leaves = request.POST.get("leaves", "")
+    if model.owner_id != request.user.pk or not leaves.isdecimal() or len(leaves) > MOST_DIGITS:
+        raise Http404
+    with refusals_said(request, "This size cannot be trained"):
+        run = open_size(model, int(leaves), owner=request.user)
+        return redirect("registry:detail", run.model_id) if run.model_id else redirect("runs:detail", run.pk)
+    return redirect("registry:detail", model.pk)
 
 
 @login_required

@@ -299,19 +299,20 @@ def size_sentence(sizes: Mapping[str, Any], unit: str = "") -> str:
     if chosen is None:
         return f"Size: not chosen by the data, every leaf is allowed (leaf penalty 0). {sizes['reason']}"
     others = [
-        f"{count_words(one['leaves'], 'leaf', 'leaves')} {_unseen_words(one['unseen'], sizes['measure'], unit)}"
+        f"{count_words(one['leaves'], 'leaf', 'leaves')} {unseen_words(one['unseen'], sizes['measure'], unit)}"
         for one in sizes["tried"]
         if not one["chosen"]
     ]
     words = (
         f"Size chosen by the data: {count_words(chosen['leaves'], 'leaf', 'leaves')} "
         f"(leaf penalty {number_text(chosen['leaf_penalty'])}). "
-        f"Training rows that were set aside: {_unseen_words(chosen['unseen'], sizes['measure'], unit)}"
+        f"Training rows that were set aside: {unseen_words(chosen['unseen'], sizes['measure'], unit)}"
     )
     return f"{words}; {', '.join(others)}." if others else f"{words}."
 
 
-def _unseen_words(value: float, measure: str, unit: str) -> str:
+def unseen_words(value: float, measure: str, unit: str = "") -> str:
+    """Return what a size is worth on rows that were set aside: their accuracy, or the cost of a row."""
     if measure == "accuracy":
         return f"{points_text(value)} % right"
     return f"cost {number_text(value, 4)}{unit and ' '}{unit} a row"

@@ -46,7 +46,14 @@ def rewards_of(frame):
 def trained(trial, tmp_path, capsys, record, *arguments):
     trial.to_csv(tmp_path / "trial.csv", index=False)
     (tmp_path / "rewards.json").write_text(json.dumps(record))
-    command = ["train", str(tmp_path / "trial.csv"), "--target=treatment", "--method=exact", "--depth=2"]
+    command = [
+        "train",
+        str(tmp_path / "trial.csv"),
+        "--target=treatment",
+        "--method=exact",
+        "--depth=2",
+        "--leaf-penalty=0",
+    ]
     call_command(*command, f"--costs={tmp_path / 'rewards.json'}", *arguments)
     return capsys.readouterr().out
 
@@ -78,7 +85,7 @@ def test_rewards_of_held_out_rows_are_counted(trial, tmp_path, capsys):
 def test_estimator_maximises_rewards_as_regrets(trial):
     X = trial[["p", "q", "r"]]
     rewards = rewards_of(trial)
-    model = make_classifier("exact", depth=2).fit(X, trial["treatment"], costs=regrets(rewards))
+    model = make_classifier("exact", depth=2, leaf_penalty=0).fit(X, trial["treatment"], costs=regrets(rewards))
     answers = np.searchsorted(model.classes_, model.predict(X))
     assert rewards[np.arange(60), answers].sum() == pytest.approx(best_reward(X.to_numpy(), rewards, 2))
 

@@ -1,0 +1,121 @@
+"""The sizes that a training tried: what each is right for, and the run of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from octweb.core.problems import Conflict
+from octweb.jobs.models import RunStatus
+from octweb.registry.models import TreeModel
+from octweb.registry.parsed import model_file
+from octweb.runs.actions import enqueue
+from octweb.runs.models import TrainingRun
+from trainer.methods.base import AUTO, stated_penalty
+from trainer.training.claims import unseen_words
+
+LATEST = 200  # runs of a data set that are compared with the settings
+SAME = ("dataset_id", "owner_id", "method", "test_share", "folds", "group", "time", "weight")
+GONE = (RunStatus.FAILED, RunStatus.CANCELLED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeOption:
+    """One size: its leaves, the penalty that gives it, its worth on rows set aside, and whether it is chosen or shown now."""
+
+    leaves: int
+    leaf_penalty: float
+    unseen: str
+    chosen: bool
+    here: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeOptions:
+    """All sizes that were tried, fewest leaves first; `reason` says why none was."""
+
+    options: tuple[SizeOption, ...]
+    reason: str = ""
+
+    @property
+    def chosen(self) -> SizeOption | None:
+        """The size that the data chose."""
+        return next((option for option in self.options if option.chosen), None)
+
+
+def size_options(model: TreeModel) -> SizeOptions | None:
+    """Return the sizes among which the training of a model, or of the same run with an open size, chose.
+
+    None if no such training is known.
+    """
+    run = TrainingRun.objects.filter(model=model).first()
+    source = None if run is None else _choosing(run)
+    if run is None or source is None or source.model is None:
+        return None
+    file = model_file(source.model)
+    sizes = file.sizes
+    if sizes is None:
+        return None
+    unit = str((file.certificate.get("costs") or {}).get("unit", ""))
+    penalty = stated_penalty(model_file(model).parameters)
+    options = tuple(
+        SizeOption(
+            leaves=one["leaves"],
+            leaf_penalty=one["leaf_penalty"],
+            unseen=unseen_words(one["unseen"], sizes["measure"], unit),
+            chosen=one["chosen"],
+            here=one["leaf_penalty"] == penalty,
+        )
+        for one in sizes["tried"]
+    )
+    return SizeOptions(options=options, reason=sizes["reason"])
+
+
+def open_size(model: TreeModel, leaves: int, *, owner: Any) -> TrainingRun:
+    """Return the owner's run with this number of leaves, a new one if there is none.
+
+    Raises Conflict if no training tried this size.
+    """
+    found = size_options(model)
+    option = next((own for own in found.options if own.leaves == leaves), None) if found else None
+    run = TrainingRun.objects.select_related("dataset", "model__family", "family", "warm_start").get(model=model)
+    if option is None:
+        raise Conflict(f"The training did not try a tree of {leaves} leaves. Choose one of the sizes shown.")
+    if option.here:
+        return run
+    source = _choosing(run)
+    if option.chosen and source is not None:
+        return source
+    wanted = dict(run.parameters) | {"leaf_penalty": option.leaf_penalty}
+    twin = next((own for own in _alike(run) if own.parameters == wanted), None)
+    if twin is not None:
+        return twin
+    return enqueue(
+        owner=owner,
+        dataset=run.dataset,
+        method=run.method,
+        parameters=wanted,
+        test_share=run.test_share,
+        folds=run.folds,
+        group=run.group,
+        time=run.time,
+        weight=run.weight,
+        family=run.model.family if run.model is not None else run.family,
+    )
+
+
+def _choosing(run: TrainingRun) -> TrainingRun | None:
+    """Return the run itself if its size was open, else the newest run that differs in an open size alone."""
+    if run.parameters.get("leaf_penalty") == AUTO:
+        return run
+    wanted = dict(run.parameters) | {"leaf_penalty": AUTO}
+    return next((own for own in _alike(run) if own.parameters == wanted and own.model is not None), None)
+
+
+def _alike(run: TrainingRun) -> Iterable[TrainingRun]:
+    """Return the runs of the same owner, data and evaluation that did not fail, newest first."""
+    same = {name: getattr(run, name) for name in SAME}
+    found = TrainingRun.objects.filter(**same, deleted_at=None).exclude(status__in=GONE).select_related("model")
+    kept = found.exclude(status=RunStatus.SUCCEEDED, model=None).exclude(model__deleted_at__isnull=False)
+    return kept.order_by("-created")[:LATEST]
