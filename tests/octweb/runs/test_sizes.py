@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import io
-from typing import Any
-
-import numpy as np
 import pytest
 from rest_framework.test import APIClient
 
-from octweb.datasets import actions as datasets
-from octweb.datasets import stored
 from octweb.datasets.models import Dataset
-from octweb.jobs.models import RunStatus
-from octweb.registry import actions as registry
 from octweb.runs import actions
 from octweb.runs.forms import RunForm
 from octweb.runs.models import TrainingRun
 from octweb.runs.sizes import size_options
 from octweb.runs.words import in_words, objective_words, run_name
+from tests.octweb.noisy_runs import finished, noisy_dataset, trained
 from tests.octweb.runs.test_costs import called, defaults_of
 from tests.octweb.visible_text import visible
 from trainer.registry import get
-from trainer.training.run import TrainRequest, train
 
 pytestmark = pytest.mark.django_db
 EXACT = get("exact")
@@ -30,30 +22,7 @@ EXACT = get("exact")
 
 @pytest.fixture
 def noisy(owner, media) -> Dataset:
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(160, 4)).round(1)
-    y = ((X[:, 0] > 0) & (X[:, 1] > -0.5)) ^ (rng.random(160) < 0.1)
-    rows = "".join(f"{','.join(map(str, row))},{'yes' if own else 'no'}\n" for row, own in zip(X, y, strict=True))
-    text = "a,b,c,d,class\n" + rows
-    return datasets.create(owner=owner, file=io.BytesIO(text.encode()), source_name="noisy.csv", target="class")
-
-
-def finished(run: TrainingRun) -> TrainingRun:
-    """Train as a worker would, and register the model."""
-    table, labels = stored.load(run.dataset)
-    request = TrainRequest(
-        table=table, labels=labels, method=run.method, parameters=run.parameters, test_share=run.test_share
-    )
-    document = train(request).model.to_json()
-    run.model = registry.register(owner=run.owner, document=document, dataset=run.dataset, title="Noisy")
-    run.status = RunStatus.SUCCEEDED
-    run.save()
-    return run
-
-
-def trained(owner: Any, dataset: Dataset, **parameters: Any) -> TrainingRun:
-    own = {"depth": 2, "bins": 5} | parameters
-    return finished(actions.enqueue(owner=owner, dataset=dataset, method="exact", parameters=own, test_share=0.25))
+    return noisy_dataset(owner)
 
 
 def test_run_without_a_penalty_leaves_the_size_open(owner, noisy):
