@@ -47,6 +47,7 @@ urlpatterns = [
     path("workbenches/", include("octweb.workbench.urls")),
     path("models/", include("octweb.registry.urls")),
     path("models/", include("octweb.checking.urls")),
+    path("models/", include("octweb.runs.size_urls")),
     path("models/", include("octweb.life.urls")),
     path("models/", include("octweb.decide.urls")),
     path("models/", include("octweb.dossier.urls")),

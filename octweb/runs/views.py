@@ -12,7 +12,7 @@ from django.core.paginator import Paginator
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from octweb.core.badges import STATES
 from octweb.core.lists import PAGE_SIZE
@@ -117,23 +117,23 @@ def run_again(request: HttpRequest, pk: Any) -> HttpResponse:
 
 
 @login_required
-@require_GET
-def size_panel(request: HttpRequest, pk: Any) -> HttpResponse:
-    """The sizes that the training of a model tried; empty if it tried none, or the user may not train again."""
+@require_http_methods(["GET", "POST"])
+def model_sizes(request: HttpRequest, pk: Any) -> HttpResponse:
+    """The sizes that the training of a model tried, for its owner; a POST opens the tree of one of them, or trains it.
+
+    Empty if no size was tried.
+    """
     model = TreeModel.objects.get_visible(request.user, pk)
-    found = size_options(model) if model.owner_id == request.user.pk else None
-    if found is None:
-        return HttpResponse("")
-    return render(request, "runs/_sizes.html", {"model": model, "sizes": found})
+    own = model.owner_id == request.user.pk
+    if request.method == "POST":
+        return _open_size(request, model, own=own)
+    found = size_options(model) if own else None
+    return HttpResponse("") if found is None else render(request, "runs/_sizes.html", {"model": model, "sizes": found})
 
 
-@login_required
-@require_POST
-def size_open(request: HttpRequest, pk: Any) -> HttpResponse:
-    """Open the tree of another size, or train it."""
-    model = TreeModel.objects.get_visible(request.user, pk)
+def _open_size(request: HttpRequest, model: TreeModel, *, own: bool) -> HttpResponse:
     leaves = request.POST.get("leaves", "")
-    if model.owner_id != request.user.pk or not leaves.isdecimal() or len(leaves) > MOST_DIGITS:
+    if not own or not leaves.isdecimal() or len(leaves) > MOST_DIGITS:
         raise Http404
     with refusals_said(request, "This size cannot be trained"):
         run = open_size(model, int(leaves), owner=request.user)

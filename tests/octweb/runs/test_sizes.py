@@ -51,8 +51,8 @@ def test_panel_shows_each_size_and_marks_this_one(client, owner, noisy):
     run = trained(owner, noisy)
     client.force_login(owner)
     page = client.get(f"/models/{run.model.pk}/").content.decode()
-    assert f"/runs/sizes/{run.model.pk}/" in page
-    answer = client.get(f"/runs/sizes/{run.model.pk}/").content.decode()
+    assert f"/models/{run.model.pk}/sizes/" in page
+    answer = client.get(f"/models/{run.model.pk}/sizes/").content.decode()
     text = visible(answer)
     found = size_options(run.model)
     assert len(found.options) > 2
@@ -68,7 +68,7 @@ def test_click_starts_a_run_once_and_opens_it_when_done(client, owner, noisy):
     run = trained(owner, noisy)
     client.force_login(owner)
     other = next(own for own in size_options(run.model).options if not own.here)
-    address = f"/runs/sizes/{run.model.pk}/open/"
+    address = f"/models/{run.model.pk}/sizes/"
     first = client.post(address, {"leaves": other.leaves})
     started = TrainingRun.objects.exclude(pk=run.pk).get()
     assert first.url == f"/runs/{started.pk}/"
@@ -81,7 +81,7 @@ def test_click_starts_a_run_once_and_opens_it_when_done(client, owner, noisy):
     assert started.model.leaves == other.leaves
     back = size_options(started.model)
     assert [own.leaves for own in back.options if own.here] == [other.leaves]
-    chosen = f"/runs/sizes/{started.model.pk}/open/"
+    chosen = f"/models/{started.model.pk}/sizes/"
     assert client.post(chosen, {"leaves": back.chosen.leaves}).url == f"/models/{run.model.pk}/"
 
 
@@ -89,13 +89,13 @@ def test_click_starts_a_run_once_and_opens_it_when_done(client, owner, noisy):
 def test_click_without_a_number_of_leaves_is_not_found(client, owner, noisy, leaves):
     run = trained(owner, noisy)
     client.force_login(owner)
-    assert client.post(f"/runs/sizes/{run.model.pk}/open/", {"leaves": leaves}).status_code == 404
+    assert client.post(f"/models/{run.model.pk}/sizes/", {"leaves": leaves}).status_code == 404
 
 
 def test_click_on_a_size_that_was_not_tried_starts_nothing(client, owner, noisy):
     run = trained(owner, noisy)
     client.force_login(owner)
-    answer = client.post(f"/runs/sizes/{run.model.pk}/open/", {"leaves": "7777"}, follow=True)
+    answer = client.post(f"/models/{run.model.pk}/sizes/", {"leaves": "7777"}, follow=True)
     assert "did not try a tree of 7777 leaves" in answer.content.decode()
     assert TrainingRun.objects.count() == 1
 
@@ -103,14 +103,14 @@ def test_click_on_a_size_that_was_not_tried_starts_nothing(client, owner, noisy)
 def test_panel_of_a_stated_penalty_is_empty(client, owner, noisy):
     run = trained(owner, noisy, leaf_penalty=0.01)
     client.force_login(owner)
-    assert client.get(f"/runs/sizes/{run.model.pk}/").content == b""
+    assert client.get(f"/models/{run.model.pk}/sizes/").content == b""
 
 
 def test_sizes_of_another_owner_are_not_shown(client, owner, noisy, django_user_model):
     run = trained(owner, noisy)
     client.force_login(django_user_model.objects.create_user("stranger", password="x"))
-    assert client.get(f"/runs/sizes/{run.model.pk}/").status_code == 404
-    assert client.post(f"/runs/sizes/{run.model.pk}/open/", {"leaves": "1"}).status_code == 404
+    assert client.get(f"/models/{run.model.pk}/sizes/").status_code == 404
+    assert client.post(f"/models/{run.model.pk}/sizes/", {"leaves": "1"}).status_code == 404
 
 
 def test_model_over_rest_lists_its_sizes(owner, noisy):
