@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import itertools
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from trainer.data.formats.file_bytes import ReadLimits
+import pyarrow.parquet as pq
+
+from trainer.data.formats.file_bytes import ReadLimits, is_gzip
 from trainer.data.formats.parquet_file import ParquetPieces, is_parquet
 from trainer.data.formats.raw import RawTable
 from trainer.data.formats.read_file import read_table
 from trainer.errors import DataError
 
 ENDINGS = (".parquet", ".csv", ".csv.gz", ".tsv", ".txt", ".xlsx", ".arrow", ".feather")
+TEXTS = (".csv", ".csv.gz", ".tsv", ".txt")
+LONGEST_LINE = 1 << 20  # bytes; a longer one counts as two
 PIECE = 1 << 18  # rows of a piece
 LARGE = ReadLimits(bytes=10**13, unpacked_bytes=10**13, rows=10**11, columns=10**5, cells=10**13)
 
@@ -33,6 +39,7 @@ class SourcePiece:
 class Source:
     """A file, or all tables below a folder in the order of their names; a CSV file is in memory as a whole while it is read.
 
+    A Parquet or CSV file of a folder may have no rows, as the parts that a cluster writes sometimes do.
     `structure` states how CSV files are written, see `ParsingChoices.structure`; what it leaves open is detected in each file.
     """
 
@@ -53,6 +60,16 @@ class Source:
             raise DataError(f"The folder '{self.path.name}' has no file that ends in {', '.join(ENDINGS)}.")
         return visible
 
+    @cached_property
+    def empty(self) -> frozenset[int]:
+        """The places of the files of a folder that have no rows. Raises DataError if no file has one."""
+        if len(self.files) == 1:  # reading it says what is wrong
+            return frozenset()
+        found = frozenset(place for place, path in enumerate(self.files) if _has_no_rows(path, self.structure))
+        if len(found) == len(self.files):
+            raise DataError(f"No file of the folder '{self.path.name}' has a row.")
+        return found
+
     def digest(self, file: int) -> str:
         """Return the SHA-256 of a file."""
         with self.files[file].open("rb") as stream:
@@ -66,6 +83,8 @@ class Source:
     def pieces(self, wanted: Collection[str] | None = None, *, first: int = 0, start: int = 0) -> Iterator[SourcePiece]:
         """Yield the rows from row `start` of file `first` on, with the columns `wanted` (None: all). Raises DataError, OSError."""
         for file in range(first, len(self.files)):
+            if file in self.empty:
+                continue
             try:
                 for piece in self._of_file(file, wanted):
                     if file > first or piece.start >= start:
@@ -92,3 +111,16 @@ class Source:
                 detected=whole.detected,
             )
             yield SourcePiece(file=file, start=start, rows=rows)
+
+
+def _has_no_rows(path: Path, structure: Mapping[str, Any]) -> bool:
+    """Return whether a Parquet or CSV file has no row."""
+    if is_parquet(path):
+        with pq.ParquetFile(path) as file:
+            return bool(file.metadata.num_rows == 0)
+    if not path.name.lower().endswith(TEXTS):
+        return False
+    with path.open("rb") as bare, gzip.open(bare) if is_gzip(path) else bare as stream:
+        lines = (line for line in iter(lambda: stream.readline(LONGEST_LINE), b"") if line.strip())
+        found = list(itertools.islice(lines, 2))
+    return len(found) < (1 if structure.get("header") is False else 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from dataclasses import replace
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -411,3 +412,30 @@ def test_sums_of_large_counts_stay_exact(tmp_path):
     assert found.objective == pytest.approx(small.objective, abs=1e-15)
     write_counts(large, tmp_path / "large")
     assert read_counts(tmp_path / "large").sha256 == large.sha256
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "gzip", "header alone"])
+def test_parts_without_rows_count_nothing(kind, tmp_path):
+    header, *rows = random_rows(np.random.default_rng(4))
+    whole = counted(write_rows([header, *rows], tmp_path / "whole.csv"), tmp_path / "counts")
+    parts = tmp_path / "parts"
+    write_rows([header, *rows[:7]], parts / "b.csv")
+    write_rows([header, *rows[7:]], parts / "d.csv")
+    for name in ("a", "c", "e"):
+        if kind == "parquet":
+            empty = pa.table({column: pa.array([], pa.string()) for column in header})
+            pq.write_table(empty, parts / f"{name}.parquet")
+        elif kind == "gzip":
+            (parts / f"{name}.csv.gz").write_bytes(gzip.compress(b"\n"))
+        else:
+            (parts / f"{name}.csv").write_text("" if kind == "csv" else ",".join(header) + "\n")
+    found = counted(parts, tmp_path / "more")
+    assert found.rows == whole.rows == len(rows)
+    assert (found.of_path(set(), set())[0] == whole.of_path(set(), set())[0]).all()
+
+
+def test_folder_without_any_row_is_refused(tmp_path):
+    for name in ("a", "b"):
+        write_rows([["x", TARGET]], tmp_path / "parts" / f"{name}.csv")
+    with pytest.raises(DataError, match="row"):
+        counted(tmp_path / "parts", tmp_path / "counts", options={})
