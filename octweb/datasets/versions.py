@@ -14,12 +14,13 @@ from octweb.datasets.choice import ReadOptions, choice_of
 from octweb.datasets.models import Dataset
 from trainer.data.changed_form import propose_factor, propose_words
 from trainer.data.profile import OTHER as PROFILE_OTHER
-from trainer.errors import DataError
-from trainer.table import ColumnKind
+from trainer.errors import DataError, list_names
+from trainer.table import MISSING_CATEGORY, ColumnKind
 from trainer.tree.numbers import number_text, points_text
 
 POINTS = 0.01  # shares of classes, and of empty cells, that differ by less are not worth a line
 AS_BEFORE = "as in the version before"
+MOST_NAMED = 5  # new words that a sentence names
 PART = 0.05  # a median that moved by less than this part of the range before
 
 
@@ -96,9 +97,15 @@ def _changed_form(was: dict[str, Any] | None, has: dict[str, Any]) -> str:
 
 def _changed_words(column: str, counts: dict[str, int], before: Sequence[str]) -> list[str]:
     """The sentence on categories that seem to have other words; empty if there is none."""
-    unknown = {word: rows for word, rows in counts.items() if word not in before}
-    found = propose_words(column, unknown, sum(counts.values()), before)
-    return [] if found is None else [f"Column '{column}' has other words than before: {found.reading}."]
+    present = {word: rows for word, rows in counts.items() if word != MISSING_CATEGORY}
+    unknown = {word: rows for word, rows in present.items() if word not in before}
+    found = propose_words(column, unknown, sum(present.values()), before)
+    if found is not None:
+        return [f"Column '{column}' has other words than before: {found.reading}."]
+    if not unknown or unknown.keys() != present.keys():
+        return []
+    words = list_names(list(unknown)[:MOST_NAMED])
+    return [f"Column '{column}' has none of the words that it had before; it has {words}."]
 
 
 def _repeated(reading: Mapping[str, Any]) -> dict[str, Any]:

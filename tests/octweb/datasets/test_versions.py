@@ -79,6 +79,21 @@ def test_changed_form_is_said_before_anything_is_stored(first, client, media, ch
     assert Dataset.objects.count() == 2
 
 
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("red", "green", ""), "'red' for 'r'"),
+        (("1", "2"), "has none of the words that it had before; it has"),
+    ],
+    ids=["with empty cells", "with codes"],
+)
+def test_recoded_categories_are_said(first, words, sentence):
+    lines = [f"{i % 10},{words[i % len(words)]},{'pq'[i % 3 == 0]}" for i in range(60)]
+    with pytest.raises(versions.ChangedForms) as refused:
+        version(first, "\n".join(["size,colour,class", *lines]))
+    assert any(sentence in problem for problem in refused.value.problems), refused.value.problems
+
+
 def test_rows_that_were_left_out_or_repeat_another_are_differences(first):
     rows = FIRST.splitlines()
     made = version(first, "\n".join([*rows, ",r,p", "1,,q", rows[1], rows[1]]) + "\n")
