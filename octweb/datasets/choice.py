@@ -175,6 +175,11 @@ def merge(columns: list[dict[str, Any]], before: str, choice: ColumnChoice) -> C
         else [c for c in old.ignore or () if c not in (choice.kinds or {})]
     )
     target = choice.target or before
+    special = {**(old.special or {}), **(choice.special or {})}
+    kept = {  # a code that is none any more has no meaning
+        name: {code: text for code, text in said.items() if float(code) in special.get(name, ())}
+        for name, said in (old.meanings or {}).items()
+    }
     known = {c["name"] for c in columns}
     for name in [
         target,
@@ -194,7 +199,7 @@ def merge(columns: list[dict[str, Any]], before: str, choice: ColumnChoice) -> C
         missing={**(old.missing or {}), **(choice.missing or {})},
         unknown={**(old.unknown or {}), **(choice.unknown or {})},
         units={**(old.units or {}), **(choice.units or {})},
-        special={**(old.special or {}), **(choice.special or {})},
-        meanings={**(old.meanings or {}), **(choice.meanings or {})},
+        special=special,
+        meanings={**kept, **(choice.meanings or {})},
         ignore=ignore,
     )

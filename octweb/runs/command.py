@@ -189,8 +189,8 @@ def _special(given: list[str]) -> dict[str, tuple[float, ...]]:
     """The special values by column; raises ParameterError or DataError if one is not written like income=-7,-8."""
     found: dict[str, tuple[float, ...]] = {}
     for item in given:
-        name, equals, text = item.rpartition("=")
-        if not equals or not name:
+        name, text = _column_and_codes(item)
+        if not name:
             raise ParameterError(
                 {"special": f"'{item[:80]}' does not look like COLUMN=VALUES, as in income=-7,-8,999."}
             )
@@ -200,8 +200,15 @@ def _special(given: list[str]) -> dict[str, tuple[float, ...]]:
 
 def _meanings(given: list[str]) -> dict[str, dict[str, str]]:
     """Return what the special values mean, by column."""
-    pairs = (item.rpartition("=") for item in given)
-    return {name: found for name, _, text in pairs if (found := parse_meanings(text))}
+    pairs = (_column_and_codes(item) for item in given)
+    return {name: found for name, text in pairs if (found := parse_meanings(text))}
+
+
+def _column_and_codes(item: str) -> tuple[str, str]:
+    """Split income=-7: no answer; a meaning may hold a further sign, and so may the name of a column."""
+    head, colon, meaning = item.partition(":")
+    name, _, codes = head.rpartition("=")
+    return name, codes + colon + meaning
 
 
 def _check_folder(output: str) -> None:

@@ -22,6 +22,7 @@ from trainer.data.formats.workbook import is_workbook, sheet_names
 from trainer.data.parsing import EVERY, ColumnParsing, ParsingChoices, reading_of
 from trainer.data.parsing.alike import Spellings
 from trainer.data.parsing.cells import LARGEST_EXACT, Cells
+from trainer.data.parsing.codes import check_meanings
 from trainer.data.parsing.infer import places
 from trainer.data.row_weights import weight_notes, with_weights
 from trainer.dtypes import CODE, MISSING_CODE, BoolArray, CodeArray, FloatArray
@@ -204,11 +205,13 @@ def build_as_read(
         special=dict.fromkeys(named, ()) | dict(special or {}),  # a column that is named stays
         **options,
     )
-    for name in unknown.keys() - {EVERY, *names}:
+    for name in unknown.keys() - {EVERY, *own.names(raw.names)}:  # a column that is left out may be named
         check_name(name, names)
     explained = meanings or {}
-    schema = (replace(own, meanings=dict(explained.get(own.name, {}))) for own in table.schema)
-    table = table.with_schema(with_unknown(tuple(schema), unknown))
+    schema = tuple(
+        replace(c, meanings=check_meanings(explained.get(c.name, {}), c.special, c.name)) for c in table.schema
+    )
+    table = table.with_schema(with_unknown(schema, unknown))
     kept = own.for_model(target, table.names)
     table = with_dependence(replace(table, reading=kept), raw, reading, group=group, time=time)
     table, labels = with_weights(table, labels, raw, reading, weight)

@@ -335,12 +335,25 @@ def test_meanings_of_codes_reach_the_contract(client, client_of, repairable, tmp
     change = {"columns": [{"name": "income", "meanings": {"-9": "not asked"}}]}
     assert client_of(repairable.owner).patch(address, change, format="json").status_code == 200
     assert income()["meanings"] == {"-9": "not asked"}
+    for wrong in ({"abc": "x"}, {"": "x"}, {"5": "no code"}):
+        change = {"columns": [{"name": "income", "meanings": wrong}]}
+        assert client_of(repairable.owner).patch(address, change, format="json").status_code == 422
+    change = {"columns": [{"name": "income", "meanings": {"-9.0": "ill, or away"}}]}
+    assert client_of(repairable.owner).patch(address, change, format="json").status_code == 200
+    assert income()["meanings"] == {"-9": "ill / or away"}
+    assert "-9: ill / or away" in client.get(f"/datasets/{repairable.pk}/edit/").content.decode()
+    assert (
+        client_of(repairable.owner)
+        .patch(address, {"columns": [{"name": "income", "special": []}]}, format="json")
+        .status_code
+        == 200
+    )
     source = tmp_path / "a.csv"
     source.write_text(REPAIRABLE)
     model = tmp_path / "m.json"
     call_command(
-        "train", str(source), "--target=class", "--method=cart", "--special=income=-9:not asked", f"--output={model}"
+        "train", str(source), "--target=class", "--method=cart", "--special=income=-9:not asked=b", f"--output={model}"
     )
     out = StringIO()
     call_command("contract", str(model), stdout=out)
-    assert "-9 means code (not asked)" in out.getvalue()
+    assert "-9 means code (not asked=b)" in out.getvalue()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
@@ -69,6 +70,25 @@ def parse_codes(text: str, column: str) -> tuple[float, ...]:
 def parse_meanings(text: str) -> dict[str, str]:
     """What the special values of `parse_codes` mean, by the number as text; those without a meaning are left out."""
     return {decimal_text(float(part) + 0.0): meaning for part, meaning in _parts(text) if meaning}
+
+
+def check_meanings(meanings: Mapping[str, str], codes: Iterable[float], column: str) -> dict[str, str]:
+    """Return meanings by the number as `decimal_text` writes it; raises DataError for what is no code of the column.
+
+    Commas and semicolons part codes where people write them, so a meaning has slashes instead.
+    """
+    known = set(codes)
+    found = {}
+    for word, meaning in meanings.items():
+        try:
+            code = float(word.replace("−", "-")) + 0.0
+        except ValueError:
+            code = np.nan
+        if code not in known:
+            shown = ", ".join(map(decimal_text, sorted(known))) or "none"
+            raise DataError(f"'{word[:40]}' is no code of column '{column}'. Its codes are: {shown}.")
+        found[decimal_text(code)] = " ".join(re.sub(r"[,;]", " / ", meaning).split())[:MEANING]
+    return found
 
 
 def write_codes(codes: Iterable[float], meanings: Mapping[str, str]) -> str:
