@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from typing import Any
 
@@ -12,6 +13,21 @@ CLAIM = "sizes"
 SIZE = {"leaves", "leaf_penalty", "unseen", "error", "chosen"}
 MEMBERS = {"reason", "tried"}
 CHOICE = MEMBERS | {"measure", "folds", "repeats"}
+REASONS = re.compile(
+    "|".join(
+        (
+            r"The best tree of each size is not searched with [a-z_ ]+\.",
+            r"Sizes are judged by accuracy or costs, not by [A-Z0-9a-z' ]+\.",
+            r"All training rows have one class\.",
+            r"There are [0-9]+ training rows; folds inside them need at least [0-9]+\.",
+            r"Sizes are chosen for depths from 1 to [0-9]+\.",
+            r"The table is too large to search trees of all sizes in each fold\.",
+            r"The groups or times of the rows allow no two folds inside the training rows\.",
+            r"The training ended before the trees of all sizes were judged\.",
+            r"A fold inside the training rows cannot be trained\. .+",
+        )
+    )
+)
 
 
 def check_sizes(model: dict[str, Any]) -> list[Finding]:
@@ -31,8 +47,8 @@ def _trouble(model: dict[str, Any], sizes: dict[str, Any]) -> str:
     penalty = exact(model["parameters"].get("leaf_penalty") or 0)
     tried = sizes["tried"]
     if sizes["reason"] or not tried:
-        open_ = bool(sizes["reason"]) and not tried and set(sizes) == MEMBERS and not penalty
-        return "" if open_ else "A size is stated beside a reason why none was chosen."
+        open_ = REASONS.fullmatch(sizes["reason"]) and not tried and set(sizes) == MEMBERS and not penalty
+        return "" if open_ else "Why no size was chosen is not among the known reasons, or a size stands beside it."
     if set(sizes) != CHOICE or any(set(one) != SIZE for one in tried):
         return "Members are missing, or are not known."
     measure = "cost_per_row" if model["certificate"].get("costs") else "accuracy"
