@@ -33,7 +33,7 @@ class StrictJSONParser(BaseParser):
         try:
             return strict_json.loads(body)
         except ValueError as error:
-            raise ParseError(f"The body is not valid JSON: {error}.") from error
+            raise ParseError(f"The body is not valid JSON: {error}.{strict_json.constant_advice(body)}") from error
         except RecursionError as error:
             raise ParseError("The body is nested too deeply.") from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from typing import Any
 
@@ -19,6 +20,7 @@ SAMPLE = 20_000  # colons whose names are compared
 PIECE_BYTES = 1_000_000  # of a body that is searched for colons at once
 WINDOW_BYTES = 200  # before a colon, where its name is looked for
 SPACES = b" \t\r\n"
+CONSTANT = re.compile(rb"[\[:,\s](NaN|-?Infinity)\s*[,\]}]")
 SHORT = 1_000_000  # bytes; a body this short cannot hold enough values to take much memory
 
 
@@ -41,6 +43,12 @@ def loads(content: bytes | bytearray) -> Any:
     if content.count(b":") > _members(value):
         json.loads(content, object_pairs_hook=object_of)
     return value
+
+
+def constant_advice(content: bytes | bytearray) -> str:
+    """Say what to send in place of a constant that JSON does not have; "" if there is none."""
+    word = CONSTANT.search(content)
+    return "" if word is None else f" JSON has no {word[1].decode()}: send null for an empty cell, and finite numbers."
 
 
 def check_size(content: bytes | bytearray) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-import re
 import struct
 from dataclasses import dataclass
 from typing import Any
@@ -41,9 +40,6 @@ INTEGER = TYPES.keys() - FLOATING - {"BOOL"}
 BASE64 = "base64"
 CONTENT_TYPES = ("np", "pd", "str", BASE64)  # of MLServer: numbers, frames and texts as they are, and texts in base64
 JSON_LENGTH = "Inference-Header-Content-Length"
-
-
-CONSTANT = re.compile(rb"[\[:,\s](NaN|-?Infinity)\s*[,\]}]")
 
 
 class ProtocolError(ValueError):
@@ -81,7 +77,9 @@ def parse(
     try:
         document = strict_json.loads(body[:split])
     except ValueError as error:
-        raise ProtocolError(f"The body is not valid JSON: {error}.{_mend(body[:split])}") from error
+        raise ProtocolError(
+            f"The body is not valid JSON: {error}.{strict_json.constant_advice(body[:split])}"
+        ) from error
     except RecursionError as error:
         raise ProtocolError("The body is nested too deeply.") from error
     if not isinstance(document, dict):
@@ -102,12 +100,6 @@ def parse(
     if not inputs:
         raise ProtocolError("'inputs' is empty: send one tensor with all columns, or one for each column.")
     return Request(id=name, inputs=tuple(inputs), outputs=_outputs(document, known_outputs, default))
-
-
-def _mend(content: bytes | bytearray) -> str:
-    """Say what to send in place of a constant that JSON does not have."""
-    word = CONSTANT.search(content)
-    return "" if word is None else f" JSON has no {word[1].decode()}: send null for an empty cell, and finite numbers."
 
 
 def answer(

@@ -96,6 +96,11 @@ def test_bodies_of_another_shape_are_400(model, client_of, owner, body):
     assert predict(client_of(owner), model, body).status_code == 400
 
 
+def test_nan_says_to_send_null(model, client_of, owner):
+    answer = predict(client_of(owner), model, b'{"rows": [{"width": NaN}]}')
+    assert (answer.status_code, "JSON has no NaN: send null" in answer.json()["detail"]) == (400, True)
+
+
 def test_limits(model, client_of, owner, settings):
     settings.MAX_PREDICT_ROWS = 2
     assert predict(client_of(owner), model, {"rows": [ROW] * 3}).status_code == 413
