@@ -47,7 +47,7 @@ def test_row_costs_are_searched_and_counted(method):
     stated = model.certificate_.costs
     assert stated["cost"] == pytest.approx(cost_of(model, X, costs))
     assert stated["costs"] == {}
-    if method != "cart":
+    if method not in ("cart", "oc1"):  # these prove nothing, and oc1 asks several columns at once
         assert stated["cost"] == pytest.approx(least_cost(X, costs, 2))
         assert stated["least"] == pytest.approx(stated["cost"])
 
