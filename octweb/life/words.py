@@ -45,7 +45,7 @@ def state_words(days: int, rows: int, watches: list[Watch]) -> str:
         needed.sort(key=lambda pair: pair[1])
         watch, number = needed[len(needed) // 2]
         if rows < number:
-            came = "1 came" if rows == 1 else f"{whole(rows)} came"
+            came = "1 came before today" if rows == 1 else f"{whole(rows)} came before today"
             return (
                 f"Too few to tell: if leaf {watch.name} ({percent(watch.share)} in training) doubled its share, that would be "
                 f"found after about {whole(_rounded(number))} decisions; {came}."
