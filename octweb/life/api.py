@@ -27,7 +27,7 @@ FIGURE = {200: OpenApiTypes.OBJECT} | PROBLEMS(400, 401, 403, 404, 429)
 
 
 class ReferenceSerializer(serializers.Serializer):
-    """Training rows of which `yes` say yes."""
+    """The training rows, and how many of them answer a watch with yes."""
 
     yes = serializers.IntegerField()
     rows = serializers.IntegerField()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date
 from typing import Any
 
@@ -89,16 +91,22 @@ def _back(pk: uuid.UUID) -> HttpResponse:
     return redirect(f"{reverse('registry:detail', args=[pk])}?mode=life")
 
 
+@contextmanager
+def _refusals_as_messages(request: HttpRequest) -> Iterator[None]:
+    try:
+        yield
+    except APIException as error:
+        messages.error(request, "; ".join(e["detail"] for e in flatten(error.detail)))
+
+
 @login_required
 @require_POST
 def close_alarm(request: HttpRequest, pk: uuid.UUID, alarm: int) -> HttpResponse:
     """Close an alarm with what was done."""
     model = _own_model(request, pk)
-    try:
+    with _refusals_as_messages(request):
         closed = actions.close_alarm(model, alarm, by=request.user, reason=request.POST.get("reason", ""))
         messages.success(request, f"The alarm of {closed.watch} is closed. It is watched again from tomorrow on.")
-    except APIException as error:
-        messages.error(request, "; ".join(e["detail"] for e in flatten(error.detail)))
     return _back(pk)
 
 
@@ -114,12 +122,10 @@ def set_limit(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     except ValueError:
         messages.error(request, f"'{text[:20]}' is not a number. Write the largest share in percent, such as 35.")
         return _back(pk)
-    try:
+    with _refusals_as_messages(request):
         actions.set_limit(model, watch, share, by=request.user)
         words = "has no limit any more" if share is None else f"may have at most {text} %"
         messages.success(request, f"From tomorrow on {watch} {words}.")
-    except APIException as error:
-        messages.error(request, "; ".join(e["detail"] for e in flatten(error.detail)))
     return _back(pk)
 
 
@@ -128,9 +134,7 @@ def set_limit(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
 def look_now(request: HttpRequest, pk: uuid.UUID) -> HttpResponse:
     """Look at the counts now."""
     model = _own_model(request, pk)
-    try:
+    with _refusals_as_messages(request):
         fresh = actions.look_now(model)
         messages.success(request, f"Looked at all days up to yesterday. New alarms: {len(fresh)}.")
-    except APIException as error:
-        messages.error(request, "; ".join(e["detail"] for e in flatten(error.detail)))
     return _back(pk)

@@ -175,6 +175,6 @@ def _since(limit: Mapping[str, str | float] | None) -> date | None:
 
 
 def _closed(model: TreeModel) -> dict[str, date]:
-    """Return, for each watch of which an alarm was closed, the day after that: what was done starts it again."""
+    """Return the day after the last closed alarm of each watch. The evidence starts again on that day."""
     closed = model.alarms.exclude(closed_at=None).order_by("closed_at").values_list("watch", "closed_at")
     return {watch: utc_day(at) + timedelta(days=1) for watch, at in closed}

@@ -1,4 +1,4 @@
-"""Sentences about a model in use; a share is said in percent, a day as 15 Jun 2026."""
+"""Sentences about a model in use. They write shares in percent, and days as 15 Jun 2026."""
 
 from __future__ import annotations
 

@@ -83,7 +83,8 @@ def test_evidence_equals_its_definition(by_row):
 def test_evidence_of_single_rows_equals_that_of_counts():
     """The bets of the rows of a day, multiplied in any order, are the bet of its counts."""
     rng = np.random.default_rng(4)
-    low, high = 0.2, 0.25
+    low = 0.2
+    high = 0.25
     answers = [rng.random(rng.integers(1, 20)) < 0.4 for _ in range(30)]
     found = one([a.sum() for a in answers], [len(a) for a in answers], limits := _limits(low, high), np.ones(30, bool))
     states = np.zeros(14)

@@ -255,7 +255,7 @@ class Problem:
         return {j: int(self.row_weights[asked[:, j]].sum()) for j in self.column_prices}
 
     def column_cost(self, tree: Tree) -> Fraction:
-        """Return what the rows pay for the columns that they are asked: in the unit of the costs, or in errors without costs."""
+        """Return what the rows pay for the columns on their paths: in the unit of the costs, or in errors without costs."""
         paid = self.paid_weights(tree)
         return sum((self.column_prices[j] * weight for j, weight in paid.items()), Fraction(0))
 

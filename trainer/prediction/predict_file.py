@@ -236,9 +236,11 @@ def _with_changes(model: ModelFile, source: RowSource, proposals: tuple[ChangedF
     answered = 0
     again = replace(source, keep=False, training=None)
     pieces = _pieces(model, again, _Total(model, None), PIECE)
-    renamed = replace(model, tree=replace(tree, schema=_renamed(tree.schema, proposals)))
-    others = _pieces(renamed, again, _Total(model, None), PIECE)
-    for (rows, *_), (other, *_) in zip(pieces, others, strict=True):
+    pairs: Iterator[tuple[Any, Any]] = ((piece, piece) for piece in pieces)
+    if any(own.words for own in proposals):  # the words of the file in the places of their categories
+        renamed = replace(model, tree=replace(tree, schema=_renamed(tree.schema, proposals)))
+        pairs = zip(pieces, _pieces(renamed, again, _Total(model, None), PIECE), strict=True)
+    for (rows, *_), (other, *_) in pairs:
         if isinstance(rows, DataError) or isinstance(other, DataError):
             return proposals
         matrix = rows.table.matrix()

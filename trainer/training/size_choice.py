@@ -62,7 +62,7 @@ def settle_size(method: Method, problem: Problem, settings: Settings, monitor: M
     ----------
     method : Method
     problem : Problem
-        The training rows; no other row is read.
+        The training rows. The choice reads no other row.
     settings : Settings
     monitor : Monitor
         The choice ends early when it stops. The penalty is then 0.

@@ -84,7 +84,7 @@ def best(model: dict[str, Any], rows: ModelTable) -> tuple[SearchResult | None, 
 def best_priced(
     model: dict[str, Any], rows: ModelTable, charges: Mapping[int, Fraction]
 ) -> tuple[SearchResult | None, str]:
-    """The same where a unit of weight pays for the columns that it is asked."""
+    """Return the same where each row pays for the columns that the questions on its path ask."""
     space = _full_space(model, rows, penalty(model))
     if space is None or space.max_columns is not None or space.max_leaves is not None:
         return None, "trees with these restrictions are not part of the search with prices of columns"

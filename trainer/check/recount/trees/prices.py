@@ -1,4 +1,4 @@
-"""What rows pay for the columns that they are asked, counted again from the prices that the parameters name."""
+"""What rows pay for the columns on their paths, counted again from the prices that the parameters name."""
 
 from __future__ import annotations
 
