@@ -92,7 +92,7 @@ mixed: $(VENV)/.test
 	$(BIN)/python -m tests.torture --only mixed --minutes $(or $(MINUTES),60)
 
 hosts: $(VENV)/.test
-	bash tests/with_postgres.sh $(BIN)/python -m tests.hosts
+	bash tests/own_network.sh bash tests/with_postgres.sh $(BIN)/python -m tests.hosts
 
 # the image of deploy/Dockerfile, built and tried by docker or podman; where that cannot be, this says why and fails
 container:

@@ -43,7 +43,7 @@ bash tests/find_chromium.sh
 for one in "${warming[@]}"; do wait "$one"; done
 
 # several hosts mostly wait for leases that end, so they run beside the tests, and are told of at the end
-bash tests/with_postgres.sh "$BIN/python" -m tests.hosts --runs 3 >"$hosts" 2>&1 &
+bash tests/own_network.sh bash tests/with_postgres.sh "$BIN/python" -m tests.hosts --runs 3 >"$hosts" 2>&1 &
 campaign=$!
 echo "== tests (SQLite)"
 "$BIN/python" -m pytest -n 3 --dist loadfile --no-loadscope-reorder --instances "${INSTANCES:-5}" "$@"
