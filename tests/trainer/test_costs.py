@@ -316,7 +316,9 @@ def test_each_parameter_counts_rows_or_is_free_of_them(method):
 @pytest.mark.parametrize(
     ("method", "name", "value"),
     [
-        ("cart", "min_leaf", 2), ("oc1", "min_leaf", 2), ("exact", "class_weight", "balanced"), ("exact", "optimal_trees", 1), ("exact", "recall", "a: 0.5"),
+        ("odt", "topology", "auto"), ("odt", "frontier", True), ("odt", "negative_weight", "2"), ("odt", "sensitivity", 0.5),
+        ("cut-h", "pareto", True), ("cut-h", "then_fewest", True), ("cut-h", "min_leaf", 2), ("oct-h", "coefficient_penalty", 0.1),
+        ("bivariate", "min_leaf", 2), ("cart", "min_leaf", 2), ("oc1", "min_leaf", 2), ("exact", "class_weight", "balanced"), ("exact", "optimal_trees", 1), ("exact", "recall", "a: 0.5"),
         ("cart", "min_node", 5), ("cart", "min_gain", 0.1), ("flowoct", "paper_lambda", 0.1),
     ],
 )  # fmt: skip

@@ -103,12 +103,16 @@ def grow_tree(
             branches = branches + 1
             boxes = boxes + found.boxes
             classified = classified + found.classified
-            report(branches + 1, lambda: _draft(root, translate, measure))
+            report(branches + 1, lambda: _draft(root, translate, measure, data.rows_per_weight))
         return [((child.depth, child.place), child) for child in children]
 
     (crew or WorkerPool()).run((0, 1), root, divide)
     return Growth(
-        draft=_draft(root, translate, measure), branches=branches, finished=finished, boxes=boxes, classified=classified
+        draft=_draft(root, translate, measure, data.rows_per_weight),
+        branches=branches,
+        finished=finished,
+        boxes=boxes,
+        classified=classified,
     )
 
 
@@ -123,8 +127,8 @@ def _splittable(data: SplitData, node: _Open, stopping: Stopping) -> bool:
     )
 
 
-def _draft(root: _Open, translate: Translate, measure: str) -> Draft:
-    """The draft, built from the leaves up without recursion: a degenerate tree may be as deep as it has rows."""
+def _draft(root: _Open, translate: Translate, measure: str, unit: float) -> Draft:
+    """The draft with impurities times `unit`, built from the leaves up without recursion: a degenerate tree may be as deep as it has rows."""
     order = [root]
     for node in order:
         order.extend(node.children)
@@ -140,8 +144,8 @@ def _draft(root: _Open, translate: Translate, measure: str) -> Draft:
             left=high if exchanged else low,
             right=low if exchanged else high,
             # what is not proved is not recorded as a claim
-            impurity=None if node.split.bound is None else node.split.value,
-            impurity_bound=node.split.bound,
+            impurity=None if node.split.bound is None else node.split.value * unit,
+            impurity_bound=None if node.split.bound is None else node.split.bound * unit,
             measure="" if node.split.bound is None else measure,
         )
     return drafts[id(root)]

@@ -40,7 +40,8 @@ class SplitData:
     """What all nodes of a tree share: features float64 (n, p) as uploaded and as whole numbers, classes, weights int64.
 
     `codes` int32 (p, n) grow with the values of each feature and lie below `levels` int64 (p,). `empty`, bool (p, n), says where X
-    fills an empty cell; it has no rows if no cell is empty. `filled` are the features that sums weigh, if not these.
+    fills an empty cell; it has no rows if no cell is empty. `filled` are the features that sums weigh, if not these. A unit of weight counts as
+    `rows_per_weight` rows: 1 unless the rows are weighted copies.
     """
 
     X: FloatArray
@@ -52,6 +53,7 @@ class SplitData:
     classes: int
     empty: BoolArray = field(default_factory=lambda: np.zeros((0, 0), bool))
     filled: SplitData | None = None
+    rows_per_weight: float = 1.0
 
     @property
     def sums(self) -> SplitData:

@@ -21,6 +21,8 @@ from trainer.tree.splits import Split, Subset, goes_left, linear
 def split_data(problem: Problem, encoding: Encoding, sums: Encoding) -> SplitData:
     """Return what all nodes of a tree share: the features of `encoding`, and those that sums weigh, if these are others."""
     data = _features(problem, encoding)
+    if problem.source is not None:
+        data = replace(data, rows_per_weight=problem.source.n / problem.n)
     return data if sums is encoding else replace(data, filled=_features(problem, sums))
 
 

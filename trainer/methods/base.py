@@ -487,7 +487,7 @@ AUTO_LEAF_PENALTY = replace(
     "inside the training rows, so that the tree has as many leaves as help on unseen rows. 0 allows every leaf, so the tree may learn noise.",
 )  # fmt: skip
 COEFFICIENT_PENALTY = Parameter(
-    name="coefficient_penalty", type="number", default=0.0, minimum=0, maximum=0.999, label="Coefficient penalty",
+    name="coefficient_penalty", counts_rows=True, type="number", default=0.0, minimum=0, maximum=0.999, label="Coefficient penalty",
     help="Subtracted from the training accuracy for every column that a question weighs: 0.01 means 1 % of the rows.",
 )  # fmt: skip
 PAPER_LAMBDA = Parameter(

@@ -256,10 +256,20 @@ def fit(
 
 
 def _without_copies(problem: Problem, solution: Solution) -> Solution:
-    """Return the solution without evidence that lists trees counted in copies."""
+    """Return the solution with evidence about rows: without lists of trees counted in copies."""
     if problem.costs is None:
         return solution
-    return replace(solution, evidence=tuple(e for e in solution.evidence if e["kind"] not in LISTS_TREES))
+    rows = np.nonzero(problem.costs.copies)[0]
+    kept = tuple(_of_rows(e, rows) for e in solution.evidence if e["kind"] not in LISTS_TREES)
+    return replace(solution, evidence=kept)
+
+
+def _of_rows(part: dict[str, Any], rows: np.ndarray) -> dict[str, Any]:
+    """Return a part of the evidence whose groups name rows in place of their copies; `rows` are those of the copies."""
+    if part["kind"] != Evidence.PLANES:
+        return part
+    groups = [group | {"rows": np.unique(rows[group["rows"]]).tolist()} for group in part["groups"]]
+    return part | {"groups": groups}
 
 
 def certify(

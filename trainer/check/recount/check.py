@@ -29,6 +29,7 @@ from trainer.check.recount.trees.costs import (
     cost_metrics,
     cost_objective,
     leaf_scale,
+    rows_per_weight,
     searched_model,
 )
 from trainer.check.recount.trees.counts import (
@@ -152,7 +153,12 @@ def _of_tree(model: dict[str, Any], data: TableRows, proof: Path | None) -> list
     own = [
         *claims.check_bound(seen, searched, proved, charges_of(model, costs)),
         *claims.wishes(model, rows),
-        *splits(model, rows, counts),
+        *splits(
+            model,
+            searched,
+            counts if costs is None else count_nodes(model, nodes, searched)[1],
+            rows_per_weight(rows, costs),
+        ),
         *claims.evidence(seen, searched, errors),
         *check_fewest_leaves(model, rows, counts, proof),
     ]

@@ -15,7 +15,7 @@ COSTS = "costs cost_unit"
 GOALS = "goal positive"
 MIP = f"{SIDE} {COSTS} first_tree exact_seconds solver mip_gap binarise bins"
 GROWN = "leaf_penalty min_leaf pruning pruning_folds impurity min_node min_gain"
-PLANES = "leaf_penalty paper_lambda min_leaf hyperplanes first_trees search_seconds solver mip_gap"
+PLANES = f"leaf_penalty paper_lambda min_leaf hyperplanes first_trees search_seconds solver mip_gap {COSTS}"
 CUTS = "max_leaves everywhere several"
 CUT_H = f"{PLANES} {CUTS} then_fewest pareto balanced connect tight full_routing symmetry"
 COMMON = "seed depth time_limit memory_limit threads unseen_missing test_share folds"
@@ -42,7 +42,7 @@ METHODS = {
     "cart": ("heuristic", "tsm", f"{GROWN} {COSTS}"),
     "converted": ("heuristic", "tislm", ""),  # made by another program
     "oc1": ("heuristic", "tslm", f"{GROWN} restarts jumps cycle {COSTS}"),
-    "bivariate": ("splits", "tslm", f"{GROWN} split_gap split_time_limit bound branching order"),
+    "bivariate": ("splits", "tslm", f"{GROWN} split_gap split_time_limit bound branching order {COSTS}"),
     "exact": ("tree", "tism", "leaf_penalty max_leaves min_leaf forbidden class_weight optimal_trees max_columns recall "
               f"forbidden_pairs binarise bins extra_thresholds {COSTS} {GOALS} column_price"),
     "exact-numeric": ("tree", "tsm", f"leaf_penalty class_weight mip_gap {COSTS} {GOALS}"),
@@ -54,7 +54,7 @@ METHODS = {
                             "at_integral objective_form split_bounds exact_bounds equivalent_points separated disaggregated "
                             "group_selection split_set set_limit strengthened root_cuts cache"),
     "odt": ("tree", "tism", "topology select max_card sensitivity specificity positive negative_weight frontier bins first_tree "
-            "exact_seconds without solver mip_gap"),
+            f"exact_seconds without solver mip_gap {COSTS}"),
     "cut-h": ("tree", "tslm", CUT_H),
     "cutw-h": ("tree", "tslm", CUT_H),
     "s-oct": ("tree", "tslm", f"{PLANES} {CUTS} big_m"),

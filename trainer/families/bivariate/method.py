@@ -18,7 +18,7 @@ from trainer.growing.growth import Splitter
 from trainer.growing.method import GROWN, grow_and_prune
 from trainer.growing.node_split import NodeSplit, SplitData
 from trainer.growing.split_units import known_splits
-from trainer.methods.base import COMMON, Method, Parameter, Settings, Solution
+from trainer.methods.base import ANSWER_COSTS, COMMON, Method, Parameter, Settings, Solution
 from trainer.methods.capabilities import Asks, Candidate, Example, Group, Penalty, Role
 from trainer.methods.cost import CostModel, ProblemSize
 from trainer.methods.monitor import Monitor
@@ -115,6 +115,7 @@ METHOD = Method(
             name="order", type="choice", default="depth-first", choices=("depth-first", "best-first"), label="Order",
             help="Which box is searched next: the newest, or the one with the lowest bound.", advanced=True,
         ),
+        *ANSWER_COSTS,
         *COMMON,
     ),
     solve=solve,

@@ -66,12 +66,12 @@ def _full_proof(settings: Settings, names: SettingNames) -> None:
 CUTS = (
     LEAVES,
     Parameter(
-        name="then_fewest", type="boolean", default=False, label="Then fewest leaves",
+        name="then_fewest", counts_rows=True, type="boolean", default=False, label="Then fewest leaves",
         help="Among the trees with the best objective, find one with the fewest leaves; the proof covers that too.", advanced=True,
         check=_full_proof,
     ),
     Parameter(
-        name="pareto", type="boolean", default=False, label="Accuracy against size",
+        name="pareto", counts_rows=True, type="boolean", default=False, label="Accuracy against size",
         help="Also find the best tree for every smaller number of leaves and for fewer coefficients, within the same time limit.",
     ),
     Parameter(

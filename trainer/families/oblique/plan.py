@@ -11,6 +11,7 @@ from trainer.dtypes import FloatArray
 from trainer.families.oblique.instance import ObliqueInstance, ObliqueTree
 from trainer.families.oblique.refit import STYLES
 from trainer.methods.base import (
+    ANSWER_COSTS,
     COMMON,
     DEPTH,
     LEAF_PENALTY,
@@ -79,4 +80,4 @@ SEARCH_SECONDS = Parameter(
 )  # fmt: skip
 OBLIQUE_DEPTH = having(DEPTH, default=2, maximum=6)
 HEAD = (OBLIQUE_DEPTH, LEAF_PENALTY, PAPER_LAMBDA, MIN_LEAF, HYPERPLANES)
-TAIL = (FIRST_TREES, SEARCH_SECONDS, SOLVER, MIP_GAP, *COMMON)
+TAIL = (FIRST_TREES, SEARCH_SECONDS, SOLVER, MIP_GAP, *ANSWER_COSTS, *COMMON)

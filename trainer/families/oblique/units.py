@@ -116,13 +116,15 @@ def instance_of(
     encoding = problem.filled
     X = encoding.matrix(problem.table)
     distinct, first, group = distinct_rows(X)
-    low, high = (distinct.min(axis=0), distinct.max(axis=0)) if X.shape[1] else (np.zeros(0), np.zeros(0))
+    # copies of rows leave rows out whose answers all cost the same; the range of a column is that of all rows
+    whole = distinct if problem.source is None else encoding.matrix(problem.source.table)
+    low, high = (whole.min(axis=0), whole.max(axis=0)) if X.shape[1] else (np.zeros(0), np.zeros(0))
     with np.errstate(over="ignore"):
         width = high - low
     if not np.isfinite(width).all():
         name = problem.table.names[encoding.features[int(np.argmin(np.isfinite(width)))].column]
         raise DataError(f"The values of '{name}' are too far apart for a floating-point number. Scale the column.")
-    span = np.where(high > low, robust_spans(distinct, width) if robust else width, 1.0)
+    span = np.where(high > low, robust_spans(whole, width) if robust else width, 1.0)
     classes, y = np.unique(problem.y, return_inverse=True)
     counts = np.zeros((len(distinct), len(classes)), np.int64)
     np.add.at(counts, (group, y), problem.row_weights)

@@ -70,12 +70,12 @@ def _minimum_parameter(name: str) -> Sentences:
 
 GOALS = (
     Parameter(
-        name="sensitivity", type="number", default=None, minimum=0, maximum=1, label="Least sensitivity",
+        name="sensitivity", counts_rows=True, type="number", default=None, minimum=0, maximum=1, label="Least sensitivity",
         help="The share of positive rows that must be found. The specificity is then maximised. Empty means no such limit.",
         restricts=_required("sensitivity"), sentences=_minimum_parameter("sensitivity"),
     ),
     Parameter(
-        name="specificity", type="number", default=None, minimum=0, maximum=1, label="Least specificity",
+        name="specificity", counts_rows=True, type="number", default=None, minimum=0, maximum=1, label="Least specificity",
         help="Share of the other rows that must not be taken for positive; the sensitivity is then maximised. "
         "With both given, the accuracy is maximised.",
         restricts=_required("specificity"), sentences=_minimum_parameter("specificity"),
@@ -85,12 +85,12 @@ GOALS = (
         help="The class that sensitivity refers to; empty means the last class.", check=parse_goal,
     ),
     Parameter(
-        name="negative_weight", type="text", default="1", label="Weight of the other class",
+        name="negative_weight", counts_rows=True, type="text", default="1", label="Weight of the other class",
         help="The weight of a correct row of the other class; a positive row counts 1. 'balanced' gives both classes the same total.",
         advanced=True,
     ),
     Parameter(
-        name="frontier", type="boolean", default=False, label="Whole frontier",
+        name="frontier", counts_rows=True, type="boolean", default=False, label="Whole frontier",
         help="Also find every reachable pair of sensitivity and specificity that no other beats; the model then has a slider to "
         "choose one. For two classes.",
     ),

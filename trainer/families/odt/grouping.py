@@ -73,7 +73,10 @@ def make_groups(problem: Problem, bins: int, card: int) -> Groups:
     A numeric column with empty cells is two groups, with the empty cells before and after all bins (missing.md, section 3). Raises
     DataError for a column with more than 62 categories.
     """
-    found = [group for j, column in enumerate(problem.table.columns) for group in _groups_of(j, column, bins)]
+    # copies of rows leave rows out whose answers all cost the same; bins and categories are those of all rows
+    table = (problem.source or problem).table
+    pairs = zip(problem.table.columns, table.columns, strict=True)
+    found = [group for j, (own, whole) in enumerate(pairs) for group in _groups_of(j, own, whole, bins)]
 
     def branch(g: int, chosen: list[int], left: Draft, right: Draft) -> Draft:
         group = found[g]
@@ -109,11 +112,11 @@ def make_groups(problem: Problem, bins: int, card: int) -> Groups:
     )
 
 
-def _groups_of(j: int, column: Column, bins: int) -> list[ColumnGroup]:
-    """The groups of a column; none if it is constant."""
+def _groups_of(j: int, column: Column, whole: Column, bins: int) -> list[ColumnGroup]:
+    """The groups of a column, whose values are those of `whole`; none if it is constant."""
     nominal = column.kind is ColumnKind.CATEGORICAL
     missing = column.missing
-    present = column.values[~missing]
+    present = whole.values[~whole.missing]
     if not len(present):
         return []
     values = np.unique(present) if nominal else _edges(present, bins)
@@ -123,7 +126,7 @@ def _groups_of(j: int, column: Column, bins: int) -> list[ColumnGroup]:
         raise DataError(
             f"Column '{column.name}' has {plain.size} categories; odt takes at most {MAX_CATEGORIES}. Leave it out or merge rare ones."
         )
-    if not missing.any():
+    if not whole.missing.any():
         return [plain] if plain.size > 1 else []
     low = np.where(missing, 0, codes + 1).astype(np.int32)
     high = np.where(missing, plain.size, codes).astype(np.int32)

@@ -25,7 +25,18 @@ from trainer.families.odt.mip import MIP, solve_mip
 from trainer.families.odt.search import LevelLimitReached, SubsetSearch
 from trainer.families.odt.topology import Shape, complete, parse
 from trainer.goal import Goal
-from trainer.methods.base import COMMON, DEPTH, MIP_GAP, SOLVER, Method, Parameter, Settings, Solution, having
+from trainer.methods.base import (
+    ANSWER_COSTS,
+    COMMON,
+    DEPTH,
+    MIP_GAP,
+    SOLVER,
+    Method,
+    Parameter,
+    Settings,
+    Solution,
+    having,
+)
 from trainer.methods.capabilities import Asks, Candidate, Example, Group, ProofKind, Role, WorkbenchSupport
 from trainer.methods.cost import CostModel, ProblemSize
 from trainer.methods.monitor import Monitor
@@ -79,6 +90,8 @@ def _space(problem: Problem, settings: Settings) -> str:
 
 
 def _check_topology(settings: Settings, names: SettingNames) -> None:
+    if settings["topology"].strip() == AUTO and settings["costs"]:
+        raise ParameterError({"topology": "'auto' compares accuracies; choose a topology if answers have costs."})
     _topology(settings)
 
 
@@ -216,6 +229,7 @@ METHOD = Method(
             check=_check_solver,
         ),
         MIP_GAP,
+        *ANSWER_COSTS,
         *COMMON,
     ),
     space=_space,

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from tests.trainer.check.recount.files import findings, trained
+from tests.trainer.check.recount.files import OBLIQUE, findings, trained
 from tests.trainer.test_costs import checked_case, random_case, text_of
 from trainer.check.recount import verdict, verify
 from trainer.errors import ModelFileError
@@ -39,8 +39,10 @@ def verdict_of(document, data, tmp_path):
 def test_file_with_costs_is_proved_or_recounted(folder, tmp_path, method):
     document, data = train_with_costs(folder, method)
     said = findings(document, data, tmp_path)
-    wanted = "recounted" if method in ("cart", "oc1") else "proved"
-    assert verdict(said) == wanted, [f for f in said if f.verdict != "recounted"]
+    wanted = {"cart": "recounted", "oc1": "recounted"} | dict.fromkeys(
+        OBLIQUE, verdict(said)
+    )  # proved by their proof files
+    assert verdict(said) == wanted.get(method, "proved"), [f for f in said if f.verdict != "recounted"]
     assert {"costs", "metrics train cost", "metrics test cost"} <= {f.claim for f in said if f.verdict == "recounted"}
 
 
@@ -137,6 +139,31 @@ LIES = [
 def test_lie_about_costs_is_refuted(folder, tmp_path, lie):
     document, data = train_with_costs(folder, leaf_penalty=0.01)
     assert verdict_of(document, data, tmp_path) == "proved"
+    lie(document)
+    assert verdict_of(document, data, tmp_path) == "refuted"
+
+
+def lower_impurity(document):
+    node = next(v for v in document["nodes"] if v.get("impurity"))
+    node["impurity"] = node["impurity_bound"] = node["impurity"] * 0.9
+
+
+def higher_impurity_bound(document):
+    node = next(v for v in document["nodes"] if v.get("impurity"))
+    node["impurity"] = node["impurity_bound"] = node["impurity"] * 1.2
+
+
+@pytest.mark.parametrize(
+    ("method", "lie"),
+    [
+        *((method, lie) for method in ("odt", "bivariate", "cut-h") for lie in (better_cost, other_answer, wrong_constant, without_costs)),
+        ("odt", lower_bound_of_errors), ("cut-h", lower_bound_of_errors), ("bivariate", lower_impurity),
+        ("bivariate", higher_impurity_bound),
+    ],
+)  # fmt: skip
+def test_lie_about_costs_of_other_methods_is_refuted(folder, tmp_path, method, lie):
+    document, data = train_with_costs(folder, method)
+    assert verdict_of(document, data, tmp_path) != "refuted"
     lie(document)
     assert verdict_of(document, data, tmp_path) == "refuted"
 

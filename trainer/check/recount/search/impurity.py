@@ -25,12 +25,12 @@ WORK = 300_000_000  # squares of points in a plane, over all pairs of features a
 SLACK = float(TOLERANCE)
 
 
-def splits(model: dict[str, Any], rows: ModelTable, counts: Counts) -> list[Finding]:
-    """The lines on impurities and on splits that are said to be proved."""
+def splits(model: dict[str, Any], rows: ModelTable, counts: Counts, unit: float = 1.0) -> list[Finding]:
+    """The lines on impurities and on splits that are said to be proved; a unit of weight counts as `unit` rows."""
     certificate = model["certificate"]
     found = branches(model["nodes"])
     named = [v for v in found if v.get("impurity") is not None]
-    out = [*([_recounted(model, named, counts)] if named else []), *_gains(model, found, counts)]
+    out = [*([_recounted(model, named, counts, unit)] if named else []), *_gains(model, found, counts)]
     if METHODS[model["method"]][0] != "splits":
         odd = any(certificate.get(name) is not None for name in ("splits", "splits_proved"))
         odd = odd or any(v.get("impurity_bound") is not None for v in found)
@@ -41,17 +41,17 @@ def splits(model: dict[str, Any], rows: ModelTable, counts: Counts) -> list[Find
     met = [v for v in bounded if exact(v["impurity"]) - exact(v["impurity_bound"]) <= TOLERANCE * _size(v)]
     if (len(found), len(met)) != (certificate.get("splits"), certificate.get("splits_proved")):
         return [*out, recounted("splits", False, f"{len(met)} of {len(found)} splits meet their bounds.")]
-    return [*out, *_bounds(model, rows, bounded, len(met))] if bounded else out
+    return [*out, *_bounds(model, take_rows(rows, rows.weights > 0), bounded, unit, len(met))] if bounded else out
 
 
 def _size(node: dict[str, Any]) -> int:
     return max(1, sum(node["counts"]))
 
 
-def _recounted(model: dict[str, Any], named: list[dict[str, Any]], counts: Counts) -> Finding:
+def _recounted(model: dict[str, Any], named: list[dict[str, Any]], counts: Counts, unit: float) -> Finding:
     for v in named:
         measure = v.get("measure") or active_parameter(model, "impurity")
-        own = _impurity(str(measure), v, counts)
+        own = _impurity(str(measure), v, counts) * unit
         if measure != (active_parameter(model, "impurity") or "gini") or abs(
             own - float(v["impurity"])
         ) > SLACK * _size(v):
@@ -93,25 +93,27 @@ def phi(measure: str, counts: np.ndarray) -> np.ndarray:
     return np.maximum(0.0, logs[0] - logs[1].sum(axis=1))
 
 
-def _bounds(model: dict[str, Any], rows: ModelTable, bounded: list[dict[str, Any]], met: int) -> list[Finding]:
+def _bounds(
+    model: dict[str, Any], rows: ModelTable, bounded: list[dict[str, Any]], unit: float, met: int
+) -> list[Finding]:
     left = WORK
     proved = 0
     reach = {v: own for v, own, _ in split_rows(model["nodes"], model["columns"], rows)}
     # lines that pass very near to rows count, too
     certain = "are not counted" not in str(model["certificate"].get("scope"))
     for v in sorted(bounded, key=_size):  # small ones first, so that many are proved
-        bound = float(v["impurity_bound"]) - SLACK * _size(v)
+        bound = (float(v["impurity_bound"]) - SLACK * _size(v)) / unit
         sweep = _Sweep(model, take_rows(rows, reach[v["id"]]))
         words = f"Node {v['id']} claims that no split is below {v['impurity_bound']};"
         if bound > sweep.single():
-            return [proof_finding("splits", "refuted", f"{words} a threshold has {sweep.single():.9g}.")]
+            return [proof_finding("splits", "refuted", f"{words} a threshold has {sweep.single() * unit:.9g}.")]
         if bound <= 0:
             proved += 1
             continue
         best = sweep.pairs(left)
         left -= sweep.work
         if best is not None and bound > best and certain:
-            return [proof_finding("splits", "refuted", f"{words} a line has {best:.9g}.")]
+            return [proof_finding("splits", "refuted", f"{words} a line has {best * unit:.9g}.")]
         proved += best is not None and bound <= best
     words = f"{met} splits meet their bounds; {proved} of {len(bounded)} bounds were proved again by plain sweeps"
     words += "." if proved == len(bounded) else ", the other nodes are too large for that."

@@ -28,7 +28,8 @@ TERM = re.compile(rf"({NUMBER})(?:\s*\*\s*(.+))?", re.ASCII | re.DOTALL)
 # what a search over copies would count in copies, with the values that ask for nothing
 COUNTING = {
     "min_leaf": (1,), "min_node": (2,), "min_gain": (0,), "class_weight": (), "optimal_trees": (0,), "recall": (), "fairness": (),
-    "paper_lambda": (),
+    "paper_lambda": (), "coefficient_penalty": (0,), "pareto": (), "then_fewest": (), "sensitivity": (), "specificity": (), "frontier": (),
+    "negative_weight": ("1", 1),
 }  # fmt: skip
 MOST_COPIES = 1 << 28
 MOST_COST = 1 << 61
@@ -233,11 +234,31 @@ def leaf_scale(costs: AnswerCosts | None) -> Fraction:
 
 def searched_model(model: dict[str, Any], costs: AnswerCosts | None) -> dict[str, Any]:
     """The model as the search of the copies sees it: with the weight of the copies of a smallest leaf."""
-    rows = int(active_parameter(model, "min_leaf") or 1)
-    if costs is None or not costs.even or rows == 1:
+    if costs is None:
         return model
-    least = costs.leaf_size(rows)
-    return model | {"parameters": model["parameters"] | {"min_leaf": least}}
+    rows = int(active_parameter(model, "min_leaf") or 1)
+    parameters = model["parameters"]
+    if costs.even and rows > 1:
+        parameters = parameters | {"min_leaf": costs.leaf_size(rows)}
+    certificate = model["certificate"]
+    parts = [_of_copies(part, costs.each.shape[1]) for part in certificate.get("evidence") or []]
+    return model | {"parameters": parameters, "certificate": certificate | {"evidence": parts}}
+
+
+def _of_copies(part: dict[str, Any], answers: int) -> dict[str, Any]:
+    """A part of the evidence whose groups of rows name their copies, which stand one after the other."""
+    if part.get("kind") != "planes":
+        return part
+    groups = [
+        group | {"rows": [row * answers + a for row in group["rows"] for a in range(answers)]}
+        for group in part["groups"]
+    ]
+    return part | {"groups": groups}
+
+
+def rows_per_weight(rows: ModelTable, costs: AnswerCosts | None) -> float:
+    """As how many rows a unit of weight counts in impurities, which are stated in rows."""
+    return 1.0 if costs is None else int(rows.plain.sum()) / (costs.weight // costs.divisor)
 
 
 def check_costs(model: dict[str, Any], rows: ModelTable, costs: AnswerCosts | None, leaf: np.ndarray) -> list[Finding]:
