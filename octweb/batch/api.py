@@ -28,7 +28,7 @@ from octweb.core.permissions import is_limited
 from octweb.jobs.models import RunStatus
 from octweb.jobs.queue import queue_position
 from octweb.registry.api import AnyFormat, callable_model
-from octweb.registry.claims import retired_headers, retired_note
+from octweb.registry.retired import DRY_RUN_PARAMETER, retired_headers, retired_note
 from trainer.explain.least import COLUMNS, ORDERS
 
 
@@ -217,7 +217,8 @@ class BatchPredictionViewSet(
 
     @extend_schema(
         request={"multipart/form-data": NewBatchPredictionSerializer},
-        responses={201: BatchPredictionSerializer} | PROBLEMS(400, 401, 403, 404, 409, 413, 415, 422, 429),
+        parameters=[DRY_RUN_PARAMETER],
+        responses={201: BatchPredictionSerializer} | PROBLEMS(400, 401, 403, 404, 409, 410, 413, 415, 422, 429),
     )
     def create(self, request: Request) -> Response:
         form = NewBatchPredictionSerializer(data=request.data)

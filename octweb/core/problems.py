@@ -30,6 +30,13 @@ class Conflict(exceptions.APIException):
     default_code = "conflict"
 
 
+class Gone(exceptions.APIException):
+    """The object was served once and is not any more."""
+
+    status_code = 410
+    default_code = "gone"
+
+
 class Busy(exceptions.APIException):
     """The server has as much of this work at hand as it can do at the same time."""
 

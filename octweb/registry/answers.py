@@ -15,9 +15,9 @@ from rest_framework.request import Request
 
 from octweb.core.parsers import BytesParser
 from octweb.registry.bodies import ARROW_FILE, ARROW_STREAM, CSV
-from octweb.registry.claims import retired_headers
 from octweb.registry.models import TreeModel
 from octweb.registry.predicting import MISSING, OUTSIDE, UNSEEN, Predictions
+from octweb.registry.retired import retired_headers
 from trainer.data.reader import empty_cell_notes, outside_words
 from trainer.prediction.output_file import CsvWriter, Piece
 

@@ -36,10 +36,19 @@ from octweb.registry.answers import (
 )
 from octweb.registry.bodies import ARROW_FILE, ARROW_STREAM, CSV, predict_arrow, predict_columns, predict_csv
 from octweb.registry.bringing_views import BringSerializer, bring_model
-from octweb.registry.claims import certificate_status, retired_headers, retired_member
+from octweb.registry.claims import certificate_status
 from octweb.registry.downloads import FORMATS, download
 from octweb.registry.models import State, TreeModel
-from octweb.registry.predicting import Predictions, predict_rows, tally_of
+from octweb.registry.predicting import Predictions, predict_rows
+from octweb.registry.retired import (
+    DRY_RUN_PARAMETER,
+    dry_run,
+    refuse_if_retired,
+    retired_headers,
+    retired_member,
+    tally_of_call,
+    was_approved,
+)
 from octweb.registry.serializers import (
     ModelDetailSerializer,
     ModelSerializer,
@@ -67,8 +76,20 @@ class AnyFormat(BaseContentNegotiation):
 
 
 def callable_model(request: Request, pk: uuid.UUID, *, document: bool = True) -> TreeModel:
-    """The model, or 404 for one that does not exist or that this caller may not call: the two look the same."""
-    return _get_document(request, pk, document, may_call)
+    """Return the model, or raise 404 if it does not exist or this caller may not call it: the two look the same.
+
+    Raises Gone for a retired model that everybody could call once, unless its owner asks for a dry run.
+    """
+    try:
+        model = _get_document(request, pk, document, may_call)
+    except Http404:
+        retired = was_approved(TreeModel.objects.filter(pk=pk, deleted_at=None, state=State.RETIRED)).first()
+        if retired is not None and request.user.is_authenticated:
+            refuse_if_retired(retired)
+        raise
+    if not dry_run(request, model):
+        refuse_if_retired(model)
+    return model
 
 
 def readable_model(request: Request, pk: uuid.UUID, *, document: bool = True) -> TreeModel:
@@ -288,18 +309,21 @@ class ModelPredict(APIView):
             ARROW_STREAM: OpenApiTypes.BINARY,
             ARROW_FILE: OpenApiTypes.BINARY,
         },
-        parameters=[OpenApiParameter("explain", bool, description="adds the path of each row in words; JSON only")],
+        parameters=[
+            OpenApiParameter("explain", bool, description="adds the path of each row in words; JSON only"),
+            DRY_RUN_PARAMETER,
+        ],
         responses={
             (200, "application/json"): PredictionsSerializer,
             (200, CSV): OpenApiTypes.STR,
             (200, ARROW_STREAM): OpenApiTypes.BINARY,
         }
-        | PROBLEMS(400, 401, 403, 404, 406, 413, 415, 422, 429),
+        | PROBLEMS(400, 401, 403, 404, 406, 410, 413, 415, 422, 429),
     )
     def post(self, request: Request, pk: uuid.UUID) -> HttpResponse:
         with metrics.count_calls("v1") as call:
             model = callable_model(request, pk, document=False)
-            call.of(model.family.name, model.version, tally_of(model, "v1"))
+            call.of(model.family.name, model.version, tally_of_call(request, model, "v1"))
             explain = flag(request, "explain")
             kind = answer_type(request)
             if explain and kind != "application/json":

@@ -7,14 +7,12 @@ from typing import Any
 
 from octweb.core import badges
 from octweb.core.faults import DamagedDocument
-from octweb.registry.models import Doubt, State, TreeModel
+from octweb.registry.models import Doubt, TreeModel
 from octweb.registry.parsed import model_file
 from trainer.data.inspection import warn_identifiers
 from trainer.evaluate.verdict import TreeVerdict, read_verdict
 from trainer.training.claims import SPLITS_TIP, Claim, read_claim, splits_claim, splits_words, weight_sentence
 
-RETIRED_HEADER = "Octweb-Retired"
-RETIRED_HELP = "only of a retired model: a note that its answers are not for new decisions"
 DOUBTS = {
     Doubt.PENDING: "a fault of the search, which is mended, may have made this claim; a check of the model decides",
     Doubt.REFUTED: "a check of this model found something in its file that is not true; see the check on its page",
@@ -108,21 +106,3 @@ def certificate_parameters(model: TreeModel) -> dict[str, str | float | bool]:
     if "wishes" in found:
         found["wishes"] = "; ".join(found["wishes"])
     return {name: value for name, value in found.items() if value is not None}
-
-
-def retired_member(model: TreeModel) -> dict[str, str]:
-    """Return the member that marks JSON answers of a retired model; none for any other model."""
-    note = retired_note(model)
-    return {"retired": note} if note else {}
-
-
-def retired_note(model: TreeModel) -> str | None:
-    """Return what answers of a retired model say besides the answer; None for any other model."""
-    if model.state != State.RETIRED:
-        return None
-    return f"{model.family.name} version {model.version} is retired. Do not use its answers for new decisions."
-
-
-def retired_headers(model: TreeModel) -> dict[str, str]:
-    """Return the header that marks answers of a retired model; none for any other model."""
-    return {RETIRED_HEADER: "true"} if model.state == State.RETIRED else {}

@@ -17,10 +17,10 @@ from octweb.core.api import PROBLEMS
 from octweb.core.parsers import BodyTooLarge, StrictJSONParser
 from octweb.registry import access, marks, units
 from octweb.registry.api import callable_model, rows_of
-from octweb.registry.claims import RETIRED_HELP, retired_headers, retired_member
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.predicting import without_ignored
+from octweb.registry.retired import DRY_RUN_PARAMETER, RETIRED_HELP, retired_headers, retired_member
 from trainer.data.parsing.values import plain_values, sources_named
 from trainer.data.rows import parse_rows
 from trainer.errors import ParameterError
@@ -82,7 +82,8 @@ class ModelExplain(APIView):
     @extend_schema(
         operation_id="models_explain",
         request={"application/json": ExplainRequestSerializer},
-        responses={200: ExplainedSerializer} | PROBLEMS(400, 401, 403, 404, 413, 415, 422, 429),
+        parameters=[DRY_RUN_PARAMETER],
+        responses={200: ExplainedSerializer} | PROBLEMS(400, 401, 403, 404, 410, 413, 415, 422, 429),
     )
     def post(self, request: Request, pk: uuid.UUID) -> Response:
         model = callable_model(request, pk, document=False)

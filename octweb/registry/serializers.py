@@ -9,9 +9,9 @@ from rest_framework import serializers
 
 from octweb.core.api import Name, StrictTextField
 from octweb.registry import access, actions, claims
-from octweb.registry.claims import RETIRED_HELP
 from octweb.registry.models import ReviewEvent, ShareLevel, TreeModel
 from octweb.registry.parsed import model_file
+from octweb.registry.retired import RETIRED_HELP
 from octweb.registry.selection import selection_of
 from trainer.evaluate.verdict import Kind, base_rate, read_verdict
 

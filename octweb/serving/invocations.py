@@ -25,7 +25,8 @@ from octweb.registry.answers import columns_record, notes_header
 from octweb.registry.bodies import CSV, check_rows, predict_csv, records_of_columns
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
-from octweb.registry.predicting import Predictions, predict_rows, tally_of
+from octweb.registry.predicting import Predictions, predict_rows
+from octweb.registry.retired import tally_of_call
 from octweb.serving.authentication import ApiTokenAuthentication
 from octweb.serving.v2 import ProtocolView, served_model
 from trainer.data.parsing import ColumnParsing
@@ -87,7 +88,7 @@ class Invocations(ScoringView):
     def post(self, request: Request) -> Response:
         with metrics.count_calls("invocations") as call:
             model = self._model(request)
-            call.of(model.family.name, model.version, tally_of(model, "invocations"))
+            call.of(model.family.name, model.version, tally_of_call(request, model, "invocations"))
             found, params = _predicted(model, request)
             answers = _output(found, params, model_file(model).class_values.tolist())
             call.predicted(found.label_counts(), found.unseen, found.life_counts())

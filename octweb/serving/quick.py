@@ -37,6 +37,7 @@ from octweb.registry.compiled import CompiledModel, compiled
 from octweb.registry.models import State, TreeModel
 from octweb.registry.predicting import Predictions, predict_rows, rows_by_leaf, tally_of
 from octweb.registry.remembered import model_by_id, model_by_name
+from octweb.registry.retired import DRY_RUN_HEADER
 from octweb.serving.authentication import lookup
 from octweb.serving.body_budget import BODY_BUDGET
 from octweb.serving.coding import compress_body
@@ -54,6 +55,7 @@ log = logging.getLogger(__name__)
 V1 = re.compile(r"/api/v1/models/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/predict/\Z")
 V2 = re.compile(r"/v2/models/([-a-zA-Z0-9_]+)(?:/versions/([0-9]{1,9}))?/infer\Z")
 PREFIX = "Token "
+DRY_RUN = "HTTP_" + DRY_RUN_HEADER.upper().replace("-", "_")
 JSON = "application/json"
 FAULTS = (TrainerError, ProtocolError, ValueError, RequestDataTooBig, DatabaseError, CutOff)
 LOOKED = "octweb.looked"  # in the environment of a request that was looked at here
@@ -191,7 +193,7 @@ def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> b
     path = environ.get("PATH_INFO", "")
     v2 = V2.match(path)
     v1 = None if v2 else V1.match(path)
-    if (v1 is None and v2 is None) or environ.get("QUERY_STRING") or not _transport(environ):
+    if (v1 is None and v2 is None) or environ.get("QUERY_STRING") or environ.get(DRY_RUN) or not _transport(environ):
         return None
     if int(environ.get("CONTENT_LENGTH") or 0) > settings.MAX_PREDICT_BYTES:
         return None

@@ -19,10 +19,10 @@ from octweb.registry.access import may_call
 from octweb.registry.answers import mark_notes
 from octweb.registry.api import AnyFormat
 from octweb.registry.claims import certificate_parameters
-from octweb.registry.models import State, TreeModel
+from octweb.registry.models import TreeModel
 from octweb.registry.parsed import is_damaged, model_file
-from octweb.registry.predicting import tally_of
 from octweb.registry.remembered import model_by_name
+from octweb.registry.retired import refuse_if_name_retired, tally_of_call
 from octweb.serving.inference import DEFAULT_OUTPUTS, OUTPUTS, configuration, infer, metadata, output
 from octweb.serving.tensors import JSON_LENGTH, ProtocolError, answer, parse
 from trainer.errors import DataError
@@ -75,18 +75,10 @@ def served_model(request: Request, name: str, version: str | None = None) -> Tre
         raise Http404(f"There is no version '{version[:20]}': versions are whole numbers.")
     model = model_by_name(name, None if version is None else int(version))
     if model is None or not may_call(request.user, request.auth, model, public=True):
+        refuse_if_name_retired(name, None if version is None else int(version))
         which = f"model '{name[:60]}'" + (f" in version {version}" if version else "")
-        raise Http404(f"There is no approved {which} that is served.{_retired_words(request, name, version)}")
+        raise Http404(f"There is no approved {which} that is served.")
     return model
-
-
-def _retired_words(request: Request, name: str, version: str | None) -> str:
-    """Return a sentence for owner and administrators if the version that is absent was retired; nothing for others."""
-    models = TreeModel.objects.visible_to(request.user).filter(family__name=name, state=State.RETIRED)
-    if version is not None:
-        models = models.filter(version=int(version))
-    retired = models.order_by("version").values_list("version", flat=True).last()
-    return "" if retired is None else f" Version {retired} is retired."
 
 
 class Server(ProtocolView):
@@ -159,7 +151,7 @@ class Infer(ProtocolView):
     def post(self, request: Request, name: str, version: str | None = None) -> HttpResponse:
         with metrics.count_calls("v2") as call:
             model = served_model(request, name, version)
-            call.of(model.family.name, model.version, tally_of(model, "v2"))
+            call.of(model.family.name, model.version, tally_of_call(request, model, "v2"))
             return self._answer(request, model, call)
 
     def _answer(self, request: Request, model: TreeModel, call: metrics.Call) -> HttpResponse:

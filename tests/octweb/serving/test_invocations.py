@@ -75,7 +75,7 @@ def test_which_model(client, client_of, approved, register, owner, staff):
     for query in ("?model=small-cart&version=2", "?model=nothing", "?model=small-cart&version=x"):
         assert post(calls, body, query).status_code == 404
     actions.retire(second, by=staff)
-    assert post(calls, body, "?model=other").status_code == 404
+    assert post(calls, body, "?model=other").status_code == 410
 
 
 def test_who_may(client, client_of, model, approved, owner):

@@ -246,10 +246,10 @@ def test_what_changes_counts_at_once(numbers, secret, owner):
     path = v2(numbers)
     assert wsgi(path, body, secret)[0] == 200
     actions.retire(numbers, by=owner)
-    assert wsgi(path, body, secret)[0] == 404
+    assert wsgi(path, body, secret)[0] == 410
     token = ApiToken.objects.get()
     own = v1(numbers), json.dumps({"rows": rows(1)}).encode(), secret
-    assert wsgi(*own)[0] == 200
+    assert wsgi(*own)[0] == 410
     ApiToken.objects.update(expiry=timezone.now() - timedelta(seconds=1))
     forget()
     assert wsgi(*own)[0] == 401

@@ -84,7 +84,7 @@ def test_only_approved_models_are_there(client_of, model, owner, staff):
     for version in ("2", "0", "x", "99999999999999999999"):
         assert client.get(f"/v2/models/{NAME}/versions/{version}").status_code == 404
     actions.retire(model, by=staff)
-    assert infer(client, {"inputs": tensors()}).status_code == 404
+    assert infer(client, {"inputs": tensors()}).status_code == 410
 
 
 def test_the_highest_version_answers_unless_another_is_named(client_of, approved, register, owner, staff):
