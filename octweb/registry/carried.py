@@ -18,7 +18,6 @@ from trainer.training.claims import (
     gap_words,
     goal_sentence,
     price_sentence,
-    price_words,
     read_claim,
 )
 from trainer.tree.describe import number_text, rules_text
@@ -95,7 +94,7 @@ def claims(subject: Subject) -> list[tuple[str, str]]:
         lines.append(("Objective", number_text(float(said["objective"]), 6)))
     if bound is not None and gap is not None:
         lines.append(("Bound and gap", f"{number_text(float(bound), 6)}, {gap_words(gap).lower()}"))
-    lines += [("Wish", f"{wish['words']} ({price_words(wish['price_rows'])})") for wish in claim.wishes]
+    lines += [("Wish", f"{wish['words']} ({wish['price_words']})") for wish in claim.wishes]
     if claim.wishes:
         lines.append(("All wishes together", claim.price_words))
     for name, found in (("Training rows", train), ("Unseen rows", test)):

@@ -52,8 +52,10 @@ class WishSerializer(serializers.Serializer):
     wish = serializers.CharField(help_text="as it was typed")
     words = serializers.CharField()
     price_rows = serializers.FloatField(
-        allow_null=True, help_text="objective gained by removing this wish alone, in rows; null: not known"
+        allow_null=True,
+        help_text="objective gained by removing this wish alone, in rows; null: not known, or answers have costs",
     )
+    price_words = serializers.CharField(help_text="the same with its unit, which is that of the costs if there are any")
     reason = serializers.CharField(allow_blank=True)
 
 

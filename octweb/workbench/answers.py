@@ -91,7 +91,7 @@ def changes(session: WorkbenchSession, base: Tree, tree: Tree) -> dict[str, Any]
 
 def prices(session: WorkbenchSession, wishes: list[str], place: str, monitor: Monitor, partial: Emit) -> dict[str, Any]:
     """What each question at a place would cost, cheapest first; pieces are passed on while the rest is searched."""
-    n = session.problem.n
+    unit = session.unit
     questions = session.bench.space.questions
     found: list[dict[str, Any]] = []
     told = time.monotonic()
@@ -101,19 +101,18 @@ def prices(session: WorkbenchSession, wishes: list[str], place: str, monitor: Mo
                 "question": questions.text(price.question),
                 "wish": f"ask {place} {questions.wish(price.question)}",
                 "column": questions.column_name(price.question),
-                "price": float(price.price / n),
-                "rows": float(price.price),
+                **session.priced(price.price),
                 "proved": price.proved,
-                "errors": price.errors,
+                "errors": price.errors if session.problem.costs is None else None,  # not of copies of rows
                 "leaves": price.leaves,
             }
         )
         if time.monotonic() - told > PARTIAL_SECONDS:
             told = time.monotonic()
-            partial({"place": place, "prices": _sorted(found), "complete": False})
+            partial({"place": place, "unit": unit, "prices": _sorted(found), "complete": False})
     stopped = monitor.reason is not None and monitor.reason is not Status.OPTIMAL
-    return {"place": place, "prices": _sorted(found), "complete": not stopped}
+    return {"place": place, "unit": unit, "prices": _sorted(found), "complete": not stopped}
 
 
 def _sorted(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(found, key=lambda p: (not p["proved"], p["rows"]))
+    return sorted(found, key=lambda p: (not p["proved"], p["price"]))

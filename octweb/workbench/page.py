@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from octweb.workbench.models import Step, StepKind, StepState, Workbench
-from trainer.editing.words import in_words
+from trainer.editing.words import in_words, price_words
+from trainer.editing.words import wish_lines as lines_of_wishes
 from trainer.training.claims import price_of_wishes
-from trainer.tree.describe import split_text
+from trainer.tree.describe import number_text, split_text
 from trainer.tree.file import ModelFile, from_json
 from trainer.tree.numbers import decimal_text
 from trainer.tree.render.outline import class_bar
@@ -136,32 +137,44 @@ def find(place: PageNode | None, name: str) -> PageNode | None:
     return find(place.yes, name) or find(place.no, name)
 
 
-def wish_lines(step: Step | None, n: int, refused: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the wishes of a step in words with their prices in rows, or why they are refused.
+def wish_lines(step: Step | None, refused: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the wishes of a step in words with their prices in words, or why they are refused.
 
     The price is absent while it is not known.
     """
     if step is None:
         return []
-    known = {record["wish"]: record["price"] for record in step.result.get("wishes") or ()}
+    records = step.result.get("wishes") or ()
+    prices = {line["wish"]: line["price_words"] for line in lines_of_wishes(step.result)}
+    known = {record["wish"]: prices[record["wish"]] for record in records if record["price"] is not None}
     conflict = set(step.result.get("conflict") or ())
     reasons = step.request.get("reasons") or {}
     lines = []
     for number, wish in enumerate(step.wishes, start=1):
-        price = known.get(wish)
         lines.append(
             {
                 "number": number, "wish": wish, "words": in_words(wish), "conflict": wish in conflict,
-                "price": None if price is None else price * n, "reason": reasons.get(wish.strip(), ""),
+                "price": known.get(wish), "reason": reasons.get(wish.strip(), ""),
                 "refused": refused.get(wish, ""),
             }
         )  # fmt: skip
     return lines
 
 
-def price_of(result: dict[str, Any]) -> float | None:
-    """Rows that all wishes together cost against the optimum, of a completion."""
-    return price_of_wishes(result)[0]
+def price_of(result: dict[str, Any]) -> str | None:
+    """What all wishes together cost against the optimum, of a completion, in words."""
+    price = price_of_wishes(result)
+    return None if price.least is None else price_words(price.least, price.unit)
+
+
+def gap_words(result: dict[str, Any]) -> str:
+    """Return how much better a tree with the same wishes might still be; an empty text without a bound."""
+    if not result or result.get("bound") is None:
+        return ""
+    if "cost_unit" in result:
+        return f"no tree with these wishes costs less than {number_text(result['least'], 4)} {result['cost_unit']}".rstrip()
+    rows = (result["bound"] - result["objective"]) * result["n"]
+    return f"at most {price_words(rows)} above the best possible with these wishes"
 
 
 def history(bench: Workbench, limit: int = 30) -> list[dict[str, Any]]:
@@ -194,9 +207,12 @@ def price_lines(bench: Workbench, step: Step | None, place: str) -> dict[str, An
     best: dict[str, dict[str, Any]] = {}
     for line in lines:  # one line for each column, the cheapest threshold
         best.setdefault(line["column"], line)
-    dearest = max([line["rows"] for line in best.values()], default=0.0) or 1.0
-    shown = [line | {"percent": 100 * line["rows"] / dearest} for line in list(best.values())[:MOST_SHOWN]]
+    dearest = max([line["price"] for line in best.values()], default=0.0) or 1.0
+    shown = [
+        line | {"percent": 100 * line["price"] / dearest, "amount": line.get("cost", line.get("rows"))}
+        for line in list(best.values())[:MOST_SHOWN]
+    ]
     return {
-        "step": found, "lines": shown, "of": len(lines), "proved": sum(line["proved"] for line in lines),
+        "step": found, "unit": found.result.get("unit", "rows"), "lines": shown, "of": len(lines), "proved": sum(line["proved"] for line in lines),
         "working": not found.is_finished, "failed": found.error if found.state == StepState.FAILED else "",
     }  # fmt: skip

@@ -129,7 +129,7 @@ def _context(request: HttpRequest, bench: Workbench, at: str = "") -> dict[str, 
     tree = None if shown is None else page.step_tree(shown, step.wishes if step else [], at)
     place = page.find(tree, at)
     result = shown.result if shown else {}
-    wishes = page.wish_lines(step, result.get("n", 0), actions.refused_wishes(bench))
+    wishes = page.wish_lines(step, actions.refused_wishes(bench))
     prices = page.price_lines(bench, shown, at)
     stalled = actions.is_stalled(bench)
     return {
@@ -158,16 +158,9 @@ def _context(request: HttpRequest, bench: Workbench, at: str = "") -> dict[str, 
             kind=StepKind.COMPLETE, parent=bench.position, number__gt=bench.position
         ).exists(),
         "can_save": bool(step and step.state == StepState.DONE and step.document),
-        "gap_rows": _gap_rows(result),
+        "gap": page.gap_words(result),
         "workers_seen": worker_seen(),
     }
-
-
-def _gap_rows(result: dict[str, Any]) -> float:
-    """How many more rows a better tree might still get right."""
-    if not result or result.get("bound") is None:
-        return 0.0
-    return (result["bound"] - result["objective"]) * result["n"]
 
 
 @login_required

@@ -122,7 +122,7 @@ def parse(text: str, questions: Questions) -> EditConstraint:
 
 def _with_sides(split: Split, problem: Problem, text: str) -> list[Split]:
     """Return the question with each side of empty cells that a wish leaves open; raises ParameterError if no cell is empty."""
-    column = problem.table.columns[split.used[0]]
+    column = (problem.source or problem).table.columns[split.used[0]]
     if not isinstance(split, NumericSplit):
         return [split]
     if not column.missing.any():

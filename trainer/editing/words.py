@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from trainer.errors import ParameterError
+from trainer.tree.describe import number_text
 from trainer.tree.numbers import MINUS
 
 MOST_REASON = 500  # characters
@@ -54,14 +55,39 @@ def checked_reasons(reasons: Mapping[str, str], wishes: Iterable[str]) -> dict[s
 
 
 def wish_lines(certificate: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The wishes of a certificate with their words, prices in rows (None: not known) and reasons ("": none was given)."""
-    n = certificate.get("n") or 0
-    return [
-        {
-            "wish": record["wish"],
-            "words": in_words(record["wish"]),
-            "price_rows": None if record.get("price") is None else round(record["price"] * n, 6),
-            "reason": str(record.get("reason") or ""),
-        }
-        for record in certificate.get("wishes") or ()
-    ]
+    """The wishes of a certificate with their words, prices and reasons ("": none was given).
+
+    A price is in rows, None if it is not known or answers have costs, and in words, in the unit of the costs if there are any.
+    """
+    scale, unit = price_scale(certificate)
+    found = []
+    for record in certificate.get("wishes") or ():
+        price = None if record.get("price") is None else round(record["price"] * scale, 6)
+        found.append(
+            {
+                "wish": record["wish"],
+                "words": in_words(record["wish"]),
+                "price_rows": price if unit is None else None,
+                "price_words": price_words(price, unit),
+                "reason": str(record.get("reason") or ""),
+            }
+        )
+    return found
+
+
+def price_scale(record: Mapping[str, Any]) -> tuple[float, str | None]:
+    """Return what an objective of 1 is worth, and the unit of the costs; None where this is the number of rows."""
+    costs = record.get("costs")
+    worth = (record.get("optimum") or {}).get("objective_cost")
+    if worth is None:
+        return record.get("n") or 0, None
+    return float(worth), str(costs["unit"] if costs else record.get("cost_unit") or "")
+
+
+def price_words(price: float | None, unit: str | None = None) -> str:
+    """Return a price with its sign, in rows or a unit of costs: "+9 rows", "+0.5 EUR"; or that it is not known."""
+    if price is None:
+        return "price not known"
+    size = number_text(abs(price), 4)
+    noun = f"row{'' if size == '1' else 's'}" if unit is None else unit
+    return f"{MINUS if price < 0 else '+'}{size} {noun}".rstrip()

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from trainer.certificate import OPTIMAL_GAP, Certificate, Guarantee, Limits, Status, proves
-from trainer.editing.words import in_words, wish_lines
+from trainer.editing.words import in_words, price_scale, price_words, wish_lines
 from trainer.goal import COUNT_GOALS, Goal, score_name, stated_goal
 from trainer.tree.describe import number_text
-from trainer.tree.numbers import MINUS, THIN, count_words, points_text
+from trainer.tree.numbers import THIN, count_words, points_text
 
 PROVED = "Proved optimal"
 LEAST_COST = "Least cost, proved"
@@ -44,9 +44,9 @@ class Claim:
     wishes : tuple of dict
         Each wish with its words, its price in rows and its reason, see `wish_lines`.
     price_rows : float or None
-        Objective that all wishes together cost, in rows; None without wishes and where the optimum is not proved.
+        Objective that all wishes together cost, in rows; None without wishes, with costs, and where the optimum is not proved.
     price_words : str
-        The same in words, with "at least" where the optimum is not proved; empty without wishes.
+        The same in words, in the unit of the costs if there are any, with "at least" where the optimum is not proved; empty without wishes.
     """
 
     kind: Kind
@@ -92,10 +92,10 @@ def read_claim(certificate: Mapping[str, Any]) -> Claim:
     scope = scope_words(certificate)
     if not wishes:
         return Claim(kind=kind, words=words, explanation=explanation, scope=scope)
-    least, proved = price_of_wishes(certificate)
+    least, proved, unit = price_of_wishes(certificate)
     counted = f"{len(wishes)} wish{'' if len(wishes) == 1 else 'es'}"
     words = f"Best with {counted}" if kind == "proved" else f"{words} with {counted}"
-    price = price_words(least)
+    price = price_words(least, unit)
     if least is not None:
         price = price if proved else f"at least {price}"
         words += f", {price}"
@@ -105,7 +105,7 @@ def read_claim(certificate: Mapping[str, Any]) -> Claim:
         explanation=f"{explanation}. All wishes together: {price}",
         scope=scope,
         wishes=wishes,
-        price_rows=least if proved else None,
+        price_rows=least if proved and unit is None else None,
         price_words=price,
     )
 
@@ -124,14 +124,23 @@ def splits_words(proved: int, total: int) -> str:
     return f"{proved} of {total} splits proved"
 
 
-def price_of_wishes(record: Mapping[str, Any]) -> tuple[float | None, bool]:
-    """Return what all wishes of a certificate cost at least, in rows, and whether this is the price itself."""
+class WishesPrice(NamedTuple):
+    """What all wishes cost at least, whether this is the price itself, and the unit of the costs; None for rows."""
+
+    least: float | None
+    proved: bool
+    unit: str | None
+
+
+def price_of_wishes(record: Mapping[str, Any]) -> WishesPrice:
+    """Return what all wishes of a certificate, or of the record of a training, cost."""
     optimum = record.get("optimum")
     objective = record.get("objective")
+    scale, unit = price_scale(record)
     if not optimum or objective is None:
-        return None, False
-    rows = (optimum["objective"] - objective) * (record.get("n") or 0)
-    return max(0.0, round(rows, ROW_DECIMALS)), bool(optimum.get("proved"))
+        return WishesPrice(None, False, unit)
+    price = (optimum["objective"] - objective) * scale
+    return WishesPrice(max(0.0, round(price, ROW_DECIMALS)), bool(optimum.get("proved")), unit)
 
 
 def claim_words(certificate: Mapping[str, Any]) -> str:
@@ -145,17 +154,6 @@ def claim_words(certificate: Mapping[str, Any]) -> str:
 def gap_words(gap: float | None) -> str:
     """Return the gap with its unit, or that there is none."""
     return NO_BOUND if gap is None else f"Gap {points_text(gap)}{THIN}%"
-
-
-def price_words(rows: float | None) -> str:
-    """Return a price in rows, or that it is not known."""
-    return "price not known" if rows is None else rows_words(rows)
-
-
-def rows_words(rows: float) -> str:
-    """Return a price in rows with its sign: "+9 rows", "+0.5 rows"."""
-    size = number_text(abs(rows), 4)
-    return f"{MINUS if rows < 0 else '+'}{size} row{'' if size == '1' else 's'}"
 
 
 def scope_words(certificate: Mapping[str, Any]) -> str:
@@ -238,10 +236,10 @@ def _cost_words(costs: Mapping[str, Any]) -> str:
     return f"{words} (true class>answer: {'; '.join(named) or 'errors'})"
 
 
-def cost_sentence(costs: Mapping[str, Any], *, priced: bool = False) -> str:
+def cost_sentence(costs: Mapping[str, Any], *, priced: bool = False, wishes: bool = False) -> str:
     """Return what a tree's answers cost on the training rows, beside the best constant answer, and what is proved.
 
-    `priced` says that columns have prices, which the proved cost includes.
+    `priced` says that columns have prices, which the proved cost includes, and `wishes` that the tree keeps some.
     """
     unit = f" {costs['unit']}" if costs["unit"] else ""
     constant = costs["best_constant"]
@@ -252,9 +250,7 @@ def cost_sentence(costs: Mapping[str, Any], *, priced: bool = False) -> str:
     if costs["floor"]:
         words += f" No answer avoids {number_text(costs['floor'])}{unit}."
     if costs["least"] is not None:
-        words += (
-            f" No tree of this scope costs less than {number_text(costs['least'])}{unit}{_included(costs, priced)}."
-        )
+        words += f" No tree of this scope{' that keeps the wishes' if wishes else ''} costs less than {number_text(costs['least'])}{unit}{_included(costs, priced)}."
     if costs["rounding_error"]:
         words += f" Costs were rounded: any total may differ by up to {number_text(costs['rounding_error'])}{unit}."
     return words

@@ -111,7 +111,7 @@ def train(
         request.labels.take(train_rows), row_weights(request, train_rows), settings
     )  # the folds look for the same class
     problem = _problem(request, settings, train_rows, start=request.warm_start)
-    _held_out_costs(request, settings, test_rows)  # costs that cannot be read end the run here, before the search
+    row_costs_of(request, settings, test_rows)  # costs that cannot be read end the run here, before the search
     prepare(problem)
     monitor = Monitor(limits_of(settings), sink)
     if on_start is not None:
@@ -183,8 +183,8 @@ def _best_question(
     return judge_best_question(request.table, request.labels, weights, parts)
 
 
-def _held_out_costs(request: TrainRequest, settings: Settings, rows: np.ndarray) -> RowCosts | None:
-    """Return what each answer costs in the held-out rows; None without costs. Raises ParameterError."""
+def row_costs_of(request: TrainRequest, settings: Settings, rows: np.ndarray) -> RowCosts | None:
+    """Return what each answer costs in some rows of a request; None without costs. Raises ParameterError."""
     return costs_of(
         request.table.take(rows),
         request.labels.take(rows),
@@ -207,7 +207,7 @@ def _metrics(
     table = request.table.take(rows)
     codes = request.labels.codes[rows]
     weights = row_weights(request, rows)
-    costs = _held_out_costs(request, settings, rows)
+    costs = row_costs_of(request, settings, rows)
     held_out = metrics_of(tree, table.matrix(), codes, weights, costs, constant)
     held_out |= held_out_groups(tree, table, codes, weights) | held_out_costs(tree, table, costs, constant)
     return {"train": training, "test": held_out}

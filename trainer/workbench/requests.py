@@ -15,6 +15,7 @@ from trainer.certificate import Evidence, Status
 from trainer.check.proof.model import ModelTable as CheckedRows
 from trainer.check.recount.findings import TOLERANCE
 from trainer.check.recount.search import small
+from trainer.check.recount.trees.costs import answer_costs, copies_of, searched_model
 from trainer.data.column_statistics import describe_columns
 from trainer.data.folds import check_evaluation, holdout, rows_record
 from trainer.data.problem import Problem, SettingNames
@@ -37,12 +38,12 @@ from trainer.methods.base import Method, ProofSteps, Settings, Solution, exact_f
 from trainer.methods.capabilities import WorkbenchSupport
 from trainer.methods.monitor import Monitor
 from trainer.registry import METHODS, editable_ids, get
-from trainer.solver_common.problem_setup import file_parameters, limits_of, pose
+from trainer.solver_common.problem_setup import file_parameters, limits_of, pose, searched_settings
 from trainer.table import fingerprint
 from trainer.training.claims import read_claim
-from trainer.training.metrics import held_out_groups, metrics_of
+from trainer.training.metrics import held_out_costs, held_out_groups, metrics_of
 from trainer.training.proof_file import ProofLimits, write_proof
-from trainer.training.run import TrainRequest, TrainResult, certify, row_weights
+from trainer.training.run import TrainRequest, TrainResult, certify, row_costs_of, row_weights
 from trainer.training.summary import summary_of
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Tree, to_draft
@@ -82,10 +83,6 @@ def check_editable(method: Method, settings: Settings) -> None:
 
 
 def _refuse_other_goals(settings: Settings) -> None:
-    if settings.get("costs"):
-        raise ParameterError(
-            {"costs": "wishes and good trees count errors. Leave the costs out, or train without wishes."}
-        )
     if settings.get("column_price"):
         raise ParameterError(
             {
@@ -118,7 +115,7 @@ def good_trees_method() -> Method:
 
 def counts_good_trees(method: str, parameters: Mapping[str, Any]) -> bool:
     """Return whether all good trees are counted with these settings."""
-    return method == good_trees_method().id and not any(parameters.get(name) for name in LIMITS)
+    return method == good_trees_method().id and not any(parameters.get(name) for name in (*LIMITS, "costs"))
 
 
 class WorkbenchSession:
@@ -136,12 +133,17 @@ class WorkbenchSession:
         self.rows, self.held_out = holdout(
             request.labels.codes, request.test_share, self.settings["seed"], request.table
         )
-        weights = None if request.weights is None else request.weights[self.rows]
         self.problem: Problem = pose(
-            request.table.take(self.rows), request.labels.take(self.rows), self.settings, weights=weights
+            request.table.take(self.rows),
+            request.labels.take(self.rows),
+            self.settings,
+            weights=None if request.weights is None else request.weights[self.rows],
+            given_costs=None if request.costs is None else request.costs[self.rows],
         )
         self.method.check(self.settings, self.problem.names)
-        self.bench = bench_of(self.method, self.problem, self.settings)
+        self.searched = self.problem.searched  # copies of the rows where answers have costs
+        self.searched_settings = searched_settings(self.problem, self.settings)
+        self.bench = bench_of(self.method, self.searched, self.searched_settings)
 
     def monitor(self) -> Monitor:
         """The limits of one question, from now."""
@@ -183,7 +185,7 @@ class WorkbenchSession:
         if not found.found:
             raise SolverError("The search was stopped before it found a tree with these wishes. Give it more time.")
         solution = self._solution(found)
-        tree = self.bench.tree(found.tree)
+        tree = self.problem.settled(self.problem.tree(self.bench.space.questions.draft(found.tree)))
         certificate = certify(self.method, self.problem, self.settings, solution, tree, monitor)
         record: dict[str, Any] = certificate.to_json()
         record["wishes"] = self.wishes(found, reasons or {})
@@ -193,7 +195,7 @@ class WorkbenchSession:
             record["evidence"] = [
                 *record["evidence"],
                 write_proof(
-                    proof, self.problem, self.method, self.settings, solution, limits or ProofLimits(),
+                    proof, self.searched, self.method, self.searched_settings, solution, limits or ProofLimits(),
                     lambda: monitor.cancelled,
                 ),
             ]  # fmt: skip
@@ -207,7 +209,9 @@ class WorkbenchSession:
             metrics=self.metrics(tree),
             certificate=record,
             fingerprint=fingerprint(self.problem.table, self.problem.labels),
-            rows=rows_record(self.request.table, self.rows, self.held_out, None, self.request.weights, None),
+            rows=rows_record(
+                self.request.table, self.rows, self.held_out, None, self.request.weights, None, self.request.costs
+            ),
             reading=self.request.table.reading,
             class_type=self.request.labels.type,
         )
@@ -236,7 +240,11 @@ class WorkbenchSession:
             labels=rows.y,
             weights=rows.row_weights,
             plain=rows.row_weights if rows.quantile_weights is None else rows.quantile_weights,
+            costs=None if rows.costs is None else rows.costs.given,
         )
+        costs = answer_costs(document, seen)
+        document = searched_model(document, costs)
+        seen = seen if costs is None else copies_of(seen, costs)
         found, _ = small.best(document, seen)
         optimum = document["certificate"].get("optimum")
         known = [(found.value if found is not None and found.whole else None, document["certificate"]["objective"])]
@@ -264,7 +272,13 @@ class WorkbenchSession:
         monitor.report(phase="proof")
         return ticked(
             lambda: write_proof(
-                proof, self.problem, self.method, self.settings, solution, limits, lambda: monitor.reason is not None
+                proof,
+                self.searched,
+                self.method,
+                self.searched_settings,
+                solution,
+                limits,
+                lambda: monitor.reason is not None,
             ),
             monitor,
             self.bench,
@@ -272,14 +286,18 @@ class WorkbenchSession:
 
     def metrics(self, tree: Tree) -> dict[str, Any]:
         """How a tree does on the training rows, and on the held-out ones if there are some."""
-        found = {"train": metrics_of(tree, self.problem.matrix, self.problem.y, self.problem.weights)}
+        costs = self.problem.costs
+        constant = 0 if costs is None else costs.best_constant
+        found = {"train": metrics_of(tree, self.problem.matrix, self.problem.y, self.problem.weights, costs, constant)}
         if len(self.held_out):
             r = self.request
             weights = row_weights(r, self.held_out)
             unseen = r.table.take(self.held_out)
             codes = r.labels.codes[self.held_out]
-            found["test"] = metrics_of(tree, unseen.matrix(), codes, weights)
+            costs = row_costs_of(r, self.settings, self.held_out)
+            found["test"] = metrics_of(tree, unseen.matrix(), codes, weights, costs, constant)
             found["test"] |= held_out_groups(tree, unseen, codes, weights)
+            found["test"] |= held_out_costs(tree, unseen, costs, constant)
         return found
 
     def _solution(self, found: Completion) -> Solution:
@@ -297,7 +315,7 @@ class WorkbenchSession:
         )
 
     def _proof(self, wishes: Sequence[EditConstraint], bound: Fraction, stop: Callable[[], bool]) -> ProofSteps | None:
-        """The steps that prove the bound, in rows, of the trees with these wishes. Raises NotProved."""
+        """The steps that prove the bound of the trees with these wishes. Raises NotProved."""
         depth = self.settings["depth"]
         if isinstance(self.bench, Workbench):
             return restricted_proof(self.bench, wishes, bound, depth, stop)
@@ -306,7 +324,7 @@ class WorkbenchSession:
         assert isinstance(self.bench, NumericWorkbench)
         if (made := numeric_proof(self.bench, bound, depth)) is not None:
             return made
-        bench = Workbench(as_questions(self.problem), depth=depth)  # has the same trees
+        bench = Workbench(as_questions(self.searched), depth=depth)  # has the same trees
         return restricted_proof(bench, bench.wishes([w.text for w in wishes]), bound, depth, stop)
 
     @property
@@ -318,8 +336,22 @@ class WorkbenchSession:
         return len(encoding.features)
 
     def objective(self, cost: Fraction) -> float:
-        """The objective of a cost in rows."""
-        return float(1 - cost / self.problem.n)
+        """The objective of a cost, in the weight that is searched."""
+        return float(1 - cost / self.searched.n)
+
+    @property
+    def unit(self) -> str:
+        """The unit of prices: rows, or the unit of the costs."""
+        costs = self.problem.costs
+        return "rows" if costs is None else costs.matrix.unit or "costs"
+
+    def priced(self, price: Fraction) -> dict[str, float]:
+        """Return a price, in the weight that is searched, as a share of the objective, and in rows or as `cost` in the unit of the costs."""
+        share = price / self.searched.n
+        costs = self.problem.costs
+        if costs is None:
+            return {"price": float(share), "rows": float(price)}
+        return {"price": float(share), "cost": costs.in_unit(costs.price_of(share))}
 
     def wishes(self, found: Completion, reasons: Mapping[str, str]) -> list[dict[str, Any]]:
         """Each wish with the objective that is won back if it alone is dropped, None if that is not known, and its reason if it has one.
@@ -327,7 +359,7 @@ class WorkbenchSession:
         Raises ParameterError for a reason without its wish.
         """
         prices = {p.wish: p.price for p in found.prices}
-        n = self.problem.n
+        n = self.searched.n
         known = {w: prices.get(w) for w in found.wishes}
         said = checked_reasons(reasons, [w.text for w in known])
         return [
@@ -341,7 +373,9 @@ class WorkbenchSession:
             return None
         cost = found.optimum.cost
         bound = found.optimum.bound
-        return {"objective": self.objective(cost), "bound": self.objective(bound), "proved": cost == bound}
+        record = {"objective": self.objective(cost), "bound": self.objective(bound), "proved": cost == bound}
+        costs = self.problem.costs
+        return record if costs is None else record | {"objective_cost": costs.in_unit(costs.price_of(Fraction(1)))}
 
     # -- good trees ----------------------------------------------------------------------------------------------------
 
@@ -367,6 +401,8 @@ class WorkbenchSession:
         if not isinstance(bench, Workbench):
             words = f"good trees are counted for the method '{good_trees_method().id}' only; this is '{self.request.method}'."
             raise ParameterError({"method": words})
+        if self.problem.costs is not None:
+            raise ParameterError({"costs": "good trees are counted by their errors. Leave the costs out."})
         if (request.agree_rows is None) != (agrees is None):
             raise ParameterError(
                 {"agree_rows": "give a tree to agree with, and the rows on which trees agree with it."}

@@ -120,12 +120,6 @@ def _badge(kind: str, gap: Any) -> Badge:
     return badges.STATES.get(kind, Badge("plain", "", kind))
 
 
-@register.filter
-def price(rows: float | None) -> str:
-    """A price in rows with its sign, or that it is not known."""
-    return claims.price_words(rows)
-
-
 @register.simple_tag
 def splits_words(proved: int, total: int) -> str:
     """How many splits of a tree are proved."""

@@ -73,7 +73,6 @@ def test_train_says_what_answers_cost(capsys, data, tmp_path):
     [
         (["--cost=nobody>x=5"], "'nobody' is not a class"),
         (["--cost=x", "--costs=y.json"], "not both"),
-        (["--method=odt", "--cost=x"], "has no such parameter"),
         (["--cost-unit=EUR"], "needs costs"),
     ],
 )
@@ -83,10 +82,10 @@ def test_costs_that_do_not_fit_are_refused(data, arguments, words):
     assert refused.value.returncode == 2
 
 
-@pytest.mark.parametrize("command", ["complete", "good-trees", "frontier"])
+@pytest.mark.parametrize("command", ["good-trees", "frontier"])
 def test_commands_that_count_errors_refuse_costs(capsys, data, tmp_path, command):
     first, second, *_ = classes_of(tmp_path, capsys, data)
-    own = {"complete": ["--wish=leaf root"], "good-trees": ["--slack-rows=1"], "frontier": []}[command]
+    own = {"good-trees": ["--slack-rows=1"], "frontier": []}[command]
     with pytest.raises(CommandError, match="costs"):
         call_command(command, str(data), "--target=class", "--method=exact", f"--cost={first}>{second}=5", *own)
 

@@ -17,15 +17,18 @@ from django.utils import timezone
 from octweb.checking.actions import bundle, proof_of
 from octweb.core.files import local_path
 from octweb.core.problems import Conflict, Unprocessable
+from octweb.datasets import stored
 from octweb.jobs import reaper
 from octweb.jobs.models import RunStatus
 from octweb.jobs.supervisor import LostLease
+from octweb.registry import actions as registry
 from octweb.workbench import actions, work
 from octweb.workbench.models import Step, StepKind, StepState, Workbench
 from octweb.workbench.work import EditingSupervisor
 from tests.octweb.small_models import trained
 from trainer.check.recount import verdict, verify
 from trainer.errors import ParameterError
+from trainer.training.run import TrainRequest, train
 from trainer.tree.file import from_json
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -59,6 +62,37 @@ def test_the_first_step_is_the_model_itself_and_edits_follow(model, owner, serve
     assert rows[0] == 0
     assert good.result["status"] == "complete"
     assert len(good.result["trees"]) == min(3, good.result["count"])
+
+
+@pytest.mark.one_database
+def test_prices_are_in_the_unit_of_the_costs(owner, dataset, serve, client):
+    table, labels = stored.load(dataset)
+    first, second = labels.classes[:2]
+    asked = {"depth": 2, "costs": f"{first}>{second}=5", "cost_unit": "EUR"}
+    document = train(TrainRequest(table=table, labels=labels, method="exact", parameters=asked)).model.to_json()
+    model = registry.register(owner=owner, document=document, dataset=dataset, title="Costs")
+    bench = actions.open_for(owner=owner, model=model)
+    free = actions.current(bench)
+    edited = actions.edit(bench, add=[f"leaf root {second}"])
+    prices = actions.ask(bench, StepKind.PRICES, wishes=[], request={"place": "root"})
+    assert serve(bench) == RunStatus.SUCCEEDED
+    for step in (free, edited, prices):
+        step.refresh_from_db()
+        assert step.state == StepState.DONE, step.error
+    assert free.result["cost"] == document["certificate"]["costs"]["cost"]
+    own = json.loads(edited.document)["certificate"]
+    alone = sum(
+        (labels.codes == k).sum() * (5 if name == first else name != second) for k, name in enumerate(labels.classes)
+    )
+    assert own["costs"]["cost"] == alone
+    price = own["wishes"][0]["price"] * own["optimum"]["objective_cost"]
+    assert price == pytest.approx(alone - free.result["cost"])
+    assert prices.result["unit"] == "EUR"
+    assert prices.result["prices"][0]["cost"] == 0
+    client.force_login(owner)
+    text = client.get(f"/workbenches/{bench.pk}/").content.decode()
+    assert f"+{price:g} EUR" in text
+    assert not bench.counts_good_trees
 
 
 @pytest.mark.one_database

@@ -152,7 +152,7 @@ def _of_tree(model: dict[str, Any], data: TableRows, proof: Path | None) -> list
     proved = {f.claim for f in shown if f.verdict == "proved"}
     own = [
         *claims.check_bound(seen, searched, proved, charges_of(model, costs)),
-        *claims.wishes(model, rows),
+        *claims.wishes(seen, searched),
         *splits(
             model,
             searched,

@@ -42,7 +42,7 @@ WEIGHTS = "column step rows correct_rows"
 COLUMN_PRICES = "unit prices paid cost"
 GOAL = "positive maximise weight sensitivity specificity"
 WISH = "wish price reason"
-OPTIMUM = "objective bound proved"
+OPTIMUM = "objective bound proved objective_cost"
 READING = "delimiter encoding top bottom width columns given"
 READ = (
     "taken_for reason decimal thousands unit negative form origin clock zone missing spellings choices question given"

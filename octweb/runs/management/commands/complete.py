@@ -15,7 +15,7 @@ from octweb.runs.options import INFEASIBLE
 from trainer.editing.words import checked_reasons
 from trainer.methods.capabilities import Role
 from trainer.registry import editable_ids, get, method_for
-from trainer.training.claims import price_words, read_claim, weight_sentence
+from trainer.training.claims import cost_sentence, read_claim, weight_sentence
 from trainer.training.run import TrainRequest, save
 from trainer.tree.describe import rules_text
 from trainer.workbench.requests import ConflictError, WorkbenchSession
@@ -97,6 +97,8 @@ class Command(TrainingCommand):
         )
         if c.weights is not None:
             self.stdout.write(weight_sentence(result.model.certificate))
+        if c.costs is not None:
+            self.stdout.write(cost_sentence(c.costs, wishes=bool(claim.wishes)))
         for wish in claim.wishes:
             why = f" (reason: {wish['reason']})" if wish["reason"] else ""
-            self.stdout.write(f"{price_words(wish['price_rows'])}: {wish['words']}{why}")
+            self.stdout.write(f"{wish['price_words']}: {wish['words']}{why}")

@@ -265,14 +265,15 @@ def check_costs(model: dict[str, Any], rows: ModelTable, costs: AnswerCosts | No
     """The line on what the certificate says about costs."""
     said = model["certificate"].get("costs")
     if costs is None:
-        return [] if said is None else [recounted(CLAIM, False, "The parameters name no costs.")]
+        stated = said is not None or "objective_cost" in (model["certificate"].get("optimum") or {})
+        return [recounted(CLAIM, False, "The parameters name no costs.")] if stated else []
     if said is None:
         return [recounted(CLAIM, False, "The parameters name costs, and the certificate does not.")]
     given = model.get("parameters") or {}
     if model["method"] == "exact":  # its copies are even
         given = given | {"min_leaf": 1}
     odd = [name for name, off in COUNTING.items() if given.get(name) not in (None, False, "", "none", *off)]
-    odd += [name for name in ("wishes", "goal") if model["certificate"].get(name)]
+    odd += ["goal"] if model["certificate"].get("goal") else []
     if odd:
         return [recounted(CLAIM, False, f"No training with costs takes '{odd[0]}'.")]
     own = _counted(model, rows, costs, leaf)
@@ -280,6 +281,9 @@ def check_costs(model: dict[str, Any], rows: ModelTable, costs: AnswerCosts | No
     if wrong:
         words = f"'{wrong[0]}' is {str(own[wrong[0]])[:80]}; the file says {str(said.get(wrong[0]))[:80]}."
         return [recounted(CLAIM, False, words)]
+    worth = float(costs.weight * costs.step / costs.scale)
+    if not _same((model["certificate"].get("optimum") or {"objective_cost": worth}).get("objective_cost"), worth):
+        return [recounted(CLAIM, False, f"An objective of 1 is worth {worth:.12g}, not what the file says.")]
     unit = f" {costs.unit}" if costs.unit else ""
     return [recounted(CLAIM, True, f"The answers cost {own['cost']:.12g}{unit} on {int(rows.plain.sum())} rows.")]
 

@@ -1,0 +1,128 @@
+"""Wishes where answers cost something: all trees that keep them, prices in the unit of the costs, and checked files."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tests.trainer.check.recount.test_costs import write_table
+from tests.trainer.test_costs import has_choice, random_case, text_of, weighted_costs
+from trainer.certificate import Status
+from trainer.check.recount import verdict, verify
+from trainer.errors import ParameterError
+from trainer.registry import editable_ids
+from trainer.training.run import TrainRequest, save
+from trainer.workbench.good_trees import GoodRequest
+from trainer.workbench.requests import WorkbenchSession
+
+# so that each method asks all thresholds of a small table
+MANY_BINS = {"exact": {"binarise": "all-thresholds"}, "exact-numeric": {}, "odt": {"bins": 60}}
+
+
+def least_with_wishes(answers, costs, depth, price, *, root=None, banned=(), leaf=None, least=1):
+    """The least cost of all trees over yes/no answers (rows, questions); None if no tree keeps the wishes.
+
+    `root`: questions of which the root asks one. `banned`: questions that are not asked. `leaf`: place of a leaf and its answer.
+    """
+
+    def best(rows, place, height):
+        own = costs[rows].sum(axis=0)
+        if leaf is not None and place == leaf[0]:
+            return own[leaf[1]] + price
+        alone = (place or root is None) and (leaf is None or not leaf[0].startswith(place))
+        found = [min(own) + price] if alone else []
+        for q in range(answers.shape[1]) if height else ():
+            yes = answers[rows, q]
+            asks = q not in banned and (place or root is None or q in root)
+            if asks and min(yes.sum(), (~yes).sum()) >= least:
+                parts = best(rows[yes], place + "y", height - 1), best(rows[~yes], place + "n", height - 1)
+                found += [] if None in parts else [sum(parts)]
+        return min(found, default=None)
+
+    return best(np.arange(len(costs)), "", depth)
+
+
+def thresholds_of(table):
+    """Return the answers to "column <= value?", bool (rows, questions), and the column of each."""
+    cuts = [(j, c.values <= cut) for j, c in enumerate(table.columns) for cut in np.unique(c.values)[:-1]]
+    return np.column_stack([yes for _, yes in cuts]), [j for j, _ in cuts]
+
+
+def session_of(method, case, **parameters):
+    table, labels, weights, costs, _ = case
+    asked = {"costs": text_of(costs), "cost_unit": "EUR", "time_limit": 60, **parameters}
+    return WorkbenchSession(TrainRequest(table=table, labels=labels, method=method, weights=weights, parameters=asked))
+
+
+@pytest.mark.parametrize("method", editable_ids())
+def test_wishes_keep_the_least_cost_and_are_priced_in_the_unit(method, count, tmp_path):
+    for seed in range(3 * count):
+        case = random_case(seed, rows=14)
+        table, labels, weights, costs, _ = case
+        own = weighted_costs(table, labels, weights, costs)
+        if not has_choice(own):
+            continue
+        rng = np.random.default_rng(seed)
+        settings = {"depth": 2} | MANY_BINS[method]
+        answers, column = thresholds_of(table)
+        j, other = rng.permutation(len(table.columns))[:2].tolist()
+        answer = int(rng.integers(len(labels.classes)))
+        root = [q for q, c in enumerate(column) if c == j]
+        banned = [q for q, c in enumerate(column) if c == other]
+        session = session_of(method, case, **settings)
+        for wishes, kept in (
+            ([f"ask root {table.names[j]}"], {"root": root}),
+            ([f"forbid root {table.names[other]}"], {"banned": banned}),
+            ([f"ask root {table.names[j]}", f"leaf y {labels.classes[answer]}"], {"root": root, "leaf": ("y", answer)}),
+        ):
+            monitor = session.monitor()
+            found = session.complete(wishes, monitor)
+            least = least_with_wishes(answers, own, 2, 0, **kept)
+            assert (least is None) == bool(found.conflict), (seed, wishes)
+            if least is None:
+                continue
+            result = session.result(found, monitor)
+            said = result.model.certificate
+            rows = np.arange(len(own))
+            assert sum(own[rows, result.tree.predict(table.matrix())]) == least, (seed, wishes)
+            assert said["status"] == Status.OPTIMAL
+            assert said["costs"]["least"] == pytest.approx(float(least), abs=1e-9)
+            free = least_with_wishes(answers, own, 2, 0)
+            priced = {w["wish"]: w["price"] * said["optimum"]["objective_cost"] for w in said["wishes"]}
+            if len(wishes) == 1:
+                assert priced[wishes[0]] == pytest.approx(float(least - free), abs=1e-6)
+            write_table(tmp_path / "rows.csv", table, labels)
+            save(result.model, tmp_path / "model.json")
+            assert verdict(verify(tmp_path / "model.json", tmp_path / "rows.csv")) == "proved", (seed, wishes)
+            said["optimum"]["objective_cost"] *= 1.5
+            save(result.model, tmp_path / "model.json")
+            assert verdict(verify(tmp_path / "model.json", tmp_path / "rows.csv")) == "refuted"
+
+
+def test_wishes_with_costs_count_leaves_and_smallest_leaf(count):
+    for seed in range(200, 200 + 4 * count):
+        case = random_case(seed, rows=16)
+        table, labels, weights, costs, _ = case
+        own = weighted_costs(table, labels, weights, costs)
+        if weights is not None or not has_choice(own):
+            continue
+        penalty = Fraction("0.02") if min(own.sum(axis=0)) else Fraction(0)
+        session = session_of("exact", case, depth=2, min_leaf=3, **MANY_BINS["exact"], leaf_penalty=float(penalty))
+        answers, column = thresholds_of(table)
+        price = penalty * min(own.sum(axis=0))
+        root = [q for q, c in enumerate(column) if c == 0]
+        least = least_with_wishes(answers, own, 2, price, root=root, least=3)
+        monitor = session.monitor()
+        found = session.complete(["ask root x0"], monitor)
+        assert (least is None) == bool(found.conflict), seed
+        if least is not None:
+            stated = session.result(found, monitor).model.certificate["costs"]
+            assert stated["least"] == pytest.approx(float(least), abs=1e-9), seed
+
+
+def test_good_trees_refuse_costs():
+    session = session_of("exact", random_case(0), depth=2)
+    with pytest.raises(ParameterError, match="good trees are counted by their errors"):
+        session.good_trees(GoodRequest(slack_rows="1"), session.monitor())
