@@ -41,6 +41,7 @@ FINDING_TITLES = {
     "look_alike_classes": "Classes that look alike",
     "other_spelling": "Spellings of one value",
     "sentinel": "Marks for missing values",
+    "words_among_numbers": "Words among numbers",
     "emptiness_predicts": "Empty cells tell the class",
     "date_after_outcome": "A date after the outcome",
     "equal_rows_across": "Equal rows",

@@ -59,7 +59,17 @@ def table_answer(model: TreeModel, found: Predictions, media_type: str) -> HttpR
 def notes_header(found: Predictions) -> dict[str, str]:
     """Return the header with the notes of an answer that has no place for them; empty if there are none."""
     notes = [*found.notes, *mark_notes(found)]
-    return {"Octweb-Notes": json.dumps(notes)[:MAX_HEADER]} if notes else {}
+    return {"Octweb-Notes": _fitting(notes)} if notes else {}
+
+
+def _fitting(notes: list[str]) -> str:
+    """Return a JSON list of as many notes as fit into a header; the last one says how many are left out."""
+    text = json.dumps(notes)
+    kept = len(notes)
+    while len(text) > MAX_HEADER and kept:
+        kept -= 1
+        text = json.dumps([*notes[:kept], f"and {len(notes) - kept:,} more."])
+    return text
 
 
 def mark_notes(found: Predictions) -> list[str]:

@@ -344,7 +344,9 @@ class ModelPredict(APIView):
             "version": model.version,
             "certificate": certificate_status(model),
         } | retired_member(model)
-        return Response({**head, **answers, "notes": list(found.notes)}, headers=retired_headers(model))
+        proposals = {"proposals": [own.to_json() for own in found.proposals]} if found.proposals else {}
+        record = {**head, **answers, "notes": list(found.notes), **proposals}
+        return Response(record, headers=retired_headers(model))
 
 
 def predicted(model: TreeModel, request: Request) -> tuple[Predictions, bool]:

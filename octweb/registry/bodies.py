@@ -7,6 +7,7 @@ an error here, which names the row: an answer has one prediction for each row.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,8 +24,10 @@ from trainer.data.formats.file_bytes import ReadLimits
 from trainer.data.formats.parquet_file import PARQUET
 from trainer.data.formats.raw import RawTable
 from trainer.data.parsing import ColumnParsing
-from trainer.data.reader import rows_for_model
+from trainer.data.reader import ModelRows, rows_for_model
 from trainer.errors import Refusal, RowError
+from trainer.prediction.form_report import report_forms
+from trainer.table import ColumnSchema
 
 ARROW_STREAM = "application/vnd.apache.arrow.stream"
 ARROW_FILE = "application/vnd.apache.arrow.file"
@@ -98,11 +101,15 @@ def predict_arrow(model: TreeModel, content: bytes) -> Predictions:
 def _predict(model: TreeModel, raw: RawTable) -> Predictions:
     file = model_file(model)
     tree = file.tree
-    rows = rows_for_model(
-        raw, tree.schema, target=file.target, classes=tree.classes, used=tree.used_columns,
-        refused=tree.refused_columns, only_used=True,
-        reading=ColumnParsing.from_json(file.reading),
-    )  # fmt: skip
+    reading = ColumnParsing.from_json(file.reading)
+
+    def read(schema: Sequence[ColumnSchema]) -> ModelRows:
+        return rows_for_model(
+            raw, schema, target=file.target, classes=tree.classes, used=tree.used_columns,
+            refused=tree.refused_columns, only_used=True, reading=reading,
+        )  # fmt: skip
+
+    rows = read(tree.schema)
     matrix = rows.table.matrix()
     if not rows.usable.all():
         i = int(np.flatnonzero(~rows.usable)[0])
@@ -110,7 +117,12 @@ def _predict(model: TreeModel, raw: RawTable) -> Predictions:
         where = f"{raw.place} {raw.line_numbers[i]}: column '{tree.schema[j].name}'"
         words = f"{where} has no value, and the tree needs one."
         raise RowError(words, row=i, column=tree.schema[j].name, reason=Refusal.EMPTY)
-    return Predictions(tree=tree, matrix=matrix, leaves=tree.apply(matrix), notes=rows.notes)
+    found = Predictions(tree=tree, matrix=matrix, leaves=tree.apply(matrix), notes=rows.notes)
+    return found.with_forms(
+        report_forms(
+            tree, matrix, rows.unknown_words, lambda schema: read(schema).table.matrix(), respelled=rows.respelled
+        )
+    )
 
 
 def _arrow_table(content: bytes) -> pa.Table:

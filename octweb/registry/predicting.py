@@ -12,10 +12,13 @@ import numpy as np
 from octweb.core.tally import ROWS, ModelTally
 from octweb.registry.models import State, TreeModel
 from octweb.registry.parsed import model_file
+from trainer.data.changed_form import ChangedForm
 from trainer.data.parsing.values import plain_values, sources_named
-from trainer.data.rows import parse_rows
+from trainer.data.rows import ParsedRows, parse_rows
 from trainer.dtypes import BoolArray, CodeArray, FloatArray
 from trainer.errors import list_names
+from trainer.prediction.form_report import FormReport, report_forms
+from trainer.table import ColumnSchema
 from trainer.tree.describe import path_in_words
 from trainer.tree.nodes import Tree
 
@@ -27,12 +30,20 @@ OUTSIDE = "out_of_range"  # columns of values outside the training range
 
 @dataclass(frozen=True, kw_only=True)
 class Predictions:
-    """What a tree says about rows: the matrix it read, the leaf of each row, and notes on how unusual values were treated."""
+    """What a tree says about rows: the matrix it read, the leaf of each row, and notes on how unusual values were treated.
+
+    `proposals` are readings under which a column would fit the training better; the notes have their sentences.
+    """
 
     tree: Tree
     matrix: FloatArray
     leaves: CodeArray
     notes: tuple[str, ...] = ()
+    proposals: tuple[ChangedForm, ...] = ()
+
+    def with_forms(self, report: FormReport) -> Predictions:
+        """Return the answers with what is said of changed forms, before the other notes."""
+        return replace(self, notes=(*report.notes, *self.notes), proposals=report.proposals)
 
     @cached_property
     def marks(self) -> tuple[dict[str, list[str]], ...]:
@@ -147,14 +158,24 @@ def without_ignored(model: TreeModel, rows: Sequence[Any]) -> tuple[Sequence[Any
 def predict_plain(model: TreeModel, rows: Sequence[Any]) -> Predictions:
     """Predict records in which a text is not a number, whatever the file wrote; raises RowError naming row and column."""
     tree = model_file(model).tree
-    parsed = parse_rows(tree.schema, tree.used_columns, rows, refused=tree.refused_columns)
+
+    def read(schema: Sequence[ColumnSchema]) -> ParsedRows:
+        return parse_rows(schema, tree.used_columns, rows, refused=tree.refused_columns)
+
+    parsed = read(tree.schema)
     notes = [str(note) for note in parsed.notes[:MAX_NOTES]]
     if len(parsed.notes) > MAX_NOTES:
         notes.append(f"and {len(parsed.notes) - MAX_NOTES:,} more unknown categories.")
-    return Predictions(tree=tree, matrix=parsed.matrix, leaves=tree.apply(parsed.matrix), notes=tuple(notes))
+    found = Predictions(tree=tree, matrix=parsed.matrix, leaves=tree.apply(parsed.matrix), notes=tuple(notes))
+    return found.with_forms(
+        report_forms(
+            tree, parsed.matrix, parsed.unknown_words, lambda schema: read(schema).matrix, respelled=parsed.respelled
+        )
+    )
 
 
 def predict_matrix(model: TreeModel, matrix: FloatArray) -> Predictions:
     """Predict a float64 matrix (n, columns of the model); the caller has checked its cells."""
     tree = model_file(model).tree
-    return Predictions(tree=tree, matrix=matrix, leaves=tree.apply(matrix))
+    found = Predictions(tree=tree, matrix=matrix, leaves=tree.apply(matrix))
+    return found.with_forms(report_forms(tree, matrix, {}))

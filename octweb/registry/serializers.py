@@ -376,6 +376,11 @@ class PredictionsSerializer(serializers.Serializer):
         child=serializers.ListField(), required=False, help_text="instead of predictions, if columns were sent"
     )
     notes = serializers.ListField(child=serializers.CharField(), help_text="how unusual values were treated")
+    proposals = serializers.ListField(
+        child=serializers.DictField(),
+        required=False,
+        help_text="readings under which columns of 20 rows or more would fit the training better, where there are some",
+    )
 
 
 class RowsSerializer(serializers.Serializer):

@@ -281,7 +281,7 @@ def _rows(own: ServedModel, content: bytes | bytearray) -> Answer | None:
             return Answer(own.singles[key], leaves, unusual)
     else:
         found = predict_rows(own.model, rows)
-        if found.marks:
+        if found.marks or found.proposals:
             return None
         leaves = found.leaves
         notes = found.notes

@@ -13,6 +13,8 @@ import trainer
 from trainer.data.reader import load_for_model
 from trainer.data.rows import parse_rows
 from trainer.errors import DataError, RowError
+from trainer.prediction import mlflow_flavour
+from trainer.tree.file import read_model
 from trainer.tree.nodes import Tree
 
 CODES = np.arange(120) % 6
@@ -153,3 +155,79 @@ def test_text_that_is_no_number_of_a_file_is_refused(text):
     classifier = trainer.make_classifier("cart", depth=2).fit(pd.DataFrame({"c": NUMBERS}), (NUMBERS > 9).astype(int))
     with pytest.raises(ValueError, match=r"'c' was numeric in training and now contains something else|infinity"):
         classifier.predict(pd.DataFrame({"c": [text]}))
+
+
+MIXED = [i * 7 % 23 for i in range(59)]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [pd.Series([*MIXED, "broken"], dtype=object), pd.Series([*map(str, MIXED), "broken"])],
+    ids=["numbers and a word", "texts and a word"],
+)
+def test_words_among_numbers_are_one_warning(column):
+    with pytest.warns(
+        UserWarning, match="Column 'c': 59 of 60 values are numbers, but others such as 'broken'"
+    ) as seen:
+        trainer.make_classifier("cart", depth=1).fit(pd.DataFrame({"c": column}), np.arange(60) % 2)
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize(
+    "column",
+    [pd.Series([*MIXED, "broken"]).astype("category"), pd.Series(list("ab1") * 20)],
+    ids=["declared categories", "mostly words"],
+)
+def test_other_texts_are_no_warning(column):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        trainer.make_classifier("cart", depth=1).fit(pd.DataFrame({"c": column}), np.arange(60) % 2)
+
+
+def test_mark_among_numbers_is_an_empty_cell():
+    frame = pd.DataFrame({"c": pd.Series([*MIXED[:58], "NA", " "], dtype=object)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        classifier = trainer.make_classifier("cart", depth=1).fit(frame, [v > 11 for v in [*MIXED[:58], 0, 0]])
+        assert classifier.predict(frame)[:58].tolist() == [v > 11 for v in MIXED[:58]]
+    assert classifier.tree_.schema[0].kind == "numeric"
+
+
+TRUE_FALSE = [True, False, False] * 8
+ONE_ZERO = [int(value) for value in TRUE_FALSE]
+
+
+@pytest.mark.parametrize(
+    ("y", "plain"),
+    [
+        (pd.Series(TRUE_FALSE, dtype="boolean"), True),
+        (pd.Series(TRUE_FALSE, dtype="bool[pyarrow]"), True),
+        (pd.Series(TRUE_FALSE, dtype=object), True),
+        (np.array(TRUE_FALSE, dtype=object), True),
+        (pd.Series(TRUE_FALSE).astype("category"), True),
+        (pd.DataFrame({"y": pd.Series(TRUE_FALSE, dtype="boolean")}), True),
+        (pd.Series(ONE_ZERO, dtype="Int64"), 1),
+        (pd.Series(ONE_ZERO, dtype="UInt8"), 1),
+        (pd.Series(ONE_ZERO, dtype=object), 1),
+        (pd.Series(ONE_ZERO, dtype="int64[pyarrow]"), 1),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:A column-vector y")
+def test_answers_have_the_type_of_the_labels(y, plain, tmp_path):
+    frame = pd.DataFrame({"c": np.array(ONE_ZERO, float)})
+    classifier = trainer.make_classifier("cart", depth=1).fit(frame, y)
+    assert type(classifier.predict(frame)[0].item()) is type(plain)
+    assert classifier.predict(frame).tolist() == np.asarray(y).ravel().tolist()
+    assert classifier.score(frame, y) == 1
+    classifier.save(tmp_path / "saved.json")
+    with mlflow_flavour._file_of(classifier) as file:
+        for path in (file, tmp_path / "saved.json"):
+            answer = mlflow_flavour.TreePredictor(read_model(path)).predict([{"c": 1.0}])
+            assert (type(answer[0].item()), answer[0]) == (type(plain), plain)
+
+
+def test_labels_of_two_types_are_refused():
+    with pytest.raises(ValueError, match="partly true and false and partly numbers"):
+        trainer.make_classifier("cart", depth=1).fit(
+            pd.DataFrame({"c": [1.0, 2.0]}), pd.Series([True, 0], dtype=object)
+        )

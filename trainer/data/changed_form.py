@@ -6,9 +6,9 @@ Nothing is read differently because of a proposal. A person sees it, with the nu
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,6 +20,8 @@ FEWEST = 8  # numbers below which no factor is proposed
 STRANGE = 0.5  # least share of strange cells in a column whose form has changed
 FITTING = 0.95  # least share of cells that a proposal must explain
 SPREAD = 0.2  # least part of the training range that the middle 90 % must fill, so that not everything shrinks to 0
+SPREAD_SHIFTED = 0.35  # the same where numbers are shifted, too: drifting values fit such a reading more easily
+PLAIN_WORTH = 0.9  # a power of ten is proposed if it fits at least this well, compared with the best reading
 MOST_WORDS = 200  # different unknown words beyond which no recoding is looked for
 NAMED = 3  # pairs of words in a sentence
 SAMPLE = 20_000  # numbers of a column that are kept
@@ -36,6 +38,11 @@ UNITS: tuple[tuple[float, str], ...] = (
     (88.42, "mg/dl to µmol/l"), (1 / 88.42, "µmol/l to mg/dl"),
     (18.016, "mmol/l to mg/dl"), (1 / 18.016, "mg/dl to mmol/l"),
 )  # fmt: skip
+SHIFTS: tuple[tuple[float, float, str], ...] = (  # factor, then what is added
+    (5 / 9, -160 / 9, "°F to °C"), (1.8, 32.0, "°C to °F"),
+    (1.0, -273.15, "K to °C"), (1.0, 273.15, "°C to K"),
+    (1.8, -459.67, "K to °F"), (5 / 9, 459.67 * 5 / 9, "°F to K"),
+)  # fmt: skip
 SAME_MEANING = (
     ("yes", "y", "ja", "j", "oui", "si", "sí", "true", "t", "1"),
     ("no", "n", "nein", "non", "false", "f", "0"),
@@ -48,15 +55,17 @@ SAME_MEANING = (
 class ChangedForm:
     """A column whose values may have another form than in training.
 
-    `factor` leads from the cells to the numbers of the training; `words` from the cells to the categories; one of them is there.
-    `strange` of `cells` do not fit as they are. `changed` answers of `rows` would be others; None where nobody counted.
+    `factor`, and then `offset`, lead from the cells to the numbers of the training; `words` from the cells to the categories.
+    `strange` of `cells` do not fit as they are, such as `example`. `changed` answers of `rows` would be others; None where nobody counted.
     """
 
     column: str
     strange: int
     cells: int
     factor: float | None = None
+    offset: float = 0.0
     unit: str = ""
+    example: str = ""
     words: Mapping[str, str] = field(default_factory=dict)
     changed: int | None = None
     rows: int = 0
@@ -64,6 +73,8 @@ class ChangedForm:
     @property
     def reading(self) -> str:
         """The reading that would fit."""
+        if self.offset:
+            return f"turned from {self.unit} they would fit"
         if self.factor is not None:
             return f"{_times(self.factor)}{f' (such as {self.unit})' if self.unit else ''} they would fit"
         pairs = [f"'{word}' for '{category}'" for word, category in list(self.words.items())[:NAMED]]
@@ -77,26 +88,62 @@ class ChangedForm:
             if self.factor is not None
             else "cells have a value that training did not have"
         )
-        text = f"Column '{self.column}': {self.strange:,} of {self.cells:,} {what}; {self.reading}."
+        such = f", such as {self.example}" if self.example else ""
+        text = f"Column '{self.column}': {self.strange:,} of {self.cells:,} {what}{such}; {self.reading}."
+        return f"{text} {self._consequence}".rstrip()
+
+    @property
+    def guess(self) -> str:
+        """The reading that would fit, and how many answers it would change, as sentences of their own."""
+        return f"{self.reading[0].upper()}{self.reading[1:]}. {self._consequence}".rstrip()
+
+    @property
+    def _consequence(self) -> str:
         if self.changed is None:
-            return text
-        return f"{text} Then {self.changed:,} of {self.rows:,} answers would be others."
+            return ""
+        return f"Then {self.changed:,} of {self.rows:,} answers would be others."
 
     def to_json(self) -> dict[str, Any]:
         """The proposal as a dictionary."""
         record: dict[str, Any] = {"column": self.column, "strange": self.strange, "cells": self.cells}
-        record |= {"words": dict(self.words)} if self.factor is None else {"factor": self.factor, "unit": self.unit}
+        if self.factor is None:
+            record["words"] = dict(self.words)
+        else:
+            record |= {"factor": self.factor, "offset": self.offset, "unit": self.unit}
         if self.changed is not None:
             record |= {"answers_changed": self.changed, "rows": self.rows}
         return record | {"sentence": self.sentence}
+
+    def reread(self, values: FloatArray, codes: Collection[float] = ()) -> FloatArray:
+        """Return numbers as this reading has them; declared codes stay as they are."""
+        assert self.factor is not None
+        read = values * self.factor + self.offset
+        return np.where(np.isin(values, tuple(codes)), values, read) if codes else read
 
 
 def _times(factor: float) -> str:
     return f"multiplied by {factor:.10g}" if factor >= 1 else f"divided by {1 / factor:.10g}"
 
 
-def propose_factor(column: str, values: FloatArray, low: float, high: float) -> ChangedForm | None:
-    """Propose the factor that brings numbers back into their training range.
+class _Reading(NamedTuple):
+    """What numbers are multiplied by, what is added then, and the units."""
+
+    factor: float
+    offset: float
+    unit: str
+
+
+READINGS = (
+    *(_Reading(factor, 0.0, "") for factor in POWERS),
+    *(_Reading(factor, 0.0, unit) for factor, unit in UNITS),
+    *(_Reading(*shift) for shift in SHIFTS),
+)
+
+
+def propose_factor(
+    column: str, values: FloatArray, low: float, high: float, codes: Collection[float] = ()
+) -> ChangedForm | None:
+    """Propose the factor or the unit that brings numbers back into their training range.
 
     Parameters
     ----------
@@ -106,28 +153,41 @@ def propose_factor(column: str, values: FloatArray, low: float, high: float) -> 
         Its numbers; NaN where a cell is empty.
     low, high : float
         Ends of the training range.
+    codes : collection of float
+        Numbers that are codes and no sizes; they are not looked at.
 
     Returns
     -------
     ChangedForm or None
-        None unless at least half of the numbers lie outside of the range and one factor brings nearly all of them into it.
+        None unless at least half of the numbers lie outside of the range and one reading brings nearly all of them into it. Of
+        several readings the one that fills the range best; a power of ten that fits nearly as well comes before it.
     """
     known = values[~np.isnan(values)]
-    strange = int(((known < low) | (known > high)).sum())
+    if codes:
+        known = known[~np.isin(known, tuple(codes))]
+    outside = (known < low) | (known > high)
+    strange = int(outside.sum())
     if len(known) < FEWEST or strange < STRANGE * len(known) or not high > low:
         return None
     first, last = np.quantile(known, (0.05, 0.95))
 
-    def fit(factor: float) -> float:
-        """The part of the training range that the scaled numbers fill; 0 if too many lie outside, or if it is too small."""
-        inside = (known * factor >= low) & (known * factor <= high)
-        part = float((last - first) * factor / (high - low))
-        return part if inside.mean() >= FITTING and part >= SPREAD else 0.0
+    def fit(own: _Reading) -> float:
+        """The part of the training range that the numbers fill; 0 if too many lie outside, or if it is too small."""
+        read = known * own.factor + own.offset
+        part = float((last - first) * own.factor / (high - low))
+        spread = SPREAD_SHIFTED if own.offset else SPREAD
+        return part if ((read >= low) & (read <= high)).mean() >= FITTING and part >= spread else 0.0
 
-    chosen = next(((factor, "") for factor in POWERS if fit(factor)), None) or max(UNITS, key=lambda one: fit(one[0]))
-    if not fit(chosen[0]):
+    fits = {own: fit(own) for own in READINGS}
+    best = max(fits.values())
+    if not best:
         return None
-    return ChangedForm(column=column, strange=strange, cells=len(known), factor=chosen[0], unit=chosen[1])
+    plain = (own for own in fits if not own.unit and fits[own] >= PLAIN_WORTH * best)
+    chosen = next(plain, None) or max(fits, key=fits.__getitem__)
+    return ChangedForm(
+        column=column, strange=strange, cells=len(known),
+        factor=chosen.factor, offset=chosen.offset, unit=chosen.unit, example=f"{known[outside][0]:.10g}",
+    )  # fmt: skip
 
 
 def propose_words(column: str, unknown: Mapping[str, int], cells: int, categories: Sequence[str]) -> ChangedForm | None:

@@ -15,7 +15,7 @@ from trainer.data.late_dates import late_dates
 from trainer.data.parsing.alike import alike_groups
 from trainer.data.parsing.cells import Cells
 from trainer.data.parsing.column import DATE, ColumnReading
-from trainer.data.parsing.infer import GuessedColumn, numbers_rows
+from trainer.data.parsing.infer import GuessedColumn, numbers_rows, stray_words
 from trainer.data.parsing.reading import ColumnParsing
 from trainer.data.parsing.words import is_missing_word
 from trainer.data.profile import Profile
@@ -36,6 +36,7 @@ COMMON_CLASS = 0.8
 MANY_COPIES = 0.1
 HEADER_DOUBT = 0.25  # at least half of the names look like numbers
 SHOWN = 4
+MOST_STRAY = 20  # different words among numbers that are proposed as empty cells
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +93,9 @@ class InspectedTable:
 
 def findings_of(table: InspectedTable) -> tuple[IntakeFinding, ...]:
     """Return the findings about a table, the worst first."""
-    found = [*_header(table), *_identifiers(table), *_look_alike(table), *_sentinels(table)]
+    found = [
+        *_header(table), *_identifiers(table), *_look_alike(table), *_sentinels(table), *_words_among_numbers(table)
+    ]  # fmt: skip
     if table.built is not None and table.profile is not None:
         data, labels, _ = table.built
         found += [*_leaks(data, labels, table.profile), *_late(table, data, labels), *_table_findings(table.profile)]
@@ -240,6 +243,26 @@ def _missing_words(table: InspectedTable, guess: GuessedColumn) -> Iterable[Inta
         mend={"column": guess.name, "missing": words},
         if_nothing="Each word is a category.",
     )
+
+
+def _words_among_numbers(table: InspectedTable) -> Iterable[IntakeFinding]:
+    """Yield a finding on each column of numbers that a few words turn into categories."""
+    for own in table.guesses:
+        if own.name in (table.target, *table.ignored, *table.named) or own.schema.kind is not ColumnKind.CATEGORICAL:
+            continue
+        stray = stray_words(Cells.of(table.raw.column(own.name)))
+        if stray is None:
+            continue
+        few = len(stray.words) <= MOST_STRAY
+        yield IntakeFinding(
+            kind="words_among_numbers",
+            column=own.name,
+            severity=HIGH,
+            figure=f"{stray.figure}; {count_words(own.distinct, 'different value')}",
+            sentence="A few words turn a column of numbers into categories.",
+            mend={"column": own.name, "missing": list(stray.words)} if few else {},
+            if_nothing="Each number is a category: a tree cannot ask whether it is large, and a new number is unknown.",
+        )
 
 
 def _leaks(table: Table, labels: Labels, profile: Profile) -> Iterable[IntakeFinding]:

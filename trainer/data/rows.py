@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import struct
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from operator import itemgetter
 from typing import Any
@@ -33,15 +34,35 @@ class Note:
     value: str
 
     def __str__(self) -> str:
-        return f"rows[{self.row}]: '{self.value}' is not a known category of '{self.column}'; every question about it is answered no."
+        return f"rows[{self.row}]: '{_short(self.value)}' is not a known category of '{self.column}'; every question about it is answered no."
 
 
 @dataclass(frozen=True, kw_only=True)
 class ParsedRows:
-    """`matrix`, float64 of shape (n, columns of the schema), NaN where a value is missing, and notes on unknown categories."""
+    """`matrix`, float64 of shape (n, columns of the schema), NaN where a value is missing, and notes on unknown categories.
+
+    `respelled` counts, by column, the cells with another spelling of a category.
+    """
 
     matrix: FloatArray
     notes: tuple[Note, ...]
+    respelled: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def unknown_words(self) -> dict[str, Counter[str]]:
+        """By column the unknown words, and how many cells have each."""
+        found: dict[str, Counter[str]] = {}
+        for note in self.notes:
+            found.setdefault(note.column, Counter())[note.value] += 1
+        return found
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What is said of the cells of categories."""
+
+    notes: list[Note] = field(default_factory=list)
+    respelled: Counter[str] = field(default_factory=Counter)
 
 
 NUMBER_TYPES = frozenset((int, float))
@@ -111,15 +132,16 @@ def parse_rows(
     known = frozenset(own.name for own in schema)
     _check_rows(schema, used, known, rows)
     matrix = np.empty((len(rows), len(schema)))
-    notes: list[Note] = []
+    seen = _Seen()
     for j, own in enumerate(schema):
         name = own.name
         cells = [row.get(name) for row in rows]
         if own.kind is ColumnKind.CATEGORICAL:
-            matrix[:, j] = _categories(own, cells, j in used, notes)
+            matrix[:, j] = _categories(own, cells, j in used, seen)
         else:
             matrix[:, j] = _numbers(own, cells, own.name in gaps_refused)
-    return ParsedRows(matrix=matrix, notes=tuple(sorted(notes, key=lambda note: note.row)))
+    notes = tuple(sorted(seen.notes, key=lambda note: note.row))
+    return ParsedRows(matrix=matrix, notes=notes, respelled=seen.respelled)
 
 
 def _check_rows(
@@ -189,14 +211,14 @@ def _number(own: ColumnSchema, i: int, cell: Any, texts: Mapping[str, float], re
     return float(cell) + 0.0
 
 
-def _categories(own: ColumnSchema, cells: list[Any], used: bool, notes: list[Note]) -> FloatArray:
+def _categories(own: ColumnSchema, cells: list[Any], used: bool, seen: _Seen) -> FloatArray:
     """A categorical column: a dictionary look-up per cell, and the slow way for what it does not find."""
     codes = {word: float(code) for code, word in enumerate(own.categories)}
     try:
         return np.array([codes[cell] for cell in cells], np.float64) if set(map(type, cells)) <= {str} else _raise()
     except KeyError:
         spellings = Spellings(own.categories)
-        found = [_category(own, codes, spellings, i, cell, used, notes) for i, cell in enumerate(cells)]
+        found = [_category(own, codes, spellings, i, cell, used, seen) for i, cell in enumerate(cells)]
         return np.array(found, np.float64)
 
 
@@ -211,7 +233,7 @@ def _category(
     i: int,
     cell: Any,
     used: bool,
-    notes: list[Note],
+    seen: _Seen,
 ) -> float:
     if cell is None or (isinstance(cell, str) and cell not in codes and (cell.strip() == "" or cell.strip() in MARKS)):
         # as in files: a word such as 'NA' is missing unless the model knows it as a category
@@ -224,11 +246,13 @@ def _category(
             return codes[word]
     code = spellings.code(words[0])
     if code is not None and code != own.missing_code:
+        if used:
+            seen.respelled[own.name] += 1
         return float(code)
     if used and own.unknown is UnknownPolicy.REFUSE:
         raise _wrong(own, i, f"has '{_short(words[0])}', {NOT_TRAINED}", Refusal.UNKNOWN)
     if used:
-        notes.append(Note(row=i, column=own.name, value=_short(words[0])))
+        seen.notes.append(Note(row=i, column=own.name, value=words[0]))
     return UNKNOWN_CODE
 
 

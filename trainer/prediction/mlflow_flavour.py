@@ -6,15 +6,20 @@ Needs the extra `mlflow`. What is logged is the model file; MLflow loads it with
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from trainer.data.rows import parse_rows
+from trainer.data.rows import ParsedRows, parse_rows
+from trainer.dtypes import FloatArray
 from trainer.errors import DataError
+from trainer.prediction.form_report import report_forms, warning_sentences
+from trainer.table import ColumnSchema
 from trainer.tree.file import ModelFile, read_model, write
 from trainer.tree.nodes import Tree
 from trainer.version import VERSION
@@ -38,10 +43,23 @@ class TreePredictor:
         if output not in ("labels", "probabilities"):
             raise DataError(f"'{str(output)[:40]}' is not an output; there are labels and probabilities.")
         tree = self.model.tree
-        matrix = parse_rows(tree.schema, tree.used_columns, _records(model_input), refused=tree.refused_columns).matrix
+        matrix = self._matrix(_records(model_input))
         if output == "probabilities":
             return [dict(zip(tree.classes, shares, strict=True)) for shares in tree.predict_proba(matrix).tolist()]
         return self.model.class_values[tree.predict(matrix)]
+
+    def _matrix(self, rows: list[dict[str, Any]]) -> FloatArray:
+        """Read rows, and warn once of each column that has unknown categories or whose values changed their form."""
+        tree = self.model.tree
+
+        def read(schema: tuple[ColumnSchema, ...]) -> ParsedRows:
+            return parse_rows(schema, tree.used_columns, rows, refused=tree.refused_columns)
+
+        found = read(tree.schema)
+        report = report_forms(tree, found.matrix, found.unknown_words, lambda schema: read(schema).matrix)
+        for sentence in warning_sentences(tree.schema, found.unknown_words, len(rows), report):
+            warnings.warn(sentence, UserWarning, stacklevel=3)
+        return found.matrix
 
 
 def save_model(model: Any, path: str | Path, **options: Any) -> None:
@@ -75,7 +93,7 @@ def _describe_file(file: Path) -> dict[str, Any]:
 @contextmanager
 def _file_of(model: Any) -> Iterator[Path]:
     """The model file of whatever was given, in a folder that is removed afterwards."""
-    found = model if isinstance(model, str | Path | Tree | ModelFile) else getattr(model, "tree_", None)
+    found = model if isinstance(model, str | Path | Tree | ModelFile) else _fitted_file(model)
     if found is None:
         raise DataError(f"{type(model).__name__} is neither a fitted classifier, nor a tree, nor a model file.")
     if isinstance(found, str | Path):
@@ -84,6 +102,12 @@ def _file_of(model: Any) -> Iterator[Path]:
         file = Path(folder) / FILE
         write(ModelFile.of_tree(found) if isinstance(found, Tree) else found, file)
         yield file
+
+
+def _fitted_file(model: Any) -> ModelFile | None:
+    """The model file of a fitted classifier: it knows the types of the classes and the ranges of the columns."""
+    fitted = getattr(model, "_fitted", None)
+    return None if fitted is None else replace(fitted, certificate=model.certificate_.to_json())
 
 
 def _records(given: Any) -> list[dict[str, Any]]:

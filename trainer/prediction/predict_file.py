@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,13 +19,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trainer.data.changed_form import ChangedForm, WatchedColumn, propose_factor, propose_words
+from trainer.data.changed_form import ChangedForm
 from trainer.data.formats.file_bytes import ReadLimits
 from trainer.data.formats.parquet_file import ParquetPieces, is_parquet
 from trainer.data.formats.raw import RawTable
 from trainer.data.parsing import ColumnParsing, around_notes
 from trainer.data.reader import (
-    UNKNOWN_CODE,
     ModelRows,
     check_columns,
     empty_cell_notes,
@@ -39,8 +38,8 @@ from trainer.data.reader import (
 from trainer.data.training_set import TrainingSet
 from trainer.dtypes import CodeArray
 from trainer.errors import DataError, list_names
+from trainer.prediction.form_report import FormWatch, Reread, count_changes, renamed_schema, respelled_words
 from trainer.prediction.output_file import CsvWriter, MoreColumns, ParquetWriter, Piece, Writer
-from trainer.table import ColumnKind, ColumnSchema
 from trainer.tree.file import ModelFile
 
 PIECE = 50_000  # rows read, predicted and written at a time
@@ -166,7 +165,7 @@ def _predict(
     if problems:
         raise several(problems[:LISTED])
     writer.close()
-    found = total.result(_with_changes(model, source, total.proposals()))
+    found = total.result(_with_changes(model, source, total.watch.proposals()))
     return replace(found, notes=(*found.notes, *more.notes())) if more else found
 
 
@@ -230,42 +229,20 @@ def _with_changes(model: ModelFile, source: RowSource, proposals: tuple[ChangedF
     """Return the proposals with the number of answers that each would change; the file is read again if there is one."""
     if not proposals:
         return ()
-    tree = model.tree
-    places = {own.name: j for j, own in enumerate(tree.schema)}
-    changed = Counter[str]()
-    answered = 0
     again = replace(source, keep=False, training=None)
     pieces = _pieces(model, again, _Total(model, None), PIECE)
-    pairs: Iterator[tuple[Any, Any]] = ((piece, piece) for piece in pieces)
-    if any(own.words for own in proposals):  # the words of the file in the places of their categories
-        renamed = replace(model, tree=replace(tree, schema=_renamed(tree.schema, proposals)))
+    pairs: Iterable[tuple[Any, Any]] = ((piece, piece) for piece in pieces)
+    if any(own.words for own in proposals):
+        renamed = replace(model, tree=replace(model.tree, schema=renamed_schema(model.tree.schema, proposals)))
         pairs = zip(pieces, _pieces(renamed, again, _Total(model, None), PIECE), strict=True)
-    for (rows, *_), (other, *_) in pairs:
-        if isinstance(rows, DataError) or isinstance(other, DataError):
-            return proposals
-        matrix = rows.table.matrix()
-        labels = tree.labels[tree.apply(matrix)]
-        answered += int(rows.usable.sum())
-        for own in proposals:
-            j = places[own.column]
-            cells = matrix[:, j].copy()
-            if own.factor is not None:
-                matrix[:, j] *= own.factor
-            else:
-                matrix[:, j] = np.where(cells == UNKNOWN_CODE, other.table.columns[j].values, cells)
-            differs = rows.usable & (tree.labels[tree.apply(matrix)] != labels)
-            changed[own.column] += int(differs.sum())
-            matrix[:, j] = cells
-    return tuple(replace(own, changed=changed[own.column], rows=answered) for own in proposals)
+    return count_changes(model.tree, proposals, _readable(pairs))
 
 
-def _renamed(schema: Sequence[ColumnSchema], proposals: Sequence[ChangedForm]) -> tuple[ColumnSchema, ...]:
-    """Return the columns with the words of the file in the places of the categories that they may stand for."""
-    by_column = {own.column: {name: word for word, name in own.words.items()} for own in proposals}
-    return tuple(
-        replace(own, categories=tuple(by_column.get(own.name, {}).get(name, name) for name in own.categories))
-        for own in schema
-    )
+def _readable(pieces: Iterable[tuple[Any, Any]]) -> Iterator[Reread]:
+    for (rows, *_), (other, *_) in pieces:
+        if isinstance(rows, DataError) or isinstance(other, DataError):  # the file changed since it was predicted
+            raise rows if isinstance(rows, DataError) else other
+        yield Reread(rows.table.matrix(), rows.usable, other.table.matrix())
 
 
 class _Total:
@@ -281,7 +258,7 @@ class _Total:
         self.empty = self.unseen = 0
         self.outside = np.zeros(len(tree.used_columns), np.int64)  # cells outside the training range
         self.respelled: Counter[str] = Counter()
-        self.watched = {j: WatchedColumn() for j in tree.used_columns}
+        self.watch = FormWatch(tree)
         self.unseen_columns: set[str] = set()
         self.last: ModelRows | None = None
         self.around: list[str] = []  # lines that are not rows
@@ -294,7 +271,7 @@ class _Total:
         self.labels += np.bincount(codes[rows.usable], minlength=len(self.labels))
         self.unknown.update(rows.unknown)
         self.respelled.update(rows.respelled)
-        self._watch(rows)
+        self.watch.add(rows.table.matrix(), rows.unknown_words)
         self._count_empty(rows)
         self._count_life(rows, leaves)
         self.outside += self.tree.outside(rows.table.matrix()[rows.usable]).sum(axis=0)
@@ -321,26 +298,6 @@ class _Total:
         for kind, numbers in (found | self.tree.unusual_cells(matrix[rows.usable])).items():
             self.life.setdefault(kind, Counter()).update({name: number for name, number in numbers.items() if number})
 
-    def _watch(self, rows: ModelRows) -> None:
-        for j, watched in self.watched.items():
-            own = rows.table.columns[j]
-            if own.kind is ColumnKind.CATEGORICAL:
-                present = ~own.missing & (own.values != own.schema.missing_code)
-                watched.add_words(rows.unknown_words.get(own.name, {}), int(present.sum()))
-            else:
-                watched.add_numbers(own.values)
-
-    def proposals(self) -> tuple[ChangedForm, ...]:
-        """Return the readings under which columns would fit the training better."""
-        found = []
-        for j, watched in self.watched.items():
-            own = self.tree.schema[j]
-            if own.kind is ColumnKind.CATEGORICAL:
-                found.append(propose_words(own.name, watched.words, watched.cells, own.categories))
-            elif own.range is not None and watched.numbers:
-                found.append(propose_factor(own.name, np.concatenate(watched.numbers), *own.range))
-        return tuple(own for own in found if own is not None)
-
     def _count_empty(self, rows: ModelRows) -> None:
         """Count answers that rest on empty cells; the tree is walked for the rows that have one."""
         matrix = rows.table.matrix()
@@ -364,9 +321,7 @@ class _Total:
         notes += [own.sentence for own in proposals]
         for name, count in self.unknown.items():
             notes.append(unknown_words(name, count))
-        for name, count in self.respelled.items():
-            have = "1 cell has" if count == 1 else f"{count:,} cells have"
-            notes.append(f"Column '{name}': {have} another spelling of a category and count as it.")
+        notes += [respelled_words(name, count) for name, count in self.respelled.items()]
         for j, count in zip(self.tree.used_columns, self.outside.tolist(), strict=True):
             if count:
                 notes.append(outside_words(self.tree.schema[j], count))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
+import pyarrow as pa
 from sklearn.utils.validation import (
     _check_feature_names,
     _check_n_features,
@@ -20,12 +22,13 @@ from sklearn.utils.validation import (
 )
 from sklearn.utils.validation import validate_data as sklearn_validate
 
-from trainer.data.changed_form import propose_factor
 from trainer.data.parsing.alike import Spellings
-from trainer.data.parsing.cells import LARGEST_EXACT, MARKS
+from trainer.data.parsing.cells import LARGEST_EXACT, MARKS, Cells
+from trainer.data.parsing.infer import stray_words
 from trainer.data.rows import UNKNOWN_CODE, numbers_of_texts
 from trainer.dtypes import FloatArray
 from trainer.errors import list_names
+from trainer.prediction.form_report import report_forms, unknown_cells_words, warning_sentences
 from trainer.table import (
     MISSING_CATEGORY,
     Column,
@@ -40,7 +43,6 @@ from trainer.table import (
 )
 from trainer.tree.nodes import Tree
 
-EXAMPLES = 3  # unknown categories that a warning names
 NUMBERS = (int, float, np.integer, np.floating, Decimal, Fraction)
 ODD = (complex, np.complexfloating, bytes, list, tuple, set, frozenset, dict, np.ndarray)
 PLAIN = (str, bool, np.bool_, *NUMBERS)  # what a column of Python objects may hold
@@ -56,6 +58,7 @@ def read_table(estimator: Any, X: Any, y: Any) -> tuple[Table, np.ndarray]:
     """
     frame = _frame(X)
     _refuse_missing_labels(y)
+    y = typed_labels(y)
     if frame is None:
         _refuse_large(X)
         X, y = sklearn_validate(estimator, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
@@ -71,35 +74,54 @@ def read_table(estimator: Any, X: Any, y: Any) -> tuple[Table, np.ndarray]:
     return Table(columns=columns, row_numbers=np.arange(1, len(frame) + 1)), y
 
 
-def read_matrix(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...]) -> FloatArray:
-    """X as the matrix of the prediction kernel, float64 (n, p); an unknown category becomes `UNKNOWN_CODE` and goes right."""
+class InputRows(NamedTuple):
+    """X as the matrix of the prediction kernel, float64 (n, p), and by column the unknown words with their numbers of cells."""
+
+    matrix: FloatArray
+    unknown: dict[str, Counter[str]]
+
+
+def read_rows(estimator: Any, X: Any, schema: tuple[ColumnSchema, ...]) -> InputRows:
+    """Read X under a schema; an unknown category becomes `UNKNOWN_CODE` and goes right, or raises ValueError by the policy."""
     frame = _frame(X)
     if frame is None:
         if any(column.kind is ColumnKind.CATEGORICAL for column in schema):
             raise ValueError("The model was trained on a data frame with text columns; give a data frame again.")
         _refuse_large(X)
-        return sklearn_validate(estimator, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan")
+        return InputRows(
+            sklearn_validate(estimator, X, dtype=np.float64, reset=False, ensure_all_finite="allow-nan"), {}
+        )
     _check_names(estimator, X, frame, reset=False)
     if len(frame) == 0:
         raise ValueError(f"Found array with 0 sample(s) (shape=(0, {len(schema)})) while a minimum of 1 is required.")
     out = np.empty((len(frame), len(schema)))
+    unknown: dict[str, Counter[str]] = {}
     for j, (given, column) in enumerate(zip(frame.iter_columns(), schema, strict=True)):
         series = _dense(given)
         if column.kind is not ColumnKind.CATEGORICAL:
             out[:, j] = _numbers(column.name, series)
             continue
-        out[:, j] = _codes(column, _texts(series), unknown_policy(getattr(estimator, "unknown", column.unknown)))
-    return out
+        texts = _texts(series)
+        out[:, j], strange = _codes(column, texts)
+        if strange:
+            unknown[column.name] = Counter(text for text in texts if text in strange)
+            if policy_of(estimator, column) is UnknownPolicy.REFUSE:
+                words = unknown_cells_words(column.name, unknown[column.name], len(texts))
+                raise ValueError(f"{words} Correct the cells, or choose unknown='warn'.")
+    return InputRows(out, unknown)
 
 
-def warn_of_changed_units(matrix: FloatArray, tree: Tree) -> None:
-    """Warn of columns that the tree asks and whose numbers would fit the training range if they were multiplied by a factor."""
-    for j in tree.used_columns:
-        own = tree.schema[j]
-        if own.kind is ColumnKind.NUMERIC and own.range is not None:
-            found = propose_factor(own.name, matrix[:, j], *own.range)
-            if found is not None:
-                warnings.warn(found.sentence, UserWarning, stacklevel=4)
+def policy_of(estimator: Any, column: ColumnSchema) -> UnknownPolicy:
+    """Return what an estimator does with a value of a column that training did not have."""
+    return unknown_policy(getattr(estimator, "unknown", column.unknown))
+
+
+def warn_of_changed_forms(estimator: Any, X: Any, rows: InputRows, tree: Tree) -> None:
+    """Warn once of each column that has unknown categories, or whose numbers would fit the training range in another unit."""
+    report = report_forms(tree, rows.matrix, rows.unknown, lambda schema: read_rows(estimator, X, schema).matrix)
+    schema = [replace(own, unknown=policy_of(estimator, own)) for own in tree.schema]
+    for sentence in warning_sentences(schema, rows.unknown, len(rows.matrix), report):
+        warnings.warn(sentence, UserWarning, stacklevel=4)
 
 
 def read_row_costs(costs: Any, y: np.ndarray) -> FloatArray:
@@ -147,16 +169,15 @@ def read_groups(groups: Any, n: int) -> RowGroups:
     return RowGroups(column=str(getattr(groups, "name", None) or "groups"), codes=codes, empty=int((codes >= n).sum()))
 
 
-def _codes(column: ColumnSchema, texts: list[str | None], policy: UnknownPolicy) -> FloatArray:
-    """The codes of a column of categories: NaN where a cell is empty, `UNKNOWN_CODE` where a category is unknown.
+def _codes(column: ColumnSchema, texts: list[str | None]) -> tuple[FloatArray, set[str]]:
+    """The codes of a column of categories, NaN where a cell is empty, and the words that are unknown, with `UNKNOWN_CODE`.
 
-    Unknown categories are treated by the policy, or raise ValueError. As at every door, a blank text or a word such as 'NA' is an
-    empty cell unless the model knows it as a category.
+    As at every door, a blank text or a word such as 'NA' is an empty cell unless the model knows it as a category.
     """
     missing = np.nan if column.missing_code is None else float(column.missing_code)
     code: dict[str | None, float] = {category: float(c) for c, category in enumerate(column.categories)}
     code[None] = missing
-    unknown = []
+    unknown = set()
     spellings = Spellings(column.categories)
     for text in dict.fromkeys(texts):
         if text is None or text in code:
@@ -167,18 +188,10 @@ def _codes(column: ColumnSchema, texts: list[str | None], policy: UnknownPolicy)
         place = spellings.code(text)
         if place is None or place == column.missing_code:
             code[text] = UNKNOWN_CODE
-            unknown.append(text)
+            unknown.add(text)
         else:
             code[text] = float(place)
-    if unknown and policy is not UnknownPolicy.BRANCH:
-        strange = set(unknown)
-        cells = sum(text in strange for text in texts)
-        examples = ", ".join(repr(text[:40]) for text in unknown[:EXAMPLES])
-        found = f"Column '{column.name}': {cells} of {len(texts)} cells have a category that training did not have, such as {examples}."
-        if policy is UnknownPolicy.REFUSE:
-            raise ValueError(f"{found} Correct the cells, or choose unknown='warn'.")
-        warnings.warn(f"{found} Every question about it is answered with no.", UserWarning, stacklevel=4)
-    return np.array([code[text] for text in texts], np.float64)
+    return np.array([code[text] for text in texts], np.float64), unknown
 
 
 def _refuse_large(X: Any) -> None:
@@ -222,6 +235,28 @@ def _refuse_missing_labels(y: Any) -> None:
         raise ValueError(
             "The labels in y are partly text and partly numbers. Make all of them text, or all of them numbers."
         )
+    if bool in {bool if isinstance(cell, np.bool_) else type(cell) for cell in cells} and len(kinds - {bool}):
+        raise ValueError(
+            "The labels in y are partly true and false and partly numbers. Make all of them true and false, or all numbers."
+        )
+
+
+def typed_labels(y: Any) -> Any:
+    """Return labels that are all true and false, or all integers, as an array of this type; others as they are.
+
+    scikit-learn would turn nullable types of pandas into floats, and refuse objects.
+    """
+    native = y.iloc[:, 0] if getattr(y, "ndim", 1) == 2 and hasattr(y, "iloc") and y.shape[1] == 1 else y
+    series = nw.from_native(native, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        cells = series.to_list()
+    elif isinstance(y, np.ndarray) and y.dtype == object and y.ndim == 1:
+        cells = y.tolist()
+    else:
+        return y
+    is_bool = [isinstance(cell, (bool, np.bool_)) for cell in cells]
+    is_integer = [isinstance(cell, (int, np.integer)) and not isinstance(cell, bool) for cell in cells]
+    return np.array(cells) if cells and (all(is_bool) or all(is_integer)) else y
 
 
 def _is_missing(cell: Any) -> bool:
@@ -282,6 +317,8 @@ def _fit_column(name: str, series: nw.Series) -> Column:
     if series.dtype.is_temporal() or series.dtype.is_nested():
         raise ValueError(f"Column '{name}' holds {series.dtype}. Turn it into a number or a text before training.")
     texts = _texts(series)
+    if series.dtype in (nw.Object, nw.String):
+        _warn_of_words(name, texts)
     categories = sorted({text for text in texts if text is not None})
     if any(text is None for text in texts):
         if MISSING_CATEGORY in categories:
@@ -297,17 +334,36 @@ def _fit_column(name: str, series: nw.Series) -> Column:
     return Column(schema=schema, values=values)
 
 
+def _warn_of_words(name: str, texts: list[str | None]) -> None:
+    """Warn once of a column of numbers that a few words turn into categories."""
+    stray = stray_words(Cells.of(pa.array(texts, pa.string())))
+    if stray is not None:
+        warnings.warn(
+            f"Column '{name}': {stray.figure}, so each value is a category. Make the words empty cells (None) and the column "
+            "numbers, or make all of it text on purpose, as a Categorical.",
+            UserWarning,
+            stacklevel=5,
+        )
+
+
 def _holds_numbers(series: nw.Series) -> bool:
-    """Whether a column of Python objects holds numbers alone, so that 1 and 1.0 are one value and 9 lies below 10."""
+    """Whether a column of Python objects holds numbers alone, so that 1 and 1.0 are one value and 9 lies below 10.
+
+    As in a file, a blank text or a word such as 'NA' among numbers is an empty cell.
+    """
     if series.dtype != nw.Object:
         return False
-    kinds = {type(cell) for cell in series.to_list() if not _is_missing(cell)}
+    kinds = {
+        type(cell)
+        for cell in series.to_list()
+        if not (_is_missing(cell) or (isinstance(cell, str) and cell.strip() in ("", *MARKS)))
+    }
     return bool(kinds) and all(issubclass(kind, NUMBERS) and not issubclass(kind, (bool, np.bool_)) for kind in kinds)
 
 
 def _of_objects(name: str, series: nw.Series) -> FloatArray:
-    """A column of Python objects as float64, NaN where a cell is missing."""
-    cells = [None if _is_missing(cell) else cell for cell in series.to_list()]
+    """A column of Python objects that `_holds_numbers` as float64, NaN where a cell is missing."""
+    cells = [None if _is_missing(cell) or isinstance(cell, str) else cell for cell in series.to_list()]
     if any(isinstance(cell, (int, np.integer)) and abs(int(cell)) > LARGEST_EXACT for cell in cells):
         raise ValueError(f"Column '{name}' has {TOO_LARGE}")
     fine = {cell for cell in cells if isinstance(cell, (Decimal, Fraction))}

@@ -41,12 +41,13 @@ from trainer.sklearn_api.estimator_input import (
     UNKNOWN_HELP,
     apply_policy,
     read_groups,
-    read_matrix,
     read_row_costs,
+    read_rows,
     read_table,
     refuse_empty,
+    typed_labels,
     unknown_policy,
-    warn_of_changed_units,
+    warn_of_changed_forms,
 )
 from trainer.sklearn_api.notebook import watched
 from trainer.sklearn_api.saving import FitRecord, fitted_file, save_fitted, target_name
@@ -264,6 +265,10 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         matrix = self._matrix(X)
         return self.classes_[self.tree_.predict(matrix)]
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of the rows of X that get their class in y."""
+        return float(super().score(X, typed_labels(y), sample_weight))
+
     def predict_proba(self, X: Any) -> FloatArray:
         """The class shares of the training rows in each row's leaf, shape (n, classes), in the order of `classes_`."""
         matrix = self._matrix(X)
@@ -336,10 +341,10 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
 
     def _matrix(self, X: Any) -> FloatArray:
         check_is_fitted(self)
-        matrix = read_matrix(self, X, self.tree_.schema)
-        refuse_empty(matrix, self.tree_)
-        warn_of_changed_units(matrix, self._fitted.tree)  # its columns have their training range
-        return matrix
+        rows = read_rows(self, X, self.tree_.schema)
+        refuse_empty(rows.matrix, self.tree_)
+        warn_of_changed_forms(self, X, rows, self._fitted.tree)  # its columns have their training range
+        return rows.matrix
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

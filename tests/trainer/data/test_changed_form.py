@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import warnings
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from trainer import ExactTreeClassifier
@@ -147,3 +149,50 @@ def test_other_spellings_are_counted(model, tmp_path):
     found = predict_file(model, path, tmp_path / "out.csv")
     assert (found.respelled, found.unknown, found.proposals) == ({"sex": 2}, {}, ())
     assert "Column 'sex': 2 cells have another spelling of a category and count as it." in found.notes
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "change", "unit"),
+    [
+        (-10.0, 40.0, lambda c: c * 1.8 + 32, "°F to °C"),
+        (35.0, 42.0, lambda c: c * 1.8 + 32, "°F to °C"),
+        (50.0, 105.0, lambda f: (f - 32) / 1.8, "°C to °F"),
+        (-10.0, 40.0, lambda c: c + 273.15, "K to °C"),
+        (263.0, 313.0, lambda k: k - 273.15, "°C to K"),
+    ],
+)
+def test_shifted_units_are_found(low, high, change, unit):
+    values = np.random.default_rng(5).uniform(low, high, 200)
+    found = propose_factor("temperature", change(values), low, high)
+    assert found is not None
+    assert found.unit == unit
+    assert found.reread(change(values)) == pytest.approx(values)
+    assert f"turned from {unit} they would fit" in found.sentence
+
+
+def test_drifting_values_are_no_unit():
+    assert propose_factor("size", np.linspace(175, 205, 50), 50.0, 120.0) is None
+
+
+def test_codes_are_neither_judged_nor_scaled(model, tmp_path):
+    schema = (replace(model.tree.schema[0], special=(60000.0,)), model.tree.schema[1])
+    coded = replace(model, tree=replace(model.tree, schema=schema))
+    weights = [*np.linspace(51, 119, 30) * 1000, *[60000.0] * 10]
+    path = rows_file(tmp_path / "rows.csv", weights, ["Male"] * 40)
+    (found,) = predict_file(coded, path, tmp_path / "out.csv").proposals
+    assert (found.strange, found.cells, found.factor) == (30, 30, 0.001)
+    read = np.array(weights) / 1000
+    read[30:] = 60000.0  # a code stays what it is
+    other = labels_of(coded, rows_file(tmp_path / "read.csv", read, ["Male"] * 40))
+    assert found.changed == sum(a != b for a, b in zip(labels_of(coded, path), other, strict=True))
+    scaled = labels_of(coded, rows_file(tmp_path / "scaled.csv", np.array(weights) / 1000, ["Male"] * 40))
+    assert scaled != other  # so that the count can tell
+
+
+def test_estimator_warns_once_of_other_words():
+    frame = pd.DataFrame({"sex": ["Female", "Male"] * 20})
+    classifier = ExactTreeClassifier(depth=1).fit(frame, [0, 1] * 20)
+    with pytest.warns(UserWarning, match="40 of 40 cells .* such as 'F', 'M'") as seen:
+        classifier.predict(pd.DataFrame({"sex": ["F", "M"] * 20}))
+    assert len(seen) == 1
+    assert "Perhaps 'F' for 'Female', 'M' for 'Male'. Then 20 of 40 answers would be others." in str(seen[0].message)

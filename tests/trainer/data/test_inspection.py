@@ -301,3 +301,16 @@ def test_late_date_that_is_left_out_is_no_finding(tmp_path):
     raw = read_table(dated(tmp_path / "t.csv"))
     found = inspect_raw(raw, reading_of(raw), target="y", ignore=["closed"])
     assert "date_after_outcome" not in {own.kind for own in found}
+
+
+def test_words_among_numbers_are_found_and_mended(tmp_path):
+    values = [*range(N - 2), "broken", "broken"]
+    path = table_of(tmp_path / "rows.csv", c=[values[i * 7 % N] for i in range(N)])
+    (found,) = [own for own in inspect(path, target="y") if own.kind == "words_among_numbers"]
+    assert (found.column, found.severity) == ("c", "high")
+    assert found.figure == "58 of 60 values are numbers, but others such as 'broken' are not; 59 different values"
+    assert found.mend == {"column": "c", "missing": ["broken"]}
+    frame = pd.read_csv(path)
+    assert "words_among_numbers" in {own.kind for own in inspect(frame.drop(columns="y"), frame["y"])}
+    mended, *_ = load(path, target="y", given=ParsingChoices(missing={"c": ("broken",)}))
+    assert mended.columns[mended.names.index("c")].kind == "numeric"

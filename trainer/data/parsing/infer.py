@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -116,6 +117,7 @@ def _kind(name: str, cells: Cells, n: int, distinct: int) -> tuple[ColumnKind, s
     if cells.truths[values].all():
         return ColumnKind.BINARY, "only true and false: true is 1", False
     numeric = cells.numbers | cells.infinite
+    stray = stray_words(cells)
     if numeric[values].all() and cells.numbers[values].any():
         # in a column of numbers every mark means missing
         for odd, why in (
@@ -126,14 +128,9 @@ def _kind(name: str, cells: Cells, n: int, distinct: int) -> tuple[ColumnKind, s
                 word = cells.word(int(np.flatnonzero(odd & values)[0]))
                 return ColumnKind.CATEGORICAL, why.format(_short(word)), distinct == n > 1
         return (*_numeric(cells, values, n, distinct), False)
-    if (share := int(cells.counts[numeric & values].sum())) > n / 2:
+    if stray is not None:
         # such a column is never left out as an identifier: one slip of the pen would cost a whole column of numbers
-        word = cells.word(np.flatnonzero(~numeric & values)[0])
-        return (
-            ColumnKind.CATEGORICAL,
-            f"{share} of {n} values are numbers, but others such as {_short(word)!r} are not: kept as text",
-            False,
-        )
+        return ColumnKind.CATEGORICAL, f"{stray.figure}: kept as text", False
     if distinct == n > 1:
         return (
             ColumnKind.CATEGORICAL,
@@ -149,6 +146,31 @@ def _kind(name: str, cells: Cells, n: int, distinct: int) -> tuple[ColumnKind, s
         )
     reason = f"text with {distinct} different values" if distinct > 1 else "the same text everywhere"
     return ColumnKind.CATEGORICAL, reason, False
+
+
+class StrayWords(NamedTuple):
+    """A column of `cells` values that are mostly `numbers`, and its `words` that are none."""
+
+    numbers: int
+    cells: int
+    words: tuple[str, ...]
+
+    @property
+    def figure(self) -> str:
+        """The counts with an example."""
+        return f"{self.numbers:,} of {self.cells:,} values are numbers, but others such as {_short(self.words[0])!r} are not"
+
+
+def stray_words(cells: Cells) -> StrayWords | None:
+    """Return the words in a column of which more than half of the values are numbers; None if it has no words or fewer numbers."""
+    values = ~cells.missing
+    numeric = (cells.numbers | cells.infinite) & values
+    strange = np.flatnonzero(values & ~numeric)
+    numbers = int(cells.counts[numeric].sum())
+    total = int(cells.counts[values].sum())
+    if not len(strange) or numbers <= total / 2:
+        return None
+    return StrayWords(numbers, total, tuple(cells.word(i) for i in strange))
 
 
 def _numeric(cells: Cells, values: np.ndarray, n: int, distinct: int) -> tuple[ColumnKind, str]:

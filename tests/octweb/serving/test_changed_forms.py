@@ -1,0 +1,174 @@
+"""Values that changed their form since the training: every door says the same, with the answers that a reading would change."""
+
+from __future__ import annotations
+
+import io
+import json
+import warnings
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from octweb.registry import actions
+from octweb.registry.bodies import ARROW_STREAM
+from trainer.data.column_statistics import describe_columns
+from trainer.prediction.mlflow_flavour import TreePredictor
+from trainer.prediction.predict_file import predict_file
+from trainer.table import ColumnKind, ColumnSchema
+from trainer.tree.file import ModelFile
+from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
+from trainer.tree.splits import Subset, Threshold
+
+pytestmark = pytest.mark.django_db
+SCHEMA = (
+    ColumnSchema(name="weight", kind=ColumnKind.NUMERIC),
+    ColumnSchema(name="sex", kind=ColumnKind.CATEGORICAL, categories=("Female", "Male")),
+)
+ROWS = 40
+WORDS = {"F": "Female", "M": "Male"}
+
+
+@pytest.fixture(scope="module")
+def file():
+    draft = DraftBranch(
+        split=Threshold(feature=0, threshold=80.0),
+        left=DraftBranch(split=Subset(feature=1, codes=(0,)), left=DraftLeaf(label=1), right=DraftLeaf(label=0)),
+        right=DraftLeaf(label=1),
+    )
+    rows = np.column_stack([np.linspace(50, 120, 40), np.arange(40) % 2])
+    labels = (np.arange(40) % 2).astype(np.int32)
+    tree = describe_columns(grow(draft, rows, labels, schema=SCHEMA, classes=("no", "yes")), rows)
+    return ModelFile(tree=tree, target="class", name="Weights")
+
+
+@pytest.fixture
+def served(register, owner, staff, file):
+    model = register(document=file.to_json(), title="Weights", name="weights")
+    actions.ask_for_approval(model, by=owner)
+    return actions.approve(model, by=staff)
+
+
+def strange_rows(rows=ROWS):
+    rng = np.random.default_rng(4)
+    return [
+        {"weight": float(w), "sex": str(s)}
+        for w, s in zip(
+            rng.uniform(55, 115, rows).round(1) * 1000, rng.choice(["F", "M", " female"], rows), strict=True
+        )
+    ]
+
+
+@pytest.fixture
+def expected(file):
+    """The sentences, with the changed answers counted one row at a time."""
+
+    def label(weight, sex):
+        row = np.array([[weight, {"Female": 0.0, "Male": 1.0}.get(sex, -1.0)]])
+        return int(file.tree.predict(row)[0])
+
+    rows = [
+        (own["weight"], own["sex"].strip().capitalize() if "fem" in own["sex"] else own["sex"])
+        for own in strange_rows()
+    ]
+    before = [label(*row) for row in rows]
+    grams = sum(label(w / 1000, s) != b for (w, s), b in zip(rows, before, strict=True))
+    words = sum(label(w, WORDS.get(s, s)) != b for (w, s), b in zip(rows, before, strict=True))
+    unknown = sum(s in WORDS for _, s in rows)
+    return (
+        f"Column 'weight': 40 of 40 numbers lie outside of the training range, such as {rows[0][0]:.10g}; divided by 1000 they would "
+        f"fit. Then {grams} of 40 answers would be others.",
+        f"Column 'sex': {unknown} of 40 cells have a value that training did not have; perhaps ",
+        f"Then {words} of 40 answers would be others.",
+        f"Column 'sex': {40 - unknown} cells have another spelling of a category and count as it.",
+    )
+
+
+def call_json(client, model, rows):
+    return client.post(f"/api/v1/models/{model.pk}/predict/", {"rows": rows}, format="json").json()["notes"]
+
+
+def call_columns(client, model, rows):
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    return client.post(f"/api/v1/models/{model.pk}/predict/", {"columns": columns}, format="json").json()["notes"]
+
+
+def call_csv(client, model, rows):
+    text = pd.DataFrame(rows).to_csv(index=False)
+    answer = client.post(f"/api/v1/models/{model.pk}/predict/", text, content_type="text/csv")
+    return json.loads(answer["Octweb-Notes"])
+
+
+def call_arrow(client, model, rows):
+    table = pa.Table.from_pylist(rows)
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    answer = client.post(f"/api/v1/models/{model.pk}/predict/", sink.getvalue(), content_type=ARROW_STREAM)
+    return json.loads(answer["Octweb-Notes"])
+
+
+def call_v2(client, model, rows):
+    inputs = [
+        {"name": "weight", "datatype": "FP64", "shape": [len(rows)], "data": [row["weight"] for row in rows]},
+        {"name": "sex", "datatype": "BYTES", "shape": [len(rows)], "data": [row["sex"] for row in rows]},
+    ]
+    answer = client.post("/v2/models/weights/infer", {"inputs": inputs}, format="json").json()
+    return answer["parameters"].get("notes", "").split("\n")
+
+
+def call_invocations(client, model, rows):
+    answer = client.post("/invocations?model=weights", {"dataframe_records": rows}, format="json")
+    return json.loads(answer["Octweb-Notes"])
+
+
+DOORS = (call_json, call_columns, call_csv, call_arrow, call_v2, call_invocations)
+
+
+@pytest.mark.parametrize("call", DOORS, ids=lambda own: own.__name__.removeprefix("call_"))
+def test_every_door_reports_changed_forms(client_of, owner, served, expected, call):
+    said = call(client_of(owner), served, strange_rows())
+    weight, begin, end, respelled = expected
+    assert said[0] == weight
+    assert said[1].startswith(begin)
+    assert said[1].endswith(end)
+    assert said[2] == respelled
+
+
+@pytest.mark.parametrize("call", DOORS, ids=lambda own: own.__name__.removeprefix("call_"))
+def test_few_rows_are_not_judged(client_of, owner, served, call):
+    said = call(client_of(owner), served, strange_rows(19))
+    assert said
+    assert not [note for note in said if "would" in note or "another spelling" in note]
+
+
+def test_answer_lists_the_proposals(client_of, owner, served):
+    url = f"/api/v1/models/{served.pk}/predict/"
+    answer = client_of(owner).post(url, {"rows": strange_rows()}, format="json").json()
+    assert [own["column"] for own in answer["proposals"]] == ["weight", "sex"]
+    assert answer["proposals"][0]["factor"] == 0.001
+    assert answer["proposals"][1]["words"] == WORDS
+    usual = [{"weight": 60.0, "sex": "Male"}] * 30
+    assert "proposals" not in client_of(owner).post(url, {"rows": usual}, format="json").json()
+
+
+def test_file_and_python_say_the_same(file, expected, tmp_path):
+    path = tmp_path / "rows.csv"
+    pd.DataFrame(strange_rows()).to_csv(path, index=False)
+    notes = predict_file(file, path, tmp_path / "out.csv").notes
+    assert expected[0] in notes
+    assert expected[3] in notes
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        TreePredictor(file).predict(strange_rows())
+    said = [str(own.message) for own in seen]
+    assert said[0] == expected[0]
+    assert said[1].endswith(expected[2])
+    assert len(said) == 2
+
+
+def test_header_holds_whole_notes(client_of, owner, served):
+    rows = [{"weight": 60.0, "sex": f"word {i}"} for i in range(60)]
+    said = call_invocations(client_of(owner), served, rows)
+    assert said[-1] == f"and {60 - (len(said) - 1)} more."

@@ -1,0 +1,177 @@
+"""Report at prediction what changed its form since the training: other units, other words, other spellings.
+
+Every door calls `report_forms`. A file, which is read in pieces, feeds a `FormWatch` and has `count_changes` read it again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from trainer.data.changed_form import ChangedForm, WatchedColumn, propose_factor, propose_words
+from trainer.data.reader import UNKNOWN_CODE
+from trainer.dtypes import BoolArray, FloatArray
+from trainer.table import ColumnKind, ColumnSchema, UnknownPolicy
+from trainer.tree.nodes import Tree
+
+FEWEST_ROWS = 20  # rows of a call below which its columns are not judged
+EXAMPLES = 3  # unknown categories that a warning names
+ANSWERED_NO = "Every question about it is answered with no."
+
+WordCounts = Mapping[str, Mapping[str, int]]  # by column the unknown words, and how many cells have each
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormReport:
+    """Readings under which columns would fit the training better, and cells with another spelling of a category by column."""
+
+    proposals: tuple[ChangedForm, ...] = ()
+    respelled: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The report in sentences."""
+        return (*(own.sentence for own in self.proposals), *(respelled_words(*own) for own in self.respelled.items()))
+
+
+def respelled_words(column: str, cells: int) -> str:
+    """Say that `cells` of a column have another spelling of a category."""
+    have = "1 cell has" if cells == 1 else f"{cells:,} cells have"
+    return f"Column '{column}': {have} another spelling of a category and {'counts' if cells == 1 else 'count'} as it."
+
+
+def unknown_cells_words(column: str, words: Mapping[str, int], cells: int) -> str:
+    """Say how many of the `cells` of a column have an unknown category, with examples."""
+    examples = ", ".join(repr(word[:40]) for word in list(words)[:EXAMPLES])
+    strange = sum(words.values())
+    return (
+        f"Column '{column}': {strange} of {cells} cells have a category that training did not have, such as {examples}."
+    )
+
+
+def warning_sentences(schema: Sequence[ColumnSchema], unknown: WordCounts, rows: int, report: FormReport) -> list[str]:
+    """Return one sentence or more for each column that a caller in Python is warned of; none for the policy 'branch'."""
+    proposals = {own.column: own for own in report.proposals}
+    found = []
+    for own in schema:
+        proposal = proposals.get(own.name)
+        if own.name not in unknown:
+            found += [] if proposal is None else [proposal.sentence]
+        elif own.unknown is not UnknownPolicy.BRANCH:
+            text = f"{unknown_cells_words(own.name, unknown[own.name], rows)} {ANSWERED_NO}"
+            found.append(text if proposal is None else f"{text} {proposal.guess}")
+    return found
+
+
+def report_forms(
+    tree: Tree,
+    matrix: FloatArray,
+    unknown: WordCounts,
+    reread: Callable[[tuple[ColumnSchema, ...]], FloatArray] | None = None,
+    respelled: Mapping[str, int] | None = None,
+) -> FormReport:
+    """Report what changed its form in the rows of one call.
+
+    Parameters
+    ----------
+    tree : Tree
+        The tree that answers; its columns have their training range.
+    matrix : float64 array of shape (n, columns)
+        The rows as the prediction kernel reads them.
+    unknown : mapping from str to mapping from str to int
+        By column the unknown words, and how many cells have each.
+    reread : callable, optional
+        Read the same rows under other columns. It is called if words are proposed for categories; None: no column has categories.
+    respelled : mapping from str to int, optional
+        By column the cells with another spelling of a category.
+
+    Returns
+    -------
+    FormReport
+        Empty for fewer than 20 rows.
+    """
+    if len(matrix) < FEWEST_ROWS:
+        return FormReport()
+    watch = FormWatch(tree)
+    watch.add(matrix, unknown)
+    proposals = watch.proposals()
+    if proposals:
+        renamed = reread(renamed_schema(tree.schema, proposals)) if reread and _has_words(proposals) else matrix
+        answered = np.array(~np.isnan(matrix[:, list(tree.refused_columns)]).any(axis=1), bool)
+        proposals = count_changes(tree, proposals, [Reread(matrix, answered, renamed)])
+    return FormReport(proposals=proposals, respelled=dict(respelled or {}))
+
+
+class FormWatch:
+    """Gather what tells a changed form, piece by piece, in the columns that a tree asks."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.watched = {j: WatchedColumn() for j in tree.used_columns}
+
+    def add(self, matrix: FloatArray, unknown: WordCounts) -> None:
+        """Add rows and the unknown words in them."""
+        for j, watched in self.watched.items():
+            own = self.tree.schema[j]
+            cells = matrix[:, j]
+            if own.kind is ColumnKind.CATEGORICAL:
+                present = ~np.isnan(cells) & (cells != own.missing_code)
+                watched.add_words(unknown.get(own.name, {}), int(present.sum()))
+            else:
+                watched.add_numbers(cells)
+
+    def proposals(self) -> tuple[ChangedForm, ...]:
+        """Return the readings under which columns would fit the training better."""
+        found = []
+        for j, watched in self.watched.items():
+            own = self.tree.schema[j]
+            if own.kind is ColumnKind.CATEGORICAL:
+                found.append(propose_words(own.name, watched.words, watched.cells, own.categories))
+            elif own.kind is ColumnKind.NUMERIC and own.range is not None and watched.numbers:
+                found.append(propose_factor(own.name, np.concatenate(watched.numbers), *own.range, codes=own.special))
+        return tuple(own for own in found if own is not None)
+
+
+class Reread(NamedTuple):
+    """Rows of the kernel, which of them get an answer, and the same rows read with `renamed_schema`."""
+
+    matrix: FloatArray
+    answered: BoolArray
+    renamed: FloatArray
+
+
+def count_changes(tree: Tree, proposals: Sequence[ChangedForm], pieces: Iterable[Reread]) -> tuple[ChangedForm, ...]:
+    """Return the proposals with the number of answers that each alone would change."""
+    places = {own.name: j for j, own in enumerate(tree.schema)}
+    changed = Counter[str]()
+    rows = 0
+    for matrix, answered, renamed in pieces:
+        labels = tree.labels[tree.apply(matrix)]
+        rows += int(answered.sum())
+        for own in proposals:
+            j = places[own.column]
+            cells = matrix[:, j]
+            other = matrix.copy()
+            if own.words:
+                other[:, j] = np.where(cells == UNKNOWN_CODE, renamed[:, j], cells)
+            else:
+                other[:, j] = own.reread(cells, tree.schema[j].special)
+            changed[own.column] += int((answered & (tree.labels[tree.apply(other)] != labels)).sum())
+    return tuple(replace(own, changed=changed[own.column], rows=rows) for own in proposals)
+
+
+def renamed_schema(schema: Sequence[ColumnSchema], proposals: Sequence[ChangedForm]) -> tuple[ColumnSchema, ...]:
+    """Return the columns with the words of the rows in the places of the categories that they may stand for."""
+    by_column = {own.column: {name: word for word, name in own.words.items()} for own in proposals}
+    return tuple(
+        replace(own, categories=tuple(by_column.get(own.name, {}).get(name, name) for name in own.categories))
+        for own in schema
+    )
+
+
+def _has_words(proposals: Sequence[ChangedForm]) -> bool:
+    return any(own.words for own in proposals)
