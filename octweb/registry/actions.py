@@ -9,14 +9,14 @@ import hashlib
 import json
 import uuid
 from collections.abc import Collection
-from datetime import date, datetime, time, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.db.models import Max, OuterRef, Subquery
+from django.db.models import Max
 from django.utils import timezone
 from django.utils.text import slugify
 from rest_framework.exceptions import ValidationError
@@ -31,7 +31,7 @@ from octweb.registry import access
 from octweb.registry.audited import record_step
 from octweb.registry.derived import columns_of
 from octweb.registry.families import claim, family_of
-from octweb.registry.models import Family, ReviewEvent, Share, ShareLevel, State, TreeModel, TreeModelQuerySet
+from octweb.registry.models import Family, ReviewEvent, Share, ShareLevel, State, TreeModel
 from octweb.registry.remembered import forget
 from trainer.tree.document import without_row_digests
 from trainer.tree.file import from_json
@@ -279,19 +279,6 @@ def four_eyes() -> bool:
     if settings.FOUR_EYES is not None:
         return bool(settings.FOUR_EYES)
     return get_user_model().objects.filter(is_staff=True, is_active=True).count() > 1
-
-
-def live_on(moment: date | datetime) -> TreeModelQuerySet:
-    """The models that were approved at `moment`; for a date, at the end of that day."""
-    if not isinstance(moment, datetime):
-        moment = timezone.make_aware(datetime.combine(moment, time.max))
-    last = ReviewEvent.objects.filter(model=OuterRef("pk"), at__lte=moment).order_by("-at", "-id")
-    return (
-        TreeModel.objects.annotate(then=Subquery(last.values("after")[:1]))
-        .filter(then=State.APPROVED)
-        .select_related("family", "owner")
-        .order_by("family__name", "version")
-    )
 
 
 def _move(model: TreeModel, verb: str, by, reason: str) -> TreeModel:

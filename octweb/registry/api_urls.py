@@ -2,7 +2,15 @@
 
 from django.urls import path
 
-from octweb.registry import api, compare_pictures, explaining, pictures, pruning_views, quality_pictures
+from octweb.registry import (
+    api,
+    compare_pictures,
+    explaining,
+    pictures,
+    pruning_views,
+    quality_pictures,
+    served_when_views,
+)
 
 urlpatterns = [
     path("models/", api.ModelList.as_view(), name="api-models"),
@@ -14,6 +22,7 @@ urlpatterns = [
     path("models/<uuid:pk>/prune/", pruning_views.ModelPrune.as_view(), name="api-model-prune"),
     path("models/<uuid:pk>/predict/", api.ModelPredict.as_view(), name="api-model-predict"),
     path("models/<uuid:pk>/explain/", explaining.ModelExplain.as_view(), name="api-model-explain"),
+    path("models/<slug:name>/on/", served_when_views.ServedWhen.as_view(), name="api-model-served-when"),
     path("models/figures/compare/", compare_pictures.CompareFigure.as_view(), name="api-compare-figure"),
     path("models/<uuid:pk>/figures/reach/", compare_pictures.ReachFigure.as_view(), name="api-model-reach-figure"),
     path("models/<uuid:pk>/figures/tree/", pictures.TreeFigure.as_view(), name="api-model-tree-figure"),

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from octweb.registry import bringing_views, compare_views, pruning_views, review, views
+from octweb.registry import bringing_views, compare_views, pruning_views, review, served_when_views, views
 from octweb.registry.workspace import views as workspace
 
 app_name = "registry"
@@ -21,6 +21,7 @@ urlpatterns = [
     path("<uuid:pk>/try/", workspace.trying, name="try"),
     path("<uuid:pk>/download/<slug:name>/", views.model_download, name="download"),
     path("review/", review.review_list, name="waiting"),
+    path("<slug:name>/on/", served_when_views.served_when, name="served-when"),
     path("<uuid:pk>/review/", review.review_page, name="review-page"),
     path("<uuid:pk>/review/<slug:verb>/", review.review_step, name="review"),
     path("<uuid:pk>/share/", review.share_with, name="share"),

@@ -5,13 +5,11 @@ from __future__ import annotations
 import copy
 import itertools
 import threading
-from datetime import timedelta
 
 import pytest
 from django.core.exceptions import PermissionDenied
 from django.db import connection
 from django.db.models import F
-from django.utils import timezone
 from rest_framework.exceptions import ValidationError
 
 from octweb.core.problems import Conflict
@@ -160,17 +158,6 @@ def test_four_eyes(register, staff, settings):
         actions.approve(own, by=staff)
     settings.FOUR_EYES = False
     assert actions.approve(own, by=staff).state == State.APPROVED
-
-
-def test_what_was_live_when(model, owner, staff):
-    now = timezone.now()
-    for verb, days in (("ask", 9), ("approve", 6), ("retire", 2)):
-        actions.VERBS[verb](model, by=staff)
-        ReviewEvent.objects.filter(pk=ReviewEvent.objects.latest("id").pk).update(at=now - timedelta(days=days))
-    ReviewEvent.objects.filter(model=model, before="").update(at=now - timedelta(days=10))
-    live = {days: list(actions.live_on(now - timedelta(days=days))) for days in (11, 8, 5, 1)}
-    assert live == {11: [], 8: [], 5: [model], 1: []}
-    assert list(actions.live_on((now - timedelta(days=4)).date())) == [model]
 
 
 def test_the_highest_approved_version_is_served(register, staff):
