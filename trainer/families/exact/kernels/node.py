@@ -44,7 +44,7 @@ class NodeView(NamedTuple):
 
 
 @kernel
-def _gather(R, rows, segment_of, segments):
+def gather(R, rows, segment_of, segments):
     """Column words, valid bits and segments of `rows` (ascending, hence by segment)."""
     n = len(rows)
     words = R.shape[1]
@@ -140,7 +140,14 @@ def _distinct(columns, valid, candidates, keep):
 @kernel
 def prepare(data, rows, allowed, min_leaf, reduce, sort):
     """The Node of `rows`: admissible features, without equal and complementary columns, in order of their Gini gain."""
-    columns, valid, segment = _gather(data.R, rows, data.segment_of, data.segments)
+    gathered = gather(data.R, rows, data.segment_of, data.segments)
+    return view(data, rows, gathered, allowed, min_leaf, reduce, sort)
+
+
+@kernel
+def view(data, rows, gathered, allowed, min_leaf, reduce, sort):
+    """As `prepare`, from what `gather` gives for the rows."""
+    columns, valid, segment = gathered
     m = len(allowed)
     classes = data.classes
     ones = np.zeros((classes, columns.shape[1]), i32)

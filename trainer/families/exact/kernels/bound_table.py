@@ -1,0 +1,98 @@
+"""Kernels: a table of what is known of subproblems, by the literals that all rows of a subproblem keep.
+
+The rows that keep these literals are the rows of the subproblem, so two subproblems have one name only if they have the same rows.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from trainer.kernels.compiled import kernel
+
+i32 = np.int32
+u64 = np.uint64
+MIXER = u64(0xD6E8FEB86659FD93)
+ABSENT = -1
+FILLED_EIGHTHS = 5  # of the places of a table, at most
+
+
+class BoundTable(NamedTuple):
+    """Bounds of subproblems in open addressing; a place whose upper bound is 0 is free, since a tree has a leaf."""
+
+    keys: np.ndarray  # uint64 (places, words): features that are 1 in all rows, those that are 0, the height
+    lower: np.ndarray  # int64 (places,)
+    upper: np.ndarray  # int64 (places,), cost of a known tree
+    choice: np.ndarray  # int32 (places,), first split of that tree, or one of the names in `refine`
+    depth: np.ndarray  # int32 (places,), of that tree
+    used: np.ndarray  # int64 (1,), places that are taken
+
+
+def empty_table(places: int, words: int) -> BoundTable:
+    """Return a table without entries; the places are a power of two."""
+    return BoundTable(
+        np.zeros((places, words), np.uint64),
+        np.zeros(places, np.int64),
+        np.zeros(places, np.int64),
+        np.zeros(places, np.int32),
+        np.zeros(places, np.int32),
+        np.zeros(1, np.int64),
+    )
+
+
+@kernel
+def _place(table, key):
+    """The place of a key, or the free one where it belongs."""
+    h = u64(0x9E3779B97F4A7C15)
+    for w in range(len(key)):
+        h = (h ^ key[w]) * MIXER
+        h ^= h >> u64(32)
+    mask = u64(len(table.lower) - 1)
+    at = np.int64(h & mask)
+    while table.upper[at]:
+        same = True
+        for w in range(len(key)):
+            if table.keys[at, w] != key[w]:
+                same = False
+                break
+        if same:
+            return at
+        at = (at + 1) & np.int64(mask)
+    return at
+
+
+@kernel
+def find(table, key):
+    """The place of a key, or ABSENT."""
+    at = _place(table, key)
+    return at if table.upper[at] else np.int64(ABSENT)
+
+
+@kernel
+def is_full(table):
+    """Whether the table must grow before anything is added."""
+    return 8 * table.used[0] >= FILLED_EIGHTHS * len(table.lower)
+
+
+@kernel
+def store(table, key, lower, upper, choice, depth):
+    """Keep bounds of a subproblem, unless the table is full."""
+    at = _place(table, key)
+    if not table.upper[at]:
+        if is_full(table):
+            return
+        table.used[0] += 1
+        table.keys[at] = key
+        table.upper[at] = upper + 1
+    table.lower[at] = max(table.lower[at], lower)
+    if upper < table.upper[at]:
+        table.upper[at], table.choice[at], table.depth[at] = upper, choice, depth
+
+
+@kernel
+def copy_entries(source, target, kept):
+    """Copy the entries that `kept` (uint8) marks into another table, until it is full."""
+    for at in range(len(source.lower)):
+        if source.upper[at] and kept[at]:
+            store(target, source.keys[at], source.lower[at], source.upper[at], source.choice[at], source.depth[at])
