@@ -6,3 +6,8 @@ from typing import Any
 
 Shape = tuple[int, Any, Any] | None  # (feature, subtree where it is 0, subtree where it is 1), or None for a leaf
 LabelledShape = tuple[int, Any, Any] | int | None  # the same, with leaves that may name a class; None: the majority
+
+
+def shape_depth(shape: LabelledShape) -> int:
+    """Return the most splits on a path."""
+    return 1 + max(shape_depth(shape[1]), shape_depth(shape[2])) if isinstance(shape, tuple) else 0

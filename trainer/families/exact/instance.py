@@ -126,7 +126,7 @@ def build_packed(
 def _costs(leaf_cost: Fraction, total: int, depth: int) -> tuple[int, int, int]:
     P = leaf_cost.numerator
     Q = leaf_cost.denominator
-    most = 1 << depth
+    most = min(1 << depth, total)  # leaves of a tree: none is without rows
     scale = most + 1
     if scale * (Q * total + P * most) + most < MOST_COST:
         return scale * Q, scale * P + 1, scale

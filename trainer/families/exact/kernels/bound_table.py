@@ -14,8 +14,9 @@ from trainer.kernels.compiled import kernel
 i32 = np.int32
 u64 = np.uint64
 MIXER = u64(0xD6E8FEB86659FD93)
-ABSENT = -1
-FILLED_EIGHTHS = 5  # of the places of a table, at most
+ABSENT = np.int64(-1)
+FULL_EIGHTHS = 5  # of the places of a table, when the search unwinds
+MOST_EIGHTHS = 7  # so that what it has learned until then still fits
 
 
 class BoundTable(NamedTuple):
@@ -66,21 +67,21 @@ def _place(table, key):
 def find(table, key):
     """The place of a key, or ABSENT."""
     at = _place(table, key)
-    return at if table.upper[at] else np.int64(ABSENT)
+    return at if table.upper[at] else ABSENT
 
 
 @kernel
 def is_full(table):
     """Whether the table must grow before anything is added."""
-    return 8 * table.used[0] >= FILLED_EIGHTHS * len(table.lower)
+    return 8 * table.used[0] >= FULL_EIGHTHS * len(table.lower)
 
 
 @kernel
 def store(table, key, lower, upper, choice, depth):
-    """Keep bounds of a subproblem, unless the table is full."""
+    """Keep bounds of a subproblem, unless there is no place for them."""
     at = _place(table, key)
     if not table.upper[at]:
-        if is_full(table):
+        if 8 * table.used[0] >= MOST_EIGHTHS * len(table.lower):
             return
         table.used[0] += 1
         table.keys[at] = key

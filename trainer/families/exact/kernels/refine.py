@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trainer.families.exact.kernels.bound_table import ABSENT, BoundTable, find, is_full, store
+from trainer.families.exact.kernels.bound_table import BoundTable, find, is_full, store
 from trainer.families.exact.kernels.bounds import inherit, node_bounds, share
 from trainer.families.exact.kernels.depth2 import own_values, price
 from trainer.families.exact.kernels.node import DataRows, gather, pair_counts, split_rows, view
@@ -228,7 +228,7 @@ def _start(given, node, as_leaf, height, e):
 
 
 @kernel
-def _smallest_side(costs):
+def smallest_side(costs):
     """The least weight of a side: a leaf costs more than to let fewer rows follow the other side."""
     return max(costs[2], costs[1] // costs[0] + 1)
 
@@ -242,7 +242,7 @@ def refine(given, rows, key, height, target, known):
     unit, leaf = given.costs[0], given.costs[1]
     given.work[VISITS] += 1
     gathered = gather(given.data.R, rows, given.data.segment_of, given.data.segments)
-    node = view(given.data, rows, gathered, given.allowed, _smallest_side(given.costs), True, True)
+    node = view(given.data, rows, gathered, given.allowed, smallest_side(given.costs), True, True)
     m = len(node.features)
     total = np.int64(node.totals.sum())
     as_leaf = (total - node.totals.max()) * unit + leaf

@@ -1,0 +1,360 @@
+"""Exact search with a large limit of depth: depths in turn, beside a search without a limit that bounds all of them.
+
+Two searches take turns over one table of bounds. One proves the best tree of depth 6, 7, … in turn. The other has no limit of depth,
+so its lower bound holds for every limit, and its trees count from the limit on that admits them. Neither depends on the limit that
+was asked for, which only says when to stop. So a larger limit has found, at every moment, a tree at least as good.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from trainer.families.exact.instance import ExactInstance, build_instance
+from trainer.families.exact.kernels import node as dp_node
+from trainer.families.exact.kernels.bound_table import (
+    BoundTable,
+    copy_entries,
+    empty_table,
+    find,
+    is_full,
+    store,
+)
+from trainer.families.exact.kernels.depth2 import best_two
+from trainer.families.exact.kernels.refine import (
+    ANY_HEIGHT,
+    LEAF,
+    TWO_LEVELS,
+    RefineContext,
+    more_leaves,
+    refine,
+    smallest_side,
+)
+from trainer.families.exact.search.memo import DEFAULT_OPTIONS, ExactOptions
+from trainer.families.exact.search.search import UNLIMITED, useful_depth
+from trainer.families.exact.search.solve import ExactResult, evaluate, solve_binary
+from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
+from trainer.tree.shapes import Shape, shape_depth
+
+SHALLOW = 5  # depth up to which the search with a table of subtrees of depth two is faster
+GIVEN = -3  # choice of a tree that is not in the table
+FIRST_PLACES = 1 << 14
+SLICE_OPERATIONS = 100_000_000  # of counting pairs, between two looks at the clock
+TREE_SECONDS = 0.5
+
+Report = Callable[[Fraction, Fraction, int], None]
+
+
+@dataclass
+class Incumbent:
+    """The best known tree of a limit of depth, its cost in the integers of the search, and its depth."""
+
+    cost: int
+    shape: Shape
+    depth: int
+
+
+def solve_any_depth(
+    problem: BinaryProblem,
+    *,
+    limits: SearchLimits = UNLIMITED,
+    options: ExactOptions = DEFAULT_OPTIONS,
+    report: Report | None = None,
+    start: Shape = None,
+    improved: Callable[[Shape], None] | None = None,
+) -> ExactResult:
+    """Find a tree of least cost and prove it, as `solve_binary` does, where the depth may be large.
+
+    Parameters
+    ----------
+    problem : BinaryProblem
+        The rows and the trees that are searched. A depth of at least the number of features is no limit.
+    limits, options, report, start, improved
+        As of `solve_binary`.
+
+    Returns
+    -------
+    ExactResult
+        If stopped early, the incumbent and a valid lower bound.
+    """
+    if problem.depth <= SHALLOW:
+        return solve_binary(
+            problem, limits=limits, options=options, report=report, start=start, improved=improved
+        )
+    running = limits.start_clock()
+    search = AnyDepthSearch(problem, running, options, report)
+    search.improved = improved
+    is_shallow = shape_depth(start) <= SHALLOW
+    shallow = solve_binary(
+        replace(problem, depth=SHALLOW),
+        limits=running,
+        options=options,
+        report=search.report_shallow,
+        start=start if is_shallow else None,
+        improved=improved,
+    )
+    search.begin(shallow)
+    first = None if start is None else search.add_tree(start)
+    search.run()
+    return search.result(shallow, first)
+
+
+class AnyDepthSearch:
+    """The state of one search: a table of bounds, incumbents by depth, and the bound of all trees."""
+
+    def __init__(
+        self, problem: BinaryProblem, limits: SearchLimits, options: ExactOptions, report: Report | None = None
+    ) -> None:
+        g = build_instance(problem)
+        self.instance = g
+        self.limits = limits
+        self.report = report
+        self.improved: Callable[[Shape], None] | None = None
+        self.depth = useful_depth(problem, g)
+        self.has_limit = problem.depth < problem.X.shape[1]
+        self.rows = np.arange(len(g.rows), dtype=np.int32)
+        self.costs = np.array([g.unit, g.leaf, problem.min_leaf, problem.min_leaf <= 1 and options.similarity], np.int64)
+        self.allowed = problem.allowed_features
+        self.most_bytes = options.memory
+        words = 2 * g.rows.shape[1] + 1
+        self.table = empty_table(FIRST_PLACES, words)
+        self.work = np.zeros(2, np.int64)
+        self.key = self._root_key()
+        self.incumbents: list[Incumbent] = []  # of rising depth, each cheaper than the one before
+        self.lower = 0  # of all trees of the depth
+        self.any_lower = 0  # of all trees
+        self.told_tree: Incumbent | None = None
+        self.told_at = -math.inf
+        self.out_of_memory = False
+
+    # -- bounds of all trees -------------------------------------------------------------------------------------------
+
+    def deeper(self, depth: int) -> int:
+        """Return a lower bound of the trees that are deeper than `depth`: they have two more leaves than that."""
+        g = self.instance
+        weights = np.int64(1) << g.shifts.astype(np.int64)
+        counts = np.sort(np.bincount(g.classes, weights, g.n_classes).astype(np.int64))[::-1].copy()
+        apart = int(weights[g.equal == 1].sum())
+        most = 1 << min(self.depth, 40)
+        return int(more_leaves(counts, apart, depth + 2, most, g.unit, g.leaf))
+
+    def report_shallow(self, cost: Fraction, bound: Fraction, nodes: int) -> None:
+        """Report costs and bounds of the search of small depth as those of all trees."""
+        if self.report is not None:
+            deeper = self.instance.true_cost(self.deeper(SHALLOW))
+            self.report(cost, min(bound, deeper), nodes)
+
+    def begin(self, shallow: ExactResult) -> None:
+        """Take over the best tree and the bound of the search of small depth."""
+        self.add_tree(shallow.shape)
+        g = self.instance
+        if shallow.optimal:
+            bound = self.incumbents[-1].cost
+        else:
+            bound = math.ceil(shallow.bound * g.Q) * g.scale + (1 if g.scale > 1 else 0)
+        self.nodes_before = shallow.nodes
+        self.proved_depth = SHALLOW if shallow.optimal else 0
+        self.any_lower = self.lower = min(bound, self.deeper(SHALLOW))
+
+    def add_tree(self, shape: Shape) -> Fraction:
+        """Keep a tree as the incumbent of its depth, if it is one; return its cost in rows."""
+        g = self.instance
+        errors, leaves = evaluate(g, shape)
+        new = Incumbent(g.unit * errors + g.leaf * leaves, shape, shape_depth(shape))
+        if all(old.cost > new.cost or old.depth > new.depth for old in self.incumbents):
+            others = [old for old in self.incumbents if old.depth < new.depth or old.cost < new.cost]
+            self.incumbents = sorted([*others, new], key=lambda tree: tree.depth)
+        return Fraction(g.Q * errors + g.P * leaves, g.Q)
+
+    def best(self, depth: int) -> Incumbent:
+        """Return the best known tree of at most `depth`."""
+        return min((tree for tree in self.incumbents if tree.depth <= depth), key=lambda tree: tree.cost)
+
+    # -- the two searches ----------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Search until the best tree is proved or the limits end it."""
+        if not self.proved_depth:
+            return
+        stage = SHALLOW + 1
+        self.lower = max(self.lower, min(self.best(self.depth).cost, self.any_lower))
+        while not self.is_proved() and not self.limits.stopped() and not self.out_of_memory:
+            self._advance(ANY_HEIGHT)
+            self.lower = max(self.lower, min(self.any_lower, self.best(self.depth).cost))
+            self._tell()
+            if self.is_proved() or self.limits.stopped() or self.out_of_memory or stage > self.depth:
+                continue
+            bound = self._advance(stage)
+            cost = self.best(stage).cost
+            deeper = self.deeper(stage) if stage < self.depth else cost
+            self.lower = max(self.lower, min(bound, cost, deeper))
+            if bound >= cost:  # the best tree of this depth is known
+                self.any_lower = max(self.any_lower, min(cost, self.deeper(stage)))
+                stage += 1
+            self._tell()
+
+    def is_proved(self) -> bool:
+        """Whether no tree of the depth costs less than the best known one."""
+        return self.lower >= self.best(self.depth).cost
+
+    def _advance(self, height: int) -> int:
+        """Raise the bound of the trees of a height for one slice; return it."""
+        self.key[-1] = height
+        known = self._root_bounds(height)
+        g = self.instance
+        self.work[1] = self.work[0] + self._visits_per_slice()
+        given = RefineContext(g.data, self.allowed, self.costs, self.table, self.work, self.limits.flag)
+        found = refine(given, self.rows, self.key, height, 1 << 62, known)
+        if found[1] < self.best(height).cost:
+            self.add_tree(self._read(self.rows, self.key, height, int(found[1])))
+        if is_full(self.table):
+            self._grow()
+        if height == ANY_HEIGHT:
+            self.any_lower = max(self.any_lower, int(found[0]))
+        return int(found[0])
+
+    def _root_bounds(self, height: int) -> int:
+        """Write what is known of all rows into the table; return the lower bound."""
+        best = self.best(height)
+        known = min(self.any_lower, best.cost)
+        self.key[-1] = height
+        store(self.table, self.key, known, best.cost, GIVEN, best.depth)
+        return known
+
+    def _visits_per_slice(self) -> int:
+        """Visits of about 50 ms; they depend on the data alone, so that the search does, too."""
+        words = len(self.rows) // 64 + len(self.instance.segments)
+        pairs = max(1, int(self.allowed.sum())) ** 2
+        return max(16, min(1 << 11, SLICE_OPERATIONS // (pairs * words + 10_000)))
+
+    def _grow(self) -> None:
+        """Make the table larger; beyond the memory limit drop the entries whose trees are read from their rows alone."""
+        places = len(self.table.lower)
+        words = self.table.keys.shape[1]
+        kept = np.ones(places, np.uint8)
+        if 3 * places * (8 * words + 24) > self.most_bytes:
+            kept = (self.table.choice >= 0).astype(np.uint8)
+            if 4 * int(kept.sum()) > places:
+                self.out_of_memory = True
+                return
+        else:
+            places *= 2
+        larger = empty_table(places, words)
+        copy_entries(self.table, larger, kept)
+        self.table = larger
+
+    # -- trees ---------------------------------------------------------------------------------------------------------
+
+    def _root_key(self) -> np.ndarray:
+        words = self.instance.rows.shape[1]
+        key = np.zeros(2 * words + 1, np.uint64)
+        _write_rows(self.instance, self.rows, key)
+        return key
+
+    def _read(self, rows: np.ndarray, key: np.ndarray, height: int, cost: int) -> Shape:
+        """Read a tree of at most `cost` from the table, or from the counts of the rows."""
+        g = self.instance
+        node = dp_node.prepare(g.data, rows, self.allowed, smallest_side(self.costs), True, True)
+        total = int(node.totals.sum())
+        if (total - int(node.totals.max())) * g.unit + g.leaf <= cost or not len(node.features):
+            return None
+        shape, two = self._two_levels(node, height)
+        if two <= cost:
+            return shape
+        feature = self._choice(key, height, cost)
+        parts = dp_node.split_rows(g.rows, rows, feature)
+        below = height if height == ANY_HEIGHT else height - 1
+        return feature, self._read_side(parts[0], below), self._read_side(parts[1], below)
+
+    def _read_side(self, rows: np.ndarray, height: int) -> Shape:
+        """Read the best known tree of one side of a split."""
+        key = np.zeros_like(self.key)
+        _write_rows(self.instance, rows, key)
+        costs = []
+        for tallest in (height, ANY_HEIGHT):
+            at = self._find(key, tallest)
+            if at >= 0 and self.table.depth[at] <= height:
+                costs.append(int(self.table.upper[at]))
+        g = self.instance
+        node = dp_node.prepare(g.data, rows, self.allowed, smallest_side(self.costs), True, True)
+        shape, two = self._two_levels(node, min(height, 1))
+        if not costs or two <= min(costs):
+            return shape
+        return self._read(rows, key, height, min(costs))
+
+    def _find(self, key: np.ndarray, height: int) -> int:
+        key[-1] = height
+        return int(find(self.table, key))
+
+    def _choice(self, key: np.ndarray, height: int, cost: int) -> int:
+        """Return the first split of a tree of `cost` that the table has."""
+        for tallest in (height, ANY_HEIGHT):
+            at = self._find(key, tallest)
+            if at >= 0 and self.table.upper[at] <= cost and self.table.depth[at] <= height and self.table.choice[at] >= 0:
+                return int(self.table.choice[at])
+        raise AssertionError("A tree of the table has no split.")
+
+    def _two_levels(self, node: dp_node.NodeView, height: int) -> tuple[Shape, int]:
+        """Return a cheapest tree of at most two levels, and its cost."""
+        g = self.instance
+        P = np.empty((g.n_classes, len(node.features), len(node.features)), np.int32)
+        dp_node.pair_counts(node, P)
+        most = 1 << min(height, 2)
+        positions, cost = best_two(node, P, g.unit, g.leaf, int(self.costs[2]), most)
+        root, zero, one = (int(node.features[p]) if p >= 0 else -1 for p in positions)
+        if root < 0:
+            return None, int(cost)
+        below = [None if child < 0 else (child, None, None) for child in (zero, one)]
+        return (root, below[0], below[1]), int(cost)
+
+    # -- reports -------------------------------------------------------------------------------------------------------
+
+    def _tell(self) -> None:
+        """Report cost and bound, and a better tree at most every half second."""
+        best = self.best(self.depth)
+        g = self.instance
+        nodes = self.nodes_before + int(self.work[0])
+        if self.report is not None:
+            self.report(g.true_cost(best.cost), g.true_cost(min(self.lower, best.cost)), nodes)
+        now = time.perf_counter()
+        if self.improved is not None and best is not self.told_tree and now - self.told_at >= TREE_SECONDS:
+            self.told_tree = best
+            self.told_at = now
+            self.improved(best.shape)
+
+    def result(self, shallow: ExactResult, first: Fraction | None) -> ExactResult:
+        """Return the best tree and the bound."""
+        g = self.instance
+        best = self.best(self.depth)
+        errors, leaves = evaluate(g, best.shape)
+        cost = Fraction(g.Q * errors + g.P * leaves, g.Q)
+        bound = cost if self.is_proved() else min(cost, g.true_cost(self.lower))
+        return ExactResult(
+            shape=best.shape,
+            errors=errors,
+            leaves=leaves,
+            cost=cost,
+            bound=bound,
+            optimal=bound == cost,
+            nodes=shallow.nodes + int(self.work[0]),
+            depth_two=shallow.depth_two,
+            cache_entries=shallow.cache_entries + int(self.table.used[0]),
+            evictions=shallow.evictions,
+            start=first,
+        )
+
+
+def _write_rows(instance: ExactInstance, rows: np.ndarray, key: np.ndarray) -> None:
+    """Write the features that are 1 in all rows, and those that are 0."""
+    words = instance.rows.shape[1]
+    bits = instance.rows[rows]
+    key[:words] = np.bitwise_and.reduce(bits, axis=0)
+    zeros = ~np.bitwise_or.reduce(bits, axis=0)
+    for word in range(words):
+        left = min(64, instance.features - 64 * word)
+        key[words + word] = zeros[word] & np.uint64((1 << left) - 1)
