@@ -20,6 +20,7 @@ from trainer.families.exact.proofs.editing import constrained_bench, restricted_
 from trainer.families.exact.proofs.frontier import frontier_proof
 from trainer.families.exact.proofs.limits import limited_proof
 from trainer.families.exact.rashomon.optima import optimal_trees
+from trainer.families.exact.search.any_depth import solve_any_depth
 from trainer.families.exact.search.column_cases import COUNTED, CasesProof
 from trainer.families.exact.search.constrained import solve_constrained
 from trainer.families.exact.search.constraints import KEEP, LIMITS, exact_constraints
@@ -27,7 +28,7 @@ from trainer.families.exact.search.frontier import FrontierPoint, cheapest_point
 from trainer.families.exact.search.pareto import Constraints
 from trainer.families.exact.search.priced import ColumnPrices, solve_priced
 from trainer.families.exact.search.search import ExactSearch
-from trainer.families.exact.search.solve import ExactOptions, ExactResult, solve_binary
+from trainer.families.exact.search.solve import ExactOptions, ExactResult, prove_binary, solve_binary
 from trainer.families.exact.workbench import exact_bench
 from trainer.methods.base import (
     ANSWER_COSTS,
@@ -92,7 +93,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         solver_version=VERSION,
         warm_start_objective=None if found.start is None else _objective(found.start, problem),
         evidence=(_evidence(found), *further),
-        proof=_limited(problem, settings, constraints, found, points) if found.search is None else found.proof,
+        proof=_proof(problem, settings, constraints, found, points),
     )
 
 
@@ -109,6 +110,22 @@ def _frontier(problem: Problem, settings: Settings, monitor: Monitor) -> list[Fr
         limits=_limits(settings, monitor),
         options=_options(settings),
     )
+
+
+def _proof(
+    problem: Problem,
+    settings: Settings,
+    constraints: Constraints | None,
+    found: ExactResult,
+    points: list[FrontierPoint],
+) -> Callable[[Callable[[], bool]], ProofSteps | None]:
+    """The proof of the bound; that of a large depth takes a search of its own, since the first one keeps no steps."""
+    if found.search is not None:
+        return found.proof
+    if constraints is not None or settings["max_leaves"] or problem.column_prices:
+        return _limited(problem, settings, constraints, found, points)
+    binary = _binary_problem(problem, settings)
+    return lambda stop: prove_binary(binary, found.bound, stop=stop)
 
 
 def _limited(
@@ -230,7 +247,7 @@ def _free(problem: Problem, settings: Settings, monitor: Monitor) -> ExactResult
         start = binary_tree(
             problem.warm_start, problem, depth=binary.depth, min_leaf=binary.min_leaf, allowed=binary.allowed
         )
-    return solve_binary(
+    return solve_any_depth(
         binary,
         limits=_limits(settings, monitor),
         options=_options(settings),

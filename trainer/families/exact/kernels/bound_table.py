@@ -88,7 +88,9 @@ def store(table, key, lower, upper, choice, depth):
         table.upper[at] = upper + 1
     table.lower[at] = max(table.lower[at], lower)
     if upper < table.upper[at]:
-        table.upper[at], table.choice[at], table.depth[at] = upper, choice, depth
+        table.upper[at] = upper
+        table.choice[at] = choice
+        table.depth[at] = depth
 
 
 @kernel

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trainer.families.exact.kernels.bound_table import BoundTable, find, is_full, store
-from trainer.families.exact.kernels.bounds import inherit, node_bounds, share
+from trainer.families.exact.kernels.bounds import inherit, share
 from trainer.families.exact.kernels.depth2 import own_values, price
 from trainer.families.exact.kernels.node import DataRows, gather, pair_counts, split_rows, view
 from trainer.kernels.compiled import kernel
@@ -46,10 +46,10 @@ class RefineContext(NamedTuple):
 class Bounds(NamedTuple):
     """A lower bound of a subproblem, and the cost, first split and depth of its best known tree."""
 
-    lower: int
-    upper: int
-    choice: int
-    depth: int
+    lower: np.int64
+    upper: np.int64
+    choice: np.int64
+    depth: np.int64
 
 
 class Sides(NamedTuple):
@@ -106,9 +106,11 @@ def _sort(counts):
 @kernel
 def _counted_sides(given, node, children, height):
     """Both sides of each split as far as the counts of pairs tell: exact where the best tree of depth one is the best tree."""
-    unit, leaf = given.costs[0], given.costs[1]
+    unit = given.costs[0]
+    leaf = given.costs[1]
     classes, m = node.ones.shape
-    sides = Sides(np.zeros((2, m), np.int64), np.zeros((2, m), np.int64), np.zeros((2, m), np.int64), np.zeros((2, m), np.int64))
+    known = np.zeros((4, 2, m), np.int64)
+    sides = Sides(known[0], known[1], known[2], known[3])
     counts = np.empty(classes, np.int64)
     for p in range(m):
         for s in range(2):
@@ -131,7 +133,10 @@ def _counted_sides(given, node, children, height):
                 lower = min(upper, more_leaves(counts, wrong, 3, _most_leaves(below), unit, leaf))
             if below < ANY_HEIGHT and (below + 2) * leaf + wrong * unit >= upper:
                 below = ANY_HEIGHT
-            sides.lower[s, p], sides.upper[s, p], sides.depth[s, p], sides.height[s, p] = lower, upper, depth, below
+            sides.lower[s, p] = lower
+            sides.upper[s, p] = upper
+            sides.depth[s, p] = depth
+            sides.height[s, p] = below
     return sides
 
 
@@ -144,13 +149,16 @@ def _seen(columns, valid, f, seen):
         one = columns[w, f]
         zero = valid[w] ^ one
         row = columns[w]
-        a, b, c, d = seen[0, 0], seen[0, 1], seen[1, 0], seen[1, 1]
+        zero_zero = seen[0, 0]
+        zero_one = seen[0, 1]
+        one_zero = seen[1, 0]
+        one_one = seen[1, 1]
         for q in range(n):
             x = row[q]
-            a[q] |= zero & ~x
-            b[q] |= zero & x
-            c[q] |= one & ~x
-            d[q] |= one & x
+            zero_zero[q] |= zero & ~x
+            zero_one[q] |= zero & x
+            one_zero[q] |= one & ~x
+            one_one[q] |= one & x
 
 
 @kernel
@@ -192,7 +200,7 @@ def _merge(table, at, height, sides, s, p):
 @kernel
 def _look_up_sides(given, node, gathered, most, sides, keys):
     """What the table knows of the sides of splits that may cost less than `most`; keys: their names, uint64 (2, splits, words)."""
-    columns, valid, segment = gathered
+    columns, valid, _ = gathered
     features = len(given.allowed)
     seen = np.empty((2, 2, columns.shape[1]), np.uint64)
     for p in range(len(node.features)):
@@ -211,14 +219,16 @@ def _look_up_sides(given, node, gathered, most, sides, keys):
 @kernel
 def _start(given, node, as_leaf, height, e):
     """The best tree of depth two, and a bound of trees with more leaves."""
-    unit, leaf = given.costs[0], given.costs[1]
+    unit = given.costs[0]
+    leaf = given.costs[1]
     two = price(e, unit, leaf, 2 if height == 1 else 4)
-    choice, depth = LEAF, 0
+    choice = np.int64(LEAF)
+    depth = np.int64(0)
     upper = as_leaf
     if two < as_leaf:
         upper = two
-        choice = TWO_LEVELS
-        depth = 1 if height == 1 else 2
+        choice = np.int64(TWO_LEVELS)
+        depth = np.int64(1 if height == 1 else 2)
     lower = upper
     if height > 2:
         counts = node.totals.astype(np.int64)
@@ -233,13 +243,96 @@ def smallest_side(costs):
     return max(costs[2], costs[1] // costs[0] + 1)
 
 
+class Scan(NamedTuple):
+    """The split of the least bound, this bound, the one after it, and the split of the cheapest known trees with their cost."""
+
+    split: np.int64
+    bound: np.int64
+    second: np.int64
+    cheapest: np.int64
+    cost: np.int64
+
+
+@kernel
+def _scan(sides, as_leaf):
+    """Look at the bounds and costs of all splits; a leaf is one of the bounds."""
+    split = np.int64(-1)
+    cheapest = np.int64(-1)
+    bound = np.int64(as_leaf)
+    second = np.int64(as_leaf)
+    cost = np.int64(as_leaf)
+    for p in range(sides.lower.shape[1]):
+        for s in range(2):
+            sides.lower[s, p] = min(sides.lower[s, p], sides.upper[s, p])
+        known = sides.upper[0, p] + sides.upper[1, p]
+        if known < cost:
+            cost = known
+            cheapest = np.int64(p)
+        least = sides.lower[0, p] + sides.lower[1, p]
+        if least < bound:
+            second = bound
+            bound = least
+            split = np.int64(p)
+        elif least < second:
+            second = least
+    return Scan(split, bound, second, cheapest, cost)
+
+
+@kernel
+def _improved(best, scan, node, sides):
+    """The bounds of a node after a look at its splits."""
+    lower, upper, choice, depth = best
+    if scan.cost < upper:
+        p = scan.cheapest
+        upper = scan.cost
+        choice = np.int64(node.features[p])
+        depth = 1 + max(sides.depth[0, p], sides.depth[1, p])
+    return Bounds(max(lower, min(upper, scan.bound)), upper, choice, depth)
+
+
+@kernel
+def _known_bounds(table, key, counted, known):
+    """The bounds that the counts give, or better ones that were found before."""
+    lower, upper, choice, depth = counted
+    lower = max(lower, known)
+    at = find(table, key)
+    if at >= 0:
+        lower = max(lower, table.lower[at])
+        if table.upper[at] < upper:
+            upper = table.upper[at]
+            choice = np.int64(table.choice[at])
+            depth = np.int64(table.depth[at])
+    return Bounds(lower, upper, choice, depth)
+
+
+@kernel
+def _share_all(given, node, P, sides):
+    """Similarity of each side to all others."""
+    if given.costs[3]:
+        for p in range(len(node.features)):
+            for s in range(2):
+                share(node, P, p, s, sides.lower[s, p], given.costs[0], sides.lower)
+
+
+@kernel
+def _learn(given, node, P, sides, p, s, found):
+    """Write down what was found of a side, and what that tells of similar ones."""
+    sides.lower[s, p] = max(sides.lower[s, p], found.lower)
+    if found.upper < sides.upper[s, p]:
+        sides.upper[s, p] = found.upper
+        sides.depth[s, p] = found.depth
+    if given.costs[3]:
+        share(node, P, p, s, sides.lower[s, p], given.costs[0], sides.lower)
+
+
 @kernel
 def refine(given, rows, key, height, target, known):
     """Raise the lower bound of the rows to `target`, or to their optimum if that is less; less only if the search is stopped.
 
     known: a lower bound. Returns Bounds, which are in the table, too.
     """
-    unit, leaf = given.costs[0], given.costs[1]
+    unit = given.costs[0]
+    leaf = given.costs[1]
     given.work[VISITS] += 1
     gathered = gather(given.data.R, rows, given.data.segment_of, given.data.segments)
     node = view(given.data, rows, gathered, given.allowed, smallest_side(given.costs), True, True)
@@ -248,68 +341,37 @@ def refine(given, rows, key, height, target, known):
     as_leaf = (total - node.totals.max()) * unit + leaf
     if m == 0 or height == 0 or total * unit <= 2 * leaf:
         store(given.table, key, as_leaf, as_leaf, LEAF, 0)
-        return Bounds(as_leaf, as_leaf, LEAF, 0)
+        return Bounds(as_leaf, as_leaf, np.int64(LEAF), np.int64(0))
     P = np.empty((given.data.classes, m, m), i32)
     pair_counts(node, P)
     e = np.empty(4, np.int64)
     children = own_values(node, P, given.costs[2], e)
-    lower, upper, choice, depth = _start(given, node, as_leaf, height, e)
-    lower = max(lower, known)
-    at = find(given.table, key)
-    if at >= 0:
-        lower = max(lower, given.table.lower[at])
-        if given.table.upper[at] < upper:
-            upper, choice, depth = given.table.upper[at], np.int64(given.table.choice[at]), np.int64(given.table.depth[at])
-    if lower < min(target, upper):
+    best = _known_bounds(given.table, key, _start(given, node, as_leaf, height, e), known)
+    if best.lower < min(target, best.upper):
         sides = _counted_sides(given, node, children, height)
-        inherit(node, lower, unit, sides.lower)
+        inherit(node, best.lower, unit, sides.lower)
         keys = np.empty((2, m, len(key)), np.uint64)
-        _look_up_sides(given, node, gathered, upper, sides, keys)
-        if given.costs[3]:
-            for p in range(m):
-                for s in range(2):
-                    share(node, P, p, s, sides.lower[s, p], unit, sides.lower)
+        _look_up_sides(given, node, gathered, best.upper, sides, keys)
+        _share_all(given, node, P, sides)
         while True:
-            first = np.int64(-1)
-            least = as_leaf
-            second = as_leaf
-            for p in range(m):
-                for s in range(2):
-                    sides.lower[s, p] = min(sides.lower[s, p], sides.upper[s, p])
-                cost = sides.upper[0, p] + sides.upper[1, p]
-                if cost < upper:
-                    upper = cost
-                    choice = np.int64(node.features[p])
-                    depth = 1 + max(sides.depth[0, p], sides.depth[1, p])
-                bound = sides.lower[0, p] + sides.lower[1, p]
-                if bound < least:
-                    second = least
-                    least = bound
-                    first = p
-                elif bound < second:
-                    second = bound
-            lower = max(lower, min(upper, least))
-            most = min(target, upper)
-            if lower >= most or is_stopped(given):
+            scan = _scan(sides, as_leaf)
+            best = _improved(best, scan, node, sides)
+            most = min(target, best.upper)
+            if best.lower >= most or is_stopped(given):
                 break
-            p = first
-            s = _side_to_raise(node, sides, p)
-            goal = min(most, max(second + 1, least + max(leaf, (most - least) // 4)))
-            parts = split_rows(given.data.R, rows, node.features[p])
-            found = refine(
-                given, parts[s], keys[s, p], sides.height[s, p], goal - sides.lower[1 - s, p], sides.lower[s, p]
-            )
-            sides.lower[s, p] = max(sides.lower[s, p], found.lower)
-            if found.upper < sides.upper[s, p]:
-                sides.upper[s, p], sides.depth[s, p] = found.upper, found.depth
-            if given.costs[3]:
-                share(node, P, p, s, sides.lower[s, p], unit, sides.lower)
-    store(given.table, key, lower, upper, choice, depth)
-    return Bounds(lower, upper, choice, depth)
+            p = scan.split
+            s = _side_to_raise(sides, p)
+            goal = min(most, max(scan.second + 1, scan.bound + max(leaf, (most - scan.bound) // 4)))
+            part = split_rows(given.data.R, rows, node.features[p])[s]
+            needed = goal - sides.lower[1 - s, p]
+            found = refine(given, part, keys[s, p], sides.height[s, p], needed, sides.lower[s, p])
+            _learn(given, node, P, sides, p, s, found)
+    store(given.table, key, best.lower, best.upper, best.choice, best.depth)
+    return best
 
 
 @kernel
-def _side_to_raise(node, sides, p):
+def _side_to_raise(sides, p):
     """The side that is open; of two, the one whose bounds are further apart."""
     gap0 = sides.upper[0, p] - sides.lower[0, p]
     gap1 = sides.upper[1, p] - sides.lower[1, p]

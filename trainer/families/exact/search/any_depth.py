@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import cast
 
 import numpy as np
 
 from trainer.families.exact.instance import ExactInstance, build_instance
 from trainer.families.exact.kernels import node as dp_node
 from trainer.families.exact.kernels.bound_table import (
-    BoundTable,
     copy_entries,
     empty_table,
     find,
@@ -28,8 +28,6 @@ from trainer.families.exact.kernels.bound_table import (
 from trainer.families.exact.kernels.depth2 import best_two
 from trainer.families.exact.kernels.refine import (
     ANY_HEIGHT,
-    LEAF,
-    TWO_LEVELS,
     RefineContext,
     more_leaves,
     refine,
@@ -39,10 +37,11 @@ from trainer.families.exact.search.memo import DEFAULT_OPTIONS, ExactOptions
 from trainer.families.exact.search.search import UNLIMITED, useful_depth
 from trainer.families.exact.search.solve import ExactResult, evaluate, solve_binary
 from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
-from trainer.tree.shapes import Shape, shape_depth
+from trainer.tree.shapes import LabelledShape, Shape, shape_depth
 
 SHALLOW = 5  # depth up to which the search with a table of subtrees of depth two is faster
 GIVEN = -3  # choice of a tree that is not in the table
+LARGE_DEPTH = 64  # more leaves than rows
 FIRST_PLACES = 1 << 14
 SLICE_OPERATIONS = 100_000_000  # of counting pairs, between two looks at the clock
 TREE_SECONDS = 0.5
@@ -83,9 +82,7 @@ def solve_any_depth(
         If stopped early, the incumbent and a valid lower bound.
     """
     if problem.depth <= SHALLOW:
-        return solve_binary(
-            problem, limits=limits, options=options, report=report, start=start, improved=improved
-        )
+        return solve_binary(problem, limits=limits, options=options, report=report, start=start, improved=improved)
     running = limits.start_clock()
     search = AnyDepthSearch(problem, running, options, report)
     search.improved = improved
@@ -110,15 +107,16 @@ class AnyDepthSearch:
     def __init__(
         self, problem: BinaryProblem, limits: SearchLimits, options: ExactOptions, report: Report | None = None
     ) -> None:
-        g = build_instance(problem)
+        g = build_instance(replace(problem, depth=LARGE_DEPTH))  # so that costs do not depend on the limit of depth
         self.instance = g
         self.limits = limits
         self.report = report
         self.improved: Callable[[Shape], None] | None = None
         self.depth = useful_depth(problem, g)
-        self.has_limit = problem.depth < problem.X.shape[1]
         self.rows = np.arange(len(g.rows), dtype=np.int32)
-        self.costs = np.array([g.unit, g.leaf, problem.min_leaf, problem.min_leaf <= 1 and options.similarity], np.int64)
+        self.costs = np.array(
+            [g.unit, g.leaf, problem.min_leaf, problem.min_leaf <= 1 and options.similarity], np.int64
+        )
         self.allowed = problem.allowed_features
         self.most_bytes = options.memory
         words = 2 * g.rows.shape[1] + 1
@@ -161,11 +159,11 @@ class AnyDepthSearch:
         self.proved_depth = SHALLOW if shallow.optimal else 0
         self.any_lower = self.lower = min(bound, self.deeper(SHALLOW))
 
-    def add_tree(self, shape: Shape) -> Fraction:
+    def add_tree(self, shape: LabelledShape) -> Fraction:
         """Keep a tree as the incumbent of its depth, if it is one; return its cost in rows."""
         g = self.instance
         errors, leaves = evaluate(g, shape)
-        new = Incumbent(g.unit * errors + g.leaf * leaves, shape, shape_depth(shape))
+        new = Incumbent(g.unit * errors + g.leaf * leaves, cast(Shape, shape), shape_depth(shape))
         if all(old.cost > new.cost or old.depth > new.depth for old in self.incumbents):
             others = [old for old in self.incumbents if old.depth < new.depth or old.cost < new.cost]
             self.incumbents = sorted([*others, new], key=lambda tree: tree.depth)
@@ -295,7 +293,8 @@ class AnyDepthSearch:
         """Return the first split of a tree of `cost` that the table has."""
         for tallest in (height, ANY_HEIGHT):
             at = self._find(key, tallest)
-            if at >= 0 and self.table.upper[at] <= cost and self.table.depth[at] <= height and self.table.choice[at] >= 0:
+            fits = at >= 0 and self.table.upper[at] <= cost and self.table.depth[at] <= height
+            if fits and self.table.choice[at] >= 0:
                 return int(self.table.choice[at])
         raise AssertionError("A tree of the table has no split.")
 
