@@ -243,7 +243,7 @@ def smallest_side(costs):
     return max(costs[2], costs[1] // costs[0] + 1)
 
 
-class Scan(NamedTuple):
+class SplitScan(NamedTuple):
     """The split of the least bound, this bound, the one after it, and the split of the cheapest known trees with their cost."""
 
     split: np.int64
@@ -275,7 +275,7 @@ def _scan(sides, as_leaf):
             split = np.int64(p)
         elif least < second:
             second = least
-    return Scan(split, bound, second, cheapest, cost)
+    return SplitScan(split, bound, second, cheapest, cost)
 
 
 @kernel

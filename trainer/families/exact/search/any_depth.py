@@ -41,6 +41,7 @@ from trainer.tree.shapes import LabelledShape, Shape, shape_depth
 
 SHALLOW = 5  # depth up to which the search with a table of subtrees of depth two is faster
 GIVEN = -3  # choice of a tree that is not in the table
+UNLIMITED_SLICES = 2  # of the search without a limit, for each one of a depth
 LARGE_DEPTH = 64  # more leaves than rows
 FIRST_PLACES = 1 << 14
 SLICE_OPERATIONS = 100_000_000  # of counting pairs, between two looks at the clock
@@ -50,7 +51,7 @@ Report = Callable[[Fraction, Fraction, int], None]
 
 
 @dataclass
-class Incumbent:
+class KnownTree:
     """The best known tree of a limit of depth, its cost in the integers of the search, and its depth."""
 
     cost: int
@@ -123,10 +124,10 @@ class AnyDepthSearch:
         self.table = empty_table(FIRST_PLACES, words)
         self.work = np.zeros(2, np.int64)
         self.key = self._root_key()
-        self.incumbents: list[Incumbent] = []  # of rising depth, each cheaper than the one before
+        self.incumbents: list[KnownTree] = []  # of rising depth, each cheaper than the one before
         self.lower = 0  # of all trees of the depth
         self.any_lower = 0  # of all trees
-        self.told_tree: Incumbent | None = None
+        self.told_tree: KnownTree | None = None
         self.told_at = -math.inf
         self.out_of_memory = False
 
@@ -163,13 +164,13 @@ class AnyDepthSearch:
         """Keep a tree as the incumbent of its depth, if it is one; return its cost in rows."""
         g = self.instance
         errors, leaves = evaluate(g, shape)
-        new = Incumbent(g.unit * errors + g.leaf * leaves, cast(Shape, shape), shape_depth(shape))
+        new = KnownTree(g.unit * errors + g.leaf * leaves, cast(Shape, shape), shape_depth(shape))
         if all(old.cost > new.cost or old.depth > new.depth for old in self.incumbents):
             others = [old for old in self.incumbents if old.depth < new.depth or old.cost < new.cost]
             self.incumbents = sorted([*others, new], key=lambda tree: tree.depth)
         return Fraction(g.Q * errors + g.P * leaves, g.Q)
 
-    def best(self, depth: int) -> Incumbent:
+    def best(self, depth: int) -> KnownTree:
         """Return the best known tree of at most `depth`."""
         return min((tree for tree in self.incumbents if tree.depth <= depth), key=lambda tree: tree.cost)
 
@@ -182,7 +183,8 @@ class AnyDepthSearch:
         stage = SHALLOW + 1
         self.lower = max(self.lower, min(self.best(self.depth).cost, self.any_lower))
         while not self.is_proved() and not self.limits.stopped() and not self.out_of_memory:
-            self._advance(ANY_HEIGHT)
+            for _ in range(UNLIMITED_SLICES):
+                self._advance(ANY_HEIGHT)
             self.lower = max(self.lower, min(self.any_lower, self.best(self.depth).cost))
             self._tell()
             if self.is_proved() or self.limits.stopped() or self.out_of_memory or stage > self.depth:
