@@ -33,6 +33,14 @@ def integer(name: str, default: int) -> int:
         raise ImproperlyConfigured(f"{name} is '{raw}'; it must be a whole number.") from None
 
 
+def one_of(name: str, *allowed: int) -> int:
+    """Return a whole number that must be one of a few; the first is the default."""
+    found = integer(name, allowed[0])
+    if found not in allowed:
+        raise ImproperlyConfigured(f"{name} is {found}; it must be {' or '.join(map(str, allowed))}.")
+    return found
+
+
 def words_setting(name: str, default: str) -> list[str]:
     return [word.strip() for word in os.environ.get(name, default).split(",") if word.strip()]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import dj_database_url
 
 from octweb import places
-from octweb.environment import boolean, integer, refuse_old, secret_key, store_settings, text, words_setting
+from octweb.environment import boolean, integer, one_of, refuse_old, secret_key, store_settings, text, words_setting
 
 BASE_DIR = places.ROOT  # holds the packages octweb and trainer
 SHIPPED = places.FILES  # holds templates, static, checker and docs/proof-format.md
@@ -58,6 +58,7 @@ DEMO_VISITORS_PER_ADDRESS = integer("OCTWEB_DEMO_VISITORS_PER_ADDRESS", 10)
 DEMO_ITEMS = integer("OCTWEB_DEMO_ITEMS", 100)  # data sets, runs, models and all else of one visitor
 # the approver of a model must not be its owner; if nothing is said, as soon as there are two administrators
 FOUR_EYES = boolean("OCTWEB_FOUR_EYES", False) if "OCTWEB_FOUR_EYES" in os.environ else None
+APPROVALS = one_of("OCTWEB_APPROVALS", 1, 2)  # administrators who must approve a model: one or two
 WEBHOOK_HOSTS = words_setting("OCTWEB_WEBHOOK_HOSTS", "")  # private hosts that messages of users may go to
 DOSSIER_KEY = Path(text("OCTWEB_DOSSIER_KEY", str(DATA_DIR / "dossier_key.pem")))  # signs dossiers; one for all hosts
 METRICS_TOKEN = text("OCTWEB_METRICS_TOKEN", "")  # what Prometheus sends to read /metrics

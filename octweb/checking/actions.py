@@ -75,6 +75,12 @@ def latest(model: TreeModel) -> ModelCheck | None:
     return ModelCheck.objects.filter(model=model).order_by("-created").first()
 
 
+def latest_verdict(model: TreeModel) -> str:
+    """Return the verdict of the last check that ended; empty without one."""
+    done = ModelCheck.objects.filter(model=model, status=RunStatus.SUCCEEDED).order_by("-created").first()
+    return "" if done is None else done.verdict
+
+
 def bundle(model: TreeModel) -> bytes:
     """A zip with the model file, its proof if there is one, two checkers, the format of proofs, and how to check."""
     stem = f"{model.family.name}-{model.version}"

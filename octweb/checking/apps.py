@@ -1,7 +1,33 @@
 """Proofs that are kept beside models, and checks of models as jobs."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from django.apps import AppConfig
+
+if TYPE_CHECKING:
+    from octweb.registry.checklist import ChecklistItem, Reviewed
+    from octweb.registry.models import TreeModel
 
 
 class CheckingConfig(AppConfig):
     name = "octweb.checking"
+
+    def ready(self) -> None:
+        from octweb.registry.marks import register_item, register_preparation
+
+        register_item("checked", _item)
+        register_preparation(_start)
+
+
+def _item(reviewed: Reviewed) -> ChecklistItem:
+    from octweb.checking.review import read_item
+
+    return read_item(reviewed)
+
+
+def _start(model: TreeModel) -> None:
+    from octweb.checking.review import start_check
+
+    start_check(model)

@@ -173,6 +173,7 @@ def about(job: ModelDossier) -> dict[str, Any]:
         step["by"] for step, event in zip(steps, events, strict=True) if event.before != event.after == State.APPROVED
     )
     approved = [*approval][-1:]
+    first = [event.by.get_username() for event in registry.approvals(model) if event.by]
     return {
         "title": model.title,
         "version": model.version,
@@ -186,7 +187,7 @@ def about(job: ModelDossier) -> dict[str, Any]:
         "audit": audit.end(),
         "signatures": {
             "Trained by": model.owner.get_username(),
-            "Approved by": approved[0] if approved else "not approved",
+            "Approved by": ", ".join([*first, *approved]) if approved else "not approved",
         },
         "address": _absolute(job, reverse("registry:detail", args=[model.pk])),
         "key_address": _absolute(job, reverse("dossier-key")),

@@ -31,6 +31,7 @@ from octweb.registry import access
 from octweb.registry.audited import record_step
 from octweb.registry.derived import columns_of
 from octweb.registry.families import claim, family_of
+from octweb.registry.marks import open_points, prepare_checklist
 from octweb.registry.models import Family, ReviewEvent, Share, ShareLevel, State, TreeModel
 from octweb.registry.remembered import forget
 from trainer.tree.document import without_row_digests
@@ -79,8 +80,10 @@ def register(*, owner, document: dict[str, Any], dataset, title: str, name: str 
 
 
 def ask_for_approval(model: TreeModel, *, by, reason: str = "") -> TreeModel:
-    """Send a draft, or a rejected model again, to review; `reason` is a note to the reviewer."""
-    return _move(model, "ask", by, reason)
+    """Send a draft, or a rejected model again, to review; `reason` is a note to the reviewer. Its checklist starts to fill itself."""
+    asked = _move(model, "ask", by, reason)
+    prepare_checklist(asked)
+    return asked
 
 
 def withdraw(model: TreeModel, *, by, reason: str = "") -> TreeModel:
@@ -93,9 +96,14 @@ def approve(model: TreeModel, *, by, reason: str = "", publish: bool | None = No
 
     With `publish` it is also served under its name, which is a step of its own in the history. None serves it if no version is
     served or the served one is lower, which is what programs get that say nothing.
+    Open items of the checklist need a `reason`. Where two approvals are wanted, the model stays in review after the first one.
     """
+    _require_reason(model, by, reason)
     with transaction.atomic():
         audit.hold()
+        if _is_first_approval(model, by):
+            _note(model, "first approval", by, reason.strip())
+            return model
         approved = _move(model, "approve", by, reason)
         if renamed := claim(approved.family):
             _note(approved, "renamed", by, renamed)
@@ -103,6 +111,29 @@ def approve(model: TreeModel, *, by, reason: str = "", publish: bool | None = No
         if publish or (publish is None and (now is None or now.version < approved.version)):
             approved.served_since = _serve(approved, by, f"served as {approved}")
     return approved
+
+
+def _require_reason(model: TreeModel, by, reason: str) -> None:
+    """Raise ValidationError for an approval without a note while items of the checklist are open."""
+    if reason.strip() or "approve" not in possible(model, by):
+        return
+    if points := open_points(model):
+        raise ValidationError({"reason": f"Open: {'; '.join(points)}. Say in a note why you approve it all the same."})
+
+
+def _is_first_approval(model: TreeModel, by) -> bool:
+    """Whether this approval is the first of two. Raises PermissionDenied and Conflict as any approval does."""
+    if settings.APPROVALS < 2:
+        return False
+    held = TreeModel.objects.select_for_update().get(pk=model.pk)
+    return held.state == State.IN_REVIEW and not approvals(held) and _forbidden(held, "approve", by) is None
+
+
+def approvals(model: TreeModel) -> list[ReviewEvent]:
+    """The approvals since approval was asked for last, where more than one is wanted."""
+    events = list(model.events.select_related("by"))
+    asked = max((n for n, e in enumerate(events) if e.after == State.IN_REVIEW != e.before), default=0)
+    return [e for e in events[asked + 1 :] if e.before == e.after == State.IN_REVIEW]
 
 
 def publish(model: TreeModel, *, by, name: str = "") -> TreeModel:
@@ -243,6 +274,13 @@ VERBS = {
 }
 
 
+def done_words(model: TreeModel, done: str) -> str:
+    """Return what a step did: `done`, or that one of two approvals is there."""
+    if done.startswith("approved") and model.state == State.IN_REVIEW:
+        return "approved by the first administrator; a second one must approve it, too"
+    return done
+
+
 def possible(model: TreeModel, user) -> list[str]:
     """The verbs that `user` can use on the model now, in the order of TRANSITIONS."""
     return [
@@ -316,4 +354,6 @@ def _forbidden(model: TreeModel, verb: str, user) -> str | None:
         return "Only an administrator may review a model."
     if verb == "approve" and user.pk == model.owner_id and four_eyes():
         return "Four eyes: somebody other than the owner must approve this model."
+    if verb == "approve" and settings.APPROVALS > 1 and any(e.by_id == user.pk for e in approvals(model)):
+        return "Two approvals: you approved this model already, and another administrator must approve it, too."
     return None

@@ -27,6 +27,7 @@ from octweb.core.templatetags.octweb import percent
 from octweb.registry import actions
 from octweb.registry.claims import claims
 from octweb.registry.data import check_again
+from octweb.registry.marks import open_points
 from octweb.registry.models import Family, ReviewEvent, TreeModel
 from octweb.registry.parsed import model_file
 from trainer.errors import TrainerError
@@ -152,7 +153,7 @@ class TreeModelAdmin(ReadOnly):
 
     @admin.display(description="asked for approval")
     def requested(self, model: TreeModel) -> str:
-        event = model.events.filter(after="in_review").select_related("by").last()
+        event = model.events.filter(after="in_review").exclude(before="in_review").select_related("by").last()
         if event is None:
             return "never"
         note = f": {event.reason}" if event.reason else ", without a note"
@@ -219,12 +220,21 @@ class TreeModelAdmin(ReadOnly):
         return format_html("<details><summary>show</summary><pre>{}</pre></details>", model.document)
 
     @admin.action(description="Approve and serve under its name")
-    def approve_chosen(self, request: HttpRequest, queryset) -> None:
-        self._each(request, queryset, partial(actions.approve, publish=True), "approved and served")
+    def approve_chosen(self, request: HttpRequest, queryset) -> HttpResponse | None:
+        return self._approve(request, queryset, True, "approved and served")
 
     @admin.action(description="Approve only")
-    def approve_only_chosen(self, request: HttpRequest, queryset) -> None:
-        self._each(request, queryset, partial(actions.approve, publish=False), "approved")
+    def approve_only_chosen(self, request: HttpRequest, queryset) -> HttpResponse | None:
+        return self._approve(request, queryset, False, "approved")
+
+    def _approve(self, request: HttpRequest, queryset, publish: bool, done: str) -> HttpResponse | None:
+        """Ask for a note if the checklist of a chosen model has open items, which need one."""
+        step = partial(actions.approve, publish=publish)
+        if any(open_points(m) for m in queryset if "approve" in actions.possible(m, request.user)):
+            words = ("Approve models", "Their checklists have open points", "Say why you approve them all the same")
+            return self._with_reason(request, queryset, step, done, words)
+        self._each(request, queryset, step, done)
+        return None
 
     @admin.action(description="Serve under its name")
     def serve_chosen(self, request: HttpRequest, queryset) -> None:
@@ -271,8 +281,8 @@ class TreeModelAdmin(ReadOnly):
     def _each(self, request: HttpRequest, queryset, step: Callable[..., Any], done: str) -> None:
         for model in queryset:
             try:
-                step(model, by=request.user)
-                self.message_user(request, f"{model}: {done}.", messages.SUCCESS)
+                words = actions.done_words(step(model, by=request.user), done)
+                self.message_user(request, f"{model}: {words}.", messages.SUCCESS)
             except PermissionDenied as error:
                 self.message_user(request, f"{model}: {error}", messages.ERROR)
             except APIException as error:

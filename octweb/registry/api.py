@@ -54,9 +54,11 @@ from octweb.registry.serializers import (
     ModelSerializer,
     PredictionsSerializer,
     PublishSerializer,
+    ReviewPageSerializer,
     ReviewSerializer,
     RowsSerializer,
     ShareSerializer,
+    review_record,
 )
 from trainer.certificate import Status
 from trainer.registry import METHODS
@@ -210,9 +212,17 @@ class ModelDownload(APIView):
 
 
 class ModelReview(GenericAPIView):
-    """Ask for approval, withdraw, approve, ask back or reject (with a reason), retire."""
+    """Ask for approval, withdraw, approve, ask back or reject (with a reason), retire; the checklist of a reviewer."""
 
     serializer_class = ReviewSerializer
+
+    @extend_schema(
+        description="What a reviewer reads: purpose, answers, and the checklist, for the owner and for administrators.",
+        responses={200: ReviewPageSerializer} | PROBLEMS(401, 403, 404, 429),
+    )
+    def get(self, request: Request, pk: uuid.UUID) -> Response:
+        model = TreeModel.objects.select_related("family", "owner", "dataset").get_visible(request.user, pk)
+        return Response(review_record(model, request.user))
 
     @extend_schema(
         request=ReviewSerializer,

@@ -1,7 +1,25 @@
 """Trained models: versions, review, history."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from django.apps import AppConfig
+
+if TYPE_CHECKING:
+    from octweb.registry.models import TreeModel
 
 
 class RegistryConfig(AppConfig):
     name = "octweb.registry"
+
+    def ready(self) -> None:
+        from octweb.registry.marks import register_open_points
+
+        register_open_points(_open_points)
+
+
+def _open_points(model: TreeModel) -> list[str]:
+    from octweb.registry.checklist import open_titles
+
+    return open_titles(model)

@@ -1,4 +1,4 @@
-"""What the owner of a model says may change, column → words; light, because apps are loaded by every command."""
+"""What apps above the registry tell it of a model; light, because apps are loaded by every command."""
 
 from __future__ import annotations
 
@@ -25,3 +25,42 @@ def register_column_permissions(read: Callable[[TreeModel], Mapping[str, Any]]) 
 def column_permissions(model: TreeModel) -> Mapping[str, Any]:
     """Return what may change in each column."""
     return _read_permissions(model)
+
+
+# a `checklist.ChecklistItem` of a `checklist.Reviewed`, by the key of the item in `checklist.TITLES`
+item_sources: dict[str, Callable[[Any], Any]] = {}
+preparations: list[Callable[[TreeModel], None]] = []
+
+
+def register_item(key: str, source: Callable[[Any], Any]) -> None:
+    """Add an item of the reviewer's checklist that an app above the registry works out."""
+    item_sources[key] = source
+
+
+def register_preparation(start: Callable[[TreeModel], None]) -> None:
+    """Add what starts when approval is asked for, so that the checklist fills itself."""
+    preparations.append(start)
+
+
+def _no_points(model: TreeModel) -> list[str]:
+    return []
+
+
+_read_open_points: Callable[[TreeModel], list[str]] = _no_points
+
+
+def register_open_points(read: Callable[[TreeModel], list[str]]) -> None:
+    """Set the function that reads the open items of the checklist, which is made of what the steps of a review know nothing of."""
+    global _read_open_points
+    _read_open_points = read
+
+
+def open_points(model: TreeModel) -> list[str]:
+    """Return the titles of the items of the checklist that speak against an approval without a note."""
+    return _read_open_points(model)
+
+
+def prepare_checklist(model: TreeModel) -> None:
+    """Start what the checklist needs and nobody has started yet."""
+    for start in preparations:
+        start(model)

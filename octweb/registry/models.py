@@ -128,7 +128,7 @@ class TreeModel(Deletable):
 class ReviewEvent(models.Model):
     """A step: who, when, why. The list of them answers what was approved on any day.
 
-    Where the state stays, the step was about the served name, and the reason says what was done.
+    Where the state stays, the step was about the served name, and the reason says what was done; in review it was the first of two approvals.
     """
 
     model = models.ForeignKey(TreeModel, on_delete=models.CASCADE, related_name="events")
@@ -149,6 +149,8 @@ class ReviewEvent(models.Model):
         """What was done, in a word or two."""
         if self.before == State.IN_REVIEW and self.after == State.DRAFT:
             return "Taken back" if self.by_id == self.model.owner_id else "Asked back"
+        if self.before == self.after == State.IN_REVIEW:
+            return "First approval"
         return "Served name" if self.before == self.after else self.get_after_display()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
@@ -15,9 +16,9 @@ from rest_framework.exceptions import APIException
 
 from octweb.core.problems import flatten
 from octweb.registry import actions, page
+from octweb.registry.checklist import Reviewed, answers_of, checklist, purpose_of
 from octweb.registry.claims import claim_of, claims
 from octweb.registry.data import check_again
-from octweb.registry.difference import difference
 from octweb.registry.models import Family, ShareLevel, State, TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.selection import selection_of
@@ -50,18 +51,21 @@ def _render_review(
     request: HttpRequest, model: TreeModel, *, refused: str = "", at: str = "", status: int = 200
 ) -> HttpResponse:
     """The page; with the words of a refusal beside the form `at`, which keeps what was typed."""
-    served = actions.served(model.family)
-    other = served if served is not None and served.pk != model.pk else None
+    reviewed = Reviewed(model)
     possible = actions.possible(model, request.user)
-    events = list(model.events.select_related("by"))
-    asked = next((e for e in reversed(events) if e.after == State.IN_REVIEW), None)
+    events = reviewed.events
+    items = checklist(reviewed)
     file = model_file(model)
     scene = ModelScene(model=model, user=request.user, inside=False)
     context = {
         "model": model,
-        "served": served,
+        "served": reviewed.served,
         "without": actions.served_without(model),
-        "difference": difference(model, other) if other else None,
+        "difference": reviewed.difference,
+        "items": items,
+        "open_items": sum(item.state == "open" for item in items),
+        "first_approvals": actions.approvals(model),
+        "two_approvals": settings.APPROVALS > 1,
         "claims": claims(model),
         "claim": claim_of(model),
         "facts": page.facts(model),
@@ -75,7 +79,8 @@ def _render_review(
         "certificate": file.certificate,
         "outline": tree_outline(file.tree),
         "events": events,
-        "asked": asked,
+        "purpose": purpose_of(events),
+        "answers": answers_of(events),
         "last": events[-1] if events else None,
         "asked_back": actions.return_step(events[-1] if events else None, model),
         "possible": possible,
@@ -170,8 +175,7 @@ def _answer(request: HttpRequest, model: TreeModel, step: Any, done: str, *, at:
     refused = ""
     status = 200
     try:
-        step()
-        messages.success(request, f"{model.title}: {done}.")
+        messages.success(request, f"{model.title}: {actions.done_words(step(), done)}.")
     except PermissionDenied as error:
         refused = str(error)
         status = 403

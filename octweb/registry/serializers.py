@@ -9,6 +9,7 @@ from rest_framework import serializers
 
 from octweb.core.api import Name, StrictTextField
 from octweb.registry import access, actions, claims
+from octweb.registry.checklist import TITLES, ChecklistState, Reviewed, answers_of, checklist, purpose_of
 from octweb.registry.models import ReviewEvent, ShareLevel, TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.retired import RETIRED_HELP
@@ -296,12 +297,71 @@ class ModelDetailSerializer(ModelSerializer):
         return None if found is None else dict(SelectionSerializer(found).data)
 
 
+class ChecklistItemSerializer(serializers.Serializer):
+    """One line of the reviewer's checklist."""
+
+    item = serializers.ChoiceField(list(TITLES))
+    title = serializers.CharField()
+    state = serializers.ChoiceField(list(get_args(ChecklistState)))
+    sentence = serializers.CharField()
+
+
+class SentBackSerializer(serializers.Serializer):
+    """What a reviewer sent back, and what the owner answered."""
+
+    by = serializers.CharField(allow_null=True)
+    at = serializers.DateTimeField()
+    reason = serializers.CharField()
+    answer = serializers.CharField(allow_null=True, help_text="null: the owner has not asked again; may be empty")
+
+
+class ReviewPageSerializer(ReviewStateSerializer):
+    """What a reviewer reads besides the model."""
+
+    purpose = serializers.CharField(help_text="why approval is asked for; it stays whatever was answered later")
+    sent_back = SentBackSerializer(many=True)
+    checklist = ChecklistItemSerializer(many=True)
+    open = serializers.IntegerField(help_text="items of the checklist that are open; an approval then needs a reason")
+    approvals = serializers.ListField(
+        child=serializers.CharField(), help_text="who approved it so far, where two approvals are wanted"
+    )
+
+
+def review_record(model: TreeModel, user: Any) -> dict[str, Any]:
+    """Return what a reviewer reads; for the owner and administrators alone."""
+    reviewed = Reviewed(model)
+    purpose = purpose_of(reviewed.events)
+    items = checklist(reviewed)
+    return {
+        "state": model.state,
+        "possible": actions.possible(model, user),
+        "history": ReviewEventSerializer(reviewed.events, many=True).data,
+        "purpose": "" if purpose is None else purpose.reason,
+        "sent_back": [
+            {
+                "by": back.by.get_username() if back.by else None,
+                "at": back.at,
+                "reason": back.reason,
+                "answer": None if again is None else again.reason,
+            }
+            for back, again in answers_of(reviewed.events)
+        ],
+        "checklist": [item.to_json() for item in items],
+        "open": sum(item.state == "open" for item in items),
+        "approvals": [e.by.get_username() for e in actions.approvals(model) if e.by],
+    }
+
+
 class ReviewSerializer(serializers.Serializer):
     """A step of the review."""
 
     action = serializers.ChoiceField(list(actions.TRANSITIONS))
     reason = StrictTextField(
-        required=False, allow_blank=True, default="", max_length=5000, help_text="needed to reject and to ask back"
+        required=False,
+        allow_blank=True,
+        default="",
+        max_length=5000,
+        help_text="needed to reject, to ask back, and to approve against open items of the checklist",
     )
     publish = serializers.BooleanField(
         required=False,

@@ -16,6 +16,7 @@ from octweb.registry import actions as registry
 from octweb.runs import actions as runs
 from octweb.runs.models import TrainingRun
 from tests.browser.accessible import violations
+from tests.browser.pictures import picture
 from tests.browser.signed_in import signed_in
 from tests.browser.waiting import calm, complaints, drawn, overflow, until
 from tests.octweb.runs.conftest import CSV, csv_file, dataset  # noqa: F401
@@ -119,7 +120,7 @@ def test_asked_back_rejected_and_approved_by_another(as_user, live_server, owner
     bert.click("text=Approve and serve")
     bert.wait_for_selector("text=This version is served.")
     assert violations(bert) == []
-    history = bert.inner_text("main")
+    history = bert.get_by_role("group", name="History").inner_text()
     assert history.index("Which counters?") < history.index("Too many are missed.") < history.index("costs were agreed")
 
     own = small(staff, title="Her own")
@@ -414,3 +415,29 @@ def tab_stops(page):
             return stops
         stops.append(place)
     raise AssertionError(f"the Tab key does not come to an end: {stops}")
+
+
+def test_an_open_point_is_read_and_approved_with_a_note(as_user, live_server, owner, staff, second, dataset):  # noqa: F811
+    better = small(owner, dataset)
+    registry.approve(registry.ask_for_approval(better, by=owner, reason="For the counters."), by=staff, reason="Known.")
+    document = trained("cart", depth=0)
+    worse = registry.register(owner=owner, document=document, dataset=dataset, title="Small")
+    registry.ask_for_approval(worse, by=owner, reason="Shorter for the night shift.")
+    address = live_server.url + reverse("registry:review-page", args=[worse.pk])
+    narrow = as_user("bert", width=380)
+    narrow.goto(address)
+    assert overflow(narrow) <= 0
+    picture(narrow, "checklist-380")
+    bert = as_user("bert", width=1280)
+    bert.goto(address)
+    picture(bert, "checklist-1280")
+    lines = bert.locator(".checks li")
+    expect(lines).to_have_count(8)
+    expect(lines.filter(has_text="Better than one answer for all")).to_contain_text("Open")
+    assert violations(bert) == []
+    press(bert, "Approve only")
+    expect(bert.locator("#refused")).to_contain_text("Say in a note why")
+    expect(bert.locator("#reason")).to_be_focused()
+    bert.keyboard.type("The night shift wants one answer.")
+    press(bert, "Approve only")
+    bert.wait_for_selector("text=Approved, and not served")

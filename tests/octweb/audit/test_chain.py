@@ -25,7 +25,7 @@ def reviewed(owner, staff, stranger):
     model = actions.register(owner=owner, document=trained("cart", depth=2), dataset=None, title="Small cart")
     actions.ask_for_approval(model, by=owner, reason="please")
     actions.ask_back(model, by=staff, reason="say what −7 means")
-    actions.ask_for_approval(model, by=owner)
+    actions.ask_for_approval(model, by=owner, reason="no score on file")
     actions.approve(model, by=staff)
     actions.share(model, by=owner, username=stranger.username, level="read")
     actions.unshare(model, by=owner, username=stranger.username)

@@ -99,3 +99,19 @@ def test_nothing_is_edited_or_deleted_and_only_staff_come_in(admin, client, mode
     assert admin.post(f"{LIST}{model.pk}/delete/", {"post": "yes"}).status_code == 403
     client.force_login(owner)
     assert client.get(LIST).status_code == 302
+
+
+def test_approving_asks_for_a_note_against_open_points(client, staff, model):
+    """A model that came back and was asked for again without words has an open point."""
+    actions.ask_for_approval(model, by=model.owner)
+    actions.ask_back(model, by=staff, reason="Whose rows?")
+    actions.ask_for_approval(model, by=model.owner)
+    client.force_login(staff)
+    address = "/admin/registry/treemodel/"
+    chosen = {"action": "approve_only_chosen", "_selected_action": [str(model.pk)]}
+    assert "Say why you approve them all the same" in client.post(address, chosen).content.decode()
+    model.refresh_from_db()
+    assert model.state == "in_review"
+    client.post(address, {**chosen, "reason": "I know the rows."})
+    model.refresh_from_db()
+    assert (model.state, model.events.last().reason) == ("approved", "I know the rows.")

@@ -145,7 +145,7 @@ def test_answers_of_predictions_say_wishes(model, other, claim, client_of):
 
 def test_protocol_answers_say_wishes_as_text(model, claim, staff, client_of):
     actions.ask_for_approval(model, by=model.owner)
-    actions.approve(model, by=staff, publish=True)
+    actions.approve(model, by=staff, reason="The wishes are wanted.", publish=True)
     inputs = [{"name": "width", "shape": [1, 1], "datatype": "FP64", "data": [1.0]},
               {"name": "height", "shape": [1, 1], "datatype": "FP64", "data": [2.0]},
               {"name": "colour", "shape": [1, 1], "datatype": "BYTES", "data": ["red"]}]  # fmt: skip

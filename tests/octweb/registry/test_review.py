@@ -131,7 +131,7 @@ def test_strangers_see_no_review(client, stranger, second):
 @pytest.mark.parametrize(("step", "version"), [("approve-and-serve", 2), ("approve-only", 1), ("approve", 1)])
 def test_approving_serves_only_where_it_is_asked_for(client, staff, second, served, step, version):
     client.force_login(staff)
-    client.post(f"/models/{second.pk}/review/{step}/", {"back": "review"})
+    client.post(f"/models/{second.pk}/review/{step}/", {"back": "review", "reason": "Shorter."})
     second.refresh_from_db()
     assert second.state == State.APPROVED
     assert actions.served(second.family).version == version
@@ -172,7 +172,7 @@ def test_the_first_version_is_served_by_a_step_of_its_own_too(client, client_of,
 
 
 def test_a_name_goes_back_to_the_version_that_was_served_before(client, staff, second, served):
-    actions.approve(second, by=staff, publish=True)
+    actions.approve(second, by=staff, reason="Shorter.", publish=True)
     assert "then answers with version 1." in page(client, staff, second).content.decode()
     actions.stop_serving(second, by=staff)
     assert actions.served(second.family) == served
@@ -191,7 +191,7 @@ def test_a_version_that_is_served_is_served_again_without_a_step(staff, served):
 
 
 def test_who_approved_is_not_who_served(owner, staff, second):
-    actions.approve(second, by=staff, publish=False)
+    actions.approve(second, by=staff, reason="Shorter.", publish=False)
     actions.publish(second, by=owner)
     said = about(ModelDossier(model=second, owner=owner, said={}))
     assert said["signatures"]["Approved by"] == staff.username
@@ -208,7 +208,7 @@ def test_an_older_version_does_not_take_over_by_itself(register, staff, served, 
 
 
 def test_serving_is_a_step_and_is_kept_in_the_history(client, staff, owner, second, served):
-    actions.approve(second, by=staff, publish=False)
+    actions.approve(second, by=staff, reason="Shorter.", publish=False)
     client.force_login(owner)
     client.post(f"/models/{second.pk}/publish/", {"name": second.family.name, "back": "review"})
     assert actions.served(second.family) == second
@@ -221,7 +221,7 @@ def test_serving_is_a_step_and_is_kept_in_the_history(client, staff, owner, seco
 
 def test_a_model_moves_to_the_name_under_which_it_is_served(staff, second, served, register):
     other = register(title="Credit scores")
-    actions.approve(second, by=staff)
+    actions.approve(second, by=staff, reason="Shorter.")
     moved = actions.publish(second, by=staff, name="credit scores")
     assert (moved.family, moved.version) == (other.family, 2)
     assert actions.served(other.family) == moved
@@ -230,7 +230,7 @@ def test_a_model_moves_to_the_name_under_which_it_is_served(staff, second, serve
 
 
 def test_a_served_name_needs_a_letter_or_a_digit(client, staff, second, served):
-    actions.approve(second, by=staff)
+    actions.approve(second, by=staff, reason="Shorter.")
     before = second.family
     client.force_login(staff)
     answer = client.post(f"/models/{second.pk}/publish/", {"name": "日本!", "back": "review"})

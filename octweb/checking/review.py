@@ -1,0 +1,57 @@
+"""What the reviewer's checklist says of the independent check, and the check that starts when approval is asked for."""
+
+from __future__ import annotations
+
+import contextlib
+
+from rest_framework.exceptions import ValidationError
+
+from octweb.checking import actions
+from octweb.core.problems import Conflict
+from octweb.jobs.models import RunStatus
+from octweb.registry.checklist import TITLES, ChecklistItem, ChecklistState, Reviewed
+from octweb.registry.claims import claim_of
+from octweb.registry.models import TreeModel
+
+KEY = "checked"
+WORDS: dict[str, tuple[ChecklistState, str]] = {
+    "proved": ("holds", "It counted every number again, and showed again that no tree of the stated scope is better."),
+    "refuted": ("open", "It found something in the model file that is not true."),
+    "cannot be judged": ("cannot be said", "It could not judge the model file."),
+}
+
+
+def start_check(model: TreeModel) -> None:
+    """Queue a check, unless one was made or cannot be made."""
+    if actions.latest_verdict(model):
+        return
+    with contextlib.suppress(ValidationError, Conflict):
+        actions.start(owner=model.owner, model=model)
+
+
+def read_item(reviewed: Reviewed) -> ChecklistItem:
+    """Return what the last check found."""
+    model = reviewed.model
+    state, sentence = _finding(model)
+    return ChecklistItem(key=KEY, title=TITLES[KEY], state=state, sentence=sentence, part="proof")
+
+
+def _finding(model: TreeModel) -> tuple[ChecklistState, str]:
+    verdict = actions.latest_verdict(model)
+    if verdict == "recounted":
+        if claim_of(model).kind in ("proved", "wishes"):
+            return "cannot be said", "Every number holds. That no tree is better was not shown again."
+        return (
+            "holds",
+            "It counted every number again, and all of them hold. The file claims no proof of the whole tree.",
+        )
+    if verdict:
+        return WORDS[verdict]
+    job = actions.latest(model)
+    if job is None:
+        return "cannot be said", "It has not been checked yet."
+    if job.status == RunStatus.FAILED:
+        return "open", f"The check failed: {job.error}"
+    if job.status == RunStatus.CANCELLED:
+        return "cannot be said", "The check was stopped before it ended."
+    return "cannot be said", "The check is under way. Open this page again in a moment."

@@ -1,0 +1,46 @@
+"""What the reviewer's checklist says of the dossier, and the dossier that is made when approval is asked for."""
+
+from __future__ import annotations
+
+import contextlib
+
+from django.conf import settings
+from rest_framework.exceptions import ValidationError
+
+from octweb.core.problems import Conflict
+from octweb.dossier import actions
+from octweb.jobs.models import RunStatus
+from octweb.registry.checklist import TITLES, ChecklistItem, ChecklistState, Reviewed
+from octweb.registry.models import TreeModel
+
+KEY = "dossier"
+
+
+def start_dossier(model: TreeModel) -> None:
+    """Queue a dossier, unless one was made or cannot be made."""
+    if actions.latest_dossier(model) is not None:
+        return
+    with contextlib.suppress(ValidationError, Conflict):
+        actions.start(by=model.owner, model=model, site=settings.ADDRESS)
+
+
+def read_item(reviewed: Reviewed) -> ChecklistItem:
+    """Return whether there is a dossier, and what is not written in it."""
+    state, sentence = _finding(reviewed.model)
+    return ChecklistItem(key=KEY, title=TITLES[KEY], state=state, sentence=sentence, part="proof")
+
+
+def _finding(model: TreeModel) -> tuple[ChecklistState, str]:
+    made = actions.latest_dossier(model)
+    if made is not None:
+        missing = [label for name, label in actions.TEXTS.items() if not made.said.get(name)]
+        words = f"Made on {made.finished:%d %B %Y}." if made.finished else "Made."
+        return "holds", f"{words} Nobody wrote: {', '.join(missing).lower()}." if missing else words
+    job = actions.latest(model)
+    if job is not None and job.status == RunStatus.FAILED:
+        return "open", f"The dossier could not be made: {job.error}"
+    if job is not None and job.status != RunStatus.CANCELLED:
+        return "cannot be said", "The dossier is being made. Open this page again in a moment."
+    if model.dataset is None or not model.dataset.file:
+        return "cannot be said", "The rows of this model are gone, so there can be no dossier."
+    return "open", "No dossier was made."
