@@ -14,6 +14,7 @@ from trainer.families.exact.workbench import Workbench
 from trainer.methods.monitor import Monitor
 from trainer.tree.nodes import Tree
 from trainer.tree.shapes import LabelledShape
+from trainer.workbench.ballot import ballot_record
 
 IMPORTANCE = ("importance_least", "importance_most")
 COUNTING = "counting"  # the status of a record whose slow parts are still missing
@@ -31,7 +32,7 @@ class GoodRequest:
     `difference`: how much the shares of rows with the answer `favoured` may differ between the values of the column `groups`, among
     all rows or, with the `rate` opportunity, among the rows of that class. `agree_rows`: "all" or lines of the file (rows of a Parquet
     file), as "3, 10-20"; the trees answer there what the tree does that comes with the request. `distinct`: also count with alike questions as
-    one, which takes twenty times as long.
+    one, which takes twenty times as long. `ballot`: keep all trees in short form if there are at most so many, to answer any row.
     """
 
     slack: str | None = None
@@ -49,6 +50,7 @@ class GoodRequest:
     disputed: int = 10
     sample: int = 0
     distinct: bool = False
+    ballot: int = 0
 
 
 def good_request(values: Mapping[str, Any]) -> GoodRequest:
@@ -123,6 +125,9 @@ class GoodRecord:
             "trees": self._part("trees", self._listed) or [],
         }
         record["differ"] = self.differ
+        if record["count"] and record["count"] <= self.request.ballot:
+            schema = self.problem.table.schema
+            record["ballot"] = self._part("ballot", lambda: ballot_record(self.bench, self.good, schema))
         if self.request.agree_rows is not None:
             record["agree_rows"] = len(self.good.filters.answers)
         if told is not None and not self.left:

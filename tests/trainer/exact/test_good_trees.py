@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import math
 import weakref
 from collections import Counter
@@ -25,6 +26,7 @@ from trainer.families.exact.rashomon import count as counting
 from trainer.families.exact.rashomon.listing import Lister
 from trainer.families.exact.workbench import Workbench
 from trainer.table import Labels, numeric_table
+from trainer.workbench.ballot import ballot_from_json, ballot_record
 
 
 def test_a_workbench_that_nobody_holds_is_gone_at_once():
@@ -328,3 +330,27 @@ def test_questions_of_empty_cells_part_rows_once_each(seed):
 def partition(left):
     """Both sides of a question, whichever is called yes."""
     return frozenset({left.tobytes(), (~left).tobytes()})
+
+
+@pytest.mark.parametrize("table", [random_table, empty_table])
+def test_a_ballot_answers_any_row_as_all_trees_do(table, count):
+    """New rows mix the values of training rows; each good tree of the enumeration answers them by itself."""
+    differed = 0
+    for seed in range(4 * count):
+        problem, bench, every, rng = instance(seed, table)
+        good = bench.good_trees(slack="0.37")
+        schema = problem.table.schema
+        ballot = ballot_from_json(json.loads(json.dumps(ballot_record(bench, good, schema))), schema)
+        want = [t for c, t in zip(every.costs, every.trees, strict=True) if c <= good.limit]
+        assert len(ballot.trees) == good.count == len(want)
+        trees = [bench.tree(t) for t in want]
+        for _ in range(6):
+            row = np.array([rng.choice(column.values) for column in problem.table.columns], np.float64)
+            found = ballot.votes(row, problem.n_classes)
+            if any(split.empty_in(row) for split in ballot.questions):
+                assert found is None
+                continue
+            answers = [int(tree.predict(row.reshape(1, -1))[0]) for tree in trees]
+            assert found == list(np.bincount(answers, minlength=problem.n_classes)), seed
+            differed += len(set(answers)) > 1
+    assert differed

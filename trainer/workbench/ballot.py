@@ -1,0 +1,65 @@
+"""Good trees in short form, kept with their questions, so that each of them answers any row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trainer.dtypes import FloatArray
+from trainer.families.exact.rashomon.good import GoodTrees
+from trainer.families.exact.workbench import Workbench
+from trainer.table import ColumnSchema
+from trainer.tree.shapes import Shape
+from trainer.tree.splits import Split, goes_left, split_from_json
+
+MOST_TREES = 5_000  # some 300 kB of JSON
+ShortTree = Any  # a class code, or [question, tree where the answer is yes, tree where it is no]
+
+
+@dataclass(frozen=True)
+class Ballot:
+    """All good trees: the questions that they ask, and each tree by the numbers of its questions and classes."""
+
+    questions: Sequence[Split]
+    trees: Sequence[ShortTree]
+
+    def votes(self, row: FloatArray, classes: int) -> list[int] | None:
+        """Return how many trees answer each class for a row (columns,); None where an empty cell meets one of the questions.
+
+        Where training saw no empty cell, each tree sends one its own way, which the short form does not keep.
+        """
+        row = np.asarray(row, np.float64).reshape(1, -1)
+        if any(split.empty_in(row[0]) for split in self.questions):
+            return None
+        yes = [bool(goes_left(split, row)[0]) for split in self.questions]
+        found = [0] * classes
+        for tree in self.trees:
+            part = tree
+            while isinstance(part, list):
+                part = part[1] if yes[part[0]] else part[2]
+            found[part] += 1
+        return found
+
+
+def ballot_record(bench: Workbench, good: GoodTrees, schema: Sequence[ColumnSchema]) -> dict[str, Any]:
+    """Return the JSON of all good trees. Raises SearchStopped."""
+    numbers: dict[int, int] = {}
+    trees = [_short(bench, shape, good.rows, numbers) for _, shape in good.trees()]
+    splits = bench.space.questions.splits
+    return {"questions": [splits[q].to_json(schema) for q in numbers], "trees": trees}
+
+
+def _short(bench: Workbench, shape: Shape, rows: np.ndarray, numbers: dict[int, int]) -> ShortTree:
+    if shape is None:
+        return int(bench.space.counts(rows).argmax())
+    yes, no = bench.space.split(rows, shape[0])
+    number = numbers.setdefault(shape[0], len(numbers))
+    return [number, _short(bench, shape[1], yes, numbers), _short(bench, shape[2], no, numbers)]
+
+
+def ballot_from_json(record: Mapping[str, Any], schema: Sequence[ColumnSchema]) -> Ballot:
+    """Read what `ballot_record` wrote. Raises KeyError, TypeError and TrainerError for columns that the schema does not have."""
+    return Ballot([split_from_json(split, schema) for split in record["questions"]], record["trees"])
