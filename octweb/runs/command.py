@@ -30,6 +30,8 @@ from trainer.errors import InfeasibleError, ModelFileError, ParameterError, Trai
 from trainer.methods.base import Method
 from trainer.table import ColumnSchema, Labels, Table, UnknownPolicy
 from trainer.training.supervised_thread import compiler_runs
+from trainer.tree.describe import number_text
+from trainer.tree.nodes import tree_from_json
 
 USAGE = 2
 FAILED = 1
@@ -150,10 +152,38 @@ def add_dependence_flags(parser: ArgumentParser) -> None:
         "--time", metavar="COLUMN", default="",
         help="dates or numbers that order the rows: the last rows are held out, and folds train on earlier rows only",
     )  # fmt: skip
+    add_weight_flag(parser)
+
+
+def add_weight_flag(parser: ArgumentParser) -> None:
+    """Add --weight."""
     parser.add_argument(
         "--weight", metavar="COLUMN", default="",
         help="how much each row counts, a number that is not negative: objective and shares are of weights; no question asks the column",
     )  # fmt: skip
+
+
+def weight_record(table: Table) -> dict[str, Any]:
+    """Return the member "weight" of a record whose counts are of weight: column, weight of one unit, and rows; nothing without it."""
+    weights = table.weights
+    if weights is None:
+        return {}
+    return {"weight": {"column": weights.column, "step": str(weights.step), "rows": len(table)}}
+
+
+def with_rows(points: list[dict[str, Any]], table: Table, labels: Labels) -> list[dict[str, Any]]:
+    """Return points of a frontier with the number of rows that their trees have right, where a column weighs the rows."""
+    if table.weights is None:
+        return points
+    matrix = table.matrix()
+    trees = [tree_from_json(point["tree"], schema=table.schema, classes=labels.classes) for point in points]
+    right = [int((tree.predict(matrix) == labels.codes).sum()) for tree in trees]
+    return [point | {"correct_rows": rows} for point, rows in zip(points, right, strict=True)]
+
+
+def weighed_text(count: int, table: Table) -> str:
+    """Return a count of a frontier as its weight; the count itself without weights."""
+    return str(count) if table.weights is None else number_text(float(table.weights.step * count), 4)
 
 
 def with_schema(reading: dict[str, Any], path: str) -> dict[str, Any]:

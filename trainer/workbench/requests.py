@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
@@ -407,6 +408,9 @@ class WorkbenchSession:
             raise ParameterError(
                 {"agree_rows": "give a tree to agree with, and the rows on which trees agree with it."}
             )
+        weights = self.problem.table.weights
+        if weights is not None and request.slack_rows is not None:  # given as a weight, counted in steps
+            request = replace(request, slack_rows=str(amount(request.slack_rows, "slack_rows") / weights.step))
         choice = choice_of(request, agrees, self.agree_rows(request))
         try:
             good = bench.good_trees(

@@ -82,10 +82,10 @@ def test_costs_that_do_not_fit_are_refused(data, arguments, words):
     assert refused.value.returncode == 2
 
 
-@pytest.mark.parametrize("command", ["good-trees", "frontier"])
+@pytest.mark.parametrize("command", ["good-trees"])
 def test_commands_that_count_errors_refuse_costs(capsys, data, tmp_path, command):
     first, second, *_ = classes_of(tmp_path, capsys, data)
-    own = {"good-trees": ["--slack-rows=1"], "frontier": []}[command]
+    own = {"good-trees": ["--slack-rows=1"]}[command]
     with pytest.raises(CommandError, match="costs"):
         call_command(command, str(data), "--target=class", "--method=exact", f"--cost={first}>{second}=5", *own)
 

@@ -1,23 +1,28 @@
 """`manage.py frontier`: the best trade-offs of a data set, each proved. It never opens the database.
 
-`--method odt`: all pairs of sensitivity and specificity. `--method exact`: the most rows correct for each number of leaves.
+`--method odt`: all pairs of sensitivity and specificity. `--method exact`: the most rows correct for each number of leaves, or with
+`--cost` the least cost.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 from django.core.management.base import CommandError
 
 from octweb.figures.reach import open_question, shares, steps
-from octweb.runs.command import FAILED, TrainingCommand
+from octweb.runs.command import FAILED, TrainingCommand, add_weight_flag, weighed_text, weight_record, with_rows
 from trainer.certificate import Certificate, Evidence
 from trainer.errors import ParameterError
 from trainer.goal import count_goal
 from trainer.methods.base import Method
 from trainer.registry import METHODS, get
+from trainer.table import Table
+from trainer.training.cost_frontier import cost_frontier
 from trainer.training.run import TrainRequest, train
+from trainer.tree.describe import number_text
 
 MOST_LEAVES = 1 << 10
 
@@ -31,6 +36,7 @@ class Command(TrainingCommand):
 
     def add_arguments(self, parser):
         super().add_arguments(parser)
+        add_weight_flag(parser)
         able = [method.id for method in METHODS if method.parameter("frontier")]
         able += [method.id for method in METHODS if method.leaf_frontier]
         parser.add_argument("--method", choices=able, default=able[0])
@@ -42,17 +48,21 @@ class Command(TrainingCommand):
         raw = self._raw(method, options)
         table, labels = self.data(options)
         request = TrainRequest(table=table, labels=labels, method=method.id, parameters=raw)
+        if raw.get("costs"):
+            self._costs(request, options)
+            return
         certificate = train(request, on_start=self.interrupts.on_start).certificate
         kept = next((e for e in certificate.evidence if e["kind"] == wanted), None)
         if kept is None:
             raise CommandError("The rows have only one class, so there is no frontier.", returncode=FAILED)
         if method.leaf_frontier:
-            self._leaves(kept, certificate, options)
+            kept = kept | {"points": with_rows(kept["points"], table, labels)}
+            self._leaves(kept, certificate, table, options)
             return
         points = shares(kept)
         if options["json"]:
             record = {"positive": kept["positive"], "status": kept["status"], "seconds": certificate.seconds}
-            record |= {"finished": kept["finished"], "points": points, "bounds": steps(kept)}
+            record |= {"finished": kept["finished"], "points": points, "bounds": steps(kept)} | weight_record(table)
             self.stdout.write(json.dumps(record, allow_nan=False))
             return
         self.stdout.write(f"positive class: {kept['positive']}\nsensitivity  specificity  proved")
@@ -67,14 +77,30 @@ class Command(TrainingCommand):
         if not method.leaf_frontier:
             return self.parameters(method, options, frontier=True)
         raw = self.parameters(method, options)
-        if raw.get("costs"):
-            raise ParameterError({"costs": "the frontier counts errors. Leave the costs out, or use 'train'."})
         if count_goal(raw):
             raise ParameterError({"goal": "the frontier counts errors. Leave the goal out, or use 'train'."})
         most = min(1 << method.settings(raw)["depth"], MOST_LEAVES)
         return {"leaf_penalty": 0.0} | raw | {"max_leaves": raw.get("max_leaves") or most}
 
-    def _leaves(self, kept: dict, certificate: Certificate, options: dict) -> None:
+    def _costs(self, request: TrainRequest, options: dict) -> None:
+        """The least cost for each number of leaves that is worth having."""
+        found = cost_frontier(request, self.interrupts.on_start)
+        if found is None:
+            raise CommandError("The rows have only one class, so there is no frontier.", returncode=FAILED)
+        if options["json"]:
+            self.stdout.write(json.dumps(asdict(found) | {"status": str(found.status)}, allow_nan=False))
+            return
+        bar = "| " if options["markdown"] else ""
+        self.stdout.write(f"{bar}leaves {bar}{f'cost {found.unit}'.rstrip():>14} {bar} proved {bar}".strip())
+        if options["markdown"]:
+            self.stdout.write("|---|---|---|")
+        for p in found.points:
+            proof = "yes" if p["proved"] else f"at least {number_text(p['least'])}"
+            self.stdout.write(f"{bar}{p['leaves']:6d} {bar}{number_text(p['cost']):>14} {bar} {proof} {bar}".strip())
+        for p in found.unsettled:
+            self.stdout.write(f"{p['leaves']} leaves: nothing cheaper was found, at least {number_text(p['least'])}")
+
+    def _leaves(self, kept: dict, certificate: Certificate, table: Table, options: dict) -> None:
         """Accuracy for each number of leaves that is worth having."""
         n = kept["n"]
         points = [
@@ -83,16 +109,22 @@ class Command(TrainingCommand):
         ]
         if options["json"]:
             record = {"n": n, "status": str(certificate.status), "seconds": certificate.seconds}
-            self.stdout.write(json.dumps(record | {"points": points, "unsettled": kept["unsettled"]}, allow_nan=False))
+            record |= {"points": points, "unsettled": kept["unsettled"]} | weight_record(table)
+            self.stdout.write(json.dumps(record, allow_nan=False))
             return
         bar = "| " if options["markdown"] else ""
-        self.stdout.write(f"{bar}leaves {bar} correct {bar} accuracy {bar} proved {bar}".strip())
+        rows = "" if table.weights is None else f"     rows {bar}"
+        unit = "rows" if table.weights is None else "of weight"
+        self.stdout.write(f"{bar}leaves {bar} correct {bar}{rows} accuracy {bar} proved {bar}".strip())
         if options["markdown"]:
-            self.stdout.write("|---|---|---|---|")
+            self.stdout.write(f"|---|---|---|{'---|' if rows else ''}---|")
         for p in points:
-            proof = "yes" if p["proved"] else f"at most {p['bound']}"
+            proof = "yes" if p["proved"] else f"at most {weighed_text(p['bound'], table)}"
+            rows = f"{p['correct_rows']:8d} {bar}" if "correct_rows" in p else ""
+            correct = weighed_text(p["correct"], table)
             self.stdout.write(
-                f"{bar}{p['leaves']:6d} {bar}{p['correct']:8d} {bar}{p['accuracy']:9.4f} {bar} {proof} {bar}".strip()
+                f"{bar}{p['leaves']:6d} {bar}{correct:>8} {bar}{rows}{p['accuracy']:9.4f} {bar} {proof} {bar}".strip()
             )
         for p in kept["unsettled"]:
-            self.stdout.write(f"{p['leaves']} leaves: nothing better was found, at most {p['bound']} rows")
+            most = weighed_text(p["bound"], table)
+            self.stdout.write(f"{p['leaves']} leaves: nothing better was found, at most {most} {unit}")

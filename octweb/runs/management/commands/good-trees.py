@@ -6,10 +6,11 @@ import json
 from typing import Any
 
 from octweb.core.orphans import exit_with_parent
-from octweb.runs.command import TrainingCommand
+from octweb.runs.command import TrainingCommand, add_weight_flag, weight_record
 from trainer.errors import ParameterError
 from trainer.families.exact.rashomon.chosen import RATES
 from trainer.registry import get
+from trainer.training.claims import counted_words
 from trainer.training.run import TrainRequest
 from trainer.tree.file import read_model
 from trainer.workbench.requests import GoodRequest, WorkbenchSession, good_trees_method
@@ -20,10 +21,13 @@ class Command(TrainingCommand):
 
     def add_arguments(self, parser):
         super().add_arguments(parser)
+        add_weight_flag(parser)
         parser.add_argument("--method", default=good_trees_method().id, choices=[good_trees_method().id])
         slack = parser.add_mutually_exclusive_group(required=True)
         slack.add_argument("--slack", metavar="SHARE", help="cost at most (1 + SHARE) times the least cost")
-        slack.add_argument("--slack-rows", metavar="N", help="cost at most N rows above the least cost")
+        slack.add_argument(
+            "--slack-rows", metavar="N", help="cost at most N rows, or N of weight, above the least cost"
+        )
         parser.add_argument(
             "--must", action="append", default=[], metavar="COLUMN", help="a column that the tree must ask about"
         )
@@ -103,7 +107,7 @@ class Command(TrainingCommand):
         agrees = read_model(options["agrees_with"]).tree if options["agrees_with"] else None
         record = session.good_trees(wanted, monitor, agrees)
         if options["json"]:
-            self.stdout.write(json.dumps(record, allow_nan=False))
+            self.stdout.write(json.dumps(record | weight_record(table), allow_nan=False))
             return
         count = f"at least {record['at_least']:,}" if record["count"] is None else f"{record['count']:,}"
         self.stdout.write(
@@ -113,8 +117,10 @@ class Command(TrainingCommand):
             self.stdout.write(f"{record['count_without_idle']:,} of them ask no idle question")
         if record["rows"] is not None:
             rows = record["rows"]
+            weights = table.weights
+            unit = counted_words({} if weights is None else {"weights": {"step": weights.step}})
             self.stdout.write(
-                f"the answer for {rows['depends']:,} of {rows['of']:,} rows depends on which good tree was chosen"
+                f"the answer for {rows['depends']:,} of {rows['of']:,} {unit} depends on which good tree was chosen"
             )
         for question, number in (record["first_questions"] or {}).items():
             self.stdout.write(f"{number:>12,} ask first: {question}")

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import CommandError
 
-from octweb.runs.command import FAILED, TrainingCommand
+from octweb.runs.command import FAILED, TrainingCommand, add_weight_flag, weighed_text, weight_record, with_rows
 from trainer.certificate import Evidence, Status
 from trainer.registry import METHODS, get
 from trainer.training.run import TrainRequest, save, train
@@ -18,6 +18,7 @@ class Command(TrainingCommand):
 
     def add_arguments(self, parser):
         super().add_arguments(parser)
+        add_weight_flag(parser)
         able = [method.id for method in METHODS if method.parameter("pareto")]
         parser.add_argument("--method", choices=able, default=able[0])
         parser.add_argument(
@@ -37,26 +38,33 @@ class Command(TrainingCommand):
             raise CommandError("The rows have only one class, so there is no frontier.", returncode=FAILED)
         leaves = kept[Evidence.LEAF_FRONTIER]
         coefficients = kept[Evidence.COEFFICIENT_FRONTIER]
+        shown = {
+            "branchings": with_rows(leaves["points"], table, labels),
+            "coefficients": with_rows(coefficients["points"], table, labels),
+        }
         if options["json"]:
             record = {
                 "n": leaves["n"],
                 "status": str(result.certificate.status),
                 "seconds": result.certificate.seconds,
-                "branchings": leaves["points"],
+                "branchings": shown["branchings"],
                 "unsettled": [{"branchings": p["leaves"] - 1, "bound": p["bound"]} for p in leaves["unsettled"]],
-                "coefficients": coefficients["points"],
-            }
+                "coefficients": shown["coefficients"],
+            } | weight_record(table)
             self.stdout.write(json.dumps(record, allow_nan=False))
             return
-        for title, axis, points in (
-            ("branchings", "branchings", leaves["points"]),
-            ("coefficients", "coefficients", coefficients["points"]),
-        ):
-            self.stdout.write(f"{title:>12}  correct  accuracy  proved")
+        for axis, points in shown.items():
+            rows = "" if table.weights is None else "     rows"
+            self.stdout.write(f"{axis:>12}  correct{rows}  accuracy  proved")
             for p in points:
-                proof = "yes" if p["proved"] else f"at most {p['bound']}"
-                self.stdout.write(f"{p[axis]:12d}  {p['correct']:7d}  {p['correct'] / leaves['n']:8.4f}  {proof}")
+                proof = "yes" if p["proved"] else f"at most {weighed_text(p['bound'], table)}"
+                rows = f"  {p['correct_rows']:7d}" if "correct_rows" in p else ""
+                share = p["correct"] / leaves["n"]
+                self.stdout.write(f"{p[axis]:12d}  {weighed_text(p['correct'], table):>7}{rows}  {share:8.4f}  {proof}")
         if (status := result.certificate.status) in (Status.CANCELLED, Status.TIME_LIMIT, Status.MEMORY_LIMIT):
             self.stdout.write(f"ended early ({status}): larger trees may be better than this says")
+        unit = "rows" if table.weights is None else "of weight"
         for p in leaves["unsettled"]:
-            self.stdout.write(f"{p['leaves'] - 1} branchings: nothing better was found, at most {p['bound']} rows")
+            self.stdout.write(
+                f"{p['leaves'] - 1} branchings: nothing better was found, at most {weighed_text(p['bound'], table)} {unit}"
+            )
