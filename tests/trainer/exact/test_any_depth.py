@@ -124,6 +124,17 @@ def test_full_table_drops_entries_and_keeps_the_optimum(early, monkeypatch):
     assert small.cache_entries < whole.cache_entries
 
 
+def test_any_depth_is_claimed_only_if_no_deeper_tree_is_better(early):
+    claimed = 0
+    for seed in range(60):
+        problem = problem_of(seed, 2 + seed % 2)
+        found = solve_any_depth(problem)
+        unlimited, _ = optimum(replace(problem, depth=problem.X.shape[1]))
+        claimed += found.any_depth
+        assert not found.any_depth or found.cost == unlimited, seed
+    assert claimed > 20
+
+
 @pytest.mark.parametrize(("name", "penalty"), [("monk1", "0.001"), ("monk2", "0.005"), ("car_evaluation", "0.01")])
 def test_public_table_is_proved_without_a_limit(data_folder, name, penalty):
     """The cost is that of the best tree of depth 6, which the other search proves."""
@@ -131,4 +142,5 @@ def test_public_table_is_proved_without_a_limit(data_folder, name, penalty):
     problem = BinaryProblem(X, y, n_classes=int(y.max()) + 1, depth=X.shape[1], leaf_cost=Fraction(penalty) * len(y))
     found = solve_any_depth(problem)
     assert found.optimal
+    assert found.any_depth
     assert found.cost == solve_binary(replace(problem, depth=6)).cost

@@ -275,3 +275,24 @@ def test_counts_of_pairs_that_do_not_fit_are_refused_before_they_are_allocated()
     with pytest.raises(DataError, match="400 questions and 2 classes need 1 MB"):
         solve_binary(BinaryProblem(X, y, n_classes=2, depth=2), options=ExactOptions(memory=400_000))
     assert solve_binary(BinaryProblem(X, y, n_classes=2, depth=1), options=ExactOptions(memory=400_000)).optimal
+
+
+def test_large_depth_is_certified_and_said_to_hold_for_any(tmp_path):
+    table, labels = mixed_table(3)
+    names = table.columns[1].schema.categories
+    settings = {"leaf_penalty": 0.02, "bins": 5}
+    found = train(TrainRequest(table=table, labels=labels, method="exact", parameters=settings | {"depth": 20}))
+    best = train(TrainRequest(table=table, labels=labels, method="exact", parameters=settings | {"depth": 5}))
+    assert found.certificate.status is Status.OPTIMAL
+    assert found.certificate.objective >= best.certificate.objective
+    assert "no deeper tree" in found.certificate.note
+    assert best.certificate.note == ""
+    data = tmp_path / "rows.csv"
+    rows = zip(table.columns[0].values, table.columns[1].values, labels.codes, strict=True)
+    lines = [f"{length:g},{names[int(colour)]},{labels.classes[code]}" for length, colour, code in rows]
+    data.write_text("length,colour,y\n" + "\n".join(lines) + "\n")
+    model = tmp_path / "model.json"
+    save(found.model, model)
+    verdicts = {f.claim: f.verdict for f in verify(model, data)}
+    assert verdicts["bound"] == "proved"
+    assert "refuted" not in verdicts.values()

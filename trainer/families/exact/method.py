@@ -62,6 +62,8 @@ from trainer.tree.nodes import Draft, DraftLeaf
 from trainer.tree.shapes import LabelledShape, Shape
 from trainer.version import VERSION
 
+ANY_DEPTH = "The search proved more than the claim: no deeper tree over these questions has a higher objective, either."
+
 
 def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     """The best tree and its proof; a stopped search returns its best tree and a valid bound."""
@@ -93,6 +95,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
         solver_version=VERSION,
         warm_start_objective=None if found.start is None else _objective(found.start, problem),
         evidence=(_evidence(found), *further),
+        note=ANY_DEPTH if found.any_depth else "",
         proof=_proof(problem, settings, constraints, found, points),
     )
 

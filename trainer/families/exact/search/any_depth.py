@@ -347,6 +347,7 @@ class AnyDepthSearch:
             cache_entries=shallow.cache_entries + int(self.table.used[0]),
             evictions=shallow.evictions,
             start=first,
+            any_depth=self.any_lower >= best.cost,
         )
 
 

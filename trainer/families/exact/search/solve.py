@@ -41,6 +41,7 @@ class ExactResult:
     start: Fraction | None = None  # cost of the tree that was given to begin with
     search: ExactSearch | None = field(default=None, repr=False, compare=False)
     lower: int = 0  # the bound in the search's own integers
+    any_depth: bool = False  # whether the bound is proved for trees of any depth
     cases: Case | None = field(default=None, repr=False, compare=False)  # of a limit of columns
 
     def proof(self, stop: Callable[[], bool]) -> ProofSteps | None:

@@ -1,0 +1,131 @@
+"""Trees without a limit of depth: exact search against GOSDT and pystreed (depth 20), one run, one thread.
+
+python benchmarks/depthless.py [--limit 10] [--tables monk1 …] [--penalties 0.01 …] [--no-peers]
+Needs OCTWEB_BENCH_DATA (default ../shared/data).  A peer that is not installed is left out.  Seconds of the processor, one call
+each; the limit is on the clock.  A time with * ended at the limit, without a proof; *none*: a peer that failed, or did not end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import multiprocessing
+import os
+import sys
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from trainer.families.exact.search.any_depth import solve_any_depth
+from trainer.solver_common.binary_problem import BinaryProblem, SearchLimits
+
+DATA = Path(os.environ.get("OCTWEB_BENCH_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
+TABLES = ("monk1", "monk2", "monk3", "tic-tac-toe", "car_evaluation", "balance-scale", "kr-vs-kp", "mushroom")
+PENALTIES = ("0.01", "0.005", "0.001")
+NO_LIMIT = 1000  # more splits than any table here has features
+
+
+class Run(NamedTuple):
+    """What a program found: seconds, cost of its tree in rows, lower bound, and whether it says that it proved it."""
+
+    seconds: float
+    cost: float
+    bound: float
+    proved: bool
+
+
+def load(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """A published encoding, or one question for each category of each column."""
+    file = DATA / "encoded" / f"{name}_enc.csv.gz"
+    if file.exists():
+        table = pd.read_csv(file)
+        return table.drop(columns="target").to_numpy(np.uint8), table["target"].to_numpy(np.int32)
+    table = pd.read_csv(DATA / f"{name}.csv", dtype=str, keep_default_na=False)
+    y = pd.factorize(table.iloc[:, -1], sort=True)[0].astype(np.int32)
+    columns = table.iloc[:, :-1]
+    questions = [columns[c] == value for c in columns for value in sorted(columns[c].unique())]
+    return np.column_stack(questions).astype(np.uint8), y
+
+
+def ours(X: np.ndarray, y: np.ndarray, penalty: str, limit: float) -> Run:
+    problem = BinaryProblem(X, y, n_classes=int(y.max()) + 1, depth=NO_LIMIT, leaf_cost=Fraction(penalty) * len(y))
+    began = time.process_time()
+    found = solve_any_depth(problem, limits=SearchLimits(time_limit=limit))
+    seconds = time.process_time() - began
+    return Run(seconds, float(found.cost), float(found.bound), found.optimal)
+
+
+def streed(X: np.ndarray, y: np.ndarray, penalty: str, limit: float) -> Run:
+    from pystreed import STreeDClassifier
+
+    model = STreeDClassifier("cost-complex-accuracy", max_depth=20, cost_complexity=float(penalty), time_limit=limit)
+    began = time.process_time()
+    model.fit(X, y)
+    seconds = time.process_time() - began
+    errors = int((model.predict(X) != y).sum())
+    cost = errors + float(penalty) * len(y) * model.get_n_leaves()
+    return Run(seconds, cost, 0.0, model.fit_result.is_optimal())
+
+
+def gosdt(X: np.ndarray, y: np.ndarray, penalty: str, limit: float) -> Run:
+    from gosdt import GOSDTClassifier, Status
+
+    model = GOSDTClassifier(regularization=float(penalty), allow_small_reg=True, time_limit=int(limit))
+    began = time.process_time()
+    model.fit(pd.DataFrame(X.astype(bool), columns=[f"q{j}" for j in range(X.shape[1])]), y)
+    seconds = time.process_time() - began
+    result = model.result_
+    return Run(seconds, result.upperbound * len(y), result.lowerbound * len(y), result.status == Status.CONVERGED)
+
+
+PEERS: dict[str, Callable[..., Run]] = {"pystreed": streed, "gosdt": gosdt}
+
+
+def cell(run: Run | None) -> str:
+    """Seconds and cost of a run."""
+    return "none" if run is None else f"{run.seconds:.2f}{'' if run.proved else '*'} ({run.cost:.2f})"
+
+
+def attempt(solver: Callable[..., Run], *question: object, limit: float) -> Run | None:
+    """What a peer finds in a process of its own; None if it fails, or goes on for half as long again as it may."""
+    context = multiprocessing.get_context("fork")
+    queue = context.SimpleQueue()
+    child = context.Process(target=lambda: queue.put(solver(*question, limit)))
+    child.start()
+    child.join(1.5 * limit + 5)
+    if child.is_alive():
+        child.kill()
+    child.join()
+    return None if queue.empty() else queue.get()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--limit", type=float, default=10)
+    parser.add_argument("--tables", nargs="+", default=TABLES)
+    parser.add_argument("--penalties", nargs="+", default=PENALTIES)
+    parser.add_argument("--no-peers", action="store_true")
+    options = parser.parse_args()
+    peers = {name: run for name, run in PEERS.items() if importlib.util.find_spec(name) and not options.no_peers}
+    warm = np.random.default_rng(0).integers(0, 2, (300, 8)).astype(np.uint8)
+    for classes in (2, 3):
+        ours(warm, (warm[:, :7].sum(axis=1) % classes).astype(np.int32), "0.003", 60)
+    print("| table | rows × questions | penalty | octweb: s (cost) | bound |", " | ".join(peers), "|")
+    print("|---|---|---|---|---|" + "---|" * len(peers))
+    for name in options.tables:
+        X, y = load(name)
+        for penalty in options.penalties:
+            mine = ours(X, y, penalty, options.limit)
+            theirs = [cell(attempt(peer, X, y, penalty, limit=options.limit)) for peer in peers.values()]
+            cells = [name, f"{len(y)} × {X.shape[1]}", penalty, cell(mine), f"{mine.bound:.2f}", *theirs]
+            print("|", " | ".join(cells), "|", flush=True)
+
+
+if __name__ == "__main__":
+    main()
