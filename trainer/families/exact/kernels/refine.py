@@ -361,7 +361,7 @@ def refine(given, rows, key, height, target, known):
                 break
             p = scan.split
             s = _side_to_raise(sides, p)
-            goal = min(most, max(scan.second + 1, scan.bound + max(leaf, (most - scan.bound) // 4)))
+            goal = min(most, max(scan.second + 1, scan.bound + max(leaf, (most - scan.bound) // 2)))
             part = split_rows(given.data.R, rows, node.features[p])[s]
             needed = goal - sides.lower[1 - s, p]
             found = refine(given, part, keys[s, p], sides.height[s, p], needed, sides.lower[s, p])
