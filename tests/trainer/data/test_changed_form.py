@@ -13,9 +13,10 @@ import pytest
 from trainer import ExactTreeClassifier
 from trainer.data.changed_form import propose_factor, propose_words
 from trainer.data.column_statistics import describe_columns
+from trainer.prediction.form_report import FormWatch, report_forms
 from trainer.prediction.predict_file import predict_file
 from trainer.table import ColumnKind, ColumnSchema
-from trainer.tree.file import ModelFile
+from trainer.tree.file import ModelFile, read_model
 from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
 from trainer.tree.splits import Subset, Threshold
 
@@ -196,3 +197,25 @@ def test_estimator_warns_once_of_other_words():
         classifier.predict(pd.DataFrame({"sex": ["F", "M"] * 20}))
     assert len(seen) == 1
     assert "Perhaps 'F' for 'Female', 'M' for 'Male'. Then 20 of 40 answers would be others." in str(seen[0].message)
+
+
+def test_the_short_look_misses_no_factor(count, tmp_path):
+    """A call whose numbers mostly lie inside of the training range is not looked at in full: nothing would be proposed."""
+    rng = np.random.default_rng(11)
+    X = rng.uniform(0, 100, (60, 3))
+    model = ExactTreeClassifier(depth=2, leaf_penalty=0).fit(X, (X[:, 0] > 40) ^ (X[:, 1] > 60))
+    model.save(tmp_path / "model.json")
+    tree = read_model(tmp_path / "model.json").tree
+    proposed = 0
+    for _ in range(20 * count):
+        share = rng.choice([0, 0.3, 0.5, 0.7, 1])
+        Z = rng.uniform(0, 100, (int(rng.integers(20, 60)), 3))
+        for j in rng.permutation(3)[: rng.integers(1, 4)]:
+            Z[rng.permutation(len(Z))[: round(share * len(Z))], j] *= rng.choice([10, 0.001, 2.54, 1000])
+        Z[rng.random(Z.shape) < rng.choice([0, 0.4])] = np.nan
+        watch = FormWatch(tree)
+        watch.add(Z, {})
+        proposals = watch.proposals()
+        proposed += bool(proposals)
+        assert {own.column for own in report_forms(tree, Z, {}).proposals} == {own.column for own in proposals}
+    assert proposed > 0
