@@ -9,6 +9,7 @@ import numpy as np
 from octweb.decide.asked import DecisionRequest, record
 from octweb.registry.units import statistics_of
 from octweb.registry.workspace.scene import TRAINING, ModelScene
+from octweb.workbench.agreement import votes
 from octweb.workbench.models import Step, StepState
 from octweb.workbench.models import StepKind as Steps
 from trainer.data.column_statistics import ColumnStatistics
@@ -136,9 +137,11 @@ def _similar_row(scene: ModelScene, i: int, distance: float) -> dict[str, Any]:
 
 
 def other_trees(scene: ModelScene, row: FloatArray) -> dict[str, Any] | None:
-    """What the good trees that a workbench of this model listed would answer; None if none were counted, or for strangers."""
+    """What all good trees of this model would answer, or else those that a workbench listed; None if none were counted, or for strangers."""
     if not scene.inside:
         return None
+    if (found := votes(scene.model, row)) is not None:
+        return found
     steps = Step.objects.filter(workbench__base=scene.model, kind=Steps.GOOD, state=StepState.DONE)
     step = steps.order_by("created").last()
     listed = (step.result.get("trees") or ()) if step else ()
@@ -151,6 +154,7 @@ def other_trees(scene: ModelScene, row: FloatArray) -> dict[str, Any] | None:
         "at_least": step.result.get("at_least"),
         "listed": len(trees),
         "slack": step.request.get("slack"),
+        "slack_rows": step.request.get("slack_rows"),
         "answers": {label: answers.count(label) for label in scene.tree.classes if label in answers},
         "depends": len(set(answers)) > 1,
         "all_listed": step.result.get("count") == len(trees),

@@ -64,3 +64,21 @@ def prepare_checklist(model: TreeModel) -> None:
     """Start what the checklist needs and nobody has started yet."""
     for start in preparations:
         start(model)
+
+
+def _no_agreement(model: TreeModel) -> dict[str, Any] | None:
+    return None
+
+
+_read_agreement: Callable[[TreeModel], dict[str, Any] | None] = _no_agreement
+
+
+def register_agreement(read: Callable[[TreeModel], dict[str, Any] | None]) -> None:
+    """Set the function that reads what is known of the other good trees; `octweb.workbench`, which counts them, calls this in `ready`."""
+    global _read_agreement
+    _read_agreement = read
+
+
+def agreement(model: TreeModel) -> dict[str, Any] | None:
+    """Return what is known of the other good trees of a model; for its owner and administrators alone."""
+    return _read_agreement(model)

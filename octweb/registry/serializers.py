@@ -10,6 +10,7 @@ from rest_framework import serializers
 from octweb.core.api import Name, StrictTextField
 from octweb.registry import access, actions, claims
 from octweb.registry.checklist import TITLES, ChecklistState, Reviewed, answers_of, checklist, purpose_of
+from octweb.registry.marks import agreement
 from octweb.registry.models import ReviewEvent, ShareLevel, TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.retired import RETIRED_HELP
@@ -157,6 +158,18 @@ class SizesSerializer(serializers.Serializer):
     tried = SizeSerializer(many=True)
 
 
+class GoodTreesRecordSerializer(serializers.Serializer):
+    """Whether the answers depend on which good tree was chosen."""
+
+    state = serializers.CharField(help_text="counted")
+    trees = serializers.IntegerField(help_text="how many good trees there are")
+    slack_rows = serializers.IntegerField(help_text="rows that a good tree costs at most more than the best")
+    depends = serializers.IntegerField(help_text="training rows that not all good trees answer alike")
+    of = serializers.IntegerField()
+    sentence = serializers.CharField()
+    bench = serializers.UUIDField(help_text="the workbench that counted them")
+
+
 class ModelDetailSerializer(ModelSerializer):
     """A model with its tree, what is claimed, and its history."""
 
@@ -190,6 +203,9 @@ class ModelDetailSerializer(ModelSerializer):
         help_text="the numbers of leaves among which the training chose; null where the settings stated the leaf penalty"
     )
     review = serializers.SerializerMethodField()
+    good_trees = serializers.SerializerMethodField(
+        help_text="whether other good trees give the same answers; null for those who may not see the rows, and where they are not counted"
+    )
     selection = serializers.SerializerMethodField(
         help_text="what the choice is worth if it was chosen among others in an experiment"
     )
@@ -215,6 +231,7 @@ class ModelDetailSerializer(ModelSerializer):
             "fingerprint",
             "sizes",
             "review",
+            "good_trees",
             "selection",
         ]
         read_only_fields = fields
@@ -290,6 +307,11 @@ class ModelDetailSerializer(ModelSerializer):
             "possible": actions.possible(model, user),
             "history": ReviewEventSerializer(events, many=True).data,
         }
+
+    @extend_schema_field(GoodTreesRecordSerializer(allow_null=True))
+    def get_good_trees(self, model: TreeModel) -> dict[str, Any] | None:
+        found = agreement(model) if access.inside(self.context["request"].user, model) else None
+        return found if found is not None and found["state"] == "counted" else None
 
     @extend_schema_field(SelectionSerializer(allow_null=True))
     def get_selection(self, model: TreeModel) -> dict[str, Any] | None:

@@ -1,6 +1,13 @@
 """Workbenches: a tree is edited wish by wish, each with its proof and its price, and all good trees are looked at."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from django.apps import AppConfig
+
+if TYPE_CHECKING:
+    from octweb.registry.models import TreeModel
 
 TAB = "octweb.workbench.alternatives.TAB"
 
@@ -9,6 +16,14 @@ class WorkbenchConfig(AppConfig):
     name = "octweb.workbench"
 
     def ready(self) -> None:
+        from octweb.registry.marks import register_agreement
         from octweb.registry.workspace.tab import register_tab
 
         register_tab(TAB)
+        register_agreement(_agreement)
+
+
+def _agreement(model: TreeModel) -> dict[str, Any] | None:
+    from octweb.workbench.agreement import agreement
+
+    return agreement(model)

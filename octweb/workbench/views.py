@@ -19,7 +19,7 @@ from octweb.core.problems import flatten
 from octweb.jobs.queue import worker_seen
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
-from octweb.workbench import actions, alternatives, explore, page
+from octweb.workbench import actions, agreement, alternatives, explore, page
 from octweb.workbench.canvas import canvas
 from octweb.workbench.models import StepKind, StepState, Workbench
 from trainer.errors import ParameterError, TrainerError
@@ -65,6 +65,9 @@ def bench_new(request: HttpRequest) -> HttpResponse:
     try:
         if request.POST.get("threshold"):
             return _holding(request, model)
+        if request.POST.get("then") == "agreement":
+            agreement.ask(model, request.user)
+            return redirect("registry:detail", model.pk)
         bench = actions.open_for(owner=request.user, model=model)
     except (TrainerError, APIException) as error:
         messages.error(request, _error_text(error))

@@ -9,7 +9,8 @@ from urllib.parse import urlencode
 from django import template
 
 from octweb.core.badges import LOOK
-from octweb.registry import claims
+from octweb.core.faults import DamagedDocument
+from octweb.registry import claims, marks
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from trainer.evaluate.verdict import TreeVerdict
@@ -57,3 +58,12 @@ def next_run(model: TreeModel, verdict: TreeVerdict) -> str:
 def identifiers_of(model: TreeModel) -> str:
     """The warning of a tree that asks a column which names or counts the rows; "" if it asks none."""
     return claims.identifier_warning(model)
+
+
+@register.simple_tag
+def agreement_of(model: TreeModel) -> dict[str, Any] | None:
+    """What is known of the other good trees; for those alone who may see the rows."""
+    try:
+        return marks.agreement(model)
+    except DamagedDocument:
+        return None

@@ -342,7 +342,7 @@ def test_what_other_good_trees_answer_is_counted_over_the_listed_ones(model, own
     page = ask(client, model, row=int(rows.numbers[place])).content.decode()
     assert "What other good trees answer" in page
     assert "The answer for this person depends on which good tree was chosen." in page
-    for count, words in ((1, "All good trees give the same answer"), (7, "All listed trees give the same answer")):
+    for count, words in ((1, "No other tree is as good."), (7, "All listed trees give the same answer")):
         Step.objects.filter(workbench=bench).update(result={"count": count, "trees": listed[:1]})
         page = ask(client, model, row=int(rows.numbers[place])).content.decode()
         assert words in page

@@ -1,0 +1,97 @@
+"""Would another good tree say the same? How many training rows depend on the choice, and what all of them answer for one row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db import transaction
+
+from octweb.registry.models import TreeModel
+from octweb.registry.parsed import model_file
+from octweb.workbench import actions
+from octweb.workbench.models import Step, StepKind, StepState, Workbench
+from trainer.dtypes import FloatArray
+from trainer.errors import TrainerError
+from trainer.workbench.ballot import MOST_TREES, ballot_from_json
+from trainer.workbench.requests import counts_good_trees
+
+SHARE = 100  # a good tree costs at most one training row in so many more than the best
+
+
+def ask(model: TreeModel, user: Any) -> Step:
+    """Ask a workbench of the model to count its good trees, unless one does so already. Raises what `actions.open_for` raises."""
+    with transaction.atomic():
+        TreeModel.objects.select_for_update().get(pk=model.pk)  # two requests at once ask once
+        step = _step(model)
+        if step is not None and step.state != StepState.FAILED:
+            actions.wake_if_needed(step.workbench)
+            return step
+        own = Workbench.objects.kept().filter(base=model, owner=user).order_by("created").last()
+        bench = own or actions.open_for(owner=user, model=model)
+        rows = max(1, model_file(model).tree.nodes[0].rows // SHARE)
+        return actions.ask_good_trees(bench, {"slack_rows": str(rows), "ballot": MOST_TREES})
+
+
+def agreement(model: TreeModel) -> dict[str, Any] | None:
+    """Return what is known of the good trees of a model: its `state` and, once they are counted, numbers and a sentence.
+
+    None for a model whose good trees are not counted. It tells of training rows: for the owner and for administrators alone.
+    """
+    if model.dataset_id is None or not counts_good_trees(model.method, model_file(model).parameters):
+        return None
+    step = _step(model)
+    if step is None or step.state == StepState.FAILED:
+        return {"state": "not counted"}
+    if step.state != StepState.DONE:
+        return {"state": "counting"}
+    found = step.result
+    count, rows = found.get("count"), found.get("rows")
+    if not count or not rows:
+        return {"state": "too many", "bench": str(step.workbench_id)}
+    numbers = {
+        "trees": count,
+        "slack_rows": int(step.request["slack_rows"]),
+        "depends": rows["depends"],
+        "of": rows["of"],
+    }
+    return {"state": "counted", **numbers, "sentence": _sentence(**numbers), "bench": str(step.workbench_id)}
+
+
+def _sentence(*, trees: int, slack_rows: int, depends: int, of: int) -> str:
+    limit = f"at most {slack_rows:,} {'row' if slack_rows == 1 else 'rows'} more than the best"
+    if trees == 1:
+        return f"No other tree of this size costs {limit}."
+    if not depends:
+        return f"All {trees:,} good trees give the same answer for all {of:,} training rows. Each costs {limit}."
+    return (
+        f"The answer for {depends:,} of {of:,} training rows depends on which good tree was chosen. "
+        f"{trees:,} trees cost {limit}."
+    )
+
+
+def votes(model: TreeModel, row: FloatArray) -> dict[str, Any] | None:
+    """Return how many of all good trees give each answer for a row; None where they are not counted, too many, or a cell is empty."""
+    step = _step(model)
+    if step is None or step.state != StepState.DONE or not step.result.get("ballot"):
+        return None
+    tree = model_file(model).tree
+    try:
+        found = ballot_from_json(step.result["ballot"], tree.schema).votes(row, len(tree.classes))
+    except TrainerError:  # a column that this model's file does not keep
+        return None
+    if found is None:
+        return None
+    answers = {label: n for label, n in zip(tree.classes, found, strict=True) if n}
+    number = step.result["count"]
+    return {
+        "counted": number, "at_least": None, "listed": number, "slack": None, "slack_rows": step.request["slack_rows"],
+        "answers": answers, "depends": len(answers) > 1, "all_listed": True,
+    }  # fmt: skip
+
+
+def _step(model: TreeModel) -> Step | None:
+    """The newest count that keeps its trees, which has no filters."""
+    steps = Step.objects.filter(
+        workbench__base=model, workbench__deleted_at=None, kind=StepKind.GOOD, request__has_key="ballot"
+    )
+    return steps.select_related("workbench").order_by("created").last()
