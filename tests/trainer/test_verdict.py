@@ -179,6 +179,41 @@ def test_next_step_of_folds_proposes_no_folds() -> None:
     assert read_verdict(crossed).kind == "chance"
 
 
+def sized(chosen: int, *tried: int) -> dict[str, Any]:
+    """A choice of sizes as a training states it."""
+    return {
+        "reason": "",
+        "tried": [
+            {"leaves": n, "leaf_penalty": 0.1 / n, "unseen": 0.9, "error": 0.01, "chosen": n == chosen} for n in tried
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "sizes", "kind", "words"),
+    [
+        (with_single_question(46), sized(3, 1, 2, 3, 4), "single", "smaller trees that the training tried"),
+        (with_single_question(46), sized(3, 1, 3, 4), "single", "Add rows"),
+        (with_single_question(46), {"reason": "too few rows", "tried": []}, "single", "Try a smaller tree"),
+        (model([[50, 10], [10, 30]], train=0.99), sized(4, 2, 4), "noise", "smaller trees that the training tried"),
+        (model([[55, 5], [5, 35]]), sized(2, 1, 2), "good", "Ask for approval"),
+    ],
+)
+def test_a_chosen_size_changes_the_next_step(given: ModelFile, sizes: dict[str, Any], kind: str, words: str) -> None:
+    found = read_verdict(replace(given, sizes=sizes))
+    assert found.kind == kind
+    assert words in found.next
+    assert bool(found.settings) is (words == "Try a smaller tree")
+
+
+def test_a_chosen_leaf_asks_for_columns_if_larger_trees_were_tried() -> None:
+    leaf = tree_from_json([{"id": 0, "counts": [60, 40], "class": "a"}], schema=SCHEMA, classes=("a", "b"))
+    given = replace(model([[30, 0], [20, 0]], parameters={"depth": 3, "leaf_penalty": 0.1}), tree=leaf)
+    assert "leaf penalty" in read_verdict(given).next
+    assert "Add columns" in read_verdict(replace(given, sizes=sized(1, 1, 2, 3))).next
+    assert "leaf penalty" in read_verdict(replace(given, sizes=sized(1, 1))).next
+
+
 def test_every_kind_is_documented() -> None:
     text = (Path(__file__).parents[2] / "docs" / "verdict.md").read_text(encoding="utf-8")
     assert [kind for kind in get_args(Kind) if f"| `{kind}` |" not in text] == []

@@ -148,8 +148,9 @@ def read_verdict(model: ModelFile) -> TreeVerdict:
         The first branch of docs/verdict.md that holds.
     """
     finding = _judge(model)
-    settings = _SETTINGS[finding.step](model.parameters) if finding.step in _SETTINGS else {}
-    words = _STEPS[finding.step]
+    step = _after_choice(model, finding.step)
+    settings = _SETTINGS[step](model.parameters) if step in _SETTINGS else {}
+    words = _STEPS[step]
     if settings:
         named = " and ".join(f"{name.replace('_', ' ')} {value}" for name, value in settings.items())
         words = f"{words.removesuffix('.')}, for example {named}."
@@ -162,6 +163,19 @@ def summary_members(model: ModelFile) -> dict[str, Any]:
     """Return the members `base_rate` and `verdict` of `train --json`."""
     rate = base_rate(model)
     return {"base_rate": None if rate is None else rate.to_json(), "verdict": read_verdict(model).to_json()}
+
+
+def _after_choice(model: ModelFile, step: str) -> str:
+    """Return the step for a tree whose number of leaves the training chose: other sizes were judged already."""
+    tried = (model.sizes or {}).get("tried") or ()
+    chosen = next((one["leaves"] for one in tried if one["chosen"]), None)
+    if chosen is None:
+        return step
+    if step == "more":
+        return "columns" if any(one["leaves"] > chosen for one in tried) else step
+    if step in ("less", "one"):
+        return "sizes" if any(1 < one["leaves"] < chosen for one in tried) else "more_rows"
+    return step
 
 
 def _less(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -189,6 +203,7 @@ _STEPS = {
     "hold_out": "Train again with a test share or with folds.",
     "less": "Try a smaller tree.",
     "one": "Try a smaller tree.",
+    "sizes": "Compare it with the smaller trees that the training tried.",
     "setting": "Change this setting.",
     "more": "Allow a larger tree.",
     "columns": "Add columns that tell the classes apart, or more rows.",
