@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -27,6 +28,7 @@ from octweb.runs.words import run_name
 from trainer.data.costs import EACH_ROW
 from trainer.data.folds import check_evaluation
 from trainer.data.problem import SettingNames
+from trainer.data.rewards import read_rewards
 from trainer.errors import ParameterError
 from trainer.methods.base import Method, Settings
 from trainer.registry import get
@@ -84,7 +86,7 @@ def enqueue(
     checked = declared.settings(parameters or {})
     values = within_limits(declared, checked.to_json(), said=parameters or {})
     check_evaluation(test_share, folds, dataset.rows)
-    check_settings(declared, checked, dataset)
+    check_settings(declared, checked, dataset, earns=True)
     dependence.check(dataset, **bound, settings=checked.to_json())
     if warm_start is not None:
         _check_start(declared, dataset, warm_start)
@@ -222,8 +224,8 @@ def _check_start(method: Method, dataset: Dataset, model: TreeModel) -> None:
             )
 
 
-def check_settings(method: Method, checked: Settings, dataset: Dataset) -> None:
-    """The settings must go with each other and with the columns and classes of the data."""
+def check_settings(method: Method, checked: Settings, dataset: Dataset, *, earns: bool = False) -> None:
+    """The settings must go with each other and with the columns and classes of the data; `earns`: the costs may be rewards."""
     classes = tuple(dataset.profile.get("classes") or ())
     if not classes:
         return
@@ -234,4 +236,12 @@ def check_settings(method: Method, checked: Settings, dataset: Dataset) -> None:
     features = [c for c in dataset.columns if c.get("role") == "feature"]
     columns = tuple(c["name"] for c in features)
     texts = tuple(c["name"] for c in features if c["kind"] == ColumnKind.CATEGORICAL)
-    method.check(checked, SettingNames(columns=columns, classes=classes, texts=texts))
+    names = SettingNames(columns=columns, classes=classes, texts=texts)
+    rewards = read_rewards(str(checked.get("costs") or ""), names) if earns else None
+    if rewards is not None:  # their columns are not asked, and each row has costs of its own
+        left = tuple(name for name in columns if name not in rewards.columns)
+        if not left:
+            raise ParameterError({"costs": "every column holds rewards, so there is none to ask."})
+        names = replace(names, columns=left)
+        checked = Settings(checked.to_json() | {"costs": EACH_ROW})
+    method.check(checked, names)

@@ -103,6 +103,8 @@ def _cost_words(text: str) -> str:
     if not text.startswith("{"):
         return text
     record = json.loads(text)
+    if isinstance(record.get("rewards"), dict) and not any(isinstance(v, dict) for v in record["rewards"].values()):
+        return "rewards " + "; ".join(f"{answer}={value}" for answer, value in record["rewards"].items())
     rows = record.get("costs", record)
     return "; ".join(f"{true}>{answer}={value}" for true, row in rows.items() for answer, value in row.items())
 

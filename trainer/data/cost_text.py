@@ -108,7 +108,7 @@ def _from_json(text: str, names: SettingNames) -> tuple[Given, str]:
     if "rewards" in record and "rewards" not in names.classes:
         raise ParameterError(
             {
-                "costs": "rewards are read by the command 'train' alone. In Python give fit(X, y, costs=trainer.regrets(rewards))."
+                "costs": "only the command 'train' and runs take rewards. In Python give fit(X, y, costs=trainer.regrets(rewards))."
             }
         )
     by_class = record.get("costs", record)

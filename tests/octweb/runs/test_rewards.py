@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
+import threading
 
 import numpy as np
 import pandas as pd
 import pytest
 from django.core.management import CommandError, call_command
+from rest_framework.test import APIClient
 
+from octweb.datasets import actions as datasets
+from octweb.registry.parsed import model_file
+from octweb.runs.models import TrainingRun
+from octweb.runs.training import TrainingSupervisor
 from trainer import make_classifier, regrets
 from trainer.check.recount import verdict, verify
 from trainer.tree.file import read_model
@@ -119,5 +126,56 @@ def test_empty_reward_is_named(trial, tmp_path, capsys):
 
 
 def test_rewards_elsewhere_are_refused(trial):
-    with pytest.raises(ValueError, match="rewards are read by the command 'train'"):
+    with pytest.raises(ValueError, match="only the command 'train' and runs take rewards"):
         make_classifier("exact", costs=REWARDS).fit(trial[["p", "q", "gain"]], trial["treatment"])
+
+
+@pytest.fixture
+def posted(owner, media, trial):
+    """Post a run with rewards over REST, and return the answer."""
+    file = io.BytesIO(trial.to_csv(index=False).encode())
+    dataset = datasets.create(owner=owner, file=file, source_name="trial.csv", name="Trial", target="treatment")
+    client = APIClient()
+    client.force_authenticate(owner)
+
+    def post(record, **parameters):
+        asked = {"depth": 2, "leaf_penalty": 0, "costs": record, **parameters}
+        body = {"dataset": str(dataset.pk), "method": "exact", "parameters": asked}
+        return client.post("/api/v1/runs/", body, format="json")
+
+    return post
+
+
+@pytest.mark.one_database
+@pytest.mark.django_db(transaction=True)
+def test_run_over_rest_earns_the_highest_reward(posted, trial, owner, client):
+    answer = posted(REWARDS)
+    assert answer.status_code == 201, answer.json()
+    run = TrainingRun.objects.get(pk=answer.json()["id"])
+    assert TrainingSupervisor(job_id=str(run.pk), worker="here", stopping=threading.Event()).run() == "succeeded"
+    run.refresh_from_db()
+    model = model_file(run.model)
+    assert [column.name for column in model.tree.schema] == ["p", "q", "r"]
+    rewards = rewards_of(trial)
+    least = rewards.max(axis=1).sum() - best_reward(trial[["p", "q", "r"]].to_numpy(), rewards, 2)
+    assert model.certificate["costs"]["cost"] == pytest.approx(least)
+    assert model.certificate["costs"]["unit"] == "EUR"
+    client.force_login(owner)
+    page = client.get(f"/runs/{run.pk}/").content.decode()
+    assert "rewards drug=gain; none=-1; pill=0.5*gain" in page
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("record", "more", "words"),
+    [
+        ({"rewards": {"drug": 1, "none": 0}}, {}, "'pill' has no reward"),
+        ({"rewards": {"drug": "gain", "none": 0, "pill": 0}}, {"forbidden": "gain"}, "gain"),
+        ({"rewards": {"drug": 1, "none": 0, "pill": 0}}, {"class_weight": "balanced"}, "class_weight"),
+    ],
+)
+def test_run_with_rewards_that_do_not_fit_is_refused(posted, record, more, words):
+    answer = posted(record, **more)
+    assert answer.status_code == 422
+    assert words in answer.content.decode()
+    assert not TrainingRun.objects.exists()
