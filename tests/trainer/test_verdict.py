@@ -195,7 +195,7 @@ def sized(chosen: int, *tried: int) -> dict[str, Any]:
         (with_single_question(46), sized(3, 1, 2, 3, 4), "single", "smaller trees that the training tried"),
         (with_single_question(46), sized(3, 1, 3, 4), "single", "Add rows"),
         (with_single_question(46), {"reason": "too few rows", "tried": []}, "single", "Try a smaller tree"),
-        (model([[50, 10], [10, 30]], train=0.99), sized(4, 2, 4), "noise", "smaller trees that the training tried"),
+        (model([[50, 10], [10, 30]], train=0.99), sized(4, 2, 4), "noise", "Add rows"),
         (model([[55, 5], [5, 35]]), sized(2, 1, 2), "good", "Ask for approval"),
     ],
 )

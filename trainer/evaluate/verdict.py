@@ -173,9 +173,10 @@ def _after_choice(model: ModelFile, step: str) -> str:
         return step
     if step == "more":
         return "columns" if any(one["leaves"] > chosen for one in tried) else step
-    if step in ("less", "one"):
-        return "sizes" if any(1 < one["leaves"] < chosen for one in tried) else "more_rows"
-    return step
+    if step == "one" and any(1 < one["leaves"] < chosen for one in tried):
+        return "sizes"
+    # every smaller tree was worse by more than one standard error on the rows that were set aside
+    return "more_rows" if step in ("less", "one") else step
 
 
 def _less(parameters: Mapping[str, Any]) -> dict[str, Any]:
