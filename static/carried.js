@@ -81,13 +81,20 @@
     return { found, csv: `${["row,label,leaf", ...lines].join("\n")}\n` };
   }
 
+  // each note on a cell once, with the number of rows that have it, the most frequent first
+  function notesOf(found) {
+    const counts = new Map();
+    for (const note of found.flatMap((a) => a.notes)) counts.set(note, (counts.get(note) ?? 0) + 1);
+    return [...counts].sort(([, a], [, b]) => b - a).map(([note, n]) => `${n.toLocaleString("en")} ${n === 1 ? "row" : "rows"}: ${note}`);
+  }
+
   function file(chosen) {
     const host = document.getElementById("csv-answer");
     chosen.text().then((text) => {
-      const { found, csv } = answersOf(text), none = found.filter((a) => a.leaf === null);
+      const { found, csv } = answersOf(text), said = notesOf(found), none = found.filter((a) => a.leaf === null);
       const counts = tree.classes.map((c, k) => [c, found.filter((a) => a.leaf !== null && tree.nodes[a.leaf].l === k).length]);
       const save = make("a", { class: "btn", download: "answers.csv", href: URL.createObjectURL(new Blob([csv], { type: "text/csv" })) }, "Save the answers");
-      host.replaceChildren(make("p", {}, `${found.length.toLocaleString("en")} rows: ${counts.map(([c, n]) => `${c} ${n.toLocaleString("en")}`).join(", ")}${none.length ? `; ${none.length.toLocaleString("en")} without an answer, the first because ${none[0].why}` : ""}.`), save,
+      host.replaceChildren(make("p", {}, `${found.length.toLocaleString("en")} rows: ${counts.map(([c, n]) => `${c} ${n.toLocaleString("en")}`).join(", ")}${none.length ? `; ${none.length.toLocaleString("en")} without an answer, the first because ${none[0].why}` : ""}.`), ...said.slice(0, SHOWN).map((line) => make("p", { class: "banner gap" }, line)), save,
         make("table", { class: "plist" }, make("caption", { class: "vh" }, "The first answers"), make("thead", {}, make("tr", {}, make("th", { class: "num" }, "row"), make("th", {}, "answer"), make("th", { class: "num" }, "leaf"))),
           make("tbody", {}, ...found.slice(0, SHOWN).map((a, i) => make("tr", {}, make("td", { class: "num" }, String(i + 1)), make("td", {}, a.leaf === null ? a.why : tree.classes[tree.nodes[a.leaf].l]), make("td", { class: "num" }, a.leaf === null ? "" : String(a.leaf)))))));
     }).catch((error) => host.replaceChildren(make("p", { class: "msg error" }, error.message)));

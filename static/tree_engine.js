@@ -7,11 +7,34 @@ const TreeEngine = (() => {
   const VALUE = -1, EMPTY = -2; // terms of a sum that are no category
   const MARKS = new Set(["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "null", "NULL", "?"]);
   const NUMBER = /^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,5})?$/;
+  const SPELLED_NUMBER = /^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$/;
+  const UNSEEN = /[\u00ad\u200b-\u200f\u2060\ufe0e\ufe0f\ufeff]/g;
   const LARGEST_EXACT = 2 ** 53;
   const UNKNOWN = -1;
   const FREE = { up: true, down: true, whole: false, codes: null };
 
   // ---- values
+
+  // what the spellings of one value have in common, as in trainer/data/parsing/alike.py; a letter that folds in another way matches nothing
+  function spellingKey(word) {
+    const plain = word.normalize("NFKC").replace(UNSEEN, "").toLowerCase().replaceAll("ß", "ss").replaceAll("ς", "σ");
+    const text = plain.split(/\s+/).filter(Boolean).join(" ").normalize("NFKC");
+    return SPELLED_NUMBER.test(text) && !/^[+-]?0[0-9]/.test(text) ? String(Number(text) + 0) : text;
+  }
+
+  // the code of the one category that a word is another spelling of; undefined if there is none, or several
+  const spelled = new WeakMap(); // by column
+  function spellingOf(column, word) {
+    if (!spelled.has(column)) {
+      const codes = new Map();
+      for (const [code, name] of column.categories.entries()) codes.set(spellingKey(name), codes.has(spellingKey(name)) ? undefined : code);
+      const unique = new Map([...codes].filter(([, code]) => code !== undefined));
+      const truths = new Map(unique.has("true") || unique.has("false") ? [["1", "true"], ["0", "false"]] : [["true", "1"], ["false", "0"]]);
+      spelled.set(column, { unique, truths });
+    }
+    const { unique, truths } = spelled.get(column), key = spellingKey(word), code = unique.get(key) ?? unique.get(truths.get(key));
+    return code === column.missing ? undefined : code;
+  }
 
   // the value of a text in a column: a number or a code; NaN: missing, null with a reason where it cannot be read
   function read(column, text) {
@@ -20,6 +43,8 @@ const TreeEngine = (() => {
       const code = column.categories.indexOf(word);
       if (code >= 0) return { value: code };
       if (MARKS.has(word)) return { value: column.missing ?? NaN };
+      const alike = column.other === undefined ? spellingOf(column, word) : undefined;
+      if (alike !== undefined) return { value: alike, note: `'${word}' is read as '${column.categories[alike]}' in '${column.name}'.` };
       if (column.refuses) return { value: null, why: `'${word}' is not a known category of '${column.name}', and the model refuses such values` };
       return { value: UNKNOWN, note: `'${word}' is not a known category of '${column.name}'; the row answers no there.` };
     }
@@ -29,7 +54,8 @@ const TreeEngine = (() => {
     if (value === null || !Number.isFinite(value)) return { value: null, why: `'${word}' is not a finite number` };
     if (/^[+-]?[0-9]{16,}(\.0*)?$/.test(word) && Math.abs(value) >= LARGEST_EXACT)
       return { value: null, why: `'${word}' is a whole number beyond 2^53, which would be rounded` };
-    if (column.kind === "binary" && value !== 0 && value !== 1) return { value: null, why: `'${word}' is neither 0 nor 1` };
+    if (column.kind === "binary" && value !== 0 && value !== 1)
+      return { value, note: `'${word}' is neither 0 nor 1 in '${column.name}', as in the training rows; it is compared as a number.` };
     return { value: value === 0 ? 0 : value };
   }
 

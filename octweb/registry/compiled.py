@@ -10,7 +10,6 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any
 
-import numpy as np
 import orjson
 
 from octweb.registry.models import TreeModel
@@ -32,11 +31,6 @@ class CompiledModel:
     def names(self) -> tuple[str, ...]:
         """All columns."""
         return tuple(c.name for c in self.tree.schema)
-
-    @cached_property
-    def binary(self) -> np.ndarray:
-        """Indices of the binary columns."""
-        return np.array([j for j, c in enumerate(self.tree.schema) if c.kind is ColumnKind.BINARY], np.intp)
 
     @cached_property
     def numbers_only(self) -> bool:
@@ -75,11 +69,11 @@ class CompiledModel:
 
     def matrix_of(self, rows: Any) -> FloatArray | None:
         """The matrix of rows that are all plain numbers; None if a closer look is needed."""
-        return self._usual(plain_rows(self.tree.schema, self.cells, self.binary, rows)) if self.numbers_only else None
+        return self._usual(plain_rows(self.tree.schema, self.cells, rows)) if self.numbers_only else None
 
     def checked(self, matrix: FloatArray) -> FloatArray | None:
         """`matrix` if all its cells can be predicted as they are; None if a closer look is needed."""
-        return self._usual(plain_matrix(matrix, self.binary)) if self.numbers_only else None
+        return self._usual(plain_matrix(matrix)) if self.numbers_only else None
 
     def _usual(self, matrix: FloatArray | None) -> FloatArray | None:
         """`matrix` unless a value lies outside the training range: such answers are marked."""

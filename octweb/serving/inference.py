@@ -162,10 +162,6 @@ def _matrix(tree: Tree, columns: dict[int, np.ndarray], n: int) -> np.ndarray:
             empty = Refusal.EMPTY if math.isnan(values[i]) else Refusal.VALUE
             words = f"Row {i}: column '{column.name}' has no finite value, and the tree needs one."
             raise CellError(words, row=i, column=column.name, reason=empty)
-        if column.kind is ColumnKind.BINARY and not np.isin(values[~np.isnan(values)], (0.0, 1.0)).all():
-            i = int(np.flatnonzero(~np.isnan(values) & ~np.isin(values, (0.0, 1.0)))[0])
-            words = f"Row {i}: column '{column.name}' is binary and needs 0 or 1; it has {values[i]:g}."
-            raise CellError(words, row=i, column=column.name)
         matrix[:, j] = values + 0.0
     return matrix
 

@@ -421,7 +421,9 @@ def _read_column(own: ColumnSchema, raw: RawTable, needed: bool) -> ReadColumn:
     if values is not None:
         return ReadColumn(Column(schema=own, values=values))
     cells = Cells.of(cells_of)
-    wrong = wrong_words(own.name, own.kind, cells, raw) if needed else ()
+    # a model compares any number, also in a column of 0 and 1
+    kind = own.kind if own.kind is ColumnKind.CATEGORICAL else ColumnKind.NUMERIC
+    wrong = wrong_words(own.name, kind, cells, raw) if needed else ()
     column, strange, respelled = _under_schema(own, cells)
     if needed and strange.any() and own.unknown is UnknownPolicy.REFUSE:
         wrong += places(raw, cells, strange, f"column '{own.name}' has %s, {NOT_TRAINED}")
@@ -436,8 +438,6 @@ def _plain_numbers(own: ColumnSchema, column: pa.Array) -> FloatArray | None:
     values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     rest = values[~np.isnan(values)] if column.null_count or np.isnan(values).any() else values
     if not (np.abs(rest) < LARGEST_EXACT).all():  # infinite, or whole numbers that were rounded
-        return None
-    if own.kind is ColumnKind.BINARY and not ((rest == 0.0) | (rest == 1.0)).all():
         return None
     return values + 0.0
 

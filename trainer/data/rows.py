@@ -87,12 +87,11 @@ def plain_numbers(cells: Sequence[Any]) -> FloatArray | None:
 
 
 def plain_rows(
-    schema: Sequence[ColumnSchema], names: itemgetter[Any], binary: np.ndarray, rows: Sequence[Mapping[str, Any]]
+    schema: Sequence[ColumnSchema], names: itemgetter[Any], rows: Sequence[Mapping[str, Any]]
 ) -> FloatArray | None:
     """The matrix of rows that have a number in every column and no other column; None if a row needs a closer look.
 
-    The schema has no categorical column and at least two columns; `names` gets them all from a row, `binary` are the indices of
-    the binary ones, int (b,).
+    The schema has no categorical column and at least two columns; `names` gets them all from a row.
     """
     width = len(schema)
     try:
@@ -101,18 +100,12 @@ def plain_rows(
         values = plain_numbers(tuple(chain.from_iterable(map(names, rows))))
     except (KeyError, TypeError, IndexError):
         return None
-    return None if values is None else plain_matrix(values.reshape(len(rows), width), binary)
+    return None if values is None else plain_matrix(values.reshape(len(rows), width))
 
 
-def plain_matrix(matrix: FloatArray, binary: np.ndarray) -> FloatArray | None:
-    """`matrix` (n, columns) if every cell is finite and exact, and 0 or 1 in the columns `binary`; None otherwise."""
-    if not (np.abs(matrix) < LARGEST_EXACT).all():  # False for NaN, too
-        return None
-    if len(binary):
-        cells = matrix[:, binary]
-        if not ((cells == 0.0) | (cells == 1.0)).all():
-            return None
-    return matrix
+def plain_matrix(matrix: FloatArray) -> FloatArray | None:
+    """`matrix` (n, columns) if every cell is finite and exact; None otherwise."""
+    return matrix if (np.abs(matrix) < LARGEST_EXACT).all() else None  # NaN is not
 
 
 def parse_rows(
@@ -175,7 +168,7 @@ def _numbers(own: ColumnSchema, cells: list[Any], refused: bool) -> FloatArray:
         except OverflowError:
             values = np.full(len(cells), np.nan)
         fine = np.isfinite(values).all() and (int not in types or bool((np.abs(values) < LARGEST_EXACT).all()))
-        if fine and (own.kind is not ColumnKind.BINARY or np.isin(values, (0.0, 1.0)).all()):
+        if fine:
             return values + 0.0
     texts = numbers_of_texts({cell.strip() for cell in cells if isinstance(cell, str)})
     return np.array([_number(own, i, cell, texts, refused) for i, cell in enumerate(cells)], np.float64)
@@ -206,8 +199,6 @@ def _number(own: ColumnSchema, i: int, cell: Any, texts: Mapping[str, float], re
         raise _wrong(own, i, "needs a finite number, but has an infinite one or NaN")
     if isinstance(cell, int) and abs(cell) > LARGEST_EXACT:
         raise _wrong(own, i, "has a whole number beyond 2^53, which would be rounded")
-    if own.kind is ColumnKind.BINARY and cell not in (0, 1):
-        raise _wrong(own, i, f"is binary and needs 0 or 1, but has {cell!r}")
     return float(cell) + 0.0
 
 

@@ -53,18 +53,34 @@ def unknown_cells_words(column: str, words: Mapping[str, int], cells: int) -> st
     )
 
 
-def warning_sentences(schema: Sequence[ColumnSchema], unknown: WordCounts, rows: int, report: FormReport) -> list[str]:
-    """Return one sentence or more for each column that a caller in Python is warned of; none for the policy 'branch'."""
+def warning_sentences(
+    tree: Tree, schema: Sequence[ColumnSchema], matrix: FloatArray, unknown: WordCounts, report: FormReport
+) -> list[str]:
+    """Return one sentence or more for each column that a caller in Python is warned of.
+
+    These are columns with unknown categories, unless `schema` says 'branch', those whose values changed their form, and columns of 0
+    and 1 with other numbers that the tree asks.
+    """
     proposals = {own.column: own for own in report.proposals}
     found = []
-    for own in schema:
+    for j, own in enumerate(schema):
         proposal = proposals.get(own.name)
         if own.name not in unknown:
             found += [] if proposal is None else [proposal.sentence]
+            if own.kind is ColumnKind.BINARY and j in tree.used_columns:
+                found += _other_than_binary(own.name, matrix[:, j])
         elif own.unknown is not UnknownPolicy.BRANCH:
-            text = f"{unknown_cells_words(own.name, unknown[own.name], rows)} {ANSWERED_NO}"
+            text = f"{unknown_cells_words(own.name, unknown[own.name], len(matrix))} {ANSWERED_NO}"
             found.append(text if proposal is None else f"{text} {proposal.guess}")
     return found
+
+
+def _other_than_binary(column: str, values: FloatArray) -> list[str]:
+    strange = values[~np.isnan(values) & ~np.isin(values, (0.0, 1.0))]
+    if not len(strange):
+        return []
+    have = "1 value is" if len(strange) == 1 else f"{len(strange):,} of {len(values):,} values are"
+    return [f"Column '{column}': {have} neither 0 nor 1, such as {strange[0]:.10g}; they are compared as numbers."]
 
 
 def report_forms(

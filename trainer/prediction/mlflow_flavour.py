@@ -57,7 +57,7 @@ class TreePredictor:
 
         found = read(tree.schema)
         report = report_forms(tree, found.matrix, found.unknown_words, lambda schema: read(schema).matrix)
-        for sentence in warning_sentences(tree.schema, found.unknown_words, len(rows), report):
+        for sentence in warning_sentences(tree, tree.schema, found.matrix, found.unknown_words, report):
             warnings.warn(sentence, UserWarning, stacklevel=3)
         return found.matrix
 

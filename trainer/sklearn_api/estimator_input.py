@@ -120,7 +120,7 @@ def warn_of_changed_forms(estimator: Any, X: Any, rows: InputRows, tree: Tree) -
     """Warn once of each column that has unknown categories, or whose numbers would fit the training range in another unit."""
     report = report_forms(tree, rows.matrix, rows.unknown, lambda schema: read_rows(estimator, X, schema).matrix)
     schema = [replace(own, unknown=policy_of(estimator, own)) for own in tree.schema]
-    for sentence in warning_sentences(schema, rows.unknown, len(rows.matrix), report):
+    for sentence in warning_sentences(tree, schema, rows.matrix, rows.unknown, report):
         warnings.warn(sentence, UserWarning, stacklevel=4)
 
 

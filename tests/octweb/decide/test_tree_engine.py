@@ -15,13 +15,14 @@ from octweb.places import FILES
 from tests.trainer.explain.test_flip import CHOICES, random_case
 from tests.trainer.random_trees import random_matrix, random_tree
 from trainer.data.column_statistics import CONTINUOUS, describe_columns, is_described, rounded_unit, statistics
+from trainer.data.rows import parse_rows
 from trainer.explain.around import both_ways
 from trainer.explain.carried import tree_data
 from trainer.explain.flip import Flipper
 from trainer.explain.statistics import statistics_of_model, statistics_of_tree, step_above, step_at_most
-from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, UnknownPolicy
+from trainer.table import MISSING_CATEGORY, ColumnKind, ColumnSchema, MissingPolicy, UnknownPolicy
 from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
-from trainer.tree.splits import Linear, Subset
+from trainer.tree.splits import Linear, Subset, Threshold
 
 NODE = shutil.which("node")
 pytestmark = pytest.mark.skipif(NODE is None, reason="node is not installed")
@@ -87,6 +88,53 @@ def test_unknown_value_that_the_contract_refuses_has_no_answer(rows):
     assert [one["value"] for one in found] == [0, 2, None, None]  # NaN is written as null
     assert "'x' is not a known category of 'c'" in found[2]["why"]
     assert "why" not in found[3]
+
+
+CATEGORIES = (
+    ("Red", "blue", "Größe", "1", "2.5"),
+    ("true", "false", "maybe"),
+    ("0", "1", "007", "7"),
+    ("red", "Red", "green"),
+    ("caf\u00e9", " New  York ", "x\u200by", "1e3", "Σς"),
+)
+WORDS = (
+    "RED", " red ", "Blue", "GRÖSSE", "grösse", "1.0", "+1", "01", "1e0", "2.50", "True", "TRUE", "1", "0", "0.0", "7.0", "007", "07",
+    "cafe\u0301", "CAF\u00c9", "new york", "NEW\u00a0YORK", "xy", "1000", "constructor", "", "NA", "other", "σσ", "\uff11",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("categories", CATEGORIES)
+def test_spellings_are_those_of_the_server(categories):
+    """The file to carry away matches a word to the category that every other door matches it to, and says so."""
+    schema = (ColumnSchema(name="c", kind=ColumnKind.CATEGORICAL, categories=categories, missing=MissingPolicy.LEARN),)
+    draft = DraftBranch(split=Subset(feature=0, codes=(0,)), left=DraftLeaf(label=0), right=DraftLeaf(label=1))
+    tree = grow(draft, np.array([[0.0], [1.0]]), np.array([0, 1], np.int32), schema=schema, classes=("no", "yes"))
+    data = tree_data(tree, statistics_of_tree(tree))
+    (found,) = in_node(f"return {json.dumps(WORDS)}.map((w) => E.read(one.columns[0], w))", [data])
+    parsed = parse_rows(schema, [0], [{"c": word} for word in WORDS])
+    wanted = [None if math.isnan(code) else code for code in parsed.matrix[:, 0].tolist()]
+    assert [own["value"] for own in found] == wanted
+    read = [own for own in found if "is read as" in own.get("note", "")]
+    assert len(read) == parsed.respelled.get("c", 0)
+
+
+def test_public_questionnaire_matches_no_spelling():
+    """Without training figures not all categories are there, so that a spelling could belong to one that is not."""
+    schema = (ColumnSchema(name="c", kind=ColumnKind.CATEGORICAL, categories=("Red", "red", "blue")),)
+    draft = DraftBranch(split=Subset(feature=0, codes=(0,)), left=DraftLeaf(label=0), right=DraftLeaf(label=1))
+    tree = grow(draft, np.array([[0.0], [1.0]]), np.array([0, 1], np.int32), schema=schema, classes=("no", "yes"))
+    data = tree_data(tree, statistics_of_tree(tree), rows=False)
+    assert in_node("return E.read(one.columns[0], 'RED').value", [data]) == [-1]
+
+
+def test_other_number_in_a_binary_column_is_compared():
+    schema = (ColumnSchema(name="flag", kind=ColumnKind.BINARY),)
+    draft = DraftBranch(split=Threshold(feature=0, threshold=0.5), left=DraftLeaf(label=0), right=DraftLeaf(label=1))
+    tree = grow(draft, np.array([[0.0], [1.0]]), np.array([0, 1], np.int32), schema=schema, classes=("no", "yes"))
+    data = tree_data(tree, statistics_of_tree(tree))
+    (found,) = in_node("return ['2', '-1', '1'].map((w) => E.predictCells(one, [w]))", [data])
+    assert [tree.nodes[own["leaf"]].label for own in found] == [1, 0, 1]
+    assert ["neither 0 nor 1" in "".join(own["notes"]) for own in found] == [True, True, False]
 
 
 @pytest.mark.parametrize("holes", [False, True], ids=["full rows", "empty cells"])

@@ -13,10 +13,12 @@ import pytest
 
 from octweb.registry import actions
 from octweb.registry.bodies import ARROW_STREAM
+from trainer import ExactTreeClassifier
 from trainer.data.column_statistics import describe_columns
 from trainer.prediction.mlflow_flavour import TreePredictor
 from trainer.prediction.predict_file import predict_file
 from trainer.table import ColumnKind, ColumnSchema
+from trainer.tree.export.code import to_python
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import DraftBranch, DraftLeaf, grow
 from trainer.tree.splits import Subset, Threshold
@@ -172,3 +174,61 @@ def test_header_holds_whole_notes(client_of, owner, served):
     rows = [{"weight": 60.0, "sex": f"word {i}"} for i in range(60)]
     said = call_invocations(client_of(owner), served, rows)
     assert said[-1] == f"and {60 - (len(said) - 1)} more."
+
+
+@pytest.fixture
+def flagged(register, owner, staff):
+    """A served model that asks a column of 0 and 1, and its file."""
+    rows = np.column_stack([np.arange(40) % 2, np.linspace(0, 9, 40)]).astype(float)
+    schema = (ColumnSchema(name="flag", kind=ColumnKind.BINARY), ColumnSchema(name="size", kind=ColumnKind.NUMERIC))
+    draft = DraftBranch(split=Threshold(feature=0, threshold=0.5), left=DraftLeaf(label=0), right=DraftLeaf(label=1))
+    labels = (np.arange(40) % 2).astype(np.int32)
+    tree = describe_columns(grow(draft, rows, labels, schema=schema, classes=("no", "yes")), rows)
+    file = ModelFile(tree=tree, target="class", name="Flags")
+    model = register(document=file.to_json(), title="Flags", name="flags")
+    actions.ask_for_approval(model, by=owner)
+    return actions.approve(model, by=staff), file
+
+
+def test_other_number_in_a_binary_column_is_one_answer(client_of, owner, flagged, tmp_path):
+    """At each door a 2 is compared as a number and marked, with the answer of the tree itself."""
+    model, file = flagged
+    client = client_of(owner)
+    rows = [{"flag": 2, "size": 1.0}, {"flag": -1, "size": 1.0}, {"flag": 1, "size": 1.0}, {"flag": "2", "size": 1.0}]
+    labels = ["yes", "no", "yes", "yes"]
+    url = f"/api/v1/models/{model.pk}/predict/"
+    answer = client.post(url, {"rows": rows}, format="json").json()["predictions"]
+    assert [own["label"] for own in answer] == labels
+    assert [own.get("out_of_range") for own in answer] == [["flag"], ["flag"], None, ["flag"]]
+    text = pd.DataFrame(rows).to_csv(index=False)
+    answer = client.post(url, text, content_type="text/csv")
+    assert pd.read_csv(io.BytesIO(answer.content))["label"].tolist() == labels
+    assert "Column 'flag': 3 values lie outside the training range, 0 to 1." in json.loads(answer["Octweb-Notes"])
+    inputs = [
+        {"name": "flag", "datatype": "FP64", "shape": [4], "data": [2, -1, 1, 2]},
+        {"name": "size", "datatype": "FP64", "shape": [4], "data": [1, 1, 1, 1]},
+    ]
+    answer = client.post("/v2/models/flags/infer", {"inputs": inputs}, format="json").json()
+    assert answer["outputs"][0]["data"] == labels
+    assert "Column 'flag': 3 values lie outside" in answer["parameters"]["notes"]
+    answer = client.post("/invocations?model=flags", {"dataframe_records": rows}, format="json")
+    assert answer.json()["predictions"] == labels
+    assert "3 values lie outside" in answer["Octweb-Notes"]
+    answer = client.post(f"/api/v1/models/{model.pk}/explain/", {"rows": rows[:1]}, format="json")
+    assert answer.json()["explanations"][0]["label"] == "yes"
+    (tmp_path / "rows.csv").write_text(text, encoding="utf-8")
+    found = predict_file(file, tmp_path / "rows.csv", tmp_path / "out.csv")
+    assert found.out_of_range == {"flag": 3}
+    assert pd.read_csv(tmp_path / "out.csv")["label"].tolist() == labels
+    with pytest.warns(
+        UserWarning, match="Column 'flag': 3 of 4 values are neither 0 nor 1, such as 2; they are compared"
+    ):
+        assert TreePredictor(file).predict(rows).tolist() == labels
+    frame = pd.DataFrame({"flag": [0, 1] * 20, "size": np.linspace(0, 9, 40)})
+    classifier = ExactTreeClassifier(depth=1).fit(frame, ["no", "yes"] * 20)
+    with pytest.warns(UserWarning, match="neither 0 nor 1"):
+        said = classifier.predict(pd.DataFrame(rows).assign(flag=[2, -1, 1, 2]))
+    assert said.tolist() == labels
+    names: dict = {}
+    exec(to_python(file.tree), names)
+    assert [names["predict"]({**row, "flag": float(row["flag"])}) for row in rows] == labels

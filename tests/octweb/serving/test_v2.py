@@ -168,7 +168,6 @@ def change(at, **changes):
         (change(0, data=[1.5, "wide"]), ["width", "[1]", "wide"]),
         (change(0, data=[1.5, None]), ["width", "rows[1]"]),
         (change(0, data=[[1.5], [2.5, 3]]), ["shape and data disagree"]),
-        (change(2, data=[1, 2]), ["flag", "rows[1]"]),
         (change(3, data=["red", 7]), ["colour", "[1]"]),
         (change(3, shape=[1], data=["red"]), ["different numbers of rows"]),
         ({"inputs": tensors(2)[1:]}, ["width", "missing"]),
