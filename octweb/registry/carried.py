@@ -9,6 +9,7 @@ from django.template.loader import render_to_string
 
 from octweb.places import FILES
 from trainer.data.column_statistics import ColumnStatistics, is_described
+from trainer.evaluate.verdict import base_rate
 from trainer.explain.carried import permitted, tree_data
 from trainer.explain.permission import Permission
 from trainer.explain.statistics import coarse, statistics_of_model
@@ -102,6 +103,11 @@ def claims(subject: Subject) -> list[tuple[str, str]]:
             lines.append((name, f"{found['correct']:,} of {found['n']:,} right"))
     if crossed.get("accuracy") is not None:
         lines.append(("Cross-validation", f"{points_text(crossed['accuracy'])} % right"))
+    if (rate := base_rate(file)) is not None:
+        rows = "unseen" if rate.unseen else "training"
+        lines.append(
+            ("One answer for all", f"“{rate.label}” is right for {points_text(rate.share)} % of the {rows} rows")
+        )
     lines += [("Rows that trained it", file.fingerprint), ("Model file", f"sha256 {subject.sha256}")]
     return [(name, value) for name, value in lines if value]
 

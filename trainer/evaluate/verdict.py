@@ -18,6 +18,7 @@ from trainer.training import single_leaf
 from trainer.training.claims import read_claim
 from trainer.training.metrics import unseen_accuracy
 from trainer.tree.file import ModelFile
+from trainer.tree.nodes import Tree
 from trainer.tree.numbers import THIN, number_text, points_text
 
 CHANCE = 0.05  # a difference with a larger p-value may be chance
@@ -132,6 +133,15 @@ def base_rate(model: ModelFile) -> BaseRate | None:
     if not root.rows:
         return None
     return BaseRate(label=model.tree.classes[most], share=root.counts[most] / root.rows, unseen=False)
+
+
+def training_base_words(tree: Tree) -> str:
+    """Say how many training rows are right if all get the most frequent class; "" for a tree without counts."""
+    root = tree.nodes[0]
+    if not root.rows:
+        return ""
+    most = max(range(len(tree.classes)), key=lambda k: root.counts[k])
+    return f"Always the most frequent class, “{tree.classes[most]}”: {root.counts[most]:,} of {root.rows:,} training rows are right."
 
 
 def read_verdict(model: ModelFile) -> TreeVerdict:

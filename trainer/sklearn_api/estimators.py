@@ -31,7 +31,7 @@ from trainer.data.integer_weights import WholeWeights, whole_weights
 from trainer.data.problem import Problem
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.errors import ParameterError, list_names
-from trainer.evaluate.verdict import TreeVerdict, read_verdict
+from trainer.evaluate.verdict import TreeVerdict, read_verdict, training_base_words
 from trainer.methods.base import Method, Settings
 from trainer.registry import METHODS, get
 from trainer.sklearn_api.estimator_input import (
@@ -326,6 +326,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         said = self.certificate_
         tree = self.tree_
         right = f"{said.correct:,} of {said.n:,} training rows are right, {tree.n_leaves} leaves, depth {tree.depth}."
+        right = f"{right} {training_base_words(tree)}"
         cost = "" if said.costs is None else cost_sentence(said.costs, priced=bool(said.column_prices))
         goal = goal_sentence(said.to_json(), self._fitted.parameters)
         lines = [

@@ -19,6 +19,7 @@ from octweb.registry.workspace.scene import ModelScene
 from octweb.registry.workspace.tabs import inspector
 from octweb.registry.workspace.trying import follow, try_it
 from trainer.convert.source import METHOD
+from trainer.evaluate.verdict import training_base_words
 from trainer.registry import editable_ids
 from trainer.training.claims import goal_sentence, goal_words, price_sentence
 from trainer.training.unseen import unseen_words
@@ -114,6 +115,7 @@ def _proof(scene: ModelScene) -> dict[str, Any]:
         "splits": page.splits(model),
         "reach": reach_of(model),
         "leaf_frontier": page.leaf_frontier(model),
+        "training_base": training_base_words(scene.file.tree),
         "unsettled_sizes": page.unsettled_sizes(model),
         "coefficient_frontier": page.coefficient_frontier(model),
         "optimal_trees": page.optimal_trees(model),

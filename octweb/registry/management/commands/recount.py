@@ -13,6 +13,7 @@ from trainer.counts.recount import recount
 from trainer.counts.source import Source
 from trainer.data.parsing import ColumnParsing
 from trainer.errors import TrainerError
+from trainer.evaluate.verdict import training_base_words
 from trainer.tree.file import read_model
 from trainer.tree.numbers import count_words
 
@@ -48,6 +49,7 @@ class Command(BaseCommand):
                 self.stderr.write(f"note: {count_words(rows, 'row')} left out: {reason}")
         same = "Each leaf has the rows that the file lists" if found.same else f"{len(found.differ)} leaves differ"
         self.stdout.write(f"{same}: {found.correct:,} of {found.rows:,} rows correct.")
+        self.stdout.write(training_base_words(model.tree))
         if options["json"]:
             self.stdout.write(json.dumps(found.to_json()))
         if not found.same:

@@ -13,6 +13,7 @@ from octweb.core.orphans import exit_with_parent
 from octweb.runs.command import FAILED, TrainingCommand, add_dependence_flags
 from octweb.runs.options import INFEASIBLE
 from trainer.editing.words import checked_reasons
+from trainer.evaluate.verdict import training_base_words
 from trainer.methods.capabilities import Role
 from trainer.registry import editable_ids, get, method_for
 from trainer.training.claims import cost_sentence, read_claim, weight_sentence
@@ -95,6 +96,7 @@ class Command(TrainingCommand):
         self.stdout.write(
             f"{claim.words}: {c.correct} of {c.n} rows correct, {c.leaves} leaves, objective {c.objective:.6g}"
         )
+        self.stdout.write(training_base_words(result.tree))
         if c.weights is not None:
             self.stdout.write(weight_sentence(result.model.certificate))
         if c.costs is not None:

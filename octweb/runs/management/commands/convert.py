@@ -20,6 +20,7 @@ from trainer.data.formats.read_file import read_table
 from trainer.data.parsing import ColumnParsing
 from trainer.data.reader import reading_of
 from trainer.errors import ConversionError, ParameterError, TrainerError
+from trainer.evaluate.verdict import training_base_words
 from trainer.table import with_unknown
 from trainer.tree.describe import rules_text
 from trainer.tree.file import write
@@ -95,6 +96,7 @@ class Command(BaseCommand):
         self.stdout.write(rules_text(model.tree))
         if record["counted"]:
             self.stdout.write(f"{record['correct']} of {record['n']} rows correct, {record['leaves']} leaves")
+            self.stdout.write(training_base_words(model.tree))
         if options["compare"]:
             tree, table, labels = fitted_to(found.tree, raw, reading, model.target)
             best = rival(tree, table, labels, time_limit=options["time_limit"], on_start=self.interrupts.on_start)

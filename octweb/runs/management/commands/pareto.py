@@ -9,6 +9,7 @@ from django.core.management.base import CommandError
 
 from octweb.runs.command import FAILED, TrainingCommand, add_weight_flag, weighed_text, weight_record, with_rows
 from trainer.certificate import Evidence, Status
+from trainer.evaluate.verdict import training_base_words
 from trainer.registry import METHODS, get
 from trainer.training.run import TrainRequest, save, train
 
@@ -61,6 +62,8 @@ class Command(TrainingCommand):
                 rows = f"  {p['correct_rows']:7d}" if "correct_rows" in p else ""
                 share = p["correct"] / leaves["n"]
                 self.stdout.write(f"{p[axis]:12d}  {weighed_text(p['correct'], table):>7}{rows}  {share:8.4f}  {proof}")
+        if table.weights is None:
+            self.stdout.write(training_base_words(result.tree))
         if (status := result.certificate.status) in (Status.CANCELLED, Status.TIME_LIMIT, Status.MEMORY_LIMIT):
             self.stdout.write(f"ended early ({status}): larger trees may be better than this says")
         unit = "rows" if table.weights is None else "of weight"
