@@ -21,6 +21,11 @@ BESIDE = ("one answer:", "most frequent class", "Always answering", "always answ
 PAGES = ["", "?mode=history", "?mode=performance", "?mode=proof"]
 
 
+@pytest.fixture(autouse=True)
+def _media(media):
+    pass
+
+
 @pytest.fixture
 def measured(register):
     return register(document=trained("cart", folds=4), title="Measured", name="measured")
