@@ -129,3 +129,22 @@ def test_api_keeps_declared_categories(owner, media, tmp_path, form):
     column = answer.json()["columns"][0]
     assert (column["kind"], column["reason"]) == ("categorical", "the file declares 3 categories")
     assert actions.load(Dataset.objects.get())[0].columns[0].schema.categories == ("1", "2", "3")
+
+
+def test_feather_file_goes_through_the_pages(client, owner, media):
+    """A person uploads it, sees its rows and declared categories, and stores it."""
+    frame = pd.DataFrame(ROWS, columns=HEADER).astype({"colour": "category"})
+    sink = io.BytesIO()
+    frame.to_feather(sink)
+    client.force_login(owner)
+    url = client.post(reverse("datasets:new"), {"file": upload(sink.getvalue(), "boxes.feather")}).url
+    shown = client.get(url)
+    assert shown.context["total"] == 60
+    assert "colour" in shown.content.decode()
+    fields = {"seen": shown.context["seen"], "target": "class", "confirm": "1", "name": "Feathers"}
+    assert client.post(url, fields).status_code == 302
+    dataset = Dataset.objects.get()
+    assert (dataset.rows, dataset.base_name) == (60, "Feathers")
+    assert {c["name"]: c["kind"] for c in dataset.columns if c["name"] in ("size", "colour")} == {
+        "size": "numeric", "colour": "categorical",
+    }  # fmt: skip

@@ -145,3 +145,22 @@ def test_a_coefficient_that_rounds_to_one_stays_what_it_is():
     for inputs in ("tensor", "columns"):
         rows = {"X": matrix} if inputs == "tensor" else {"u": matrix[:, :1], "v": matrix[:, 1:]}
         assert session(tree, inputs).run(["leaf"], rows)[0].tolist() == [1, 2, 2]
+
+
+@pytest.mark.parametrize("asked", [(), (0,), (2,), (0, 2)])
+def test_inputs_do_not_depend_on_the_columns_that_are_asked(asked):
+    schema = (
+        ColumnSchema(name="a", kind=ColumnKind.NUMERIC),
+        ColumnSchema(name="b", kind=ColumnKind.NUMERIC),
+        ColumnSchema(name="c", kind=ColumnKind.CATEGORICAL, categories=("x", "y")),
+    )
+    draft = DraftLeaf(label=0)
+    for j in asked:
+        split = Subset(feature=j, codes=(0,)) if j == 2 else Threshold(feature=j, threshold=0.5)
+        draft = DraftBranch(split=split, left=draft, right=DraftLeaf(label=1))
+    rows = np.array([[0.0, 1, 0], [1, 0, 1]])
+    tree = grow(draft, rows, np.array([0, 1], np.int32), schema=schema, classes=("no", "yes"))
+    model = session(tree, "auto")
+    assert [own.name for own in model.get_inputs()] == ["a", "b", "c"]
+    leaves = model.run(["leaf"], feed(tree, rows))[0]
+    assert leaves.tolist() == tree.apply(rows).tolist()
