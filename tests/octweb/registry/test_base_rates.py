@@ -72,7 +72,7 @@ def test_file_to_carry_away_has_the_base_rate(measured):
 def test_commands_print_the_base_rate(tmp_path, command):
     (tmp_path / "rows.csv").write_text(csv_of_small_table(), encoding="utf-8")
     out = io.StringIO()
-    options = {"target": "kind", "method": "exact", "depth": "2", "stdout": out}
+    options = {"target": "kind", "method": "exact", "depth": "2", "stdout": out, "stderr": out}
     call_command(command, str(tmp_path / "rows.csv"), **options)
     assert any(words in out.getvalue() for words in (*BESIDE, "one answer"))
 

@@ -125,7 +125,7 @@ class Command(TrainingCommand):
             self.stdout.write(
                 f"{bar}{p['leaves']:6d} {bar}{correct:>8} {bar}{rows}{p['accuracy']:9.4f} {bar} {proof} {bar}".strip()
             )
-        self.stdout.write("A tree of 1 leaf always gives the most frequent class.")
+        self.stderr.write("note: a tree of 1 leaf always gives the most frequent class")
         for p in kept["unsettled"]:
             most = weighed_text(p["bound"], table)
             self.stdout.write(f"{p['leaves']} leaves: nothing better was found, at most {most} {unit}")
