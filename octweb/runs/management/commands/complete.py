@@ -93,10 +93,10 @@ class Command(TrainingCommand):
         c = result.certificate
         claim = read_claim(result.model.certificate)
         self.stdout.write(rules_text(result.tree))
+        self.stdout.write(training_base_words(result.tree))
         self.stdout.write(
             f"{claim.words}: {c.correct} of {c.n} rows correct, {c.leaves} leaves, objective {c.objective:.6g}"
         )
-        self.stdout.write(training_base_words(result.tree))
         if c.weights is not None:
             self.stdout.write(weight_sentence(result.model.certificate))
         if c.costs is not None:
