@@ -49,7 +49,7 @@ def test_lists_have_the_base_rate_beside_each_accuracy(client, owner, staff, mea
     review = client.get(reverse("registry:review-page", args=[measured.pk])).content.decode()
     assert "most frequent class of the training rows is right for" in review
     assert f"one answer: {rate}" in client.get(reverse("home")).content.decode()
-    actions.approve(measured, by=staff)
+    actions.approve(measured, by=staff, reason="Tested.")
     client.logout()
     welcome = client.get(reverse("home")).content.decode()
     assert f"one answer: {rate}" in welcome

@@ -49,7 +49,7 @@ def file():
 def served(register, owner, staff, file):
     model = register(document=file.to_json(), title="Weights", name="weights")
     actions.ask_for_approval(model, by=owner)
-    return actions.approve(model, by=staff)
+    return actions.approve(model, by=staff, reason="Tested.")
 
 
 def strange_rows(rows=ROWS):
@@ -187,7 +187,7 @@ def flagged(register, owner, staff):
     file = ModelFile(tree=tree, target="class", name="Flags")
     model = register(document=file.to_json(), title="Flags", name="flags")
     actions.ask_for_approval(model, by=owner)
-    return actions.approve(model, by=staff), file
+    return actions.approve(model, by=staff, reason="Tested."), file
 
 
 def test_other_number_in_a_binary_column_is_one_answer(client_of, owner, flagged, tmp_path):

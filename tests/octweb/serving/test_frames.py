@@ -259,7 +259,7 @@ def trained_on(kind: str, options: dict, owner, staff, client, folder) -> Doors:
     document = read_model(folder / "model.json").to_json()
     model = actions.register(owner=owner, document=document, dataset=None, title="Frames")
     actions.ask_for_approval(model, by=owner)
-    return Doors(classifier, actions.approve(model, by=staff), client, folder)
+    return Doors(classifier, actions.approve(model, by=staff, reason="Tested."), client, folder)
 
 
 @pytest.mark.parametrize("options", [{}, {"missing": "refuse", "unknown": "refuse"}], ids=["lenient", "strict"])

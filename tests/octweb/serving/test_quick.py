@@ -47,7 +47,7 @@ def numbers_document():
 def numbers(register, numbers_document, staff, owner):
     model = register(document=numbers_document, title="numbers")
     actions.ask_for_approval(model, by=owner)
-    return actions.approve(model, by=staff)
+    return actions.approve(model, by=staff, reason="Tested.")
 
 
 @pytest.fixture

@@ -79,7 +79,7 @@ def test_only_approved_models_are_there(client_of, model, owner, staff):
         assert client.get(f"/v2/models/{NAME}{rest}").status_code == 404
     assert infer(client, {"inputs": tensors()}).status_code == 404
     actions.ask_for_approval(model, by=owner)
-    actions.approve(model, by=staff)
+    actions.approve(model, by=staff, reason="Tested.")
     assert infer(client, {"inputs": tensors()}).status_code == 200
     for version in ("2", "0", "x", "99999999999999999999"):
         assert client.get(f"/v2/models/{NAME}/versions/{version}").status_code == 404
@@ -90,7 +90,7 @@ def test_only_approved_models_are_there(client_of, model, owner, staff):
 def test_the_highest_version_answers_unless_another_is_named(client_of, approved, register, owner, staff):
     second = register(document=trained("cart", depth=0))
     actions.ask_for_approval(second, by=owner)
-    actions.approve(second, by=staff)
+    actions.approve(second, by=staff, reason="Tested.")
     client = client_of(owner)
     assert infer(client, {"inputs": tensors()}).json()["model_version"] == "2"
     old = infer(client, {"inputs": tensors()}, f"/v2/models/{NAME}/versions/1/infer").json()
@@ -119,7 +119,7 @@ def test_one_tensor_of_numbers_for_all_columns(client_of, register, owner, staff
     document = trained("cart", depth=1)
     model = register(document=document, title="Numbers")
     actions.ask_for_approval(model, by=owner)
-    actions.approve(model, by=staff)
+    actions.approve(model, by=staff, reason="Tested.")
     table, _ = small_table()
     tree = model_file(model).tree
     body = {"inputs": [{"name": "x", "datatype": "FP64", "shape": [9, 4], "data": table.matrix()[:9].ravel().tolist()}]}
