@@ -116,7 +116,7 @@ def main() -> None:
     warm = np.random.default_rng(0).integers(0, 2, (300, 8)).astype(np.uint8)
     for classes in (2, 3):
         ours(warm, (warm[:, :7].sum(axis=1) % classes).astype(np.int32), "0.003", 60)
-    print("| table | rows × questions | penalty | octweb: s (cost) | bound |", " | ".join(peers), "|")
+    print("|", " | ".join(["table", "rows × questions", "penalty", "octweb: s (cost)", "bound", *peers]), "|")
     print("|---|---|---|---|---|" + "---|" * len(peers))
     for name in options.tables:
         X, y = load(name)
