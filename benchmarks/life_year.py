@@ -80,7 +80,7 @@ def approved_model(data: Path):
         table=table, labels=labels, method="cart", parameters={"depth": 2}, test_share=0.25, name="Year"
     )
     model = registry.register(owner=user, document=train(request).model.to_json(), dataset=dataset, title="A year")
-    registry.approve(registry.ask_for_approval(model, by=user), by=user)
+    registry.approve(registry.ask_for_approval(model, by=user), by=user, reason="a simulated year")
     ReviewEvent.objects.filter(after=State.APPROVED).update(at=timezone.now() - timedelta(days=DAYS))
     model.refresh_from_db()
     return model

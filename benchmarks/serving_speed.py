@@ -45,7 +45,7 @@ from octweb.registry import actions
 from octweb.serving.actions import create_token
 user = get_user_model().objects.create_superuser("bench", password="only for the benchmark")
 model = actions.register(owner=user, document=json.load(open(sys.argv[2])), dataset=None, title="bc", name="bc")
-actions.approve(actions.ask_for_approval(model, by=user), by=user)
+actions.approve(actions.ask_for_approval(model, by=user), by=user, reason="to be measured")
 print(json.dumps({"token": create_token(owner=user, name="bench")[1], "model": str(model.pk)}))
 """
 

@@ -204,7 +204,7 @@ def test_the_questionnaire_needs_nothing_but_a_keyboard(opened, table_model):  #
 
 def test_the_public_page_needs_no_account(windows, live_server, small, owner, staff):  # noqa: F811
     registry.ask_for_approval(small, by=owner)
-    registry.approve(small, by=staff)
+    registry.approve(small, by=staff, reason="A test.")
     kept = actions.publish(small, by=owner, purpose="Pre-screening.", contact="a@example.org", show_training=False)
     page = windows.page(width=380, height=800, dark=True, bypass_csp=True)
     page.goto(f"{live_server.url}/public/{kept.key}/")
@@ -243,7 +243,7 @@ def grades(owner, staff, media):
     document = replace(file, tree=tree, metrics={}).to_json()
     model = registry.register(owner=owner, document=document, dataset=dataset, title="Grades")
     registry.ask_for_approval(model, by=owner)
-    registry.approve(model, by=staff)
+    registry.approve(model, by=staff, reason="A test.")
     actions.publish(model, by=owner, purpose="Advice.", contact="a@example.org", show_training=False)
     return model, text
 

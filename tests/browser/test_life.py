@@ -25,7 +25,7 @@ def watched(owner, staff, media):
     """A model with an alarm: approved 120 days ago, its biggest leaf grows from day 60 on."""
     model = registry.register(owner=owner, document=trained("cart", folds=3), dataset=None, title="Small cart")
     registry.ask_for_approval(model, by=owner)
-    registry.approve(model, by=staff)
+    registry.approve(model, by=staff, reason="A test.")
     ReviewEvent.objects.filter(model=model, after=State.APPROVED).update(at=timezone.now() - timedelta(days=120))
     fill(model, 120, changed_from=60)
     model.refresh_from_db()
