@@ -11,7 +11,7 @@ import pytest
 
 from trainer import Tree
 from trainer.data.problem import Problem
-from trainer.evaluate.verdict import Kind, base_rate, read_verdict
+from trainer.evaluate.verdict import PROOF_WORDS, Kind, base_rate, read_verdict
 from trainer.sklearn_api.estimators import make_classifier
 from trainer.table import ColumnKind, ColumnSchema, Labels, numeric_table
 from trainer.training.run import TrainRequest, train
@@ -95,6 +95,14 @@ def test_verdict_of_each_branch(given: ModelFile, kind: str, words: str, setting
     assert (found.kind, found.settings) == (kind, settings)
     assert words in found.sentence
     assert found.good == (kind == "good")
+    assert (PROOF_WORDS in found.sentence) == (kind in ("other_aim", "worse", "chance", "single", "noise"))
+
+
+def test_verdict_of_unproved_tree_has_no_word_on_a_proof() -> None:
+    given = model(
+        [[28, 2], [16, 4]], train=0.64, certificate=OPTIMAL | {"status": "time_limit", "bound": 0.95, "gap": 0.05}
+    )
+    assert PROOF_WORDS not in read_verdict(given).sentence
 
 
 @pytest.mark.parametrize(

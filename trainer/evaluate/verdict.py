@@ -24,7 +24,11 @@ from trainer.tree.numbers import THIN, number_text, points_text
 CHANCE = 0.05  # a difference with a larger p-value may be chance
 LEARNED_NOISE = 0.03  # largest lead of training accuracy over unseen accuracy without a warning
 
+# how "Proved optimal" and a doubt about the tree fit together
+PROOF_WORDS = "The proof is about its training rows, not about new ones."
+
 Kind = Literal["unknown", "constant", "worse", "other_aim", "chance", "single", "noise", "open", "good"]
+_DOUBTED = ("other_aim", "worse", "chance", "single", "noise")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,9 +168,10 @@ def read_verdict(model: ModelFile) -> TreeVerdict:
     if settings:
         named = " and ".join(f"{name.replace('_', ' ')} {value}" for name, value in settings.items())
         words = f"{words.removesuffix('.')}, for example {named}."
-    return TreeVerdict(
-        kind=finding.kind, sentence=finding.sentence, next=words, settings=settings, base_rate=base_rate(model)
-    )
+    sentence = finding.sentence
+    if finding.kind in _DOUBTED and read_claim(model.certificate).proved_optimal:
+        sentence = f"{sentence} {PROOF_WORDS}"
+    return TreeVerdict(kind=finding.kind, sentence=sentence, next=words, settings=settings, base_rate=base_rate(model))
 
 
 def summary_members(model: ModelFile) -> dict[str, Any]:

@@ -56,6 +56,8 @@ def test_tree_no_better_than_one_answer_says_so(model, owner, client, address):
 def test_next_step_opens_form_with_proposed_settings(model, owner, client):
     client.force_login(owner)
     page = client.get(f"/models/{model.pk}/").content.decode()
+    main = re.findall(r'<a class="btn[^"]* primary"[^>]*>([^<]*)</a>', page)
+    assert main == [read_verdict(model_file(model)).next]
     address = html.unescape(re.search(r'href="(/runs/new/\?[^"]*p_depth=[^"]*)"', page).group(1))
     form = client.get(address).context["form"]
     assert form["p_depth"].value() in (3, "3")
