@@ -96,7 +96,7 @@ def test_who_may_ask(model, client_of, owner, stranger, staff):
     actions.approve(model, by=staff)
     assert explain(client_of(stranger), model, body).status_code == 200
     actions.retire(model, by=staff)
-    assert explain(client_of(stranger), model, body).status_code == 404
+    assert explain(client_of(stranger), model, body).status_code == 410
 
 
 @pytest.mark.parametrize(

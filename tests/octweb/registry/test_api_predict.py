@@ -58,7 +58,7 @@ def test_who_may_call(model, client_of, owner, stranger, staff):
     actions.approve(model, by=staff)
     assert predict(client_of(stranger), model, {"rows": [ROW]}).status_code == 200
     actions.retire(model, by=staff)
-    assert predict(client_of(stranger), model, {"rows": [ROW]}).status_code == 404
+    assert predict(client_of(stranger), model, {"rows": [ROW]}).status_code == 410
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ ROW = {"width": 8.0, "height": 1.0, "colour": "green"}
 
 def approve(model, by, **options):
     actions.ask_for_approval(model, by=model.owner)
-    return actions.approve(model, by=by, **options)
+    return actions.approve(model, by=by, reason="A test.", **options)
 
 
 def versions(name: str = NAME) -> list[int]:

@@ -63,7 +63,7 @@ def test_which_model(client, client_of, approved, register, owner, staff):
     assert post(calls, body).status_code == 200  # there is only one
     second = register(document=trained("cart", depth=0), title="Other", name="other")
     actions.ask_for_approval(second, by=owner)
-    actions.approve(second, by=staff)
+    actions.approve(second, by=staff, reason="One answer for all.")
     refused = post(calls, body)
     assert (refused.status_code, "?model=NAME" in refused.json()["detail"]) == (400, True)
     assert len(set(post(calls, body, "?model=other").json()["predictions"])) == 1
