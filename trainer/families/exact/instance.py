@@ -58,8 +58,11 @@ class ExactInstance:
         return Fraction(cost // self.scale, self.Q)
 
 
-def build_instance(problem: BinaryProblem) -> ExactInstance:
-    """Return the instance of a problem.  Raises DataError or ParameterError if it is too large."""
+def build_instance(problem: BinaryProblem, *, any_depth: bool = False) -> ExactInstance:
+    """Return the instance of a problem; with `any_depth` its costs do not depend on the limit of depth.
+
+    Raises DataError or ParameterError if it is too large.
+    """
     return build_packed(
         pack_bits(problem.X),
         problem.y,
@@ -67,7 +70,7 @@ def build_instance(problem: BinaryProblem) -> ExactInstance:
         n_classes=problem.n_classes,
         weights=problem.weights,
         leaf_cost=problem.leaf_cost,
-        depth=problem.depth,
+        depth=None if any_depth else problem.depth,
     )
 
 
@@ -79,7 +82,7 @@ def build_packed(
     n_classes: int,
     weights: CountArray | None,
     leaf_cost: Fraction,
-    depth: int,
+    depth: int | None,
 ) -> ExactInstance:
     """The instance of rows as `pack_bits` gives them, or of other names that rows have in common where they are equal."""
     weights = np.ones(len(y), np.int64) if weights is None else np.asarray(weights, np.int64)
@@ -123,10 +126,10 @@ def build_packed(
     )
 
 
-def _costs(leaf_cost: Fraction, total: int, depth: int) -> tuple[int, int, int]:
+def _costs(leaf_cost: Fraction, total: int, depth: int | None) -> tuple[int, int, int]:
     P = leaf_cost.numerator
     Q = leaf_cost.denominator
-    most = min(1 << depth, total)  # leaves of a tree: none is without rows
+    most = total if depth is None else 1 << depth  # leaves of a tree: none is without rows
     scale = most + 1
     if scale * (Q * total + P * most) + most < MOST_COST:
         return scale * Q, scale * P + 1, scale

@@ -42,7 +42,6 @@ from trainer.tree.shapes import LabelledShape, Shape, shape_depth
 SHALLOW = 5  # depth up to which the search with a table of subtrees of depth two is faster
 GIVEN = -3  # choice of a tree that is not in the table
 UNLIMITED_SLICES = 2  # of the search without a limit, for each one of a depth
-LARGE_DEPTH = 64  # more leaves than rows
 FIRST_PLACES = 1 << 14
 SLICE_OPERATIONS = 100_000_000  # of counting pairs, between two looks at the clock
 TREE_SECONDS = 0.5
@@ -108,7 +107,7 @@ class AnyDepthSearch:
     def __init__(
         self, problem: BinaryProblem, limits: SearchLimits, options: ExactOptions, report: Report | None = None
     ) -> None:
-        g = build_instance(replace(problem, depth=LARGE_DEPTH))  # so that costs do not depend on the limit of depth
+        g = build_instance(problem, any_depth=True)
         self.instance = g
         self.limits = limits
         self.report = report
