@@ -254,9 +254,12 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
 
         Rows, labels and weights as in `fit`. The classifiers of `exact`, `exact-numeric` and `odt` have it; good trees are counted by the
         one of `exact` alone. Limits on leaves, recalls, pairs and numbers of columns bind completions and prices, but good trees cannot be
-        counted within them.
+        counted within them. Raises ParameterError where answers have costs: `complete --cost` and the pages keep wishes at least cost.
         """
         problem, settings, _ = clone(self)._problem(X, y, sample_weight)  # what was fitted stays as it is
+        if problem.costs is not None:
+            words = "wishes and good trees count errors here. Leave the costs out, or use `complete --cost`."
+            raise ParameterError({"costs": words})
         self._method.check(settings, problem.names)
         return bench_of(self._method, problem, settings)
 
