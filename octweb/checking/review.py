@@ -1,4 +1,4 @@
-"""What the reviewer's checklist says of the independent check, and the check that starts when approval is asked for."""
+"""The checklist item on the independent check; asking for approval starts the check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the reviewer's checklist says of the dossier, and the dossier that is made when approval is asked for."""
+"""The checklist item on the dossier; asking for approval starts the dossier."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def _is_first_approval(model: TreeModel, by) -> bool:
 
 
 def approvals(model: TreeModel) -> list[ReviewEvent]:
-    """The approvals since approval was asked for last, where more than one is wanted."""
+    """Return the approvals since the owner last asked; the site may want two."""
     events = list(model.events.select_related("by"))
     asked = max((n for n, e in enumerate(events) if e.after == State.IN_REVIEW != e.before), default=0)
     return [e for e in events[asked + 1 :] if e.before == e.after == State.IN_REVIEW]

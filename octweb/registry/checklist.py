@@ -111,33 +111,33 @@ def _asks(event: ReviewEvent) -> bool:
 def _better(reviewed: Reviewed) -> ChecklistItem:
     verdict = claims.verdict_of(reviewed.model)
     if verdict is None:
-        return _made("better", "cannot be said", "The model file is damaged.")
+        return _make_item("better", "cannot be said", "The model file is damaged.")
     if verdict.kind == "unknown":
-        return _made("better", "cannot be said", verdict.sentence)
+        return _make_item("better", "cannot be said", verdict.sentence)
     speaks_against = verdict.no_better or verdict.kind == "other_aim"
-    return _made("better", "open" if speaks_against else "holds", verdict.sentence, "performance")
+    return _make_item("better", "open" if speaks_against else "holds", verdict.sentence, "performance")
 
 
 def _weak_leaves(reviewed: Reviewed) -> ChecklistItem:
     scene = reviewed.scene
     if scene.rows is None:
-        return _made("leaves", "cannot be said", "The rows are gone, too many to read here, or no longer match.")
+        return _make_item("leaves", "cannot be said", "The rows are gone, too many to read here, or no longer match.")
     points = performance.calibration(scene)
     if not len(scene.part(UNSEEN)):
-        return _made(
+        return _make_item(
             "leaves", "cannot be said", "No rows were held out, so no leaf was tried on unseen rows of its own."
         )
     weak = sorted((p for p in points if p["interval"][1] < p["promised"]), key=lambda p: p["seen"] - p["promised"])
     without = scene.tree.n_leaves - len(points)
     rest = f" {_leaves(without)} met no unseen row." if without else ""
     if not weak:
-        return _made(
+        return _make_item(
             "leaves", "holds", f"No leaf is right less often on unseen rows than it promises.{rest}", "performance"
         )
     named = " ".join(_leaf_words(scene, p) for p in weak[:LISTED_LEAVES])
     more = f" And {_leaves(len(weak) - LISTED_LEAVES)} more." if len(weak) > LISTED_LEAVES else ""
     words = f"{_leaves(len(weak))} of {scene.tree.n_leaves} keep less than they promise. {named}{more}{rest}"
-    return _made("leaves", "open", words, "performance")
+    return _make_item("leaves", "open", words, "performance")
 
 
 def _leaf_words(scene: ModelScene, point: dict[str, Any]) -> str:
@@ -155,51 +155,53 @@ def _leaves(number: int) -> str:
 def _wishes(reviewed: Reviewed) -> ChecklistItem:
     claim = claims.claim_of(reviewed.model)
     if not claim.wishes:
-        return _made("wishes", "holds", "The tree keeps no wishes.")
+        return _make_item("wishes", "holds", "The tree keeps no wishes.")
     lines = [f"{wish['words']} ({wish['reason'] or 'no reason'})" for wish in claim.wishes]
     words = f"{'; '.join(lines)}. On training rows all together cost {claim.price_words}."
     if claim.price_rows is None:
-        return _made("wishes", "cannot be said", words, "proof")
+        return _make_item("wishes", "cannot be said", words, "proof")
     unexplained = claim.price_rows > 0 and not all(wish["reason"] for wish in claim.wishes)
-    return _made("wishes", "open" if unexplained else "holds", words, "proof")
+    return _make_item("wishes", "open" if unexplained else "holds", words, "proof")
 
 
 def _columns(reviewed: Reviewed) -> ChecklistItem:
     tree = model_file(reviewed.model).tree
     asked = [tree.schema[j].name for j in tree.used_columns]
     if not asked:
-        return _made("columns", "holds", "The tree asks no column.")
+        return _make_item("columns", "holds", "The tree asks no column.")
     if warning := claims.identifier_warning(reviewed.model):
-        return _made("columns", "open", warning)
+        return _make_item("columns", "open", warning)
     marks = column_permissions(reviewed.model)
     words = "; ".join(
         f"{name} ({MARKS.get(str(marks[name]), marks[name])})" if name in marks else name for name in asked
     )
     if not any(name in marks for name in asked):
-        return _made("columns", "cannot be said", f"The tree asks {words}. The owner marked none of them.", "decisions")
-    return _made("columns", "holds", f"The tree asks {words}.", "decisions")
+        return _make_item(
+            "columns", "cannot be said", f"The tree asks {words}. The owner marked none of them.", "decisions"
+        )
+    return _make_item("columns", "holds", f"The tree asks {words}.", "decisions")
 
 
 def _changes(reviewed: Reviewed) -> ChecklistItem:
     if reviewed.served is None:
-        return _made("changes", "holds", "No version of this name is served, so no answer changes.")
+        return _make_item("changes", "holds", "No version of this name is served, so no answer changes.")
     found = reviewed.difference
     if found is None:
-        return _made("changes", "holds", "This version is the one that is served.")
+        return _make_item("changes", "holds", "This version is the one that is served.")
     number = found.served.version
     if found.training is None:
         words = f"The rows of this version and of version {number}, which is served, cannot be compared."
-        return _made("changes", "cannot be said", words, "difference")
+        return _make_item("changes", "cannot be said", words, "difference")
     if found.unseen is None or not found.unseen.rows:
         words = f"{_changed(found.training, 'training', number)} No unseen rows can be compared."
-        return _made("changes", "cannot be said", words, "difference")
+        return _make_item("changes", "cannot be said", words, "difference")
     words = _changed(found.unseen, "unseen", number)
     if found.unseen.now_wrong <= found.unseen.now_right:
-        return _made("changes", "holds", words, "difference")
+        return _make_item("changes", "holds", words, "difference")
     if found.learned or found.other_data:
         words = f"{words} But version {number} may have been trained on some of these rows, which favours it."
-        return _made("changes", "cannot be said", words, "difference")
-    return _made("changes", "open", words, "difference")
+        return _make_item("changes", "cannot be said", words, "difference")
+    return _make_item("changes", "open", words, "difference")
 
 
 def _changed(counts: ChangedAnswers, kind: str, number: int) -> str:
@@ -214,20 +216,20 @@ def _changed(counts: ChangedAnswers, kind: str, number: int) -> str:
 def _questions(reviewed: Reviewed) -> ChecklistItem:
     asked = answers_of(reviewed.events)
     if not asked:
-        return _made("questions", "holds", "No reviewer has sent it back.")
+        return _make_item("questions", "holds", "No reviewer has sent it back.")
     unanswered = [back for back, again in asked if again is None or not again.reason]
     back, again = asked[-1]
     if unanswered:
-        return _made("questions", "open", f"Not answered: “{_quoted(unanswered[-1].reason)}”")
+        return _make_item("questions", "open", f"Not answered: “{_quoted(unanswered[-1].reason)}”")
     assert again is not None
-    return _made("questions", "holds", f"Sent back: “{_quoted(back.reason)}” Answered: “{_quoted(again.reason)}”")
+    return _make_item("questions", "holds", f"Sent back: “{_quoted(back.reason)}” Answered: “{_quoted(again.reason)}”")
 
 
 def _quoted(text: str) -> str:
     return text if len(text) <= QUOTED else f"{text[:QUOTED]}…"
 
 
-def _made(key: str, state: ChecklistState, sentence: str, part: str = "") -> ChecklistItem:
+def _make_item(key: str, state: ChecklistState, sentence: str, part: str = "") -> ChecklistItem:
     return ChecklistItem(key=key, title=TITLES[key], state=state, sentence=sentence, part=part)
 
 

@@ -38,7 +38,7 @@ def register_item(key: str, source: Callable[[Any], Any]) -> None:
 
 
 def register_preparation(start: Callable[[TreeModel], None]) -> None:
-    """Add what starts when approval is asked for, so that the checklist fills itself."""
+    """Add a function that starts a job when an owner asks for approval."""
     preparations.append(start)
 
 
@@ -50,7 +50,7 @@ _read_open_points: Callable[[TreeModel], list[str]] = _no_points
 
 
 def register_open_points(read: Callable[[TreeModel], list[str]]) -> None:
-    """Set the function that reads the open items of the checklist, which is made of what the steps of a review know nothing of."""
+    """Set the function that returns the titles of the open items; the checklist imports the actions of a review, so they cannot import it."""
     global _read_open_points
     _read_open_points = read
 

@@ -42,7 +42,7 @@ class Predictions:
     proposals: tuple[ChangedForm, ...] = ()
 
     def with_forms(self, report: FormReport) -> Predictions:
-        """Return the answers with what is said of changed forms, before the other notes."""
+        """Return the answers with the report of changed forms; its notes come first."""
         return replace(self, notes=(*report.notes, *self.notes), proposals=report.proposals)
 
     @cached_property

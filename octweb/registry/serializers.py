@@ -340,7 +340,7 @@ class SentBackSerializer(serializers.Serializer):
 class ReviewPageSerializer(ReviewStateSerializer):
     """What a reviewer reads besides the model."""
 
-    purpose = serializers.CharField(help_text="why approval is asked for; it stays whatever was answered later")
+    purpose = serializers.CharField(help_text="why the owner asks for approval; later answers do not replace it")
     sent_back = SentBackSerializer(many=True)
     checklist = ChecklistItemSerializer(many=True)
     open = serializers.IntegerField(help_text="items of the checklist that are open; an approval then needs a reason")

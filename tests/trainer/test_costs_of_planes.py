@@ -167,8 +167,15 @@ def test_each_bivariate_split_is_the_best_of_its_copies(measure, count, tmp_path
         at = result.tree.apply(problem.searched.matrix)
         for node in result.tree.branches:
             here = np.isin(at, leaves_below(result.tree, node.id))
-            X, y, w = problem.searched.matrix[here], problem.searched.y[here], problem.searched.weights[here]
-            best = float(all_lines.best_value(X, y, len(labels.classes), measure=measure, weight=w))
+            searched = problem.searched
+            lines = all_lines.best_value(
+                searched.matrix[here],
+                searched.y[here],
+                len(labels.classes),
+                measure=measure,
+                weight=searched.weights[here],
+            )
+            best = float(lines)
             assert node.split_proved, seed
             assert node.impurity == pytest.approx(unit * best, abs=1e-7), seed
         assert verdict(checked(result, table, labels, tmp_path)) in ("proved", "recounted"), seed

@@ -59,7 +59,7 @@ class ParsedRows:
 
 @dataclass(frozen=True)
 class _Seen:
-    """What is said of the cells of categories."""
+    """Gathered while cells of categories are read: notes on unknown words, and counts of other spellings by column."""
 
     notes: list[Note] = field(default_factory=list)
     respelled: Counter[str] = field(default_factory=Counter)

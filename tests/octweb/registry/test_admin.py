@@ -102,7 +102,7 @@ def test_nothing_is_edited_or_deleted_and_only_staff_come_in(admin, client, mode
 
 
 def test_approving_asks_for_a_note_against_open_points(client, staff, model):
-    """A model that came back and was asked for again without words has an open point."""
+    """An owner who asks again without an answer leaves an open point."""
     actions.ask_for_approval(model, by=model.owner)
     actions.ask_back(model, by=staff, reason="Whose rows?")
     actions.ask_for_approval(model, by=model.owner)

@@ -163,7 +163,7 @@ def test_the_purpose_stays_after_the_owner_answered(client, client_of, register,
     assert states(model)["questions"] == "holds"
     client.force_login(staff)
     text = client.get(f"/models/{model.pk}/review/").content.decode()
-    box = text.split("Why approval is asked for")[1].split("</section>")[0]
+    box = text.split("Why the owner asks for approval")[1].split("</section>")[0]
     assert box.index("For triage at night.") < box.index("Whose rows are these?") < box.index("Of ward 3.")
     record = client_of(staff).get(f"/api/v1/models/{model.pk}/review/").json()
     assert record["purpose"] == "For triage at night."

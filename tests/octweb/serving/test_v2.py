@@ -220,7 +220,7 @@ def test_300_damaged_binary_bodies_never_break_the_server(client_of, approved, o
 
 @pytest.mark.django_db(transaction=True)
 def test_tritons_client_in_all_four_combinations(live_server, approved, owner):
-    http = pytest.importorskip("tritonclient.http")
+    http = pytest.importorskip("tritonclient.http", reason="tritonclient is missing; requirements-test.txt brings it")
     from tritonclient.utils import InferenceServerException
 
     _, secret = create_token(owner=owner)

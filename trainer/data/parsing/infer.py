@@ -162,7 +162,7 @@ class StrayWords(NamedTuple):
 
 
 def stray_words(cells: Cells) -> StrayWords | None:
-    """Return the words in a column of which more than half of the values are numbers; None if it has no words or fewer numbers."""
+    """Return the words of a column whose values are mostly numbers; None if it has no words, or numbers are not the majority."""
     values = ~cells.missing
     numeric = (cells.numbers | cells.infinite) & values
     strange = np.flatnonzero(values & ~numeric)

@@ -26,7 +26,7 @@ SLACK = float(TOLERANCE)
 
 
 def splits(model: dict[str, Any], rows: ModelTable, counts: Counts, unit: float = 1.0) -> list[Finding]:
-    """The lines on impurities and on splits that are said to be proved; a unit of weight counts as `unit` rows."""
+    """Return the findings on impurities and on splits that claim a proof; a unit of weight counts as `unit` rows."""
     certificate = model["certificate"]
     found = branches(model["nodes"])
     named = [v for v in found if v.get("impurity") is not None]

@@ -1,8 +1,8 @@
 """Exact search with a large limit of depth: depths in turn, beside a search without a limit that bounds all of them.
 
 Two searches take turns over one table of bounds. One proves the best tree of depth 6, 7, … in turn. The other has no limit of depth,
-so its lower bound holds for every limit, and its trees count from the limit on that admits them. Neither depends on the limit that
-was asked for, which only says when to stop. So a larger limit has found, at every moment, a tree at least as good.
+so its lower bound holds for every limit, and its trees count from the limit on that admits them. Neither depends on the requested
+limit, which only says when to stop. So a larger limit has found, at every moment, a tree at least as good.
 """
 
 from __future__ import annotations
