@@ -24,7 +24,7 @@ from trainer.tree.numbers import THIN, number_text, points_text
 CHANCE = 0.05  # a difference with a larger p-value may be chance
 LEARNED_NOISE = 0.03  # largest lead of training accuracy over unseen accuracy without a warning
 
-# how "Proved optimal" and a doubt about the tree fit together
+# how a proof and a doubt about the tree fit together
 PROOF_WORDS = "The proof is about its training rows, not about new ones."
 
 Kind = Literal["unknown", "constant", "worse", "other_aim", "chance", "single", "noise", "open", "good"]

@@ -474,9 +474,10 @@ def apply_policy(table: Table, policy: Any) -> tuple[Table, np.ndarray]:
 
     Raises ValueError for an unknown policy or column, for an empty cell that is refused, and if no row is left.
     """
-    by_column = policy if isinstance(policy, Mapping) else dict.fromkeys(table.names, policy)
-    if unknown := [str(name) for name in by_column if str(name) not in table.names]:
-        raise ValueError(f"missing: there is no column '{unknown[0]}'. The columns are: {list_names(table.names)}.")
+    names = dict.fromkeys(table.names)
+    by_column = policy if isinstance(policy, Mapping) else dict.fromkeys(names, policy)
+    if unknown := [str(name) for name in by_column if str(name) not in names]:
+        raise ValueError(f"missing: there is no column '{unknown[0]}'. The columns are: {list_names(list(names))}.")
     chosen = {str(name): str(word) for name, word in by_column.items()}
     if wrong := [word for word in chosen.values() if word not in ("learn", "drop", "refuse")]:
         raise ValueError(f"missing: '{wrong[0][:40]}' is not {MISSING_ALLOWED}.")
