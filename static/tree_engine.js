@@ -56,7 +56,12 @@ const TreeEngine = (() => {
       return { value: null, why: `'${word}' is a whole number beyond 2^53, which would be rounded` };
     if (column.kind === "binary" && value !== 0 && value !== 1)
       return { value, note: `'${word}' is neither 0 nor 1 in '${column.name}', as in the training rows; it is compared as a number.` };
-    return { value: value === 0 ? 0 : value };
+    return outside(column, value) ? { value, note: `A value of '${column.name}' lies outside the training range, ${column.range.map((end) => write(column, end)).join(" to ")}.` } : { value: value === 0 ? 0 : value };
+  }
+
+  // whether a number lies outside the training range and is no code; the range of a tree without training figures is not known
+  function outside(column, value) {
+    return column.range !== undefined && (value < column.range[0] || value > column.range[1]) && !column.codes?.includes(value);
   }
 
   // the value as people write it

@@ -19,6 +19,7 @@ from trainer.errors import ParameterError, TrainerError
 from trainer.explain.least import COLUMNS, ORDERS
 from trainer.explain.permission import Permission, permissions
 from trainer.explain.statistics import priced, statistics_of_model
+from trainer.prediction.form_report import outside_notes
 from trainer.table import MISSING_CATEGORY, ColumnKind, MissingPolicy
 from trainer.tree.numbers import label
 
@@ -107,8 +108,9 @@ def _typed(scene: ModelScene, values: dict[str, Any], wishes: dict[str, Any], ti
     except TrainerError as error:
         words = str(error).removeprefix("rows[0]: ")
         return DecisionRequest(title=title, row=None, values=values, trouble=words, **wishes)
-    notes = tuple(str(note).removeprefix("rows[0]: ") for note in parsed.notes)
-    return DecisionRequest(title=title, row=parsed.matrix[0], values=values, notes=notes, **wishes)
+    notes = [str(note).removeprefix("rows[0]: ") for note in parsed.notes]
+    notes += outside_notes(tree, parsed.matrix)
+    return DecisionRequest(title=title, row=parsed.matrix[0], values=values, notes=tuple(notes), **wishes)
 
 
 def record(scene: ModelScene, row: FloatArray) -> dict[str, Any]:

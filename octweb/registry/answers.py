@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,8 @@ from octweb.registry.bodies import ARROW_FILE, ARROW_STREAM, CSV
 from octweb.registry.models import TreeModel
 from octweb.registry.predicting import MISSING, OUTSIDE, UNSEEN, Predictions
 from octweb.registry.retired import retired_headers
-from trainer.data.reader import empty_cell_notes, outside_words
+from trainer.data.reader import empty_cell_notes
+from trainer.prediction.form_report import outside_notes
 from trainer.prediction.output_file import CsvWriter, Piece
 
 MAX_HEADER = 1_000  # characters of notes
@@ -76,9 +76,7 @@ def mark_notes(found: Predictions) -> list[str]:
     """Count the answers that rest on unusual cells, for answers that have no place for it in each row."""
     columns = {name for mark in found.marks for name in mark.get(UNSEEN, ())}
     notes = empty_cell_notes(sum(MISSING in mark for mark in found.marks), found.unseen, columns)
-    outside = Counter(name for mark in found.marks for name in mark.get(OUTSIDE, ()))
-    schema = {own.name: own for own in found.tree.schema}
-    return [*notes, *(outside_words(schema[name], cells) for name, cells in outside.items())]
+    return [*notes, *outside_notes(found.tree, found.matrix)]
 
 
 def _arrow(found: Predictions) -> bytes:

@@ -65,8 +65,8 @@ def describe_columns(tree: Tree, matrix: FloatArray) -> Tree:
     Returns
     -------
     Tree
-        The same tree. Its numeric columns with a value have `decimals`, `change_unit` and `range`. The range is rounded
-        outward to a tenth of the unit, so none of them has to be a value of a row.
+        The same tree. Its numeric columns with a value have `decimals`, `change_unit` and `range`. The range is that of the
+        numbers that are no codes, rounded outward to a tenth of the unit, so none of them has to be a value of a row.
     """
     return replace(tree, schema=describe_schema(tree.schema, matrix))
 
@@ -75,15 +75,19 @@ def describe_schema(schema: Sequence[ColumnSchema], matrix: FloatArray) -> tuple
     """Return the columns as `describe_columns` writes them into a tree."""
     known = statistics(schema, matrix)
     columns = zip(schema, known, _columns_of(matrix), strict=True)
-    return tuple(c if np.isnan(values).all() else _describe(c, s) for c, s, values in columns)
+    return tuple(c if np.isnan(values).all() else _describe(c, s, values) for c, s, values in columns)
 
 
-def _describe(column: ColumnSchema, known: ColumnStatistics) -> ColumnSchema:
+def _describe(column: ColumnSchema, known: ColumnStatistics, values: FloatArray) -> ColumnSchema:
     if column.kind is ColumnKind.CATEGORICAL:
         return column
     decimals = CONTINUOUS if known.decimals is None else known.decimals
     unit = rounded_unit(known.scale)
-    ends = (_outward(known.low, unit, ROUND_FLOOR), _outward(known.high, unit, ROUND_CEILING))
+    low, high = known.low, known.high
+    if column.special:
+        sizes = values[np.isfinite(values) & ~np.isin(values, column.special)]
+        low, high = (float(sizes.min()), float(sizes.max())) if len(sizes) else (low, high)
+    ends = (_outward(low, unit, ROUND_FLOOR), _outward(high, unit, ROUND_CEILING))
     return replace(column, decimals=decimals, change_unit=unit, range=ends)
 
 

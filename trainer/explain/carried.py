@@ -117,6 +117,10 @@ def _column(
     else:
         record["empty"] = answers_empty
         record |= {"decimals": known.decimals, "scale": known.scale if rows else column.change_unit or 1.0}
+        if rows and column.range is not None:
+            record["range"] = list(column.range)
+            if column.special:
+                record["codes"] = list(column.special)
     return record
 
 

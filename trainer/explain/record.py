@@ -6,6 +6,8 @@ import itertools
 import math
 from typing import Any
 
+import numpy as np
+
 from trainer.dtypes import FloatArray
 from trainer.explain.flip import Flip, Flipper, FlipResult
 from trainer.explain.region import Sum
@@ -22,6 +24,7 @@ def explained(flipper: Flipper, row: FloatArray, number: int, wanted: int | None
     `distance` of a step of the path is from the value to the threshold in the column's unit, `deviations` the same in standard
     deviations of the training rows; None for categories. `empty` lists the columns whose empty cells decide the step, and
     `empty_seen` says whether training rows show where they go; `filled` has the numbers that a sum reads in place of empty cells.
+    `out_of_range` lists the asked columns whose value lies outside the training range; it is absent where there is none.
     """
     tree = flipper.tree
     found = flipper.find(row, wanted)
@@ -35,6 +38,9 @@ def explained(flipper: Flipper, row: FloatArray, number: int, wanted: int | None
             "probabilities": dict(zip(tree.classes, shares, strict=True)),
             "path": path(flipper, row, leaf),
         }
+        outside = tree.outside(row.reshape(1, -1))[0]
+        if outside.any():
+            head["out_of_range"] = [tree.schema[tree.used_columns[k]].name for k in np.flatnonzero(outside)]
     return head | _flips(flipper, row, found, head["leaf"])
 
 

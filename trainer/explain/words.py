@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from trainer.errors import list_names
 from trainer.tree.describe import empty_text
 from trainer.tree.numbers import column_number, in_list, label, number_text
 
@@ -13,6 +14,8 @@ def words_of(record: Mapping[str, Any]) -> list[str]:
     """Lines of text for a record of `trainer.explain.record.explained`."""
     lines = [f"Row {record['row']}: {record['label'] if record['label'] is not None else 'no answer'}"]
     lines += [f"  {step_text(step)}" for step in record["path"]]
+    if outside := record.get("out_of_range"):
+        lines.append(f"  outside the training range: {list_names(outside)}")
     if record["flip"] is None:
         return [*lines, f"  {record['no_flip']}"]
     lines.append(f"  The smallest change: {flip_text(record['flip'])}")

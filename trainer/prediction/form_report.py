@@ -13,13 +13,15 @@ from typing import NamedTuple
 import numpy as np
 
 from trainer.data.changed_form import ChangedForm, WatchedColumn, propose_factor, propose_words
-from trainer.data.reader import UNKNOWN_CODE
+from trainer.data.reader import UNKNOWN_CODE, outside_words
 from trainer.dtypes import BoolArray, FloatArray
 from trainer.table import ColumnKind, ColumnSchema, UnknownPolicy
 from trainer.tree.nodes import Tree
+from trainer.tree.numbers import column_number
 
 FEWEST_ROWS = 20  # rows of a call below which its columns are not judged
 EXAMPLES = 3  # unknown categories that a warning names
+FAR = 0.25  # widths of the training range beyond which a number outside of it is worth a warning
 ANSWERED_NO = "Every question about it is answered with no."
 
 WordCounts = Mapping[str, Mapping[str, int]]  # by column the unknown words, and how many cells have each
@@ -44,6 +46,12 @@ def respelled_words(column: str, cells: int) -> str:
     return f"Column '{column}': {have} another spelling of a category and {'counts' if cells == 1 else 'count'} as it."
 
 
+def outside_notes(tree: Tree, matrix: FloatArray) -> list[str]:
+    """Say of each column that the tree asks how many cells of `matrix`, float64 (n, columns), lie outside its training range."""
+    cells = zip(tree.used_columns, tree.outside(matrix).sum(axis=0).tolist(), strict=True)
+    return [outside_words(tree.schema[j], n) for j, n in cells if n]
+
+
 def unknown_cells_words(column: str, words: Mapping[str, int], cells: int) -> str:
     """Say how many of the `cells` of a column have an unknown category, with examples."""
     examples = ", ".join(repr(word[:40]) for word in list(words)[:EXAMPLES])
@@ -58,21 +66,41 @@ def warning_sentences(
 ) -> list[str]:
     """Return one sentence or more for each column that a caller in Python is warned of.
 
-    These are columns with unknown categories, unless `schema` says 'branch', those whose values changed their form, and columns of 0
-    and 1 with other numbers that the tree asks.
+    These are columns with unknown categories, unless `schema` says 'branch', those whose values changed their form, and of those that
+    the tree asks columns of 0 and 1 with other numbers, and columns with numbers far outside of the training range. A number just
+    outside is none: each fold of a cross-validation has some.
     """
     proposals = {own.column: own for own in report.proposals}
     found = []
     for j, own in enumerate(schema):
         proposal = proposals.get(own.name)
         if own.name not in unknown:
-            found += [] if proposal is None else [proposal.sentence]
-            if own.kind is ColumnKind.BINARY and j in tree.used_columns:
-                found += _other_than_binary(own.name, matrix[:, j])
+            if proposal is not None:
+                found.append(proposal.sentence)
+            elif j in tree.used_columns:
+                found += _strange_numbers(tree.schema[j], matrix[:, j])
         elif own.unknown is not UnknownPolicy.BRANCH:
             text = f"{unknown_cells_words(own.name, unknown[own.name], len(matrix))} {ANSWERED_NO}"
             found.append(text if proposal is None else f"{text} {proposal.guess}")
     return found
+
+
+def _strange_numbers(column: ColumnSchema, values: FloatArray) -> list[str]:
+    if column.kind is ColumnKind.BINARY:
+        return _other_than_binary(column.name, values)
+    return _far_outside(column, values) if column.kind is ColumnKind.NUMERIC and column.range is not None else []
+
+
+def _far_outside(column: ColumnSchema, values: FloatArray) -> list[str]:
+    assert column.range is not None
+    low, high = column.range
+    beyond = np.fmax(low - values, values - high)  # NaN for an empty cell
+    if column.special:
+        beyond[np.isin(values, column.special)] = np.nan
+    if not (beyond > FAR * (high - low)).any():
+        return []
+    farthest = column_number(column.name, float(values[np.nanargmax(beyond)]))
+    return [f"{outside_words(column, int((beyond > 0).sum())).rstrip('.')}; the farthest is {farthest}."]
 
 
 def _other_than_binary(column: str, values: FloatArray) -> list[str]:

@@ -109,11 +109,12 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         problem, settings, counted = self._problem(X, y, sample_weight, costs, groups)
         with watched(self._method.id, limits_of(settings)) as monitor:
             problem, settings, size = settle_size(self._method, problem, settings, monitor)
-            self.tree_, certificate, solution = run_fit(self._method, problem, settings, monitor)
+            tree, certificate, solution = run_fit(self._method, problem, settings, monitor)
         self.sizes_ = size.get("tried", [])
         self.certificate_ = certificate if counted is None else replace(certificate, weight_error=counted.error)
-        fitted = fitted_file(self._method, self.tree_, problem, settings, weighted=counted is not None)
+        fitted = fitted_file(self._method, tree, problem, settings, weighted=counted is not None)
         self._fitted = replace(fitted, sizes=size or None)
+        self.tree_ = fitted.tree  # its columns have their training range
         self._search = FitRecord(method=self._method, problem=problem, settings=settings, solution=solution)
         if message := limit_warning(self.certificate_, limits_of(settings)):
             warnings.warn(message, ConvergenceWarning, stacklevel=2)
@@ -347,7 +348,7 @@ class TreeClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         rows = read_rows(self, X, self.tree_.schema)
         refuse_empty(rows.matrix, self.tree_)
-        warn_of_changed_forms(self, X, rows, self._fitted.tree)  # its columns have their training range
+        warn_of_changed_forms(self, X, rows, self.tree_)
         return rows.matrix
 
     def __sklearn_tags__(self) -> Any:

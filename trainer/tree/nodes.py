@@ -192,13 +192,13 @@ class Tree:
             For `empty`, `unknown`, `below` and `above` (the training range) the cells by column name; what is 0 is absent.
         """
         cells = X[:, self.used_columns]
-        low, high = self._ranges
+        below, above = self._beyond(cells)
         categorical = np.array([self.schema[j].kind is ColumnKind.CATEGORICAL for j in self.used_columns], bool)
         kinds = {
             "empty": self._empty_used(cells),
             "unknown": categorical & (cells < 0),
-            "below": cells < low,
-            "above": cells > high,
+            "below": below,
+            "above": above,
         }
         names = [self.schema[j].name for j in self.used_columns]
         return {
@@ -215,10 +215,20 @@ class Tree:
 
     def outside(self, X: FloatArray) -> BoolArray:
         """Boolean (n, used columns): the cells outside the training range of a column that some question asks."""
-        low, high = self._ranges
-        cells = X[:, self.used_columns]
-        found: BoolArray = (cells < low) | (cells > high)
+        below, above = self._beyond(X[:, self.used_columns])
+        found: BoolArray = below | above
         return found
+
+    def _beyond(self, cells: FloatArray) -> tuple[BoolArray, BoolArray]:
+        """Two boolean arrays like `cells`, those of the used columns: below, and above the training range; a code is neither."""
+        low, high = self._ranges
+        below, above = cells < low, cells > high
+        for k, j in enumerate(self.used_columns):
+            if self.schema[j].special:
+                sizes = ~np.isin(cells[:, k], self.schema[j].special)
+                below[:, k] &= sizes
+                above[:, k] &= sizes
+        return below, above
 
     def empty_cells(self, X: FloatArray) -> BoolArray:
         """Boolean (n, columns): the empty cells of each row in the columns that its path asks."""

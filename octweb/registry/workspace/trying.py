@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from octweb.registry import marks, page, units
+from octweb.registry.answers import mark_notes
 from octweb.registry.predicting import Predictions, predict_plain
 from octweb.registry.workspace.scene import ModelScene
 from trainer.errors import TrainerError
@@ -35,7 +36,7 @@ def try_it(scene: ModelScene, example: dict[str, Any]) -> dict[str, Any]:
     except TrainerError as error:
         words = str(error).removeprefix("rows[0]: ")
         return {"fields": fields, "try_walk": None, "try_trouble": words, "notes": []}
-    notes = [note.removeprefix("rows[0]: ") for note in found.notes]
+    notes = [note.removeprefix("rows[0]: ") for note in found.notes] + mark_notes(found)
     walk = page.walk(scene.model, found.matrix[0], title="this row", values=record)
     return {"fields": fields, "try_walk": walk, "try_trouble": "", "notes": notes, "flips": _flips(scene, found)}
 

@@ -137,6 +137,23 @@ def test_other_number_in_a_binary_column_is_compared():
     assert ["neither 0 nor 1" in "".join(own["notes"]) for own in found] == [True, True, False]
 
 
+def test_numbers_outside_the_training_range_are_those_of_the_server():
+    """A code is no size; without training figures nobody learns the range."""
+    rows = np.append(np.linspace(-9, 94, 40), -99.0)[:, None]
+    schema = (ColumnSchema(name="score", kind=ColumnKind.NUMERIC, special=(-99.0, -98.0)),)
+    draft = DraftBranch(split=Threshold(feature=0, threshold=50.0), left=DraftLeaf(label=0), right=DraftLeaf(label=1))
+    labels = (rows[:, 0] > 50).astype(np.int32)
+    tree = describe_columns(grow(draft, rows, labels, schema=schema, classes=("no", "yes")), rows)
+    words = ["140", "-55", "-99", "-98", "-9", "94", "94.5", "20"]
+    data = [tree_data(tree, statistics_of_tree(tree)), tree_data(tree, statistics_of_tree(tree), rows=False)]
+    found, hidden = in_node(f"return {json.dumps(words)}.map((w) => E.read(one.columns[0], w).note ?? '')", data)
+    outside = tree.outside(np.array([[float(word)] for word in words]))[:, 0]
+    assert [
+        note == "A value of 'score' lies outside the training range, −10 to 94." for note in found
+    ] == outside.tolist()
+    assert not any(hidden)
+
+
 @pytest.mark.parametrize("holes", [False, True], ids=["full rows", "empty cells"])
 @pytest.mark.parametrize("sums", [False, True], ids=["one column", "weighted sums"])
 def test_flips_are_those_of_the_server(sums, holes, count):

@@ -15,6 +15,7 @@ from octweb.registry import actions
 from octweb.registry.bodies import ARROW_STREAM
 from trainer import ExactTreeClassifier
 from trainer.data.column_statistics import describe_columns
+from trainer.explain.words import words_of
 from trainer.prediction.mlflow_flavour import TreePredictor
 from trainer.prediction.predict_file import predict_file
 from trainer.table import ColumnKind, ColumnSchema
@@ -232,3 +233,64 @@ def test_other_number_in_a_binary_column_is_one_answer(client_of, owner, flagged
     names: dict = {}
     exec(to_python(file.tree), names)
     assert [names["predict"]({**row, "flag": float(row["flag"])}) for row in rows] == labels
+
+
+@pytest.fixture
+def scored(register, owner, staff):
+    """A served model that asks a score from -9 to 94, where -99 is a code, and its file."""
+    rows = np.append(np.linspace(-9, 94, 40), -99.0)[:, None]
+    schema = (ColumnSchema(name="score", kind=ColumnKind.NUMERIC, special=(-99.0, -98.0)),)
+    draft = DraftBranch(split=Threshold(feature=0, threshold=50.0), left=DraftLeaf(label=0), right=DraftLeaf(label=1))
+    labels = (rows[:, 0] > 50).astype(np.int32)
+    tree = describe_columns(grow(draft, rows, labels, schema=schema, classes=("no", "yes")), rows)
+    file = ModelFile(tree=tree, target="class", name="Scores")
+    model = register(document=file.to_json(), title="Scores", name="scores")
+    actions.ask_for_approval(model, by=owner)
+    return actions.approve(model, by=staff, reason="Tested."), file
+
+
+OUTSIDE = "Column 'score': 3 values lie outside the training range, −10 to 94"
+
+
+def test_number_outside_the_range_is_noted_at_every_door(client, client_of, owner, scored, tmp_path):
+    """Also in the explanation of a row and on its page; a code, also one that no training row had, is no size."""
+    model, file = scored
+    api = client_of(owner)
+    client.force_login(owner)
+    values = [140.0, -55.0, 1e9, 20.0, -99.0, -98.0, -9.0, 94.0]
+    rows = [{"score": value} for value in values]
+    marked = [["score"]] * 3 + [None] * 5
+    answer = api.post(f"/api/v1/models/{model.pk}/predict/", {"rows": rows}, format="json").json()["predictions"]
+    assert [own.get("out_of_range") for own in answer] == marked
+    text = pd.DataFrame(rows).to_csv(index=False)
+    assert f"{OUTSIDE}." in json.loads(
+        api.post(f"/api/v1/models/{model.pk}/predict/", text, content_type="text/csv")["Octweb-Notes"]
+    )
+    inputs = [{"name": "score", "datatype": "FP64", "shape": [len(values)], "data": values}]
+    assert (
+        OUTSIDE in api.post("/v2/models/scores/infer", {"inputs": inputs}, format="json").json()["parameters"]["notes"]
+    )
+    answer = api.post("/invocations?model=scores", {"dataframe_records": rows}, format="json")
+    assert f"{OUTSIDE}." in json.loads(answer["Octweb-Notes"])
+    answer = api.post(f"/api/v1/models/{model.pk}/explain/", {"rows": rows}, format="json").json()
+    assert [own.get("out_of_range") for own in answer["explanations"]] == marked
+    assert "  outside the training range: score" in words_of(answer["explanations"][0])
+    one = "Column 'score': 1 value lies outside the training range, −10 to 94."
+    page = client.post(f"/models/{model.pk}/decision/", {"typed": "1", "try-0": "140", "format": "json"})
+    assert one in page.json()["notes"]
+    (tmp_path / "rows.csv").write_text(text, encoding="utf-8")
+    assert predict_file(file, tmp_path / "rows.csv", tmp_path / "out.csv").out_of_range == {"score": 3}
+    with pytest.warns(UserWarning, match=f"{OUTSIDE}; the farthest is 1,000,000,000."):
+        TreePredictor(file).predict(rows)
+
+
+@pytest.mark.parametrize(("value", "warned"), [(119.0, False), (121.0, True), (-35.0, False), (-37.0, True)])
+def test_estimator_warns_of_numbers_far_outside_only(value, warned):
+    """The range, −10 to 94, is 104 wide: a quarter of it beyond is far. All cells outside are told by the tree."""
+    X = np.linspace(-9, 94, 40)[:, None]
+    classifier = ExactTreeClassifier(depth=1).fit(X, X[:, 0] > 50)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        classifier.predict([[value], [20.0]])
+    assert ["the farthest is" in str(own.message) for own in said] == [True] * warned
+    assert classifier.tree_.outside(np.array([[value], [20.0]])).tolist() == [[True], [False]]

@@ -140,7 +140,8 @@ def test_estimator_warns_of_another_unit():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         classifier.predict(X)
-        classifier.predict(X[:5] * 1000)  # too few to tell
+    with pytest.warns(UserWarning, match="5 values lie outside"):
+        classifier.predict(X[:5] * 1000)  # too few to tell the unit
     with pytest.warns(UserWarning, match="divided by 1000 they would fit"):
         classifier.predict(X * 1000)
 

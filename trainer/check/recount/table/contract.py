@@ -65,14 +65,21 @@ def _column_trouble(column: dict[str, Any], own: Any, values: np.ndarray) -> str
         return f"'{str(policy)[:40]}' is no policy for its unknown values."
     if "range" not in own:
         return ""
-    expected = None if column["kind"] == "categorical" else _range(column, values)
-    if expected is None or own["range"] != expected:
+    expected = None if column["kind"] == "categorical" else _range(column, _sizes(column, values))
+    earlier = expected if column["kind"] == "categorical" else _range(column, values)  # with the codes
+    if expected is None or own["range"] not in (expected, earlier):
         return f"it states the range {str(own['range'])[:80]}; the training rows give {expected}."
     return ""
 
 
+def _sizes(column: dict[str, Any], values: np.ndarray) -> np.ndarray:
+    """Return the values that are no codes; all where there are only codes."""
+    sizes = values[~np.isin(values, column.get("special", []))]
+    return sizes if np.isfinite(sizes).any() else values
+
+
 def _range(column: dict[str, Any], values: np.ndarray) -> list[float] | None:
-    """Return smallest and largest training value, rounded outward to a tenth of the unit of change."""
+    """Return smallest and largest value, rounded outward to a tenth of the unit of change."""
     finite = values[np.isfinite(values)]
     if not len(finite) or not column.get("change_unit"):
         return None
