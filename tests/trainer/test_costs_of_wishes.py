@@ -11,10 +11,8 @@ from tests.trainer.check.recount.test_costs import write_table
 from tests.trainer.test_costs import has_choice, random_case, text_of, weighted_costs
 from trainer.certificate import Status
 from trainer.check.recount import verdict, verify
-from trainer.errors import ParameterError
 from trainer.registry import editable_ids
 from trainer.training.run import TrainRequest, save
-from trainer.workbench.good_trees import GoodRequest
 from trainer.workbench.requests import WorkbenchSession
 
 # so that each method asks all thresholds of a small table
@@ -120,9 +118,3 @@ def test_wishes_with_costs_count_leaves_and_smallest_leaf(count):
         if least is not None:
             stated = session.result(found, monitor).model.certificate["costs"]
             assert stated["least"] == pytest.approx(float(least), abs=1e-9), seed
-
-
-def test_good_trees_refuse_costs():
-    session = session_of("exact", random_case(0), depth=2)
-    with pytest.raises(ParameterError, match="good trees are counted by their errors"):
-        session.good_trees(GoodRequest(slack_rows="1"), session.monitor())

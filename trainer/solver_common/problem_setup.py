@@ -31,16 +31,18 @@ def pose(
     weights: CountArray | None = None,
     start: Tree | None = None,
     given_costs: FloatArray | None = None,
+    even: bool = False,
 ) -> Problem:
     """The problem that the settings make of the rows; `weights` int64 (rows,); without them those of the table count.
 
-    `given_costs`, float64 (rows, classes), are the costs of each row where each has its own. `start` is a tree to begin with, matched by the names of columns and classes. Raises ParameterError if classes cannot be
+    `given_costs`, float64 (rows, classes), are the costs of each row where each has its own. `even`: copies of rows weigh as much as
+    `RowCosts.even` says, so that weights count rows. `start` is a tree to begin with, matched by the names of columns and classes. Raises ParameterError if classes cannot be
     weighted as asked, costs do not fit the rows, or the start does not fit, and DataError if there are no rows.
     """
     if weights is None and table.weights is not None:
         weights = table.weights.values
         check_weights(table.weights, settings)
-    costs = costs_of(table, labels, settings, weights=weights, given=given_costs)
+    costs = costs_of(table, labels, settings, weights=weights, given=given_costs, even=even)
     if costs is not None and not costs.copies.any():
         raise ParameterError({"costs": "all answers cost the same in every row, so there is nothing to learn."})
     weighted = class_weighted(settings, labels, weights)
@@ -72,6 +74,7 @@ def costs_of(
     *,
     weights: CountArray | None = None,
     given: FloatArray | None = None,
+    even: bool = False,
 ) -> RowCosts | None:
     """Return what each answer costs in each row, as the settings say, or as `given`; None without costs.
 
@@ -80,7 +83,7 @@ def costs_of(
     costs = read_costs(settings, setting_names(table, labels))
     if weights is None and table.weights is not None:
         weights = table.weights.values
-    even = int(settings.get("min_leaf") or 1) > 1 or bool(settings.get("column_price"))
+    even = even or int(settings.get("min_leaf") or 1) > 1 or bool(settings.get("column_price"))
     return None if costs is None else row_costs(costs, table, labels.codes, weights, given, even=even)
 
 

@@ -7,6 +7,10 @@ from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
+import numpy as np
+
+from trainer.data.problem import Problem
+from trainer.dtypes import CountArray
 from trainer.editing.space import SearchStopped
 from trainer.families.exact.rashomon.chosen import RATES, GoodTreeFilter
 from trainer.families.exact.rashomon.good import GoodTrees
@@ -26,8 +30,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class GoodRequest:
-    """Which good trees are requested: `slack` or `slack_rows`, decimals as written, filters, how many trees are listed and
+    """Which good trees are requested: `slack`, `slack_rows` or `slack_cost`, decimals as written, filters, how many trees are listed and
     drawn, and how many rows on which they disagree are listed.
+
+    `slack_cost` is in the unit of the costs, and takes the place of `slack_rows` where answers have costs.
 
     `difference`: how much the shares of rows with the answer `favoured` may differ between the values of the column `groups`, among
     all rows or, with the `rate` opportunity, among the rows of that class. `agree_rows`: "all" or lines of the file (rows of a Parquet
@@ -36,7 +42,8 @@ class GoodRequest:
     """
 
     slack: str | None = None
-    slack_rows: str | None = None
+    slack_rows: str | Fraction | None = None
+    slack_cost: str | None = None
     must: Sequence[str] = ()
     without: Sequence[str] = ()
     max_leaves: int | None = None
@@ -95,14 +102,18 @@ def with_filters(request: GoodRequest, filters: Sequence[Filter]) -> GoodRequest
 
 
 class GoodRecord:
-    """The record of good trees, part by part; what was stopped is None and named in the status."""
+    """The record of good trees, part by part; what was stopped is None and named in the status.
 
-    def __init__(self, bench: Workbench, good: GoodTrees, request: GoodRequest, *, seed: int) -> None:
+    `problem` has the rows. The bench has their copies if answers have costs, and those of each row weigh the same together.
+    """
+
+    def __init__(self, bench: Workbench, good: GoodTrees, request: GoodRequest, *, seed: int, problem: Problem) -> None:
         self.bench = bench
         self.good = good
         self.request = request
         self.seed = seed
-        self.problem = bench.problem
+        self.problem = problem
+        self.searched = bench.problem
         self.Q = bench.space.instance.Q
         self.left: list[str] = []
         self.differ: list[list[int]] = []
@@ -117,6 +128,7 @@ class GoodRecord:
             "answers_complete": False,
             "optimum": self._objective(good.least),
             "limit": self._objective(good.limit),
+            **self._costs(),
             "first_questions": self._part("first_questions", self._first),
             "first_columns": self._part("first_columns", self._first_columns),
             "tolerance": self._part("tolerance", self._tolerance),
@@ -175,7 +187,19 @@ class GoodRecord:
         }
 
     def _objective(self, cost: int) -> float:
-        return float(1 - Fraction(cost, self.Q) / self.problem.n)
+        return float(1 - Fraction(cost, self.Q) / self.searched.n)
+
+    def _costs(self) -> dict[str, Any]:
+        """The least cost, and the highest that counts, with the price of the leaves, in the unit of the costs."""
+        costs = self.problem.costs
+        if costs is None:
+            return {}
+        ends = {"optimum_cost": self.good.least, "limit_cost": self.good.limit}
+        found: dict[str, Any] = {
+            name: costs.in_unit(costs.cost_of(1 - Fraction(cost, self.Q) / self.searched.n))
+            for name, cost in ends.items()
+        }
+        return found | {"cost_unit": costs.matrix.unit, "rounding_error": costs.error}
 
     def _first_columns(self) -> list[dict[str, Any]]:
         """By the column of the first question how many trees there are, and what they ask then on each side; "" where that is a leaf."""
@@ -192,10 +216,10 @@ class GoodRecord:
     def _tolerance(self) -> list[list[float | int]]:
         """Shares of the least cost above it, and how many trees are within each; at most MOST_STEPS of them, and the last."""
         numbers = self.good.numbers()
-        least = self.good.least
+        least = self.good.least + rows_beyond(self.problem) * self.Q
         kept = numbers[:: max(1, len(numbers) // MOST_STEPS)]
         kept += numbers[-1:] if numbers and kept[-1] != numbers[-1] else []
-        return [[float(Fraction(cost - least, least)) if least else 0.0, number] for cost, number in kept]
+        return [[float((cost - self.good.least) / least) if least else 0.0, number] for cost, number in kept]
 
     def _funnel(self, filters: list[Filter], monitor: Monitor) -> list[dict[str, Any]]:
         """How many trees are left after each filter, one after the other, and before the first."""
@@ -205,15 +229,16 @@ class GoodRecord:
                 number = self.good.count
             else:
                 number = self.bench.good_trees(
-                    slack=self.request.slack, slack_rows=self.request.slack_rows, time_limit=monitor.remaining(),
-                    stop=monitor.stopped, **choice_of(with_filters(self.request, filters[:k]), None, None),
+                    slack=self.request.slack, slack_rows=self.request.slack_rows, beyond=rows_beyond(self.problem),
+                    time_limit=monitor.remaining(), stop=monitor.stopped,
+                    **choice_of(with_filters(self.request, filters[:k]), None, None),
                 ).count  # fmt: skip
             filter_, value = filters[k - 1] if k else (None, None)
             found.append({"filter": filter_, "value": value, "count": number})
         return found
 
     def _columns(self) -> dict[str, dict[str, Any]]:
-        n, (lo, hi) = self.problem.n, self.good.asked
+        n, (lo, hi) = self.searched.n, self.good.asked
         return {
             name: {
                 "trees": self.good.asking(j),
@@ -226,14 +251,20 @@ class GoodRecord:
     def _importance(self) -> dict[str, tuple[float, float]]:
         """For each column the least and the largest accuracy that is lost on average when it is shuffled, over all the trees.
 
-        Where the time is over, of the columns that were done.
+        If answers have costs, what shuffling adds to the cost per row. Where the time is over, of the columns that were done.
         """
-        squared = self.problem.n**2
+        squared = self.searched.n**2
+        costs = self.problem.costs
+
+        def lost(least_or_most: int) -> float:
+            share = Fraction(least_or_most, squared)
+            return float(share) if costs is None else costs.in_unit(costs.price_of(share) / self.problem.n)
+
         names = self.problem.table.names
         found: dict[str, tuple[float, float]] = {}
         try:
             for column, (least, most) in self.good.importances():
-                found[names[column]] = float(Fraction(least, squared)), float(Fraction(most, squared))
+                found[names[column]] = lost(least), lost(most)
         except SearchStopped:
             left = len(names) - len(found)
             self.left.append("importance" if not found else f"importance of {left} of {len(names)} columns")
@@ -242,7 +273,7 @@ class GoodRecord:
     def _rows(self) -> dict[str, Any]:
         """On how many rows the good trees disagree, and how the most disputed rows are answered, exactly."""
         problem = self.problem
-        found = self.good.disputed()
+        found = self._disputed()
         classes = problem.labels.classes
         return {
             "depends": sum(int(problem.row_weights[row]) for row, _ in found),
@@ -258,14 +289,42 @@ class GoodRecord:
             ],
         }
 
+    def _disputed(self) -> list[tuple[int, np.ndarray]]:
+        """The rows that good trees answer differently, each once, with the number of trees for each class."""
+        found = self.good.disputed()
+        if self.problem.costs is None:
+            return found
+        rows = rows_of_copies(self.problem)
+        return list({int(rows[copy]): votes for copy, votes in reversed(found)}.items())[::-1]
+
     def _listed(self) -> list[dict[str, Any]]:
         shapes = [shape for _, shape in self.good.first(self.request.listed)]
         said = [self.good.said(shape) for shape in shapes[:MOST_COMPARED]]
         weights = self.bench.space.weights
-        self.differ = [[int(weights[a != b].sum()) for b in said] for a in said]
+        # copies of each row weigh as much as those of any other
+        self.differ = [[int(weights[a != b].sum()) * self.problem.n // self.searched.n for b in said] for a in said]
         return [self.tree(shape) for shape in shapes]
 
     def tree(self, shape: LabelledShape) -> dict[str, Any]:
-        """Objective, leaves and nodes of a tree, counted over the rows."""
-        tree: Tree = self.bench.tree(shape)
-        return {"objective": self.problem.objective(tree), "leaves": tree.n_leaves, "nodes": tree.to_json()}
+        """Objective, leaves and nodes of a tree, counted over the rows; the cost of its answers if they have costs."""
+        problem = self.problem
+        tree: Tree = problem.settled(problem.tree(self.bench.space.questions.draft(shape)))
+        record = {"objective": problem.objective(tree), "leaves": tree.n_leaves, "nodes": tree.to_json()}
+        if problem.costs is None:
+            return record
+        return record | {"cost": problem.costs.in_unit(problem.costs.total(tree.predict(problem.matrix)))}
+
+
+def rows_of_copies(problem: Problem) -> CountArray:
+    """Return the row of each copy that is searched, int64 (copies,)."""
+    assert problem.costs is not None
+    found: CountArray = np.nonzero(problem.costs.copies)[0]
+    return found
+
+
+def rows_beyond(problem: Problem) -> Fraction:
+    """Return what a tree costs more than the weight of its wrong copies says, in that weight: 0 without costs, negative if it costs less."""
+    costs = problem.costs
+    return (
+        Fraction(0) if costs is None else costs.cost_of(Fraction(1)) / costs.price_of(Fraction(1)) * problem.searched.n
+    )

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,8 +27,9 @@ from trainer.editing.space import SearchStopped
 from trainer.editing.wishes import EditConstraint
 from trainer.editing.words import checked_reasons
 from trainer.errors import InfeasibleError, ParameterError, SolverError
+from trainer.families.exact.editing.rows import same_rows
 from trainer.families.exact.proofs.editing import restricted_proof
-from trainer.families.exact.rashomon.chosen import amount, check_choice
+from trainer.families.exact.rashomon.chosen import RATES, amount, check_choice
 from trainer.families.exact.search.constraints import LIMITS
 from trainer.families.exact.workbench import Workbench
 from trainer.families.numeric.editing.bench import NumericWorkbench
@@ -49,12 +51,13 @@ from trainer.training.summary import summary_of
 from trainer.tree.file import ModelFile
 from trainer.tree.nodes import Tree, to_draft
 from trainer.version import VERSION
-from trainer.workbench.good_trees import GoodRecord, GoodRequest, choice_of
+from trainer.workbench.good_trees import GoodRecord, GoodRequest, choice_of, rows_beyond, rows_of_copies
 
 TICK = 0.05
 MEMORY_TICKS = 10
 MOST_LISTED = 100_000
 MAX_LINE = 10**12 - 1  # of a file, as far as a request can name one
+SLACKS = ("slack", "slack_rows", "slack_cost")
 CONFIRMED_WORK = 5_000_000  # rows times questions of a table whose optimal trees a plain search confirms
 T = TypeVar("T")
 
@@ -134,17 +137,22 @@ class WorkbenchSession:
         self.rows, self.held_out = holdout(
             request.labels.codes, request.test_share, self.settings["seed"], request.table
         )
-        self.problem: Problem = pose(
+        self.problem: Problem = self._pose()
+        self.method.check(self.settings, self.problem.names)
+        self.searched = self.problem.searched  # copies of the rows where answers have costs
+        self.searched_settings = searched_settings(self.problem, self.settings)
+        self.bench = bench_of(self.method, self.searched, self.searched_settings)
+
+    def _pose(self, *, even: bool = False) -> Problem:
+        request = self.request
+        return pose(
             request.table.take(self.rows),
             request.labels.take(self.rows),
             self.settings,
             weights=None if request.weights is None else request.weights[self.rows],
             given_costs=None if request.costs is None else request.costs[self.rows],
+            even=even,
         )
-        self.method.check(self.settings, self.problem.names)
-        self.searched = self.problem.searched  # copies of the rows where answers have costs
-        self.searched_settings = searched_settings(self.problem, self.settings)
-        self.bench = bench_of(self.method, self.searched, self.searched_settings)
 
     def monitor(self) -> Monitor:
         """The limits of one question, from now."""
@@ -403,7 +411,8 @@ class WorkbenchSession:
             words = f"good trees are counted for the method '{good_trees_method().id}' only; this is '{self.request.method}'."
             raise ParameterError({"method": words})
         if self.problem.costs is not None:
-            raise ParameterError({"costs": "good trees are counted by their errors. Leave the costs out."})
+            bench = self._good_bench
+        check_slack(request, self.problem.costs is not None)
         if (request.agree_rows is None) != (agrees is None):
             raise ParameterError(
                 {"agree_rows": "give a tree to agree with, and the rows on which trees agree with it."}
@@ -411,14 +420,40 @@ class WorkbenchSession:
         weights = self.problem.table.weights
         if weights is not None and request.slack_rows is not None:  # given as a weight, counted in steps
             request = replace(request, slack_rows=str(amount(request.slack_rows, "slack_rows") / weights.step))
-        choice = choice_of(request, agrees, self.agree_rows(request))
+        problem = self._good_problem
+        costs = problem.costs
+        if costs is not None and request.slack_cost is not None:
+            wanted = amount(request.slack_cost, "slack_cost") / costs.step / costs.price_of(Fraction(1))
+            request = replace(request, slack_rows=wanted * problem.searched.n)
+        rows = self.agree_rows(request)
+        choice = choice_of(request, agrees, rows if rows is None or costs is None else self._copies(rows))
         try:
             good = bench.good_trees(
-                slack=request.slack, slack_rows=request.slack_rows, time_limit=monitor.remaining(), stop=monitor.stopped, **choice
+                slack=request.slack, slack_rows=request.slack_rows, beyond=rows_beyond(problem), time_limit=monitor.remaining(),
+                stop=monitor.stopped, **choice,
             )  # fmt: skip
         except SearchStopped:
             raise SolverError("The search was stopped before the best tree was known. Give it more time.") from None
-        return GoodRecord(bench, good, request, seed=self.settings["seed"]).build(monitor, told)
+        return GoodRecord(bench, good, request, seed=self.settings["seed"], problem=problem).build(monitor, told)
+
+    @cached_property
+    def _good_problem(self) -> Problem:
+        """The rows whose good trees are counted: their copies weigh the same, if answers have costs, so that shares are those of rows."""
+        return self.problem if self.problem.costs is None else self._pose(even=True)
+
+    @cached_property
+    def _good_bench(self) -> Workbench:
+        problem = self._good_problem
+        bench = bench_of(self.method, problem.searched, searched_settings(problem, self.settings))
+        assert isinstance(bench, Workbench)
+        return bench
+
+    def _copies(self, rows: list[int]) -> list[int]:
+        """A copy with the same values as each of these rows; none for rows that are like no row with a weight."""
+        _, same = same_rows(self._good_problem.matrix)
+        copies = rows_of_copies(self._good_problem)
+        copy = dict(zip(same[copies[::-1]].tolist(), range(len(copies))[::-1], strict=True))
+        return [copy[group] for group in same[rows].tolist() if group in copy]
 
     def agree_rows(self, request: GoodRequest) -> list[int] | None:
         """Training rows, from 0, on which trees are to agree; None for all. Of a range of lines, those that train."""
@@ -446,12 +481,30 @@ def check_good_request(request: GoodRequest, names: SettingNames) -> None:
     ParameterError
         Names the field that cannot be read.
     """
-    for field in ("slack", "slack_rows"):
+    for field in SLACKS:
         if (value := getattr(request, field)) is not None:
             amount(value, field)
     if request.agree_rows is not None and request.agree_rows.strip().lower() != "all":
         line_ranges(request.agree_rows, most=MAX_LINE)
     check_choice(names, choice_of(request, None, None))
+
+
+def check_slack(request: GoodRequest, has_costs: bool) -> None:
+    """Raise ParameterError for a tolerance or a filter that does not go with costs, or with none."""
+    if request.slack_cost is not None and not has_costs:
+        raise ParameterError({"slack_cost": "no answer has a cost. Give costs, or a share or a number of rows."})
+    if not has_costs:
+        return
+    if request.slack_rows is not None:
+        raise ParameterError(
+            {"slack_rows": "trees are compared by their costs. Give a share, or an amount in slack_cost."}
+        )
+    if request.recalls:
+        raise ParameterError(
+            {"recalls": "least recalls are not counted beside costs. Give errors of this class a higher cost."}
+        )
+    if request.difference is not None and request.rate != RATES[0]:
+        raise ParameterError({"rate": f"'{request.rate}' is not counted beside costs. Choose {RATES[0]}."})
 
 
 def line_ranges(text: str, *, most: int) -> list[range]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -82,12 +83,21 @@ def test_costs_that_do_not_fit_are_refused(data, arguments, words):
     assert refused.value.returncode == 2
 
 
-@pytest.mark.parametrize("command", ["good-trees"])
-def test_commands_that_count_errors_refuse_costs(capsys, data, tmp_path, command):
+def test_good_trees_take_costs_and_state_their_unit(capsys, data, tmp_path):
     first, second, *_ = classes_of(tmp_path, capsys, data)
-    own = {"good-trees": ["--slack-rows=1"]}[command]
-    with pytest.raises(CommandError, match="costs"):
-        call_command(command, str(data), "--target=class", "--method=exact", f"--cost={first}>{second}=5", *own)
+    asked = (data, "--target=class", "--depth=2", f"--cost={first}>{second}=5", "--cost-unit=EUR")
+    best = train(capsys, data, f"--cost={first}>{second}=5", "--json")
+    found = json.loads(called(capsys, "good-trees", *asked, "--slack-cost=1", "--json").splitlines()[-1])
+    assert found["optimum_cost"] == best["least"]
+    assert found["limit_cost"] == pytest.approx(best["least"] + 1)
+    assert all(best["least"] <= tree["cost"] <= best["least"] + 1 for tree in found["trees"])
+    assert re.search(
+        rf"^{found['count']:,} trees that cost \S+ to \S+ EUR, complete",
+        called(capsys, "good-trees", *asked, "--slack-cost=1"),
+    )
+    with pytest.raises(CommandError, match="slack_cost") as refused:
+        call_command("good-trees", *map(str, asked), "--slack-rows=1")
+    assert refused.value.returncode == 2
 
 
 def test_evaluate_reports_cost_beside_the_best_single_answer(capsys, data, tmp_path):

@@ -64,13 +64,15 @@ class Workbench(Bench):
         *,
         slack: Fraction | str | None = None,
         slack_rows: Fraction | str | int | None = None,
+        beyond: Fraction = Fraction(0),
         time_limit: float | None = None,
         stop: Callable[[], bool] | None = None,
         **choice: Unpack[GoodTreeFilter],
     ) -> GoodTrees:
         """All trees whose cost is within a share `slack` of the least cost, or within `slack_rows` rows of it.
 
-        Decimals are taken as written (texts or fractions, no floats). `choice` says which of these trees are meant, by the names of
+        Decimals are taken as written (texts or fractions, no floats). `beyond`: rows that every tree costs more than these rows
+        say, negative if it costs less. `choice` says which of these trees are meant, by the names of
         `GoodTreeFilter`: must, without, max_leaves, recalls, difference, groups, rate, favoured, agrees, agree_rows. Raises ParameterError, and
         Stopped where the time is over.
         """
@@ -83,7 +85,7 @@ class Workbench(Bench):
 
         @cache
         def limit(least: int) -> int:  # asked twice for each question at the root
-            return limit_of(least, self.space.instance.Q, slack=share, slack_rows=rows)
+            return limit_of(least, self.space.instance.Q, slack=share, slack_rows=rows, beyond=beyond)
 
         least = self._least(limit)
         return GoodTrees(self.space, least=least, limit=limit(least), filters=filters)

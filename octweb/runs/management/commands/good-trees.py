@@ -12,6 +12,7 @@ from trainer.families.exact.rashomon.chosen import RATES
 from trainer.registry import get
 from trainer.training.claims import counted_words
 from trainer.training.run import TrainRequest
+from trainer.tree.describe import number_text
 from trainer.tree.file import read_model
 from trainer.workbench.requests import GoodRequest, WorkbenchSession, good_trees_method
 
@@ -27,6 +28,11 @@ class Command(TrainingCommand):
         slack.add_argument("--slack", metavar="SHARE", help="cost at most (1 + SHARE) times the least cost")
         slack.add_argument(
             "--slack-rows", metavar="N", help="cost at most N rows, or N of weight, above the least cost"
+        )
+        slack.add_argument(
+            "--slack-cost",
+            metavar="AMOUNT",
+            help="with costs: cost at most AMOUNT, in their unit, above the least cost",
         )
         parser.add_argument(
             "--must", action="append", default=[], metavar="COLUMN", help="a column that the tree must ask about"
@@ -85,6 +91,7 @@ class Command(TrainingCommand):
         wanted = GoodRequest(
             slack=options["slack"],
             slack_rows=options["slack_rows"],
+            slack_cost=options["slack_cost"],
             must=options["must"],
             without=options["without"],
             max_leaves=_at_least_one(options["max_leaves"]),
@@ -110,9 +117,12 @@ class Command(TrainingCommand):
             self.stdout.write(json.dumps(record | weight_record(table), allow_nan=False))
             return
         count = f"at least {record['at_least']:,}" if record["count"] is None else f"{record['count']:,}"
-        self.stdout.write(
-            f"{count} trees with objective {record['limit']:.6g} to {record['optimum']:.6g}, {record['status']}"
-        )
+        ends = f"with objective {record['limit']:.6g} to {record['optimum']:.6g}"
+        if "limit_cost" in record:
+            unit = f" {record['cost_unit']}" if record["cost_unit"] else ""
+            ends = f"that cost {number_text(record['optimum_cost'])} to {number_text(record['limit_cost'])}{unit}"
+            ends += " with their leaves" if raw.get("leaf_penalty") else ""
+        self.stdout.write(f"{count} trees {ends}, {record['status']}")
         if record["count_without_idle"] is not None:
             self.stdout.write(f"{record['count_without_idle']:,} of them ask no idle question")
         if record["rows"] is not None:

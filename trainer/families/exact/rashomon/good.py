@@ -278,11 +278,14 @@ def _limit_exceeds_all(space: ExactSpace, good: GoodTrees) -> bool:
     return good.limit >= g.Q * g.total + (g.P << space.depth)
 
 
-def limit_of(least: int, Q: int, *, slack: Fraction | None, slack_rows: Fraction | None) -> int:
-    """The largest cost, in 1/Q rows, within a share of the least cost or within some rows of it, exactly."""
+def limit_of(least: int, Q: int, *, slack: Fraction | None, slack_rows: Fraction | None, beyond: Fraction) -> int:
+    """The largest cost, in 1/Q rows, within a share of the least cost or within some rows of it, exactly.
+
+    `beyond`: rows that every tree costs more than is counted, which a share is taken of as well.
+    """
     if slack_rows is not None:
         return int(least + slack_rows * Q)
-    return int((1 + (slack or Fraction(0))) * least)
+    return int(least + (slack or Fraction(0)) * (least + beyond * Q))
 
 
 __all__ = ["NONE_BANNED", "Filters", "GoodTrees", "RateFilter", "SearchStopped", "first_trees", "limit_of"]

@@ -1,0 +1,228 @@
+"""Good trees where answers have costs, against the enumeration of all trees: counts, filters, ranges, disputed rows, importance."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tests.trainer.oracles.good_trees import leaves
+from tests.trainer.oracles.workbench import shapes
+from tests.trainer.test_costs import has_choice, random_case, text_of, weighted_costs
+from trainer.errors import ParameterError
+from trainer.training.run import TrainRequest
+from trainer.tree.nodes import tree_from_json
+from trainer.workbench.good_trees import GoodRequest
+from trainer.workbench.requests import WorkbenchSession
+
+
+class CostedTrees:
+    """All trees of a session's questions with their costs, each leaf with the answer that costs least."""
+
+    def __init__(self, session, costs, depth, least, price):
+        questions = session.bench.space.questions
+        table = session.problem.table
+        self.columns = questions.columns
+        self.answers = session.problem.binary.bits(table).astype(bool).T
+        assert len(self.answers) == questions.encoded
+        self.costs = costs
+        self.weights = session.problem.row_weights
+        everywhere = np.ones(len(table), bool)
+        self.trees = list(shapes(self.answers, {}, everywhere, "", depth, least, self.weights))
+        self.total = [self._cost(t, everywhere, price) for t in self.trees]
+
+    def _cost(self, tree, rows, price):
+        if tree is None:
+            return min(self.costs[rows].sum(axis=0)) + price
+        yes = self.answers[tree[0]]
+        return self._cost(tree[1], rows & yes, price) + self._cost(tree[2], rows & ~yes, price)
+
+    def said(self, tree, asked=None):
+        """The answer to each row; `asked`: the answers to the questions that rows show, if others than their own."""
+        shown = self.answers if asked is None else asked
+        out = np.zeros(len(self.costs), int)
+
+        def visit(part, own, seen):
+            if part is None:
+                sums = self.costs[own].sum(axis=0)
+                out[seen] = min(range(len(sums)), key=lambda k: (sums[k], k))
+                return
+            visit(part[1], own & self.answers[part[0]], seen & shown[part[0]])
+            visit(part[2], own & ~self.answers[part[0]], seen & ~shown[part[0]])
+
+        everywhere = np.ones(len(out), bool)
+        visit(tree, everywhere, everywhere)
+        return out
+
+    def asked(self, tree):
+        return set() if tree is None else {self.columns[tree[0]]} | self.asked(tree[1]) | self.asked(tree[2])
+
+    def met(self, tree, column):
+        """The weight of the rows with a path that asks about a column."""
+
+        def visit(part, rows):
+            if part is None:
+                return 0
+            if self.columns[part[0]] == column:
+                return int(self.weights[rows].sum())
+            yes = self.answers[part[0]]
+            return visit(part[1], rows & yes) + visit(part[2], rows & ~yes)
+
+        return visit(tree, np.ones(len(self.costs), bool))
+
+    def loss(self, tree, column):
+        """What shuffling a column adds to the cost on average."""
+        n = int(self.weights.sum())
+        mine = np.array(self.columns) == column
+        own = sum(self.costs[np.arange(len(self.costs)), self.said(tree)])
+        total = Fraction(0)
+        for donor, weight in enumerate(self.weights.tolist()):
+            shown = self.answers.copy()
+            shown[mine] = self.answers[mine][:, [donor]]
+            total += weight * sum(self.costs[np.arange(len(self.costs)), self.said(tree, shown)])
+        return total / n - own
+
+
+def case_of(seed):
+    """A random case whose rows all have a choice, with session, all trees and their costs; None if it has none."""
+    table, labels, weights, costs, parameters = random_case(seed, rows=12)
+    own = weighted_costs(table, labels, weights, costs)
+    if not has_choice(own):
+        return None
+    depth = min(2, parameters["depth"])
+    least = 2 if seed % 4 == 0 else 1
+    penalty = Fraction(str(parameters["leaf_penalty"])) if min(own.sum(axis=0)) else Fraction(0)
+    asked = {
+        "costs": text_of(costs),
+        "cost_unit": "EUR",
+        "depth": depth,
+        "min_leaf": least,
+        "leaf_penalty": float(penalty),
+    }
+    request = TrainRequest(
+        table=table, labels=labels, method="exact", weights=weights,
+        parameters={**asked, "time_limit": 60, "binarise": "all-thresholds"},
+    )  # fmt: skip
+    try:
+        session = WorkbenchSession(request)
+    except ParameterError:  # a leaf would cost more than any tree can save
+        return None
+    return session, CostedTrees(session, own, depth, least, penalty * min(own.sum(axis=0)))
+
+
+def test_good_trees_with_costs_are_those_of_enumeration(count):
+    seen = 0
+    for seed in range(8 * count):
+        case = case_of(seed)
+        if case is None:
+            continue
+        session, every = case
+        rng = np.random.default_rng(seed)
+        least = min(every.total)
+        by_share = rng.random() < 0.5
+        slack = str(rng.choice(["0", "0.1", "0.37", "1"]))
+        limit = (1 + Fraction(slack)) * least if by_share else least + Fraction(slack)
+        names = session.problem.table.names
+        must = [str(name) for name in names if rng.random() < 0.15]
+        without = [str(name) for name in names if name not in must and rng.random() < 0.15]
+        most = int(rng.integers(1, 5)) if rng.random() < 0.3 else None
+        request = GoodRequest(
+            slack=slack if by_share else None, slack_cost=None if by_share else slack, must=must, without=without,
+            max_leaves=most, listed=1000, disputed=1000, sample=5,
+        )  # fmt: skip
+        record = session.good_trees(request, session.monitor())
+        good = [
+            t
+            for t, cost in zip(every.trees, every.total, strict=True)
+            if cost <= limit
+            and {names.index(name) for name in must} <= every.asked(t)
+            and not {names.index(name) for name in without} & every.asked(t)
+            and (most is None or leaves(t) <= most)
+        ]
+        assert record["status"] == "complete", seed
+        assert record["count"] == len(good), seed
+        assert record["optimum_cost"] == pytest.approx(float(least), abs=1e-9)
+        assert record["limit_cost"] <= float(limit) + 1e-9
+        assert record["cost_unit"] == "EUR"
+        said = np.array([every.said(t) for t in good]).reshape(len(good), len(every.costs))
+        assert record["answers"] == len({row.tobytes() for row in said})
+        cost = [float(sum(every.costs[np.arange(len(row)), row])) for row in said]
+        assert sorted(t["cost"] for t in record["trees"]) == pytest.approx(sorted(cost), abs=1e-9)
+        if good:
+            votes = [np.bincount(column, minlength=every.costs.shape[1]) for column in said.T]
+            differ = [row for row, v in enumerate(votes) if v.max() < len(good)]
+            assert record["rows"]["depends"] == int(every.weights[differ].sum()), seed
+            assert record["rows"]["of"] == int(every.weights.sum())
+            stated = {part["row"]: sorted(part["answers"].values()) for part in record["rows"]["listed"]}
+            assert stated == {row: sorted(n for n in votes[row].tolist() if n) for row in differ}, seed
+            n = int(every.weights.sum())
+            for j, name in enumerate(names):
+                column = record["columns"][name]
+                met = [every.met(t, j) / n for t in good]
+                assert (column["asked_least"], column["asked_most"]) == pytest.approx((min(met), max(met)))
+                assert column["trees"] == sum(j in every.asked(t) for t in good)
+                if len(good) <= 40:
+                    lost = [float(every.loss(t, j) / n) for t in good]
+                    stated = column["importance_least"], column["importance_most"]
+                    assert stated == pytest.approx((min(lost), max(lost)), abs=1e-9), (seed, name)
+        seen += bool(good) and len(good) < len(every.trees)
+    assert seen > count
+
+
+def test_agreement_and_rates_choose_among_the_trees_of_low_cost(count):
+    chosen = 0
+    for seed in range(6 * count):
+        case = case_of(seed)
+        if case is None:
+            continue
+        session, every = case
+        rng = np.random.default_rng(seed)
+        problem = session.problem
+        free = session.good_trees(GoodRequest(slack="0.5", listed=1000), session.monitor())
+        model = free["trees"][int(rng.integers(len(free["trees"])))]
+        tree = tree_from_json(model["nodes"], schema=problem.table.schema, classes=problem.labels.classes)
+        rows = sorted(rng.permutation(len(every.costs))[:3].tolist())
+        lines = ", ".join(str(problem.table.row_numbers[row]) for row in rows)
+        wanted = tree.predict(problem.matrix)[rows]
+        limit = Fraction("1.5") * min(every.total)
+        good = [every.said(t) for t, cost in zip(every.trees, every.total, strict=True) if cost <= limit]
+        if 0 not in rows:  # lines are counted from 1
+            record = session.good_trees(GoodRequest(slack="0.5", agree_rows=lines), session.monitor(), tree)
+            assert record["count"] == sum((said[rows] == wanted).all() for said in good), seed
+            chosen += record["count"] < free["count"]
+        groups = problem.table.columns[0].values
+        request = GoodRequest(slack="0.5", difference="0.3", groups="x0", favoured=problem.labels.classes[0])
+        record = session.good_trees(request, session.monitor())
+
+        def fair(said, groups=groups, every=every):
+            rates = [
+                Fraction(int(every.weights[(groups == g) & (said == 0)].sum()), int(every.weights[groups == g].sum()))
+                for g in np.unique(groups)
+            ]
+            return max(rates) - min(rates) <= Fraction("0.3")
+
+        assert record["count"] == sum(map(fair, good)), seed
+    assert chosen
+
+
+@pytest.mark.parametrize(
+    ("request_", "name"),
+    [
+        (GoodRequest(slack_rows="1"), "slack_rows"),
+        (GoodRequest(slack="0.1", recalls={"a": "0.5"}), "recalls"),
+        (GoodRequest(slack="0.1", difference="0.1", groups="x0", rate="opportunity"), "rate"),
+    ],
+)
+def test_what_counts_rows_of_a_class_is_refused_beside_costs(request_, name):
+    session, _ = next(filter(None, map(case_of, range(20))))
+    with pytest.raises(ParameterError) as refused:
+        session.good_trees(request_, session.monitor())
+    assert list(refused.value.errors) == [name]
+
+
+def test_an_amount_needs_costs():
+    table, labels, _, _, _ = random_case(1)
+    session = WorkbenchSession(TrainRequest(table=table, labels=labels, method="exact", parameters={"depth": 1}))
+    with pytest.raises(ParameterError, match="no answer has a cost"):
+        session.good_trees(GoodRequest(slack_cost="1"), session.monitor())
