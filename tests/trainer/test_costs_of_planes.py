@@ -16,7 +16,9 @@ from trainer.check.recount import verdict, verify
 from trainer.registry import METHODS, get
 from trainer.solver_common.problem_setup import pose
 from trainer.table import Column, ColumnKind, ColumnSchema, Labels, Table
+from trainer.training.cost_frontier import cost_frontier
 from trainer.training.run import TrainRequest, save, train
+from trainer.tree.nodes import tree_from_json
 
 PLANES = [m.id for m in METHODS if m.parameter("hyperplanes")]
 TASTES = ("p", "q", "r", "s")
@@ -179,3 +181,36 @@ def test_each_bivariate_split_is_the_best_of_its_copies(measure, count, tmp_path
             assert node.split_proved, seed
             assert node.impurity == pytest.approx(unit * best, abs=1e-7), seed
         assert verdict(checked(result, table, labels, tmp_path)) in ("proved", "recounted"), seed
+
+
+@pytest.mark.parametrize("method", [m.id for m in METHODS if m.parameter("pareto")])
+def test_least_cost_by_size_is_that_of_all_planes(method, count):
+    seen = 0
+    for seed in range(2 * count):
+        if (case := costed(seed, rows=8, kind=ColumnKind.NUMERIC)) is None:
+            continue
+        table, labels, weights, costs, own = case
+        asked = {"costs": text_of(costs), "depth": 2, "pareto": True, "time_limit": 60, "search_seconds": 1}
+        found = cost_frontier(
+            TrainRequest(table=table, labels=labels, method=method, weights=weights, parameters=asked)
+        )
+        if found is None:
+            continue
+        assert found.status == Status.OPTIMAL
+        assert not found.unsettled
+        X, counts = points_of(table, 10 * own)  # thousandths occur
+        for leaves in range(1, 5):
+            most = Fraction(all_planes.best_value(X, counts, 2, 0, most=leaves)) / 1000
+            stated = min(point["cost"] for point in found.points if point["leaves"] <= leaves)
+            assert stated == pytest.approx(float(sum(own.max(axis=1)) - most), abs=1e-9), (seed, leaves)
+        for point in (*found.points, *found.coefficients):
+            tree = tree_from_json(point["tree"], schema=table.schema, classes=labels.classes)
+            cost = sum(own[np.arange(len(own)), tree.predict(table.matrix())])
+            assert point["cost"] == pytest.approx(float(cost), abs=1e-9)
+            assert point["least"] <= point["cost"] + 1e-9
+            assert point["proved"] == (point["least"] == point["cost"])
+            assert sum(tree.nodes[0].counts) == (len(own) if weights is None else sum(weights))
+        assert all(point["proved"] for point in found.points)
+        assert [p["cost"] for p in found.coefficients] == sorted({p["cost"] for p in found.coefficients}, reverse=True)
+        seen += len(found.points) > 1
+    assert seen

@@ -1,4 +1,4 @@
-"""The least cost of trees with at most 1, 2, … leaves."""
+"""The least cost of trees with at most 1, 2, … leaves, and of trees with few coefficients."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from fractions import Fraction
 from typing import Any
 
 from trainer.certificate import Evidence, Status
+from trainer.methods.base import Settings
 from trainer.methods.monitor import Monitor
 from trainer.registry import get
 from trainer.solver_common.problem_setup import limits_of, pose, searched_settings
 from trainer.training.run import TrainRequest
 from trainer.training.supervised_thread import prepare
+from trainer.tree.nodes import to_draft, tree_from_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,19 +22,25 @@ class CostFrontier:
     """The least cost by number of leaves, in a unit.
 
     `points` have `leaves`, `cost`, `least` (no tree of so many leaves costs less) and `proved`, for each number of leaves that makes a tree
-    cheaper. `unsettled` are the numbers for which nothing better was found and `least` is open. `floor` is what no answer avoids.
+    cheaper. `unsettled` are the numbers for which nothing better was found and `least` is open. `floor` is what no answer avoids, and
+    `best_constant` the cheapest single answer with its cost. Trees of hyperplanes also have points by `coefficients`, and their points
+    the nodes of the `tree`.
     """
 
     unit: str
     floor: float
     status: Status
     seconds: float
+    best_constant: dict[str, Any]
     points: list[dict[str, Any]]
     unsettled: list[dict[str, Any]]
+    coefficients: list[dict[str, Any]] | None = None
 
 
 def cost_frontier(request: TrainRequest, on_start: Callable[[Monitor], None] | None = None) -> CostFrontier | None:
     """Search the least cost for each number of leaves up to `max_leaves`; None if there is nothing to search.
+
+    The setting `pareto` asks trees of hyperplanes for it.
 
     Raises
     ------
@@ -44,33 +52,47 @@ def cost_frontier(request: TrainRequest, on_start: Callable[[Monitor], None] | N
     problem = pose(request.table, request.labels, settings, weights=request.weights, given_costs=request.costs)
     costs = problem.costs
     assert costs is not None
-    method.check(settings, problem.names)
+    changes: list[dict[str, Any]] = [{}]
+    if settings.get("pareto"):  # refused beside costs in a training, whose file has no frontier of costs
+        changes = [{"pareto": False}, {"costs": "", "cost_unit": ""}]
+    for change in changes:
+        method.check(Settings(settings.to_json() | change), problem.names)
     prepare(problem)
     monitor = Monitor(limits_of(settings))
     if on_start is not None:
         on_start(monitor)
     searched = problem.searched
     solution = method.solve(searched, searched_settings(problem, settings), monitor)
-    kept = next((part for part in solution.evidence if part["kind"] == Evidence.LEAF_FRONTIER), None)
-    if kept is None:
+    evidence = {part["kind"]: part for part in solution.evidence}
+    if Evidence.LEAF_FRONTIER not in evidence:
         return None
+    kept = evidence[Evidence.LEAF_FRONTIER]
+    coefficients = evidence.get(Evidence.COEFFICIENT_FRONTIER)
 
     def cost_of(weight: int) -> float:
         return costs.in_unit(costs.cost_of(Fraction(weight, searched.n)))
 
+    def in_unit(point: dict[str, Any]) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            axis: point[axis] for axis in ("leaves", "branchings", "coefficients") if axis in point
+        }
+        found |= {"cost": cost_of(point["correct"]), "least": cost_of(point["bound"]), "proved": point["proved"]}
+        if "tree" in point:  # counted over copies
+            copies = tree_from_json(point["tree"], schema=searched.table.schema, classes=searched.labels.classes)
+            found["tree"] = problem.settled(problem.tree(to_draft(copies))).to_json()
+        return found
+
+    best = costs.best_constant
     return CostFrontier(
         unit=costs.matrix.unit,
         floor=costs.in_unit(costs.floor),
         status=solution.status(method.guarantee, monitor),
         seconds=monitor.elapsed(),
-        points=[
-            {
-                "leaves": point["leaves"],
-                "cost": cost_of(point["correct"]),
-                "least": cost_of(point["bound"]),
-                "proved": point["proved"],
-            }
-            for point in kept["points"]
-        ],
+        best_constant={
+            "answer": problem.labels.classes[best],
+            "cost": costs.in_unit(costs.constants[best]),
+        },
+        points=[in_unit(point) for point in kept["points"]],
+        coefficients=None if coefficients is None else [in_unit(point) for point in coefficients["points"]],
         unsettled=[{"leaves": part["leaves"], "least": cost_of(part["bound"])} for part in kept["unsettled"]],
     )

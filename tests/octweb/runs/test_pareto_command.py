@@ -106,3 +106,18 @@ def test_a_signal_keeps_what_was_found(tmp_path, monkeypatch):
             signal.signal(number, handler)
     assert "ended early (cancelled)" in text
     assert read_model(model).tree.n_leaves >= 1
+
+
+def test_costs_give_the_least_cost_for_each_size(rows, tmp_path):
+    costs = tmp_path / "costs.json"
+    costs.write_text(json.dumps({"unit": "EUR", "costs": {"yes": {"no": 3}}}))
+    record = json.loads(run(str(rows), *ARGUMENTS, "--json", f"--costs={costs}").splitlines()[-1])
+    # always yes costs the 8 rows of no; a line parts four rows of one corner, a second one the other corner
+    assert {p["branchings"]: p["cost"] for p in record["branchings"]} == {0: 8, 1: 4, 2: 0}
+    assert all(p["proved"] and p["least"] == p["cost"] for p in record["branchings"])
+    assert record["best_constant"] == {"answer": "yes", "cost": 8}
+    text = run(str(rows), *ARGUMENTS, "--cost=yes>no=3", "--cost-unit=EUR")
+    assert "cost EUR" in text
+    assert "Always answering yes costs 8 EUR." in text
+    with pytest.raises(CommandError, match="no frontier of costs"):
+        run(str(rows), *ARGUMENTS, "--cost=yes>no=3", f"--output={tmp_path / 'model.json'}")

@@ -88,7 +88,8 @@ class Command(TrainingCommand):
         if found is None:
             raise CommandError("The rows have only one class, so there is no frontier.", returncode=FAILED)
         if options["json"]:
-            self.stdout.write(json.dumps(asdict(found) | {"status": str(found.status)}, allow_nan=False))
+            record = {name: value for name, value in asdict(found).items() if value is not None}
+            self.stdout.write(json.dumps(record | {"status": str(found.status)}, allow_nan=False))
             return
         bar = "| " if options["markdown"] else ""
         self.stdout.write(f"{bar}leaves {bar}{f'cost {found.unit}'.rstrip():>14} {bar} proved {bar}".strip())
