@@ -46,7 +46,7 @@
     return make("ol", { class: "path" }, ...way.slice(0, -1).map((v, i) => {
       const node = tree.nodes[v], away = distance(node.t, row), unit = node.t.s ? "" : tree.columns[node.t.f].unit;
       const value = node.t.s ? TreeEngine.sumText(node.t, row) : TreeEngine.write(tree.columns[node.t.f], row[node.t.f]);
-      const far = away === null || !Number.isFinite(away) ? "" : `, ${number(away)}${unit} from the threshold`;
+      const far = away === null || !Number.isFinite(away) ? "" : `, ${number(away)}${unit} from the line`;
       const empty = TreeEngine.emptyText(tree, node.t, row);
       if (empty) return make("li", {}, `${node.q}? ${empty}`);
       return make("li", {}, `${node.q}? Here ${value}: `, make("b", {}, way[i + 1] === node.y ? "yes" : "no"), far);

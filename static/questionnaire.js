@@ -67,9 +67,12 @@ const Questionnaire = (() => {
 
   function reason(tree, at) {
     const v = tree.nodes[at];
-    const names = (below) => either([...labelsBelow(tree, below)].sort((a, b) => a - b).map((k) => tree.classes[k]));
+    const leads = (below) => {
+      const labels = [...labelsBelow(tree, below)].sort((a, b) => a - b).map((k) => `“${tree.classes[k]}”`);
+      return labels.length < 2 ? `means ${labels[0]}` : `leaves ${either(labels)} open`;
+    };
     const share = v.r ? ` Of the ${v.r.toLocaleString("en")} training rows that get here, ${percent(tree.nodes[v.y].r / v.r)} answer yes.` : "";
-    return `Asked because the way parts here: ${v.q}? Yes leads to ${names(v.y)}, no to ${names(v.n)}.${share}`;
+    return `Why we ask: “yes” to ${v.q} ${leads(v.y)}, “no” ${leads(v.n)}.${share}`;
   }
 
   // the changes of a flip: "income 3200 € instead of 3000 € (200 € more) and town north instead of south"
@@ -265,7 +268,7 @@ const Questionnaire = (() => {
       const found = TreeEngine.flip(tree, row, { fixed, open, permissions: meta.permissions });
       if (!found.flip) return make("p", { class: "banner" }, found.reason);
       const flips = [found.flip, ...found.alternatives], proof = found.flip.proved
-        ? "No smaller permitted change of these answers alone does it." : "A smaller change of several answers may exist.";
+        ? "Nothing smaller changes the answer if all else stays the same." : "A smaller change of several answers may exist.";
       const lines = flips.map((f, i) => make("li", {}, i ? "Or " : "", make("b", {}, `${i ? "it" : "It"} would be ${tree.classes[tree.nodes[f.leaf].l]}`), ` with ${changes(tree, row, f)}.`));
       return make("div", { class: "banner flip" }, make("ul", { class: "plain" }, ...lines),
         make("p", { class: "note2" }, `${proof}${unasked(tree, fixed)} ${measure(tree, flips)} This is about the tree, not about what a person can do.`));

@@ -70,8 +70,8 @@ function sides(full, x, { yes }) {
 function title(full, { wrong }) {
   const { facts, value } = at;
   const words = value === facts.own
-    ? [`Rows of this node wrong, by threshold: ${facts.lowest}`, `Rows wrong, by threshold: ${facts.lowest}`]
-    : [`Rows of this node wrong at ${written(value)}: ${whole(wrong)} (${facts.lowest})`, `Wrong at ${written(value)}: ${whole(wrong)} (${facts.lowest})`];
+    ? [`Wrong rows if you move the line: ${facts.lowest}`, `Wrong rows: ${facts.lowest}`]
+    : [`Wrong rows with the line at ${written(value)}: ${whole(wrong)} (${facts.lowest})`, `Wrong at ${written(value)}: ${whole(wrong)} (${facts.lowest})`];
   const text = words.find((w) => width(w) < full.width - 4) ?? words[1];
   return { wrong: { text, xshift: 2 - full._size.l } };
 }

@@ -18,7 +18,7 @@ GLOSSARY = {
     "heuristic": "Built step by step, without a proof of how close the tree is to the best one.",
     "least cost": "No tree of the search space costs less on the training rows, by the costs that were stated for its answers. Accuracy was not searched for.",
     "leaf": "An end of the tree. All rows that arrive there get the same answer.",
-    "leaf penalty": "What a leaf costs, as a share of the rows: a leaf that wins fewer rows is not worth having.",
+    "leaf penalty": "What a leaf costs, as a share of the rows. Each extra leaf must get at least this share of rows right that would otherwise be wrong.",
     "nested folds": "Cross-validation around a choice: the choice is made again without each fold, and measured on that fold, so nothing is measured on rows that influenced the choice.",
     "objective": "What a method makes as large as possible: the share of training rows that are right, minus the penalty for leaves.",
     "proved optimal": "No tree of the search space has a higher objective; objective and bound agree.",

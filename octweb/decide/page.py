@@ -21,6 +21,7 @@ from trainer.tree.render.names import short_names
 from trainer.tree.render.palette import swatch
 from trainer.tree.splits import Split
 
+NEAR = 0.5  # standard deviations from the line up to which a value is just beside it
 FEW_TERMS = 3  # columns of a sum whose question is written out
 HEADING = 14  # letters of a column above rows that are alike; the tooltip has the whole name
 CHANGE = 24  # and in the list of changes, which breaks them into lines where it has no room
@@ -116,17 +117,17 @@ def gaps_view(found: list[dict[str, Any]]) -> dict[str, Any]:
         "answered": [g for g in found if g["missing"] or g["unknown"]],
         "refused": refused[:LISTED_NAMES],
         "more": max(0, len(refused) - LISTED_NAMES),
+        "all": len(refused),
     }
 
 
 def away_words(step: Mapping[str, Any], column: ColumnSchema | None) -> str:
-    """How far the value is from the threshold: "3 points from the threshold, 0.4 standard deviations"."""
+    """Say how far the value is from the line: "just 0.5 points from the line"."""
     if step["distance"] is None:
         return ""
-    words = f"{number_text(step['distance'], 4)}{unit(column) if column else ''} from the threshold"
-    if step["deviations"] is not None:
-        words += f", {number_text(step['deviations'], 2)} standard deviations"
-    return words
+    away = f"{number_text(step['distance'], 4)}{unit(column) if column else ''}"
+    near = step["deviations"] is not None and step["deviations"] < NEAR
+    return f"just {away} from the line" if near else f"{away} from the line"
 
 
 def flip_view(

@@ -252,9 +252,8 @@ def honest_words(found: Board) -> str:
             return "How good the choice is will be known when all candidates are done: the choice is then made again without each fold."
         same = sum(pick == (found.chosen.label if found.chosen else "") for pick in found.honest.picks)
         return (
-            f"An honest estimate: chosen in the same way without each fold in turn, the tree is right for "
-            f"{percent(found.honest.accuracy)} of the rows of that fold ({found.honest.correct:,} of {found.honest.n:,}{span(found.honest.interval)}). "
-            f"{same} of {len(found.honest.picks)} of these choices were the same."
+            f"Expect {percent(found.honest.accuracy)} right on new rows ({found.honest.correct:,} of {found.honest.n:,}{span(found.honest.interval)}). "
+            f"{_repeated_words(same, len(found.honest.picks))}"
         )
     if experiment.chosen_id is None:
         about = "About " if experiment.group or experiment.time else ""
@@ -263,9 +262,17 @@ def honest_words(found: Board) -> str:
     if test is None:
         return "No rows were held out."
     return (
-        f"An honest estimate: of {test['n']:,} rows that took no part in any of this, the tree that you opened first is right "
-        f"for {percent(test['accuracy'])} ({test['correct']:,}{span(interval_of(test))})."
+        f"Expect {percent(test['accuracy'])} right on new rows: of {test['n']:,} rows that took no part in any of this, the tree that you "
+        f"opened first is right for {test['correct']:,}{span(interval_of(test))}."
     )
+
+
+def _repeated_words(same: int, choices: int) -> str:
+    """Say how often another candidate was chosen when a part of the data was left out."""
+    other = choices - same
+    if not other:
+        return f"Repeating the choice {choices} times gave the same each time."
+    return f"Repeating the choice gave another one {other} time{'' if other == 1 else 's'} of {choices}."
 
 
 def held_out(experiment: Experiment) -> dict[str, Any] | None:

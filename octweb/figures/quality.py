@@ -29,7 +29,7 @@ def calibration_figure(points: Sequence[dict[str, Any]], classes: Sequence[str])
     left, bottom = (
         10 * math.floor(10 * min(0.9, at)) for at in (least, min([least, *(p["interval"][0] for p in points)]))
     )
-    data.append(_line([left, 100], [left, 100], "as promised"))
+    data.append(_line([left, 100], [left, 100], "as expected"))
     for style in dict.fromkeys(styles):
         own = [p for p in points if styles[p["code"]] == style]
         if own:
@@ -37,8 +37,8 @@ def calibration_figure(points: Sequence[dict[str, Any]], classes: Sequence[str])
     layout = frame(
         height=HEIGHT,
         margin={"l": 52, "r": 22, "t": 12, "b": 44},
-        xaxis=axis("promised: share among training rows", range=[left - 2, 102], **PERCENT),
-        yaxis=axis("seen on unseen rows", range=[bottom - 2, 102], **PERCENT),
+        xaxis=axis("expected, from the training rows", range=[left - 2, 102], **PERCENT),
+        yaxis=axis("observed on new rows", range=[bottom - 2, 102], **PERCENT),
         hovermode="closest",
     )
     return {"data": data, "layout": layout}
@@ -63,8 +63,8 @@ def _leaf_points(points: Sequence[dict[str, Any]], style: Any, most: int) -> dic
         },
         "customdata": [p["leaf"] for p in points],
         "hovertext": [
-            f"<b>leaf {p['leaf']}: {escape(p['label'])}</b><br>promised {points_text(p['promised'])}\u202f%<br>"
-            f"seen {points_text(p['seen'])}\u202f% of {p['rows']:,} rows<br>"
+            f"<b>leaf {p['leaf']}: {escape(p['label'])}</b><br>expected {points_text(p['promised'])}\u202f%<br>"
+            f"observed {points_text(p['seen'])}\u202f% of {p['rows']:,} rows<br>"
             f"95\u202f% interval {points_text(p['interval'][0])} to {points_text(p['interval'][1])}"
             for p in points
         ],

@@ -271,8 +271,8 @@ def _round(value: float) -> float:
 def _source(finished: list[TrainingRun], dataset: Dataset) -> str:
     here = sum(run.dataset_id == dataset.pk for run in finished)
     if here:
-        return f"Expected time: a cost model, corrected by {here} earlier run{'s' if here > 1 else ''} on these data."
+        return f"A guess, corrected by {here} earlier run{'s' if here > 1 else ''} on these data."
     if finished:
         other = len(finished)
-        return f"Expected time: a cost model, corrected by {other} earlier run{'s' if other > 1 else ''} on other data."
-    return "Expected time: only a cost model; the first runs will correct it."
+        return f"A guess, corrected by {other} earlier run{'s' if other > 1 else ''} on other data."
+    return "A rough guess; it improves with your first runs."

@@ -62,9 +62,12 @@ LABELS = {
 }
 UNITS = {"leaf_penalty": "% of rows", "time_limit": "min", "depth": ""}
 HELP = {
-    "depth": "One question gives two leaves, and each further one on a path at most doubles them.",
-    "leaf_penalty": "A leaf that wins fewer rows is not worth having. 0: every leaf is allowed, so the tree may learn noise.",
+    "depth": "1 question: up to 2 answers. 2: up to 4. 3: up to 8.",
+    "leaf_penalty": "Each extra answer must get at least this share of rows right that would otherwise be wrong. 0: the tree may fit these rows too closely.",
     "min_leaf": "Smaller leaves are not made.",
+    "fairness": "Same share of “yes” for men and women: of everybody (parity, two classes), or of those who should get “yes” (opportunity).",
+    "binarise": "Where may a column of numbers be cut? At a few evenly spread values (thresholds), into bands (buckets), or anywhere (all).",
+    "bins": "More cut-off values can find better questions, and take longer.",
     "time_limit": "The best tree found by then is kept, with its gap.",
     "class_weight": "Balanced: every class counts the same, no matter how many rows it has.",
 }
@@ -147,7 +150,10 @@ def _of_names(parameter: Parameter, dataset: Dataset, common: dict[str, Any]) ->
         return PairsField(first=columns, second=columns, join="+", words=words, **named)
     if parameter.name == "monotone":
         numbers = [c["name"] for c in feature_columns(dataset, "numeric")]
-        shown = {**named, "help_text": "Along a numeric column the class may only rise (up) or fall (down)."}
+        shown = {
+            **named,
+            "help_text": "Example: a higher income must never make the answer worse. Classes are ordered as listed.",
+        }
         return PairsField(first=numbers, second=["up", "down"], join=" ", words=("column", "direction"), **shown)
     if parameter.name == "fairness_column":
         groups = [c["name"] for c in feature_columns(dataset) if int(c.get("distinct") or 0) <= MOST_GROUPS]

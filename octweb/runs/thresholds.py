@@ -21,8 +21,7 @@ from trainer.tree.numbers import count_words
 
 HELP = (
     f"Empty: all thresholds, else 32, 16, 8 or 4 per column: the most with which a proof should take less than {PROOF_SECONDS:.0f} s on "
-    "these data, and the thresholds of a CART tree of the same depth. "
-    "With k quantiles each numeric column gets k − 1 thresholds, or k buckets."
+    "these data, and the thresholds of a CART tree of the same depth."
 )
 
 
@@ -52,13 +51,17 @@ def chosen_bins(*, dataset: Dataset, method: Method, values: Mapping[str, Any]) 
 def _reason(dataset: Dataset, method: Method, values: Mapping[str, Any], scheme: Scheme, bins: int) -> str:
     if scheme in (Scheme.ALL_THRESHOLDS, Scheme.NONE):
         many = questions(dataset, str(scheme), bins) > questions(dataset, str(Scheme.QUANTILE_THRESHOLDS), LADDER[-1])
-        return f"All thresholds: the proof should take less than {seconds(PROOF_SECONDS)}." if many else ""
+        return f"We try every cut-off value; the proof should take less than {seconds(PROOF_SECONDS)}." if many else ""
     if lengthened(method, values):
         return f"{_many(bins)}, since a limit makes the search longer."
     if bins == LADDER[-1] and not threshold_choice(dataset, method, values, dataset.rows).provable:
-        return f"{_many(bins)}: even so, the proof may take longer than {seconds(PROOF_SECONDS)}."
-    more = "more were not better on test data" if bins == LADDER[0] else "with more it may take longer"
-    return f"{_many(bins)}: the proof should take less than {seconds(PROOF_SECONDS)}, and {more}."
+        return f"{_many(bins)}; even so, the proof may take longer than {seconds(PROOF_SECONDS)}."
+    more = (
+        "finer ones did not help in our tests"
+        if bins == LADDER[0]
+        else f"with more, the proof may take longer than {seconds(PROOF_SECONDS)}"
+    )
+    return f"{_many(bins)}; {more}."
 
 
 def bins_within(dataset: Dataset, method: Method, values: Mapping[str, Any], longest: float) -> int:
@@ -70,5 +73,4 @@ def bins_within(dataset: Dataset, method: Method, values: Mapping[str, Any], lon
 
 
 def _many(bins: int) -> str:
-    words = count_words(bins - 1, "threshold")
-    return f"{words[0].upper()}{words[1:]} per column were chosen for these data"
+    return f"We try {count_words(bins - 1, 'cut-off value')} per column"

@@ -51,12 +51,17 @@ def run_name(dataset: str, method: Method, parameters: Mapping[str, Any]) -> str
 
 
 def class_words(dataset: Dataset) -> str:
-    """The classes of a data set with their rows, largest first; of many only how many they are."""
+    """Return how many rows each class has, largest first; of many classes only how many they are."""
     counts = zip(dataset.profile.get("class_counts") or (), dataset.profile.get("classes") or (), strict=False)
     found = sorted(counts, key=lambda pair: -pair[0])
     if len(found) > MOST_CLASSES:
         return f"{len(found):,} classes"
-    return ", ".join(f"{label} {rows:,}" for rows, label in found)
+    if not found:
+        return ""
+    (rows, label), *others = found
+    return ", ".join(
+        [f"{count_words(rows, 'row')} {'is' if rows == 1 else 'are'} {label}", *(f"{n:,} {name}" for n, name in others)]
+    )
 
 
 def family_name(dataset: str, method: Method) -> str:
@@ -224,10 +229,23 @@ def _proof(method: Method, values: Mapping[str, Any]) -> str:
     if method.guarantee is Guarantee.TREE:
         gap = float(values.get("mip_gap") or 0)
         near = f" by more than {100 * gap:.4g}{NARROW}%" if gap else ""
-        return f"Proves that no such tree has a higher objective{near}, or says how far one could be above it."
+        better = _better_words(method, values)
+        return f"Proves that no tree of this size {better}{near}, or says how much better one could still be."
     if method.guarantee is Guarantee.SPLITS:
         return "Proves each question; nothing is claimed about the tree as a whole."
     return "Nothing is claimed about how close it is to the best tree."
+
+
+def _better_words(method: Method, values: Mapping[str, Any]) -> str:
+    """What a better tree would do, by what is counted."""
+    if values.get("costs"):
+        return "costs less"
+    goal = count_goal(values)
+    weighted = "balanced" in (values.get("class_weight"), values.get("goal"))
+    if goal or weighted or str(values.get("negative_weight") or "1") != "1":
+        return "is better by what is counted"
+    paid = method.parameter("leaf_penalty") and stated_penalty(values)
+    return f"gets more rows right{', less the price of its leaves' if paid else ''}"
 
 
 def _time(value: Any) -> str:

@@ -297,10 +297,11 @@ def bench_unseen(request: HttpRequest, pk: Any) -> HttpResponse:
         if found is None:
             messages.info(request, "No rows were held out, so accuracy on unseen rows was not evaluated.")
         else:
+            times = "once" if bench.unseen_looks == 1 else f"{bench.unseen_looks} times"
             messages.info(
                 request,
                 f"{found['correct']:,} of {found['n']:,} unseen rows are right ({points_text(found['accuracy'])} %). "
-                f"Looked at {bench.unseen_looks} times; each look makes them less unseen, so the number is kept with the model.",
+                f"You have checked the unseen rows {times}. Each check weakens them as a test; the count goes into the report.",
             )
     except APIException as error:
         messages.error(request, _error_text(error))

@@ -44,7 +44,7 @@ def shown(page, stop, held, own=False):
     words = page.evaluate(WORDS)
     for side, rows in (("yes", held["yes"][stop]), ("no", held["rows"] - held["yes"][stop])):
         assert words[side] == f"{side} · {rows} row{'' if rows == 1 else 's'}"
-    lowest = f"lowest {min(held['wrong'])} at "
+    lowest = f"fewest, {min(held['wrong'])}, at "
     assert (f"by threshold: {lowest}" if own else f": {wrong} ({lowest}") in words["wrong"]
     until(page, f"(({{ out, gap }}) => out <= 0 && gap > 8)(({BESIDE})())")
 

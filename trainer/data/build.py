@@ -45,7 +45,7 @@ class LoadReport:
         out += [f"Column '{name}' was left out: {why}." for name, why in self.left_out.items()]
         out += [f"Column '{name}' is used, but its values name or count the rows." for name in self.identifiers]
         if self.constant_columns:
-            out.append(f"Constant columns (no split can use them): {', '.join(self.constant_columns)}.")
+            out.append(f"Columns with only one value, which the tree cannot use: {', '.join(self.constant_columns)}.")
         out += [f"Column '{one}' has the same values as '{other}'." for one, other in self.duplicate_columns]
         return tuple(out)
 

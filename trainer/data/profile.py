@@ -67,9 +67,9 @@ class Profile:
     def floor_sentence(self) -> str:
         """The error floor in words."""
         if not self.conflicting_rows:
-            return "No two rows are equal in all columns and differ in class, so a perfect tree is possible."
+            return "No two identical rows have different outcomes, so nothing in the data rules out a perfect tree."
         return (
-            f"{self.conflicting_rows} rows have a twin of another class that is equal in all columns: "
+            f"{self.conflicting_rows} rows have an identical row with a different outcome: "
             f"no tree on these columns can beat {100 * (1 - self.error_floor):.4g} %."
         )
 

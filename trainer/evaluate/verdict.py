@@ -287,7 +287,7 @@ def _judge_unseen(model: ModelFile, unseen: _Measured) -> _Finding:
     if single := _single_question(model, unseen):
         return _Finding("single", f"{compared} {single}", "one")
     if noise:
-        words = f"{compared} On its training rows it is right {noise} more often: it has probably learned noise."
+        words = f"{compared} On its training rows it is right {noise} more often: it fits these rows too closely."
         return _Finding("noise", words, "less")
     return _open_or_good(model, compared)
 

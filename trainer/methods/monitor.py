@@ -20,7 +20,7 @@ from trainer.tree.nodes import Draft
 
 Sink = Callable[[Progress, "Draft | None"], None]
 INTERVAL = 0.2
-COMPILING = "compiling, which is needed once"
+COMPILING = "getting ready; only the first time"
 
 
 class Monitor:

@@ -13,11 +13,11 @@ from octweb.figures.split.curve import with_curve
 from octweb.figures.split.scene import (
     SplitScene,
     codes_words,
-    impurity_words,
     missing_words,
     rows_words,
     rule_words,
     sentence,
+    separation_words,
     undeclared_codes,
 )
 from trainer.tree.splits import Interval, Missing, Split, Threshold
@@ -61,7 +61,7 @@ def _column_picture(scene: SplitScene, split: Split, cuts: Sequence[float]) -> d
     )
     return {
         "title": f"{rule_words(scene)} and the {rows_words(len(values))} that reach it",
-        "note": sentence("Bars stack the classes.", missing_words(values, split), impurity_words(scene)),
+        "note": sentence("Bars stack the classes.", missing_words(values, split), separation_words(scene)),
         "warning": codes_words(scene, feature),
         "undeclared": {"column": scene.tree.schema[feature].name, "codes": undeclared_codes(scene, feature)},
         "figure": figure,

@@ -59,7 +59,7 @@ def with_curve(figure: dict[str, Any], costs: CutCosts, name: str) -> dict[str, 
                 head | {"name": word, "font": head["font"] | {"weight": 600}, "yshift": 4}  # above the highest number
                 for head, word in zip(heads, ("yes", "no"), strict=True)
             ),
-            _caption(f"Rows of this node wrong, by threshold: {lowest_words(costs)}", LOWER + 0.02, "bottom", name="wrong", bgcolor="var(--card)"),
+            _caption(f"Wrong rows if you move the line: {lowest_words(costs)}", LOWER + 0.02, "bottom", name="wrong", bgcolor="var(--card)"),
             _caption(escape(short(name, NARROW)), 0, "top"),
             *others,
         ],
@@ -71,7 +71,7 @@ def with_curve(figure: dict[str, Any], costs: CutCosts, name: str) -> dict[str, 
 
 def lowest_words(costs: CutCosts) -> str:
     """The fewest wrong rows, and where."""
-    return f"lowest {int(costs.wrong[costs.best]):,} at {costs.written(costs.best)}"
+    return f"fewest, {int(costs.wrong[costs.best]):,}, at {costs.written(costs.best)}"
 
 
 def _traces(costs: CutCosts) -> list[dict[str, Any]]:

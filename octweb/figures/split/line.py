@@ -14,7 +14,14 @@ import numpy as np
 from octweb.figures.histogram import histogram_figure
 from octweb.figures.plane import cut_segment, half_plane
 from octweb.figures.split.impurity import best_threshold, gini_rows
-from octweb.figures.split.scene import SplitScene, impurity_words, rows_words, sentence, side_heads, weighed_codes_words
+from octweb.figures.split.scene import (
+    SplitScene,
+    rows_words,
+    sentence,
+    separation_words,
+    side_heads,
+    weighed_codes_words,
+)
 from trainer.dtypes import CodeArray, FloatArray
 from trainer.tree.describe import number_text, split_text
 from trainer.tree.render.names import named_styles
@@ -60,7 +67,7 @@ def plane_picture(scene: SplitScene, split: Linear) -> dict[str, Any]:
         f"{rows_words(int((~finite).sum()))} without both values are not drawn." if not finite.all() else "",
         weighed_codes_words(scene, split.features),
         _shares(scene),
-        impurity_words(scene),
+        separation_words(scene),
     )
     return {
         "title": f"The line and the {rows_words(len(points))} that reach it",
@@ -200,11 +207,11 @@ def single_column(scene: SplitScene, split: Linear) -> list[dict[str, Any]]:
     values = scene.X[:, feature]
     heads = side_heads(int((values <= cut).sum()), len(values))
     line = gini_rows(scene.codes, scene.left, len(scene.tree.classes))
-    before = gini_rows(scene.codes, np.ones(len(values), bool), len(scene.tree.classes))
     note = sentence(
         f"The better of the two columns alone: {split_text(Threshold(feature=feature, threshold=cut), scene.tree.schema)}.",
-        f"Gini impurity in rows: {before:,.1f} before the split, {impurity:,.1f} with this column, {line:,.1f} with the line;"
-        " 0 means that both sides are pure.",
+        f"The line leaves the rows {100 * line / impurity:.0f} % as mixed as this column alone does."
+        if impurity
+        else "",
     )
     figure = histogram_figure(
         values, scene.codes, scene.tree.classes, title=scene.name(feature), cuts=[cut], heads=heads

@@ -16,6 +16,12 @@ from trainer.tree.nodes import Node, Tree
 from trainer.tree.render.palette import short
 from trainer.tree.splits import Split
 
+SEPARATION = (
+    (0.0, "fully separates"),
+    (0.5, "mostly separates"),
+    (0.95, "partly separates"),
+)  # up to what share of impurity
+
 
 @dataclass(frozen=True, kw_only=True)
 class SplitScene:
@@ -37,11 +43,20 @@ class SplitScene:
         return side_heads(int(self.left.sum()), len(self.left))
 
 
-def impurity_words(scene: SplitScene) -> str:
+def separation_words(scene: SplitScene) -> str:
+    """Say how well the question separates the classes; "" if all rows are of one class.
+
+    Measured by the share of the Gini impurity that is left.
+    """
     classes = len(scene.tree.classes)
     before = gini_rows(scene.codes, np.ones(len(scene.codes), bool), classes)
-    after = gini_rows(scene.codes, scene.left, classes)
-    return f"Gini impurity in rows: {before:,.1f} before, {after:,.1f} after the split."
+    if not before:
+        return ""
+    left = gini_rows(scene.codes, scene.left, classes) / before
+    names = [short(name, 24) for code, name in enumerate(scene.tree.classes) if (scene.codes == code).any()]
+    what = f"“{names[0]}” from “{names[1]}”" if len(names) == 2 else "the classes"
+    how = next((words for limit, words in SEPARATION if left <= limit), "hardly separates")
+    return f"This question {how} {what}."
 
 
 def codes_words(scene: SplitScene, feature: int) -> str:

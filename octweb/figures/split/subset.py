@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from octweb.figures.split.scene import SplitScene, impurity_words, missing_words, sentence
+from octweb.figures.split.scene import SplitScene, missing_words, sentence, separation_words
 from trainer.tree.render.names import named_styles
 from trainer.tree.render.palette import LEGEND, axis, class_styles, count_axis, escape, frame, short
 from trainer.tree.splits import Subset
@@ -42,7 +42,7 @@ def _subset_picture(scene: SplitScene, split: Subset) -> dict[str, Any]:
             rest = group[len(keep) :]
             bars.append((f"Other ({len(rest)} categories)", counts[rest].sum(axis=0)))
     figure = _category_bars(scene, bars)
-    note = sentence(f"{'; '.join(scene.heads)}. Longest first.", missing_words(values, split), impurity_words(scene))
+    note = sentence(f"{'; '.join(scene.heads)}. Longest first.", missing_words(values, split), separation_words(scene))
     return {"title": f"{short(column.name, 40)}: which categories go where", "note": note, "figure": figure}
 
 

@@ -10,10 +10,10 @@ import numpy as np
 from octweb.figures.histogram import histogram_figure
 from octweb.figures.split.scene import (
     SplitScene,
-    impurity_words,
     missing_words,
     rows_words,
     sentence,
+    separation_words,
     weighed_codes_words,
 )
 from trainer.tree.describe import number_text
@@ -87,7 +87,7 @@ def sum_picture(scene: SplitScene, split: Linear) -> dict[str, Any]:
             "Bars stack the classes.",
             missing_words(total, split),
             weighed_codes_words(scene, [f for f, level in zip(split.features, split.levels, strict=True) if level < 0]),
-            impurity_words(scene),
+            separation_words(scene),
         ),
         "figure": figure,
     }

@@ -126,7 +126,7 @@ def _cheapest_answers(scene: ModelScene, part: str, table: np.ndarray) -> list[d
     counts = np.zeros((len(table), len(table)), np.int64)
     np.add.at(counts.T, answers, reached)
     changed = sum(int(a) != leaf.label for a, leaf in zip(answers, leaves, strict=True))
-    return [_way("same questions, each leaf with its cheapest answer", counts, table) | {"changed": changed}]
+    return [_way("same questions, answers chosen by cost", counts, table) | {"changed": changed}]
 
 
 def _way(words: str, counts: np.ndarray, table: np.ndarray) -> dict[str, Any]:

@@ -84,18 +84,18 @@ def test_without_it_they_are_pages(page, settings, media):
 def test_the_preview_says_what_will_be_left_out(page):
     url = start(page, GAPS)
     text = page.get(url, {"target": "label"}).content.decode()
-    assert "30 of 30 rows would train," in text
+    assert "All 30 rows can be used:" in text
     assert "With “drop” 27 rows train." in " ".join(text.split())
     assert "Column &#x27;id&#x27; was left out: its texts name the rows" in text
     assert "Column &#x27;empty&#x27; was left out: it has no value" in text
     mark = seen(page, url)
     fields = {"target": "label", "missing-1": "drop", "reread": "1", "seen": mark}
     text = page.post(url, fields).content.decode()
-    assert "27 of 30 rows would train," in text
+    assert "27 of 30 rows can be used:" in text
     assert "3 of 30 rows were dropped for empty cells in: size (3)." in text
     fields = {"target": "label", "role-1": "ignored", "reread": "1", "seen": mark}
     text = page.post(url, fields).content.decode()
-    assert "30 of 30 rows would train," in text
+    assert "All 30 rows can be used:" in text
     assert "Left out by your choice: size." in text
     assert not Dataset.objects.exists()
 

@@ -55,7 +55,7 @@ def test_the_title_says_the_fewest_wrong_rows_and_where_and_the_axis_shows_both_
     fewest = min(meta["wrong"])
     at = meta["cuts"][meta["wrong"].index(fewest)]
     words = next(a["text"] for a in layout["annotations"] if a.get("name") == "wrong")
-    assert words.startswith(f"Rows of this node wrong, by threshold: lowest {fewest} at ")
+    assert words.startswith(f"Wrong rows if you move the line: fewest, {fewest}, at ")
     assert float(words.rsplit(" ", 1)[1].replace("−", "-")) == at
     assert layout["yaxis2"]["tickvals"] == [fewest, max(meta["wrong"])]
     assert figure["data"][-1]["y"] == [fewest]
@@ -125,7 +125,7 @@ def test_a_year_has_no_comma_in_the_words_of_the_curve(name, shift, words):
         "layout"
     ]
     assert layout["meta"]["year"] == ("," not in words)
-    assert re.fullmatch(rf"lowest \d+ at {words}\d\d\d(\.\d+)?", layout["meta"]["lowest"])
+    assert re.fullmatch(rf"fewest, \d+, at {words}\d\d\d(\.\d+)?", layout["meta"]["lowest"])
 
 
 @pytest.mark.parametrize("side", ["left", "right"])

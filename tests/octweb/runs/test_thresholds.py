@@ -38,11 +38,11 @@ def test_deeper_trees_and_larger_tables_get_fewer_thresholds_each_with_its_reaso
     assert counts == sorted(counts, reverse=True)
     assert (counts[2], counts[-1]) == (LADDER[0], LADDER[-1])
     assert len(set(counts)) > 2
-    assert found[2].why.startswith("32 thresholds per column were chosen")
-    assert "more were not better" in found[2].why
+    assert found[2].why.startswith("We try 32 cut-off values per column")
+    assert "finer ones did not help" in found[2].why
     assert "even so, the proof may take longer than" in found[-1].why
     middle = next(chosen for chosen in found if LADDER[-1] < chosen.bins < LADDER[0])
-    assert "with more it may take longer" in middle.why
+    assert "with more, the proof may take longer" in middle.why
     wide.rows = 100_000_000
     assert bins(wide, depth=3).bins < LADDER[0]
 
@@ -66,7 +66,7 @@ def test_a_run_takes_what_the_form_said_or_what_is_typed(client, owner, wide):
     page = client.get(reverse("runs:new"), {"dataset": wide.pk, "method": "exact"})
     text = page.content.decode()
     assert "at most 32 thresholds for a column of numbers" in text
-    assert "32 thresholds per column were chosen for these data" in text
+    assert "We try 32 cut-off values per column" in text
     assert page.context["form"]["p_bins"].value() is None
     data = {
         "dataset": str(wide.pk), "method": "exact", "own": "1", "evaluation": "none", "p_depth": "3", "p_leaf_penalty": "0",

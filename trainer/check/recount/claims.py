@@ -375,4 +375,4 @@ def _unknown(name: str) -> Finding:
 def provenance(model: dict[str, Any]) -> list[Finding]:
     """What the file says about how it was made, which no check of rows can confirm."""
     told = [name for name in ASIDE.split() if model["certificate"].get(name) not in (None, "", {}, 0)]
-    return [unjudged("how it was made", f"Told, not checked: {', '.join(told)}.", "aside")] if told else []
+    return [unjudged("how it was made", f"Taken on trust: {', '.join(told)}.", "aside")] if told else []

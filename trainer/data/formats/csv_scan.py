@@ -255,6 +255,14 @@ class _Walk:
         return np.array(structural, np.int64), begins_open, wrong
 
 
+def _separated_words(word: str, same: int, lines: int, columns: int) -> str:
+    """Say what separates the columns, and how many of the first lines do not fit."""
+    separated = f"Columns are separated by {'bars' if word == 'bar' else word + 's'}"
+    if same == lines:
+        return f"{separated}."
+    return f"{separated}: {same} of the first {lines} lines have {columns} values, as the first line has."
+
+
 def sniff(body: bytes) -> DelimiterGuess:
     """The delimiter of `body`: the one that cuts the most of the first lines into as many fields as the header."""
     text = body[:SAMPLE_BYTES].decode("utf-8", errors="ignore")
@@ -279,5 +287,5 @@ def sniff(body: bytes) -> DelimiterGuess:
     return DelimiterGuess(
         delimiter=delimiter,
         sure=round(share, 2),
-        reason=f"With the {word}, {same} of the first {len(lines)} lines have {wanted + 1} values, as the header.",
+        reason=_separated_words(word, same, len(lines), wanted + 1),
     )

@@ -164,5 +164,5 @@ METHOD = over_questions(
     ),
     solve=solve,
     estimator="BendOCTClassifier",
-    good_for="FlowOCT with rows added while it searches.",
+    good_for="Only for comparing with published papers.",
 )  # fmt: skip

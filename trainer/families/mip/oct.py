@@ -54,6 +54,6 @@ METHOD = over_questions(
     ),
     solve=solve,
     estimator="OCTClassifier",
-    good_for="The first integer program for such trees.",
+    good_for="Only for comparing with published papers.",
     group=Group.BASELINES,
 )  # fmt: skip

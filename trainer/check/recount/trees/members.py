@@ -30,7 +30,7 @@ def questions_asked(model: Model, rows: ModelTable) -> list[Finding]:
         if listed is not None and not any(_split_alike(q[own][counted], left[counted]) for q in listed):
             words = f"The question of node {v} is none of those that the parameters ask for."
             return [recounted("questions", False, words)]
-    return [recounted("questions", True, "Each one parts its rows as a question of the scope does.")]
+    return [recounted("questions", True, "Every question is one of the allowed ones.")]
 
 
 def _split_alike(one: np.ndarray, other: np.ndarray) -> bool:
