@@ -86,7 +86,7 @@ def enqueue(
     checked = declared.settings(parameters or {})
     values = within_limits(declared, checked.to_json(), said=parameters or {})
     check_evaluation(test_share, folds, dataset.rows)
-    check_settings(declared, checked, dataset, earns=True)
+    check_settings(declared, checked, dataset)
     dependence.check(dataset, **bound, settings=checked.to_json())
     if warm_start is not None:
         _check_start(declared, dataset, warm_start)
@@ -224,8 +224,8 @@ def _check_start(method: Method, dataset: Dataset, model: TreeModel) -> None:
             )
 
 
-def check_settings(method: Method, checked: Settings, dataset: Dataset, *, earns: bool = False) -> None:
-    """The settings must go with each other and with the columns and classes of the data; `earns`: the costs may be rewards."""
+def check_settings(method: Method, checked: Settings, dataset: Dataset) -> None:
+    """The settings must go with each other and with the columns and classes of the data."""
     classes = tuple(dataset.profile.get("classes") or ())
     if not classes:
         return
@@ -237,7 +237,7 @@ def check_settings(method: Method, checked: Settings, dataset: Dataset, *, earns
     columns = tuple(c["name"] for c in features)
     texts = tuple(c["name"] for c in features if c["kind"] == ColumnKind.CATEGORICAL)
     names = SettingNames(columns=columns, classes=classes, texts=texts)
-    rewards = read_rewards(str(checked.get("costs") or ""), names) if earns else None
+    rewards = read_rewards(str(checked.get("costs") or ""), names)
     if rewards is not None:  # their columns are not asked, and each row has costs of its own
         left = tuple(name for name in columns if name not in rewards.columns)
         if not left:

@@ -27,7 +27,9 @@ from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.runs.actions import check_settings, within_limits
 from octweb.runs.dependence import ROLES
+from octweb.runs.models import TrainingRun
 from octweb.workbench.models import Step, StepKind, StepState, Workbench
+from trainer.data.costs import EACH_ROW
 from trainer.data.problem import SettingNames
 from trainer.editing.questions import ONE_CATEGORY
 from trainer.editing.wishes import read_wish
@@ -104,6 +106,8 @@ def _of_model(model: TreeModel, changes: Mapping[str, Any]) -> tuple[dict[str, A
     method = _declared(model.method)
     file = model_file(model)
     own = {k: v for k, v in file.parameters.items() if method.parameter(k) is not None and v is not None}
+    if own.get("costs") == EACH_ROW and (run := TrainingRun.objects.filter(model=model).first()) is not None:
+        own["costs"] = run.parameters["costs"]  # the rewards, from which the costs of each row were made
     own["time_limit"] = EDIT_SECONDS
     support = method.workbench
     assert support is not None

@@ -107,9 +107,7 @@ def _from_json(text: str, names: SettingNames) -> tuple[Given, str]:
         raise ParameterError({"costs": f"this is not JSON: {error}."}) from None
     if "rewards" in record and "rewards" not in names.classes:
         raise ParameterError(
-            {
-                "costs": "only the command 'train' and runs take rewards. In Python give fit(X, y, costs=trainer.regrets(rewards))."
-            }
+            {"costs": "rewards belong to commands and runs. In Python give fit(X, y, costs=trainer.regrets(rewards))."}
         )
     by_class = record.get("costs", record)
     if not isinstance(by_class, dict) or not all(isinstance(row, dict) for row in by_class.values()):

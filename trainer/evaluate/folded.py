@@ -27,6 +27,9 @@ def with_folds(model: ModelFile, study: Study, records: Sequence[FoldRecord]) ->
         return model
     found = [own[f] for f in range(study.folds)]
     dataset = study.datasets[0]
+    names = {column.name for column in model.tree.schema}  # columns of rewards are not among them
+    columns = tuple(column for column in dataset.table.columns if column.schema.name in names)
+    dataset = replace(dataset, table=replace(dataset.table, columns=columns))
     folds = assign_folds(dataset.labels.codes, study.folds, study.seed, dataset.table)
     nodes = sum(len(record.tree) for record in found)
     trees = (
@@ -53,6 +56,7 @@ def with_folds(model: ModelFile, study: Study, records: Sequence[FoldRecord]) ->
         metrics={**model.metrics, "cross_validation": metrics},
         parameters={**model.parameters, "folds": study.folds},
         rows=rows_record(dataset.table, np.arange(len(dataset.table)), np.zeros(0, np.int64), folds, None, trees)
+        | ({"costs": model.rows["costs"]} if model.rows and "costs" in model.rows else {})
         | ({"fold_questions": [record.questions for record in found]} if trees and found[0].questions else {}),
     )
 

@@ -32,6 +32,7 @@ from trainer.solver_common.goal_search import with_positive
 from trainer.solver_common.problem_setup import costs_of
 from trainer.table import Labels, Table, fingerprint
 from trainer.training.metrics import metrics_of
+from trainer.training.rewarded import as_costs
 from trainer.training.run import TrainRequest, TrainResult, nodes_of_fold, train
 from trainer.training.warm_up import warm
 from trainer.tree.nodes import Tree
@@ -303,26 +304,38 @@ def _fold(task: _Task) -> FoldRecord:
     if method.parameter("threads") is not None:
         parameters["threads"] = task.threads
     _warmed(method.id)
-    unseen = task.dataset.table.take(outside)
     try:
+        whole, _ = as_costs(
+            TrainRequest(table=task.dataset.table, labels=task.dataset.labels, method=method.id, parameters=parameters)
+        )
+        dataset = replace(task.dataset, table=whole.table)  # without columns of rewards
+        parameters = dict(whole.parameters)
+        unseen = dataset.table.take(outside)
         everyone = with_positive(
             task.dataset.labels.take(rows), task.dataset.weights(rows), method.settings(parameters)
         )
         if everyone.get("positive"):
             parameters["positive"] = everyone["positive"]
-        costs = costs_of(unseen, task.dataset.labels.take(outside), method.settings(parameters))
+        given = whole.costs
+        costs = costs_of(
+            unseen,
+            dataset.labels.take(outside),
+            method.settings(parameters),
+            given=None if given is None else given[outside],
+        )
         result = train(
             TrainRequest(
-                table=task.dataset.table.take(inside),
-                labels=task.dataset.labels.take(inside),
+                table=dataset.table.take(inside),
+                labels=dataset.labels.take(inside),
                 method=method.id,
                 parameters=parameters,
+                costs=None if given is None else given[inside],
             )
         )
     except TrainerError as error:
         return FoldRecord(**task.head, error=str(error), status="failed")
-    correct = _correct(result.tree, task.dataset, outside)
-    weights = task.dataset.weights(outside)
+    correct = _correct(result.tree, dataset, outside)
+    weights = dataset.weights(outside)
     n = int(weights.sum())
     second = rows[folds.judged(task.second, task.fold)] if task.second >= 0 else rows[:0]
     certificate = result.certificate
@@ -339,15 +352,15 @@ def _fold(task: _Task) -> FoldRecord:
         gap=certificate.gap,
         splits=certificate.splits,
         splits_proved=certificate.splits_proved,
-        second_correct=_correct(result.tree, task.dataset, second),
-        second_n=int(task.dataset.weights(second).sum()),
-        base_correct=int(weights[codes[outside] == _most_frequent(task.dataset, inside)].sum()),
+        second_correct=_correct(result.tree, dataset, second),
+        second_n=int(dataset.weights(second).sum()),
+        base_correct=int(weights[codes[outside] == _most_frequent(dataset, inside)].sum()),
         **_cost_record(result, costs, unseen.matrix()),
         **_goal_record(result, unseen.matrix(), codes[outside], weights),
         tree=_tree_record(result.tree) if task.second < 0 and not task.test_share else [],
-        by_group=_by_group(result.tree, task.dataset, outside),
+        by_group=_by_group(result.tree, dataset, outside),
         questions=_chosen_settings(result.model.parameters, method.settings(parameters)),
-        **_weight_sums(result.tree, task.dataset, outside),
+        **_weight_sums(result.tree, dataset, outside),
     )
 
 

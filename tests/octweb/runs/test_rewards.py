@@ -13,12 +13,18 @@ from django.core.management import CommandError, call_command
 from rest_framework.test import APIClient
 
 from octweb.datasets import actions as datasets
+from octweb.experiments import actions as experiments
+from octweb.experiments.work import CandidateSupervisor
 from octweb.registry.parsed import model_file
 from octweb.runs.models import TrainingRun
 from octweb.runs.training import TrainingSupervisor
+from octweb.workbench import actions as workbench
+from octweb.workbench import work
+from octweb.workbench.work import EditingSupervisor
 from trainer import make_classifier, regrets
 from trainer.check.recount import verdict, verify
 from trainer.tree.file import read_model
+from trainer.tree.nodes import tree_from_json
 
 REWARDS = {"unit": "EUR", "rewards": {"drug": "gain", "none": -1, "pill": "0.5*gain"}}
 
@@ -126,7 +132,7 @@ def test_empty_reward_is_named(trial, tmp_path, capsys):
 
 
 def test_rewards_elsewhere_are_refused(trial):
-    with pytest.raises(ValueError, match="only the command 'train' and runs take rewards"):
+    with pytest.raises(ValueError, match="rewards belong to commands and runs"):
         make_classifier("exact", costs=REWARDS).fit(trial[["p", "q", "gain"]], trial["treatment"])
 
 
@@ -179,3 +185,115 @@ def test_run_with_rewards_that_do_not_fit_is_refused(posted, record, more, words
     assert answer.status_code == 422
     assert words in answer.content.decode()
     assert not TrainingRun.objects.exists()
+
+
+@pytest.fixture
+def called(trial, tmp_path, capsys):
+    """Run a command on the trial with its rewards, and return the lines of its output."""
+    trial.to_csv(tmp_path / "trial.csv", index=False)
+    (tmp_path / "rewards.json").write_text(json.dumps(REWARDS))
+
+    def call(command, *arguments):
+        given = [str(tmp_path / "trial.csv"), "--target=treatment", f"--costs={tmp_path / 'rewards.json'}"]
+        call_command(command, *given, "--depth=2", *map(str, arguments))
+        return capsys.readouterr().out.strip().splitlines()
+
+    return call
+
+
+def test_frontier_of_rewards_ends_with_the_highest(trial, called):
+    record = json.loads(called("frontier", "--method=exact", "--json")[-1])
+    rewards = rewards_of(trial)
+    assert record["best_reward"] == pytest.approx(rewards.max(axis=1).sum())
+    best = best_reward(trial[["p", "q", "r"]].to_numpy(), rewards, 2)
+    assert record["best_reward"] - record["points"][-1]["cost"] == pytest.approx(best)
+    assert record["best_reward"] - record["points"][0]["cost"] == pytest.approx(rewards.sum(axis=0).max())
+    assert "A cost is what the best answer of a row earns more" in called("frontier", "--method=exact")[0]
+
+
+def test_good_trees_of_rewards_lie_around_the_highest(trial, called):
+    record = json.loads(called("good-trees", "--slack-cost=3", "--json")[-1])
+    best = best_reward(trial[["p", "q", "r"]].to_numpy(), rewards_of(trial), 2)
+    assert record["best_reward"] - record["optimum_cost"] == pytest.approx(best)
+    assert all(best - 3 - 1e-9 <= record["best_reward"] - t["cost"] <= best + 1e-9 for t in record["trees"])
+    assert set(record["columns"]) == {"p", "q", "r"}
+
+
+def test_wish_keeps_the_highest_reward_and_is_priced(trial, called, tmp_path):
+    model = tmp_path / "model.json"
+    asked = ("complete", "--method=exact", "--wish=ask root r", f"--output={model}")
+    record = json.loads(called(*asked, "--json")[-1])
+    rewards = rewards_of(trial)
+    X = trial[["p", "q", "r"]].to_numpy()
+    yes = X[:, 2] > 0.5
+    kept = best_reward(X[yes], rewards[yes], 1) + best_reward(X[~yes], rewards[~yes], 1)
+    assert record["reward"] == pytest.approx(kept)
+    worth = read_model(model).certificate["optimum"]["objective_cost"]
+    assert record["wishes"][0]["price"] * worth == pytest.approx(best_reward(X, rewards, 2) - kept)
+    assert verdict(verify(model, tmp_path / "trial.csv")) == "proved"
+    assert any(line.startswith("The answers earn") for line in called(*asked))
+
+
+def test_evaluate_counts_what_unseen_rows_lose(trial, called, tmp_path):
+    model = tmp_path / "model.json"
+    asked = ("evaluate", "--method=exact", "--set=leaf_penalty=0", "--folds=4", f"--model={model}", "--json")
+    record = json.loads(called(*asked)[-1])
+    cell = record["results"][0]
+    assert cell["cost_unit"] == "EUR"
+    assert cell["failed"] == 0
+    assert record["whole"]["reward"] == pytest.approx(
+        best_reward(trial[["p", "q", "r"]].to_numpy(), rewards_of(trial), 2)
+    )
+    document = json.loads(model.read_text())
+    rewards = rewards_of(trial)
+    schema = read_model(model).tree.schema
+    answers = np.empty(60, int)
+    for f, nodes in enumerate(document["rows"]["fold_trees"]):
+        tree = tree_from_json(nodes, schema=schema, classes=("drug", "none", "pill"))
+        unseen = np.array([mark == str(f) for mark in document["rows"]["folds"]])
+        answers[unseen] = tree.predict(trial[["p", "q", "r"]].to_numpy(float)[unseen])
+    lost = rewards.max(axis=1).sum() - rewards[np.arange(60), answers].sum()
+    assert cell["cost"] == pytest.approx(lost)
+    assert verdict(verify(model, tmp_path / "trial.csv")) == "proved"
+
+
+@pytest.mark.one_database
+@pytest.mark.django_db(transaction=True)
+def test_workbench_of_a_model_keeps_its_rewards(posted, trial, owner, monkeypatch):
+    run = TrainingRun.objects.get(pk=posted(REWARDS).json()["id"])
+    assert TrainingSupervisor(job_id=str(run.pk), worker="here", stopping=threading.Event()).run() == "succeeded"
+    run.refresh_from_db()
+    bench = workbench.open_for(owner=owner, model=run.model)
+    assert json.loads(bench.parameters["costs"]) == REWARDS
+    workbench.edit(bench, wishes=["ask root r"])
+    monkeypatch.setattr(work, "IDLE_SECONDS", 0.3)
+    EditingSupervisor(job_id=str(bench.pk), worker="here", stopping=threading.Event()).run()
+    first, kept = bench.steps.all()
+    rewards = rewards_of(trial)
+    X = trial[["p", "q", "r"]].to_numpy()
+    yes = X[:, 2] > 0.5
+    best = best_reward(X[yes], rewards[yes], 1) + best_reward(X[~yes], rewards[~yes], 1)
+    costs = [json.loads(step.document)["certificate"]["costs"]["cost"] for step in (first, kept)]
+    assert costs[0] == pytest.approx(rewards.max(axis=1).sum() - best_reward(X, rewards, 2))
+    assert costs[1] == pytest.approx(rewards.max(axis=1).sum() - best)
+
+
+@pytest.mark.one_database
+@pytest.mark.django_db(transaction=True)
+def test_experiment_takes_rewards(posted, trial, owner):
+    waiting = TrainingRun.objects.get(pk=posted(REWARDS).json()["id"])
+    dataset = waiting.dataset
+    waiting.delete()  # it would go first
+    asked = {"depth": 2, "leaf_penalty": 0, "costs": json.dumps(REWARDS)}
+    experiment = experiments.start(
+        owner=owner, dataset=dataset, candidates=[{"method": "exact", "parameters": asked}], folds=3
+    )
+    candidate = experiment.candidates.get()
+    CandidateSupervisor(job_id=str(candidate.pk), worker="here", stopping=threading.Event()).run()
+    candidate.refresh_from_db()
+    assert candidate.status == "succeeded", candidate.error
+    rewards = rewards_of(trial)
+    costs = json.loads(candidate.document)["certificate"]["costs"]
+    best = best_reward(trial[["p", "q", "r"]].to_numpy(), rewards, 2)
+    assert costs["cost"] == pytest.approx(rewards.max(axis=1).sum() - best)
+    assert sum(record["cost"] for record in candidate.records) >= costs["cost"] - 1e-9

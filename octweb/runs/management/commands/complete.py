@@ -16,7 +16,8 @@ from trainer.editing.words import checked_reasons
 from trainer.evaluate.verdict import training_base_words
 from trainer.methods.capabilities import Role
 from trainer.registry import editable_ids, get, method_for
-from trainer.training.claims import cost_sentence, read_claim, weight_sentence
+from trainer.training.claims import cost_sentence, read_claim, reward_sentence, weight_sentence
+from trainer.training.rewarded import as_costs, with_reward
 from trainer.training.run import TrainRequest, save
 from trainer.tree.describe import rules_text
 from trainer.workbench.requests import ConflictError, WorkbenchSession
@@ -63,13 +64,15 @@ class Command(TrainingCommand):
         exit_with_parent()
         raw = self.parameters(get(options["method"]), options)
         table, labels = self.data(options)
-        request = TrainRequest(
-            table=table,
-            labels=labels,
-            method=options["method"],
-            parameters=raw,
-            test_share=options["test_share"],
-            name=options["name"],
+        request, earned = as_costs(
+            TrainRequest(
+                table=table,
+                labels=labels,
+                method=options["method"],
+                parameters=raw,
+                test_share=options["test_share"],
+                name=options["name"],
+            )
         )
         session = WorkbenchSession(request)
         session.bench.wishes(options["wishes"])
@@ -79,7 +82,7 @@ class Command(TrainingCommand):
         found = session.complete(options["wishes"], monitor, prices=not options["no_prices"])
         try:
             proof = None if options["proof"] is None else Path(options["proof"])
-            result = session.result(found, monitor, proof, reasons=reasons)
+            result = with_reward(session.result(found, monitor, proof, reasons=reasons), request, earned)
         except ConflictError as error:
             if options["json"]:
                 record = {"status": INFEASIBLE, "conflict": list(error.conflict), "reason": found.reason}
@@ -99,6 +102,8 @@ class Command(TrainingCommand):
         )
         if c.weights is not None:
             self.stdout.write(weight_sentence(result.model.certificate))
+        if earned is not None:
+            self.stdout.write(reward_sentence(result.summary))
         if c.costs is not None:
             self.stdout.write(cost_sentence(c.costs, wishes=bool(claim.wishes)))
         for wish in claim.wishes:

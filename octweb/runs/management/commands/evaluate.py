@@ -34,6 +34,7 @@ from trainer.evaluate.verdict import summary_members
 from trainer.methods.base import Method
 from trainer.registry import METHODS, get
 from trainer.table import ColumnKind
+from trainer.training.rewarded import as_costs, with_reward
 from trainer.training.run import TrainRequest, save, train
 from trainer.tree.file import write_atomically
 from trainer.tree.numbers import points_text
@@ -159,15 +160,17 @@ def _train_on_all(study: Study, records: list[FoldRecord], options: dict[str, An
     variant = study.variants[0]
     dataset = study.datasets[0]
     seeded = {"seed": study.seed} if get(variant.method).parameter("seed") else {}
-    request = TrainRequest(
-        table=dataset.table,
-        labels=dataset.labels,
-        method=variant.method,
-        parameters={**variant.parameters, **seeded},
-        test_share=study.test_share,
-        name=options["name"],
+    request, earned = as_costs(
+        TrainRequest(
+            table=dataset.table,
+            labels=dataset.labels,
+            method=variant.method,
+            parameters={**variant.parameters, **seeded},
+            test_share=study.test_share,
+            name=options["name"],
+        )
     )
-    result = train(request)
+    result = with_reward(train(request), request, earned)
     model = with_folds(result.model, study, records)
     save(model, options["model"])
     return {"whole": result.summary | summary_members(model)}

@@ -21,6 +21,7 @@ from trainer.methods.base import Method
 from trainer.registry import METHODS, get
 from trainer.table import Table
 from trainer.training.cost_frontier import cost_frontier
+from trainer.training.rewarded import as_costs, best_reward, best_reward_sentence
 from trainer.training.run import TrainRequest, train
 from trainer.tree.describe import number_text
 
@@ -47,9 +48,9 @@ class Command(TrainingCommand):
         wanted = Evidence.LEAF_FRONTIER if method.leaf_frontier else Evidence.FRONTIER
         raw = self._raw(method, options)
         table, labels = self.data(options)
-        request = TrainRequest(table=table, labels=labels, method=method.id, parameters=raw)
+        request, earned = as_costs(TrainRequest(table=table, labels=labels, method=method.id, parameters=raw))
         if raw.get("costs"):
-            self._costs(request, options)
+            self._costs(request, best_reward(request, earned), options)
             return
         certificate = train(request, on_start=self.interrupts.on_start).certificate
         kept = next((e for e in certificate.evidence if e["kind"] == wanted), None)
@@ -82,15 +83,17 @@ class Command(TrainingCommand):
         most = min(1 << method.settings(raw)["depth"], MOST_LEAVES)
         return {"leaf_penalty": 0.0} | raw | {"max_leaves": raw.get("max_leaves") or most}
 
-    def _costs(self, request: TrainRequest, options: dict) -> None:
-        """The least cost for each number of leaves that is worth having."""
+    def _costs(self, request: TrainRequest, rewards: dict[str, Any], options: dict) -> None:
+        """The least cost for each number of leaves that is worth having; `rewards` as `best_reward` says."""
         found = cost_frontier(request, self.interrupts.on_start)
         if found is None:
             raise CommandError("The rows have only one class, so there is no frontier.", returncode=FAILED)
         if options["json"]:
             record = {name: value for name, value in asdict(found).items() if value is not None}
-            self.stdout.write(json.dumps(record | {"status": str(found.status)}, allow_nan=False))
+            self.stdout.write(json.dumps(record | {"status": str(found.status)} | rewards, allow_nan=False))
             return
+        if rewards:
+            self.stdout.write(best_reward_sentence(rewards, found.unit))
         bar = "| " if options["markdown"] else ""
         self.stdout.write(f"{bar}leaves {bar}{f'cost {found.unit}'.rstrip():>14} {bar} proved {bar}".strip())
         if options["markdown"]:

@@ -11,6 +11,7 @@ from trainer.errors import ParameterError
 from trainer.families.exact.rashomon.chosen import RATES
 from trainer.registry import get
 from trainer.training.claims import counted_words
+from trainer.training.rewarded import as_costs, best_reward, best_reward_sentence
 from trainer.training.run import TrainRequest
 from trainer.tree.describe import number_text
 from trainer.tree.file import read_model
@@ -108,14 +109,18 @@ class Command(TrainingCommand):
         )
         raw = self.parameters(get(options["method"]), options)
         table, labels = self.data(options)
-        session = WorkbenchSession(TrainRequest(table=table, labels=labels, method=options["method"], parameters=raw))
+        request, earned = as_costs(TrainRequest(table=table, labels=labels, method=options["method"], parameters=raw))
+        rewards = best_reward(request, earned)
+        session = WorkbenchSession(request)
         monitor = session.monitor()
         self.interrupts.on_start(monitor)
         agrees = read_model(options["agrees_with"]).tree if options["agrees_with"] else None
         record = session.good_trees(wanted, monitor, agrees)
         if options["json"]:
-            self.stdout.write(json.dumps(record | weight_record(table), allow_nan=False))
+            self.stdout.write(json.dumps(record | weight_record(table) | rewards, allow_nan=False))
             return
+        if rewards:
+            self.stdout.write(best_reward_sentence(rewards, record["cost_unit"]))
         count = f"at least {record['at_least']:,}" if record["count"] is None else f"{record['count']:,}"
         ends = f"with objective {record['limit']:.6g} to {record['optimum']:.6g}"
         if "limit_cost" in record:

@@ -17,6 +17,7 @@ from trainer.errors import ParameterError
 from trainer.evaluate.verdict import training_base_words
 from trainer.registry import METHODS, get
 from trainer.training.cost_frontier import cost_frontier
+from trainer.training.rewarded import as_costs, best_reward, best_reward_sentence
 from trainer.training.run import TrainRequest, save, train
 from trainer.tree.describe import number_text
 
@@ -44,9 +45,9 @@ class Command(TrainingCommand):
         if raw.get("costs") and options["output"]:
             raise ParameterError({"output": "a model file has no frontier of costs. Leave it out, or use --json."})
         table, labels = self.data(options)
-        request = TrainRequest(table=table, labels=labels, method=method.id, parameters=raw)
+        request, earned = as_costs(TrainRequest(table=table, labels=labels, method=method.id, parameters=raw))
         if raw.get("costs"):
-            self._costs(request, options)
+            self._costs(request, best_reward(request, earned), options)
             return
         result = train(request, on_start=self.interrupts.on_start)
         if options["output"]:
@@ -89,8 +90,8 @@ class Command(TrainingCommand):
                 f"{p['leaves'] - 1} branchings: nothing better was found, at most {weighed_text(p['bound'], table)} {unit}"
             )
 
-    def _costs(self, request: TrainRequest, options: dict[str, Any]) -> None:
-        """The least cost by branchings and by coefficients."""
+    def _costs(self, request: TrainRequest, rewards: dict[str, Any], options: dict[str, Any]) -> None:
+        """The least cost by branchings and by coefficients; `rewards` as `best_reward` says."""
         found = cost_frontier(request, self.interrupts.on_start)
         if found is None or found.coefficients is None:
             raise CommandError("The rows have only one class, so there is no frontier.", returncode=FAILED)
@@ -98,8 +99,10 @@ class Command(TrainingCommand):
         if options["json"]:
             record = asdict(found) | {"status": str(found.status), "unsettled": unsettled}
             record["branchings"] = record.pop("points")
-            self.stdout.write(json.dumps(record, allow_nan=False))
+            self.stdout.write(json.dumps(record | rewards, allow_nan=False))
             return
+        if rewards:
+            self.stdout.write(best_reward_sentence(rewards, found.unit))
         for axis, points in (("branchings", found.points), ("coefficients", found.coefficients)):
             self.stdout.write(f"{axis:>12}  {f'cost {found.unit}'.rstrip():>14}  proved")
             for p in points:

@@ -16,12 +16,7 @@ from trainer.certificate import Certificate, Status
 from trainer.counts.folder import holds_counts, read_counts
 from trainer.counts.train import METHOD as COUNTED
 from trainer.counts.train import train_counts
-from trainer.data.costs import EACH_ROW
-from trainer.data.folds import training_rows
 from trainer.data.inspection import warn_identifiers
-from trainer.data.problem import setting_names
-from trainer.data.rewards import read_rewards, regrets, reward_record, split_rewards
-from trainer.dtypes import FloatArray
 from trainer.errors import DataError, ParameterError
 from trainer.evaluate.verdict import read_verdict, summary_members
 from trainer.methods.base import Method
@@ -38,7 +33,8 @@ from trainer.training.claims import (
 )
 from trainer.training.proof_file import ProofLimits
 from trainer.training.recovery import RecoveredRun, left_in
-from trainer.training.run import TrainRequest, TrainResult, progress_writer, row_weights, save, train, training_problem
+from trainer.training.rewarded import as_costs, with_reward
+from trainer.training.run import TrainRequest, TrainResult, progress_writer, save, train, training_problem
 from trainer.tree.describe import rules_text
 from trainer.tree.file import ModelFile, read_model
 from trainer.tree.numbers import count_words
@@ -107,17 +103,10 @@ class Command(TrainingCommand):
         if options["sha256"]:
             _check_digest(Path(options["data"]), options["sha256"])
         table, labels = self.data(options)
-        rewards = read_rewards(str(raw.get("costs") or ""), setting_names(table, labels))
-        earned = None
-        if rewards is not None:
-            table, earned = split_rewards(table, rewards)
-            raw |= {"costs": EACH_ROW, "cost_unit": raw.get("cost_unit") or rewards.unit}
         start = read_model(options["warm_start"]).tree if options["warm_start"] else None
-        request = TrainRequest(
-            table=table,
-            labels=labels,
-            method=method.id,
-            parameters=raw,
+        request, earned = as_costs(TrainRequest(table=table, labels=labels, method=method.id, parameters=raw))
+        request = replace(
+            request,
             test_share=options["test_share"],
             folds=options["folds"],
             name=options["name"],
@@ -125,10 +114,9 @@ class Command(TrainingCommand):
             proof=Path(options["proof"]) if options["proof"] else None,
             left=left_in(Path(options["killed"]), start) if options["killed"] else None,
             proof_limits=ProofLimits(seconds=options["proof_seconds"], size=int(options["proof_size"] * 1_000_000)),
-            costs=None if earned is None else regrets(earned),
         )
-        settings = method.settings(raw)
-        self.expected = before_training(method, settings, table, len(labels.classes))
+        settings = method.settings(request.parameters)
+        self.expected = before_training(method, settings, request.table, len(labels.classes))
         trainings = trainings_words(options["folds"], settings.get("time_limit"))
         self.stderr.write(
             f"note: {count_words(self.expected.rows, 'row')} × "
@@ -139,9 +127,7 @@ class Command(TrainingCommand):
         result = self._train(request, options["progress"], Status(options["ended"]))
         if options["output"]:
             save(result.model, options["output"])
-        if earned is not None:
-            result = _with_rewards(result, request, earned)
-        self._print(result, options)
+        self._print(with_reward(result, request, earned), options)
 
     def _from_counts(self, method: Method, options: dict[str, Any]) -> None:
         """Train from a folder of counts. Raises ParameterError for what counts do not tell."""
@@ -228,16 +214,6 @@ class Command(TrainingCommand):
                 if written["made"]
                 else f"no proof: {written['reason']}"
             )
-
-
-def _with_rewards(result: TrainResult, request: TrainRequest, rewards: FloatArray) -> TrainResult:
-    """Return the result with what its answers to the training rows earn."""
-    rows = training_rows(request.labels.codes, result.model.rows, result.model.parameters)
-    answers = result.tree.labels[result.tree.apply(request.table.take(rows).matrix())]
-    unit = str(result.summary["cost_unit"])
-    weights = row_weights(request, rows)
-    record = reward_record(rewards[rows], answers, request.labels.classes, unit, weights)
-    return replace(result, summary=result.summary | record)
 
 
 def _stand(left: RecoveredRun, ended: Status, monitor: Monitor) -> None:

@@ -22,6 +22,7 @@ from trainer.methods.capabilities import Role
 from trainer.methods.monitor import Monitor
 from trainer.registry import editable_ids, get, method_for
 from trainer.table import Labels, Table
+from trainer.training.rewarded import as_costs
 from trainer.training.run import TrainRequest
 from trainer.training.warm_up import warm_workbench
 from trainer.tree.file import read_model
@@ -61,9 +62,11 @@ class Command(TrainingCommand):
         exit_with_parent()
         raw = self.parameters(get(options["method"]), options)
         table, labels = self.data(options)
-        request = TrainRequest(
-            table=table, labels=labels, method=options["method"], parameters=raw, test_share=options["test_share"],
-            name=options["name"],
+        request, _ = as_costs(
+            TrainRequest(
+                table=table, labels=labels, method=options["method"], parameters=raw, test_share=options["test_share"],
+                name=options["name"],
+            )
         )  # fmt: skip
         session = WorkbenchSession(request)
         base = read_model(options["base"]).tree if options["base"] else None
