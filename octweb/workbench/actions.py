@@ -35,6 +35,7 @@ from trainer.editing.questions import ONE_CATEGORY
 from trainer.editing.wishes import read_wish
 from trainer.editing.words import checked_reasons
 from trainer.errors import ParameterError
+from trainer.evaluate.verdict import base_rate
 from trainer.methods.base import Method
 from trainer.methods.capabilities import Role
 from trainer.registry import editable_ids, get, method_for
@@ -306,18 +307,20 @@ def stop(bench: Workbench) -> int:
 
 
 def look_at_unseen(bench: Workbench) -> dict[str, Any] | None:
-    """How the tree of now does on unseen rows; each look makes them less unseen and is counted."""
+    """How the tree of now does on unseen rows, and the most frequent class; each look makes them less unseen and is counted."""
     step = current(bench)
     if step is None or not step.document:
         raise Conflict("There is no tree yet.")
-    found = json.loads(step.document)["metrics"].get("test")
+    file = from_json(json.loads(step.document))
+    found = file.metrics.get("test")
     if found is not None:
+        rate = base_rate(file)
         with transaction.atomic():
             held = Workbench.objects.select_for_update().get(pk=bench.pk)
             held.unseen_looks += 1
             held.save(update_fields=["unseen_looks"])
         bench.unseen_looks = held.unseen_looks
-    return found
+    return found if found is None else found | {"base_rate": None if rate is None else rate.to_json()}
 
 
 def save_version(bench: Workbench, *, title: str = "") -> TreeModel:

@@ -297,10 +297,12 @@ def bench_unseen(request: HttpRequest, pk: Any) -> HttpResponse:
         if found is None:
             messages.info(request, "No rows were held out, so accuracy on unseen rows was not evaluated.")
         else:
+            rate = found["base_rate"]
+            base = f" Always “{rate['class']}” is right for {points_text(rate['share'])} %." if rate else ""
             times = "once" if bench.unseen_looks == 1 else f"{bench.unseen_looks} times"
             messages.info(
                 request,
-                f"{found['correct']:,} of {found['n']:,} unseen rows are right ({points_text(found['accuracy'])} %). "
+                f"{found['correct']:,} of {found['n']:,} unseen rows are right ({points_text(found['accuracy'])} %).{base} "
                 f"You have checked the unseen rows {times}. Each check weakens them as a test; the count goes into the report.",
             )
     except APIException as error:

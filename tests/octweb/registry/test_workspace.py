@@ -454,6 +454,7 @@ def test_a_smaller_tree_that_does_as_well_on_the_same_unseen_rows_is_named(table
     client.force_login(owner)
     page = " ".join(client.get(f"/models/{large.pk}/?mode=tree&node=0&tab=below").content.decode().split())
     assert "A smaller tree does as well." in page
+    assert "one answer: " in page.partition("A smaller tree does as well.")[2]
     assert f'href="/models/{small.pk}/"' in page
     TreeModel.objects.filter(pk=small.pk).update(unseen_accuracy=large.unseen_accuracy - 0.001)
     assert smaller(scene_of(large, owner)) is None

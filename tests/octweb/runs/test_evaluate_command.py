@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -171,3 +172,10 @@ def test_a_model_of_all_rows_has_its_folds_as_after_a_training_with_folds(capsys
 def test_one_model_needs_one_method(files, tmp_path):
     with pytest.raises(CommandError, match="one model is written"):
         call_command("evaluate", files[0], "--method=cart", "--method=exact", f"--model={tmp_path / 'm.json'}")
+
+
+def test_line_of_each_fold_has_the_base_rate(capsys, files):
+    call_command("evaluate", files[0], "--target=class", "--method=cart", "--depth=2", "--folds=3")
+    lines = [line for line in capsys.readouterr().err.splitlines() if ", fold " in line]
+    assert len(lines) == 3
+    assert all(re.search(r": [0-9.]+ % \(always the most frequent class: [0-9.]+ %\), ", line) for line in lines)

@@ -20,9 +20,13 @@ FRAME = pd.DataFrame(
 SHUFFLED = FRAME.set_axis(RNG.integers(0, 15, N))  # an index with repeats and no order
 
 
-def r_table(names, quote='"') -> str:
-    header = ",".join(f"{quote}{name}{quote}" for name in FRAME.columns)
-    rows = (f"{quote}{name}{quote},{a},{b},{c}" for name, (a, b, c) in zip(names, FRAME.to_numpy(), strict=True))
+def r_table(names, quote='"', sep=",") -> str:
+    header = sep.join(f"{quote}{name}{quote}" for name in FRAME.columns)
+    cells = zip(names, FRAME.to_numpy(), strict=True)
+    rows = (
+        sep.join([f"{quote}{name}{quote}", f"{a}", f"{quote}{b}{quote}", f"{quote}{c}{quote}"])
+        for name, (a, b, c) in cells
+    )
     return "\n".join([header, *rows]) + "\n"
 
 
@@ -32,6 +36,8 @@ TEXTS = {
     "pandas read and written again": (SHUFFLED.to_csv().replace(",", "Unnamed: 0,", 1), "Unnamed: 0"),
     "R": (r_table([f"car {i * 7 % 41}" for i in range(N)]), "row names"),
     "R without quotes": (r_table(range(1, N + 1), quote=""), "row names"),
+    "R by default": (r_table([f"car {i * 7 % 41}" for i in range(N)], sep=" "), "row names"),
+    "R by default, counted": (r_table(range(1, N + 1), sep=" ").replace("\n", "\r\n"), "row names"),
 }
 
 
@@ -55,7 +61,7 @@ def test_index_of_a_text_is_left_out_with_a_note(tmp_path, form):
         assert read.table.columns[0].values.tolist() == FRAME["size"].tolist()
 
 
-@pytest.mark.parametrize("form", ["pandas", "R"])
+@pytest.mark.parametrize("form", ["pandas", "R", "R by default"])
 def test_checker_reads_the_same_columns(tmp_path, form):
     text, name = TEXTS[form]
     path = tmp_path / "t.csv"
@@ -79,6 +85,12 @@ def test_index_can_be_used_all_the_same(tmp_path):
     (tmp_path / "t.csv").write_text(SHUFFLED.to_csv())
     table, _, _ = load(tmp_path / "t.csv", target="y", kinds={"Unnamed: 0": "numeric"})
     assert "Unnamed: 0" in [column.name for column in table.columns]
+
+
+def test_short_header_over_names_without_quotes_is_explained(tmp_path):
+    (tmp_path / "t.csv").write_text(r_table([f"car {i}" for i in range(N)], quote=""))
+    with pytest.raises(DataError, match=r"row name, give that column a name"):
+        read_table(tmp_path / "t.csv")
 
 
 @pytest.mark.parametrize(

@@ -222,6 +222,8 @@ def _check(
             if places
             else ""
         )
+        if header and rows and len(ragged) == rows and (found.fields[1:] == width + 1).all():
+            advice += " If each line begins with a row name, give that column a name in the header."
         if header and len(problems) > len(places) and rows:
             advice += NO_HEADER
         more = f" ({len(ragged) or len(problems)} places in all.)" if len(problems) > 1 else ""

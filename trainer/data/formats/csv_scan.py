@@ -13,6 +13,7 @@ import numpy as np
 LINE_FEED = 10
 QUOTE = 34
 DELIMITERS = (",", ";", "\t", "|")
+SPACED = re.compile(r'"[^"\n]*"(?: "[^"\n]*")+\n')  # a header as R writes it by default
 SAMPLE_BYTES = 1 << 16
 SAMPLE_LINES = 200
 SPACES = np.array([9, 11, 12, 13, 32], np.uint8)
@@ -277,6 +278,8 @@ def sniff(body: bytes) -> DelimiterGuess:
         share = sum(line.count(delimiter) == wanted for line in lines) / len(lines)
         if best is None or (share, wanted) > best[:2]:
             best = (share, wanted, delimiter)
+    if best is None and SPACED.match(text):
+        return DelimiterGuess(delimiter=" ", sure=1.0, reason="Spaces part the quoted names of the first line.")
     if best is None:
         return DelimiterGuess(
             delimiter=",", sure=0.0, reason="The first line has no comma, semicolon, tab or bar: one column."

@@ -148,7 +148,12 @@ class Command(BaseCommand):
             raise CommandError("no fold of any method ended with a tree", returncode=FAILED)
 
     def _news(self, record: FoldRecord, done: int, total: int) -> None:
-        end = record.error or f"{points_text(record.accuracy)} %, {record.leaves} leaves, {record.seconds:.2f} s"
+        base = (
+            ""
+            if record.base_correct is None
+            else f" (always the most frequent class: {points_text(record.base_correct / record.n)} %)"
+        )
+        end = record.error or f"{points_text(record.accuracy)} %{base}, {record.leaves} leaves, {record.seconds:.2f} s"
         self.stderr.write(f"{done}/{total} {record.dataset}, {record.variant}, fold {record.fold + 1}: {end}")
 
 
