@@ -18,16 +18,7 @@ from octweb.registry.parsed import document_of, model_file
 from octweb.registry.units import FROM_TREE, statistics_of
 from trainer.data.table_contract import model_contract
 from trainer.explain.permission import permissions
-from trainer.tree.describe import rules_text
-from trainer.tree.export.c import to_c
-from trainer.tree.export.code import to_python, to_sql
-from trainer.tree.export.dmn import to_dmn
-from trainer.tree.export.excel import to_excel
-from trainer.tree.export.java import to_java
-from trainer.tree.export.javascript import to_javascript
-from trainer.tree.export.onnx import to_onnx
-from trainer.tree.export.pmml import to_pmml
-from trainer.tree.export.r import to_r
+from trainer.tree.export.forms import EXPORTS
 
 Write = Callable[[Subject], str | bytes]
 
@@ -43,18 +34,12 @@ class DownloadFormat:
     write: Write
 
 
-def _tree(write: Callable[..., str | bytes]) -> Write:
-    """Written from the tree alone."""
-    return lambda subject: write(subject.file.tree)
-
-
-def _with_title(write: Callable[..., str | bytes]) -> Write:
-    """Written from the tree, the name of what it predicts, and a title."""
-    return lambda subject: write(subject.file.tree, target=subject.file.target, name=subject.title)
-
-
 def _contract(subject: Subject) -> str:
     return json.dumps(model_contract(subject.file), ensure_ascii=False, indent=1)
+
+
+def _export(form: str) -> Write:
+    return lambda subject: EXPORTS[form](subject.file, subject.title)
 
 
 # by the name in addresses: label, purpose, ending, media type, how it is written
@@ -64,17 +49,17 @@ FORMATS: dict[str, DownloadFormat] = {
         ("json", "octweb JSON", "predict and verify without this site", "json", "application/json", lambda subject: subject.document),
         ("html", "One HTML file", "questions, answers, tree and certificate; works from disk without a network", "html", "text/html", to_html),
         ("contract", "Table contract", "what each column and class means", "json", "application/json", _contract),
-        ("rules", "Rules as text", "for a policy document, every question in words", "txt", "text/plain", _tree(rules_text)),
-        ("onnx", "ONNX", "runtimes of many languages", "onnx", "application/octet-stream", _tree(to_onnx)),
-        ("pmml", "PMML", "scoring engines and databases", "pmml", "application/xml", _with_title(to_pmml)),
-        ("python", "Python", "one file, no library needed", "py", "text/x-python", _tree(to_python)),
-        ("sql", "SQL", "a CASE expression, scores inside the database", "sql", "application/sql", _tree(to_sql)),
-        ("javascript", "JavaScript", "an ES module, no library needed", "mjs", "text/javascript", _tree(to_javascript)),
-        ("c", "C", "C99, for devices and other languages", "c", "text/x-c", _tree(to_c)),
-        ("java", "Java", "one class, no library needed; save it as OctwebTree.java", "java", "text/x-java", _tree(to_java)),
-        ("r", "R", "functions, no package needed", "R", "text/x-r", _tree(to_r)),
-        ("excel", "Excel formula", "a CSV with one formula below the columns", "csv", "text/csv", lambda subject: to_excel(subject.file.tree, target=subject.file.target)),
-        ("dmn", "DMN", "a decision table for rule engines", "dmn", "application/xml", _with_title(to_dmn)),
+        ("rules", "Rules as text", "for a policy document, every question in words", "txt", "text/plain", _export("rules")),
+        ("onnx", "ONNX", "runtimes of many languages", "onnx", "application/octet-stream", _export("onnx")),
+        ("pmml", "PMML", "scoring engines and databases", "pmml", "application/xml", _export("pmml")),
+        ("python", "Python", "one file, no library needed", "py", "text/x-python", _export("python")),
+        ("sql", "SQL", "a CASE expression, scores inside the database", "sql", "application/sql", _export("sql")),
+        ("javascript", "JavaScript", "an ES module, no library needed", "mjs", "text/javascript", _export("javascript")),
+        ("c", "C", "C99, for devices and other languages", "c", "text/x-c", _export("c")),
+        ("java", "Java", "one class, no library needed; save it as OctwebTree.java", "java", "text/x-java", _export("java")),
+        ("r", "R", "functions, no package needed", "R", "text/x-r", _export("r")),
+        ("excel", "Excel formula", "a CSV with one formula below the columns", "csv", "text/csv", _export("excel")),
+        ("dmn", "DMN", "a decision table for rule engines", "dmn", "application/xml", _export("dmn")),
     )
 }  # fmt: skip
 

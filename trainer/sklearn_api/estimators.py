@@ -49,6 +49,7 @@ from trainer.sklearn_api.estimator_input import (
     unknown_policy,
     warn_of_changed_forms,
 )
+from trainer.sklearn_api.fitted_tree import FittedTree
 from trainer.sklearn_api.notebook import watched
 from trainer.sklearn_api.saving import FitRecord, fitted_file, save_fitted, target_name
 from trainer.solver_common.problem_setup import limits_of, pose
@@ -64,7 +65,7 @@ from trainer.workbench.requests import Bench, bench_of
 OWN_DEFAULTS = {"missing": "learn", "unknown": "warn"}  # parameters of every classifier beside those of its method
 
 
-class TreeClassifier(ClassifierMixin, BaseEstimator):
+class TreeClassifier(FittedTree, ClassifierMixin, BaseEstimator):
     """Base of the classifiers: everything but the constructor, which each method's parameters give.
 
     After `fit`: `tree_` (Tree), `certificate_` (Certificate: objective, bound, gap, status, seconds, nodes, cuts), `classes_`,

@@ -1,0 +1,48 @@
+"""A model in other forms, by name: what estimators export, `octweb export` writes and pages offer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from trainer.errors import ParameterError, closest
+from trainer.tree.describe import rules_text
+from trainer.tree.export.c import to_c
+from trainer.tree.export.code import to_python, to_sql
+from trainer.tree.export.dmn import to_dmn
+from trainer.tree.export.excel import to_excel
+from trainer.tree.export.java import to_java
+from trainer.tree.export.javascript import to_javascript
+from trainer.tree.export.onnx import to_onnx
+from trainer.tree.export.pmml import to_pmml
+from trainer.tree.export.r import to_r
+from trainer.tree.file import ModelFile
+
+# from the model and a title
+EXPORTS: Mapping[str, Callable[[ModelFile, str], str | bytes]] = {
+    "rules": lambda file, title: rules_text(file.tree),
+    "onnx": lambda file, title: to_onnx(file.tree),
+    "pmml": lambda file, title: to_pmml(file.tree, target=file.target, name=title),
+    "python": lambda file, title: to_python(file.tree),
+    "sql": lambda file, title: to_sql(file.tree),
+    "javascript": lambda file, title: to_javascript(file.tree),
+    "c": lambda file, title: to_c(file.tree),
+    "java": lambda file, title: to_java(file.tree),
+    "r": lambda file, title: to_r(file.tree),
+    "excel": lambda file, title: to_excel(file.tree, target=file.target),
+    "dmn": lambda file, title: to_dmn(file.tree, target=file.target, name=title),
+}
+
+
+def export(file: ModelFile, form: str, title: str) -> str | bytes:
+    """Return a model in another form.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such form, or if the form cannot hold the tree.
+    """
+    if form not in EXPORTS:
+        raise ParameterError(
+            {"form": f"'{form[:40]}' is not one of {', '.join(EXPORTS)}.{closest(form, list(EXPORTS))}"}
+        )
+    return EXPORTS[form](file, title)
