@@ -15,6 +15,7 @@ from django.template.loader import render_to_string
 from django.utils.safestring import mark_safe
 
 from trainer.data.cost_text import stated_costs
+from trainer.data.rewards import stated_rewards
 from trainer.methods.base import AUTO
 
 SPARE_ROWS = 1
@@ -117,53 +118,78 @@ class RecallField(forms.Field):
 
 
 class CostsWidget(ProjectTemplate, forms.Widget):
-    """A table of true classes and answers with a cost in each cell."""
+    """A table of true classes and answers with a cost in each cell, and what each answer earns: a number, or that times a column."""
 
     template_name = "runs/widgets/costs.html"
 
-    def __init__(self, classes: Sequence[str]) -> None:
+    def __init__(self, classes: Sequence[str], columns: Sequence[str] = ()) -> None:
         super().__init__()
         self.classes = list(classes)
+        self.columns = list(columns)
 
     def get_context(self, name: str, value: Any, attrs: Any) -> dict[str, Any]:
         context = super().get_context(name, value, attrs)
-        if isinstance(value, list):
-            *typed, unit = value
-        else:
-            stated, unit = stated_costs(str(value or ""), tuple(self.classes))
-            typed = [stated.get((true, answer), "") for true in self.classes for answer in self.classes]
+        *typed, unit = value if isinstance(value, list) else self._stated(str(value or ""))
         texts = iter(typed)
-        context["widget"] |= {"classes": self.classes, "unit": unit}
+        context["widget"] |= {"classes": self.classes, "columns": self.columns, "unit": unit}
         context["widget"]["rows"] = [
             {
                 "label": true,
                 "cells": [
-                    {"name": f"{name}-{i}-{j}", "answer": answer, "value": next(texts), "usual": int(i != j)}
+                    self._cell(f"{name}-{i}-{j}", next(texts), f"Cost where {true} is answered {answer}")
+                    | {"usual": int(i != j)}
                     for j, answer in enumerate(self.classes)
                 ],
             }
             for i, true in enumerate(self.classes)
         ]
+        rewards = [
+            self._cell(f"{name}-reward-{j}", next(texts), f"Reward of the answer {answer}")
+            for j, answer in enumerate(self.classes)
+        ]
+        context["widget"] |= {"rewards": rewards, "earns": any(cell["value"] for cell in rewards)}
         return context
+
+    def _cell(self, name: str, text: str, label: str) -> dict[str, Any]:
+        number, _, column = (part.strip() for part in text.partition("*"))
+        if text in self.columns:
+            number, column = "1", text
+        if column not in self.columns:
+            number, column = text, ""
+        return {"name": name, "label": label, "value": number, "column": column}
+
+    def _stated(self, text: str) -> list[str]:
+        """Return the costs by true class and answer, the rewards by answer, and the unit."""
+        earned = stated_rewards(text)
+        if earned is not None:
+            values, unit = earned
+            return [""] * len(self.classes) ** 2 + [values.get(answer, "") for answer in self.classes] + [unit]
+        stated, unit = stated_costs(text, tuple(self.classes))
+        typed = [stated.get((true, answer), "") for true in self.classes for answer in self.classes]
+        return [*typed, *[""] * len(self.classes), unit]
 
     def value_from_datadict(self, data: Any, files: Any, name: str) -> list[str] | str:
         if name in data:
             return data[name]
         places = range(len(self.classes))
-        return [
-            *(data.get(f"{name}-{i}-{j}", "").strip() for i in places for j in places),
-            data.get(f"{name}-unit", ""),
-        ]
+        cells = [f"{name}-{i}-{j}" for i in places for j in places] + [f"{name}-reward-{j}" for j in places]
+        return [*(self._text(data, cell) for cell in cells), data.get(f"{name}-unit", "")]
+
+    @staticmethod
+    def _text(data: Any, cell: str) -> str:
+        number = data.get(cell, "").strip()
+        column = data.get(f"{cell}-column", "")
+        return f"{number or 1}*{column}" if column else number
 
     def value_omitted_from_data(self, data: Any, files: Any, name: str) -> bool:
         return name not in data and f"{name}-0-0" not in data
 
 
 class CostsField(forms.Field):
-    """Costs by true class and answer, as JSON; empty cells keep the usual cost."""
+    """Costs by true class and answer, or rewards by answer, as JSON; empty cells keep the usual cost."""
 
-    def __init__(self, *, classes: Sequence[str], **kwargs: Any) -> None:
-        super().__init__(widget=CostsWidget(classes), **kwargs)
+    def __init__(self, *, classes: Sequence[str], columns: Sequence[str] = (), **kwargs: Any) -> None:
+        super().__init__(widget=CostsWidget(classes, columns), **kwargs)
         self.classes = list(classes)
 
     def clean(self, value: Any) -> str:
@@ -173,6 +199,11 @@ class CostsField(forms.Field):
         texts = iter(typed)
         found = {true: {answer: text for answer in self.classes if (text := next(texts))} for true in self.classes}
         given: dict[str, Any] = {true: row for true, row in found.items() if row}
+        rewards = {answer: text for answer in self.classes if (text := next(texts))}
+        if given and rewards:
+            raise forms.ValidationError("Give costs or rewards, not both: empty one of the two tables.")
+        if rewards:
+            return json.dumps({"unit": unit, "rewards": rewards} if unit else {"rewards": rewards})
         if not given:
             return ""
         return json.dumps({"unit": unit, "costs": given} if unit else given)

@@ -74,7 +74,7 @@ HELP = {
 PLACEHOLDER = "chosen by the data"
 HELP_SIZE = "Empty: the data choose how many leaves help on rows that the training sets aside."
 HELP_COSTS = (
-    "What an answer costs in one row: a number, or a number times a column, such as 0.2*amount. Empty cells count as shown. With costs the "
+    "What an answer costs in one row: a number, or a number times a column. Empty cells count as shown. With costs the "
     "tree of least cost is searched, and a leaf must save the given share of what the best single answer costs."
 )
 CHOICES = {
@@ -142,7 +142,8 @@ def _of_names(parameter: Parameter, dataset: Dataset, common: dict[str, Any]) ->
             classes=classes, **{**named, "help_text": "The share of a class that must be found. Empty: any."}
         )
     if parameter.name == "costs" and 2 <= len(classes) <= MOST_COST_CLASSES:
-        return CostsField(classes=classes, **{**common, "help_text": HELP_COSTS})
+        numbers = [c["name"] for c in feature_columns(dataset, "numeric")]
+        return CostsField(classes=classes, columns=numbers, **{**common, "help_text": HELP_COSTS})
     if parameter.name == "forbidden":
         return ColumnsField(columns=columns, **named)
     if parameter.name == "forbidden_pairs":

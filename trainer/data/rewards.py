@@ -72,6 +72,15 @@ def read_rewards(text: str, names: SettingNames) -> RewardTable | None:
     return RewardTable(terms=terms, unit=str(record.get("unit") or "").strip())
 
 
+def stated_rewards(text: str) -> tuple[dict[str, str], str] | None:
+    """Return the rewards that a text states, by answer, and their unit; None if it states none."""
+    record = _record(text)
+    by_answer = None if record is None else record.get("rewards")
+    if record is None or not isinstance(by_answer, dict) or any(isinstance(v, dict) for v in by_answer.values()):
+        return None
+    return {answer: str(value).strip() for answer, value in by_answer.items()}, str(record.get("unit") or "").strip()
+
+
 def split_rewards(table: Table, rewards: RewardTable) -> tuple[Table, FloatArray]:
     """Return the table without the columns that hold rewards, and the rewards, float64 (rows, answers).
 

@@ -518,10 +518,21 @@ MIN_LEAF = Parameter(
     restricts=lambda s: [f"at least {s['min_leaf']} rows in a leaf"] if s["min_leaf"] > 1 else [],
     sentences=lambda v: [f"A leaf has at least {count_words(v['min_leaf'], 'row')}."] if int(v.get("min_leaf") or 1) > 1 else [],
 )  # fmt: skip
+
+
+def _check_class_weight(settings: Settings, names: SettingNames) -> None:
+    """Raise ParameterError for class weights beside costs: the weight of a class would multiply its costs, which can be written so."""
+    if settings.get("costs") and settings["class_weight"] != "none":
+        words = (
+            "costs say what an error of each class costs. Set none, and multiply the costs of a class by its weight."
+        )
+        raise ParameterError({"class_weight": words})
+
+
 CLASS_WEIGHT = Parameter(
     name="class_weight", counts_rows=True, type="choice", default="none", choices=("none", "balanced"), label="Class weights",
     help="'balanced' gives every class the same total weight, in exact integers: the objective is then mean recall.",
-    advanced=True,
+    advanced=True, check=_check_class_weight,
 )  # fmt: skip
 
 

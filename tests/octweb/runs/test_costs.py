@@ -237,3 +237,52 @@ def test_costs_of_an_earlier_run_stay_in_the_table(text):
 def test_names_of_runs_say_costs_and_no_unit():
     parameters = {"depth": 3, "costs": "bad>good=5", "cost_unit": "EUR"}
     assert run_name("loans", get("exact"), parameters) == "loans, Exact search, depth 3, costs of answers"
+
+
+@pytest.mark.django_db
+def test_form_takes_a_number_times_a_column_from_a_select(client, owner, dataset):
+    client.force_login(owner)
+    first, second = dataset.profile["classes"]
+    page = client.get("/runs/new/", {"dataset": str(dataset.pk), "method": "exact"}).content.decode()
+    assert f'name="p_costs-0-1-column" aria-label="Cost where {first} is answered {second}, times a column"' in page
+    assert "× width" in page
+    assert "× colour" not in page
+    data = defaults_of(RunForm(user=owner, dataset=dataset, method=get("exact")))
+    data |= {"p_costs-0-1": "0.2", "p_costs-0-1-column": "width", "p_costs-1-0-column": "width", "evaluation": "none"}
+    sent = RunForm(data | {"p_costs-0-0": ""}, user=owner, dataset=dataset, method=get("exact"))
+    assert sent.is_valid(), sent.errors
+    costs = sent.request()["parameters"]["costs"]
+    assert json.loads(costs) == {first: {second: "0.2*width"}, second: {first: "1*width"}}
+    cell = CostsField(classes=[first, second], columns=["width"]).widget.get_context("p", costs, {})["widget"]["rows"][
+        0
+    ]
+    assert (cell["cells"][1]["value"], cell["cells"][1]["column"]) == ("0.2", "width")
+    actions.enqueue(owner=owner, dataset=dataset, **sent.request())
+
+
+@pytest.mark.django_db
+def test_form_takes_rewards_but_not_beside_costs(owner, dataset):
+    first, second = dataset.profile["classes"]
+    data = defaults_of(RunForm(user=owner, dataset=dataset, method=get("exact"))) | {"evaluation": "none"}
+    data |= {"p_costs-0-0": "", "p_costs-reward-0": "-0.5", "p_costs-reward-0-column": "width", "p_costs-reward-1": "2"}
+    sent = RunForm(data, user=owner, dataset=dataset, method=get("exact"))
+    assert sent.is_valid(), sent.errors
+    costs = sent.request()["parameters"]["costs"]
+    assert json.loads(costs) == {"rewards": {first: "-0.5*width", second: "2"}}
+    widget = CostsField(classes=[first, second], columns=["width"]).widget.get_context("p", costs, {})["widget"]
+    assert widget["earns"]
+    assert [(cell["value"], cell["column"]) for cell in widget["rewards"]] == [("-0.5", "width"), ("2", "")]
+    actions.enqueue(owner=owner, dataset=dataset, **sent.request())
+    both = RunForm(data | {"p_costs-0-1": "3"}, user=owner, dataset=dataset, method=get("exact"))
+    assert not both.is_valid()
+    assert "Give costs or rewards, not both" in str(both.errors["p_costs"])
+
+
+@pytest.mark.parametrize("command", ["train", "complete", "frontier", "good-trees", "evaluate"])
+def test_class_weights_beside_costs_are_refused_with_a_way_out(command, data, capsys):
+    own = {"good-trees": ["--slack=0.1"], "evaluate": ["--folds=2"]}.get(command, [])
+    asked = [str(data), "--target=class", "--method=exact", "--set=class_weight=balanced", "--cost=yes>no=5", *own]
+    with pytest.raises(CommandError) as refused:
+        call_command(command, *asked)
+    words = str(refused.value) + capsys.readouterr().err
+    assert "multiply the costs of a class by its weight" in words
