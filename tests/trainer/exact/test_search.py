@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from tests.seeds import seeds
 from tests.trainer.oracles.exact import best_cost, random_binary
 from trainer.families.exact.instance import build_instance
 from trainer.families.exact.search import search
@@ -57,6 +58,22 @@ def test_every_combination_of_bounds_and_caches_gives_the_same_optimum(part):
         check(seed, depth=2 + seed % 5, options=COMBINATIONS)
 
 
+@seeds(150)
+def test_weights_of_many_bits_equal_the_plain_recurrence(seed):
+    """Rows with such weights stand once, with their weight, in place of a row for each bit."""
+    X, y, _, classes, leaf_cost = random_binary(seed)
+    w = np.random.default_rng(seed).integers(1, 4000, len(y)) | 0b11101
+    depth = seed % 6
+    min_leaf = 1 if seed % 3 else int(w.sum()) // 9
+    problem = BinaryProblem(
+        X, y, n_classes=classes, weights=w, depth=depth, leaf_cost=leaf_cost * 1000, min_leaf=min_leaf
+    )
+    assert build_instance(problem).weighted
+    cost, leaves = best_cost(X, y, w, classes, depth, problem.leaf_cost, min_leaf)
+    found = solve_binary(problem, options=ExactOptions(**COMBINATIONS[37 * seed % len(COMBINATIONS)]))
+    assert (found.cost, found.leaves, found.bound) == (cost, leaves, cost)
+
+
 def test_leaves_keep_their_smallest_size():
     for seed in range(150):
         check(seed, depth=1 + seed % 6, min_leaf=2 + seed % 4)
@@ -87,7 +104,7 @@ def test_rows_that_no_answers_led_to_leave_the_caches_by_path_alone(depth, one_c
 def cost_of(g, rows, height):
     """The cost of the best tree for rows of an instance, by the plain recurrence."""
     bits = np.unpackbits(g.rows[rows].view(np.uint8), axis=1, bitorder="little")[:, : g.features]
-    return best_cost(bits, g.classes[rows], 1 << g.shifts[rows].astype(np.int64), 2, height, Fraction(1, 3))[0]
+    return best_cost(bits, g.classes[rows], g.weights[rows], 2, height, Fraction(1, 3))[0]
 
 
 @pytest.mark.parametrize("stop_at", [2, 3])

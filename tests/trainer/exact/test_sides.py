@@ -22,7 +22,8 @@ def node_of(seed, *, rows=90, questions=9):
     """A node of random rows with weights, its pair counts, and its instance."""
     rng = np.random.default_rng(seed)
     X = (rng.random((rows, questions)) < rng.uniform(0.1, 0.9, questions)).astype(np.uint8)
-    weights = rng.integers(1, 40, rows) if seed % 2 else None
+    most = (None, 40, 5000)[seed // 2 % 3]  # with 5000 the weights are listed by row
+    weights = None if most is None else rng.integers(1, most, rows)
     y = rng.integers(0, 2, rows)
     g = build_instance(BinaryProblem(X, y, n_classes=2, weights=weights, leaf_cost=Fraction(1), depth=3))
     some = np.arange(len(g.rows), dtype=np.int32)[rng.random(len(g.rows)) < rng.uniform(0.05, 1)]
@@ -48,13 +49,15 @@ def test_differences_give_what_counts_of_each_class_give(seed):
         assert (found == np.minimum.accumulate(counted, axis=1)).all()
 
 
+@pytest.mark.parametrize("seed", [2, 4])
 @pytest.mark.parametrize("questions", [40, 300])
-def test_many_questions_are_the_same_problem(questions):
+def test_many_questions_are_the_same_problem(questions, seed):
     """Above 256 questions only half of the pair counts are kept; the bounds of similar sides and the optima read them all the same."""
-    g, some, node, P = node_of(1, rows=200, questions=questions)
+    g, some, node, P = node_of(seed, rows=200, questions=questions)
+    assert g.weighted == (seed == 4)
     m = len(node.features)
     bits = (g.rows[some][:, node.features >> 6] >> (node.features & 63).astype(np.uint64)) & np.uint64(1)
-    weights = np.int64(1) << g.shifts[some].astype(np.int64)
+    weights = g.weights[some]
     signs = np.where(g.classes[some] == 0, weights, -weights)
     D = differences(node, P, 1).whole
     assert ((bits.T.astype(np.int64) * signs) @ bits.astype(np.int64) == D[:, :m]).all()
@@ -66,6 +69,14 @@ def test_many_questions_are_the_same_problem(questions):
     assert (lower == np.maximum(0, 1000 - np.array([ones, weights[side].sum() - ones]))).all()
 
 
+def weight_of(words, segment, weights):
+    """The weight of the rows of some words: listed, or by their segments."""
+    if len(weights):
+        bits = (words[:, None] >> np.arange(64, dtype=np.uint64)) & np.uint64(1)
+        return int((bits.reshape(-1) * weights).sum())
+    return sum(int(word).bit_count() << int(shift) for word, (_, shift) in zip(words, segment, strict=True))
+
+
 @seeds(40)
 @pytest.mark.parametrize("mixed", [False, True])
 def test_rows_that_are_drawn_together_are_the_rows_of_the_side(seed, mixed):
@@ -73,13 +84,10 @@ def test_rows_that_are_drawn_together_are_the_rows_of_the_side(seed, mixed):
     for s in (0, 1):
         packed = packed_side(node, node.columns, 0, s, mixed)
         assert len(packed.columns) <= len(node.columns)
+        masks = node.columns[:, 0] if s else node.valid & ~node.columns[:, 0]
         for f in range(len(node.features)):
-            found = sum(
-                int(w).bit_count() << int(k) for w, (_, k) in zip(packed.columns[:, f], packed.segment, strict=True)
-            )
-            masks = node.columns[:, 0] if s else node.valid & ~node.columns[:, 0]
-            words = node.columns[:, f] & masks
-            assert found == sum(int(w).bit_count() << int(k) for w, (_, k) in zip(words, node.segment, strict=True))
+            found = weight_of(packed.columns[:, f], packed.segment, abs(packed.weights))
+            assert found == weight_of(node.columns[:, f] & masks, node.segment, node.weights)
 
 
 @seeds(20)

@@ -1,7 +1,7 @@
 """ExactInstance: binary rows, classes and integer weights as the kernels of the exact search read them.
 
-Weighted rows become one row for each bit of their weight, in segments of one class and one power of two.  Equal rows may be
-merged into one weighted row first.
+Weighted rows become one row for each bit of their weight, in segments of one class and one power of two.  Where that makes too
+many rows, they keep their weights, in one segment for each class.  Equal rows may be merged into one weighted row first.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from trainer.solver_common.binary_problem import BinaryProblem
 
 MOST_WEIGHT = 1 << 28  # sums of counts must stay within int32, and below the mark for leaves that are too small
 MOST_COST = 1 << 61
+MOST_BITS = 3  # bits set in a weight, on average, up to which a row for each bit is faster than to add weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +32,8 @@ class ExactInstance:
 
     rows: np.ndarray  # uint64 (n, words)
     classes: CodeArray  # of each row
-    shifts: CodeArray  # log2 of the weight of each row
+    weights: CountArray  # of each row
+    weighted: bool  # whether rows have other weights than the powers of two of their segments
     segment_of: CodeArray
     segments: np.ndarray  # int32 (s, 2): class, shift
     equal: np.ndarray  # uint8: 1 where an equal row has a more frequent class
@@ -51,7 +53,12 @@ class ExactInstance:
     @property
     def data(self) -> DataRows:
         """The rows as the kernels take them."""
-        return DataRows(self.rows, self.segment_of, self.segments, self.equal, int(self.n_classes))
+        return DataRows(self.rows, self.segment_of, self.segments, self.equal, self.listed_weights, int(self.n_classes))
+
+    @property
+    def listed_weights(self) -> np.ndarray:
+        """The weights of the rows where their segments do not tell them, else an empty array; int32."""
+        return self.weights[: len(self.rows) if self.weighted else 0].astype(np.int32)
 
     def true_cost(self, cost: int) -> Fraction:
         """The largest value of errors + P/Q * leaves that no tree of integer cost ≥ `cost` falls below."""
@@ -100,10 +107,15 @@ def build_packed(
     y = np.asarray(y[used], np.int32)
     weights = weights[used]
     bits, y, weights, equal = _merge(bits, y, weights)
-    rows, shifts = _by_bit(weights)
+    weighted = _bit_rows(weights) > MOST_BITS * len(weights)
+    if weighted:
+        rows = np.arange(len(weights))
+        shifts = np.zeros(len(weights), np.int64)
+    else:
+        rows, shifts = _by_bit(weights)
     order = np.lexsort((shifts, y[rows]))
     rows = rows[order]
-    shifts = shifts[order].astype(np.int32)
+    shifts = shifts[order]
     classes = y[rows]
     codes, segment_of = np.unique(classes.astype(np.int64) << 6 | shifts, return_inverse=True)
     segments = np.column_stack((codes >> 6, codes & 63))
@@ -111,7 +123,8 @@ def build_packed(
     return ExactInstance(
         rows=np.ascontiguousarray(bits[rows]),
         classes=classes,
-        shifts=shifts,
+        weights=weights[rows] if weighted else np.int64(1) << shifts.astype(np.int64),
+        weighted=weighted,
         segment_of=segment_of.reshape(-1).astype(np.int32),
         segments=segments.astype(np.int32),
         equal=equal[rows],
@@ -158,11 +171,16 @@ def _merge(bits: np.ndarray, y: CodeArray, weights: CountArray) -> tuple[np.ndar
     top[1:] = group[best][1:] != group[best][:-1]
     equal = np.ones(len(first), np.uint8)
     equal[best[top]] = 0
-    if _bit_rows(merged) < 0.7 * _bit_rows(weights):
+    if _effort(merged) < 0.7 * _effort(weights):
         return bits[first], y[first], merged, equal
     spread = np.empty(len(y), np.uint8)
     spread[order] = equal[merged_row]
     return bits, y, weights, spread
+
+
+def _effort(weights: CountArray) -> int:
+    """The number of rows for each bit of the weights, or what takes as long."""
+    return min(_bit_rows(weights), MOST_BITS * len(weights))
 
 
 def _bit_rows(weights: CountArray) -> int:

@@ -60,7 +60,7 @@ def rows_of(problem: Problem, bits: BitArray, depth: int) -> WorkbenchRows:
     )
     groups_of = order[g.rows[:, 0].astype(np.int64)]
     held = np.ascontiguousarray(packed[groups_of])
-    errors = _unavoidable(held, g.classes, np.int64(1) << g.shifts.astype(np.int64), g.n_classes)
+    errors = _unavoidable(held, g.classes, g.weights, g.n_classes)
     return WorkbenchRows(replace(g, rows=held), first[groups_of], errors)
 
 

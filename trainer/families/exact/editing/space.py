@@ -52,7 +52,7 @@ class ExactSpace(editing.EditingSpace):
         self._unheld = replace(g, equal=made.encoded_errors)  # where no held question was asked
         self.origin = made.origin
         self.depth = min(depth, max(0, len(g.rows) - 1))
-        self.weights = np.int64(1) << g.shifts.astype(np.int64)
+        self.weights = g.weights
         self.classes = g.classes
         self.n_classes = g.n_classes
         self.unit = g.unit

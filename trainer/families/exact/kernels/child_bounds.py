@@ -11,6 +11,7 @@ from trainer.families.exact.kernels.depth2 import evaluate_many, values
 from trainer.families.exact.kernels.depth2_signed import signed_sides
 from trainer.families.exact.kernels.node import pair_row
 from trainer.families.exact.kernels.packed_bits import packed_side
+from trainer.families.exact.kernels.weighted_pairs import add_all_pairs
 from trainer.kernels.compiled import kernel
 
 i32 = np.int32
@@ -66,8 +67,19 @@ def _children(packed, P, min_leaf, one, other):
     classes, m = small.shape
     row = np.zeros((classes, m), i32)
     buffer = np.empty((4, m), i32)
+    weighted = len(packed.weights) > 0
+    pairs = np.zeros((classes if weighted else 0, m, m), i32)
+    if weighted:
+        add_all_pairs(packed.columns, packed.weights, packed.segment, pairs)
     for f in range(m):
-        pair_row(packed.columns, packed.segment, f, f + 1, row)
+        if weighted:
+            for k in range(classes):
+                source = pairs[k, f, f + 1 :]
+                target = row[k, f + 1 :]
+                for q in range(len(source)):
+                    target[q] = source[q]
+        else:
+            pair_row(packed.columns, packed.segment, packed.weights, f, f + 1, row)
         evaluate_many(row, small, ts, f, sl, sr, buffer, min_leaf)
         for k in range(classes):
             whole = P[k, f, f + 1 :]

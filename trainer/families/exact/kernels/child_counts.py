@@ -12,7 +12,13 @@ from typing import NamedTuple
 import numpy as np
 
 from trainer.families.exact.kernels.count import add_count, emptied, leaf_of, new_bag
-from trainer.families.exact.kernels.depth2_signed import child_differences, count_pairs, count_weighted, furthest
+from trainer.families.exact.kernels.depth2_signed import (
+    child_differences,
+    count_pairs,
+    count_weighted,
+    furthest,
+    unpack_counts,
+)
 from trainer.families.exact.kernels.packed_bits import PackedRows, packed_side
 from trainer.kernels.bits import ctpop
 from trainer.kernels.compiled import kernel
@@ -79,8 +85,13 @@ def _reach(D, packed, p, s, totals):
     e = totals[1 - s, 0] - totals[1 - s, 1]
     near = np.empty((m, 2), i32)
     far = np.empty((m, 2), i32)
+    C = np.empty((m if len(packed.weights) else 0, wide), i32)
+    if len(C):
+        unpack_counts(packed, base, C)
     for f in range(m):
-        if packed.plain:
+        if len(C):
+            row = C[f]
+        elif packed.plain:
             count_pairs(packed.columns, packed.second, f, 0, row)
         else:
             count_weighted(packed, f, 0, row)
@@ -96,6 +107,9 @@ def _pairs(packed, f, row):
     """Write the weight of each class with x_f = x_q = 1 in a packed side, int64 (2, m)."""
     A = packed.columns
     row[:] = 0
+    if len(packed.weights):
+        _add_listed(A, packed.weights, f, row)
+        return
     for w in range(len(A)):
         u = A[w, f]
         second = packed.second[w]
@@ -105,6 +119,19 @@ def _pairs(packed, f, row):
             ones = np.int64(ctpop(both & second))
             row[0, q] += (np.int64(ctpop(both)) - ones) << shift
             row[1, q] += ones << shift
+
+
+@kernel
+def _add_listed(A, weights, f, row):
+    """As `_pairs`, from weights by row, those of class 1 negative."""
+    for w in range(len(A)):
+        for r in range(64):
+            weight = np.int64(weights[64 * w + r])
+            if weight == 0 or not (A[w, f] >> u64(r)) & u64(1):
+                continue
+            target = row[1 if weight < 0 else 0]
+            for q in range(len(target)):
+                target[q] += abs(weight) * np.int64((A[w, q] >> u64(r)) & u64(1))
 
 
 @kernel

@@ -15,6 +15,7 @@ import numpy as np
 
 from trainer.families.exact.kernels.node import MIRRORED
 from trainer.families.exact.kernels.packed_bits import packed_side
+from trainer.families.exact.kernels.weighted_pairs import LANES, add_all_pairs
 from trainer.kernels.bits import ctpop
 from trainer.kernels.compiled import kernel
 
@@ -24,7 +25,6 @@ u64 = np.uint64
 FEW_QUESTIONS = 128
 FEW_WORDS = 12
 FEW_WORDS_OF_MANY = 3
-LANES = 8  # numbers that a processor treats together; loops over a part of them would go one by one
 
 
 class Differences(NamedTuple):
@@ -135,9 +135,18 @@ def _add_two(A, second, w, f, first, row):
 
 
 @kernel
-def _unpack_counts(packed, C):
-    """Write C[f, q], what `count_pairs` gives of the pairs of a packed side, from each pair once."""
+def unpack_counts(packed, base, C):
+    """Write C[f, q], what `count_pairs` gives of the pairs of a packed side, from each pair once; base: the weight of class 1."""
     m, wide = C.shape
+    if len(packed.weights):
+        C[:] = base
+        add_all_pairs(packed.columns, packed.weights, packed.segment, C.reshape((1, m, wide)))
+        for f in range(m):
+            source = C[f, f:m]
+            below = C[f:, f]
+            for q in range(len(source)):
+                below[q] = source[q]
+        return
     row = np.empty(wide, i32)
     for f in range(m):
         first = f // LANES * LANES  # whole lanes; what is left of f is written again, the same
@@ -230,9 +239,9 @@ def signed_sides(node, differ, p, e0, e1):
     M = np.full(4, abs(near), np.int64)
     N = np.full(4, abs(far), np.int64)
     few = FEW_WORDS if m <= FEW_QUESTIONS else FEW_WORDS_OF_MANY
-    C = np.empty((m if len(packed.columns) > few else 0, wide), i32)
+    C = np.empty((m if len(packed.columns) > few or len(packed.weights) else 0, wide), i32)
     if len(C):
-        _unpack_counts(packed, C)
+        unpack_counts(packed, base, C)
     A = packed.columns
     second = packed.second
     for f in range(m):

@@ -3,7 +3,7 @@
 R[i,v]   row i as 64-bit words of binary features          C[w,p]  word w of column p, for the rows of the node
 n1[k,p]  weight of class k with x_p = 1                     P[k,p,q] weight of class k with x_p = x_q = 1, p < q
 A word holds rows of one segment only: one class and one power of two of the row weights, so that a weighted count is a sum
-of shifted population counts.  (Demirovic et al. 2022, MurTree; Keegan et al. 2025, equations 27-40.)
+of shifted population counts.  Weights of many bits are listed by row instead.  (Demirovic et al. 2022, MurTree; Keegan et al. 2025, equations 27-40.)
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from trainer.families.exact.kernels.weighted_pairs import add_all_pairs, add_pairs_of
 from trainer.kernels.bits import ctpop, transpose
 from trainer.kernels.compiled import kernel
 
 i32 = np.int32
 u64 = np.uint64
+WEIGHT_BITS = 29  # of the largest weight that an instance takes
 MIRRORED = 256  # questions up to which both halves of the pair counts are kept, so that loops may run along whole rows
 
 
@@ -27,6 +29,7 @@ class DataRows(NamedTuple):
     segment_of: np.ndarray  # of each row
     segments: np.ndarray  # int32 (segments, 2): class, shift
     equal: np.ndarray  # uint8 (n,): 1 where an equal row has a more frequent class
+    weights: np.ndarray  # int32 (n,), or empty where the segments tell them; then all shifts are 0
     classes: int
 
 
@@ -37,6 +40,7 @@ class NodeView(NamedTuple):
     columns: np.ndarray  # uint64 (words, p)
     valid: np.ndarray  # uint64 (words,), bits that hold a row
     segment: np.ndarray  # int32 (words, 2): class, shift
+    weights: np.ndarray  # int32 (64 * words,), by place in the words; empty where the segments tell them
     ones: np.ndarray  # int32 (K, p)
     equal_ones: np.ndarray  # int64 (p,), unavoidable errors among the rows with x_p = 1
     totals: np.ndarray  # int32 (K,)
@@ -44,19 +48,22 @@ class NodeView(NamedTuple):
 
 
 @kernel
-def gather(R, rows, segment_of, segments):
-    """Column words, valid bits and segments of `rows` (ascending, hence by segment)."""
+def gather(data, rows):
+    """Column words, valid bits, segments and listed weights of `rows` (ascending, hence by segment)."""
+    R = data.R
+    segments = data.segments
     n = len(rows)
     words = R.shape[1]
     sizes = np.zeros(len(segments), np.int64)
     for i in range(n):
-        sizes[segment_of[rows[i]]] += 1
+        sizes[data.segment_of[rows[i]]] += 1
     blocks = 0
     for s in range(len(segments)):
         blocks += (sizes[s] + 63) >> 6
     columns = np.empty((blocks, 64 * words), u64)
     valid = np.empty(blocks, u64)
     segment = np.empty((blocks, 2), i32)
+    weights = np.zeros(64 * blocks if len(data.weights) else 0, i32)
     buffer = np.empty(64, u64)
     w = 0
     start = 0
@@ -66,6 +73,9 @@ def gather(R, rows, segment_of, segments):
             m = min(64, end - first)
             valid[w] = ~u64(0) if m == 64 else (u64(1) << u64(m)) - u64(1)
             segment[w, 0], segment[w, 1] = segments[s, 0], segments[s, 1]
+            if len(weights):
+                for r in range(m):
+                    weights[64 * w + r] = data.weights[rows[first + r]]
             for v in range(words):
                 for r in range(m):
                     buffer[r] = R[rows[first + r], v]
@@ -75,22 +85,33 @@ def gather(R, rows, segment_of, segments):
                 columns[w, 64 * v : 64 * v + 64] = buffer
             w += 1
         start = end
-    return columns, valid, segment
+    return columns, valid, segment, weights
 
 
 @kernel
-def _count(columns, mask, segment, ones, use_class):
+def _count(gathered, mask, ones, use_class):
     """Add the weighted population counts of every column under `mask` to ones[class or 0]."""
-    m = columns.shape[1]
+    columns, _, segment, weights = gathered
+    planes = np.empty(64, u64)
     for w in range(len(columns)):
         if mask[w] == u64(0):
             continue
-        shift = i32(segment[w, 1])
         out = ones[segment[w, 0] if use_class else 0]
-        row = columns[w]
-        bits = mask[w]
-        for p in range(m):
-            out[p] = i32(out[p] + i32(i32(ctpop(row[p] & bits)) << shift))
+        if len(weights) == 0:
+            _add_counts(columns[w], mask[w], i32(segment[w, 1]), out)
+            continue
+        for r in range(64):
+            planes[r] = u64(weights[64 * w + r])
+        transpose(planes)
+        for shift in range(WEIGHT_BITS):
+            if planes[shift] & mask[w]:
+                _add_counts(columns[w], planes[shift] & mask[w], i32(shift), out)
+
+
+@kernel
+def _add_counts(row, bits, shift, out):
+    for p in range(len(row)):
+        out[p] = i32(out[p] + i32(i32(ctpop(row[p] & bits)) << shift))
 
 
 @kernel
@@ -140,33 +161,38 @@ def _distinct(columns, valid, candidates, keep):
 @kernel
 def prepare(data, rows, allowed, min_leaf, reduce, sort):
     """The Node of `rows`: admissible features, without equal and complementary columns, in order of their Gini gain."""
-    gathered = gather(data.R, rows, data.segment_of, data.segments)
+    gathered = gather(data, rows)
     return view(data, rows, gathered, allowed, min_leaf, reduce, sort)
 
 
 @kernel
 def view(data, rows, gathered, allowed, min_leaf, reduce, sort):
     """As `prepare`, from what `gather` gives for the rows."""
-    columns, valid, segment = gathered
+    columns, valid, segment, weights = gathered
     m = len(allowed)
     classes = data.classes
     ones = np.zeros((classes, columns.shape[1]), i32)
-    _count(columns, valid, segment, ones, True)
+    _count(gathered, valid, ones, True)
     mask = np.zeros(len(valid), u64)
     totals = np.zeros(classes, i32)
     equal = np.int64(0)
     at = np.int64(0)
     for w in range(len(valid)):
         inside = np.int64(ctpop(valid[w]))
-        totals[segment[w, 0]] += i32(inside << segment[w, 1])
+        if len(weights) == 0:
+            totals[segment[w, 0]] += i32(inside << segment[w, 1])
         for r in range(inside):
+            weight = np.int64(1) << segment[w, 1]
+            if len(weights):
+                weight = np.int64(weights[64 * w + r])
+                totals[segment[w, 0]] += i32(weight)
             if data.equal[rows[at + r]]:
                 mask[w] |= u64(1) << u64(r)
-                equal += 1 << segment[w, 1]
+                equal += weight
         at += inside
     equal_ones = np.zeros((1, columns.shape[1]), i32)
     if equal:
-        _count(columns, mask, segment, equal_ones, False)
+        _count(gathered, mask, equal_ones, False)
     total = totals.sum()
     candidates = np.empty(m, np.int64)
     count = 0
@@ -205,7 +231,7 @@ def view(data, rows, gathered, allowed, min_leaf, reduce, sort):
     for c in range(count):
         ones_c[:, c] = ones[:, candidates[c]]
         equal_c[c] = equal_ones[0, candidates[c]]
-    return NodeView(candidates.astype(i32), compact, valid, segment, ones_c, equal_c, totals, int(equal))
+    return NodeView(candidates.astype(i32), compact, valid, segment, weights, ones_c, equal_c, totals, int(equal))
 
 
 @kernel
@@ -229,11 +255,14 @@ def split_rows(R, rows, feature):
 
 
 @kernel
-def pair_row(columns, segment, f, first, out):
+def pair_row(columns, segment, weights, f, first, out):
     """out[k, q] = weight of class k with x_f = x_q = 1, for q ≥ first."""
     m = columns.shape[1]
     n = m - first
     out[:, first:m] = i32(0)
+    if len(weights):
+        add_pairs_of(columns, weights, segment, f, first, out)
+        return
     for w in range(len(columns)):
         bits = columns[w, f]
         if bits == u64(0):
@@ -253,9 +282,14 @@ def pair_row(columns, segment, f, first, out):
 def pair_counts(node, P):
     """Fill P[k, p, q] for p < q; the rest, too, where there are at most MIRRORED questions."""
     classes, m = node.ones.shape
+    if len(node.weights):
+        P[:] = i32(0)
+        add_all_pairs(node.columns, node.weights, node.segment, P)
+        mirror(node, P)
+        return
     row = np.empty((classes, m), i32)
     for f in range(m):
-        pair_row(node.columns, node.segment, f, f + 1, row)
+        pair_row(node.columns, node.segment, node.weights, f, f + 1, row)
         for k in range(classes):
             source = row[k, f + 1 :]
             target = P[k, f, f + 1 :]

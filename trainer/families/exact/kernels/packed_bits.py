@@ -24,6 +24,8 @@ class PackedRows(NamedTuple):
     segment: np.ndarray  # int32 (words, 2): class, shift; the class is 0 where classes are mixed
     second: np.ndarray  # uint64 (words,), rows of class 1 where classes are mixed, else 0
     plain: bool  # whether every row has weight 1
+    # int32 (64 * words,), by place in the words, of class 1 negative where classes are mixed; empty where shifts tell the weights
+    weights: np.ndarray
 
 
 @kernel
@@ -38,7 +40,7 @@ def packed_side(node, columns, p, s, mixed):
     for w in range(words):
         masks[w] = columns[w, p] if s else node.valid[w] & ~columns[w, p]
         numbers[_segment(node.segment, w, shifts, mixed)] += np.int64(ctpop(masks[w]))
-    packed, place = _empty(numbers, shifts, m)
+    packed, place = _empty(numbers, shifts, m, len(node.weights) > 0)
     moves = np.empty(6, u64)
     bits = np.empty(m, u64)
     for w in range(words):
@@ -54,6 +56,8 @@ def packed_side(node, columns, p, s, mixed):
         _join(packed, at, bits, second, low)
         if low + number > 64:
             _join(packed, at + 1, bits, second, low - 64)
+        if len(node.weights):
+            _join_weights(packed.weights, place[held], node.weights[64 * w : 64 * w + 64], masks[w], second)
         place[held] += number
     return packed
 
@@ -64,7 +68,7 @@ def _segment(segment, w, shifts, mixed):
 
 
 @kernel
-def _empty(numbers, shifts, m):
+def _empty(numbers, shifts, m, weighted):
     """Room for so many rows of each segment, a class and one of some powers of two, and the place of the first row of each, in bits."""
     place = np.empty(len(numbers), np.int64)
     used = np.int64(0)
@@ -75,7 +79,9 @@ def _empty(numbers, shifts, m):
     for k in range(len(numbers)):
         for w in range(place[k] >> 6, (place[k] + numbers[k] + 63) >> 6):
             segment[w, 0], segment[w, 1] = k // shifts, k % shifts
-    return PackedRows(np.zeros((used, m), u64), segment, np.zeros(used, u64), shifts == 1), place
+    weights = np.zeros(64 * used if weighted else 0, i32)
+    plain = shifts == 1 and not weighted
+    return PackedRows(np.zeros((used, m), u64), segment, np.zeros(used, u64), plain, weights), place
 
 
 @kernel
@@ -90,3 +96,12 @@ def _join(packed, w, bits, second, low):
         packed.second[w] |= second >> u64(-low)
         for q in range(len(row)):
             row[q] |= bits[q] >> u64(-low)
+
+
+@kernel
+def _join_weights(out, at, weights, mask, second):
+    """Write the weights of the rows under a mask from a place on, those of class 1 with the opposite sign."""
+    for r in range(64):
+        if (mask >> u64(r)) & u64(1):
+            out[at] = -weights[r] if second else weights[r]
+            at += 1

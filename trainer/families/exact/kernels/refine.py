@@ -200,7 +200,7 @@ def _merge(table, at, height, sides, s, p):
 @kernel
 def _look_up_sides(given, node, gathered, most, sides, keys):
     """What the table knows of the sides of splits that may cost less than `most`; keys: their names, uint64 (2, splits, words)."""
-    columns, valid, _ = gathered
+    columns, valid, _, _ = gathered
     features = len(given.allowed)
     seen = np.empty((2, 2, columns.shape[1]), np.uint64)
     for p in range(len(node.features)):
@@ -334,7 +334,7 @@ def refine(given, rows, key, height, target, known):
     unit = given.costs[0]
     leaf = given.costs[1]
     given.work[VISITS] += 1
-    gathered = gather(given.data.R, rows, given.data.segment_of, given.data.segments)
+    gathered = gather(given.data, rows)
     node = view(given.data, rows, gathered, given.allowed, smallest_side(given.costs), True, True)
     m = len(node.features)
     total = np.int64(node.totals.sum())

@@ -52,7 +52,7 @@ class Kinds:
 
 def kinds_of(g: ExactInstance, groups: np.ndarray | None, answers: np.ndarray | None) -> Kinds:
     """The kinds of the rows of an instance; `groups` and `answers` int (rows,), None without."""
-    weights = np.int64(1) << g.shifts.astype(np.int64)
+    weights = g.weights
     if groups is None and answers is None:
         nothing = np.zeros(g.n_classes, np.int64)
         return Kinds(
@@ -73,14 +73,16 @@ def kinds_of(g: ExactInstance, groups: np.ndarray | None, answers: np.ndarray | 
 
 def _sorted(g: ExactInstance, codes: np.ndarray, kinds: int) -> tuple[DataRows, np.ndarray]:
     """The rows in segments of one kind and one power of two, as the kernels expect them, and the new place of each row."""
-    order = np.lexsort((g.shifts, codes))
-    marks = np.column_stack((codes, g.shifts))[order]
+    shifts = g.segments[g.segment_of, 1]
+    order = np.lexsort((shifts, codes))
+    marks = np.column_stack((codes, shifts))[order]
     segments, segment_of = np.unique(marks, axis=0, return_inverse=True)
     places = np.empty(len(order), np.int32)
     places[order] = np.arange(len(order), dtype=np.int32)
     data = DataRows(
         np.ascontiguousarray(g.rows[order]), segment_of.reshape(-1).astype(np.int32), segments.astype(np.int32),
-        np.zeros(len(order), np.uint8), kinds,  # nothing is bounded here, so that no error is marked as unavoidable
+        np.zeros(len(order), np.uint8),  # nothing is bounded here, so that no error is marked as unavoidable
+        g.listed_weights[order] if g.weighted else g.listed_weights, kinds,
     )  # fmt: skip
     return data, places
 

@@ -135,9 +135,8 @@ class AnyDepthSearch:
     def deeper(self, depth: int) -> int:
         """Return a lower bound of the trees that are deeper than `depth`: they have two more leaves than that."""
         g = self.instance
-        weights = np.int64(1) << g.shifts.astype(np.int64)
-        counts = np.sort(np.bincount(g.classes, weights, g.n_classes).astype(np.int64))[::-1].copy()
-        apart = int(weights[g.equal == 1].sum())
+        counts = np.sort(np.bincount(g.classes, g.weights, g.n_classes).astype(np.int64))[::-1].copy()
+        apart = int(g.weights[g.equal == 1].sum())
         most = 1 << min(self.depth, 40)
         return int(more_leaves(counts, apart, depth + 2, most, g.unit, g.leaf))
 

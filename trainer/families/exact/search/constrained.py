@@ -188,8 +188,7 @@ def _shortfall(search: ExactSearch, constraints: Constraints, depth: int) -> Fra
     if not constraints.recalls:
         return None
     g = search.instance
-    weights = np.int64(1) << g.shifts.astype(np.int64)
-    sizes = [int(weights[g.classes == k].sum()) for k, _ in constraints.recalls]
+    sizes = [int(g.weights[g.classes == k].sum()) for k, _ in constraints.recalls]
     reach = ParetoSearch(search, constraints, 0, 0)
     front = reach.solve(np.arange(len(g.rows), dtype=np.int32), depth, reach.allowed, int(INFINITE))
     if search.stopped():

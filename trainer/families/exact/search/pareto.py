@@ -219,6 +219,5 @@ class ParetoSearch:
 
 def recall_limit(instance: ExactInstance, label: int, share: Fraction) -> int:
     """The largest number of errors among the rows of class `label` that leaves `share` of them right."""
-    weights = np.int64(1) << instance.shifts.astype(np.int64)
-    size = int(weights[instance.classes == label].sum())
+    size = int(instance.weights[instance.classes == label].sum())
     return size - math.ceil(share * size)

@@ -48,6 +48,7 @@ from trainer.tree.shapes import Shape
 
 SLICE_NS = 5e7
 COUNTED = 20_000_000  # counts of pairs of questions between two looks at the clock
+LISTED_WORD = 5  # words of plain rows that take as long as one whose weights are listed
 TREE_SECONDS = 0.5
 
 
@@ -161,7 +162,7 @@ class ExactSearch:
         for f in range(m):
             if f % max(1, COUNTED * m // P.size) == 0 and self.stopped():
                 return None
-            dp_node.pair_row(node.columns, node.segment, f, f + 1, P[:, f, :])
+            dp_node.pair_row(node.columns, node.segment, node.weights, f, f + 1, P[:, f, :])
         dp_node.mirror(node, P)
         return P
 
@@ -292,6 +293,8 @@ class ExactSearch:
 
     def slice_size(self, m: int, words: int) -> int:
         """Depth-two pairs over m questions and 64 * words rows that take about 50 ms."""
+        if self.instance.weighted:
+            words *= LISTED_WORD
         return max(1, int(SLICE_NS / (m * m * (0.8 + 0.12 * words) * self.instance.n_classes / 2 + 2000)))
 
     def _three(

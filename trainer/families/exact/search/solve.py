@@ -190,11 +190,12 @@ def _solve_root(search: ExactSearch, rows: np.ndarray) -> tuple[MemoEntry, Shape
 
 def evaluate(instance: ExactInstance, shape: LabelledShape) -> tuple[int, int]:
     """(errors, leaves) of a tree whose leaves predict the majority, counted over the rows of the instance."""
-    weights = np.int64(1) << instance.shifts.astype(np.int64)
 
     def visit(part: LabelledShape, rows: np.ndarray) -> tuple[int, int]:
         if not isinstance(part, tuple):
-            counts = np.bincount(instance.classes[rows], weights[rows], minlength=instance.n_classes).astype(np.int64)
+            counts = np.bincount(instance.classes[rows], instance.weights[rows], minlength=instance.n_classes).astype(
+                np.int64
+            )
             return int(counts.sum() - counts.max()), 1
         zero, one = dp_node.split_rows(instance.rows, rows, part[0])
         left = visit(part[1], zero)
