@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from fractions import Fraction
 
@@ -91,6 +92,8 @@ def test_least_priced_cost_is_found_and_proved(with_costs, count):
         parameters |= ALL_THRESHOLDS | {"depth": int(rng.integers(1, 5 if seed % 7 == 0 else 4))}
         if seed % 4 == 0:
             parameters["min_leaf"] = 2 + seed % 3
+        if seed % 3 == 1:
+            parameters["max_columns"] = seed // 3 % 3
         texts = random_prices(rng, table.names)
         prices = {j: Fraction(text) for j, text in texts.items()}
         penalty = Fraction(str(parameters["leaf_penalty"]))
@@ -105,9 +108,15 @@ def test_least_priced_cost_is_found_and_proved(with_costs, count):
             assert "leaf_penalty" in error.errors  # noqa: PT017
             continue
         answers, columns = questions_of(table, labels, weights)
-        wanted = least_cost(
-            answers, columns, prices, costs, counted, parameters["depth"], price, parameters.get("min_leaf", 1)
-        )
+        most = min(parameters.get("max_columns", len(table.names)), len(table.names))
+        wanted = min(
+            least_cost(
+                answers[:, among], columns[among], prices, costs, counted, parameters["depth"], price,
+                parameters.get("min_leaf", 1),
+            )
+            for among in (np.isin(columns, few) for few in itertools.combinations(range(len(table.names)), most))
+        )  # fmt: skip
+        assert len({j for node in result.tree.nodes if node.split for j in node.split.used}) <= most
         found = cost_of(result.tree, table, prices, costs, counted, price)
         assert found == wanted, (seed, parameters, texts)
         assert result.certificate.status == Status.OPTIMAL
@@ -162,6 +171,7 @@ def test_stopped_search_with_prices_has_a_valid_bound(rows):
         ({"column_price": "x0=1; x0=2"}, "column_price", "named twice"),
         ({"column_price": '{"x0": '}, "column_price", "not JSON"),
         ({"column_price": "x0=1", "max_leaves": 3}, "max_leaves", "not possible with prices"),
+        ({"column_price": "x0=1", "forbidden_pairs": "x0 + x1"}, "forbidden_pairs", "not possible with prices"),
         ({"column_price": "x0=1", "goal": "f1"}, "goal", "not possible with prices"),
         ({"column_price": "x0=1", "class_weight": "balanced"}, "class_weight", "not possible with prices"),
         ({"column_price": "x0=1", "recall": "1: 0.5"}, "recall", "not possible with prices"),

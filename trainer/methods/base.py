@@ -557,7 +557,7 @@ COST_UNIT = Parameter(
 ANSWER_COSTS = (COSTS, COST_UNIT)
 
 
-NOT_PRICED = ("max_leaves", "optimal_trees", "max_columns", "recall", "forbidden_pairs")  # not searched with prices
+NOT_PRICED = ("max_leaves", "optimal_trees", "recall", "forbidden_pairs")  # not searched with prices
 
 
 def _check_prices(settings: Settings, names: SettingNames) -> None:

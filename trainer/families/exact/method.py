@@ -16,6 +16,7 @@ from trainer.constraints.text import items
 from trainer.data.problem import Problem, SettingNames
 from trainer.dtypes import BitArray
 from trainer.errors import ParameterError, SolverError
+from trainer.families.exact.instance import build_instance
 from trainer.families.exact.proofs.editing import constrained_bench, restricted_proof
 from trainer.families.exact.proofs.frontier import frontier_proof
 from trainer.families.exact.proofs.limits import limited_proof
@@ -28,7 +29,7 @@ from trainer.families.exact.search.frontier import FrontierPoint, cheapest_point
 from trainer.families.exact.search.pareto import Constraints
 from trainer.families.exact.search.priced import ColumnPrices, solve_priced
 from trainer.families.exact.search.search import ExactSearch
-from trainer.families.exact.search.solve import ExactOptions, ExactResult, prove_binary, solve_binary
+from trainer.families.exact.search.solve import ExactOptions, ExactResult, evaluate, prove_binary, solve_binary
 from trainer.families.exact.workbench import exact_bench
 from trainer.methods.base import (
     ANSWER_COSTS,
@@ -72,7 +73,7 @@ def solve(problem: Problem, settings: Settings, monitor: Monitor) -> Solution:
     _check_optima(settings, constraints)
     further: list[dict[str, object]] = []
     points: list[FrontierPoint] = []
-    if problem.column_prices:
+    if problem.column_prices and constraints is None:
         found = _priced(problem, settings, monitor)
     elif constraints is not None:
         found = _constrained(problem, settings, monitor, constraints)
@@ -266,19 +267,24 @@ def _constrained(problem: Problem, settings: Settings, monitor: Monitor, constra
     def report(cost: Fraction, bound: Fraction, nodes: int) -> None:
         monitor.report(incumbent=_objective(cost, problem), bound=_objective(bound, problem), nodes=nodes)
 
+    binary = _binary_problem(problem, settings)
     found = solve_constrained(
-        _binary_problem(problem, settings),
+        binary,
         constraints,
         limits=_limits(settings, monitor),
         options=_options(settings),
         report=report,
+        prices=_prices(problem) if problem.column_prices else None,
     )
     if not found.found:
         raise SolverError("The search was stopped before it found a tree within the constraints. Give it more time.")
     leaves = count_leaves(found.shape)
+    errors = int(found.cost - problem.kappa * leaves)
+    if problem.column_prices:  # the cost holds what rows pay, too
+        errors, _ = evaluate(build_instance(binary), found.shape)
     return ExactResult(
         shape=found.shape,
-        errors=int(found.cost - problem.kappa * leaves),
+        errors=errors,
         leaves=leaves,
         cost=found.cost,
         bound=found.bound,
@@ -302,12 +308,16 @@ def _priced(problem: Problem, settings: Settings, monitor: Monitor) -> ExactResu
 
     return solve_priced(
         _binary_problem(problem, settings),
-        ColumnPrices(np.array([f.column for f in problem.binary.features]), problem.column_prices),
+        _prices(problem),
         limits=_limits(settings, monitor),
         options=_options(settings),
         report=report,
         improved=improved,
     )
+
+
+def _prices(problem: Problem) -> ColumnPrices:
+    return ColumnPrices(np.array([f.column for f in problem.binary.features]), problem.column_prices)
 
 
 def _check_optima(settings: Settings, constraints: Constraints | None) -> None:

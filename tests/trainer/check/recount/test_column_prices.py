@@ -29,7 +29,17 @@ def verdict_of(document, data, tmp_path):
         return "refuted"
 
 
-@pytest.mark.parametrize("asked", [{}, COSTS, {"min_leaf": 5, "leaf_penalty": 0.01}, COSTS | {"min_leaf": 5}])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        COSTS,
+        {"min_leaf": 5, "leaf_penalty": 0.01},
+        COSTS | {"min_leaf": 5},
+        {"max_columns": 1},
+        COSTS | {"max_columns": 2},
+    ],
+)
 def test_honest_file_with_prices_is_proved(folder, tmp_path, asked):
     document, data = trained(folder, "exact", column_price=PRICES, test_share=0.25, bins=4, **asked)
     said = findings(document, data, tmp_path)

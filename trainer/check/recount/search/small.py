@@ -6,6 +6,7 @@ A tree that is found in a part of the space refutes a bound that lies below it; 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -86,10 +87,18 @@ def best_priced(
 ) -> tuple[SearchResult | None, str]:
     """Return the same where each row pays for the columns that the questions on its path ask."""
     space = _full_space(model, rows, penalty(model))
-    if space is None or space.max_columns is not None or space.max_leaves is not None:
+    if space is None or space.max_leaves is not None:
         return None, "trees with these restrictions are not part of the search with prices of columns"
+    every = sorted(set(space.column_of.tolist()))
+    few = len(every) if space.max_columns is None else min(space.max_columns, len(every))
+    if math.comb(len(every), few) > MOST_SETS:
+        return None, "there are too many sets of columns for a plain search with prices of columns"
+    sets = [np.isin(space.column_of, columns) for columns in itertools.combinations(every, few)]
     try:
-        least = PricedTrees(space, charges, VISITS).least(space.depth)
+        least = min(
+            PricedTrees(replace(space, allowed=space.allowed & among), charges, VISITS).least(space.depth)
+            for among in sets
+        )
     except SearchTooLarge:
         return None, "it is too large for a plain search with prices of columns"
     return SearchResult(1 - least / int(rows.weights.sum()), True), ""

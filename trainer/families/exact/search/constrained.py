@@ -21,6 +21,7 @@ from trainer.families.exact.search.column_cases import COUNTED, Case, Columns
 from trainer.families.exact.search.frontier import cheapest_point, solve_frontier
 from trainer.families.exact.search.memo import DEFAULT_OPTIONS, INFINITE, ExactOptions
 from trainer.families.exact.search.pareto import Constraints, ParetoSearch
+from trainer.families.exact.search.priced import ColumnPrices, solve_priced
 from trainer.families.exact.search.search import UNLIMITED, ExactSearch, begin_search, useful_depth
 from trainer.families.exact.search.solve import solve_binary
 from trainer.goal import lowered
@@ -66,6 +67,7 @@ class _Task:
     constraints: Constraints
     limits: SearchLimits
     options: ExactOptions
+    prices: ColumnPrices | None = None
 
     def among_columns(self, usable: Columns) -> _Task:
         """Return the task that uses some columns only, and does not limit their number."""
@@ -95,6 +97,7 @@ def solve_constrained(
     limits: SearchLimits = UNLIMITED,
     options: ExactOptions = DEFAULT_OPTIONS,
     report: Report | None = None,
+    prices: ColumnPrices | None = None,
 ) -> ConstrainedResult:
     """Find a tree of least cost within the constraints and prove it.
 
@@ -106,6 +109,8 @@ def solve_constrained(
         Limits on the whole tree.
     limits, options, report
         As for `solve_binary`.
+    prices : ColumnPrices, optional
+        What asking a column costs; only beside a limit of columns alone.
 
     Returns
     -------
@@ -117,7 +122,7 @@ def solve_constrained(
     InfeasibleError
         No tree satisfies the constraints.  Its `best` is the least amount by which all recalls must be lowered.
     """
-    task = _Task(problem, constraints, limits.start_clock(), options)
+    task = _Task(problem, constraints, limits.start_clock(), options, prices)
     if constraints.max_columns is None:
         solution = _solve_without_column_limit(task, report)
     else:
@@ -139,6 +144,8 @@ def _check_feasible(solution: ConstrainedResult, constraints: Constraints) -> No
 
 def _solve_without_column_limit(task: _Task, report: Report | None) -> ConstrainedResult:
     """Solve under all constraints but the number of columns."""
+    if task.prices is not None:
+        return _solve_priced(task, task.prices)
     free = _solve_unconstrained(task)
     if satisfies(task.problem, free.shape, task.constraints):
         return free
@@ -168,6 +175,19 @@ def _solve_without_column_limit(task: _Task, report: Report | None) -> Constrain
         bound=bound,
         nodes=search.nodes + search.depth_two_solves,
     )
+
+
+def _solve_priced(task: _Task, prices: ColumnPrices) -> ConstrainedResult:
+    """Solve with prices of columns and no constraint."""
+    best = solve_priced(
+        task.problem,
+        prices,
+        limits=task.limits,
+        options=task.options,
+        report=lambda cost, bound, nodes: None,
+        improved=lambda shape: None,
+    )
+    return ConstrainedResult(shape=best.shape, found=True, cost=best.cost, bound=best.bound, nodes=best.nodes)
 
 
 def _solve_unconstrained(task: _Task) -> ConstrainedResult:
