@@ -5,6 +5,7 @@ from django.contrib.auth import views as auth
 from django.urls import include, path
 from drf_spectacular.views import SpectacularAPIView
 
+from octweb.batch.views import job_list
 from octweb.core import reset
 from octweb.core import views as core
 from octweb.core.parameters import LockedGenerator
@@ -18,12 +19,14 @@ from octweb.home.start import start_sample
 from octweb.home.views import home
 from octweb.life import collector  # noqa: F401  (adds numbers to /metrics)
 from octweb.notify.views import wishes
+from octweb.runs.views import run_list
 from octweb.serving import (
     invocations,
     passwords,
     reference,
     schema,  # noqa: F401  (how tokens appear in the OpenAPI document)
 )
+from octweb.workbench.views import bench_list
 
 admin.autodiscover()
 admin.site.site_header = admin.site.site_title = "octweb administration"
@@ -42,6 +45,9 @@ urlpatterns = [
     path("docs/", documentation, name="documentation"),
     path("docs/<path:page>", documentation, name="documentation-page"),
     path("datasets/", include("octweb.datasets.urls")),
+    path("models/searches/", run_list, name="searches"),
+    path("models/drafts/", bench_list, name="drafts"),
+    path("decisions/", job_list, name="decisions"),
     path("runs/", include("octweb.runs.urls")),
     path("experiments/", include("octweb.experiments.urls")),
     path("workbenches/", include("octweb.workbench.urls")),

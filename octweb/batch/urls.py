@@ -3,10 +3,11 @@
 from django.urls import path
 
 from octweb.batch import views
+from octweb.core.moved import moved_to
 
 app_name = "batch"
 urlpatterns = [
-    path("", views.job_list, name="list"),
+    path("", moved_to("decisions"), name="list"),
     path("new/", views.new, name="new"),
     path("<uuid:pk>/", views.detail, name="detail"),
     path("<uuid:pk>/live/", views.live, name="live"),

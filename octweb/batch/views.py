@@ -8,6 +8,7 @@ from django import forms
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
+from django.db.models import Case, QuerySet, When
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -23,13 +24,14 @@ from octweb.core.parsers import BodyTooLarge
 from octweb.core.problems import Conflict, flatten
 from octweb.core.refusals import refusals_said
 from octweb.jobs.waiting import wait_of
-from octweb.registry.models import TreeModel
+from octweb.registry.models import State, TreeModel
 from octweb.registry.parsed import model_file
 from trainer.errors import DataError, ParameterError
 from trainer.explain.least import COLUMNS, ORDERS
 from trainer.explain.permission import split_argument
 from trainer.explain.statistics import split_cost
 
+MOST_MODELS = 12  # listed on the page of decisions
 LIST_SORTS = {
     "newest": ("newest first", "-created"),
     "oldest": ("oldest first", "created"),
@@ -121,7 +123,14 @@ def job_list(request: HttpRequest) -> HttpResponse:
     fields = ("source_name", "model__title", "model__family__name")
     jobs, shown = narrowed(jobs.defer("model__document"), request.GET, fields=fields, sorts=LIST_SORTS)
     page = page_of(jobs, request.GET)
-    return render(request, "batch/list.html", shown | {"page": page})
+    return render(request, "batch/list.html", shown | {"page": page, "models": _models_to_ask(request)})
+
+
+def _models_to_ask(request: HttpRequest) -> QuerySet:
+    """The models whose decisions the reader may ask for: the approved ones first, then the newest."""
+    found = TreeModel.objects.callable_by(request.user).exclude(state__in=(State.REJECTED, State.RETIRED))
+    approved_first = Case(When(state=State.APPROVED, then=0), default=1)
+    return found.select_related("family").defer("document").order_by(approved_first, "-created")[:MOST_MODELS]
 
 
 @login_required

@@ -9,21 +9,21 @@ from django.urls import NoReverseMatch, reverse
 
 @dataclass(frozen=True, kw_only=True)
 class NavigationPage:
-    """A page of the navigation; `other` names a page below its address that is a place of its own."""
+    """A page of the navigation; `other` names a page below its address that is a place of its own, `more` are addresses that lie in it."""
 
     label: str
     page: str
     other: str = ""
+    more: tuple[str, ...] = ()
 
 
 PLACES = (
-    NavigationPage(label="Data sets", page="datasets:list"),
-    NavigationPage(label="Runs", page="runs:list"),
-    NavigationPage(label="Experiments", page="experiments:list"),
-    NavigationPage(label="Workbenches", page="workbench:list"),
-    NavigationPage(label="Models", page="registry:list", other="registry:compare"),
-    NavigationPage(label="Compare", page="registry:compare"),
-    NavigationPage(label="Predicted files", page="batch:list"),
+    NavigationPage(label="Data", page="datasets:list"),
+    NavigationPage(
+        label="Trees", page="registry:list", other="registry:waiting", more=("/runs/", "/experiments/", "/workbenches/")
+    ),
+    NavigationPage(label="Decisions", page="decisions", more=("/predictions/",)),
+    NavigationPage(label="Review", page="registry:waiting"),
     NavigationPage(label="API", page="serving:guide"),
 )
 
@@ -35,7 +35,8 @@ def places(path: str) -> list[dict[str, object]]:
         url = _address(place.page)
         if url:
             elsewhere = bool(place.other) and path.startswith(_address(place.other) or "\0")
-            found.append({"label": place.label, "url": url, "here": path.startswith(url) and not elsewhere})
+            here = path.startswith((url, *place.more)) and not elsewhere
+            found.append({"label": place.label, "url": url, "here": here})
     return found
 
 

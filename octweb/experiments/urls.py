@@ -2,11 +2,12 @@
 
 from django.urls import path
 
+from octweb.core.moved import moved_to
 from octweb.experiments import views
 
 app_name = "experiments"
 urlpatterns = [
-    path("", views.experiment_list, name="list"),
+    path("", moved_to("searches"), name="list"),
     path("new/", views.experiment_new, name="new"),
     path("<uuid:pk>/", views.experiment_detail, name="detail"),
     path("<uuid:pk>/live/", views.experiment_live, name="live"),

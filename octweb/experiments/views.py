@@ -8,12 +8,10 @@ from typing import Any
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from octweb.core.lists import PAGE_SIZE
 from octweb.core.problems import Conflict, Unprocessable
 from octweb.core.refusals import refusals_said
 from octweb.datasets.models import Dataset
@@ -30,14 +28,11 @@ from octweb.experiments.board import (
     tree_of,
 )
 from octweb.experiments.forms import ExperimentForm
-from octweb.experiments.listing import EXPERIMENTS
 from octweb.experiments.models import Candidate, Experiment
 from octweb.experiments.plan import plan
 from octweb.figures.experiment import experiment_figure
 from octweb.jobs.models import RunStatus
 from octweb.jobs.queue import worker_seen
-from octweb.runs.listing import SORTS as LIST_SORTS
-from octweb.runs.listing import MergedEntries
 from trainer.errors import ParameterError
 
 
@@ -47,17 +42,6 @@ def _experiment(request: HttpRequest, pk: Any) -> Experiment:
 
 def _candidate(request: HttpRequest, pk: Any) -> Candidate:
     return Candidate.objects.select_related("experiment__dataset", "owner").get_visible(request.user, pk)
-
-
-@login_required
-@require_GET
-def experiment_list(request: HttpRequest) -> HttpResponse:
-    words = request.GET.get("q", "").strip()[:200]
-    sort = request.GET.get("sort", "newest")
-    found = MergedEntries([EXPERIMENTS], request.user, words=words, sort=sort)
-    page = Paginator(found, PAGE_SIZE).get_page(request.GET.get("page"))
-    shown = {"page": page, "words": words, "sort": sort, "sorts": LIST_SORTS.items(), "placeholder": "name, data set"}
-    return render(request, "experiments/list.html", shown)
 
 
 @login_required

@@ -44,8 +44,8 @@ def users_of(thing: Any) -> list[tuple[str, str]]:
     """Where the runs, experiments and workbenches of a data set are listed, each with the words of a link."""
     if not isinstance(thing, Dataset):
         return []
-    found = [("runs:list", "See its runs and experiments")] if _uses(thing, "runs", "experiments") else []
-    found += [("workbench:list", "See its workbenches")] if _uses(thing, "workbenches") else []
+    found = [("searches", "See its runs and experiments")] if _uses(thing, "runs", "experiments") else []
+    found += [("drafts", "See its workbenches")] if _uses(thing, "workbenches") else []
     return [(f"{reverse(page)}?{urlencode({'q': thing.name})}", words) for page, words in found]
 
 
@@ -112,15 +112,15 @@ KINDS = {
     ),
     "run": DeletableKind(
         model=TrainingRun, noun="run", delete=runs.delete,
-        page="runs:detail", after="runs:list", depends=_of_run,
+        page="runs:detail", after="searches", depends=_of_run,
     ),
     "experiment": DeletableKind(
         model=Experiment, noun="experiment", delete=experiments.delete,
-        page="experiments:detail", after="experiments:list", depends=_of_experiment,
+        page="experiments:detail", after="searches", depends=_of_experiment,
     ),
     "workbench": DeletableKind(
         model=Workbench, noun="workbench", delete=workbenches.delete, bring_back=workbenches.bring_back,
-        page="workbench:detail", after="workbench:list", depends=_of_workbench,
+        page="workbench:detail", after="drafts", depends=_of_workbench,
     ),
     "model": DeletableKind(
         model=TreeModel, noun="model", delete=registry.delete,
@@ -128,6 +128,6 @@ KINDS = {
     ),
     "prediction": DeletableKind(
         model=BatchPrediction, noun="predicted file", delete=batch.delete, bring_back=batch.bring_back,
-        page="batch:detail", after="batch:list", depends=_of_prediction,
+        page="batch:detail", after="decisions", depends=_of_prediction,
     ),
 }  # fmt: skip

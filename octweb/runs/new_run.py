@@ -26,6 +26,7 @@ from trainer.errors import DataError, ParameterError
 from trainer.methods.base import AUTO, Method
 from trainer.methods.capabilities import Role
 from trainer.registry import get, method_for
+from trainer.tree.numbers import count_words
 
 EMPTY = "learn_empty"  # the switch for empty cells
 DECLARED_UNITS = ("p_", "evaluation", "test_percent", "folds", "name", "group", "time", "weight")
@@ -215,8 +216,8 @@ def _context(
         "own": choice.own,
         "answers": choice.answers,
         "kinds": advice.kinds(dataset),
-        "groups": advice.groups_of_methods(),
-        "method_count": sum(len(methods) for _, methods in advice.groups_of_methods()),
+        "groups": (groups := advice.groups_of_methods()),
+        "other_methods": count_words(sum(len(methods) for _, methods in groups[1:]), "method"),
         "kept": hidden_values(request.POST, form) if request.method == "POST" else [],
         "touched": form.data.getlist(TOUCHED) if isinstance(form.data, QueryDict) else [],
         "workers_seen": queue.worker_seen(),

@@ -2,11 +2,12 @@
 
 from django.urls import path
 
+from octweb.core.moved import moved_to
 from octweb.runs import new_run, views
 
 app_name = "runs"
 urlpatterns = [
-    path("", views.run_list, name="list"),
+    path("", moved_to("searches"), name="list"),
     path("new/", new_run.run_new, name="new"),
     path("new/advice/", new_run.run_advice, name="advice"),
     path("<uuid:pk>/", views.run_detail, name="detail"),

@@ -2,11 +2,12 @@
 
 from django.urls import path
 
+from octweb.core.moved import moved_to
 from octweb.workbench import views
 
 app_name = "workbench"
 urlpatterns = [
-    path("", views.bench_list, name="list"),
+    path("", moved_to("drafts"), name="list"),
     path("new/", views.bench_new, name="new"),
     path("of-model/", views.bench_of_model, name="of-model"),
     path("<uuid:pk>/", views.bench_detail, name="detail"),

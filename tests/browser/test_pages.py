@@ -70,8 +70,7 @@ def places(owner, dataset):  # noqa: F811
         reverse(name)
         for name in (
             "home",
-            "runs:list",
-            "experiments:list",
+            "searches",
             "datasets:list",
             "registry:list",
             "registry:waiting",
@@ -79,9 +78,9 @@ def places(owner, dataset):  # noqa: F811
             "deleted",
             "notify",
             "datasets:new",
-            "batch:list",
+            "decisions",
             "batch:new",
-            "workbench:list",
+            "drafts",
             "registry:compare",
             "serving:guide",
             "api-docs",

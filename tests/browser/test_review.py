@@ -365,12 +365,12 @@ def test_on_a_phone_what_decides_is_in_sight(as_user, live_server, owner, staff,
         olga.goto(live_server.url + place)
         expect(olga.locator(".stacked td >> text=nobody said")).to_be_visible()
         assert olga.evaluate(f"{OUT_OF_SIGHT}('.stacked td')") == [], place
-    olga.goto(f"{live_server.url}/experiments/")
+    olga.goto(f"{live_server.url}/models/searches/")
     olga.focus("#sort")
     olga.keyboard.press("ArrowDown")
     olga.wait_for_url("**sort=oldest")
     expect(olga.locator("#sort")).to_be_focused()  # so the next order is one more key away
-    for place, selector in (("/experiments/", "td .badge"), ("/deleted/", "td .btn")):
+    for place, selector in (("/models/searches/", "td .badge"), ("/deleted/", "td .btn")):
         olga.goto(live_server.url + place)
         assert olga.locator(selector).count() == 1
         assert olga.evaluate(f"{OUT_OF_SIGHT}('{selector}')") == [], place

@@ -160,7 +160,7 @@ def compare(page, base, *urls):
     until(page, "(t => t.scrollWidth - t.parentElement.clientWidth)(document.querySelector('.aligned')) <= 0")
     until(page, "[...document.querySelectorAll('.aligned .badge')].every((b) => b.scrollHeight <= b.clientHeight)")
     picture(page, "compare-380")
-    page.goto(f"{base}/runs/")
+    page.goto(f"{base}/models/searches/")
     for box in (badge.bounding_box() for badge in page.locator("main td .badge").all()):
         assert box["x"] + box["width"] <= 364  # seen without a scroll
     picture(page, "runs-380")

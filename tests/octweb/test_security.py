@@ -112,9 +112,9 @@ def test_signing_in_makes_a_new_session_and_signing_out_ends_it(owner):
     assert cookie["samesite"] == "Lax"
     thief = Client()
     thief.cookies["sessionid"] = cookie.value
-    assert thief.get(reverse("runs:list")).status_code == 200
+    assert thief.get(reverse("searches")).status_code == 200
     client.post(reverse("logout"))
-    assert thief.get(reverse("runs:list")).status_code == 302
+    assert thief.get(reverse("searches")).status_code == 302
 
 
 def test_a_new_password_ends_the_other_sessions(owner):
@@ -124,8 +124,8 @@ def test_a_new_password_ends_the_other_sessions(owner):
     sign_in(there)
     new = "another long password"
     here.post(reverse("password_change"), {"old_password": PASSWORD, "new_password1": new, "new_password2": new})
-    assert here.get(reverse("runs:list")).status_code == 200
-    assert there.get(reverse("runs:list")).status_code == 302
+    assert here.get(reverse("searches")).status_code == 200
+    assert there.get(reverse("searches")).status_code == 302
 
 
 def test_the_policy_as_served(client):
@@ -259,6 +259,6 @@ def test_sign_out_everywhere_ends_tokens_and_other_sessions(owner, stranger):
     create_token(owner=owner)
     create_token(owner=stranger)
     here.post(reverse("serving:revoke-all"))
-    assert here.get(reverse("runs:list")).status_code == 200
-    assert there.get(reverse("runs:list")).status_code == 302
+    assert here.get(reverse("searches")).status_code == 200
+    assert there.get(reverse("searches")).status_code == 302
     assert [token.user for token in ApiToken.objects.all()] == [stranger]

@@ -27,6 +27,7 @@ from trainer.tree.render.names import LEGEND_LENGTH, short_names
 from trainer.tree.render.outline import tree_outline
 from trainer.tree.render.palette import swatch
 
+MOST_PREDICTED = 10  # files listed under Use
 MAP_FROM = 17  # leaves from which a small map is shown: beyond a complete tree of depth 4 the first view may be folded
 OUTLINE_TO = 300  # nodes up to which the tree is given as a list, too
 
@@ -134,6 +135,7 @@ def _use(scene: ModelScene) -> dict[str, Any]:
         "formats": FORMATS,
         "used": [scene.tree.schema[j].name for j in scene.tree.used_columns],
         "columns": len(scene.tree.schema),
+        "predicted": model.predictions.visible_to(scene.user).order_by("-created")[:MOST_PREDICTED],
         **try_it(scene, example),
     }
 

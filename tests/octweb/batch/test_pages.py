@@ -31,8 +31,8 @@ def test_from_the_model_to_the_answers(client, model, media, owner, work):
     text = client.get(f"{answer.url}result/").getvalue().decode()
     assert text.startswith("row,label,probability a")
     assert len(text.splitlines()) == 121
-    listed = client.get("/predictions/").content.decode()
-    assert listed.index("rows.csv") < listed.index("Finished") < listed.index(f'href="/models/{model.pk}/')
+    listed = client.get("/decisions/").content.decode()
+    assert listed.index("rows.csv") < listed.index("Finished") < listed.rindex(f'href="/models/{model.pk}/')
     assert f"/delete/prediction/{job.pk}/" in page
 
 

@@ -309,17 +309,17 @@ def test_an_experiment_that_runs_is_not_deleted(experiment):
 
 
 def test_one_row_in_the_list_of_runs(browser, experiment, candidates):
-    text = browser.get(reverse("runs:list")).content.decode()
+    text = browser.get(reverse("searches")).content.decode()
     assert text.count("Best tree for Small") == 1
     assert "0 of 2 tried" in text
-    assert "Best tree" not in browser.get(reverse("runs:list"), {"q": "nothing like it"}).content.decode()
-    assert "Best tree" in browser.get(reverse("runs:list"), {"q": "small best", "status": "queued"}).content.decode()
+    assert "Best tree" not in browser.get(reverse("searches"), {"q": "nothing like it"}).content.decode()
+    assert "Best tree" in browser.get(reverse("searches"), {"q": "small best", "status": "queued"}).content.decode()
 
 
-def test_the_list_of_experiments_is_sorted(browser, owner, dataset, experiment):
+def test_experiments_are_sorted_among_the_searches(browser, owner, dataset, experiment):
     later = actions.start(owner=owner, dataset=dataset, candidates=TWO, folds=3, test_share=0.25, name="Another")
     for sort, first in (("", later), ("oldest", experiment), ("name", later), ("nonsense", later)):
-        page = browser.get(reverse("experiments:list"), {"sort": sort})
+        page = browser.get(reverse("searches"), {"sort": sort})
         assert next(iter(page.context["page"])).pk == first.pk, sort
     assert "0 of 2" in page.content.decode()
 
@@ -349,7 +349,7 @@ def test_pages_before_during_and_after(browser, experiment, candidates, finish):
     assert "stopped by you after 0 of 4 fits" in text
     assert "Go on" in text
     assert "<dt>Tried</dt><dd>1 <small>of 2</small></dd>" in text  # what was stopped was not tried
-    runs = browser.get(reverse("runs:list")).content.decode()
+    runs = browser.get(reverse("searches")).content.decode()
     assert "1 of 2 tried" in runs
     for value, words in (("succeeded", "Finished"), ("cancelled", "Stopped")):  # as their badges call them
         assert f'<option value="{value}">{words}</option>' in runs

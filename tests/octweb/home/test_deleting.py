@@ -63,8 +63,8 @@ def test_a_predicted_file_is_hidden_everywhere_and_comes_back_with_its_answers(b
     api = client_of(owner)
     assert "Its answers go with it." in page(browser, "delete", "prediction", job.pk)
     assert BatchPrediction.objects.kept().exists(), "asking deletes nothing"
-    assert delete(browser, "prediction", job).url == reverse("batch:list")
-    listed = page(browser, "batch:list")
+    assert delete(browser, "prediction", job).url == reverse("decisions")
+    listed = page(browser, "decisions")
     assert reverse("undelete", args=["prediction", job.pk]) in listed
     assert address not in listed
     assert browser.get(address).status_code == browser.get(f"{address}result/").status_code == 404
@@ -142,9 +142,9 @@ def test_a_workbench_comes_back_with_its_steps_and_goes_on(browser, client_of, o
     address = reverse("workbench:detail", args=[bench.pk])
     api = client_of(owner)
     assert "Its one step, wishes and prices go with it" in page(browser, "delete", "workbench", bench.pk)
-    assert delete(browser, "workbench", bench).url == reverse("workbench:list")
+    assert delete(browser, "workbench", bench).url == reverse("drafts")
     assert now(bench).status == RunStatus.CANCELLED
-    assert address not in page(browser, "workbench:list")
+    assert address not in page(browser, "drafts")
     assert browser.get(address).status_code == 404
     assert api.get("/api/v1/workbenches/").json()["count"] == 0
     assert api.post(f"/api/v1/workbenches/{bench.pk}/edits/", {"add": ["leaf y"]}, format="json").status_code == 404
@@ -154,7 +154,7 @@ def test_a_workbench_comes_back_with_its_steps_and_goes_on(browser, client_of, o
     assert now(bench).status == RunStatus.QUEUED
     serve(bench)
     assert bench.steps.get().state == StepState.DONE
-    assert "My tree" in page(browser, "workbench:list")
+    assert "My tree" in page(browser, "drafts")
 
 
 def test_a_warm_workbench_is_stopped(bench):
@@ -211,7 +211,7 @@ def test_answers_stay_when_their_model_is_deleted_and_removed(browser, model, jo
     asked = page(browser, "delete", "model", model.pk)
     assert "One file predicted with it: its answers stay" in asked
     registry.delete(model)
-    assert "(deleted)" in page(browser, "batch:list")
+    assert "(deleted)" in page(browser, "decisions")
     assert reverse("registry:detail", args=[model.pk]) not in page(browser, "batch:detail", job.pk)
     later = timezone.now() + timedelta(days=31)
     assert purge(TreeModel, later) == 0
@@ -224,7 +224,7 @@ def test_a_workbench_stays_without_the_model_that_it_began_with(browser, owner, 
     Workbench.objects.filter(pk=bench.pk).update(base=model)
     assert "One workbench that began with it stays" in page(browser, "delete", "model", model.pk)
     registry.delete(model)
-    assert "(deleted)" in page(browser, "workbench:list")
+    assert "(deleted)" in page(browser, "drafts")
     assert reverse("registry:detail", args=[model.pk]) not in page(browser, "workbench:detail", bench.pk)
 
 

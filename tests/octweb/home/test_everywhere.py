@@ -177,17 +177,17 @@ def test_lists_are_searched_and_sorted(browser, run, register):
         assert "Small" in browser.get("/datasets/", {"sort": sort}).content.decode()
     assert "No data set matches." in browser.get("/datasets/", {"q": "nothing"}).content.decode()
     for sort in ("newest", "oldest", "name", "dataset", "status"):
-        assert "First try" in browser.get("/runs/", {"sort": sort, "q": "first"}).content.decode()
+        assert "First try" in browser.get("/models/searches/", {"sort": sort, "q": "first"}).content.decode()
 
 
 @pytest.mark.usefixtures("run")
 def test_methods_have_their_titles_and_are_found_by_title_and_id(browser, owner, dataset):  # noqa: F811
     runs.enqueue(owner=owner, dataset=dataset, method="exact-numeric", name="Other one")
-    page = browser.get("/runs/", {"q": "other"}).content.decode()
+    page = browser.get("/models/searches/", {"q": "other"}).content.decode()
     assert "Exact search over all thresholds" in page
     assert "exact-numeric" in page
     for words in ("over all thresholds", "exact-numeric", "search numeric"):
-        page = browser.get("/runs/", {"q": words}).content.decode()
+        page = browser.get("/models/searches/", {"q": words}).content.decode()
         assert ("Other one" in page, "First try" in page) == (True, False)
     assert ("run", "Other one") in hits(browser, "exact thresholds")
 
@@ -196,7 +196,7 @@ def test_workbenches_and_predicted_files_are_searched_and_sorted(browser, owner,
     for name in ("Aardvark", "Zebra"):
         workbenches.open_for(owner=owner, dataset=dataset, name=name)
         batch.enqueue(owner=owner, model=model, file=rows_csv(), source_name=f"{name}.csv")
-    for address in ("/workbenches/", "/predictions/"):
+    for address in ("/models/drafts/", "/decisions/"):
         page = browser.get(address, {"sort": "name"}).content.decode()
         assert page.index("Aardvark") < page.index("Zebra")
         page = browser.get(address, {"sort": "newest"}).content.decode()

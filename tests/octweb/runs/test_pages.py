@@ -316,12 +316,12 @@ def test_constraints_that_no_tree_keeps_are_no_failure_of_the_program(browser, o
     assert (
         "proved: no tree keeps the constraints" in browser.get(reverse("runs:detail", args=[run.pk])).content.decode()
     )
-    for address in (reverse("runs:list"), reverse("datasets:detail", args=[dataset.pk])):
+    for address in (reverse("searches"), reverse("datasets:detail", args=[dataset.pk])):
         listed = browser.get(address).content.decode()
         assert "Not reachable</button>" in listed
         assert "Failed</button>" not in listed
     for status, there in (("unreachable", True), ("failed", False), ("queued", False)):
-        listed = browser.get(reverse("runs:list"), {"status": status}).content.decode()
+        listed = browser.get(reverse("searches"), {"status": status}).content.decode()
         assert ("Not reachable</button>" in listed) == there
     text = browser.get(reverse("runs:detail", args=[run.pk])).content.decode()
     assert "Not reachable" in text
@@ -330,7 +330,7 @@ def test_constraints_that_no_tree_keeps_are_no_failure_of_the_program(browser, o
     run.error = "out of memory; set a lower memory limit or a smaller depth"
     run.summary = {}
     run.save()
-    assert "Not reachable</button>" not in browser.get(reverse("runs:list")).content.decode()
+    assert "Not reachable</button>" not in browser.get(reverse("searches")).content.decode()
     assert '<details class="card log" open>' in browser.get(reverse("runs:detail", args=[run.pk])).content.decode()
 
 
