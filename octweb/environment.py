@@ -41,6 +41,14 @@ def one_of(name: str, *allowed: int) -> int:
     return found
 
 
+def choice(name: str, *allowed: str) -> str:
+    """Return a word that must be one of a few; the first is the default."""
+    found = os.environ.get(name, "").strip().lower() or allowed[0]
+    if found not in allowed:
+        raise ImproperlyConfigured(f"{name} is '{found}'; it must be {' or '.join(filter(None, allowed))}.")
+    return found
+
+
 def words_setting(name: str, default: str) -> list[str]:
     return [word.strip() for word in os.environ.get(name, default).split(",") if word.strip()]
 

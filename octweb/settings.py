@@ -9,7 +9,17 @@ from pathlib import Path
 import dj_database_url
 
 from octweb import places
-from octweb.environment import boolean, integer, one_of, refuse_old, secret_key, store_settings, text, words_setting
+from octweb.environment import (
+    boolean,
+    choice,
+    integer,
+    one_of,
+    refuse_old,
+    secret_key,
+    store_settings,
+    text,
+    words_setting,
+)
 
 BASE_DIR = places.ROOT  # holds the packages octweb and trainer
 SHIPPED = places.FILES  # holds templates, static, checker and docs/proof-format.md
@@ -63,6 +73,9 @@ WEBHOOK_HOSTS = words_setting("OCTWEB_WEBHOOK_HOSTS", "")  # private hosts that 
 DOSSIER_KEY = Path(text("OCTWEB_DOSSIER_KEY", str(DATA_DIR / "dossier_key.pem")))  # signs dossiers; one for all hosts
 METRICS_TOKEN = text("OCTWEB_METRICS_TOKEN", "")  # what Prometheus sends to read /metrics
 WATCH = boolean("OCTWEB_WATCH", True)  # workers look at the counts of approved models every morning
+RECORD = choice("OCTWEB_RECORD", "", "full")  # full: the site wants a record of each answer of every approved model
+RECORD_SYNC = choice("OCTWEB_RECORD_SYNC", "second", "call")  # when records go to the disk
+RECORD_SPOOL_BYTES = integer("OCTWEB_RECORD_SPOOL_MB", 2048) * 1_000_000  # of records that wait to be collected
 DASK = text("OCTWEB_DASK", "")  # the scheduler that `manage.py evaluate` sends its folds to
 WORKER_LEASE_SECONDS = integer("OCTWEB_WORKER_LEASE_SECONDS", 30)
 WORKER_GRACE_SECONDS = integer("OCTWEB_WORKER_GRACE_SECONDS", 10)
@@ -100,6 +113,7 @@ INSTALLED_APPS = [
     "octweb.decide",
     "octweb.life",
     "octweb.dossier",
+    "octweb.decisions",
     "octweb.runs",
     "octweb.experiments",
     "octweb.notify",

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Protocol
 
 from django.http import Http404
 from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram, generate_latest
@@ -39,6 +40,12 @@ SECONDS = Histogram(
 )
 
 
+class RefusalRecorder(Protocol):
+    """Records rows without an answer."""
+
+    def refuse(self, error: RowError) -> None: ...
+
+
 class Call:
     """What a prediction call turned out to be; filled in as it is known."""
 
@@ -47,12 +54,16 @@ class Call:
         self.version = ""
         self.status = 200
         self.tally: ModelTally | None = None
+        self.recorded: RefusalRecorder | None = None
 
-    def of(self, model: str, version: int, tally: ModelTally | None = None) -> None:
-        """Set the model, and where its answers are counted for the database; None: they are not."""
+    def of(
+        self, model: str, version: int, tally: ModelTally | None = None, recorded: RefusalRecorder | None = None
+    ) -> None:
+        """Set the model, where its answers are counted for the database, and what records a refused row; None: they are not."""
         self.model = model
         self.version = str(version)
         self.tally = tally
+        self.recorded = recorded
 
     def predicted(self, counts: Mapping[str, int], unseen: int = 0, life: Counts | None = None) -> None:
         """Count rows by class, and answers that rest on a side for empty cells that training has never seen.
@@ -107,6 +118,8 @@ def count_calls(api: str) -> Iterator[Call]:
         call.status = _status(error, api)
         if call.tally is not None and isinstance(error, RowError):
             call.tally.refuse(error)
+        if call.recorded is not None and isinstance(error, RowError):
+            call.recorded.refuse(error)
         raise
     finally:
         REQUESTS.labels(call.model, call.version, api, str(call.status)).inc()

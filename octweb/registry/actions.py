@@ -32,7 +32,7 @@ from octweb.registry.audited import record_step
 from octweb.registry.derived import columns_of
 from octweb.registry.families import claim, family_of
 from octweb.registry.marks import open_points, prepare_checklist
-from octweb.registry.models import Family, ReviewEvent, Share, ShareLevel, State, TreeModel
+from octweb.registry.models import Family, Recording, ReviewEvent, Share, ShareLevel, State, TreeModel
 from octweb.registry.remembered import forget
 from trainer.tree.document import without_row_digests
 from trainer.tree.file import from_json
@@ -91,11 +91,12 @@ def withdraw(model: TreeModel, *, by, reason: str = "") -> TreeModel:
     return _move(model, "withdraw", by, reason)
 
 
-def approve(model: TreeModel, *, by, reason: str = "", publish: bool | None = None) -> TreeModel:
+def approve(model: TreeModel, *, by, reason: str = "", publish: bool | None = None, recording: str = "") -> TreeModel:
     """Let everyone with a token call it by its id; where four eyes are wanted the approver must not be the owner.
 
     With `publish` it is also served under its name, which is a step of its own in the history. None serves it if no version is
     served or the served one is lower, which is what programs get that say nothing.
+    `recording` says what is kept of its answers; empty: as the model says.
     Open items of the checklist need a `reason`. Where two approvals are wanted, the model stays in review after the first one.
     """
     _require_reason(model, by, reason)
@@ -104,6 +105,8 @@ def approve(model: TreeModel, *, by, reason: str = "", publish: bool | None = No
         if _is_first_approval(model, by):
             _note(model, "first approval", by, reason.strip())
             return model
+        if recording and recording != model.recording:
+            _set_recording(model, by, recording, reason)
         approved = _move(model, "approve", by, reason)
         if renamed := claim(approved.family):
             _note(approved, "renamed", by, renamed)
@@ -111,6 +114,26 @@ def approve(model: TreeModel, *, by, reason: str = "", publish: bool | None = No
         if publish or (publish is None and (now is None or now.version < approved.version)):
             approved.served_since = _serve(approved, by, f"served as {approved}")
     return approved
+
+
+def set_recording(model: TreeModel, *, by, recording: str, reason: str) -> TreeModel:
+    """Set what is kept of the answers of a model, with a reason that becomes a record. Raises PermissionDenied and ValidationError."""
+    _require_owner(model, by)
+    if recording not in Recording.values:
+        raise ValidationError({"recording": f"'{recording[:40]}' is not one of {', '.join(Recording.values)}."})
+    if not reason.strip():
+        raise ValidationError({"reason": "Say why: the reason becomes a record."})
+    with transaction.atomic():
+        audit.hold()
+        _set_recording(model, by, recording, reason.strip()[:5000])
+    return model
+
+
+def _set_recording(model: TreeModel, by, recording: str, reason: str) -> None:
+    TreeModel.objects.filter(pk=model.pk).update(recording=recording)
+    model.recording = recording
+    audit.record("recording", model, by=by, recording=recording, reason=reason.strip())
+    forget()
 
 
 def _require_reason(model: TreeModel, by, reason: str) -> None:

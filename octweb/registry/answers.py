@@ -15,7 +15,7 @@ from rest_framework.request import Request
 from octweb.core.parsers import BytesParser
 from octweb.registry.bodies import ARROW_FILE, ARROW_STREAM, CSV
 from octweb.registry.models import TreeModel
-from octweb.registry.predicting import MISSING, OUTSIDE, UNSEEN, Predictions
+from octweb.registry.predicting import DECISION, MISSING, OUTSIDE, UNSEEN, Predictions
 from octweb.registry.retired import retired_headers
 from trainer.data.reader import empty_cell_notes
 from trainer.prediction.form_report import outside_notes
@@ -41,6 +41,8 @@ def columns_record(found: Predictions) -> dict[str, list[Any]]:
         marked = {key for mark in found.marks for key in mark}
         keys = [*((MISSING, UNSEEN) if MISSING in marked else ()), *((OUTSIDE,) if OUTSIDE in marked else ())]
         record |= {key: [mark.get(key, []) for mark in found.marks] for key in keys}
+    if found.decisions:
+        record[DECISION] = list(found.decisions)
     return record
 
 
@@ -84,18 +86,33 @@ def _arrow(found: Predictions) -> bytes:
     leaves = found.leaves
     labels = pa.array([tree.classes[int(k)] for k in tree.labels], pa.string())
     shares = [pa.array(tree.probabilities[:, k]).take(pa.array(leaves)) for k in range(len(tree.classes))]
-    batch = pa.record_batch(
-        [labels.take(pa.array(leaves)), *shares, pa.array(leaves)], names=column_names(tree.classes)
-    )
+    more = [pa.array(found.decisions, pa.string())] if found.decisions else []
+    names = [*column_names(tree.classes), *([DECISION] if more else [])]
+    batch = pa.record_batch([labels.take(pa.array(leaves)), *shares, pa.array(leaves), *more], names=names)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
     return bytes(sink.getvalue())
 
 
+class _DecisionColumn:
+    """The ids of records as one more column; they are known before the text is written."""
+
+    fields = ((DECISION, pa.string()),)
+    piece = 0
+
+    def of(self, matrix: Any, usable: Any) -> list[list[Any]]:
+        raise NotImplementedError
+
+    def notes(self) -> list[str]:
+        return []
+
+
 def _csv(found: Predictions) -> str:
     text = io.StringIO()
-    CsvWriter(found.tree, text).write(Piece(1, found.leaves, np.ones(len(found.leaves), bool)))
+    ids = [list(found.decisions)] if found.decisions else []
+    usable = np.ones(len(found.leaves), bool)
+    CsvWriter(found.tree, text, more=_DecisionColumn() if ids else None).write(Piece(1, found.leaves, usable, ids))
     return text.getvalue()
 
 

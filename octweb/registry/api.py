@@ -42,7 +42,9 @@ from octweb.registry.models import State, TreeModel
 from octweb.registry.predicting import Predictions, predict_rows
 from octweb.registry.retired import (
     DRY_RUN_PARAMETER,
+    SUBJECT_PARAMETER,
     dry_run,
+    recorded_call,
     refuse_if_retired,
     retired_headers,
     retired_member,
@@ -233,7 +235,8 @@ class ModelReview(GenericAPIView):
         form = ReviewSerializer(data=request.data)
         form.is_valid(raise_exception=True)
         step = form.validated_data
-        more = {"publish": step["publish"]} if step["action"] == "approve" else {}
+        approves = step["action"] == "approve"
+        more = {"publish": step["publish"], "recording": step["recording"]} if approves else {}
         actions.VERBS[step["action"]](model, by=request.user, reason=step["reason"], **more)
         return Response(ModelDetailSerializer(model, context={"request": request}).data)
 
@@ -322,18 +325,20 @@ class ModelPredict(APIView):
         parameters=[
             OpenApiParameter("explain", bool, description="adds the path of each row in words; JSON only"),
             DRY_RUN_PARAMETER,
+            SUBJECT_PARAMETER,
         ],
         responses={
             (200, "application/json"): PredictionsSerializer,
             (200, CSV): OpenApiTypes.STR,
             (200, ARROW_STREAM): OpenApiTypes.BINARY,
         }
-        | PROBLEMS(400, 401, 403, 404, 406, 410, 413, 415, 422, 429),
+        | PROBLEMS(400, 401, 403, 404, 406, 410, 413, 415, 422, 429, 503),
     )
     def post(self, request: Request, pk: uuid.UUID) -> HttpResponse:
         with metrics.count_calls("v1") as call:
             model = callable_model(request, pk, document=False)
-            call.of(model.family.name, model.version, tally_of_call(request, model, "v1"))
+            recorded = recorded_call(request, model, "v1", str(pk))
+            call.of(model.family.name, model.version, tally_of_call(request, model, "v1"), recorded)
             explain = flag(request, "explain")
             kind = answer_type(request)
             if explain and kind != "application/json":
@@ -341,6 +346,7 @@ class ModelPredict(APIView):
                     {"explain": "Paths in words are only in JSON answers: send Accept: application/json."}
                 )
             found, by_column = predicted(model, request)
+            found = found.recorded(recorded)
             call.predicted(found.label_counts(), found.unseen, found.life_counts())
         if kind != "application/json":
             return table_answer(model, found, kind)

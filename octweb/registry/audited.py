@@ -16,7 +16,7 @@ from octweb.audit.models import Record
 from octweb.core.faults import StoreUnavailable
 from octweb.datasets.models import Dataset
 from octweb.registry.derived import columns_of
-from octweb.registry.models import Doubt, ReviewEvent, TreeModel
+from octweb.registry.models import Doubt, Recording, ReviewEvent, TreeModel
 from trainer.errors import ModelFileError
 from trainer.tree.file import from_json
 
@@ -68,6 +68,7 @@ def audit_models(models: Iterable[TreeModel]) -> Audit:
         _document(model, records, found)
         _shares(model, records, found)
         _doubt(model, records, found)
+        _recording(model, records, found)
     return found
 
 
@@ -272,6 +273,14 @@ def _doubt(model: TreeModel, records: list[Record], found: Audit) -> None:
             found.problems.append(f"{model} is refuted (doubt), but no record says so.")
     elif model.doubt not in DOUBTS_AFTER[last.details["verdict"]]:
         found.problems.append(f"record {last.number}: {model} has another verdict (doubt).")
+
+
+def _recording(model: TreeModel, records: list[Record], found: Audit) -> None:
+    """Compare what is kept of the answers with the last record of that choice."""
+    last = next((r for r in reversed(records) if r.what == "recording"), None)
+    if model.recording != (Recording.COUNTS if last is None else last.details["recording"]):
+        place = "" if last is None else f"record {last.number}: "
+        found.problems.append(f"{place}{model} keeps something else of its answers (recording) than the chain says.")
 
 
 def _shares(model: TreeModel, records: list[Record], found: Audit) -> None:

@@ -77,6 +77,13 @@ class ShareLevel(models.TextChoices):
     CALL = "call", "Read and call"
 
 
+class Recording(models.TextChoices):
+    """What is kept of the answers of an approved model."""
+
+    COUNTS = "counts", "Counts only"
+    FULL = "full", "A record of each answer"
+
+
 class Doubt(models.TextChoices):
     """Why a claim of a model file is not shown as it stands."""
 
@@ -100,6 +107,7 @@ class TreeModel(Deletable):
     served_since = models.DateTimeField(null=True, blank=True, editable=False)
     # columns of the data set that took no part in the training: whoever sends whole rows of the file may send them
     ignored = models.JSONField(default=list, blank=True)
+    recording = models.CharField(max_length=10, choices=Recording, default=Recording.COUNTS, editable=False)
     document = models.TextField()
     sha256 = models.CharField(max_length=64)
     # set by a check that refutes the file, or where a mended fault of the search may have made its claim

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,9 +22,13 @@ from trainer.table import ColumnSchema
 from trainer.tree.describe import path_in_words
 from trainer.tree.nodes import Tree
 
+if TYPE_CHECKING:
+    from octweb.registry.recording import RecordedCall
+
 MAX_NOTES = 100
 MISSING = "missing"  # members of an answer: columns of empty cells
 UNSEEN = "unseen_missing"
+DECISION = "decision"
 OUTSIDE = "out_of_range"  # columns of values outside the training range
 
 
@@ -40,6 +44,12 @@ class Predictions:
     leaves: CodeArray
     notes: tuple[str, ...] = ()
     proposals: tuple[ChangedForm, ...] = ()
+    decisions: tuple[str, ...] = ()  # ids of the records, where answers are recorded
+
+    def recorded(self, call: RecordedCall | None) -> Predictions:
+        """Return the answers with the ids of their records; None: nothing is recorded."""
+        ids = None if call is None else call.record(self.matrix, self.leaves)
+        return self if ids is None else replace(self, decisions=tuple(ids.texts()))
 
     def with_forms(self, report: FormReport) -> Predictions:
         """Return the answers with the report of changed forms; its notes come first."""
@@ -96,6 +106,8 @@ class Predictions:
         records = [answers[leaf] for leaf in self.leaves.tolist()]
         if self.marks:
             records = [record | mark for record, mark in zip(records, self.marks, strict=True)]
+        if self.decisions:
+            records = [record | {DECISION: key} for record, key in zip(records, self.decisions, strict=True)]
         if not explain:
             return records
         return [record | {"path": path} for record, path in zip(records, self.paths(), strict=True)]

@@ -13,6 +13,7 @@ from octweb.core.tally import ModelTally
 from octweb.registry.access import inside
 from octweb.registry.models import ReviewEvent, State, TreeModel
 from octweb.registry.predicting import tally_of
+from octweb.registry.recording import MAX_SUBJECT, SUBJECT_HEADER, RecordedCall, call_of
 
 RETIRED_HEADER = "Octweb-Retired"
 RETIRED_HELP = "only in a dry run of a retired model: a note that its answers are not for new decisions"
@@ -21,6 +22,13 @@ DRY_RUN_HELP = "1 asks for a dry run, for the owner and administrators only: a r
 
 DRY_RUN_PARAMETER = OpenApiParameter(
     DRY_RUN_HEADER, str, OpenApiParameter.HEADER, enum=["0", "1"], description=DRY_RUN_HELP
+)
+
+SUBJECT_PARAMETER = OpenApiParameter(
+    SUBJECT_HEADER,
+    str,
+    OpenApiParameter.HEADER,
+    description=f"your own reference to the person, at most {MAX_SUBJECT} characters; kept only as a keyed hash, to find and erase records",
 )
 
 
@@ -58,6 +66,11 @@ def dry_run(request: Request, model: TreeModel) -> bool:
 def tally_of_call(request: Request, model: TreeModel, api: str) -> ModelTally | None:
     """Return where the answers of a call are counted; None for a dry run and for a model that is not approved."""
     return None if dry_run(request, model) else tally_of(model, api)
+
+
+def recorded_call(request: Request, model: TreeModel, api: str, name: str) -> RecordedCall | None:
+    """Return what records a call; None for a dry run and for a model whose answers are not recorded."""
+    return None if dry_run(request, model) else call_of(request, model, api, name)
 
 
 def refuse_if_retired(model: TreeModel) -> None:

@@ -19,7 +19,7 @@ from octweb.registry import actions, page
 from octweb.registry.checklist import Reviewed, answers_of, checklist, purpose_of
 from octweb.registry.claims import claim_of, claims
 from octweb.registry.data import check_again
-from octweb.registry.models import Family, ShareLevel, State, TreeModel
+from octweb.registry.models import Family, Recording, ShareLevel, State, TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.selection import selection_of
 from octweb.registry.workspace import performance
@@ -65,6 +65,7 @@ def _render_review(
         "items": items,
         "open_items": sum(item.state == "open" for item in items),
         "first_approvals": actions.approvals(model),
+        "recordings": Recording.choices,
         "two_approvals": settings.APPROVALS > 1,
         "claims": claims(model),
         "claim": claim_of(model),
@@ -111,6 +112,8 @@ def review_step(request: HttpRequest, pk: uuid.UUID, verb: str) -> HttpResponse:
     """A step, from the page of the review or from the page of the model."""
     model = _model(request, pk)
     name, more = STEPS.get(verb, (verb, {}))
+    if name == "approve" and request.POST.get("recording") in Recording.values:
+        more = more | {"recording": request.POST["recording"]}
     if name not in actions.VERBS:
         raise Http404("There is no such step.")
     reason = request.POST.get("reason", "")[:5000]

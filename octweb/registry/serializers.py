@@ -11,7 +11,7 @@ from octweb.core.api import Name, StrictTextField
 from octweb.registry import access, actions, claims
 from octweb.registry.checklist import TITLES, ChecklistState, Reviewed, answers_of, checklist, purpose_of
 from octweb.registry.marks import agreement
-from octweb.registry.models import ReviewEvent, ShareLevel, TreeModel
+from octweb.registry.models import Recording, ReviewEvent, ShareLevel, TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.retired import RETIRED_HELP
 from octweb.registry.selection import selection_of
@@ -390,6 +390,12 @@ class ReviewSerializer(serializers.Serializer):
         default=None,
         allow_null=True,
         help_text="with approve: serve it under its name from now on, or not; null: only if no higher version is served",
+    )
+    recording = serializers.ChoiceField(
+        Recording.choices,
+        required=False,
+        default="",
+        help_text="with approve: what is kept of its answers; left out: as it is",
     )
 
 

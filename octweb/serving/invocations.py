@@ -26,7 +26,7 @@ from octweb.registry.bodies import CSV, check_rows, predict_csv, records_of_colu
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import model_file
 from octweb.registry.predicting import Predictions, predict_rows
-from octweb.registry.retired import tally_of_call
+from octweb.registry.retired import recorded_call, tally_of_call
 from octweb.serving.authentication import ApiTokenAuthentication
 from octweb.serving.v2 import ProtocolView, served_model
 from trainer.data.parsing import ColumnParsing
@@ -34,6 +34,7 @@ from trainer.errors import list_names
 from trainer.version import VERSION
 
 HEADER = "Octweb-Model"
+DECISION_HEADER = "Octweb-Decision"  # id of the record of the first row
 FORMATS = ("dataframe_split", "dataframe_records", "instances", "inputs")
 OUTPUTS = ("label", "probabilities", "records")
 WHICH = f"Name the model: /invocations?model=NAME, the header {HEADER}, or the login of a .netrc entry."
@@ -88,11 +89,16 @@ class Invocations(ScoringView):
     def post(self, request: Request) -> Response:
         with metrics.count_calls("invocations") as call:
             model = self._model(request)
-            call.of(model.family.name, model.version, tally_of_call(request, model, "invocations"))
+            recorded = recorded_call(request, model, "invocations", "/".join(filter(None, self.named(request))))
+            call.of(model.family.name, model.version, tally_of_call(request, model, "invocations"), recorded)
             found, params = _predicted(model, request)
-            answers = _output(found, params, model_file(model).class_values.tolist())
+            output = _output_of(params)
+            found = found.recorded(recorded)
+            answers = _answers(found, output, model_file(model).class_values.tolist())
             call.predicted(found.label_counts(), found.unseen, found.life_counts())
         headers = {HEADER: f"{model.family.name}/{model.version}"} | notes_header(found)
+        if found.decisions:
+            headers[DECISION_HEADER] = found.decisions[0]
         return Response({"predictions": answers}, headers=headers)
 
     def _model(self, request: Request) -> TreeModel:
@@ -203,11 +209,15 @@ def _records(names: list[str], rows: list[Any], place: str) -> list[dict[str, An
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def _output(found: Predictions, params: dict[str, Any], values: list[Any]) -> list[Any]:
-    """Return the answers; labels are the `values` of the classes, in their type."""
-    output = params.get("output", "label")
+def _output_of(params: dict[str, Any]) -> str:
+    output: str = params.get("output", "label")
     if output not in OUTPUTS:
         raise ValidationError({"params.output": f"'{str(output)[:40]}' is not one of {', '.join(OUTPUTS)}."})
+    return output
+
+
+def _answers(found: Predictions, output: str, values: list[Any]) -> list[Any]:
+    """Return the answers; labels are the `values` of the classes, in their type."""
     if output == "probabilities":
         return [record["probabilities"] for record in found.records()]
     labels = [values[code] for code in found.tree.labels[found.leaves].tolist()]

@@ -13,7 +13,7 @@ import logging
 import re
 import time
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from django.core.exceptions import RequestDataTooBig
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections
 from django.http import HttpRequest, HttpResponse
 from django.http.request import split_domain_port, validate_host
+from rest_framework.exceptions import APIException
 
 from octweb.core import strict_json
 from octweb.core.headers import security_headers
@@ -35,7 +36,8 @@ from octweb.registry.answers import columns_record
 from octweb.registry.claims import certificate_parameters, certificate_status
 from octweb.registry.compiled import CompiledModel, compiled
 from octweb.registry.models import State, TreeModel
-from octweb.registry.predicting import Predictions, predict_rows, rows_by_leaf, tally_of
+from octweb.registry.predicting import DECISION, Predictions, predict_rows, rows_by_leaf, tally_of
+from octweb.registry.recording import Ids, caller_of_call, recorder_of
 from octweb.registry.remembered import model_by_id, model_by_name
 from octweb.registry.retired import DRY_RUN_HEADER
 from octweb.serving.authentication import lookup
@@ -57,9 +59,10 @@ V2 = re.compile(r"/v2/models/([-a-zA-Z0-9_]+)(?:/versions/([0-9]{1,9}))?/infer\Z
 PREFIX = "Token "
 DRY_RUN = "HTTP_" + DRY_RUN_HEADER.upper().replace("-", "_")
 JSON = "application/json"
-FAULTS = (TrainerError, ProtocolError, ValueError, RequestDataTooBig, DatabaseError, CutOff)
+FAULTS = (TrainerError, ProtocolError, ValueError, RequestDataTooBig, DatabaseError, CutOff, APIException)
 LOOKED = "octweb.looked"  # in the environment of a request that was looked at here
 NOTHING: tuple[str, ...] = ()
+SINGLE_TAIL = b'}],"notes":[]}'
 
 HEADER = "HTTP_" + JSON_LENGTH.upper().replace("-", "_")
 KINDS = {"label": TEXT, "probabilities": "FP64", "leaf": "INT64"}
@@ -67,11 +70,12 @@ PLAIN = frozenset(KINDS)  # outputs that this path answers
 
 
 class Answer(NamedTuple):
-    """The body of an answer, the leaf of each row, and the unusual cells by kind and column."""
+    """The rows as the tree read them, the leaf of each row, the unusual cells, and how the body is made once ids are known."""
 
-    content: bytes
+    matrix: np.ndarray
     leaves: np.ndarray
     unusual: dict[str, dict[str, int]]
+    body: Callable[[Ids | None], bytes]
 
 
 class ServedModel:
@@ -90,6 +94,7 @@ class ServedModel:
         self.counts = {api: ModelCounters(name, version, api, self.tree.tree.classes) for api in ("v1", "v2")}
         self.leaves = [str(v.id) for v in self.tree.tree.nodes]
         self.tallies = {api: tally_of(model, api) for api in ("v1", "v2")}
+        self.recorder = recorder_of(model)
         self.singles: dict[tuple[str, int], bytes] = {}  # by leaf: whole answers to one row
 
     def count(self, api: str, answer: Answer, seconds: float) -> None:
@@ -206,7 +211,8 @@ def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> b
     if WINDOWS.take(caller, *limit, count=False):
         return None
     if v1 is not None:
-        model = model_by_id(v1[1])
+        asked = v1[1]
+        model = model_by_id(asked)
         if model is None or not may_call(user, token, model) or not _is_json(environ):
             return None
         if model.state == State.RETIRED:  # the views say so
@@ -216,6 +222,7 @@ def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> b
         found = _rows(own, body())
     else:
         assert v2 is not None
+        asked = f"{v2[1]}/{v2[2]}" if v2[2] else v2[1]
         model = model_by_name(v2[1], int(v2[2]) if v2[2] else None)
         if model is None or not may_call(user, token, model, public=True):
             return None
@@ -225,8 +232,12 @@ def _answer(environ: dict[str, Any], body: Callable[[], bytes | bytearray]) -> b
     # only now, since a call that the views answer is counted by them
     if found is None or WINDOWS.take(caller, *limit):
         return None
+    ids = None
+    if own.recorder is not None:
+        ids = own.recorder.record(api, caller_of_call(environ, user, token, asked), found.matrix, found.leaves)
+    content = found.body(ids)
     own.count(api, found, time.perf_counter() - start)
-    return found.content
+    return content
 
 
 def _transport(environ: dict[str, Any]) -> bool:
@@ -275,18 +286,27 @@ def _rows(own: ServedModel, content: bytes | bytearray) -> Answer | None:
     if matrix is not None:
         leaves = own.tree.tree.apply(matrix)
         if len(leaves) == 1:
-            key = "v1", int(leaves[0])
-            if key not in own.singles:
-                own.singles[key] = _rows_answer(own, leaves, NOTHING)
-            return Answer(own.singles[key], leaves, unusual)
+            return Answer(matrix, leaves, unusual, partial(_single, own, int(leaves[0])))
     else:
         found = predict_rows(own.model, rows)
         if found.marks or found.proposals:
             return None
+        matrix = found.matrix
         leaves = found.leaves
         notes = found.notes
         unusual = found.unusual_cells()
-    return Answer(_rows_answer(own, leaves, notes), leaves, unusual)
+    return Answer(matrix, leaves, unusual, partial(_rows_answer, own, leaves, notes))
+
+
+def _single(own: ServedModel, leaf: int, ids: Ids | None) -> bytes:
+    """An answer to one ordinary row: ready bytes for each leaf, around the id of its record."""
+    key = "v1", leaf
+    if key not in own.singles:
+        own.singles[key] = _rows_answer(own, np.array([leaf]), NOTHING, None)
+    whole = own.singles[key]
+    if ids is None:
+        return whole
+    return b'%s,"decision":"%s"}],"notes":[]}' % (whole.removesuffix(SINGLE_TAIL), ids.first.encode())
 
 
 def _columns(own: ServedModel, columns: Any) -> Answer | None:
@@ -303,15 +323,22 @@ def _columns(own: ServedModel, columns: Any) -> Answer | None:
     if matrix is None:
         return None
     leaves = own.tree.tree.apply(matrix)
-    record = columns_record(Predictions(tree=own.tree.tree, matrix=matrix, leaves=leaves))
+    return Answer(matrix, leaves, {}, partial(_columns_answer, own, matrix, leaves))
+
+
+def _columns_answer(own: ServedModel, matrix: np.ndarray, leaves: np.ndarray, ids: Ids | None) -> bytes:
+    decisions = () if ids is None else tuple(ids.texts())
+    record = columns_record(Predictions(tree=own.tree.tree, matrix=matrix, leaves=leaves, decisions=decisions))
     head = own.head_v1.removesuffix(b',"predictions":[')
-    return Answer(head + b',"columns":' + orjson.dumps(record) + b',"notes":[]}', leaves, {})
+    return head + b',"columns":' + orjson.dumps(record) + b',"notes":[]}'
 
 
-def _rows_answer(own: ServedModel, leaves: np.ndarray, notes: tuple[str, ...]) -> bytes:
+def _rows_answer(own: ServedModel, leaves: np.ndarray, notes: tuple[str, ...], ids: Ids | None) -> bytes:
     records = own.tree.records
+    numbers = leaves.tolist()
+    answers = [records[v] for v in numbers] if ids is None else ids.json_records(records, numbers)
     tail = b'],"notes":%s}' % orjson.dumps(notes)
-    return own.head_v1 + b",".join([records[v] for v in leaves.tolist()]) + tail
+    return own.head_v1 + b",".join(answers) + tail
 
 
 def _tensors(own: ServedModel, content: bytes | bytearray, header: str | None) -> Answer | None:
@@ -325,23 +352,30 @@ def _tensors(own: ServedModel, content: bytes | bytearray, header: str | None) -
     unusual: dict[str, dict[str, int]] = {}
     if matrix is not None:
         leaves = own.tree.tree.apply(matrix)
-        if len(leaves) == 1 and asked.id is None and tuple(asked.outputs) == DEFAULT_OUTPUTS:
+        is_plain = asked.id is None and tuple(asked.outputs) == DEFAULT_OUTPUTS
+        if len(leaves) == 1 and is_plain and own.recorder is None:
             key = "v2", int(leaves[0])
             if key not in own.singles:
-                own.singles[key] = _tensors_answer(own, asked, leaves, NOTHING)
-            return Answer(own.singles[key], leaves, unusual)
+                own.singles[key] = _tensors_answer(own, asked, leaves, NOTHING, None)
+            ready = own.singles[key]
+            return Answer(matrix, leaves, unusual, lambda ids: ready)
     else:
         found = infer(own.model, asked.inputs, settings.MAX_PREDICT_ROWS)
         if found.marks:
             return None
+        matrix = found.matrix
         leaves = found.leaves
         notes = found.notes
         unusual = found.unusual_cells()
-    return Answer(_tensors_answer(own, asked, leaves, notes), leaves, unusual)
+    return Answer(matrix, leaves, unusual, partial(_tensors_answer, own, asked, leaves, notes))
 
 
-def _tensors_answer(own: ServedModel, asked: Request, leaves: np.ndarray, notes: tuple[str, ...]) -> bytes:
+def _tensors_answer(
+    own: ServedModel, asked: Request, leaves: np.ndarray, notes: tuple[str, ...], ids: Ids | None
+) -> bytes:
     parameters = own.parameters | {"notes": "\n".join(notes)} if notes else own.parameters
+    if ids is not None:
+        parameters = parameters | {DECISION: ids.first}
     head = own.head_v2 | {"parameters": parameters}
     if asked.id is not None:
         head["id"] = asked.id

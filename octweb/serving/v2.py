@@ -21,8 +21,10 @@ from octweb.registry.api import AnyFormat
 from octweb.registry.claims import certificate_parameters
 from octweb.registry.models import TreeModel
 from octweb.registry.parsed import is_damaged, model_file
+from octweb.registry.predicting import DECISION
+from octweb.registry.recording import RecordedCall
 from octweb.registry.remembered import model_by_name
-from octweb.registry.retired import refuse_if_name_retired, tally_of_call
+from octweb.registry.retired import recorded_call, refuse_if_name_retired, tally_of_call
 from octweb.serving.inference import DEFAULT_OUTPUTS, OUTPUTS, configuration, infer, metadata, output
 from octweb.serving.tensors import JSON_LENGTH, ProtocolError, answer, parse
 from trainer.errors import DataError
@@ -151,12 +153,16 @@ class Infer(ProtocolView):
     def post(self, request: Request, name: str, version: str | None = None) -> HttpResponse:
         with metrics.count_calls("v2") as call:
             model = served_model(request, name, version)
-            call.of(model.family.name, model.version, tally_of_call(request, model, "v2"))
-            return self._answer(request, model, call)
+            asked = name if version is None else f"{name}/{version}"
+            recorded = recorded_call(request, model, "v2", asked)
+            call.of(model.family.name, model.version, tally_of_call(request, model, "v2"), recorded)
+            return self._answer(request, model, call, recorded)
 
-    def _answer(self, request: Request, model: TreeModel, call: metrics.Call) -> HttpResponse:
+    def _answer(
+        self, request: Request, model: TreeModel, call: metrics.Call, recorded: RecordedCall | None
+    ) -> HttpResponse:
         asked = parse(limited(request._request), request.headers.get(JSON_LENGTH), OUTPUTS, DEFAULT_OUTPUTS)
-        found = infer(model, asked.inputs, settings.MAX_PREDICT_ROWS)
+        found = infer(model, asked.inputs, settings.MAX_PREDICT_ROWS).recorded(recorded)
         call.predicted(found.label_counts(), found.unseen, found.life_counts())
         head: dict[str, Any] = {"model_name": model.family.name, "model_version": str(model.version)}
         if asked.id is not None:
@@ -164,6 +170,8 @@ class Infer(ProtocolView):
         head["parameters"] = certificate_parameters(model)
         if notes := [*found.notes, *mark_notes(found)]:
             head["parameters"]["notes"] = "\n".join(notes)
+        if found.decisions:
+            head["parameters"][DECISION] = found.decisions[0]
         body, length = answer(head, [(o, output(found, o)) for o in asked.outputs], asked.outputs)
         response = HttpResponse(body, content_type="application/json" if length is None else "application/octet-stream")
         if length is not None:

@@ -1,0 +1,253 @@
+"""Frames of decisions in append-only files, one file per process, until a worker collects them.
+
+A frame goes out with one system call before the answer does: what the kernel holds survives the end of the process. The process
+holds a lock on its file for as long as it lives, so a file without a lock gets no more frames.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import logging
+import os
+import struct
+import threading
+import time
+import uuid
+import zlib
+from collections.abc import Iterator
+from enum import IntEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from django.conf import settings
+
+from octweb.core.problems import Busy
+
+log = logging.getLogger(__name__)
+
+SUFFIX = ".spool"
+MAGIC = b"OCTD"
+HEAD = struct.Struct("<4sIIBQI")  # magic, length of the body, CRC-32 of all that follows it, kind, seq, rows
+CHECKED = struct.Struct("<BQI")  # what the CRC-32 covers before the body
+PART_SECONDS = 3600.0  # a file gets frames for so long; then it is closed and the next one begins
+SYNC_SECONDS = 1.0  # between two fdatasync: what a power failure may lose
+
+
+class FrameKind(IntEnum):
+    """What a frame holds."""
+
+    SCHEMA = 1  # columns and leaves of a model: needed to read the frames after it
+    ROWS = 2
+    REFUSED = 3
+    CLOSED = 4  # the process has ended as it should
+    CONTINUED = 5  # the stream goes on in the next file
+
+
+class Frame(NamedTuple):
+    """One frame; `end` is the offset behind it. The rows have the numbers `seq`, `seq + 1`, …"""
+
+    kind: FrameKind
+    seq: int
+    rows: int
+    body: bytes
+    end: int
+
+
+class SpoolFull(Busy):
+    """Records cannot be kept now, so nothing is answered."""
+
+
+class SpoolWriter:
+    """The file of this process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._fd = -1
+        self._part = 0
+        self._seq = 0
+        self._size = 0
+        self._began = 0.0
+        self._dirty = False
+        self._full = False
+        self._schemas: set[bytes] = set()
+        self._stream = uuid.uuid4()
+        self._folder: Path | None = None
+
+    def append(self, kind: FrameKind, body: bytes, rows: int, schema: tuple[bytes, bytes]) -> None:
+        """Write a frame, and before it the schema (its key and content) if the file does not have it yet.
+
+        Raises SpoolFull if the frame could not be written; nothing of it is kept then.
+        """
+        with self._lock:
+            if self._full:
+                raise SpoolFull("The server has no room for records of decisions. Try again later.")
+            try:
+                if self._fd < 0 or time.monotonic() - self._began > PART_SECONDS or self._folder != folder():
+                    self._open_next()
+                parts = frame(kind, body, self._seq, rows)
+                if schema[0] not in self._schemas:
+                    parts = frame(FrameKind.SCHEMA, schema[1], self._seq, 0) + parts
+                self._write(parts)
+                if settings.RECORD_SYNC == "call":
+                    os.fdatasync(self._fd)
+            except OSError as error:
+                log.error("a decision could not be recorded: %s", error)
+                raise SpoolFull("The server cannot record decisions now. Try again later.") from error
+            self._schemas.add(schema[0])
+            self._seq += rows
+
+    def close(self) -> None:
+        """End the stream: the collector then knows that no frame is missing at its end."""
+        with self._lock:
+            self._end(FrameKind.CLOSED)
+
+    def look_after(self) -> None:
+        """Bring what was written to the disk, and see whether there is room for more."""
+        with self._lock:
+            fd = os.dup(self._fd) if self._dirty and self._fd >= 0 else -1
+            self._dirty = False
+        if fd >= 0:  # outside of the lock: calls go on meanwhile
+            try:
+                os.fdatasync(fd)
+            finally:
+                os.close(fd)
+        self._full = used_bytes() > settings.RECORD_SPOOL_BYTES
+
+    def forget(self) -> None:
+        """Begin a stream of its own in a child process."""
+        fd = self._fd
+        self.__init__()  # type: ignore[misc]
+        if fd >= 0:
+            os.close(fd)  # the lock stays with the parent
+
+    def _write(self, content: bytes) -> None:
+        written = os.write(self._fd, content)
+        if written < len(content):
+            os.ftruncate(self._fd, self._size)
+            raise OSError(f"only {written} of {len(content)} bytes were written")
+        self._size += written
+        self._dirty = True
+
+    def _open_next(self) -> None:
+        self._end(FrameKind.CONTINUED)
+        self._folder = folder()
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._part += 1
+        path = self._folder / f"{self._stream.hex}-{self._part:06d}{SUFFIX}"
+        hidden = path.with_suffix(".new")  # the collector must not see it before it is locked
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL
+        self._fd = os.open(hidden, flags, 0o600)
+        fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        hidden.rename(path)
+        self._size = 0
+        self._schemas = set()
+        self._began = time.monotonic()
+        _start_keeper()
+
+    def _end(self, kind: FrameKind) -> None:
+        if self._fd < 0:
+            return
+        try:
+            self._write(frame(kind, b"", self._seq, 0))
+            os.fdatasync(self._fd)
+        finally:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def folder() -> Path:
+    """Return the folder of the files."""
+    return Path(settings.DATA_DIR) / "spool"
+
+
+def used_bytes() -> int:
+    """Return the size of all files that wait."""
+    total = 0
+    for path in folder().glob(f"*{SUFFIX}"):
+        try:
+            total += path.stat().st_size
+        except FileNotFoundError:  # collected meanwhile
+            continue
+    return total
+
+
+def frame(kind: FrameKind, body: bytes, seq: int, rows: int) -> bytes:
+    """Return a frame as it is stored."""
+    checked = CHECKED.pack(kind, seq, rows)
+    return HEAD.pack(MAGIC, len(body), zlib.crc32(body, zlib.crc32(checked)), kind, seq, rows) + body
+
+
+def read_frames(content: bytes, offset: int) -> Iterator[Frame]:
+    """Yield the whole frames from the offset on; the first one that is cut off or damaged ends it."""
+    while offset + HEAD.size <= len(content):
+        magic, length, crc, kind, seq, rows = HEAD.unpack_from(content, offset)
+        start = offset + HEAD.size
+        body = content[start : start + length]
+        right = magic == MAGIC and len(body) == length
+        if not right or zlib.crc32(body, zlib.crc32(CHECKED.pack(kind, seq, rows))) != crc:
+            return
+        offset = start + length
+        yield Frame(FrameKind(kind), seq, rows, body, offset)
+
+
+def schemas_in(fd: int) -> Iterator[bytes]:
+    """Yield the bodies of the schema frames of an open file, without reading the rows."""
+    offset = 0
+    while len(head := os.pread(fd, HEAD.size, offset)) == HEAD.size:
+        magic, length, _, kind, _, _ = HEAD.unpack(head)
+        if magic != MAGIC:
+            return
+        if kind == FrameKind.SCHEMA:
+            yield os.pread(fd, length, offset + HEAD.size)
+        offset += HEAD.size + length
+
+
+def read_from(fd: int, offset: int, size: int) -> bytes:
+    """Return bytes of an open file: `size`, or the whole next frame where that is longer."""
+    head = os.pread(fd, HEAD.size, offset)
+    if len(head) == HEAD.size and head[:4] == MAGIC:
+        size = max(size, HEAD.size + HEAD.unpack(head)[1])
+    return os.pread(fd, size, offset)
+
+
+def is_free(fd: int) -> bool:
+    """Return whether the process that wrote an open file has ended; its lock is then ours until the file is closed."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+WRITER = SpoolWriter()
+
+
+class _Keeper:
+    """Whether this process has the thread that syncs its file."""
+
+    started = False
+
+
+def _start_keeper() -> None:
+    if not _Keeper.started:
+        _Keeper.started = True
+        atexit.register(WRITER.close)
+        threading.Thread(target=_keep, name="records", daemon=True).start()
+
+
+def _keep() -> None:
+    while True:
+        time.sleep(SYNC_SECONDS)
+        try:
+            WRITER.look_after()
+        except Exception:  # the next second may go better, and a thread that ends would sync nothing any more
+            log.exception("records of decisions could not be synced")
+
+
+def _forget() -> None:
+    _Keeper.started = False
+    WRITER.forget()
+
+
+os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,157 @@
+"""Add records to the chain of decisions and seal them in blocks; nothing else writes a ChainEntry or a Block."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from django.db import connection, transaction
+
+from octweb.decisions import hashing
+from octweb.decisions.models import Block, ChainEntry, DecisionHead, Kind
+from octweb.registry.recording import new_id
+from trainer.version import VERSION
+
+ONLY = 1  # the key of the one head
+BLOCK_RECORDS = 4096
+BLOCK_SECONDS = 60
+FIELDS = (
+    "number", "key", "kind", "about", "model", "at", "stream", "seq", "leaf", "label", "subject", "payload", "salt", "commitment",
+)  # fmt: skip
+
+
+class Draft(NamedTuple):
+    """A record that is not in the chain yet: `values` are the columns beside the payload, `payload` its members."""
+
+    kind: Kind
+    key: uuid.UUID
+    at: int
+    payload: dict[str, Any]
+    values: Mapping[str, Any]
+
+
+def hold() -> DecisionHead:
+    """Lock the end of the chain until the transaction ends."""
+    return DecisionHead.objects.select_for_update().get_or_create(pk=ONLY)[0]
+
+
+def add(head: DecisionHead, drafts: Iterable[Draft]) -> list[int]:
+    """Add records in the transaction that holds the head; return their numbers."""
+    rows = []
+    numbers = []
+    for draft in drafts:
+        head.records += 1
+        payload = hashing.canonical(draft.payload)
+        salt = os.urandom(16).hex()
+        own = {
+            "number": head.records,
+            "key": draft.key,
+            "kind": draft.kind,
+            "at": draft.at,
+            "subject": "",
+            "payload": payload,
+            "salt": salt,
+            "commitment": hashing.commitment(salt, payload),
+        }
+        rows.append(_values(own | dict(draft.values)))
+        numbers.append(head.records)
+    if rows:
+        with connection.cursor() as cursor:
+            cursor.executemany(_statement(), rows)
+        head.save()
+    return numbers
+
+
+def add_later(kind: Kind, by: str, *, about: ChainEntry | None = None, **members: Any) -> int:
+    """Add a record about a decision, or about the chain itself, in a transaction of its own; return its number."""
+    now = time.time_ns()
+    key = uuid.UUID(bytes=new_id(now))
+    payload = {"kind": str(kind), "id": str(key), "at": now, "by": by} | members
+    values: dict[str, Any] = {}
+    if about is not None:
+        payload["decision"] = str(about.key)
+        values = {"about": about.key, "model": about.model}
+    with transaction.atomic():
+        return add(hold(), [Draft(kind, key, now, payload, values)])[0]
+
+
+def seal(head: DecisionHead, now: int) -> list[Block]:
+    """Seal what fills a block, and what waits for 60 s; `now` in ns. The transaction holds the head."""
+    made = []
+    while head.records > head.sealed:
+        waiting = ChainEntry.objects.filter(number__gt=head.sealed)[:BLOCK_RECORDS]
+        entries = list(waiting)
+        old = now - min(entry.at for entry in entries) >= BLOCK_SECONDS * 10**9
+        if len(entries) < BLOCK_RECORDS and not old:
+            break
+        made.append(_seal(head, entries))
+    return made
+
+
+def _seal(head: DecisionHead, entries: list[ChainEntry]) -> Block:
+    header = hashing.canonical(
+        {
+            "number": head.blocks + 1,
+            "before": head.digest,
+            "root": hashing.merkle_root([entry.commitment for entry in entries]),
+            "first": entries[0].number,
+            "records": len(entries),
+            "first_at": min(entry.at for entry in entries),
+            "last_at": max(entry.at for entry in entries),
+            "streams": stream_ranges(entries),
+            "counts": dict(Counter(filter(None, map(count_key, entries)))),
+            "made": VERSION,
+        }
+    )
+    block = Block.objects.create(
+        number=head.blocks + 1,
+        first=entries[0].number,
+        records=len(entries),
+        last_at=max(entry.at for entry in entries),
+        header=header,
+        digest=hashing.header_digest(header),
+    )
+    head.blocks = block.number
+    head.digest = block.digest
+    head.sealed = entries[-1].number
+    head.save()
+    return block
+
+
+def stream_ranges(entries: Iterable[ChainEntry]) -> dict[str, list[int]]:
+    """Return the first and last place of each stream."""
+    found: dict[str, list[int]] = {}
+    for entry in entries:
+        if entry.stream is not None and entry.seq is not None:
+            ends = found.setdefault(str(entry.stream), [entry.seq, entry.seq])
+            ends[0] = min(ends[0], entry.seq)
+            ends[1] = max(ends[1], entry.seq)
+    return found
+
+
+def count_key(entry: ChainEntry) -> str:
+    """Return version, leaf and class of a decision; empty for another record and one that was erased."""
+    if entry.kind != Kind.DECISION or not entry.payload:
+        return ""
+    said = json.loads(entry.payload)
+    return f"{said['version_sha256']} {said.get('leaf', 'refused')} {said.get('label', '')}".strip()
+
+
+def _values(own: Mapping[str, Any]) -> list[Any]:
+    """Return the values of a row as the database wants them."""
+    return [
+        field.get_db_prep_save(own.get(name), connection)
+        for name, field in zip(FIELDS, map(ChainEntry._meta.get_field, FIELDS), strict=True)
+    ]
+
+
+def _statement() -> str:
+    quote = connection.ops.quote_name
+    names = ", ".join(map(quote, FIELDS))
+    places = ", ".join(["%s"] * len(FIELDS))
+    return f"INSERT INTO {quote(ChainEntry._meta.db_table)} ({names}) VALUES ({places})"  # noqa: S608  (names of ours)

@@ -1,0 +1,294 @@
+"""Move frames from the files of web processes into the chain, each one once."""
+
+from __future__ import annotations
+
+import base64
+import logging
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+from django.db import transaction
+
+from octweb.audit import actions as audit
+from octweb.core import spool
+from octweb.core.spool import SUFFIX, Frame, FrameKind
+from octweb.decisions import adding
+from octweb.decisions.adding import Draft, hold
+from octweb.decisions.models import Block, DecisionHead, Kind, RecordStream, SpoolPart
+from octweb.dossier.keys import signing_key
+from octweb.registry.recording import ROWS_HEAD
+
+log = logging.getLogger(__name__)
+
+BATCH_ROWS = 4096  # in one transaction
+READ_BYTES = 16_000_000  # at once
+SEALED = "decisions sealed"  # of the record in the chain of the installation
+SCHEMAS: dict[tuple[str, bytes], Any] = {}  # by file and model
+
+
+class Read(NamedTuple):
+    """What one transaction takes from a file."""
+
+    drafts: list[Draft]
+    offset: int
+    seq: int
+    last: int
+    has_more: bool
+
+
+def collect_due(now: datetime | None = None) -> int:
+    """Collect what is there, seal blocks, and sign the last block of a day that is over; return how many records were added."""
+    now = now or datetime.now(UTC)
+    added = collect()
+    with transaction.atomic():
+        audit.hold()  # always before our own head
+        head = hold()
+        adding.seal(head, int(now.timestamp() * 1e9))
+        sign_day(head, now)
+    return added
+
+
+def collect() -> int:
+    """Collect all files of this host; return how many records were added."""
+    added = 0
+    for path in sorted(spool.folder().glob(f"*{SUFFIX}")):
+        while (found := collect_part(path)) is not None:
+            added += found
+    return added
+
+
+def collect_part(path: Path) -> int | None:
+    """Add the next records of a file and how far it was read, in one transaction; None if there is nothing more to do."""
+    try:
+        fd = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        with transaction.atomic():
+            head = hold()
+            part, _ = SpoolPart.objects.get_or_create(name=path.name)
+            if part.is_done:
+                is_done = True
+                added = 0
+            else:
+                added, is_done, is_idle = _advance(head, part, fd)
+                if is_idle:
+                    return None
+    finally:
+        os.close(fd)
+    if is_done:  # first the file: a row without a file is harmless, a file without a row would be collected again
+        path.unlink(missing_ok=True)
+        SpoolPart.objects.filter(pk=path.name).delete()
+        for key in [key for key in SCHEMAS if key[0] == path.name]:
+            del SCHEMAS[key]
+    return added
+
+
+def _advance(head: DecisionHead, part: SpoolPart, fd: int) -> tuple[int, bool, bool]:
+    """Return how many records were added, whether the file is done, and whether nothing was there."""
+    is_ended = spool.is_free(fd)  # before reading: then nothing comes after what is read
+    stream, _ = RecordStream.objects.get_or_create(pk=uuid.UUID(part.name.partition("-")[0]))
+    size = os.fstat(fd).st_size
+    found = _read(part, stream, fd)
+    if found.offset == part.offset and not is_ended:
+        return 0, False, True
+    adding.add(head, found.drafts)
+    part.offset = found.offset
+    part.last = found.last
+    stream.seq = max(stream.seq, found.seq)
+    is_done = is_ended and not found.has_more
+    if is_done:
+        _end(head, stream, found, size)
+    stream.save()
+    part.is_done = is_done
+    part.save()
+    return len(found.drafts), is_done, False
+
+
+def _end(head: DecisionHead, stream: RecordStream, found: Read, size: int) -> None:
+    """Note how a file ended: as it should, or with its process; bytes after the last whole frame are named."""
+    lost = size - found.offset
+    if found.last == FrameKind.CONTINUED and not lost:
+        return
+    if found.last == FrameKind.CLOSED and not lost:
+        stream.end = "closed"
+        return
+    stream.end = "cut"
+    now = time.time_ns()
+    key = uuid.UUID(bytes=adding.new_id(now))
+    payload = {
+        "kind": str(Kind.ENDED),
+        "id": str(key),
+        "at": now,
+        "stream": str(stream.pk),
+        "next_seq": stream.seq,
+        "cut_bytes": lost,
+        "note": "the process did not close its file; rows of the last second may be missing after a power failure",
+    }
+    adding.add(head, [Draft(Kind.ENDED, key, now, payload, {})])
+
+
+def _read(part: SpoolPart, stream: RecordStream, fd: int) -> Read:
+    """Read frames until there are enough rows for one transaction."""
+    drafts: list[Draft] = []
+    end = part.offset
+    seq = stream.seq
+    last = part.last
+    content = spool.read_from(fd, part.offset, READ_BYTES)
+    for frame in spool.read_frames(content, 0):
+        end = part.offset + frame.end
+        last = frame.kind
+        if frame.kind == FrameKind.SCHEMA:
+            _keep_schema(part.name, frame.body)
+        elif frame.rows and frame.seq >= seq:
+            drafts.extend(_drafts(part.name, fd, stream.pk, frame))
+            seq = frame.seq + frame.rows
+        if len(drafts) >= BATCH_ROWS:
+            return Read(drafts, end, seq, last, True)
+    has_more = len(content) >= READ_BYTES and end > part.offset
+    return Read(drafts, end, seq, last, has_more)
+
+
+def _keep_schema(name: str, body: bytes) -> None:
+    schema = orjson.loads(body)
+    SCHEMAS[name, bytes.fromhex(schema["sha256"] + schema["model"])] = schema
+
+
+def _schema(name: str, fd: int, key: bytes) -> Any:
+    """Return the schema of a model; after a restart it is read again from the part of the file that was collected."""
+    if (name, key) not in SCHEMAS:
+        for body in spool.schemas_in(fd):
+            _keep_schema(name, body)
+    return SCHEMAS[name, key]
+
+
+def _drafts(name: str, fd: int, stream: uuid.UUID, frame: Frame) -> Iterator[Draft]:
+    if frame.kind == FrameKind.REFUSED:
+        yield _refused(stream, frame)
+        return
+    sha256, model, first, at, api, length = ROWS_HEAD.unpack_from(frame.body)
+    start = ROWS_HEAD.size
+    by, asked, request, subject = orjson.loads(frame.body[start : start + length])
+    schema = _schema(name, fd, sha256 + model)
+    columns = schema["columns"]
+    start += length
+    values = np.frombuffer(frame.body, "<f8", frame.rows * len(columns), start).reshape(frame.rows, len(columns))
+    leaves = np.frombuffer(frame.body, "<i4", frame.rows, start + values.nbytes).tolist()
+    bits = values.astype(">f8").tobytes().hex()
+    base = int.from_bytes(first, "big")
+    call = request or str(uuid.UUID(bytes=first))
+    for i, (row, leaf) in enumerate(zip(values.tolist(), leaves, strict=True)):
+        label, probability = schema["leaves"][str(leaf)]
+        key = uuid.UUID(int=base + i)
+        place = i * len(columns)
+        cells = [bits[16 * (place + j) : 16 * (place + j + 1)] for j in range(len(columns))]
+        payload = {
+            "kind": "decision",
+            "id": str(key),
+            "at": at,
+            "stream": str(stream),
+            "seq": frame.seq + i,
+            "call": call,
+            "row": i,
+            "model": str(uuid.UUID(bytes=model)),
+            "version_sha256": sha256.hex(),
+            "name": asked,
+            "api": api,
+            "by": by,
+            "subject": subject,
+            "values": {own["name"]: _cell(own, v, b) for own, v, b in zip(columns, row, cells, strict=True)},
+            "noted": [[own["name"], kind] for own, v in zip(columns, row, strict=True) if (kind := _unusual(own, v))],
+            "leaf": leaf,
+            "label": label,
+            "probability": [probability[k : k + 16] for k in range(0, len(probability), 16)],
+            "refused": "",
+        }
+        columns_of_list = {
+            "model": uuid.UUID(bytes=model), "stream": stream, "seq": frame.seq + i, "leaf": leaf, "label": label, "subject": subject,
+        }  # fmt: skip
+        yield Draft(Kind.DECISION, key, at, payload, columns_of_list)
+
+
+def _cell(column: dict[str, Any], value: float, bits: str) -> Any:
+    """Return the text of a known category, else the bits of the number that the kernel saw."""
+    categories = column["categories"]
+    if categories is not None and 0 <= value < len(categories):
+        return categories[int(value)]
+    return {"bits": bits}
+
+
+def _unusual(column: dict[str, Any], value: float) -> str:
+    """Return what is unusual about a cell, by the rules of `Tree.unusual_cells`."""
+    if value != value or value == column["missing"]:
+        return "empty"
+    if column["categories"] is not None and value < 0:
+        return "unknown"
+    if column["low"] is not None and value < column["low"]:
+        return "below"
+    return "above" if column["high"] is not None and value > column["high"] else ""
+
+
+def _refused(stream: uuid.UUID, frame: Frame) -> Draft:
+    """Return the record of a row without an answer: its values were never read to the end, so none are kept."""
+    said = orjson.loads(frame.body)
+    by, asked, request, subject = said["caller"]
+    key = uuid.UUID(said["id"])
+    model = uuid.UUID(said["model"])
+    payload = {
+        "kind": "decision",
+        "id": str(key),
+        "at": said["at"],
+        "stream": str(stream),
+        "seq": frame.seq,
+        "call": request or str(key),
+        "row": said["row"],
+        "model": str(model),
+        "version_sha256": said["sha256"],
+        "name": asked,
+        "api": said["api"],
+        "by": by,
+        "subject": subject,
+        "values": {},
+        "noted": [[said["column"], said["reason"]]],
+        "refused": said["reason"],
+    }
+    columns = {"model": model, "stream": stream, "seq": frame.seq, "subject": subject}
+    return Draft(Kind.DECISION, key, said["at"], payload, columns)
+
+
+def sign_day(head: DecisionHead, now: datetime) -> None:
+    """Put the last block of the days that are over into the chain of the installation, signed; the transaction holds both heads."""
+    today = now.astimezone(UTC).date()
+    if head.signed_on == today or head.blocks == head.signed:
+        return
+    midnight = datetime(today.year, today.month, today.day, tzinfo=UTC)
+    block = Block.objects.filter(last_at__lt=int(midnight.timestamp()) * 10**9).last()
+    if block is None or block.number <= head.signed:
+        return
+    sign(head, block, day=(today - timedelta(days=1)).isoformat())
+    head.signed_on = today
+    head.save()
+
+
+def sign(head: DecisionHead, block: Block, day: str) -> None:
+    """Record the hash of a block in the chain of the installation with a signature of the key of dossiers."""
+    key = signing_key()
+    signature = base64.b64encode(key.sign(signed_text(block.number, block.digest))).decode()
+    public = key.public_key().public_bytes_raw().hex()
+    records = block.first + block.records - 1
+    audit.record(
+        SEALED, block, by=None, day=day, block=block.number, sha256=block.digest, records=records, signature=signature, key=public
+    )  # fmt: skip
+    head.signed = block.number
+
+
+def signed_text(number: int, digest: str) -> bytes:
+    """Return what the signature of a block is about."""
+    return f"octweb decisions block {number} sha256 {digest}\n".encode()

@@ -1,0 +1,66 @@
+"""Hashes of the chain of decisions; knows no database. `checker/check_decisions.py` does the same without this code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+LEAF = b"\x00"  # before a record, as in RFC 9162
+NODE = b"\x01"  # before two hashes
+
+
+def canonical(record: dict[str, Any]) -> str:
+    """Return the JSON text of RFC 8785 of texts, integers, lists and objects; floats are written as their bits before."""
+    return json.dumps(_ordered(record), ensure_ascii=False, separators=(",", ":"))
+
+
+def _ordered(value: Any) -> Any:
+    """Return the value with the names of its objects in the order of UTF-16 code units."""
+    if isinstance(value, dict):
+        return {name: _ordered(value[name]) for name in sorted(value, key=utf16)}
+    if isinstance(value, list):
+        return [_ordered(own) for own in value]
+    return value
+
+
+def utf16(name: str) -> bytes:
+    return name.encode("utf-16-be", "surrogatepass")
+
+
+def commitment(salt: str, payload: str) -> str:
+    """Return the commitment to a record under 16 random bytes (hexadecimal)."""
+    return hashlib.sha256(LEAF + bytes.fromhex(salt) + payload.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def merkle_root(commitments: Sequence[str]) -> str:
+    """Return the root of RFC 9162, section 2.1.1, over hashes of leaves."""
+    return _root([bytes.fromhex(text) for text in commitments]).hex()
+
+
+def _root(hashes: Sequence[bytes]) -> bytes:
+    if len(hashes) == 1:
+        return hashes[0]
+    half = 1 << (len(hashes) - 1).bit_length() - 1
+    return hashlib.sha256(NODE + _root(hashes[:half]) + _root(hashes[half:])).digest()
+
+
+def inclusion(commitments: Sequence[str], place: int) -> list[str]:
+    """Return the hashes that lead from a record to the root, nearest first (RFC 9162, section 2.1.3)."""
+    hashes = [bytes.fromhex(text) for text in commitments]
+    path: list[bytes] = []
+    while len(hashes) > 1:
+        half = 1 << (len(hashes) - 1).bit_length() - 1
+        if place < half:
+            path.append(_root(hashes[half:]))
+            hashes = hashes[:half]
+        else:
+            path.append(_root(hashes[:half]))
+            hashes = hashes[half:]
+            place -= half
+    return [own.hex() for own in reversed(path)]
+
+
+def header_digest(header: str) -> str:
+    return hashlib.sha256(header.encode()).hexdigest()

@@ -1,0 +1,111 @@
+"""ChainEntry: one record of the chain of decisions. Block: a sealed part of it. SpoolPart, RecordStream, DecisionHead: how far it goes."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.db import models
+
+from octweb.audit import chain as audit_chain
+
+
+class Kind(models.TextChoices):
+    """What a record says."""
+
+    DECISION = "decision", "Decision"
+    OUTCOME = "outcome", "Outcome"
+    OVERRIDE = "override", "Override"
+    OBJECTION = "objection", "Objection"
+    LOOK = "look", "Look at a record"
+    ERASED = "erased", "Erased"
+    ENDED = "ended", "End of a stream"
+    REPLAYED = "replayed", "Replayed"
+
+
+class ChainEntry(models.Model):
+    """One record. `payload` is what the commitment holds; the other columns are copies of it for lists.
+
+    An erased record keeps number, key, kind, model, time, place in its stream, and the commitment.
+    """
+
+    number = models.BigIntegerField(primary_key=True)  # 1, 2, 3, …
+    key = models.UUIDField(unique=True)  # the id that callers know
+    kind = models.CharField(max_length=10, choices=Kind)
+    about = models.UUIDField(null=True, db_index=True)  # the decision that a later record is about
+    model = models.UUIDField(null=True)  # no foreign key: a record outlives its model
+    at = models.BigIntegerField()  # ns since 1970
+    stream = models.UUIDField(null=True)
+    seq = models.BigIntegerField(null=True)
+    leaf = models.IntegerField(null=True)
+    label = models.IntegerField(null=True)
+    subject = models.CharField(max_length=64, blank=True)
+    payload = models.TextField(blank=True)
+    salt = models.CharField(max_length=32, blank=True)
+    commitment = models.CharField(max_length=64)
+
+    class Meta:
+        ordering = ["number"]
+        indexes = [
+            models.Index(fields=["model", "kind", "-number"], name="entries_of_model"),
+            models.Index(fields=["subject"], condition=~models.Q(subject=""), name="entries_of_subject"),
+        ]
+        constraints = [models.UniqueConstraint(fields=["stream", "seq"], name="one_entry_a_place_in_a_stream")]
+
+    def __str__(self) -> str:
+        return f"{self.number}: {self.kind}"
+
+
+class Block(models.Model):
+    """Up to 4,096 records under one hash; `header` is the text that is hashed."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
+    number = models.BigIntegerField(unique=True)
+    first = models.BigIntegerField(unique=True)  # number of its first record
+    records = models.IntegerField()
+    last_at = models.BigIntegerField(db_index=True)  # ns since 1970
+    header = models.TextField()
+    digest = models.CharField(max_length=64)
+
+    class Meta:
+        ordering = ["number"]
+        verbose_name = "block of decisions"
+
+    def __str__(self) -> str:
+        return f"block {self.number} of decisions"
+
+
+class RecordStream(models.Model):
+    """The records of one process, as far as they were collected."""
+
+    id = models.UUIDField(primary_key=True)
+    seq = models.BigIntegerField(default=0)  # of the next record
+    end = models.CharField(max_length=10, blank=True)  # closed, or cut
+
+    def __str__(self) -> str:
+        return f"{self.id}: {self.seq} records"
+
+
+class SpoolPart(models.Model):
+    """A file of frames, as far as it was collected; the row goes after the file."""
+
+    name = models.CharField(max_length=80, primary_key=True)
+    offset = models.BigIntegerField(default=0)
+    last = models.SmallIntegerField(default=0)  # kind of the last frame
+    is_done = models.BooleanField(default=False)
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.offset} bytes"
+
+
+class DecisionHead(models.Model):
+    """The one row that is locked while records are added or sealed."""
+
+    records = models.BigIntegerField(default=0)
+    sealed = models.BigIntegerField(default=0)  # records in blocks
+    blocks = models.BigIntegerField(default=0)
+    digest = models.CharField(max_length=64, default=audit_chain.START)  # of the last block
+    signed = models.BigIntegerField(default=0)  # blocks below the last signed hash
+    signed_on = models.DateField(null=True)
+
+    def __str__(self) -> str:
+        return f"{self.records} records, {self.blocks} blocks"
